@@ -1,0 +1,30 @@
+"""Where things live: the checkout, the records, what is built, the data.
+
+Every place can be moved by an environment variable, so that tests and hosts without a
+writable checkout need no other switch.
+"""
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+
+def root() -> Path:
+    """The checkout: `SEPNB_ROOT`, or the folder that holds the package."""
+    return Path(os.environ.get("SEPNB_ROOT", Path(__file__).resolve().parents[1]))
+
+
+def results() -> Path:
+    """The published records: `SEPNB_RESULTS`, or `results/` of the checkout."""
+    return Path(os.environ.get("SEPNB_RESULTS", root() / "results"))
+
+
+def build() -> Path:
+    """What commands make and may be deleted: `SEPNB_BUILD`, or `build/` of the checkout."""
+    return Path(os.environ.get("SEPNB_BUILD", root() / "build"))
+
+
+def data() -> Path:
+    """Downloaded data: `SEPNB_DATA`, or the user's cache folder."""
+    return Path(os.environ.get("SEPNB_DATA", platformdirs.user_cache_path("sepnb") / "data"))
