@@ -1,0 +1,60 @@
+"""Position encodings: one file per family, one registry.
+
+To add one: write a file with a reference function, a module and a frozen `Encoding`, and add the class to
+`_REGISTRY` below. It is then known to `names`, to `build`, to the tests that every encoding shares and to
+every model.
+"""
+
+from difflib import get_close_matches
+
+from .alibi import ALiBi, alibi_bias, alibi_slopes
+from .base import Encoding, InputModule, QueryKeyModule, ScoreModule, Site
+from .learned import Learned
+from .none import NoEncoding
+from .rope import RoPE, apply_rope, rope_frequencies
+from .sinusoidal import Sinusoidal, sinusoidal
+
+_REGISTRY: dict[str, type[Encoding]] = {
+    encoding.name: encoding for encoding in (NoEncoding, Sinusoidal, Learned, RoPE, ALiBi)
+}
+
+__all__ = [
+    "ALiBi",
+    "Encoding",
+    "InputModule",
+    "Learned",
+    "NoEncoding",
+    "QueryKeyModule",
+    "RoPE",
+    "ScoreModule",
+    "Sinusoidal",
+    "Site",
+    "alibi_bias",
+    "alibi_slopes",
+    "apply_rope",
+    "build",
+    "names",
+    "rope_frequencies",
+    "sinusoidal",
+]
+
+
+def names() -> list[str]:
+    """The names that `build` knows."""
+    return list(_REGISTRY)
+
+
+def build(name: str, **options: object) -> Encoding:
+    """The encoding of this name, e.g. `build("rope", base=500_000.0)`.
+
+    Raises:
+        ValueError: an unknown name (answered with near matches) or an unknown option.
+    """
+    if name not in _REGISTRY:
+        near = get_close_matches(name, _REGISTRY) or list(_REGISTRY)
+        raise ValueError(f"unknown encoding {name!r}; did you mean {', '.join(near)}?")
+    encoding = _REGISTRY[name]
+    known = list(encoding.__dataclass_fields__)
+    if unknown := [option for option in options if option not in known]:
+        raise ValueError(f"{name} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")
+    return encoding(**options)

@@ -1,0 +1,65 @@
+"""Attention with linear biases (ALiBi; Press et al. 2022): scores are lowered in proportion to the distance."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .base import Encoding, ScoreModule, Site
+
+
+def alibi_slopes(n_heads: int) -> Float[Tensor, " H"]:
+    """The slopes of Press et al., float64 `[H]`: 2^(-8h/H), h = 1..H, when H is a power of two.
+
+    For any other H: the slopes of the largest power of two P below it, then every second slope of the list
+    for 2P, from its first, until H are had. The order of the heads is then not monotone.
+
+    Raises:
+        ValueError: fewer than 1 head.
+    """
+    if n_heads < 1:
+        raise ValueError(f"n_heads is {n_heads}; ALiBi needs at least 1 head")
+    power = 2 ** int(math.log2(n_heads))
+
+    def slopes(count: int) -> Tensor:
+        return 2.0 ** (-8.0 * torch.arange(1, count + 1, dtype=torch.float64) / count)
+
+    return torch.cat([slopes(power), slopes(2 * power)[0::2][: n_heads - power]])
+
+
+def alibi_bias(
+    slopes: Float[Tensor, " H"], query_positions: Tensor, key_positions: Tensor
+) -> Float[Tensor, "*B H N M"]:
+    """-slope * |i - j|: positions `[N]` and `[M]` to `[H, N, M]` (`[B, N]` and `[B, M]` to `[B, H, N, M]`).
+
+    The symmetric form: it equals the causal one wherever a causal query may look, and is the one that also
+    makes sense without a mask. It is added after scaling. The distance is taken in the integers.
+    """
+    distance = (query_positions[..., :, None] - key_positions[..., None, :]).abs()
+    return -slopes.to(distance.device)[:, None, None] * distance[..., None, :, :]
+
+
+class AlibiScore(ScoreModule):
+    """`alibi_bias` with fixed slopes, in float32 whatever the dtype of the model."""
+
+    def __init__(self, n_heads: int) -> None:
+        super().__init__()
+        # A plain attribute, not a buffer: model.to(bfloat16) must not round the slopes.
+        self.slopes = alibi_slopes(n_heads).to(torch.float32)
+
+    def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        return alibi_bias(self.slopes, query_positions, key_positions)
+
+
+@dataclass(frozen=True)
+class ALiBi(Encoding):
+    """Fixed linear penalties on the scores, one slope per head."""
+
+    name: ClassVar[str] = "alibi"
+    sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
+
+    def at_score(self, n_heads: int) -> ScoreModule:
+        return AlibiScore(n_heads)

@@ -1,0 +1,87 @@
+"""Sinusoidal positions (Vaswani et al. 2017, section 3.5): a fixed code of sines and cosines, at the input."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .base import Encoding, InputModule, Site
+
+LAYOUTS = ("interleaved", "halves")
+
+
+def sinusoidal(
+    positions: Tensor,
+    dim: int,
+    *,
+    base: float = 10_000.0,
+    layout: str = "interleaved",
+    dtype: torch.dtype | None = None,
+) -> Float[Tensor, "... dim"]:
+    """The sinusoidal code of `positions`: `[N] -> [N, dim]`.
+
+    Pair m has the angular frequency w_m = base^(-2m/dim). In the layout "interleaved" column 2m is
+    sin(p w_m) and column 2m+1 is cos(p w_m), as printed by Vaswani et al.; in "halves" the sines come
+    first, then the cosines. The two differ by a permutation of the columns. An odd `dim` drops the last
+    cosine.
+
+    Angles are computed in float64 and cast last: in float32 the cosine is already wrong by 1e-3 at position
+    1e5, and not every integer above 2^24 has a float32.
+
+    Args:
+        positions: any shape, integers or floats.
+        dim: columns, at least 1.
+        base: the longest wavelength is about 2 pi base.
+        layout: "interleaved" or "halves".
+        dtype: of the result; by default that of floating `positions`, else torch's default.
+
+    Raises:
+        ValueError: `dim` below 1, an unknown layout, or a base that is not above 1.
+    """
+    if dim < 1:
+        raise ValueError(f"dim is {dim}; a sinusoidal code needs at least 1 column")
+    if layout not in LAYOUTS:
+        raise ValueError(f"unknown layout {layout!r}; use one of {', '.join(LAYOUTS)}")
+    if base <= 1:
+        raise ValueError(f"base is {base}; it must be above 1, or no wave is longer than the first")
+    if dtype is None:
+        dtype = positions.dtype if positions.is_floating_point() else torch.get_default_dtype()
+    n_sines = (dim + 1) // 2
+    exponents = torch.arange(n_sines, dtype=torch.float64, device=positions.device) * (2 / dim)
+    angles = positions.to(torch.float64)[..., None] * base**-exponents
+    sines, cosines = angles.sin(), angles.cos()[..., : dim // 2]
+    if layout == "halves":
+        return torch.cat([sines, cosines], dim=-1).to(dtype)
+    code = torch.empty(*positions.shape, dim, dtype=torch.float64, device=positions.device)
+    code[..., 0::2], code[..., 1::2] = sines, cosines
+    return code.to(dtype)
+
+
+class SinusoidalInput(InputModule):
+    """`sinusoidal` as an input module. It has no parameters and no largest position."""
+
+    def __init__(self, width: int, base: float, layout: str) -> None:
+        super().__init__()
+        self.width, self.base, self.layout = width, base, layout
+        sinusoidal(
+            torch.zeros(1), width, base=base, layout=layout
+        )  # refuses bad arguments here, not mid-training
+
+    def forward(self, positions: Tensor) -> Tensor:
+        return sinusoidal(positions, self.width, base=self.base, layout=self.layout)
+
+
+@dataclass(frozen=True)
+class Sinusoidal(Encoding):
+    """Fixed sines and cosines at the input, unscaled."""
+
+    name: ClassVar[str] = "sinusoidal"
+    sites: ClassVar[frozenset[Site]] = frozenset({Site.INPUT})
+
+    base: float = 10_000.0
+    layout: str = "interleaved"
+
+    def at_input(self, width: int, max_length: int) -> InputModule:
+        return SinusoidalInput(width, self.base, self.layout)

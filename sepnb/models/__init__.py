@@ -1,0 +1,19 @@
+"""Models: one transformer for dense and separated, a language model on it, and a KV cache."""
+
+from .attention import Attention, attention_weights, causal_mask, frozen_attention
+from .cache import KVCache
+from .config import TransformerConfig
+from .language import LanguageModel
+from .transformer import Block, Transformer
+
+__all__ = [
+    "Attention",
+    "Block",
+    "KVCache",
+    "LanguageModel",
+    "Transformer",
+    "TransformerConfig",
+    "attention_weights",
+    "causal_mask",
+    "frozen_attention",
+]

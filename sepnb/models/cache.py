@@ -1,0 +1,48 @@
+"""What earlier tokens leave behind, so that one more token costs one more row."""
+
+import torch
+from torch import Tensor
+
+
+class KVCache:
+    """Keys and values of every layer, and the positions of the tokens they belong to.
+
+    Keys are kept as projected, before any rotation: an encoding whose frequencies depend on the current
+    length may then change them without leaving stale keys behind.
+    """
+
+    def __init__(self, batch_size: int, n_layers: int) -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size}; a cache needs at least 1 sequence")
+        self.batch_size = batch_size
+        self.positions: Tensor | None = None
+        self._layers: list[tuple[Tensor, Tensor] | None] = [None] * n_layers
+
+    def __len__(self) -> int:
+        """Tokens held, per sequence."""
+        return 0 if self.positions is None else self.positions.shape[-1]
+
+    def next_positions(self, count: int, device: torch.device) -> Tensor:
+        """The `count` positions after what is held: `[count]`, or `[B, count]` where sequences differ."""
+        steps = torch.arange(count, device=device)
+        if self.positions is None:
+            return steps
+        return self.positions.amax(dim=-1, keepdim=True) + 1 + steps
+
+    def extend_positions(self, positions: Tensor) -> Tensor:
+        """Append `[N]` or `[B, N]`; returns the positions of all keys, `[M]` or `[B, M]`."""
+        held = self.positions
+        if held is not None:
+            if held.dim() != positions.dim():
+                held = held.expand(self.batch_size, -1) if held.dim() == 1 else held
+                positions = positions.expand(self.batch_size, -1) if positions.dim() == 1 else positions
+            positions = torch.cat([held, positions], dim=-1)
+        self.positions = positions
+        return positions
+
+    def extend(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Append `[B, H, N, d]` to what the layer holds; returns all of it, `[B, H, M, d]`."""
+        if (held := self._layers[layer]) is not None:
+            keys, values = torch.cat([held[0], keys], dim=2), torch.cat([held[1], values], dim=2)
+        self._layers[layer] = (keys, values)
+        return keys, values

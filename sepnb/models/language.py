@@ -1,0 +1,99 @@
+"""The language model: tokens in, logits of the next token out."""
+
+from collections.abc import Iterable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from ..streams import StreamNorm
+from .attention import Attention
+from .cache import KVCache
+from .config import TransformerConfig
+from .transformer import Transformer
+
+
+class LanguageModel(nn.Module):
+    """Token embedding, transformer, norm, output layer. Dense and separated are the same class.
+
+    Args:
+        config: the transformer.
+        vocab_size: tokens; 256 for bytes.
+    """
+
+    def __init__(self, config: TransformerConfig, vocab_size: int = 256) -> None:
+        super().__init__()
+        self.config = config
+        self.vocab_size = vocab_size
+        streams, readout = config.streams, config.readout_streams
+        self.embedding = nn.Embedding(vocab_size, streams.widths["sem"])
+        self.transformer = Transformer(config)
+        self.norm = StreamNorm(streams, config.norm_kind, config.norm == "split", outputs=readout)
+        self.head = nn.Linear(sum(streams.widths[name] for name in readout), vocab_size, bias=False)
+        self._initialise()
+        if config.tie_embeddings:
+            self.head.weight = self.embedding.weight
+
+    def _initialise(self) -> None:
+        """N(0, 0.02^2) for the tables, N(0, 1/fan-in) for the maps, as wide as their own block.
+
+        What writes to the residual state starts smaller by (2 n_layers)^-1/2, so that the state does not
+        grow with depth (Radford et al. 2019). A block of a split map is initialised like a map of its own
+        width; the same rule gives the dense model its own.
+        """
+        nn.init.normal_(self.embedding.weight, std=0.02)
+        shrink = (2 * self.config.n_layers) ** -0.5
+        writers = set()
+        for module in self.modules():
+            if isinstance(module, Attention):
+                writers.update(module.output.blocks.values())
+        for block in self.transformer.blocks:
+            writers.update(block.mlp.down.blocks.values())
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                std = module.in_features**-0.5
+                nn.init.normal_(module.weight, std=std * shrink if module in writers else std)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+
+    def make_cache(self, batch_size: int) -> KVCache:
+        """An empty cache; every call that is given it extends it in place."""
+        return KVCache(batch_size, self.config.n_layers)
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "B N"],
+        positions: Int[Tensor, "*B N"] | None = None,
+        cache: KVCache | None = None,
+    ) -> Float[Tensor, "B N V"]:
+        """Logits of the next token at every place.
+
+        Args:
+            tokens: `[B, N]`, integers below the vocabulary size.
+            positions: `[N]` or `[B, N]`; by default those after what the cache holds.
+            cache: of `make_cache`; extended in place.
+
+        Raises:
+            TypeError: tokens or positions that are not integers.
+            ValueError: tokens outside the vocabulary; positions that are negative or past a learned table.
+        """
+        if tokens.is_floating_point() or tokens.dtype == torch.bool:
+            raise TypeError(f"tokens must be integers, got {tokens.dtype}")
+        if tokens.device.type == "cpu" and tokens.numel() and not torch.compiler.is_compiling():
+            lowest, highest = int(tokens.min()), int(tokens.max())
+            if lowest < 0 or highest >= self.vocab_size:
+                wrong = lowest if lowest < 0 else highest
+                raise ValueError(f"token {wrong} is outside the vocabulary 0 to {self.vocab_size - 1}")
+        state = self.transformer(self.embedding(tokens), positions, cache)
+        return self.head(self.config.streams.join(self.norm.parts(state)))
+
+    def parameter_counts(self) -> dict[str, int]:
+        """Trained numbers: `blocks` (the stack of blocks, norms included), `tables` (embedding, positions,
+        output) and `total`. Nothing dead is built, so nothing dead is counted."""
+        total = _count(self.parameters())
+        blocks = _count(self.transformer.blocks.parameters())
+        return {"total": total, "blocks": blocks, "tables": total - blocks}
+
+
+def _count(parameters: Iterable[nn.Parameter]) -> int:
+    return sum(parameter.numel() for parameter in parameters)

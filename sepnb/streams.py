@@ -1,0 +1,238 @@
+"""The split itself: which slice of the width belongs to which stream, and maps that respect it.
+
+A *stream* is a contiguous slice of the model width with its own meaning. A dense transformer is the
+separated one with a single stream, so every map here takes any number of them. Each map has two doors:
+`forward` takes and returns the joined width `[..., D]`; `parts` takes and returns one tensor per stream,
+which is what the model uses, because streams that are never joined cost nothing to keep apart.
+
+Shape letters: D model width, w width of one stream.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu, "silu": F.silu}
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Streams:
+    """How the model width is divided, in order: `Streams(pos=32, sem=96)`.
+
+    A stream of width 0 is no stream: `Streams(pos=0, sem=D)` equals `Streams.dense(D)`.
+
+    Raises:
+        TypeError: a width is not an int.
+        ValueError: a width is negative, or no width is left.
+    """
+
+    items: tuple[tuple[str, int], ...]
+
+    def __init__(self, **widths: int) -> None:
+        for name, width in widths.items():
+            if isinstance(width, bool) or not isinstance(width, int):
+                raise TypeError(f"the width of stream {name!r} must be an int, got {width!r}")
+            if width < 0:
+                raise ValueError(f"the width of stream {name!r} is {width}; give 0 or more")
+        items = tuple((name, width) for name, width in widths.items() if width)
+        if not items:
+            raise ValueError("no stream has a width above 0; give at least one, e.g. Streams(pos=32, sem=96)")
+        object.__setattr__(self, "items", items)
+
+    @classmethod
+    def dense(cls, d_model: int) -> "Streams":
+        """One stream. It carries the semantics, with positions added, so it counts as `sem`."""
+        return cls(sem=d_model)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.items)
+
+    @property
+    def widths(self) -> dict[str, int]:
+        return dict(self.items)
+
+    @property
+    def d_model(self) -> int:
+        return sum(width for _, width in self.items)
+
+    @property
+    def slices(self) -> dict[str, slice]:
+        """Columns of each stream in the joined width."""
+        slices, start = {}, 0
+        for name, width in self.items:
+            slices[name] = slice(start, start + width)
+            start += width
+        return slices
+
+    def split(self, x: Float[Tensor, "... D"]) -> dict[str, Tensor]:
+        """`[..., D]` to one view `[..., w]` per stream."""
+        if x.shape[-1] != self.d_model:
+            raise ValueError(f"the last dimension is {x.shape[-1]}, {self!r} needs {self.d_model}")
+        return {name: x[..., columns] for name, columns in self.slices.items()}
+
+    def join(self, parts: Mapping[str, Tensor]) -> Float[Tensor, "... D"]:
+        """The inverse of `split`; streams absent from `parts` are left out."""
+        present = [parts[name] for name in self.names if name in parts]
+        return present[0] if len(present) == 1 else torch.cat(present, dim=-1)
+
+    def select(self, names: Iterable[str] | None) -> tuple[str, ...]:
+        """`names` in the order of the streams, all of them for None.
+
+        Raises:
+            ValueError: a name is no stream of this split.
+        """
+        if names is None:
+            return self.names
+        names = tuple(names)
+        if unknown := [name for name in names if name not in self.widths]:
+            raise ValueError(f"unknown stream {unknown[0]!r}; {self!r} has {', '.join(self.names)}")
+        return tuple(name for name in self.names if name in names)
+
+    def __repr__(self) -> str:
+        return f"Streams({', '.join(f'{name}={width}' for name, width in self.items)})"
+
+
+class BlockDiagonalLinear(nn.Module):
+    """A linear map with one block per stream and zeros elsewhere: `[..., D] -> [..., expansion*D]`.
+
+    The blocks are stored as blocks. A dense weight that is only masked at initialisation drifts off its
+    zeros as soon as it is trained, and one masked in every forward pass pays for the zeros.
+
+    Args:
+        streams: the division of the input.
+        expansion: each stream of width w goes to `expansion * w` columns of its own, contiguous.
+        bias: add one bias per output column; a constant cannot carry anything from stream to stream.
+        contraction: the input has `contraction * w` columns per stream (the way back from an expansion).
+        outputs: build only the blocks of these streams; the rest of the input is ignored.
+    """
+
+    def __init__(
+        self,
+        streams: Streams,
+        expansion: int = 1,
+        bias: bool = False,
+        *,
+        contraction: int = 1,
+        outputs: Iterable[str] | None = None,
+    ) -> None:
+        super().__init__()
+        if min(expansion, contraction) < 1:
+            raise ValueError(f"expansion {expansion} and contraction {contraction} must be at least 1")
+        self.streams = streams
+        self.layout = Streams(**{name: contraction * width for name, width in streams.items})
+        self.blocks = nn.ModuleDict(
+            {
+                name: nn.Linear(
+                    contraction * streams.widths[name], expansion * streams.widths[name], bias=bias
+                )
+                for name in streams.select(outputs)
+            }
+        )
+
+    def parts(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """One `[..., w]` per stream in, one `[..., expansion*w]` per output stream out."""
+        return {name: block(parts[name]) for name, block in self.blocks.items()}
+
+    def forward(self, x: Float[Tensor, "... D_in"]) -> Float[Tensor, "... D_out"]:
+        return self.streams.join(self.parts(self.layout.split(x)))
+
+
+class StreamNorm(nn.Module):
+    """LayerNorm or RMSNorm, one per stream (`split=True`) or one over the joined width (`split=False`).
+
+    The joint norm is the ablation: its mean and its scale are computed over both streams, so it mixes
+    them. The split norm is exact, and it erases the magnitude of each stream: norm(c p) = norm(p) up to
+    `eps` for every c > 0. Gain and bias act column by column and cannot mix.
+
+    Args:
+        streams: the division of the input.
+        kind: "layer" (Ba et al. 2016) or "rms" (Zhang and Sennrich 2019).
+        split: one norm per stream, or one over the joined width.
+        eps: added to the variance (layer) or to the mean square (rms).
+        outputs: return only these streams, and build gains only for them.
+    """
+
+    def __init__(
+        self,
+        streams: Streams,
+        kind: str = "layer",
+        split: bool = True,
+        *,
+        eps: float = 1e-5,
+        outputs: Iterable[str] | None = None,
+    ) -> None:
+        super().__init__()
+        if kind not in ("layer", "rms"):
+            raise ValueError(f"unknown norm kind {kind!r}; use 'layer' or 'rms'")
+        self.streams, self.kind, self.split, self.eps = streams, kind, split, eps
+        widths = {name: streams.widths[name] for name in streams.select(outputs)}
+        self.gain = nn.ParameterDict({name: nn.Parameter(torch.ones(w)) for name, w in widths.items()})
+        self.bias = nn.ParameterDict(
+            {name: nn.Parameter(torch.zeros(w)) for name, w in widths.items()} if kind == "layer" else {}
+        )
+
+    def _normalise(self, x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+        width = (x.shape[-1],)
+        if self.kind == "rms":
+            return F.rms_norm(x, width, gain, self.eps)
+        return F.layer_norm(x, width, gain, bias, self.eps)
+
+    def parts(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """One `[..., w]` per stream in and out. The joint norm needs every stream present."""
+        bias = dict(self.bias.items())
+        if self.split:
+            return {
+                name: self._normalise(parts[name], gain, bias.get(name)) for name, gain in self.gain.items()
+            }
+        normalised = self.streams.split(self._normalise(self.streams.join(parts)))
+        scaled = {name: normalised[name] * gain for name, gain in self.gain.items()}
+        return {name: x + bias[name] if name in bias else x for name, x in scaled.items()}
+
+    def forward(self, x: Float[Tensor, "... D"]) -> Float[Tensor, "... D_out"]:
+        return self.streams.join(self.parts(self.streams.split(x)))
+
+
+class StreamMLP(nn.Module):
+    """One two-layer perceptron per stream, `[..., D] -> [..., D]`: w to expansion*w, activation, back to w.
+
+    Each stream runs to its end before the next begins, and the wide hidden tensors are never joined: that
+    is what makes the split MLP cheaper in time and not only in parameters.
+
+    Args:
+        streams: the division of the width.
+        expansion: hidden columns per column of the stream.
+        activation: one of `ACTIVATIONS`, acting column by column.
+        bias: biases on both layers.
+        outputs: build only the perceptrons of these streams.
+    """
+
+    def __init__(
+        self,
+        streams: Streams,
+        expansion: int = 4,
+        activation: str = "gelu",
+        *,
+        bias: bool = False,
+        outputs: Iterable[str] | None = None,
+    ) -> None:
+        super().__init__()
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"unknown activation {activation!r}; use one of {', '.join(ACTIVATIONS)}")
+        self.streams, self.activation = streams, ACTIVATIONS[activation]
+        self.up = BlockDiagonalLinear(streams, expansion, bias, outputs=outputs)
+        self.down = BlockDiagonalLinear(streams, 1, bias, contraction=expansion, outputs=outputs)
+
+    def parts(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """One `[..., w]` per stream in, one per output stream out."""
+        return {
+            name: self.down.blocks[name](self.activation(up(parts[name])))
+            for name, up in self.up.blocks.items()
+        }
+
+    def forward(self, x: Float[Tensor, "... D"]) -> Float[Tensor, "... D_out"]:
+        return self.streams.join(self.parts(self.streams.split(x)))
