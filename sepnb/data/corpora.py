@@ -1,0 +1,70 @@
+"""From the parts of a data set to documents in three splits."""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+
+from sepnb.data import registry
+from sepnb.data.documents import Bytes, Document, Splits, Text
+from sepnb.data.registry import DataSet
+
+_SPLITS = ("train", "validation", "test")
+
+
+def load(name: str) -> Splits:
+    """The text called `name`, hash asserted, in three splits.
+
+    `sympy`: one document a source file; a hash of its path decides its split (80 % train, 10 % each other).
+    `eltec-eng`: one document a novel; 20 test and 10 validation novels, each by an author who has no other
+    novel here, so that no author is in two splits and no two held-out novels share one.
+    `wikitext-2`: one document an article, in the official splits.
+
+    Raises:
+        ValueError: an unknown name.
+        DataMissing: the data is not at hand; the message says how to get it.
+        DataDamaged: the data is there, but its hash is not the registered one.
+    """
+    data_set = registry.get(name)
+    held: dict[str, list[Document]] = {split: [] for split in _SPLITS}
+    for split, document in _DOCUMENTS[name](data_set):
+        held[split].append(document)
+    train, validation, test = (Text(f"{name}/{split}", tuple(held[split])) for split in _SPLITS)
+    return Splits(
+        name, train, validation, test, data_set.sha256, data_set.licence, data_set.source, data_set.note
+    )
+
+
+def _source_files(data_set: DataSet) -> Iterator[tuple[str, Document]]:
+    for name, data in data_set.read().items():
+        share = hashlib.sha256(name.encode()).digest()[0] / 256
+        split = "test" if share < 0.1 else "validation" if share < 0.2 else "train"
+        yield split, Document(name, "SymPy Development Team", data)
+
+
+def _novels(data_set: DataSet) -> Iterator[tuple[str, Document]]:
+    read = data_set.read()
+    for part in data_set.parts:
+        yield part.split, Document(part.name.removesuffix(".txt"), part.author, read[part.name])
+
+
+# A level-1 heading stands between blank lines; formulas broken over lines look alike but do not.
+_TITLE = re.compile(rb"^ \n = ([^=\s].*) = \n(?= \n)", re.MULTILINE)
+
+
+def _articles(data_set: DataSet) -> Iterator[tuple[str, Document]]:
+    read = data_set.read()
+    for part in data_set.parts:
+        data: Bytes = read[part.name]
+        headings = list(_TITLE.finditer(data.tobytes()))
+        ends = [heading.start() for heading in headings[1:]] + [len(data)]
+        for number, (heading, end) in enumerate(zip(headings, ends, strict=True)):
+            title = heading[1].decode()
+            document = Document(f"{number:03d} {title}", "Wikipedia", data[heading.start() : end])
+            yield part.split, document
+
+
+_DOCUMENTS: dict[str, Callable[[DataSet], Iterator[tuple[str, Document]]]] = {
+    "sympy": _source_files,
+    "eltec-eng": _novels,
+    "wikitext-2": _articles,
+}
