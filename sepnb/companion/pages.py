@@ -1,0 +1,127 @@
+"""The text that the book's extension puts on its pages: a chapter's number, and the table of published records."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from sepnb.companion import numbers
+
+_NUMBER = re.compile(r"(?P<chapter>[\w-]+)/(?P<key>\w+)(?::(?P<format>.+))?")
+PUBLISHED = (
+    "gpu",
+    "laptop",
+)  # smoke records are made afresh by every test session and never published
+
+
+def number(text: str, profile: str) -> str:
+    """The value that `chapter/key:format` names, formatted (without a format: `g` for a float).
+
+    Raises ValueError that says which file was read and what is wrong with it, with the key or with the format.
+    """
+    parts = _NUMBER.fullmatch(text.strip())
+    if parts is None:
+        raise ValueError(
+            f"{text!r} is not a number's name: write chapter/key or chapter/key:format"
+        )
+    chapter, key = parts["chapter"], parts["key"]
+    have = numbers.load(chapter, profile)
+    if key not in have:
+        raise ValueError(
+            f"{chapter} published no {key!r} at {profile}; it has {', '.join(sorted(have)) or 'none'}"
+        )
+    value = have[key]
+    form = parts["format"] or ("g" if isinstance(value, float) else "")
+    try:
+        shown = format(value, form)
+    except (ValueError, TypeError) as problem:
+        raise ValueError(
+            f"{text!r}: {value!r} does not take the format {form!r} ({problem})"
+        ) from None
+    return "\N{MINUS SIGN}" + shown[1:] if shown.startswith("-") else shown
+
+
+def provenance(profile: str = "laptop") -> str:
+    """MyST text: per experiment and profile what is published, missing and stale, then every record in a fold.
+
+    All published profiles are shown, whatever the profile of the build.
+    """
+    from sepnb import experiments  # brings torch, which no other page needs
+
+    summary = [
+        _row(
+            "experiment",
+            "profile",
+            "published",
+            "not run",
+            "stale",
+            "device",
+            "torch",
+            "commit",
+            "made",
+        )
+    ]
+    summary.append(_row(*["---"] * 9))
+    folds: list[str] = []
+    for name in experiments.names():
+        experiment = experiments.get(name)
+        for size in PUBLISHED:
+            table = experiment.table(size)
+            records = table.attrs["records"]
+            status = Counter(table["status"])
+            facts = [record.provenance for record in records]
+            summary.append(
+                _row(
+                    f"`{name}`",
+                    size,
+                    status["ok"] + status["stale"],
+                    status["not run"],
+                    status["stale"],
+                    _list(fact["device_name"] for fact in facts),
+                    _list(fact["torch"] for fact in facts),
+                    _list(_commit(fact) for fact in facts),
+                    _list(fact["started"][:10] for fact in facts),
+                )
+            )
+            if records:
+                folds += _fold(f"{experiment.title}, profile {size}", records)
+    return "\n".join([*summary, "", *folds])
+
+
+def _fold(title: str, records: Iterable) -> list[str]:
+    lines = [
+        f"````{{dropdown}} {title}: every record",
+        "",
+        _row("record", "seed", "state", "commit", "made", "CPU time"),
+    ]
+    lines.append(_row(*["---"] * 6))
+    for record in sorted(records, key=lambda record: record.key):
+        fact = record.provenance
+        state = f"stale: {record.stale}" if record.stale else "published"
+        place = f"`results/{record.profile}/{record.experiment}/{record.key}.json`"
+        lines.append(
+            _row(
+                place,
+                fact["seed"],
+                state,
+                _commit(fact),
+                fact["started"][:10],
+                f"{fact['cpu_s']:.0f} s",
+            )
+        )
+    return [*lines, "````", ""]
+
+
+def _commit(fact: dict) -> str:
+    return f"`{fact['commit'][:9]}`" if fact.get("commit") else "unknown"
+
+
+def _list(values: Iterable) -> str:
+    return ", ".join(dict.fromkeys(str(value) for value in values)) or "none"
+
+
+def _row(*cells: object) -> str:
+    return (
+        "| "
+        + " | ".join(str(cell).replace("|", r"\|").replace("\n", " ") for cell in cells)
+        + " |"
+    )

@@ -1,0 +1,331 @@
+"""What the book's Sphinx extension does.
+
+- `{num}` pastes a chapter's number into prose and links to the chapter that computed it;
+- `{claims}`, `{source-map}` and `{provenance}` render the evidence pages;
+- a check of every formula turns unbalanced LaTeX, which Sphinx does not parse, into a located warning;
+- the pages load only local scripts, and only those they need.
+
+Nothing here imports torch unless a page of evidence has to be made anew.
+"""
+
+import hashlib
+import importlib.util
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx import addnodes
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+from sphinx.util.fileutil import copy_asset
+
+from sepnb import paths
+from sepnb.companion import numbers, pages
+
+logger = logging.getLogger(__name__)
+
+# --- numbers in prose ---------------------------------------------------------------------------------------
+
+
+class NumberRole(SphinxRole):
+    """`{num}`chapter/key:format``: the number that a chapter published for the profile of this build.
+
+    What cannot be shown is printed as `??` with one located warning (`sepnb.num`), so `-W` fails.
+    """
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        chapter, _, _ = self.text.partition("/")
+        try:
+            self.env.note_dependency(
+                str(numbers.path(chapter, self.config.sepnb_profile))
+            )
+            text = pages.number(self.text, self.config.sepnb_profile)
+        except ValueError as problem:
+            logger.warning(
+                "%s", problem, location=self.get_location(), type="sepnb", subtype="num"
+            )
+            return [nodes.inline(self.rawtext, "??", classes=["sepnb-missing"])], []
+        home = f"notebooks/executed/{chapter}"
+        if home == self.env.docname or home not in self.env.found_docs:
+            return [nodes.inline(self.rawtext, text, classes=["sepnb-num"])], []
+        target = {
+            "refdomain": "std",
+            "reftype": "doc",
+            "reftarget": f"/{home}",
+            "refdoc": self.env.docname,
+        }
+        link = addnodes.pending_xref(
+            "", nodes.inline("", text), refexplicit=True, **target
+        )
+        return [nodes.inline("", "", link, classes=["sepnb-num"])], []
+
+
+# --- pages of evidence --------------------------------------------------------------------------------------
+
+
+def _claims_page(_: str) -> str:
+    from sepnb import claims
+
+    return claims.page()
+
+
+def _source_map_page(_: str) -> str:
+    from sepnb import claims
+
+    return claims.source_map_page()
+
+
+class Page(SphinxDirective):
+    """A directive whose content is MyST text made from the records."""
+
+    has_content = False
+    make: Callable[[str], str]
+
+    def run(self) -> list[nodes.Node]:
+        evidence(self.env)[self.env.docname] = digest()
+        try:
+            text = type(self).make(self.config.sepnb_profile)
+        except Exception as problem:  # any fault of a record or a rule must name the page, not end in a traceback
+            reason = f"{self.name}: {type(problem).__name__}: {problem}"
+            logger.warning(
+                "%s",
+                reason,
+                location=self.get_location(),
+                type="sepnb",
+                subtype=self.name,
+            )
+            return [nodes.warning("", nodes.paragraph("", reason))]
+        holder = nodes.container()
+        holder.document = self.state.document
+        self.state.nested_parse(
+            StringList(text.splitlines(), self.name), 0, holder, match_titles=True
+        )
+        return holder.children
+
+
+class ClaimsPage(Page):
+    make = staticmethod(_claims_page)
+
+
+class SourceMapPage(Page):
+    make = staticmethod(_source_map_page)
+
+
+class ProvenancePage(Page):
+    make = staticmethod(pages.provenance)
+
+
+def digest() -> str:
+    """Hash of what the pages of evidence are made from; a page is read again when it changes."""
+    root, found = paths.root(), hashlib.sha256()
+    sources = [
+        *paths.results().rglob("*.json"),
+        *root.glob("sepnb/claims*"),
+        root / "book" / "source_map.yml",
+    ]
+    sources += [
+        *root.glob("sepnb/claims/*.py"),
+        *root.glob("sepnb/experiments/*.py"),
+        root / "_toc.yml",
+    ]
+    for path in sorted(path for path in sources if path.is_file()):
+        found.update(
+            str(path).encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest()
+        )
+    head = subprocess.run(
+        ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, check=False
+    )
+    found.update(head.stdout)
+    return found.hexdigest()
+
+
+def evidence(env) -> dict[str, str]:
+    """Which page of evidence was made from what: {docname: digest}, kept in the pickled environment."""
+    if not hasattr(env, "sepnb_evidence"):
+        env.sepnb_evidence = {}
+    return env.sepnb_evidence
+
+
+def outdated(app, env, added, changed, removed) -> list[str]:
+    made = {
+        name: digest_then
+        for name, digest_then in evidence(env).items()
+        if name in env.found_docs
+    }
+    if not made:
+        return []
+    now = digest()
+    return [name for name, then in made.items() if then != now]
+
+
+def purge(app, env, docname) -> None:
+    evidence(env).pop(docname, None)
+
+
+def merge(app, env, docnames, other) -> None:
+    evidence(env).update(
+        {name: then for name, then in evidence(other).items() if name in docnames}
+    )
+
+
+# --- formulas -----------------------------------------------------------------------------------------------
+
+_ENVIRONMENT = re.compile(r"\\(begin|end)\s*\{([^}]*)\}")
+
+
+def latex_problem(tex: str) -> str | None:
+    """What is unbalanced in a formula, in words, or None. Undefined macros are left to MathJax and the browser test."""
+    tex = re.sub(r"(?<!\\)%.*", "", tex.replace(r"\\", "  "))
+    depth = 0
+    for brace in re.findall(r"\\[{}]|[{}]", tex):
+        depth += {"{": 1, "}": -1}.get(brace, 0)
+        if depth < 0:
+            return "a closing brace has no opening one"
+    if depth:
+        return f"{depth} opening brace(s) never closed"
+    open_environments = []
+    for kind, name in _ENVIRONMENT.findall(tex):
+        if kind == "begin":
+            open_environments.append(name)
+        elif not open_environments or open_environments.pop() != name:
+            return rf"\end{{{name}}} does not match the last \begin"
+    if open_environments:
+        return rf"\begin{{{open_environments[-1]}}} never ended"
+    if len(re.findall(r"\\left(?![a-zA-Z])", tex)) != len(
+        re.findall(r"\\right(?![a-zA-Z])", tex)
+    ):
+        return r"\left and \right do not pair"
+    return None
+
+
+def check_formulas(app, doctree) -> None:
+    """Warn of unbalanced formulas, and of `$` left in prose, which means that a formula was not recognised."""
+    for node in doctree.findall(lambda n: isinstance(n, nodes.math | nodes.math_block)):
+        if problem := latex_problem(node.astext()):
+            logger.warning(
+                "LaTeX: %s in %r",
+                problem,
+                node.astext()[:80],
+                location=node,
+                type="sepnb",
+                subtype="math",
+            )
+    code = (
+        nodes.literal | nodes.FixedTextElement | nodes.math | nodes.raw | nodes.comment
+    )
+    for text in doctree.findall(nodes.Text):
+        parents, parent = [], text.parent
+        while parent is not None:
+            parents.append(parent)
+            parent = parent.parent
+        if "$" in text and not any(isinstance(parent, code) for parent in parents):
+            what = "a dollar sign left in prose (an unclosed formula?) in %r"
+            logger.warning(
+                what, str(text)[:80], location=text.parent, type="sepnb", subtype="math"
+            )
+
+
+# --- scripts and styles -------------------------------------------------------------------------------------
+
+# The part of MathJax that the pages and its own menu can ask for (3.2.2; the whole package weighs four times as much).
+_MATHJAX = (
+    "tex-mml-chtml.js",
+    "output/chtml/fonts",
+    "input/tex/extensions",
+    "a11y",
+    "sre",
+)
+
+
+def _package_folder(name: str, *inside: str) -> Path:
+    found = importlib.util.find_spec(name)
+    if found is None or not found.submodule_search_locations:
+        raise ModuleNotFoundError(
+            f"the book needs the package {name}; install the locked dependencies (make book)"
+        )
+    return Path(found.submodule_search_locations[0]).joinpath(*inside)
+
+
+def copy_mathjax(app) -> None:
+    """Put MathJax beside the pages. Copied before writing, so that the address carries the same checksum each time."""
+    if app.builder.format != "html":
+        return
+    source, target = (
+        _package_folder("sphinx-mathjax-offline", "static", "mathjax"),
+        Path(app.outdir, "_static", "mathjax"),
+    )
+    for part in _MATHJAX:
+        folder = (target / part) if (source / part).is_dir() else (target / part).parent
+        folder.mkdir(parents=True, exist_ok=True)
+        copy_asset(source / part, folder)
+
+
+def load_plotly(app, pagename, templatename, context, doctree) -> None:
+    """Load plotly's own script, from this site, on the pages that hold a plotly figure (it weighs almost 5 MB)."""
+    if doctree is None or not any(
+        "plotly-graph-div" in raw.astext() for raw in doctree.findall(nodes.raw)
+    ):
+        return
+    copy_asset(
+        _package_folder("plotly", "package_data", "plotly.min.js"),
+        Path(app.outdir, "_static"),
+    )
+    app.add_js_file("plotly.min.js", priority=100)
+
+
+def drop_thebe(app, pagename, templatename, context, doctree) -> None:
+    """Live kernels are not used; the theme would load thebe from the network, twice, with a console error."""
+
+    def wanted(script) -> bool:
+        body, source = script.attributes.get("body") or "", str(script.filename or "")
+        return "THEBE_JS_URL" not in body and "sphinx-thebe" not in source
+
+    for kind in ("script_files", "css_files"):
+        kept = []
+        for asset in context.get(kind, []):
+            if wanted(asset) and asset not in kept:
+                kept.append(asset)
+        context[kind] = kept
+    block = re.compile(
+        r'\s*<script type="text/x-thebe-config">.*?</script>(\s*<script>kernelName = .*?</script>)?',
+        re.S,
+    )
+    context["body"] = block.sub("", context.get("body") or "")
+
+
+def buttons(app, config) -> None:
+    """Repository, issue and launch buttons follow one setting, `repository.url` of _config.yml."""
+    options = config.html_theme_options
+    if options.get("repository_url"):
+        options.update(use_repository_button=True, use_issues_button=True)
+    else:
+        for key in (
+            "launch_buttons",
+            "repository_url",
+            "repository_branch",
+            "path_to_docs",
+        ):
+            options.pop(key, None)
+
+
+def setup(app) -> dict:
+    app.add_config_value(
+        "sepnb_profile", os.environ.get("SEPNB_PROFILE", "laptop"), "env", [str]
+    )
+    app.add_role("num", NumberRole())
+    app.add_directive("claims", ClaimsPage)
+    app.add_directive("source-map", SourceMapPage)
+    app.add_directive("provenance", ProvenancePage)
+    app.connect("config-inited", buttons)
+    app.connect("builder-inited", copy_mathjax)
+    app.connect("env-get-outdated", outdated)
+    app.connect("env-purge-doc", purge)
+    app.connect("env-merge-info", merge)
+    app.connect("doctree-read", check_formulas)
+    app.connect("html-page-context", load_plotly, priority=100)
+    app.connect("html-page-context", drop_thebe, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
