@@ -1,0 +1,139 @@
+"""From a table of runs to a verdict: paired over seeds, corrected over the family, bounds set beforehand.
+
+Every comparison asks: does the mean over seeds of `score(a) - score(b)` lie inside `(low, high)`?
+"Better" is `high=0`, "not worse" is `high=margin`, "level" is `low=-margin, high=margin`. The answer is
+
+- *holds* if a paired t-test clears every finite bound, *fails* if it is beyond one, otherwise *open*;
+- tested two-sidedly, because both answers are possible, at 5 % after Holm's correction over the comparisons
+  of the claim.
+
+Scores are bits per byte: lower is better.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.stats import ttest_1samp
+from statsmodels.stats.multitest import multipletests
+
+from sepnb.claims.verdict import NOT_REPRODUCED, NOT_RUN, NOT_TESTABLE, PARTLY, REPRODUCED, UNDECIDED, Verdict
+
+
+class Comparison(NamedTuple):
+    """One pair of methods and the bounds within which the claim wants the mean of `score(a) - score(b)`."""
+
+    a: str
+    b: str
+    low: float = -math.inf
+    high: float = math.inf
+
+
+def judge(
+    table: pd.DataFrame | None,
+    comparisons: list[Comparison],
+    *,
+    bar: float,
+    least_seeds: int = 6,
+    significance: float = 0.05,
+) -> Verdict:
+    """The verdict of one claim: a family of comparisons that must all lie inside their bounds.
+
+    In this order: a run missing or stale gives *not run*; a run that diverged, or a method whose mean does
+    not clear the bar, *not testable here*; fewer than `least_seeds` seeds or an open comparison, *undecided*;
+    else *reproduced* if all hold, *not reproduced* if all fail, *partly* if some do.
+
+    Args:
+        table: one row a run with columns method, seed, status and bits_per_byte; None if there is none.
+        comparisons: the family over which Holm's correction runs.
+        bar: bits per byte that each method's mean over seeds must be below.
+        least_seeds: with fewer than six, not even differences of one sign pass a two-sided sign test.
+        significance: of the whole family.
+    """
+    methods = list(dict.fromkeys(name for pair in comparisons for name in (pair.a, pair.b)))
+    obstacle = _not_complete(table, methods) or _below_the_bar(table, methods, bar)
+    if obstacle:
+        return obstacle
+    rows = table[table.method.isin(methods)].astype({"bits_per_byte": float})
+    scores = rows.pivot(index="seed", columns="method", values="bits_per_byte")
+    differences = {pair: (scores[pair.a] - scores[pair.b]).to_numpy() for pair in comparisons}
+    numbers = {f"{pair.a} minus {pair.b}": float(values.mean()) for pair, values in differences.items()}
+    listed = [f"{name} {mean:+.3f}" for name, mean in numbers.items()]
+    if len(scores) < least_seeds:
+        few = f"{len(scores)} seeds, a verdict needs at least {least_seeds}"
+        return Verdict(UNDECIDED, "; ".join([few, *listed]), numbers)
+
+    p_values = [_p_value(differences[pair], pair) for pair in comparisons]
+    decided = multipletests(p_values, alpha=significance, method="holm")[0]
+    answers = [
+        ("holds" if pair.low < differences[pair].mean() < pair.high else "fails") if sure else "open"
+        for pair, sure in zip(comparisons, decided, strict=True)
+    ]
+    answered = [f"{text} ({answer})" for text, answer in zip(listed, answers, strict=True)]
+    return Verdict(_word(answers), "; ".join([f"{len(scores)} seeds", *answered]), numbers)
+
+
+def _word(answers: list[str]) -> str:
+    if "open" in answers:
+        return UNDECIDED
+    if "fails" not in answers:
+        return REPRODUCED
+    return PARTLY if "holds" in answers else NOT_REPRODUCED
+
+
+def _p_value(differences: np.ndarray, bounds: Comparison) -> float:
+    """Two-sided p of the mean lying on the side of the bounds where it is seen.
+
+    Inside, every finite bound must be cleared, so the largest p counts; outside, the bound passed counts.
+    """
+    mean = differences.mean()
+    finite = [bound for bound in (bounds.low, bounds.high) if math.isfinite(bound)]
+    if mean <= bounds.low:
+        finite = [bounds.low]
+    elif mean >= bounds.high:
+        finite = [bounds.high]
+    return max(_paired_t(differences, bound) for bound in finite)
+
+
+def _paired_t(differences: np.ndarray, bound: float) -> float:
+    if np.ptp(differences) == 0:  # no spread: the t statistic is 0/0 or infinite
+        return float(differences[0] == bound)
+    return float(ttest_1samp(differences, bound).pvalue)
+
+
+def _not_complete(table: pd.DataFrame | None, methods: list[str]) -> Verdict | None:
+    """A verdict on a grid with holes would depend on who stopped it, so a single missing run is enough."""
+    if table is None or table.empty:
+        return Verdict(NOT_RUN, "no runs")
+    rows = table[table.method.isin(methods)]
+    absent = [name for name in methods if name not in set(rows.method)]
+    if absent:
+        return Verdict(NOT_RUN, f"no runs of {', '.join(absent)}")
+    missing, stale = (rows.status == "not run").sum(), (rows.status == "stale").sum()
+    if missing:
+        return Verdict(NOT_RUN, f"{missing} of {len(rows)} runs are missing", stale=bool(stale))
+    if stale:
+        return Verdict(NOT_RUN, f"{stale} of {len(rows)} runs are stale: the code has changed", stale=True)
+    seeds = rows.groupby("method").seed.agg(frozenset)
+    if seeds.nunique() > 1:
+        return Verdict(NOT_RUN, "the methods were not run with the same seeds, so they cannot be paired")
+    return None
+
+
+def _below_the_bar(table: pd.DataFrame, methods: list[str], bar: float) -> Verdict | None:
+    rows = table[table.method.isin(methods)].astype({"bits_per_byte": float})
+    diverged = rows[~np.isfinite(rows.bits_per_byte)]
+    if len(diverged):
+        runs = ", ".join(f"{row.method} (seed {row.seed})" for row in diverged.itertuples())
+        return Verdict(NOT_TESTABLE, f"diverged: {runs}")
+    means = rows.groupby("method").bits_per_byte.mean()
+    short = {name: float(means[name]) for name in methods if means[name] >= bar}
+    if short:
+        listed = ", ".join(f"{name} ({mean:.2f})" for name, mean in short.items())
+        return Verdict(NOT_TESTABLE, f"not below the bar of {bar} bits per byte: {listed}", short)
+    return None
+
+
+RULES_OF_EVIDENCE = (judge, _word, _p_value, _paired_t, _not_complete, _below_the_bar)
+"""What a verdict of `judge` stands on beside its own rule: a later change of one of these is a later rule."""
