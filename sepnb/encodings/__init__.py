@@ -5,6 +5,7 @@ To add one: write a file with a reference function, a module and a frozen `Encod
 every model.
 """
 
+from dataclasses import fields
 from difflib import get_close_matches
 
 from .alibi import ALiBi, alibi_bias, alibi_slopes
@@ -54,7 +55,7 @@ def build(name: str, **options: object) -> Encoding:
         near = get_close_matches(name, _REGISTRY) or list(_REGISTRY)
         raise ValueError(f"unknown encoding {name!r}; did you mean {', '.join(near)}?")
     encoding = _REGISTRY[name]
-    known = list(encoding.__dataclass_fields__)
+    known = [field.name for field in fields(encoding)]
     if unknown := [option for option in options if option not in known]:
         raise ValueError(f"{name} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")
     return encoding(**options)

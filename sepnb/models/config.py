@@ -1,6 +1,6 @@
 """What a model is: one frozen description for dense and separated, so that two models differ in one field."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from ..encodings import Encoding, Site, build
@@ -122,10 +122,7 @@ class TransformerConfig:
 
     def resolved(self) -> dict[str, Any]:
         """Every field in plain JSON types, for a record."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        fields["streams"] = self.streams.widths
-        fields["encoding"] = [
-            {"name": item.name, **{option: getattr(item, option) for option in item.__dataclass_fields__}}
-            for item in self.encodings
-        ]
-        return fields
+        resolved = {field.name: getattr(self, field.name) for field in fields(self)}
+        resolved["streams"] = self.streams.widths
+        resolved["encoding"] = [{"name": item.name, **asdict(item)} for item in self.encodings]
+        return resolved

@@ -1,0 +1,31 @@
+"""Experiments: one file per question. To add one, write its class and name it in `_REGISTRY`."""
+
+from difflib import get_close_matches
+
+from .base import PROFILES, Experiment, RunConfig
+from .in_window import InWindow
+from .lr_screen import LearningRateScreen
+
+_REGISTRY: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in sorted((LearningRateScreen(), InWindow()), key=lambda experiment: experiment.order)
+}
+
+__all__ = ["PROFILES", "Experiment", "RunConfig", "get", "names"]
+
+
+def names() -> list[str]:
+    """The names that `get` knows, in the order in which they should run."""
+    return list(_REGISTRY)
+
+
+def get(name: str) -> Experiment:
+    """The experiment of this name.
+
+    Raises:
+        ValueError: an unknown name, answered with near matches.
+    """
+    if name not in _REGISTRY:
+        near = get_close_matches(name, _REGISTRY) or list(_REGISTRY)
+        raise ValueError(f"unknown experiment {name!r}; did you mean {', '.join(near)}?")
+    return _REGISTRY[name]

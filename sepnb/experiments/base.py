@@ -1,0 +1,112 @@
+"""What an experiment is: a declared grid of runs that answers one question, and a table that only loads.
+
+A run is one function of one frozen config, so that it can be computed anywhere and in any order. Only
+`sepnb run` calls it; chapters and claims read `table`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Protocol
+
+import pandas as pd
+
+from ..results import Record, Store
+
+PROFILES = ("smoke", "laptop", "gpu")
+
+Progress = Callable[[int, int], None]
+"""Called as `progress(done, total)` while a run computes."""
+
+
+class RunConfig(Protocol):
+    """A frozen description of one run."""
+
+    @property
+    def key(self) -> str:
+        """The file name of its record: readable, and different for every different config."""
+
+    @property
+    def label(self) -> str:
+        """What a table calls its row."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types."""
+
+
+def check_profile(profile: str) -> str:
+    """The profile, if there is one of this name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if profile not in PROFILES:
+        raise ValueError(f"unknown profile {profile!r}; use one of {', '.join(PROFILES)}")
+    return profile
+
+
+class Experiment(ABC):
+    """A grid, a run function and a table. Subclasses set the class attributes and the abstract methods."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    question: ClassVar[str]
+    order: ClassVar[int] = 0
+    """Experiments run in this order: what chooses a setting comes before what uses it."""
+
+    @abstractmethod
+    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[RunConfig]:
+        """The runs of a profile, with the declared seeds or with these."""
+
+    @abstractmethod
+    def run(self, config: RunConfig, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+        """Compute one run."""
+
+    @abstractmethod
+    def fingerprint(self, config: RunConfig, *, device: str = "cpu") -> dict[str, list[float]]:
+        """The first numbers of the run, in about a second: what a published record is checked against."""
+
+    @abstractmethod
+    def seconds(self, profile: str) -> float:
+        """A rough time of one run on one core of a laptop (gpu: on one GPU)."""
+
+    @abstractmethod
+    def data_sets(self, profile: str) -> tuple[str, ...]:
+        """The data sets that a run needs at hand."""
+
+    def table(self, profile: str, store: Store | None = None) -> pd.DataFrame:
+        """One row per run of the grid: method, label, seed, status ("ok", "not run", "stale"), metrics.
+
+        It only loads; what is missing says so. `attrs["records"]` holds the records, in the order of the
+        rows that have one, and `attrs["profile"]` the profile.
+        """
+        records = (store or Store()).load(check_profile(profile), self.name)
+        rows, found = [], []
+        for config in self.grid(profile):
+            record = records.get(config.key)
+            status = "not run" if record is None else "stale" if record.stale else "ok"
+            row = {"method": config.method, "label": config.label, "seed": config.seed, "status": status}
+            if record is not None:
+                row |= record.metrics
+                found.append(record)
+            rows.append(row)
+        table = pd.DataFrame(rows)
+        table.attrs = {"profile": profile, "experiment": self.name, "records": found}
+        return table
+
+    def rows(self, profile: str, kind: str, store: Store | None = None) -> pd.DataFrame:
+        """The tidy rows of one kind of every run of the grid that has a record, with its method and seed."""
+        records = (store or Store()).load(check_profile(profile), self.name)
+        tidy = [
+            {"method": config.method, "label": config.label, "seed": config.seed, **row}
+            for config in self.grid(profile)
+            if config.key in records
+            for row in records[config.key].rows
+            if row["kind"] == kind
+        ]
+        return pd.DataFrame(tidy)

@@ -1,0 +1,269 @@
+"""A language-model run: build, train, score. Shared by every experiment on text.
+
+Sizes are set per profile and are the same for every method; a method sets the streams and the encoding only,
+so that two methods differ in what their names say.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from math import log
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..data import text
+from ..evaluation import Losses, evaluate
+from ..models import LanguageModel, TransformerConfig
+from ..provenance import Clock
+from ..results import Record, digest
+from ..streams import Streams
+from ..training import TrainingConfig, train
+from .base import Progress
+
+FINGERPRINT_STEPS = 5
+FINGERPRINT_WINDOWS = 8
+CURVE_POINTS = 24
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """The text of a run and how much of each held-out document is scored, in bytes."""
+
+    name: str
+    validation_bytes: int
+    test_bytes: int
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a profile fixes for every method: the model, the schedule, the text."""
+
+    width: int
+    wide: int
+    """The width at which a separated model has as many parameters as the dense one of `width`."""
+    n_layers: int
+    n_heads: int
+    length: int
+    batch_size: int
+    steps: int
+    text: TextConfig
+    precision: str = "float32"
+    compiler: str | None = None
+
+
+SIZES = {
+    "smoke": Size(64, 80, 2, 4, 64, 8, 120, TextConfig("sympy", 1024, 2048)),
+    "laptop": Size(128, 160, 4, 4, 128, 8, 1200, TextConfig("eltec-eng", 8_192, 51_200)),
+    "gpu": Size(
+        384, 480, 6, 6, 256, 64, 2000, TextConfig("eltec-eng", 65_536, 262_144), "bfloat16", "inductor"
+    ),
+}
+
+METHODS = {
+    "none": "none",
+    "sinusoidal": "sinusoidal",
+    "learned": "learned",
+    "rope": "rope",
+    "alibi": "alibi",
+    "separated-sinusoidal": "sinusoidal",
+    "separated-learned": "learned",
+    "separated-sinusoidal-wide": "sinusoidal",
+    "separated-learned-wide": "learned",
+}
+"""Method names and their encodings. `separated-` gives a quarter of the width to position; `-wide` is the
+separated model with as many parameters as the dense one, without the suffix it has the same width."""
+
+POS_SHARE = 4
+"""d_pos is one part in this many of the width. It is then also the width of one head when n_heads is 4."""
+
+
+def model_config(method: str, size: Size) -> TransformerConfig:
+    """The model of a method at a size; two methods differ in streams and encoding only.
+
+    Raises:
+        ValueError: an unknown method.
+    """
+    if method not in METHODS:
+        raise ValueError(f"unknown method {method!r}; use one of {', '.join(METHODS)}")
+    width = size.wide if method.endswith("-wide") else size.width
+    if method.startswith("separated-"):
+        streams = Streams(pos=width // POS_SHARE, sem=width - width // POS_SHARE)
+    else:
+        streams = Streams.dense(width)
+    return TransformerConfig(streams, size.n_layers, size.n_heads, METHODS[method], max_length=size.length)
+
+
+@dataclass(frozen=True)
+class LanguageModelRun:
+    """The frozen config of one run."""
+
+    experiment: str
+    profile: str
+    method: str
+    seed: int
+    model: TransformerConfig
+    training: TrainingConfig
+    text: TextConfig
+
+    @classmethod
+    def of(
+        cls,
+        experiment: str,
+        profile: str,
+        method: str,
+        seed: int,
+        learning_rate: float,
+        steps: int | None = None,
+    ) -> "LanguageModelRun":
+        """A run at the size of its profile."""
+        size = SIZES[profile]
+        training = TrainingConfig(
+            steps or size.steps,
+            size.batch_size,
+            size.length,
+            learning_rate,
+            precision=size.precision,
+            compiler=size.compiler,
+        )
+        return cls(experiment, profile, method, seed, model_config(method, size), training, size.text)
+
+    @property
+    def label(self) -> str:
+        return f"{self.method}, learning rate {self.training.learning_rate:g}"
+
+    @property
+    def key(self) -> str:
+        return (
+            f"{self.method}-lr{self.training.learning_rate:g}-seed{self.seed}-{digest(self.resolved())[:8]}"
+        )
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types."""
+        return {
+            "experiment": self.experiment,
+            "profile": self.profile,
+            "method": self.method,
+            "seed": self.seed,
+            "model": self.model.resolved(),
+            "training": {**asdict(self.training), "betas": list(self.training.betas)},
+            "text": asdict(self.text),
+        }
+
+
+@lru_cache(maxsize=2)
+def _splits(name: str) -> text.Splits:
+    return text.load(name)
+
+
+@lru_cache(maxsize=2)
+def _entropies(name: str) -> text.Entropies:
+    splits = _splits(name)
+    return text.entropies(splits.train, splits.test)
+
+
+def _model(config: LanguageModelRun) -> LanguageModel:
+    torch.manual_seed(config.seed)
+    return LanguageModel(config.model)
+
+
+def _batches(config: LanguageModelRun) -> Iterator[np.ndarray]:
+    """The same batches in the same order for every method of a seed."""
+    training = config.training
+    return text.sample_batches(
+        _splits(config.text.name).train,
+        batch_size=training.batch_size,
+        length=training.length,
+        seed=config.seed,
+        steps=training.steps,
+    )
+
+
+def _score(
+    config: LanguageModelRun, model: LanguageModel, split: text.Text, per_document: int, device: str
+) -> Losses:
+    windows = text.windows(split, length=config.training.length, per_document=per_document)
+    return evaluate(
+        model, windows.tokens, windows.document, device=device, precision=config.training.precision
+    )
+
+
+def _initial(config: LanguageModelRun, model: LanguageModel, device: str) -> list[float]:
+    windows = text.windows(
+        _splits(config.text.name).validation,
+        length=config.training.length,
+        per_document=config.text.validation_bytes,
+    )
+    chosen = windows.tokens[:FINGERPRINT_WINDOWS]
+    return [evaluate(model, chosen, device=device, precision=config.training.precision).bits_per_byte]
+
+
+def fingerprint(config: LanguageModelRun, *, device: str = "cpu") -> dict[str, list[float]]:
+    """The untrained model's bits per byte and the first training losses in nats, of the run's own schedule."""
+    model = _model(config)
+    initial = _initial(config, model, device)
+    losses = train(model, _batches(config), config.training, device=device, stop_after=FINGERPRINT_STEPS)
+    return {"initial_bits_per_byte": initial, "first_losses": losses}
+
+
+def run(
+    config: LanguageModelRun,
+    *,
+    device: str = "cpu",
+    progress: Progress | None = None,
+    test: bool = True,
+) -> Record:
+    """Train one model and score it on held-out text.
+
+    Args:
+        config: the run.
+        device: where it is computed.
+        progress: called as `progress(done, total)` after each training step.
+        test: score the test text too; a screening reads the validation text only.
+    """
+    clock = Clock(device)
+    splits, training = _splits(config.text.name), config.training
+    model = _model(config)
+    initial = _initial(config, model, device)
+    begun = Clock(device)
+    on_step = None if progress is None else lambda step: progress(step + 1, training.steps)
+    losses = train(model, _batches(config), training, device=device, on_step=on_step)
+    train_cpu_s = begun.cpu_s
+    validation = _score(config, model, splits.validation, config.text.validation_bytes, device)
+    curve = np.array(losses) / log(2)
+    counts, floors = model.parameter_counts(), _entropies(config.text.name)
+    metrics = {
+        "val_bits_per_byte": validation.bits_per_byte,
+        "train_bits_per_byte": float(curve[-max(1, training.steps // 20) :].mean()),
+        "parameters": counts["total"],
+        "block_parameters": counts["blocks"],
+        "learning_rate": training.learning_rate,
+        "train_cpu_s": train_cpu_s,
+        "unigram_bits_per_byte": floors.unigram,
+        "bigram_bits_per_byte": floors.bigram,
+    }
+    rows = [
+        {"kind": "curve", "step": int(steps.mean()), "bits_per_byte": float(curve[steps].mean())}
+        for steps in np.array_split(np.arange(training.steps), min(CURVE_POINTS, training.steps))
+    ]
+    if test:
+        scored = _score(config, model, splits.test, config.text.test_bytes, device)
+        metrics |= {"bits_per_byte": scored.bits_per_byte, "test_bytes": scored.bits.size}
+        edges = [0, *(2**k for k in range(training.length.bit_length()) if 2**k <= training.length)]
+        rows += [{"kind": "position", **row} for row in scored.by_position(edges)]
+        names = [document.name for document in splits.test.documents]
+        rows += [
+            {"kind": "document", **row, "document": names[row["document"]]} for row in scored.by_document()
+        ]
+    seen = training.steps * training.batch_size * training.length
+    return Record(
+        experiment=config.experiment,
+        profile=config.profile,
+        key=config.key,
+        config=config.resolved(),
+        metrics=metrics,
+        rows=rows,
+        fingerprint={"initial_bits_per_byte": initial, "first_losses": losses[:FINGERPRINT_STEPS]},
+        provenance=clock.facts(seed=config.seed, data={config.text.name: splits.sha256}, bytes_seen=seen),
+    )

@@ -1,0 +1,138 @@
+"""One training loop, for every model, profile and device."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from math import cos, pi
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+PRECISIONS = ("float32", "bfloat16")
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How a model is trained: AdamW, linear warm-up, cosine to a tenth.
+
+    Args:
+        steps: optimiser steps of the whole schedule.
+        batch_size: sequences per step.
+        length: tokens predicted per sequence, the trained length L.
+        learning_rate: its highest value, after the warm-up.
+        warmup: share of the steps in which the learning rate rises.
+        weight_decay: acts on the matrices of the maps; not on tables, gains and biases.
+        betas, clip: AdamW's averages; the largest norm of the gradient.
+        precision: "float32", or "bfloat16" for the forward pass under autocast.
+        compiler: a backend of torch.compile, or None for eager.
+
+    Raises:
+        ValueError: a value outside its range, with the range.
+    """
+
+    steps: int
+    batch_size: int
+    length: int
+    learning_rate: float
+    warmup: float = 0.1
+    weight_decay: float = 0.1
+    betas: tuple[float, float] = (0.9, 0.95)
+    clip: float = 1.0
+    precision: str = "float32"
+    compiler: str | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("steps", "batch_size", "length"):
+            if getattr(self, field) < 1:
+                raise ValueError(f"{field} is {getattr(self, field)}; it must be at least 1")
+        if self.learning_rate <= 0:
+            raise ValueError(f"learning_rate is {self.learning_rate}; it must be above 0")
+        if not 0 <= self.warmup <= 1:
+            raise ValueError(f"warmup is {self.warmup}; it is a share of the steps, from 0 to 1")
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"unknown precision {self.precision!r}; use one of {', '.join(PRECISIONS)}")
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        warm = self.warmup * self.steps
+        if step < warm:
+            return self.learning_rate * (step + 1) / (warm + 1)
+        done = (step - warm) / max(1, self.steps - warm)
+        return self.learning_rate * (0.55 + 0.45 * cos(pi * done))
+
+
+def autocast(device: str, precision: str) -> AbstractContextManager:
+    """Forward passes in `precision` on `device`; parameters and losses stay in float32."""
+    if precision == "float32":
+        return nullcontext()
+    return torch.autocast(torch.device(device).type, dtype=getattr(torch, precision))
+
+
+def next_token_losses(model: nn.Module, batch: Tensor) -> Tensor:
+    """Nats per predicted token, `[B, L]`, for tokens `[B, L+1]`."""
+    logits = model(batch[:, :-1])
+    return F.cross_entropy(logits.float().flatten(0, 1), batch[:, 1:].flatten(), reduction="none").unflatten(
+        0, (batch.shape[0], -1)
+    )
+
+
+def optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
+    """AdamW with weight decay on the weights of linear maps only."""
+    maps = {module.weight for module in model.modules() if isinstance(module, nn.Linear)}
+    groups = [
+        {"params": [p for p in model.parameters() if p in maps], "weight_decay": config.weight_decay},
+        {"params": [p for p in model.parameters() if p not in maps], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=config.betas)
+
+
+def train(
+    model: nn.Module,
+    batches: Iterator[np.ndarray],
+    config: TrainingConfig,
+    *,
+    device: str = "cpu",
+    stop_after: int | None = None,
+    on_step: Callable[[int], None] | None = None,
+) -> list[float]:
+    """Train `model` in place; returns the mean loss of every step in nats per token.
+
+    Args:
+        model: takes tokens `[B, L]`, returns logits `[B, L, V]`.
+        batches: yields integer arrays `[B, L+1]`, one per step.
+        config: the schedule.
+        device: where the model is moved and trained.
+        stop_after: leave the schedule after this many steps (for a fingerprint).
+        on_step: called after each step with its number, counted from 0.
+
+    Raises:
+        ValueError: the batches end before the steps do, or a loss is not finite.
+    """
+    model.to(device).train()
+    forward = model if config.compiler is None else torch.compile(model, backend=config.compiler)
+    adamw = optimiser(model, config)
+    losses: list[Tensor] = []
+    for step in range(config.steps if stop_after is None else min(stop_after, config.steps)):
+        if (array := next(batches, None)) is None:
+            raise ValueError(f"the batches ended at step {step} of {config.steps}; give one batch per step")
+        batch = torch.as_tensor(array, dtype=torch.long, device=device)
+        for group in adamw.param_groups:
+            group["lr"] = config.rate(step)
+        with autocast(device, config.precision):
+            loss = next_token_losses(forward, batch).mean()
+        adamw.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), config.clip)
+        adamw.step()
+        losses.append(loss.detach())  # read at the end: a read in every step would stall a GPU
+        if on_step is not None:
+            on_step(step)
+    curve = torch.stack(losses).tolist()
+    if not np.isfinite(curve).all():
+        step = int(np.argmin(np.isfinite(curve)))
+        raise ValueError(
+            f"the loss of step {step} is {curve[step]}; lower learning_rate={config.learning_rate}"
+        )
+    return curve
