@@ -1,0 +1,1 @@
+"""From chapters to a checked book: execution, chapter numbers, regression, published records, the site."""

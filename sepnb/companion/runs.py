@@ -1,0 +1,162 @@
+"""Run the grids of experiments: record by record, side by side, resumable.
+
+A worker writes its record the moment a run ends, so whatever interrupts the grid loses only the runs that
+were under way; running the same command again does the rest.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sepnb import paths
+from sepnb.companion import workers
+from sepnb.results import Store
+
+Report = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a grid. `experiment` is a name, or an experiment's own (picklable) object."""
+
+    experiment: Any
+    config: Any
+    profile: str
+    device: str
+    folder: Path
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How the grid of one experiment fared: counts of runs, and one line per failed run."""
+
+    experiment: str
+    skipped: int
+    ran: int
+    failed: tuple[str, ...]
+    left: int
+    seconds: float
+
+    @property
+    def complete(self) -> bool:
+        return not self.failed and not self.left
+
+
+def store_for(profile: str, folder: Path | None = None) -> Store:
+    """Where runs of `profile` go: `folder`; else for smoke the build folder; else the published store."""
+    if folder is not None:
+        return Store(folder)
+    return Store(paths.build() / "smoke" / "results") if profile == "smoke" else Store()
+
+
+def check_clean(store: Store) -> None:
+    """Refuse to add to the published store from a tree with uncommitted changes.
+
+    Raises:
+        ValueError: the tree is dirty, or is no git checkout, and `store` is the published one.
+    """
+    if not store.published:
+        return
+    from sepnb.provenance import git_state
+
+    commit, dirty = git_state()
+    if commit is None:
+        raise ValueError("this is no git checkout, so its records could not be published; give --store DIR")
+    if dirty:
+        raise ValueError(
+            "the tree has uncommitted changes (see `git status`), so its records could not be published; "
+            "commit the code first, or give --store DIR to write records that stay private"
+        )
+
+
+def plan(
+    experiments: Sequence[Any],
+    profile: str,
+    *,
+    seeds: Sequence[int] | None = None,
+    device: str = "cpu",
+    store: Store | None = None,
+    fresh: bool = False,
+) -> tuple[list[Run], dict[str, int]]:
+    """The runs still to be done, in grid order, and per experiment how many are already there.
+
+    A stale record counts as not done. `fresh` does everything again.
+    """
+    store = store_for(profile) if store is None else store
+    todo, skipped = [], {}
+    for experiment in experiments:
+        have = {} if fresh else store.load(profile, experiment.name)
+        skipped[experiment.name] = 0
+        for config in experiment.grid(profile, seeds):
+            if config.key in have and have[config.key].stale is None:
+                skipped[experiment.name] += 1
+            else:
+                seconds = float(experiment.seconds(profile))
+                todo.append(Run(experiment, config, profile, device, store.root, seconds))
+    return todo, skipped
+
+
+def run(
+    todo: Sequence[Run],
+    skipped: Mapping[str, int],
+    *,
+    side_by_side: int = 1,
+    threads: int = 1,
+    on_progress: Callable[[int, int, int], None] | None = None,
+    on_end: Callable[[Run, str | None], None] | None = None,
+) -> list[Tally]:
+    """Do the runs and count; a run that fails ends only itself.
+
+    Args:
+        todo, skipped: from `plan`.
+        side_by_side: worker processes; `threads` each may use.
+        on_progress: called as `(index of the run, steps done, steps)`.
+        on_end: called with each run and its error, None when it succeeded. KeyboardInterrupt raised
+            while runs are under way stops them and passes through; what had ended is stored.
+    """
+    names = list(skipped)
+    ran, failed, seconds = dict.fromkeys(names, 0), {name: [] for name in names}, dict.fromkeys(names, 0.0)
+    for index, took, error in workers.run_jobs(
+        _run, todo, workers=side_by_side, threads=threads, on_progress=on_progress
+    ):
+        name = todo[index].experiment.name
+        if error is None:
+            ran[name] += 1
+            seconds[name] += took
+        else:
+            failed[name].append(f"{todo[index].config.label} ({todo[index].config.key}): {_in_words(error)}")
+        if on_end:
+            on_end(todo[index], None if error is None else failed[name][-1])
+    wanted = {name: sum(run.experiment.name == name for run in todo) for name in names}
+    return [
+        Tally(
+            name,
+            skipped[name],
+            ran[name],
+            tuple(failed[name]),
+            wanted[name] - ran[name] - len(failed[name]),
+            seconds[name],
+        )
+        for name in names
+    ]
+
+
+def _run(run: Run, report: Report) -> float:
+    began = time.monotonic()
+    record = run.experiment.run(run.config, device=run.device, progress=report)
+    store = Store(run.folder)
+    if store.published and record.provenance.get("dirty") is not False:
+        raise RuntimeError("the tree was changed while the grid ran; commit, then run again")
+    store.write(record)
+    return time.monotonic() - began
+
+
+def _in_words(error: BaseException) -> str:
+    from concurrent.futures.process import BrokenProcessPool
+
+    if isinstance(error, BrokenProcessPool):
+        return "its worker process was killed (out of memory?); try --jobs 1"
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,104 @@
+"""Jobs side by side in fresh processes that never outlive their parent.
+
+Each worker holds the reading end of one pipe, the *lifeline*; only the parent holds the writing end. When
+the parent closes it or dies, however it dies, the workers read end-of-file and leave at once. A job that
+must not be lost writes its own result before it returns.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from typing import Any
+
+Report = Callable[[int, int], None]
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+_messages: Any = None
+
+
+def run_jobs(
+    function: Callable[[Any, Report], Any],
+    jobs: Sequence[Any],
+    *,
+    workers: int,
+    threads: int = 1,
+    on_progress: Callable[[int, int, int], None] | None = None,
+) -> Iterator[tuple[int, Any, BaseException | None]]:
+    """Yield `(index of the job, result, error)` as jobs end; one of the two is None.
+
+    Args:
+        function: a module-level function of a job and a `report(done, total)` callable.
+        jobs: picklable descriptions.
+        workers: how many processes.
+        threads: what each worker may use, set before it imports torch.
+        on_progress: called as `(index of the job, done, total)`, from another thread.
+
+    Raises:
+        ValueError: `workers` or `threads` below 1.
+    """
+    for what, value in (("workers", workers), ("threads", threads)):
+        if value < 1:
+            raise ValueError(f"{what} is {value}; give 1 or more")
+    context = get_context("spawn")
+    lifeline, keep = context.Pipe(duplex=False)
+    messages = context.SimpleQueue()
+    listener = threading.Thread(target=_listen, args=(messages, on_progress), daemon=True)
+    listener.start()
+    pool = ProcessPoolExecutor(
+        max_workers=min(workers, max(1, len(jobs))),
+        mp_context=context,
+        initializer=_start,
+        initargs=(lifeline, messages, threads),
+    )
+    finished = False
+    try:
+        futures = {pool.submit(_call, function, index, job): index for index, job in enumerate(jobs)}
+        for future in as_completed(futures):
+            error = future.exception()
+            yield futures[future], None if error else future.result(), error
+        finished = True
+    finally:
+        pool.shutdown(wait=finished, cancel_futures=True)
+        keep.close()
+        pool.shutdown(wait=True)
+        lifeline.close()
+        if finished:  # a worker cut off while it reported may hold the queue's lock for ever
+            messages.put(None)
+            listener.join()
+
+
+def _listen(messages: Any, on_progress: Callable[[int, int, int], None] | None) -> None:
+    while (message := messages.get()) is not None:
+        if on_progress:
+            on_progress(*message)
+
+
+def _start(lifeline: Any, messages: Any, threads: int) -> None:
+    global _messages
+    _messages = messages
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides; it lets go of the lifeline
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
+    threading.Thread(target=_leave_with_parent, args=(lifeline,), daemon=True).start()
+
+
+def _leave_with_parent(lifeline: Any) -> None:
+    try:
+        lifeline.recv()
+    except EOFError:
+        os._exit(1)
+
+
+def _call(function: Callable[[Any, Report], Any], index: int, job: Any) -> Any:
+    last = 0.0
+
+    def report(done: int, total: int) -> None:
+        nonlocal last
+        if done >= total or time.monotonic() - last > 0.2:
+            last = time.monotonic()
+            _messages.put((index, done, total))
+
+    return function(job, report)
