@@ -1,0 +1,181 @@
+"""From executed chapters to the site: stage the notebooks, let Jupyter Book build, put the pages in `build/html`.
+
+Sphinx needs ten seconds to find out that there is nothing to do; a hash of everything it reads needs a
+fraction of one. Pages that changed are built incrementally; a change of anything that acts on all pages
+(configuration, extension, package, records, commit) builds all of them anew.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from sepnb import paths
+from sepnb.companion.chapters import Chapter, digest
+from sepnb.companion.execute import INJECTED
+from sepnb.companion.numbers import write_json
+from sepnb.results import write_atomically
+
+# The defaults are dropped; the values that were used stay one click away.
+HIDE = {"parameters": "remove-cell", INJECTED: "hide-cell"}
+BOOK = "from jupyter_book.cli.main import main; main()"
+
+
+class BuildError(RuntimeError):
+    """The book could not be built; the message says why and where the log is."""
+
+
+def html() -> Path:
+    """Where the finished site lies."""
+    return paths.build() / "html"
+
+
+def stage(chapters: Iterable[Chapter], profile: str) -> list[Path]:
+    """Copy the executed notebooks of `profile` to where the table of contents expects them.
+
+    What differs between two runs of the same content (cell ids, times, paths of this machine) is left out,
+    so that a chapter that ran again without a change does not rebuild its page. Notebooks of chapters that
+    are no more are removed.
+
+    Raises:
+        BuildError: a chapter has not been executed at this profile.
+    """
+    folder = paths.root() / "notebooks" / "executed"
+    folder.mkdir(parents=True, exist_ok=True)
+    staged = []
+    for chapter in chapters:
+        source = chapter.output(profile)
+        if not source.exists():
+            raise BuildError(f"{chapter.name} has not run at {profile}; run `sepnb run {chapter.name}`")
+        target = folder / f"{chapter.name}.ipynb"
+        notebook = clean(json.loads(source.read_text(encoding="utf-8")))
+        text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+        if not target.exists() or target.read_text(encoding="utf-8") != text:
+            write_atomically(target, text)
+        staged.append(target)
+    for old in set(folder.glob("*.ipynb")) - set(staged):
+        old.unlink()
+    return staged
+
+
+def clean(notebook: dict[str, Any]) -> dict[str, Any]:
+    """An executed notebook as the book shows it: parameter cells tagged for hiding, traces of the run removed."""
+    notebook["metadata"].pop("papermill", None)
+    for number, cell in enumerate(notebook["cells"]):
+        metadata = cell["metadata"]
+        for trace in ("papermill", "execution"):
+            metadata.pop(trace, None)
+        tags = metadata.get("tags", [])
+        wanted = [HIDE[tag] for tag in tags if tag in HIDE]
+        if wanted:
+            metadata["tags"] = [*tags, *(tag for tag in wanted if tag not in tags)]
+        cell["id"] = f"cell-{number}"
+    return notebook
+
+
+def inputs(profile: str) -> dict[str, str]:
+    """Hashes of what the site is made from: `pages`, which Sphinx follows by itself, and `rest`."""
+    from sepnb.provenance import git_state
+
+    root, build = paths.root(), paths.build() / profile
+    pages = [*root.glob("book/**/*.md"), *root.glob("notebooks/executed/*.ipynb")]
+    rest = [root / name for name in ("_config.yml", "_toc.yml", "requirements.lock", "CITATION.cff")]
+    rest += [
+        file for file in root.glob("book/**/*") if file.suffix != ".md" and "__pycache__" not in file.parts
+    ]
+    rest += [*root.glob("sepnb/**/*.py"), *paths.results().glob("**/*.json")]
+    numbers = [file for file in build.glob("*.json") if ".manifest" not in file.name]
+    records = [file for file in rest if file.is_file() and file.is_relative_to(paths.results())]
+    others = [file for file in rest if file.is_file() and file not in set(records)]
+    return {
+        "pages": digest(pages, root) + digest(numbers, build),
+        "rest": f"{digest(others, root)} {digest(records, paths.results())} {git_state()[0]} {profile}",
+    }
+
+
+def build(profile: str, *, say: Callable[[str], None] = print, fresh: bool = False) -> bool:
+    """Build the site from the staged notebooks; False when the one that lies there is current.
+
+    Args:
+        profile: whose chapter numbers the prose shows.
+        say: receives Sphinx's warnings and errors, line by line.
+        fresh: build every page anew.
+
+    Raises:
+        BuildError: warnings (they are errors), or Jupyter Book failed. The old site stays where it is, but
+            is no longer taken for current.
+    """
+    now, memory = inputs(profile), paths.build() / "book.json"
+    before = json.loads(memory.read_text(encoding="utf-8")) if memory.exists() else {}
+    if not fresh and before == now and (html() / "index.html").exists():
+        return False
+    memory.unlink(missing_ok=True)
+    work, log = paths.build() / "book-work", paths.build() / "book.log"
+    all_pages = ["--all"] if fresh or before.get("rest") != now["rest"] else []
+    options = ["--path-output", str(work), "-W", "-n", "--keep-going", *all_pages]
+    status, last = _jupyter_book(options, {"SEPNB_PROFILE": profile}, log, say)
+    if status:
+        told = "" if "WARNING" in "".join(last) else "".join(last)
+        raise BuildError(
+            f"the book did not build (exit status {status}); all of it is in {log}\n{told}".rstrip()
+        )
+    _publish(work / "_build" / "html", html())
+    write_json(memory, now)
+    return True
+
+
+def _jupyter_book(
+    options: Iterable[str], environment: Mapping[str, str], log: Path, say: Callable[[str], None]
+) -> tuple[int, deque[str]]:
+    """Run it; all output goes to the log, warnings and errors also to `say`. Exit status and the last lines."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    last: deque[str] = deque(maxlen=15)
+    with (
+        log.open("w", encoding="utf-8") as file,
+        subprocess.Popen(
+            [sys.executable, "-c", BOOK, "build", str(paths.root()), *options],
+            env={**os.environ, **environment, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"},
+            cwd=paths.root(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        ) as process,
+    ):
+
+        def follow(stream: IO[str], loud: bool) -> None:
+            for line in stream:
+                file.write(line)
+                if loud and line.strip():
+                    last.append(line)
+                    if any(word in line for word in ("WARNING", "ERROR", "CRITICAL")):
+                        say(line.rstrip())
+
+        assert process.stdout and process.stderr
+        threads = [
+            threading.Thread(target=follow, args=(process.stdout, False)),
+            threading.Thread(target=follow, args=(process.stderr, True)),
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return process.returncode, last
+
+
+def _publish(made: Path, target: Path) -> None:
+    """Put a finished site in place of the old one; a reader never sees half of it."""
+    new, old = target.with_name(".html.new"), target.with_name(".html.old")
+    for leftover in (new, old):
+        shutil.rmtree(leftover, ignore_errors=True)
+    shutil.copytree(made, new)
+    if target.exists():
+        target.rename(old)
+    new.rename(target)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,161 @@
+"""Published records are checked, not only believed: their first numbers are computed again.
+
+Each record stores a fingerprint, the untrained model's score and its first training losses. Replaying it
+takes about a second and tells whether the code of today still begins the run that was published. A record
+that no longer begins the same way is marked stale; one that does again loses the mark.
+
+Two tolerances, both relative to the stored value. On the device of the record only the order of float32
+sums may differ (thread count, processor). Between a GPU and a CPU, bfloat16 rounding differs as well.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sepnb.companion import workers
+from sepnb.results import Record, Store
+
+RTOL = {"same device": 1e-4, "other device": 2e-3}
+PROFILES = ("laptop", "gpu")
+
+Fingerprint = Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """One record and what its replay said: `equal`, `stale`, `orphaned` or `not replayed`, and why."""
+
+    profile: str
+    experiment: str
+    key: str
+    status: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class _Job:
+    experiment: Any
+    config: Any
+    device: str
+
+
+def differs(stored: Fingerprint, now: Fingerprint, rtol: float) -> str | None:
+    """Where two fingerprints part, in words; None when every number agrees within `rtol`."""
+    if stored.keys() != now.keys():
+        return f"the record holds {', '.join(sorted(stored))}, the code gives {', '.join(sorted(now))}"
+    for name, values in stored.items():
+        if len(values) != len(now[name]):
+            return f"{name}: the record holds {len(values)} numbers, the code gives {len(now[name])}"
+        for index, (old, new) in enumerate(zip(values, now[name], strict=True)):
+            if not math.isclose(old, new, rel_tol=rtol, abs_tol=0.0):
+                return f"{name}[{index}] was {old:.7g}, is {new:.7g} (tolerance {rtol:g} relative)"
+    return None
+
+
+def check(
+    experiments: Sequence[Any],
+    *,
+    profiles: Sequence[str] = PROFILES,
+    store: Store | None = None,
+    sample: int | None = None,
+    device: str = "cpu",
+    side_by_side: int = 1,
+    mark: bool = True,
+    on_end: Callable[[int, int], None] | None = None,
+) -> list[Replay]:
+    """Replay the records of `experiments`, and mark in the store what is stale.
+
+    Args:
+        experiments: experiment objects.
+        profiles: whose records.
+        store: the published one by default.
+        sample: replay only this many, chosen by a hash of their keys (the same ones each time).
+        device: where to replay.
+        side_by_side: worker processes.
+        mark: write staleness to the store; a test that must leave no trace says False.
+        on_end: called as `(done, total)`.
+
+    Raises:
+        RecordError: a record that cannot be read.
+    """
+    store = Store() if store is None else store
+    found: list[tuple[Any, Record, Any]] = []
+    for profile in profiles:
+        for experiment in experiments:
+            records = store.load(profile, experiment.name)
+            seeds = sorted({record.provenance["seed"] for record in records.values()})
+            configs = {config.key: config for config in experiment.grid(profile)}
+            configs |= {config.key: config for config in experiment.grid(profile, seeds)} if seeds else {}
+            found += [(experiment, record, configs.get(record.key)) for record in records.values()]
+    if sample is not None:
+        found = sorted(found, key=lambda item: hashlib.sha256(item[1].key.encode()).hexdigest())[:sample]
+    absent = _absent_data({(experiment, record.profile) for experiment, record, _ in found})
+
+    replays, jobs, subjects = [], [], []
+    for experiment, record, config in found:
+        where = (record.profile, experiment.name, record.key)
+        if config is None:
+            replays.append(Replay(*where, "orphaned", "no grid has this run any more; delete its file"))
+        elif why := absent.get((experiment.name, record.profile)):
+            replays.append(Replay(*where, "not replayed", why))
+        else:
+            jobs.append(_Job(experiment, config, device))
+            subjects.append(record)
+    ended = workers.run_jobs(_replay, jobs, workers=side_by_side) if jobs else ()
+    for done, (index, now, error) in enumerate(ended, 1):
+        replays.append(_judge(subjects[index], now, error, device))
+        if on_end:
+            on_end(done, len(jobs))
+    if mark:
+        for replay in replays:
+            if replay.status in ("equal", "stale"):
+                _mark(store, replay)
+    return sorted(replays, key=lambda replay: (replay.profile, replay.experiment, replay.key))
+
+
+def exit_status(replays: Sequence[Replay]) -> int:
+    """0: all that was replayed is equal; 1: something is stale; 2: something could not be replayed."""
+    statuses = {replay.status for replay in replays}
+    return 1 if "stale" in statuses else 2 if "not replayed" in statuses else 0
+
+
+def _judge(record: Record, now: Fingerprint | None, error: BaseException | None, device: str) -> Replay:
+    where = (record.profile, record.experiment, record.key)
+    if error is not None:
+        return Replay(*where, "stale", f"its replay failed: {type(error).__name__}: {error}")
+    assert now is not None
+    same = str(record.provenance["device"]).split(":")[0] == device.split(":")[0]
+    why = differs(record.fingerprint, now, RTOL["same device" if same else "other device"])
+    return Replay(*where, "stale" if why else "equal", why or "")
+
+
+def _mark(store: Store, replay: Replay) -> None:
+    known = store.load(replay.profile, replay.experiment)[replay.key].stale
+    reason = replay.detail if replay.status == "stale" else None
+    if reason != known:
+        store.mark_stale(replay.profile, replay.experiment, replay.key, reason)
+
+
+def _replay(job: _Job, report: workers.Report) -> dict[str, list[float]]:
+    import torch
+
+    # Compiling costs a minute and a C++ compiler, and changes no more than the order of sums.
+    with torch.compiler.set_stance("force_eager"):
+        return job.experiment.fingerprint(job.config, device=job.device)
+
+
+def _absent_data(wanted: set[tuple[Any, str]]) -> dict[tuple[str, str], str]:
+    from sepnb.data import registry
+
+    status: dict[str, str] = {}
+    absent = {}
+    for experiment, profile in wanted:
+        for name in experiment.data_sets(profile):
+            if name not in status:
+                status[name] = registry.get(name).status()
+            if status[name] != "at hand":
+                why = f"data set {name} is {status[name]}: run `sepnb data {name}`, or set SEPNB_DATA"
+                absent[experiment.name, profile] = why
+    return absent

@@ -1,0 +1,271 @@
+"""Are a chapter's numbers still what they were? Fresh numbers against committed ones, metric by metric.
+
+`tests/reference/<profile>/<chapter>.json` holds what a chapter published when the reference was taken, and
+why it was taken. `tolerances.json` beside it says how far each metric may move. A tolerance is not an
+opinion: the chapters are recomputed with other thread counts and with narrower instructions, which stands
+for another processor, and ten times the widest spread is allowed, with a floor for float32 rounding. The
+spread over seeds is stored beside it but never widens it: another seed is another experiment.
+"""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from sepnb import paths
+from sepnb.companion.numbers import Number, write_json
+
+FACTOR = 10.0
+FLOOR_RTOL = 1e-6  # eight units in the last place of float32
+FLOOR_ATOL = 1e-7  # for what is zero up to float32 rounding of quantities of order one
+# Measured time and memory cannot be pinned; a chapter says so by the name.
+UNPINNED = ("_seconds", "_s", "_ms", "_mb")
+NARROW = {
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    "OPENBLAS_CORETYPE": "Haswell",
+}
+VARIANTS: Mapping[str, tuple[int, Mapping[str, str]]] = {
+    "1 thread": (1, {}),
+    "2 threads": (2, {}),
+    "1 thread, AVX2 only": (1, NARROW),
+}
+SEEDS = (0, 1, 2)
+
+
+class RecomputeError(RuntimeError):
+    """Chapters or experiments failed while their numbers were recomputed; the message holds the output."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One metric that is not as it should be."""
+
+    chapter: str
+    metric: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.chapter}/{self.metric}: {self.why}"
+
+
+def folder(profile: str) -> Path:
+    """Where the references of `profile` live."""
+    return paths.root() / "tests" / "reference" / profile
+
+
+def tolerances(profile: str) -> dict[str, dict[str, Any]]:
+    """Chapter to metric to its tolerance entry; empty when none were measured yet."""
+    file = folder(profile) / "tolerances.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+
+def compare(chapter: str, got: Mapping[str, Number], profile: str) -> list[Problem]:
+    """What differs between `got` and the committed reference; an empty list when nothing does.
+
+    Whole numbers, truth values and text must be equal. A float must be within
+    `atol + rtol * |reference|`; one without a tolerance is a problem, not a pass.
+    """
+    file = folder(profile) / f"{chapter}.json"
+    if not file.exists():
+        return [
+            Problem(
+                chapter, "*", f'no reference; take one with `sepnb check --update --reason "…"` ({file.name})'
+            )
+        ]
+    reference = json.loads(file.read_text(encoding="utf-8"))["numbers"]
+    allowed = tolerances(profile).get(chapter, {})
+    problems = [
+        Problem(chapter, k, f"is new: got {got[k]!r}, no reference")
+        for k in sorted(got.keys() - reference.keys())
+    ]
+    problems += [
+        Problem(chapter, k, f"is gone: the reference is {reference[k]!r}")
+        for k in sorted(reference.keys() - got.keys())
+    ]
+    for key in sorted(reference.keys() & got.keys()):
+        if why := _differs(got[key], reference[key], allowed.get(key)):
+            problems.append(Problem(chapter, key, why))
+    return problems
+
+
+def _differs(got: Number, reference: Number, entry: Mapping[str, Any] | None) -> str | None:
+    if entry is not None and "unpinned" in entry:
+        return None
+    if not (isinstance(got, float) or isinstance(reference, float)):
+        same = type(got) is type(reference) and got == reference
+        return None if same else f"got {got!r}, reference {reference!r}, must be equal"
+    if isinstance(got, str) or isinstance(reference, str):
+        return f"got {got!r}, reference {reference!r}: one is text"
+    if entry is None:
+        return f"got {got!r}, reference {reference!r}, no tolerance; `sepnb check --measure` measures one"
+    width = entry["atol"] + entry["rtol"] * abs(reference)
+    if abs(got - reference) <= width:
+        return None
+    tolerance = f"tolerance {width:.3g} (atol {entry['atol']:g} + rtol {entry['rtol']:g} * |reference|)"
+    return f"got {got!r}, reference {reference!r}, off by {abs(got - reference):.3g}, {tolerance}"
+
+
+def recompute(
+    work: Path,
+    *,
+    profile: str = "smoke",
+    threads: int = 1,
+    seed: int = 0,
+    environment: Mapping[str, str] | None = None,
+    quiet: bool = True,
+) -> dict[str, dict[str, Number]]:
+    """The numbers of every chapter, computed afresh in the empty folder `work` by `sepnb run` itself.
+
+    Args:
+        work: receives the records of all experiments and the executed notebooks.
+        threads: how many threads each computation may use.
+        seed: the chapters' parameter; the experiments run the grid of the profile.
+        environment: more environment variables for the processes that compute.
+        quiet: keep the commands' output for the error message instead of showing it.
+
+    Raises:
+        RecomputeError: something failed; the message is the command's own report.
+    """
+    build = work / "build"
+    places = {"SEPNB_BUILD": str(build), "SEPNB_RESULTS": str(build / profile / "results")}
+    common = ["--profile", profile, "--device", "cpu", "--threads", str(threads)]
+    common += ["--jobs", str(max(1, (os.cpu_count() or 1) // threads))]
+    for what in (["experiments"], ["chapters", "--seeds", str(seed)]):
+        done = subprocess.run(
+            [sys.executable, "-m", "sepnb.cli", "run", *what, *common],
+            env={**os.environ, **places, **(environment or {})},
+            cwd=paths.root(),
+            stdout=subprocess.PIPE if quiet else None,
+            stderr=subprocess.STDOUT if quiet else None,
+            text=True,
+        )
+        if done.returncode:
+            raise RecomputeError(
+                f"`sepnb run {what[0]} --profile {profile}` failed:\n{done.stdout or '(see above)'}"
+            )
+    published = sorted((build / profile).glob("*.json"))
+    contents = [
+        json.loads(file.read_text(encoding="utf-8")) for file in published if ".manifest" not in file.name
+    ]
+    return {content["chapter"]: content["numbers"] for content in contents}
+
+
+def update(numbers: Mapping[str, Mapping[str, Number]], profile: str, reason: str) -> list[Path]:
+    """Make `numbers` (chapter to metric to value) the reference, and write down why and with what.
+
+    A chapter whose numbers are equal to its reference keeps the old file, reason included.
+
+    Raises:
+        ValueError: an empty reason.
+    """
+    if not reason.strip():
+        raise ValueError("a reference moves for a reason; give --reason TEXT")
+    from sepnb.provenance import git_state
+
+    commit, dirty = git_state()
+    made = {
+        "reason": reason.strip(),
+        "commit": commit,
+        "dirty": dirty,
+        "date": datetime.now(UTC).date().isoformat(),
+        "torch": version("torch"),
+        "numpy": version("numpy"),
+        "python": sys.version.split()[0],
+    }
+    written = []
+    for chapter, metrics in numbers.items():
+        file = folder(profile) / f"{chapter}.json"
+        if file.exists() and json.loads(file.read_text(encoding="utf-8"))["numbers"] == dict(metrics):
+            continue
+        write_json(file, {"chapter": chapter, "profile": profile, "made": made, "numbers": dict(metrics)})
+        written.append(file)
+    return written
+
+
+def measure(work: Path, *, profile: str = "smoke", say: Any = print) -> dict[str, dict[str, Any]]:
+    """Recompute every chapter under `VARIANTS` and `SEEDS`; the tolerances that follow, chapter to metric.
+
+    Raises:
+        RecomputeError: a recomputation failed.
+        ValueError: a whole number or a text differs between variants, so that nothing can pin it; or a
+            metric is published under some of them only.
+    """
+    variants = {}
+    for name, (threads, environment) in VARIANTS.items():
+        say(f"recomputing with {name}")
+        place = work / name.replace(" ", "-").replace(",", "")
+        variants[name] = recompute(place, profile=profile, threads=threads, environment=environment)
+    base = next(iter(variants.values()))
+    seeds = {0: base}
+    for seed in SEEDS[1:]:
+        say(f"recomputing with seed {seed}")
+        seeds[seed] = recompute(work / f"seed-{seed}", profile=profile, seed=seed)
+    return tolerances_from(variants, seeds)
+
+
+def tolerances_from(
+    variants: Mapping[str, Mapping[str, Mapping[str, Number]]],
+    seeds: Mapping[int, Mapping[str, Mapping[str, Number]]],
+) -> dict[str, dict[str, Any]]:
+    """Tolerances from numbers that should be equal (`variants`) and numbers that need not be (`seeds`)."""
+    base = next(iter(variants.values()))
+    for name, numbers in [*variants.items(), *seeds.items()]:
+        for chapter in base.keys() | numbers.keys():
+            if odd := base.get(chapter, {}).keys() ^ numbers.get(chapter, {}).keys():
+                raise ValueError(
+                    f"{chapter} publishes {', '.join(sorted(odd))} only sometimes (not with {name})"
+                )
+    how = (
+        f"atol is {FACTOR:g} times the widest spread between {', '.join(variants)}, at least {FLOOR_ATOL:g}; "
+        f"rtol is {FLOOR_RTOL:g}, for float32 rounding; torch {version('torch')}, numpy {version('numpy')}"
+    )
+    found: dict[str, dict[str, Any]] = {}
+    for chapter, metrics in base.items():
+        found[chapter] = {}
+        for key, value in metrics.items():
+            same = [numbers[chapter].get(key) for numbers in variants.values()]
+            if key.endswith(UNPINNED):
+                found[chapter][key] = {"unpinned": "a measured time or memory differs from run to run"}
+            elif isinstance(value, float):
+                spread = _spread(same)
+                between = _spread([numbers[chapter].get(key) for numbers in seeds.values()])
+                measured = {"how": how, "spread": spread, "variants": list(variants)}
+                measured |= {"seeds": list(seeds), "spread_over_seeds": between}
+                measured["threads"] = sorted({VARIANTS[name][0] for name in variants if name in VARIANTS})
+                atol = max(FLOOR_ATOL, float(f"{FACTOR * spread:.2g}"))
+                found[chapter][key] = {"rtol": FLOOR_RTOL, "atol": atol, "measured": measured}
+            elif any(other != value for other in same):
+                raise ValueError(f"{chapter}/{key} is {same} under {list(variants)}: nothing can pin it")
+    return found
+
+
+def loose(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Metrics whose tolerance is wider than their spread over seeds: it would hardly notice a change."""
+    wide = []
+    for chapter, metrics in found.items():
+        for key, entry in metrics.items():
+            between = entry.get("measured", {}).get("spread_over_seeds", math.inf)
+            if entry.get("atol", 0.0) > max(FLOOR_ATOL, between):
+                wide.append(f"{chapter}/{key}: atol {entry['atol']:g}, spread over seeds {between:.3g}")
+    return wide
+
+
+def write_tolerances(found: Mapping[str, Mapping[str, Any]], profile: str) -> Path:
+    """Store measured tolerances beside the references."""
+    target = folder(profile) / "tolerances.json"
+    write_json(target, found)
+    return target
+
+
+def _spread(values: Iterable[Any]) -> float:
+    numbers = list(values)
+    return float(max(numbers) - min(numbers))
