@@ -1,8 +1,14 @@
-"""The claims ledger: what the sources say, the rule that decides, and what our records answer."""
+"""The claims ledger: what the sources say, the rule that decides, and what our records answer.
 
-from sepnb.claims.in_window import CLAIMS as IN_WINDOW
+    from sepnb import claims
+
+    for row in claims.evaluate():
+        print(row.claim.id, row.verdict.word, row.verdict.detail)
+
+To add a claim, write `rule_<id>` and one `Claim(...)` beside it, in the module of its experiment or chapter.
+"""
+
+from sepnb.claims.ledger import CLAIMS, Row, evaluate, get
 from sepnb.claims.verdict import WORDS, Claim, Tables, Verdict
 
-CLAIMS: tuple[Claim, ...] = IN_WINDOW
-
-__all__ = ["CLAIMS", "WORDS", "Claim", "Tables", "Verdict"]
+__all__ = ["CLAIMS", "WORDS", "Claim", "Row", "Tables", "Verdict", "evaluate", "get"]

@@ -1,0 +1,126 @@
+"""The ledger: every claim, judged on what is published now."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from sepnb.claims import exact, history, in_window
+from sepnb.claims.verdict import Claim, Verdict
+
+CLAIMS: tuple[Claim, ...] = exact.CLAIMS + in_window.CLAIMS
+
+PUBLISHED = ("gpu", "laptop")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One claim with its verdict and what stands behind it.
+
+    Args:
+        profile: of the records or chapter numbers read; None if there were none.
+        records: how many records the experiment's table holds; 0 for a claim that a chapter decides.
+        record_commits: the commits that the records were made from.
+        rule_commit: the last commit of the rule; None if git cannot tell.
+        precedes: whether the rule's commit came before the records'; None if git cannot tell.
+    """
+
+    claim: Claim
+    verdict: Verdict
+    profile: str | None
+    records: int
+    seeds: tuple[int, ...]
+    record_commits: tuple[str, ...]
+    rule_commit: str | None
+    precedes: bool | None
+
+
+def get(claim_id: str) -> Claim:
+    """The claim of this id.
+
+    Raises:
+        ValueError: there is none.
+    """
+    for claim in CLAIMS:
+        if claim.id == claim_id:
+            return claim
+    raise ValueError(f"no claim {claim_id!r} in the ledger; it has {', '.join(c.id for c in CLAIMS)}")
+
+
+def evaluate(profile: str | None = None, store: Any = None) -> list[Row]:
+    """Judge every claim.
+
+    Args:
+        profile: of the records and chapter numbers. None takes, for each experiment, gpu if its grid is
+            complete and laptop otherwise, and for each chapter the first of gpu, laptop and smoke at which it
+            has run: what chapters decide exactly does not depend on the profile.
+        store: a `sepnb.results.Store`; None is the published one.
+
+    Raises:
+        RecordError: a record that cannot be trusted.
+    """
+    sources: dict[str, _Source] = {}
+    rows = []
+    for claim in CLAIMS:
+        for need in claim.needs:
+            if need not in sources:
+                sources[need] = _load(need, profile, store)
+        used = [sources[need] for need in claim.needs]
+        commits = tuple(sorted({commit for source in used for commit in source.commits}))
+        rule = history.rule_commit(claim)
+        rows.append(
+            Row(
+                claim=claim,
+                verdict=claim.rule({need: sources[need].content for need in claim.needs}),
+                profile=" and ".join(dict.fromkeys(s.profile for s in used if s.profile)) or None,
+                records=sum(source.records for source in used),
+                seeds=tuple(sorted({seed for source in used for seed in source.seeds})),
+                record_commits=commits,
+                rule_commit=rule,
+                precedes=history.precedes(rule, commits),
+            )
+        )
+    return rows
+
+
+@dataclass(frozen=True)
+class _Source:
+    content: pd.DataFrame | Mapping[str, Any] | None = None
+    profile: str | None = None
+    records: int = 0
+    seeds: tuple[int, ...] = ()
+    commits: tuple[str, ...] = ()
+
+
+def _load(need: str, profile: str | None, store: Any) -> _Source:
+    kind, _, name = need.partition("/")
+    return _experiment(name, profile, store) if kind == "experiment" else _chapter(name, profile)
+
+
+def _experiment(name: str, profile: str | None, store: Any) -> _Source:
+    from sepnb import experiments  # brings torch, which nothing else here needs
+
+    table = pd.DataFrame()
+    for candidate in PUBLISHED if profile is None else (profile,):
+        table = experiments.get(name).table(candidate, store)
+        if (table.status == "ok").all():
+            break
+    records = table.attrs.get("records", [])
+    table.attrs = {}  # pandas copies them deeply at every step of a rule
+    return _Source(
+        content=table,
+        profile=candidate,
+        records=len(records),
+        seeds=tuple(sorted(record.provenance["seed"] for record in records)),
+        commits=tuple(record.provenance.get("commit") or "unknown" for record in records),
+    )
+
+
+def _chapter(name: str, profile: str | None) -> _Source:
+    from sepnb.companion import numbers
+
+    for candidate in (*PUBLISHED, "smoke") if profile is None else (profile,):
+        if numbers.path(name, candidate).exists():
+            return _Source(content=numbers.load(name, candidate), profile=candidate)
+    return _Source()
