@@ -1,10 +1,10 @@
 """Rules on what chapters 1, 7 and 8 compute exactly: no statistics, only zeros and how far from zero.
 
-An error counts as zero up to rounding at 1e-6, and as clearly not zero above 1e-3. Where the statement is about
-streams that are not connected at all, zero means 0.0: not one path leads from one to the other.
+An error counts as zero up to rounding at 1e-6, and as clearly not zero above 1e-3. Where the statement is
+about streams that are not connected at all, zero means 0.0: not one path leads from one to the other.
 
-A rule that expects a zero also asks for a control that must *not* be zero. Without it a measurement that is blind
-would confirm the statement.
+A rule that expects a zero also asks for a control that must *not* be zero. Without it a measurement that is
+blind would confirm the statement.
 """
 
 from sepnb.claims.verdict import (
@@ -43,9 +43,9 @@ def _all(numbers: dict[str, float], conditions: list[bool]) -> Verdict:
 
 
 def rule_attention_is_permutation_equivariant(tables: Tables) -> Verdict:
-    """Permuting the tokens permutes the outputs up to rounding (error at most 1e-6), (a) without a mask and (b)
-    with the causal mask; one of the two gives *partly*. Not testable unless with RoPE, the control, the error is
-    above 1e-3."""
+    """Permuting the tokens permutes the outputs up to rounding (error at most 1e-6), (a) without a mask and
+    (b) with the causal mask; one of the two gives *partly*. Not testable unless with RoPE, the control, the
+    error is above 1e-3."""
     keys = ("equivariance_error", "causal_equivariance_error", "rope_equivariance_error")
     numbers = _numbers(tables, ORDER, *keys)
     if isinstance(numbers, Verdict):
@@ -56,15 +56,15 @@ def rule_attention_is_permutation_equivariant(tables: Tables) -> Verdict:
 
 
 def rule_attention_is_permutation_invariant(tables: Tables) -> Verdict:
-    """Permuting the tokens leaves the output at each place unchanged, up to rounding (at most 1e-6), without a
-    mask."""
+    """Permuting the tokens leaves the output at each place unchanged, up to rounding (at most 1e-6),
+    without a mask."""
     numbers = _numbers(tables, ORDER, "invariance_error")
     return numbers if isinstance(numbers, Verdict) else _all(numbers, [numbers["invariance_error"] <= 1e-6])
 
 
 def rule_position_breaks_the_symmetry(tables: Tables) -> Verdict:
-    """With RoPE, permuting the tokens does more to the outputs than permute them (error above 1e-3); not testable
-    unless the same measurement without an encoding gives zero (at most 1e-6)."""
+    """With RoPE, permuting the tokens does more to the outputs than permute them (error above 1e-3); not
+    testable unless the same measurement without an encoding gives zero (at most 1e-6)."""
     numbers = _numbers(tables, ORDER, "rope_equivariance_error", "equivariance_error")
     if isinstance(numbers, Verdict):
         return numbers
@@ -74,8 +74,9 @@ def rule_position_breaks_the_symmetry(tables: Tables) -> Verdict:
 
 
 def rule_block_values_keep_streams_apart(tables: Tables) -> Verdict:
-    """With the attention weights held fixed, the derivative of one stream's output by the other stream's input
-    is exactly 0 for block-diagonal W_V and W_O; not testable unless it is above 1e-3 for dense ones."""
+    """With the attention weights held fixed, the derivative of one stream's output by the other stream's
+    input is exactly 0 for block-diagonal W_V and W_O; not testable unless it is above 1e-3 for dense
+    ones."""
     numbers = _numbers(tables, STREAMS, "frozen_jacobian_split", "frozen_jacobian_dense")
     if isinstance(numbers, Verdict):
         return numbers
@@ -94,8 +95,8 @@ def rule_semantics_do_not_depend_on_position(tables: Tables) -> Verdict:
 
 
 def rule_two_mlps_keep_streams_apart(tables: Tables) -> Verdict:
-    """With the attention weights held fixed, the derivative between streams through a whole block with one MLP
-    and one norm per stream is exactly 0; not testable unless it is above 1e-3 with a joint MLP."""
+    """With the attention weights held fixed, the derivative between streams through a whole block with one
+    MLP and one norm per stream is exactly 0; not testable unless it is above 1e-3 with a joint MLP."""
     numbers = _numbers(tables, SPLIT, "frozen_jacobian_split_norm", "frozen_jacobian_joint_mlp")
     if isinstance(numbers, Verdict):
         return numbers
@@ -105,9 +106,9 @@ def rule_two_mlps_keep_streams_apart(tables: Tables) -> Verdict:
 
 
 def rule_values_output_and_mlp_suffice(tables: Tables) -> Verdict:
-    """With W_V, W_O and the MLP split and the ordinary layer norm over the joint width, the derivative between
-    streams (attention weights held fixed) is exactly 0; not testable unless it is 0 with a norm per stream, so
-    that only the norm is left to blame."""
+    """With W_V, W_O and the MLP split and the ordinary layer norm over the joint width, the derivative
+    between streams (attention weights held fixed) is exactly 0; not testable unless it is 0 with a norm per
+    stream, so that only the norm is left to blame."""
     numbers = _numbers(tables, SPLIT, "frozen_jacobian_joint_norm", "frozen_jacobian_split_norm")
     if isinstance(numbers, Verdict):
         return numbers

@@ -30,8 +30,8 @@ def forget() -> None:
 def rule_commit(claim: Claim) -> str | None:
     """The commit that last touched the claim's rule or a function it stands on.
 
-    None if git cannot tell: outside a checkout, in a shallow one, or while a file of the rule has changes that
-    are not committed.
+    None if git cannot tell: outside a checkout, in a shallow one, or while a file of the rule has changes
+    that are not committed.
     """
     root = paths.root()
     functions = (claim.rule, *claim.stands_on)
