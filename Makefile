@@ -1,0 +1,72 @@
+# What a newcomer types. `make` alone lists the commands; README.md explains them.
+
+PYTHON ?= python3
+PORT ?= 8000
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+
+# uv does not read pip's settings: these are the ones that decide where packages come from.
+UV_FLAGS := $(foreach place,$(PIP_FIND_LINKS),--find-links $(place)) \
+	$(if $(PIP_INDEX_URL),--default-index $(PIP_INDEX_URL)) $(if $(PIP_NO_INDEX),--no-index)
+export UV_PYTHON := $(BIN)/python
+export UV_PYTHON_DOWNLOADS := never
+export UV_COMPILE_BYTECODE := 1
+
+OLD_PYTHON = sepnb needs Python >= 3.11; name one, for example: make book PYTHON=python3.12
+CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "$(OLD_PYTHON) ($(PYTHON): `$(PYTHON) --version 2>&1`)" >&2; exit 1; }
+
+.PHONY: help book test notebooks serve gpu install lock clean
+
+help: ## list the commands
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1 \2/p' Makefile | awk '{ $$2 = sprintf("%-10s", $$2) } 1'
+
+book: install ## execute the chapters that changed and build the HTML book
+	@$(BIN)/sepnb build
+
+test: install ## run everything that guards the project
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m pytest
+
+notebooks: install ## write an .ipynb copy of every chapter beside its source
+	@$(BIN)/jupytext --update --to ipynb notebooks/*.py
+
+serve: ## serve the built book on this machine
+	@test -f build/html/index.html || { echo "There is no book yet: run make book" >&2; exit 1; }
+	@echo "The book is at http://127.0.0.1:$(PORT)/ (Ctrl-C stops)"
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/html $(PORT)
+
+gpu: install ## run the experiments of the gpu profile; what is finished is kept, so it can be resumed
+	@$(BIN)/sepnb run --profile gpu
+
+# The stamp holds the content that was installed: an unchanged lock installs nothing, whatever its date.
+# torch comes first and with its own dependencies, which bring CUDA where the machine can use it. The lock
+# names every other package, so the rest needs no resolver. An environment that was made with
+# --system-site-packages keeps the host's torch.
+install: ## make .venv from requirements.lock (the commands above do it by themselves)
+	@want="`git hash-object requirements.lock pyproject.toml`"; \
+	[ "$$want" != "`cat $(STAMP) 2>/dev/null`" ] || exit 0; \
+	set -e; start=`date +%s`; \
+	$(BIN)/python -c 'import pip' 2>/dev/null || { $(CHECK_PYTHON); $(PYTHON) -m venv $(VENV); }; \
+	echo "Installing the locked packages into $(VENV)"; \
+	$(BIN)/python -m pip install -qq --disable-pip-version-check "`grep '^uv==' requirements.lock`"; \
+	grep -q 'include-system-site-packages = true' $(VENV)/pyvenv.cfg || \
+		$(BIN)/uv pip install $(UV_FLAGS) --constraint requirements.lock torch; \
+	grep -v '^torch==' requirements.lock | $(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --requirement -; \
+	$(BIN)/uv pip install -q --no-deps --no-build-isolation --editable .; \
+	echo "$$want" > $(STAMP); \
+	echo "Installed in $$((`date +%s` - start)) s"
+
+# CUDA packages come with torch where they are of use, so the lock does not name them.
+lock: install ## resolve requirements.lock again from pyproject.toml (UPGRADE=1: to the newest versions)
+	@mkdir -p build && cp requirements.lock build/requirements.lock
+	@$(BIN)/uv pip compile -q $(UV_FLAGS) $(if $(UPGRADE),--upgrade) --universal --python-version 3.11 --all-extras \
+		--no-annotate --custom-compile-command "make lock" --output-file build/requirements.lock pyproject.toml
+	@grep -vE '^(nvidia|cuda|triton)' build/requirements.lock > requirements.lock
+	@$(MAKE) --no-print-directory install
+
+clean: ## delete what was built (not .venv, not the records under results/)
+	rm -rf build _build notebooks/executed notebooks/*.ipynb .pytest_cache .ruff_cache .hypothesis
