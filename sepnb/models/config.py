@@ -28,6 +28,8 @@ class TransformerConfig:
         max_length: positions trained on; the number of rows of a learned table.
         causal: each query sees keys up to itself; False gives a bidirectional encoder.
         expansion, activation, norm_kind, bias: as in `StreamMLP`, `StreamNorm`, `BlockDiagonalLinear`.
+        embedding_std: of the token embedding when it is drawn. Half puts a token beside a sinusoid, whose root
+            mean square is 0.71; at 0.02, the value of large models, an added sinusoid drowns the token.
         tie_embeddings: the output layer shares the weights of the token embedding; needs readout="sem".
 
     Raises:
@@ -47,6 +49,7 @@ class TransformerConfig:
     activation: str = "gelu"
     norm_kind: str = "layer"
     bias: bool = False
+    embedding_std: float = 0.5
     tie_embeddings: bool = False
 
     def __post_init__(self) -> None:

@@ -35,13 +35,13 @@ class LanguageModel(nn.Module):
             self.head.weight = self.embedding.weight
 
     def _initialise(self) -> None:
-        """N(0, 0.02^2) for the tables, N(0, 1/fan-in) for the maps, as wide as their own block.
+        """N(0, 1/fan-in) for the maps, block by block; the token embedding as the config says.
 
         What writes to the residual state starts smaller by (2 n_layers)^-1/2, so that the state does not
         grow with depth (Radford et al. 2019). A block of a split map is initialised like a map of its own
         width; the same rule gives the dense model its own.
         """
-        nn.init.normal_(self.embedding.weight, std=0.02)
+        nn.init.normal_(self.embedding.weight, std=self.config.embedding_std)
         shrink = (2 * self.config.n_layers) ** -0.5
         writers = set()
         for module in self.modules():
