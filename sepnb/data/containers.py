@@ -1,15 +1,20 @@
-"""From the forms in which the texts lie on a disk to their parts: one function per data set.
+"""From the forms in which the texts are packed to their parts, by name: one function per form.
 
-Each takes the data set's folder and returns the decoded parts by name. Raises FileNotFoundError where the
-files are not there, `Unreadable` where they are but cannot be decoded. Nothing is verified here: the registry
-compares the result with its hashes.
+The first three read what lies in a data set's folder; the others unpack what its owner publishes. They raise
+FileNotFoundError where the files are not there and `Unreadable` where they are but cannot be decoded. Nothing
+is verified here: the registry compares the parts with its hashes.
 """
 
 import importlib.metadata
 import importlib.util
 import lzma
 import tarfile
-from pathlib import Path
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from sepnb.data import tei
 
 SYMPY_VERSION = "1.14.0"
 # The mathematics of sympy, without tests, benchmarks, generated parsers, physics and printing: about 9 MB.
@@ -74,3 +79,30 @@ def wikitext_files(folder: Path) -> dict[str, bytes]:
         except (lzma.LZMAError, EOFError) as error:
             raise Unreadable(f"{path} is not a whole .xz file ({error})") from error
     return parts
+
+
+def eltec_zip(archive: Path) -> dict[str, bytes]:
+    """The novels of an archive of the repository COST-ELTeC/ELTeC-eng: bodies of `level1/ENG*.xml`."""
+    novels = {}
+    for name, xml in _zip_members(archive, "*/level1/ENG*.xml"):
+        try:
+            novels[f"{PurePosixPath(name).stem}.txt"] = tei.body_text(xml)
+        except ValueError as error:
+            raise Unreadable(f"{name} is no TEI document ({error})") from error
+    return novels
+
+
+def wikitext_zip(archive: Path) -> dict[str, bytes]:
+    """The three token files of `wikitext-2-v1.zip`."""
+    return {PurePosixPath(name).name: data for name, data in _zip_members(archive, "*/wiki.*.tokens")}
+
+
+def _zip_members(archive: Path, pattern: str) -> Iterator[tuple[str, bytes]]:
+    """Path and bytes of the members of a zip file whose path matches `pattern`."""
+    try:
+        with zipfile.ZipFile(archive) as packed:
+            for name in packed.namelist():
+                if PurePosixPath(name).match(pattern):
+                    yield name, packed.read(name)
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise Unreadable(f"not a whole zip file ({error})") from error

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from sepnb.data import registry
+from sepnb.data.dataset import DataSet
 from sepnb.data.documents import Bytes, Document, Splits, Text
-from sepnb.data.registry import DataSet
 
 _SPLITS = ("train", "validation", "test")
 

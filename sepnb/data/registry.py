@@ -1,183 +1,10 @@
-"""The texts this project uses: what they say (by hash), whose they are, where they lie, how to get them.
-
-A data set is known by its decoded canonical text, never by an archive. It may lie in `SEPNB_DATA/<name>/` in
-any form that decodes to that text; what the hash does not confirm is not used.
-"""
+"""The texts this project uses."""
 
 import difflib
-import hashlib
-import os
-import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
-import numpy as np
-import platformdirs
-
-from sepnb import paths
 from sepnb.data import containers
-from sepnb.data.documents import Bytes, canonical_sha256
-
-Parts = Mapping[str, Bytes | bytes]
-
-
-class DataMissing(FileNotFoundError):
-    """A data set is in none of the places where it was looked for."""
-
-
-class DataDamaged(ValueError):
-    """Something lies where the data set should, but it is not what its hash says."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """One file of the decoded text; split and author only where the set assigns them file by file."""
-
-    name: str
-    bytes: int
-    sha256: str
-    split: str = ""
-    author: str = ""
-
-
-@dataclass(frozen=True)
-class DataSet:
-    """One registered data set.
-
-    Attributes:
-        sha256: `canonical_sha256` of the decoded parts in order.
-        parts: the files of the decoded text; empty where a package brings them and only the whole is hashed.
-        address: what `fetch` downloads from the owner; None where there is nothing to download.
-        note: what a check of the owner's bytes can show and what it cannot.
-        decode: reads the parts from what lies in a folder (see `sepnb.data.containers`).
-    """
-
-    name: str
-    title: str
-    sha256: str
-    licence: str
-    source: str
-    note: str
-    decode: Callable[[Path], dict[str, bytes]] = field(repr=False)
-    parts: tuple[Part, ...] = field(default=(), repr=False)
-    address: str | None = None
-
-    @property
-    def folder(self) -> Path:
-        """Where the set lies in the data folder."""
-        return paths.data() / self.name
-
-    @property
-    def fetched(self) -> Path:
-        """Where `fetch` puts the decoded text: the parts one after the other."""
-        return self.folder / "decoded.bin"
-
-    @property
-    def cached(self) -> Path:
-        """Where the decoded form of an archive is kept, so that it is decompressed once on a machine."""
-        return platformdirs.user_cache_path("sepnb") / "decoded" / f"{self.name}-{self.sha256[:16]}.bin"
-
-    def read(self) -> dict[str, Bytes]:
-        """The parts by name in canonical order, uint8, read-only; their hash is asserted at every call.
-
-        Raises:
-            DataMissing: it is nowhere; the message says where it was looked for and how to get it.
-            DataDamaged: all that was found differs from what is registered; the message says where and how.
-        """
-        problems = []
-        for file in (self.fetched, self.cached) if self.parts else ():
-            try:
-                return self.check(self._split(file), file)
-            except FileNotFoundError:
-                pass
-            except DataDamaged as problem:
-                if file == self.fetched:  # a bad cached copy is no problem: it is made anew below
-                    problems.append(str(problem))
-        try:
-            parts = self.check(self.decode(self.folder), self.folder)
-        except FileNotFoundError:
-            if problems:
-                raise DataDamaged("\n".join(problems)) from None
-            raise DataMissing(self._missing()) from None
-        except containers.Unreadable as problem:
-            raise DataDamaged("\n".join([*problems, f"{self.name}: {problem}"])) from problem
-        if self.parts:
-            keep(parts, self.cached, required=False)
-        return parts
-
-    def status(self) -> Literal["at hand", "missing", "damaged"]:
-        """Whether `read` succeeds. It does read: a second for the largest set the first time."""
-        try:
-            self.read()
-        except DataMissing:
-            return "missing"
-        except DataDamaged:
-            return "damaged"
-        return "at hand"
-
-    def check(self, found: Parts, where: Path | str) -> dict[str, Bytes]:
-        """`found` as read-only arrays in canonical order, if it is what is registered; `where` is for errors.
-
-        Raises:
-            DataDamaged: a part is absent or differs, or the whole has another hash.
-        """
-        names = [part.name for part in self.parts] or list(found)
-        whole = {name: np.frombuffer(found[name], np.uint8) for name in names if name in found}
-        got = canonical_sha256(whole.items())
-        if got == self.sha256:
-            return whole
-        absent = [name for name in names if name not in found]
-        differ = [part.name for part in self.parts if part.name in found and not _is(whole[part.name], part)]
-        lists = [
-            f"{what}: {', '.join(which)}" for what, which in (("absent", absent), ("differ", differ)) if which
-        ]
-        raise DataDamaged(
-            f"{self.name}: what lies in {where} is not the registered text "
-            f"(hash {got[:12]}…, registered {self.sha256[:12]}…). {'; '.join(lists)}".rstrip()
-        )
-
-    def _split(self, file: Path) -> dict[str, Bytes]:
-        data = np.fromfile(file, np.uint8)
-        data.setflags(write=False)
-        ends = np.cumsum([part.bytes for part in self.parts])
-        if len(data) != ends[-1]:
-            raise DataDamaged(
-                f"{self.name}: {file} has {len(data):,} bytes, the registered text {ends[-1]:,}"
-            )
-        return {part.name: data[end - part.bytes : end] for part, end in zip(self.parts, ends, strict=True)}
-
-    def _missing(self) -> str:
-        get = f"run `sepnb data {self.name}` to get it from its owner" if self.address else self.source
-        return (
-            f"data set {self.name} is missing: {self.title}. Looked in {self.folder} and for {self.cached}. "
-            f"To have it: {get}; or set SEPNB_DATA to a folder that holds {self.name}/"
-        )
-
-
-def _is(data: Bytes, part: Part) -> bool:
-    return len(data) == part.bytes and hashlib.sha256(data).hexdigest() == part.sha256
-
-
-def keep(parts: Mapping[str, Bytes], file: Path, *, required: bool) -> None:
-    """Write the parts one after the other to `file`, which appears whole or not at all.
-
-    A place that cannot be written is an OSError if the copy is `required`, and otherwise no error.
-    """
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        try:
-            with os.fdopen(handle, "wb") as out:
-                for data in parts.values():
-                    out.write(data)
-            os.replace(draft, file)
-        finally:
-            Path(draft).unlink(missing_ok=True)
-    except OSError:
-        if required:
-            raise
+from sepnb.data.dataset import DataSet, Part
 
 
 def _novels() -> tuple[Part, ...]:
@@ -203,12 +30,16 @@ _SETS = (
         licence="texts in the public domain; markup CC BY 4.0 (COST Action CA16204)",
         source="https://github.com/COST-ELTeC/ELTeC-eng, DOI 10.5281/zenodo.3462435",
         note=(
-            "The owner publishes TEI files and no checksum of their text. The hashes are those of the plain "
-            "text of the bodies at commit 3db3b67, one paragraph a line; ENG18460_Reynolds is left out."
+            "The owner publishes TEI files and no checksum of their text, so the owner's bytes are not "
+            "verified: the hashes are those of the plain text of the bodies at commit 3db3b67, one paragraph "
+            "a line, and a download is compared with them novel by novel. ENG18460_Reynolds is left out."
         ),
         decode=containers.eltec_archive,
         parts=_novels(),
-        address="https://github.com/COST-ELTeC/ELTeC-eng/archive/3db3b6738a836f0e1b276b6c9703e42f4297f978.zip",
+        addresses=(
+            "https://github.com/COST-ELTeC/ELTeC-eng/archive/3db3b6738a836f0e1b276b6c9703e42f4297f978.zip",
+        ),
+        unpack=containers.eltec_zip,
     ),
     DataSet(
         name="wikitext-2",
@@ -238,7 +69,11 @@ _SETS = (
                 "test",
             ),
         ),
-        address="https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",
+        addresses=(
+            "https://wikitext.smerity.com/wikitext-2-v1.zip",  # the first author's own copy
+            "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",  # often refuses
+        ),
+        unpack=containers.wikitext_zip,
     ),
 )
 _BY_NAME = {data_set.name: data_set for data_set in _SETS}

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sepnb.data.corpora import load
+from sepnb.data.dataset import DataDamaged, DataMissing
 from sepnb.data.documents import Bytes, Document, Splits, Text
-from sepnb.data.registry import DataDamaged, DataMissing
 
 __all__ = [
     "DataDamaged",

@@ -1,0 +1,223 @@
+"""A data set: what it must say (by hash), whose it is, where it may lie, how to get it.
+
+A data set is known by its decoded canonical text, never by an archive. It may lie in `SEPNB_DATA/<name>/` in
+any form that decodes to that text; what the hash does not confirm is not used.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import platformdirs
+
+from sepnb import paths
+from sepnb.data import containers
+from sepnb.data.documents import Bytes, canonical_sha256
+from sepnb.data.download import NotDelivered, download
+
+Parts = Mapping[str, Bytes | bytes]
+
+
+class DataMissing(FileNotFoundError):
+    """A data set is in none of the places where it was looked for."""
+
+
+class DataDamaged(ValueError):
+    """Something lies where the data set should, but it is not what its hash says."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file of the decoded text; split and author only where the set assigns them file by file."""
+
+    name: str
+    bytes: int
+    sha256: str
+    split: str = ""
+    author: str = ""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """One registered data set.
+
+    Attributes:
+        sha256: `canonical_sha256` of the decoded parts in order.
+        parts: the files of the decoded text; empty where a package brings them and only the whole is hashed.
+        note: what a check of the owner's bytes can show and what it cannot.
+        decode: reads the parts from what lies in a folder (see `sepnb.data.containers`).
+        addresses: where the owner publishes the archive, in the order in which they are tried; none where a
+            package brings the text.
+        unpack: reads the parts from that archive.
+    """
+
+    name: str
+    title: str
+    sha256: str
+    licence: str
+    source: str
+    note: str
+    decode: Callable[[Path], dict[str, bytes]] = field(repr=False)
+    parts: tuple[Part, ...] = field(default=(), repr=False)
+    addresses: tuple[str, ...] = ()
+    unpack: Callable[[Path], dict[str, bytes]] | None = field(default=None, repr=False)
+
+    @property
+    def folder(self) -> Path:
+        """Where the set lies in the data folder."""
+        return paths.data() / self.name
+
+    @property
+    def fetched(self) -> Path:
+        """Where `fetch` puts the decoded text: the parts one after the other."""
+        return self.folder / "decoded.bin"
+
+    @property
+    def cached(self) -> Path:
+        """Where the decoded form of an archive is kept, so that it is decompressed once on a machine."""
+        return platformdirs.user_cache_path("sepnb") / "decoded" / f"{self.name}-{self.sha256[:16]}.bin"
+
+    def read(self) -> dict[str, Bytes]:
+        """The parts by name in canonical order, uint8, read-only; their hash is asserted at every call.
+
+        Raises:
+            DataMissing: it is nowhere; the message says where it was looked for and how to get it.
+            DataDamaged: all that was found differs from what is registered; the message says where and how.
+        """
+        problems = []
+        for file in (self.fetched, self.cached) if self.parts else ():
+            try:
+                return self.check(self._split(file), file)
+            except FileNotFoundError:
+                pass
+            except DataDamaged as problem:
+                if file == self.fetched:  # a bad cached copy is no problem: it is made anew below
+                    problems.append(str(problem))
+        try:
+            parts = self.check(self.decode(self.folder), self.folder)
+        except FileNotFoundError:
+            if problems:
+                raise DataDamaged("\n".join(problems)) from None
+            raise DataMissing(self._missing()) from None
+        except (containers.Unreadable, DataDamaged) as problem:
+            raise DataDamaged("\n".join([*problems, str(problem)])) from problem
+        if self.parts:
+            keep(parts, self.cached, required=False)
+        return parts
+
+    def status(self) -> Literal["at hand", "missing", "damaged"]:
+        """Whether `read` succeeds. It does read: a second for the largest set the first time."""
+        try:
+            self.read()
+        except DataMissing:
+            return "missing"
+        except DataDamaged:
+            return "damaged"
+        return "at hand"
+
+    def fetch(self, *, progress: bool = True, timeout: float = 30.0) -> str:
+        """Have the text at hand, from the network only if it must be, and say where it came from.
+
+        What arrives is unpacked and compared with the registered hashes before it is kept, so that an
+        interrupted or altered download is never taken for the text.
+
+        Args:
+            progress: show a bar while downloading.
+            timeout: seconds to wait for each answer of a server.
+
+        Raises:
+            DataMissing: no address gave the registered text; the message says what each of them gave.
+            DataDamaged: there is nothing to download and what is installed is not the registered text.
+        """
+        try:
+            self.read()
+            return f"{self.name} is at hand"
+        except (DataMissing, DataDamaged):
+            if not self.addresses:
+                raise
+        failures = []
+        for address in self.addresses:
+            try:
+                parts = self.check(
+                    download(address, self.unpack, progress=progress, timeout=timeout), address
+                )
+            except (NotDelivered, DataDamaged) as failure:
+                failures.append(str(failure))
+                continue
+            keep(parts, self.fetched, required=True)
+            return f"{self.name} came from {address} and lies in {self.fetched}"
+        raise DataMissing(
+            f"data set {self.name} could not be fetched. Tried:\n  "
+            + "\n  ".join(failures)
+            + f"\nPut its files into {self.folder}, or set SEPNB_DATA to a folder that holds {self.name}/"
+        )
+
+    def check(self, found: Parts, where: Path | str) -> dict[str, Bytes]:
+        """`found` as read-only arrays in canonical order, if it is what is registered; `where` is for errors.
+
+        Raises:
+            DataDamaged: a part is absent or differs, or the whole has another hash.
+        """
+        names = [part.name for part in self.parts] or list(found)
+        whole = {name: np.frombuffer(found[name], np.uint8) for name in names if name in found}
+        got = canonical_sha256(whole.items())
+        if got == self.sha256:
+            return whole
+        absent = [name for name in names if name not in found]
+        differ = [part.name for part in self.parts if part.name in found and not _is(whole[part.name], part)]
+        lists = "".join(
+            f"; {what}: {', '.join(parts)}"
+            for what, parts in [("absent", absent), ("differ", differ)]
+            if parts
+        )
+        raise DataDamaged(
+            f"{self.name}: what lies in {where} is not the registered text "
+            f"(hash {got[:12]}, registered {self.sha256[:12]}){''.join(lists)}"
+        )
+
+    def _split(self, file: Path) -> dict[str, Bytes]:
+        data = np.fromfile(file, np.uint8)
+        data.setflags(write=False)
+        ends = np.cumsum([part.bytes for part in self.parts])
+        if len(data) != ends[-1]:
+            raise DataDamaged(
+                f"{self.name}: {file} has {len(data):,} bytes, the registered text {ends[-1]:,}"
+            )
+        return {part.name: data[end - part.bytes : end] for part, end in zip(self.parts, ends, strict=True)}
+
+    def _missing(self) -> str:
+        what = f"data set {self.name} is missing: {self.title}"
+        if not self.addresses:
+            return f"{what}. It is {self.source}"
+        return (
+            f"{what}. Looked in {self.folder} and for {self.cached}. To have it, run "
+            f"`sepnb data {self.name}`, or set SEPNB_DATA to a folder that holds {self.name}/"
+        )
+
+
+def _is(data: Bytes, part: Part) -> bool:
+    return len(data) == part.bytes and hashlib.sha256(data).hexdigest() == part.sha256
+
+
+def keep(parts: Mapping[str, Bytes], file: Path, *, required: bool) -> None:
+    """Write the parts one after the other to `file`, which appears whole or not at all.
+
+    A place that cannot be written is an OSError if the copy is `required`, and otherwise no error.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
+        try:
+            with draft.open("wb") as out:
+                for data in parts.values():
+                    out.write(data)
+            draft.replace(file)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError:
+        if required:
+            raise

@@ -1,0 +1,165 @@
+"""Sampling, windows, entropies and marks, on small texts whose every byte is known."""
+
+import hashlib
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from sepnb.data.documents import Document, Text
+from sepnb.data.text import entropies, marked, sample_batches, windows
+
+
+def text(*documents: bytes) -> Text:
+    return Text(
+        "test/train",
+        tuple(Document(str(k), "nobody", np.frombuffer(data, np.uint8)) for k, data in enumerate(documents)),
+    )
+
+
+# 10 + 30 + 61 bytes, no byte twice: a byte says in which document it stands and where.
+TELLING = text(bytes(range(10)), bytes(range(100, 130)), bytes(range(180, 241)))
+
+
+def starts(source: Text, *, length: int, seed: int, draws: int) -> np.ndarray:
+    (batch,) = sample_batches(source, batch_size=draws, length=length, seed=seed, steps=1)
+    return batch[:, 0]
+
+
+def digest(source: Text) -> str:
+    batches = sample_batches(source, batch_size=5, length=7, seed=3, steps=4)
+    return hashlib.sha256(b"".join(batch.astype("<i8").tobytes() for batch in batches)).hexdigest()
+
+
+def test_a_batch_is_input_and_target_as_int64():
+    batches = list(sample_batches(TELLING, batch_size=3, length=6, seed=0, steps=4))
+    assert [batch.shape for batch in batches] == [(3, 7)] * 4
+    assert {batch.dtype for batch in batches} == {np.dtype(np.int64)}
+
+
+def test_windows_never_cross_a_document():
+    for batch in sample_batches(TELLING, batch_size=500, length=8, seed=1, steps=3):
+        assert (np.diff(batch, axis=1) == 1).all()  # inside a document the bytes count up; borders jump
+
+
+def test_the_stream_depends_on_the_seed_and_on_nothing_else():
+    assert (starts(TELLING, length=8, seed=0, draws=64) != starts(TELLING, length=8, seed=1, draws=64)).any()
+    before = digest(TELLING)
+    np.random.seed(5)
+    assert digest(TELLING) == before
+
+
+def test_the_stream_is_the_same_in_every_process_and_on_every_platform():
+    """The digest was computed in another process; a change of it changes the data order of every record."""
+    assert digest(TELLING) == "ddcf0dcc85ed83d83795d111acc46b80749a0c4b2100d0dbff481b569d1d8a3f"
+
+
+def chi_square_p(drawn: np.ndarray, possible: list[int]) -> float:
+    counts = [int((drawn == start).sum()) for start in possible]
+    assert sum(counts) == len(drawn)
+    return float(stats.chisquare(counts).pvalue)
+
+
+def test_every_start_is_equally_likely():
+    length = 4
+    possible = [int(byte) for document in TELLING.documents for byte in document.data[:-length]]
+    assert chi_square_p(starts(TELLING, length=length, seed=11, draws=40_000), possible) > 0.001
+
+
+def test_the_check_of_equal_likelihood_sees_a_sampler_that_favours_short_documents():
+    length, generator = 4, np.random.default_rng(0)
+    possible = [int(byte) for document in TELLING.documents for byte in document.data[:-length]]
+    holders = generator.integers(3, size=40_000)
+    first = [TELLING.documents[k].data[:-length] for k in range(3)]
+    biased = np.array([generator.choice(first[k]) for k in holders])
+    assert chi_square_p(biased, possible) < 1e-6
+
+
+def test_documents_too_short_for_a_window_are_skipped():
+    assert starts(TELLING, length=29, seed=0, draws=200).min() == 100
+    assert starts(TELLING, length=30, seed=0, draws=200).min() >= 180
+    with pytest.raises(ValueError, match=r"no document of test/train has 62 bytes \(the longest has 61\)"):
+        sample_batches(TELLING, batch_size=1, length=61, seed=0, steps=1)
+
+
+@pytest.mark.parametrize("size", ["batch_size", "length", "steps"])
+def test_sizes_below_one_are_refused(size):
+    sizes = {"batch_size": 1, "length": 1, "steps": 1, size: 0}
+    with pytest.raises(ValueError, match=f"{size} is 0; it must be at least 1"):
+        sample_batches(TELLING, seed=0, **sizes)
+
+
+documents = st.lists(st.binary(max_size=50), min_size=1, max_size=5)
+limit = st.none() | st.integers(1, 60)
+
+
+@given(documents=documents, length=st.integers(1, 12), per_document=limit, limit_bytes=limit)
+def test_windows_score_the_stated_bytes_once_and_in_order(documents, length, per_document, limit_bytes):
+    share = math.inf if limit_bytes is None else limit_bytes // len(documents)
+    allowed = [min(len(data) - 1, per_document or math.inf, share) for data in documents]
+    expected = [
+        (k, at) for k, most in enumerate(allowed) for at in range(1, 51) if at <= most // length * length
+    ]
+    source = text(*documents)
+    if not expected:
+        with pytest.raises(ValueError, match="no window of"):
+            windows(source, length=length, per_document=per_document, limit_bytes=limit_bytes)
+        return
+    cut = windows(source, length=length, per_document=per_document, limit_bytes=limit_bytes)
+    scored = [
+        (int(k), int(start) + offset)
+        for k, start in zip(cut.document, cut.start, strict=True)
+        for offset in range(1, length + 1)
+    ]
+    assert scored == expected
+    assert cut.scored_bytes == len(expected)
+    assert cut.tokens.dtype == np.int64
+    for row, k, start in zip(cut.tokens, cut.document, cut.start, strict=True):
+        assert bytes(row.tolist()) == documents[k][start : start + length + 1]
+
+
+def test_a_limit_for_all_is_shared_so_that_every_document_counts():
+    cut = windows(TELLING, length=5, limit_bytes=30)
+    assert np.bincount(cut.document).tolist() == [1, 2, 2]  # the first has nine bytes to score, room for one
+
+
+def slow_entropies(train: Text, test: Text) -> tuple[float, float]:
+    """The definition, byte by byte."""
+    train_bytes = [document.data.tolist() for document in train.documents]
+    flat = [byte for data in train_bytes for byte in data]
+    pairs = [pair for data in train_bytes for pair in itertools.pairwise(data)]
+
+    def p(b: int) -> float:
+        return (flat.count(b) + 1) / (len(flat) + 256)
+
+    def p_after(b: int, a: int) -> float:
+        return (pairs.count((a, b)) + p(b)) / (sum(first == a for first, _ in pairs) + 1)
+
+    scored = [pair for document in test.documents for pair in itertools.pairwise(document.data.tolist())]
+    unigram = -sum(math.log2(p(b)) for _, b in scored) / len(scored)
+    return unigram, -sum(math.log2(p_after(b, a)) for a, b in scored) / len(scored)
+
+
+def test_entropies_are_those_of_the_definition():
+    train, test = text(b"abracadabra", b"a", b"cabbage"), text(b"bad cab", b"dab", b"")
+    assert entropies(train, test) == pytest.approx(slow_entropies(train, test), abs=1e-12)
+
+
+def test_entropies_know_pairs_and_order():
+    train, test = text(b"ab" * 500), text(b"ab" * 50)
+    unigram, bigram = entropies(train, test)
+    assert unigram == pytest.approx(-math.log2(501 / 1256))
+    assert bigram < 0.02
+    with pytest.raises(ValueError, match="no byte with a predecessor"):
+        entropies(train, text(b"a"))
+
+
+def test_marks_are_found_in_full():
+    data = np.frombuffer(b"a <unk> 5 @,@ 000 well @-@ known<unk>", np.uint8)
+    assert data[marked(data)].tobytes() == b"<unk>@,@@-@<unk>"
+    assert data[marked(data, (b"@-@",))].tobytes() == b"@-@"
+    assert not marked(data[:5]).any()
