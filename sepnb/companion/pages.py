@@ -1,4 +1,4 @@
-"""The text that the book's extension puts on its pages: a chapter's number, and the table of published records."""
+"""What the book's extension puts on its pages, as text: a chapter's number, the table of records."""
 
 import re
 from collections import Counter
@@ -16,13 +16,12 @@ PUBLISHED = (
 def number(text: str, profile: str) -> str:
     """The value that `chapter/key:format` names, formatted (without a format: `g` for a float).
 
-    Raises ValueError that says which file was read and what is wrong with it, with the key or with the format.
+    Raises:
+        ValueError: what is wrong with the name, the chapter's file, the key or the format.
     """
     parts = _NUMBER.fullmatch(text.strip())
     if parts is None:
-        raise ValueError(
-            f"{text!r} is not a number's name: write chapter/key or chapter/key:format"
-        )
+        raise ValueError(f"{text!r} is not a number's name: write chapter/key or chapter/key:format")
     chapter, key = parts["chapter"], parts["key"]
     have = numbers.load(chapter, profile)
     if key not in have:
@@ -34,14 +33,12 @@ def number(text: str, profile: str) -> str:
     try:
         shown = format(value, form)
     except (ValueError, TypeError) as problem:
-        raise ValueError(
-            f"{text!r}: {value!r} does not take the format {form!r} ({problem})"
-        ) from None
+        raise ValueError(f"{text!r}: {value!r} does not take the format {form!r} ({problem})") from None
     return "\N{MINUS SIGN}" + shown[1:] if shown.startswith("-") else shown
 
 
 def provenance(profile: str = "laptop") -> str:
-    """MyST text: per experiment and profile what is published, missing and stale, then every record in a fold.
+    """MyST text: what is published, missing and stale per experiment, then every record in a fold.
 
     All published profiles are shown, whatever the profile of the build.
     """
@@ -120,8 +117,4 @@ def _list(values: Iterable) -> str:
 
 
 def _row(*cells: object) -> str:
-    return (
-        "| "
-        + " | ".join(str(cell).replace("|", r"\|").replace("\n", " ") for cell in cells)
-        + " |"
-    )
+    return "| " + " | ".join(str(cell).replace("|", r"\|").replace("\n", " ") for cell in cells) + " |"

@@ -8,11 +8,9 @@
 Nothing here imports torch unless a page of evidence has to be made anew.
 """
 
-import hashlib
 import importlib.util
 import os
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,14 +38,10 @@ class NumberRole(SphinxRole):
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         chapter, _, _ = self.text.partition("/")
         try:
-            self.env.note_dependency(
-                str(numbers.path(chapter, self.config.sepnb_profile))
-            )
+            self.env.note_dependency(str(numbers.path(chapter, self.config.sepnb_profile)))
             text = pages.number(self.text, self.config.sepnb_profile)
         except ValueError as problem:
-            logger.warning(
-                "%s", problem, location=self.get_location(), type="sepnb", subtype="num"
-            )
+            logger.warning("%s", problem, location=self.get_location(), type="sepnb", subtype="num")
             return [nodes.inline(self.rawtext, "??", classes=["sepnb-missing"])], []
         home = f"notebooks/executed/{chapter}"
         if home == self.env.docname or home not in self.env.found_docs:
@@ -58,9 +52,7 @@ class NumberRole(SphinxRole):
             "reftarget": f"/{home}",
             "refdoc": self.env.docname,
         }
-        link = addnodes.pending_xref(
-            "", nodes.inline("", text), refexplicit=True, **target
-        )
+        link = addnodes.pending_xref("", nodes.inline("", text), refexplicit=True, **target)
         return [nodes.inline("", "", link, classes=["sepnb-num"])], []
 
 
@@ -79,6 +71,9 @@ def _source_map_page(_: str) -> str:
     return claims.source_map_page()
 
 
+FAULTS = (ValueError, TypeError, LookupError, AttributeError, ImportError, OSError, RuntimeError)
+
+
 class Page(SphinxDirective):
     """A directive whose content is MyST text made from the records."""
 
@@ -86,10 +81,13 @@ class Page(SphinxDirective):
     make: Callable[[str], str]
 
     def run(self) -> list[nodes.Node]:
-        evidence(self.env)[self.env.docname] = digest()
+        for path in evidence():
+            self.env.note_dependency(str(path))
         try:
             text = type(self).make(self.config.sepnb_profile)
-        except Exception as problem:  # any fault of a record or a rule must name the page, not end in a traceback
+        except (
+            FAULTS
+        ) as problem:  # a fault of a record or a rule names the page instead of ending in a traceback
             reason = f"{self.name}: {type(problem).__name__}: {problem}"
             logger.warning(
                 "%s",
@@ -101,9 +99,7 @@ class Page(SphinxDirective):
             return [nodes.warning("", nodes.paragraph("", reason))]
         holder = nodes.container()
         holder.document = self.state.document
-        self.state.nested_parse(
-            StringList(text.splitlines(), self.name), 0, holder, match_titles=True
-        )
+        self.state.nested_parse(StringList(text.splitlines(), self.name), 0, holder, match_titles=True)
         return holder.children
 
 
@@ -119,57 +115,15 @@ class ProvenancePage(Page):
     make = staticmethod(pages.provenance)
 
 
-def digest() -> str:
-    """Hash of what the pages of evidence are made from; a page is read again when it changes."""
-    root, found = paths.root(), hashlib.sha256()
-    sources = [
-        *paths.results().rglob("*.json"),
-        *root.glob("sepnb/claims*"),
-        root / "book" / "source_map.yml",
-    ]
-    sources += [
+def evidence() -> list[Path]:
+    """What the pages of evidence are made from; `sepnb build` also sees files that are new."""
+    root = paths.root()
+    rules = [
         *root.glob("sepnb/claims/*.py"),
         *root.glob("sepnb/experiments/*.py"),
-        root / "_toc.yml",
+        root / "book" / "source_map.yml",
     ]
-    for path in sorted(path for path in sources if path.is_file()):
-        found.update(
-            str(path).encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest()
-        )
-    head = subprocess.run(
-        ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, check=False
-    )
-    found.update(head.stdout)
-    return found.hexdigest()
-
-
-def evidence(env) -> dict[str, str]:
-    """Which page of evidence was made from what: {docname: digest}, kept in the pickled environment."""
-    if not hasattr(env, "sepnb_evidence"):
-        env.sepnb_evidence = {}
-    return env.sepnb_evidence
-
-
-def outdated(app, env, added, changed, removed) -> list[str]:
-    made = {
-        name: digest_then
-        for name, digest_then in evidence(env).items()
-        if name in env.found_docs
-    }
-    if not made:
-        return []
-    now = digest()
-    return [name for name, then in made.items() if then != now]
-
-
-def purge(app, env, docname) -> None:
-    evidence(env).pop(docname, None)
-
-
-def merge(app, env, docnames, other) -> None:
-    evidence(env).update(
-        {name: then for name, then in evidence(other).items() if name in docnames}
-    )
+    return [*paths.results().rglob("*.json"), *rules]
 
 
 # --- formulas -----------------------------------------------------------------------------------------------
@@ -178,7 +132,8 @@ _ENVIRONMENT = re.compile(r"\\(begin|end)\s*\{([^}]*)\}")
 
 
 def latex_problem(tex: str) -> str | None:
-    """What is unbalanced in a formula, in words, or None. Undefined macros are left to MathJax and the browser test."""
+    """What is unbalanced in a formula, in words, or None. Unknown macros are left to MathJax, and to the
+    browser test that looks for its errors."""
     tex = re.sub(r"(?<!\\)%.*", "", tex.replace(r"\\", "  "))
     depth = 0
     for brace in re.findall(r"\\[{}]|[{}]", tex):
@@ -195,15 +150,13 @@ def latex_problem(tex: str) -> str | None:
             return rf"\end{{{name}}} does not match the last \begin"
     if open_environments:
         return rf"\begin{{{open_environments[-1]}}} never ended"
-    if len(re.findall(r"\\left(?![a-zA-Z])", tex)) != len(
-        re.findall(r"\\right(?![a-zA-Z])", tex)
-    ):
+    if len(re.findall(r"\\left(?![a-zA-Z])", tex)) != len(re.findall(r"\\right(?![a-zA-Z])", tex)):
         return r"\left and \right do not pair"
     return None
 
 
 def check_formulas(app, doctree) -> None:
-    """Warn of unbalanced formulas, and of `$` left in prose, which means that a formula was not recognised."""
+    """Warn of unbalanced formulas, and of a `$` left in prose: there a formula was not recognised."""
     for node in doctree.findall(lambda n: isinstance(n, nodes.math | nodes.math_block)):
         if problem := latex_problem(node.astext()):
             logger.warning(
@@ -214,9 +167,7 @@ def check_formulas(app, doctree) -> None:
                 type="sepnb",
                 subtype="math",
             )
-    code = (
-        nodes.literal | nodes.FixedTextElement | nodes.math | nodes.raw | nodes.comment
-    )
+    code = nodes.literal | nodes.FixedTextElement | nodes.math | nodes.raw | nodes.comment
     for text in doctree.findall(nodes.Text):
         parents, parent = [], text.parent
         while parent is not None:
@@ -224,14 +175,12 @@ def check_formulas(app, doctree) -> None:
             parent = parent.parent
         if "$" in text and not any(isinstance(parent, code) for parent in parents):
             what = "a dollar sign left in prose (an unclosed formula?) in %r"
-            logger.warning(
-                what, str(text)[:80], location=text.parent, type="sepnb", subtype="math"
-            )
+            logger.warning(what, str(text)[:80], location=text.parent, type="sepnb", subtype="math")
 
 
 # --- scripts and styles -------------------------------------------------------------------------------------
 
-# The part of MathJax that the pages and its own menu can ask for (3.2.2; the whole package weighs four times as much).
+# What the pages and MathJax's own menu can ask for; the whole package weighs four times as much.
 _MATHJAX = (
     "tex-mml-chtml.js",
     "output/chtml/fonts",
@@ -251,7 +200,7 @@ def _package_folder(name: str, *inside: str) -> Path:
 
 
 def copy_mathjax(app) -> None:
-    """Put MathJax beside the pages. Copied before writing, so that the address carries the same checksum each time."""
+    """Put MathJax beside the pages, before they are written: its checksum becomes part of its address."""
     if app.builder.format != "html":
         return
     source, target = (
@@ -265,10 +214,8 @@ def copy_mathjax(app) -> None:
 
 
 def load_plotly(app, pagename, templatename, context, doctree) -> None:
-    """Load plotly's own script, from this site, on the pages that hold a plotly figure (it weighs almost 5 MB)."""
-    if doctree is None or not any(
-        "plotly-graph-div" in raw.astext() for raw in doctree.findall(nodes.raw)
-    ):
+    """Load plotly's script, from this site, only where a plotly figure is: it weighs almost 5 MB."""
+    if doctree is None or not any("plotly-graph-div" in raw.astext() for raw in doctree.findall(nodes.raw)):
         return
     copy_asset(
         _package_folder("plotly", "package_data", "plotly.min.js"),
@@ -313,18 +260,13 @@ def buttons(app, config) -> None:
 
 
 def setup(app) -> dict:
-    app.add_config_value(
-        "sepnb_profile", os.environ.get("SEPNB_PROFILE", "laptop"), "env", [str]
-    )
+    app.add_config_value("sepnb_profile", os.environ.get("SEPNB_PROFILE", "laptop"), "env", [str])
     app.add_role("num", NumberRole())
     app.add_directive("claims", ClaimsPage)
     app.add_directive("source-map", SourceMapPage)
     app.add_directive("provenance", ProvenancePage)
     app.connect("config-inited", buttons)
     app.connect("builder-inited", copy_mathjax)
-    app.connect("env-get-outdated", outdated)
-    app.connect("env-purge-doc", purge)
-    app.connect("env-merge-info", merge)
     app.connect("doctree-read", check_formulas)
     app.connect("html-page-context", load_plotly, priority=100)
     app.connect("html-page-context", drop_thebe, priority=900)

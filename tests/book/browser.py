@@ -1,0 +1,204 @@
+"""What a reader's browser must find on a page, checked in a real Chromium with the network cut off.
+
+The same functions judge the built book and the deliberately broken pages, so that a check which finds nothing
+in the book is known to find something where something is wrong.
+"""
+
+import functools
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+DESKTOP = {"width": 1280, "height": 900}
+PHONE = {"width": 375, "height": 812}
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+MATH = r"""
+async () => {
+  if (window.MathJax && MathJax.startup && MathJax.startup.promise) await MathJax.startup.promise;
+  const problems = [], short = text => text.trim().replace(/\s+/g, " ").slice(0, 80);
+  for (const node of document.querySelectorAll(".math"))
+    if (!node.querySelector("mjx-container")) problems.push("math not typeset: " + short(node.textContent));
+  for (const node of document.querySelectorAll("mjx-merror, [data-mjx-error]")) {
+    const why = node.getAttribute("data-mjx-error") || node.textContent;
+    problems.push("bad LaTeX: " + short(why));
+  }
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const skipped = "code, pre, script, style, template, textarea, mjx-container, .math, title, desc";
+  while (walker.nextNode()) {
+    const text = walker.currentNode;
+    const latex = /\\[()\[\]]|\$\$|\\begin\{|\\(frac|text|mathbb)\b/.test(text.data);
+    if (latex && !text.parentElement.closest(skipped))
+      problems.push("LaTeX left as text: " + short(text.data));
+  }
+  return problems;
+}
+"""
+
+CONTENT = r"""
+() => {
+  const problems = [];
+  for (const image of document.querySelectorAll("img"))
+    if (!(image.getAttribute("alt") || "").trim())
+      problems.push("image without alt text: " + (image.getAttribute("src") || "").slice(0, 80));
+  for (const image of document.querySelectorAll("img"))
+    if (image.complete && image.naturalWidth === 0)
+      problems.push("image does not load: " + image.src.slice(0, 80));
+  for (const drawing of document.querySelectorAll("article svg[role=img]"))
+    if (!drawing.querySelector("title") || !drawing.querySelector("desc"))
+      problems.push("drawing without title and description");
+  for (const node of document.querySelectorAll(".sepnb-missing, .problematic, .system-message"))
+    problems.push("something is missing: " + node.textContent.slice(0, 80));
+  return problems;
+}
+"""
+
+# What sticks out of the viewport and cannot be reached by scrolling its own box. What the theme keeps
+# off-screen on purpose (closed drawers, labels for screen readers) is not content of the page.
+OVERFLOW = r"""
+() => {
+  const width = document.documentElement.clientWidth, problems = [];
+  if (document.documentElement.scrollWidth > width + 1)
+    problems.push(`the page is ${document.documentElement.scrollWidth} px wide in a window of ${width} px`);
+  const scrolls = node => /auto|scroll/.test(getComputedStyle(node).overflowX);
+  for (const node of document.querySelectorAll("article *")) {
+    const box = node.getBoundingClientRect(), hidden = getComputedStyle(node).visibility === "hidden";
+    if (!box.width || !box.height || box.right <= width + 1 || hidden) continue;
+    if (node.closest("mjx-assistive-mml, .visually-hidden, .sr-only, dialog")) continue;
+    let parent = node.parentElement;
+    while (parent && !scrolls(parent)) parent = parent.parentElement;
+    if (parent && parent !== document.documentElement && parent !== document.body
+        && parent.getBoundingClientRect().right <= width + 1) continue;
+    problems.push(`<${node.tagName.toLowerCase()} class="${node.getAttribute("class") || ""}"> sticks out to `
+                  + `${Math.round(box.right)} px`);
+    if (problems.length > 4) break;
+  }
+  return problems;
+}
+"""
+
+
+@dataclass
+class Traffic:
+    """What a page asked for and complained about."""
+
+    external: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def clear(self) -> None:
+        for kept in (self.external, self.failed, self.errors):
+            kept.clear()
+
+    def problems(self) -> list[str]:
+        return (
+            [f"external request: {url}" for url in self.external]
+            + [f"failed request: {what}" for what in self.failed]
+            + [f"console error: {text}" for text in self.errors]
+        )
+
+
+def pages(site: Path) -> list[str]:
+    """Every page of a built site, relative to it; the root page only forwards to the landing page."""
+    found = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
+    return [path for path in found if not path.startswith("_static/") and path != "index.html"]
+
+
+def chromium() -> str:
+    """Path of a Chromium; without one a test fails in CI and is skipped elsewhere, saying how to get it."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+    found = next((path for path in map(shutil.which, names) if path), None)
+    if found:
+        return found
+    advice = (
+        "no Chromium on PATH; install one, e.g. `apt-get install chromium` or `brew install --cask chromium`"
+    )
+    if os.environ.get("CI"):
+        pytest.fail(advice)
+    pytest.skip(advice)
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    path = chromium()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The folder over HTTP on loopback; yields the address without a final slash."""
+    handler = functools.partial(_Quiet, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def opened(browser: Browser, base: str, **options: object) -> Iterator[tuple[Page, Traffic]]:
+    """A fresh page that can reach `base` only; every attempt to reach more is recorded and blocked."""
+    context = browser.new_context(**({"viewport": DESKTOP} | options))
+    traffic = Traffic()
+
+    def gate(route) -> None:
+        url = route.request.url
+        if url.startswith((f"{base}/", "data:", "blob:")):
+            route.continue_()
+        else:
+            traffic.external.append(url)
+            route.abort()
+
+    context.route("**/*", gate)
+    page = context.new_page()
+    page.on("console", lambda message: message.type == "error" and traffic.errors.append(message.text))
+    page.on("pageerror", lambda error: traffic.errors.append(str(error)))
+    page.on("requestfailed", lambda request: traffic.failed.append(request.url))
+    page.on(
+        "response",
+        lambda answer: answer.status >= 400 and traffic.failed.append(f"{answer.status} {answer.url}"),
+    )
+    try:
+        yield page, traffic
+    finally:
+        context.close()
+
+
+def inspect(page: Page, traffic: Traffic, address: str) -> list[str]:
+    """Every problem of one page, in words: requests, console, math, images, and width on a phone."""
+    traffic.clear()
+    page.set_viewport_size(DESKTOP)
+    page.goto(address, wait_until="load")
+    found = page.evaluate(MATH) + page.evaluate(CONTENT)
+    page.set_viewport_size(PHONE)
+    page.wait_for_timeout(150)  # the theme and MathJax lay out anew; late requests still count
+    found += [f"at {PHONE['width']} px: {problem}" for problem in page.evaluate(OVERFLOW)]
+    return traffic.problems() + found
