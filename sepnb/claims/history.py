@@ -44,7 +44,8 @@ def rule_commit(claim: Claim) -> str | None:
         return None
     if _git(root, "status", "--porcelain", "--", *sorted(set(names))) != "":
         return None
-    spans = [f"-L:def {function.__name__}(:{name}" for function, name in zip(functions, names, strict=True)]
+    # ^ searches each function from the top of its file, not from where the last one was found
+    spans = [f"-L^:def {function.__name__}(:{name}" for function, name in zip(functions, names, strict=True)]
     return _git(root, "log", *spans, "-s", "-1", "--format=%H") or None
 
 
