@@ -1,4 +1,4 @@
-"""From executed chapters to the site: stage the notebooks, let Jupyter Book build, put the pages in `build/html`.
+"""From executed chapters to the site: stage the notebooks, let Jupyter Book build, publish to `build/html`.
 
 Sphinx needs ten seconds to find out that there is nothing to do; a hash of everything it reads needs a
 fraction of one. Pages that changed are built incrementally; a change of anything that acts on all pages
@@ -65,7 +65,7 @@ def stage(chapters: Iterable[Chapter], profile: str) -> list[Path]:
 
 
 def clean(notebook: dict[str, Any]) -> dict[str, Any]:
-    """An executed notebook as the book shows it: parameter cells tagged for hiding, traces of the run removed."""
+    """An executed notebook as the book shows it: parameter cells hidden, traces of the run removed."""
     notebook["metadata"].pop("papermill", None)
     for number, cell in enumerate(notebook["cells"]):
         metadata = cell["metadata"]
@@ -83,14 +83,16 @@ def inputs(profile: str) -> dict[str, str]:
     """Hashes of what the site is made from: `pages`, which Sphinx follows by itself, and `rest`."""
     from sepnb.provenance import git_state
 
-    root, build = paths.root(), paths.build() / profile
+    root, build = paths.root(), paths.build()
     pages = [*root.glob("book/**/*.md"), *root.glob("notebooks/executed/*.ipynb")]
     rest = [root / name for name in ("_config.yml", "_toc.yml", "requirements.lock", "CITATION.cff")]
     rest += [
         file for file in root.glob("book/**/*") if file.suffix != ".md" and "__pycache__" not in file.parts
     ]
     rest += [*root.glob("sepnb/**/*.py"), *paths.results().glob("**/*.json")]
-    numbers = [file for file in build.glob("*.json") if ".manifest" not in file.name]
+    # The ledger of claims takes a chapter's numbers from whichever profile it ran at.
+    numbers = [file for of in ("smoke", "laptop", "gpu") for file in (build / of).glob("*.json")]
+    numbers = [file for file in numbers if ".manifest" not in file.name]
     records = [file for file in rest if file.is_file() and file.is_relative_to(paths.results())]
     others = [file for file in rest if file.is_file() and file not in set(records)]
     return {
@@ -133,7 +135,7 @@ def build(profile: str, *, say: Callable[[str], None] = print, fresh: bool = Fal
 def _jupyter_book(
     options: Iterable[str], environment: Mapping[str, str], log: Path, say: Callable[[str], None]
 ) -> tuple[int, deque[str]]:
-    """Run it; all output goes to the log, warnings and errors also to `say`. Exit status and the last lines."""
+    """Run it; output goes to the log, warnings and errors also to `say`. Exit status and the last lines."""
     log.parent.mkdir(parents=True, exist_ok=True)
     last: deque[str] = deque(maxlen=15)
     with (

@@ -138,7 +138,7 @@ def reads(chapter: Chapter, profile: str) -> dict[str, str]:
 
 
 def records_digest(name: str, profile: str) -> str:
-    """Hash of the records `name` (`profile/experiment`) and their stale marks, as chapters at `profile` see them."""
+    """Hash of the records `name` (`profile/experiment`), stale marks included, as seen at `profile`."""
     of, experiment = name.split("/")
     folder = store_for(profile).path(of, experiment, "any").parent
     marks = folder.parent / "stale.json"

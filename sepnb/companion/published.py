@@ -19,6 +19,7 @@ from sepnb.results import Record, Store
 
 RTOL = {"same device": 1e-4, "other device": 2e-3}
 PROFILES = ("laptop", "gpu")
+STATUSES = ("equal", "stale", "orphaned", "not replayed")
 
 Fingerprint = Mapping[str, Sequence[float]]
 
@@ -91,7 +92,7 @@ def check(
             found += [(experiment, record, configs.get(record.key)) for record in records.values()]
     if sample is not None:
         found = sorted(found, key=lambda item: hashlib.sha256(item[1].key.encode()).hexdigest())[:sample]
-    absent = _absent_data({(experiment, record.profile) for experiment, record, _ in found})
+    absent = absent_data({(experiment, record.profile) for experiment, record, _ in found})
 
     replays, jobs, subjects = [], [], []
     for experiment, record, config in found:
@@ -146,7 +147,8 @@ def _replay(job: _Job, report: workers.Report) -> dict[str, list[float]]:
         return job.experiment.fingerprint(job.config, device=job.device)
 
 
-def _absent_data(wanted: set[tuple[Any, str]]) -> dict[tuple[str, str], str]:
+def absent_data(wanted: set[tuple[Any, str]]) -> dict[tuple[str, str], str]:
+    """Of these (experiment, profile) pairs, those whose data are not at hand, and how to get them."""
     from sepnb.data import registry
 
     status: dict[str, str] = {}

@@ -12,7 +12,7 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -95,6 +95,17 @@ def compare(chapter: str, got: Mapping[str, Number], profile: str) -> list[Probl
         if why := _differs(got[key], reference[key], allowed.get(key)):
             problems.append(Problem(chapter, key, why))
     return problems
+
+
+def orphans(chapters: Iterable[str], profile: str) -> list[Problem]:
+    """References of chapters that are no more."""
+    known = {*chapters, "tolerances"}
+    files = sorted(folder(profile).glob("*.json"))
+    return [
+        Problem(f.stem, "*", f"has a reference but no chapter; delete {f.name}")
+        for f in files
+        if f.stem not in known
+    ]
 
 
 def _differs(got: Number, reference: Number, entry: Mapping[str, Any] | None) -> str | None:
@@ -191,8 +202,12 @@ def update(numbers: Mapping[str, Mapping[str, Number]], profile: str, reason: st
     return written
 
 
-def measure(work: Path, *, profile: str = "smoke", say: Any = print) -> dict[str, dict[str, Any]]:
-    """Recompute every chapter under `VARIANTS` and `SEEDS`; the tolerances that follow, chapter to metric.
+def measure(
+    work: Path, *, profile: str = "smoke", say: Callable[[str], None] = print
+) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Number]]]:
+    """Recompute every chapter under `VARIANTS` and `SEEDS`.
+
+    Returns the tolerances that follow, chapter to metric to entry, and the numbers of the first variant.
 
     Raises:
         RecomputeError: a recomputation failed.
@@ -209,7 +224,7 @@ def measure(work: Path, *, profile: str = "smoke", say: Any = print) -> dict[str
     for seed in SEEDS[1:]:
         say(f"recomputing with seed {seed}")
         seeds[seed] = recompute(work / f"seed-{seed}", profile=profile, seed=seed)
-    return tolerances_from(variants, seeds)
+    return tolerances_from(variants, seeds), base
 
 
 def tolerances_from(

@@ -64,7 +64,6 @@ def run_jobs(
     finally:
         pool.shutdown(wait=finished, cancel_futures=True)
         keep.close()
-        pool.shutdown(wait=True)
         lifeline.close()
         if finished:  # a worker cut off while it reported may hold the queue's lock for ever
             messages.put(None)

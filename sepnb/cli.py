@@ -1,0 +1,243 @@
+"""The command line: `sepnb run | build | check | data | results | claims | doctor`.
+
+Exit status: 0 all well; 1 something failed, differs or is stale; 2 the command could not do what was asked.
+Everything heavy is imported where it is used, so that a command that finds nothing to do ends at once.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sepnb import paths
+
+console = Console(highlight=False)
+if not console.is_terminal:
+    console = Console(highlight=False, width=160)  # a log has no width, and folded tables are hard to read
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="What happens when position gets its own dimensions? Run, build and check the book.",
+)
+Profile = StrEnum("Profile", ["smoke", "laptop", "gpu"])
+Device = StrEnum("Device", ["auto", "cpu", "cuda"])
+
+OfProfile = Annotated[
+    Profile, typer.Option(help="smoke: seconds, for tests; laptop: 2 CPU cores; gpu: one GPU.")
+]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, help="Processes side by side (default: 2 on a CPU, 4 on a GPU).")
+]
+Threads = Annotated[int, typer.Option(min=1, help="Threads that each process may use.")]
+
+
+@app.command()
+def run(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Chapters or experiments; `chapters`, `experiments`.")
+    ] = None,
+    profile: OfProfile = Profile.laptop,
+    device: Annotated[
+        Device | None, typer.Option(help="Where to compute (default: cuda for gpu, else cpu).")
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Seeds, such as 0,1,2 (default: those of the grid).")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is already there.")] = False,
+    store: Annotated[Path | None, typer.Option(help="Write records to this folder instead.")] = None,
+    jobs: Jobs = None,
+    threads: Threads = 1,
+) -> None:
+    """Run experiments record by record, and execute chapters. Without names: all of both.
+
+    What is already there is skipped; an interrupted run is resumed by the same command.
+    """
+    from sepnb.companion import tasks
+
+    with _said():
+        experiments, chapters = tasks.sort_out(names or tasks.GROUPS)
+        numbers = tasks.seeds(seeds)
+        if chapters and not experiments and numbers and len(numbers) > 1:
+            raise ValueError(f"a chapter has one seed, --seeds gives {len(numbers)}")
+        where = tasks.device(device, profile)
+        width = jobs or (4 if where == "cuda" else min(2, os.cpu_count() or 1))
+        options = {"profile": profile, "device": where, "fresh": fresh, "jobs": width, "threads": threads}
+        good = True
+        if experiments:
+            good = tasks.run_experiments(console, experiments, seeds=numbers, folder=store, **options)
+        if chapters:
+            seed = numbers[0] if numbers and len(numbers) == 1 else 0
+            good = tasks.run_chapters(console, chapters, seed=seed, **options) and good
+    raise typer.Exit(0 if good else 1)
+
+
+@app.command()
+def build(
+    profile: OfProfile = Profile.laptop,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Execute every chapter and build every page anew.")
+    ] = False,
+    jobs: Jobs = None,
+) -> None:
+    """Execute the chapters that changed, then build the HTML book from all of them. Trains nothing."""
+    from sepnb.companion import build as book
+    from sepnb.companion import chapters, screens, tasks
+
+    with _said():
+        began = time.monotonic()
+        found = chapters.discover()
+        options = {"profile": profile, "device": tasks.device(None, profile), "seed": 0, "threads": 1}
+        width = jobs or min(2, os.cpu_count() or 1)
+        if not tasks.run_chapters(console, found, fresh=fresh, jobs=width, **options):
+            raise book.BuildError("the book is not built while a chapter fails")
+        executed = time.monotonic()
+        book.stage(found, profile)
+        with console.status("Jupyter Book builds the pages"):
+            made = book.build(
+                profile, say=lambda line: console.print(line, markup=False, soft_wrap=True), fresh=fresh
+            )
+        chapters_took, pages_took = executed - began, time.monotonic() - executed
+        parts = f"chapters {screens.duration(chapters_took)}, pages {screens.duration(pages_took)}"
+        console.print(parts if made else f"{parts} (nothing changed)")
+        console.print(f"The book is at {book.html() / 'index.html'}", markup=False, soft_wrap=True)
+
+
+@app.command()
+def check(
+    published: Annotated[
+        bool, typer.Option("--published", help="Replay the start of every published run.")
+    ] = False,
+    profile: Annotated[
+        Profile | None, typer.Option(help="Default: smoke; with --published laptop and gpu.")
+    ] = None,
+    update: Annotated[bool, typer.Option("--update", help="Make the fresh numbers the reference.")] = False,
+    reason: Annotated[str, typer.Option(help="Why the reference moves; stored in it.")] = "",
+    measure: Annotated[bool, typer.Option("--measure", help="Measure the tolerances anew.")] = False,
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="With --published: replay only this many.")
+    ] = None,
+) -> None:
+    """Compute the chapters' numbers afresh and compare with the reference; or replay published records."""
+    from sepnb.companion import tasks
+
+    with _said():
+        if update and not reason.strip():
+            raise ValueError("--update needs --reason TEXT: a reference moves for a reason")
+        if published and (update or measure):
+            raise ValueError("--published goes with neither --update nor --measure")
+        if published:
+            of = [profile] if profile else ["laptop", "gpu"]
+            status = tasks.check_published(console, of, sample)
+        else:
+            options = {"update": update, "reason": reason, "measure": measure}
+            status = tasks.check_numbers(console, profile or "smoke", **options)
+    raise typer.Exit(status)
+
+
+@app.command()
+def data(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Data sets to fetch; none: say what is at hand.")
+    ] = None,
+) -> None:
+    """Say which data sets are at hand, or fetch some from their owners."""
+    from sepnb.companion import screens
+    from sepnb.data import registry
+
+    with _said():
+        for data_set in [registry.get(name) for name in names or []]:
+            console.print(f"{data_set.name}: {data_set.fetch()}", markup=False)
+        if not names:
+            sets = [registry.get(name) for name in registry.names()]
+            table = [(one.name, one.status(), one.title, one.licence) for one in sets]
+            console.print(screens.rows(("data set", "status", "what", "licence"), table))
+            console.print(f"data folder: {paths.data()}", markup=False)
+            if any(row[1] != "at hand" for row in table):
+                console.print("`sepnb data NAME` fetches one; SEPNB_DATA names a folder that has them")
+
+
+@app.command()
+def results(
+    profile: Annotated[Profile | None, typer.Option(help="Default: laptop and gpu.")] = None,
+) -> None:
+    """List per experiment and profile what is published, missing, stale and orphaned."""
+    from sepnb import experiments
+    from sepnb.companion import runs, screens
+
+    with _said():
+        table, details = [], []
+        for of in [profile] if profile else ["laptop", "gpu"]:
+            for name in experiments.names():
+                records = runs.store_for(of).load(of, name)
+                grid = {config.key for config in experiments.get(name).grid(of)}
+                stale = {key: record.stale for key, record in records.items() if record.stale}
+                orphans = sorted(records.keys() - grid)
+                there = len(grid & records.keys() - stale.keys())
+                missing = len(grid - records.keys())
+                table.append((name, of, len(grid), there, missing, len(stale), len(orphans)))
+                details += [f"stale: {of}/{name}/{key}: {why}" for key, why in stale.items()]
+                details += [f"orphaned (in no grid): {of}/{name}/{key}" for key in orphans]
+        header = ("experiment", "profile", "runs in grid", "published", "missing", "stale", "orphaned")
+        console.print(screens.rows(header, table))
+        for line in details:
+            console.print(line, markup=False, soft_wrap=True)
+
+
+@app.command()
+def claims(
+    profile: Annotated[Profile | None, typer.Option(help="Default: gpu where complete, else laptop.")] = None,
+) -> None:
+    """Print the ledger: every claim and what our records say of it."""
+    from sepnb import claims as ledger
+    from sepnb.companion import screens
+
+    with _said():
+        found = ledger.evaluate(profile)
+        table = [(row.claim.id, row.verdict.word, row.profile or "", row.verdict.detail) for row in found]
+        console.print(screens.rows(("claim", "verdict", "profile", "why"), table))
+
+
+@app.command()
+def doctor() -> None:
+    """Look at everything the commands rely on; exit status 1 if something cannot work."""
+    from sepnb.companion import doctor as surgery
+    from sepnb.companion import screens
+
+    with _said():
+        found = list(surgery.examine())
+        console.print(screens.rows(("", "state", "seen"), [(one.what, one.state, one.seen) for one in found]))
+    raise typer.Exit(1 if any(one.state == "problem" for one in found) else 0)
+
+
+@contextmanager
+def _said() -> Iterator[None]:
+    """Turn errors that say what to do into one line and exit status 2; an interruption into 130."""
+    from sepnb.companion.build import BuildError
+    from sepnb.companion.regression import RecomputeError
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        console.print(
+            "interrupted; what had ended is kept, and the same command does the rest", style="yellow"
+        )
+        raise typer.Exit(130) from None
+    except (BuildError, RecomputeError) as error:
+        console.print(str(error), markup=False, style="red", soft_wrap=True)
+        raise typer.Exit(1) from None
+    except (ValueError, TypeError, FileNotFoundError) as error:
+        console.print(f"error: {error}", markup=False, style="red", soft_wrap=True)
+        raise typer.Exit(2) from None
+
+
+if __name__ == "__main__":
+    app()

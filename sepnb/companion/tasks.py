@@ -1,0 +1,210 @@
+"""What the commands do, shown while it is done: the part between the command line and the machinery."""
+
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from sepnb.companion import chapters, execute, published, regression, runs, screens
+from sepnb.companion.chapters import Chapter
+
+GROUPS = ("experiments", "chapters")
+
+
+def sort_out(names: Sequence[str]) -> tuple[list[Any], list[Chapter]]:
+    """Experiments and chapters that `names` mean; the words `experiments` and `chapters` mean all of them.
+
+    Raises:
+        ValueError: a name that is neither, answered with the near matches of both kinds.
+    """
+    known = {chapter.name: chapter for chapter in chapters.discover()}
+    wanted = list(dict.fromkeys(n for name in names for n in (known if name == "chapters" else [name])))
+    others = [name for name in wanted if name not in known]
+    if not others:
+        return [], [known[name] for name in wanted]
+    from sepnb import experiments
+
+    every = experiments.names()
+    asked = list(dict.fromkeys(n for name in others for n in (every if name == "experiments" else [name])))
+    for name in asked:
+        if name not in every:
+            choices = [*GROUPS, *every, *known]
+            near = get_close_matches(name, choices, n=3, cutoff=0.4) or choices
+            raise ValueError(f"{name!r} is no chapter and no experiment; did you mean {' or '.join(near)}?")
+    return [experiments.get(name) for name in asked], [known[name] for name in wanted if name in known]
+
+
+def device(asked: str | None, profile: str) -> str:
+    """The device to compute on: as asked; by default cuda for the gpu profile and the CPU for the others.
+
+    Raises:
+        ValueError: a GPU is needed and there is none.
+    """
+    if asked == "cpu" or (asked is None and profile != "gpu"):
+        return "cpu"
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda"
+    if asked == "auto":
+        return "cpu"
+    why = "--device cuda" if asked == "cuda" else "the gpu profile"
+    raise ValueError(
+        f"{why} needs a GPU, and torch {torch.__version__} finds none; --device cpu computes without"
+    )
+
+
+def seeds(text: str | None) -> list[int] | None:
+    """`"0,1,2"` as a list; None stays None.
+
+    Raises:
+        ValueError: something that is no whole number of at least 0, or a seed given twice.
+    """
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise ValueError(f"--seeds {text!r}: give whole numbers separated by commas, such as 0,1,2")
+    found = [int(part) for part in parts]
+    if len(set(found)) < len(found):
+        raise ValueError(f"--seeds {text!r}: a seed is given twice")
+    return found
+
+
+def run_experiments(
+    console: Console,
+    wanted: Sequence[Any],
+    *,
+    profile: str,
+    device: str,
+    seeds: Sequence[int] | None,
+    fresh: bool,
+    folder: Path | None,
+    jobs: int,
+    threads: int,
+) -> bool:
+    """Run what is missing of these grids; True when everything is there at the end."""
+    store = runs.store_for(profile, folder)
+    todo, skipped = runs.plan(wanted, profile, seeds=seeds, device=device, store=store, fresh=fresh)
+    if todo:
+        runs.check_clean(store)
+        if "cuda" not in device and (absent := published.absent_data({(one, profile) for one in wanted})):
+            raise ValueError("; ".join(sorted(set(absent.values()))))
+        about = screens.duration(sum(one.seconds for one in todo) / jobs)
+        console.print(
+            f"{len(todo)} runs of {', '.join(skipped)} at {profile} on {device}, {jobs} side by side: "
+            f"about {about} ({sum(skipped.values())} are there already)"
+        )
+    labels = [f"{one.experiment.name}: {one.config.label}, seed {one.config.seed}" for one in todo]
+    index = {id(one): number for number, one in enumerate(todo)}
+    began = time.monotonic()
+    with screens.bars(console, "runs", labels) as bars:
+
+        def ended(one: runs.Run, error: str | None) -> None:
+            number = index[id(one)]
+            bars.end(number)
+            if error or not console.is_terminal:
+                console.print(f"{labels[number]}: {error or 'stored'}", markup=False)
+
+        tallies = runs.run(
+            todo, skipped, side_by_side=jobs, threads=threads, on_progress=bars.step, on_end=ended
+        )
+    console.print(screens.tallies(tallies))
+    if todo:
+        console.print(f"{screens.duration(time.monotonic() - began)}; records in {store.root}", markup=False)
+    return all(tally.complete for tally in tallies)
+
+
+def run_chapters(
+    console: Console,
+    wanted: Sequence[Chapter],
+    *,
+    profile: str,
+    device: str,
+    seed: int,
+    fresh: bool,
+    jobs: int,
+    threads: int,
+) -> bool:
+    """Execute what is not current of these chapters, show what failed; True when none did."""
+    todo = [execute.Job(chapter, profile, seed, device, threads, fresh) for chapter in wanted]
+    due = [job for job in todo if job.why() is not None]
+    if due:
+        past = [chapters.last_seconds(job.chapter, profile) for job in due]
+        known = [seconds for seconds in past if seconds is not None]
+        about = (
+            f"about {screens.duration(sum(known) / min(jobs, len(due)))}" if len(known) == len(due) else ""
+        )
+        console.print(f"executing {len(due)} of {len(todo)} chapters at {profile} {about}".rstrip())
+    with screens.bars(console, "chapters", [job.chapter.name for job in todo]) as bars:
+        outcomes = execute.execute_all(todo, side_by_side=jobs, on_progress=bars.step)
+        for number in range(len(todo)):
+            bars.end(number)
+    for outcome, job in zip(outcomes, todo, strict=True):
+        if outcome.failure:
+            kept = job.chapter.output(profile, "failed.ipynb")
+            console.print(screens.failure(outcome, str(kept) if kept.exists() else None))
+    console.print(screens.outcomes(outcomes))
+    return all(outcome.failure is None for outcome in outcomes)
+
+
+def check_published(console: Console, profiles: Sequence[str], sample: int | None) -> int:
+    """Replay published records, show what is not equal, mark what is stale; the exit status."""
+    from sepnb import experiments
+
+    every = [experiments.get(name) for name in experiments.names()]
+    with console.status("replaying the start of published runs") as status:
+        replays = published.check(
+            every,
+            profiles=profiles,
+            sample=sample,
+            side_by_side=min(2, os.cpu_count() or 1),
+            on_end=lambda done, total: status.update(f"replayed {done} of {total} published runs"),
+        )
+    odd = [
+        (one.status, f"{one.profile}/{one.experiment}/{one.key}", one.detail) for one in replays if one.detail
+    ]
+    if odd:
+        console.print(screens.rows(("", "record", "why"), odd))
+    counts = {word: sum(one.status == word for one in replays) for word in published.STATUSES}
+    console.print(
+        f"{len(replays)} published records: " + ", ".join(f"{n} {word}" for word, n in counts.items())
+    )
+    return published.exit_status(replays)
+
+
+def check_numbers(console: Console, profile: str, *, update: bool, reason: str, measure: bool) -> int:
+    """Recompute the chapters in an empty store and compare, or take new references or tolerances."""
+
+    def say(line: str) -> None:
+        console.print(line, markup=False, soft_wrap=True)
+
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="sepnb-check-") as work:
+        if measure:
+            found, numbers = regression.measure(Path(work), profile=profile, say=say)
+            say(f"tolerances: {regression.write_tolerances(found, profile)}")
+            for line in regression.loose(found):
+                say(f"wider than the spread over seeds, so it guards little: {line}")
+        else:
+            say(f"recomputing every chapter at {profile} in an empty store")
+            numbers = regression.recompute(Path(work), profile=profile, quiet=False)
+    if update:
+        for file in regression.update(numbers, profile, reason):
+            say(f"reference: {file}")
+    problems = [
+        one for name, metrics in numbers.items() for one in regression.compare(name, metrics, profile)
+    ]
+    problems += regression.orphans(numbers, profile)
+    for problem in problems:
+        say(str(problem))
+    count = sum(len(metrics) for metrics in numbers.values())
+    verdict = f"{len(problems)} differ" if problems else "all as the reference says"
+    took = screens.duration(time.monotonic() - began)
+    say(f"{count} numbers of {len(numbers)} chapters: {verdict} ({took})")
+    return 1 if problems else 0
