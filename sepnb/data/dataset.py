@@ -94,7 +94,7 @@ class DataSet:
                 return self.check(self._split(file), file)
             except FileNotFoundError:
                 pass
-            except DataDamaged as problem:
+            except (OSError, DataDamaged) as problem:
                 if file == self.fetched:  # a bad cached copy is no problem: it is made anew below
                     problems.append(str(problem))
         try:

@@ -4,7 +4,9 @@ import difflib
 from pathlib import Path
 
 from sepnb.data import containers
-from sepnb.data.dataset import DataSet, Part
+from sepnb.data.dataset import DataDamaged, DataMissing, DataSet, Part
+
+__all__ = ["DataDamaged", "DataMissing", "DataSet", "Part", "get", "names"]
 
 
 def _novels() -> tuple[Part, ...]:

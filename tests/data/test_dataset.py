@@ -1,0 +1,336 @@
+"""A data set on the disk and on its way there: what is found, what is refused, what a download leaves behind.
+
+The owner is played by a server on loopback; no test needs a network.
+"""
+
+import dataclasses
+import hashlib
+import http.server
+import io
+import lzma
+import tarfile
+import threading
+import zipfile
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from sepnb.data import containers, registry
+from sepnb.data.dataset import DataDamaged, DataMissing, DataSet, Part, keep
+from sepnb.data.documents import canonical_sha256
+from sepnb.data.text import load
+
+TOKENS = {
+    f"wiki.{split}.tokens": f" \n = {split} = \n \n words \n".encode() for split in ("train", "valid", "test")
+}
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path, monkeypatch) -> Path:
+    """An empty data folder and an empty cache, and no proxy between us and loopback."""
+    monkeypatch.setenv("SEPNB_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / "cache")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    return tmp_path
+
+
+def small(*addresses: str) -> DataSet:
+    """A data set of WikiText's form with three short parts."""
+    parts = tuple(Part(name, len(data), hashlib.sha256(data).hexdigest()) for name, data in TOKENS.items())
+    return DataSet(
+        name="small",
+        title="three lines",
+        sha256=canonical_sha256(TOKENS.items()),
+        licence="none",
+        source="this test",
+        note="none",
+        decode=containers.wikitext_files,
+        parts=parts,
+        addresses=addresses,
+        unpack=containers.wikitext_zip,
+    )
+
+
+def put_archives(data_set: DataSet, contents: dict[str, bytes]) -> None:
+    data_set.folder.mkdir(parents=True, exist_ok=True)
+    for name, data in contents.items():
+        (data_set.folder / f"{name.split('.')[1]}.txt.xz").write_bytes(lzma.compress(data))
+
+
+def said(data_set: DataSet) -> dict[str, bytes]:
+    return {name: data.tobytes() for name, data in data_set.read().items()}
+
+
+def files_below(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+# on the disk
+
+
+def test_archives_are_decoded_once_and_then_read_from_the_cache():
+    data_set = small()
+    put_archives(data_set, TOKENS)
+    assert said(data_set) == TOKENS
+    assert data_set.cached.read_bytes() == b"".join(TOKENS.values())
+    undecodable = dataclasses.replace(data_set, decode=lambda folder: pytest.fail("decoded twice"))
+    assert said(undecodable) == TOKENS
+
+
+@pytest.mark.parametrize("bad", [b"", b"x" * len(b"".join(TOKENS.values()))], ids=["truncated", "altered"])
+def test_a_bad_cached_copy_is_made_anew(bad):
+    data_set = small()
+    put_archives(data_set, TOKENS)
+    data_set.cached.parent.mkdir(parents=True)
+    data_set.cached.write_bytes(bad)
+    assert said(data_set) == TOKENS
+    assert data_set.cached.read_bytes() == b"".join(TOKENS.values())
+
+
+def test_a_place_that_cannot_be_written_is_no_obstacle_to_reading(places):
+    data_set = small()
+    put_archives(data_set, TOKENS)
+    (places / "cache").write_text("a file where the folder should be")
+    assert said(data_set) == TOKENS
+    with pytest.raises(OSError):
+        keep(data_set.read(), data_set.cached, required=True)
+
+
+def test_a_missing_set_says_where_it_was_looked_for_and_how_to_get_it():
+    data_set = small("http://127.0.0.1:9/never-asked")
+    assert data_set.status() == "missing"
+    with pytest.raises(DataMissing) as missing:
+        data_set.read()
+    assert isinstance(missing.value, FileNotFoundError)
+    for part in ("data set small is missing", str(data_set.folder), "`sepnb data small`", "SEPNB_DATA"):
+        assert part in str(missing.value)
+    with pytest.raises(DataMissing, match="`sepnb data eltec-eng`"):
+        load("eltec-eng")
+
+
+def test_half_the_archives_are_not_the_set():
+    data_set = small()
+    put_archives(data_set, {"wiki.train.tokens": TOKENS["wiki.train.tokens"]})
+    assert data_set.status() == "missing"
+
+
+def test_altered_parts_are_refused_by_name():
+    data_set = small()
+    put_archives(data_set, TOKENS | {"wiki.valid.tokens": b"other words"})
+    assert data_set.status() == "damaged"
+    with pytest.raises(
+        DataDamaged, match=r"small: what lies in .* \(hash \w{12}, .*\); differ: wiki\.valid\.tokens$"
+    ):
+        data_set.read()
+    assert not data_set.cached.exists()
+
+
+def test_a_truncated_archive_is_damaged():
+    data_set = small()
+    put_archives(data_set, TOKENS)
+    file = data_set.folder / "test.txt.xz"
+    file.write_bytes(file.read_bytes()[:-9])
+    assert data_set.status() == "damaged"
+    with pytest.raises(DataDamaged, match=r"test\.txt\.xz is not a whole \.xz file"):
+        data_set.read()
+
+
+def test_words_moved_over_a_border_are_another_text():
+    first, *others = TOKENS.items()
+    moved = {first[0]: first[1] + b"x"} | {others[0][0]: others[0][1][1:]} | dict(others[1:])
+    with pytest.raises(DataDamaged, match=r"differ: wiki\.train\.tokens, wiki\.valid\.tokens$"):
+        small().check(moved, "here")
+    with pytest.raises(DataDamaged, match=r"absent: wiki\.test\.tokens$"):
+        small().check(dict(list(TOKENS.items())[:2]), "here")
+
+
+def test_the_novels_are_read_from_their_tar(places):
+    def member(name: str, data: bytes) -> None:
+        info = tarfile.TarInfo(f"ELTeC-eng-txt/{name}")
+        info.size = len(data)
+        tar.addfile(info, io.BytesIO(data))
+
+    file = places / "ELTeC-eng-txt.tar.xz"
+    with tarfile.open(file, "w:xz") as tar:
+        member("README.txt", b"not a novel")
+        member("ENG2.txt", b"second\n")
+        member("ENG1.txt", b"first\n")
+    assert list(containers.eltec_archive(places).items()) == [
+        ("ENG1.txt", b"first\n"),
+        ("ENG2.txt", b"second\n"),
+    ]
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(containers.Unreadable, match=r"ELTeC-eng-txt\.tar\.xz is not a whole \.tar\.xz"):
+        containers.eltec_archive(places)
+
+
+# from the owner
+
+
+def packed(contents: dict[str, bytes], folder: str) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in contents.items():
+            archive.writestr(f"{folder}/{name}", data)
+    return buffer.getvalue()
+
+
+WHOLE = packed(TOKENS, "wikitext-2")
+
+
+@pytest.fixture
+def owner():
+    """Address of a server with a good archive and every way of not delivering one."""
+    leave = threading.Event()
+
+    class Owner(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body, promised = WHOLE, len(WHOLE)
+            match self.path:
+                case "/wrong":
+                    body = packed(TOKENS | {"wiki.train.tokens": b"other words"}, "wikitext-2")
+                    promised = len(body)
+                case "/page":
+                    body = b"<html>Please log in</html>"
+                    promised = len(body)
+                case "/cut":  # a file cut off at its owner's
+                    body = WHOLE[:-50]
+                    promised = len(body)
+                case "/broken-off":  # a transfer that ends early
+                    body = WHOLE[:-50]
+                case "/silent":
+                    leave.wait(10)
+                    return
+                case "/stalls":
+                    body = WHOLE[:50]
+                case "/nothing":
+                    self.send_error(404)
+                    return
+            self.send_response(200)
+            self.send_header("Content-Length", str(promised))
+            self.end_headers()
+            self.wfile.write(body)
+            self.wfile.flush()
+            if self.path == "/stalls":
+                leave.wait(10)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Owner)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    leave.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_fetched_set_is_at_hand(owner, places):
+    data_set = small(f"{owner}/whole")
+    assert data_set.fetch(progress=False) == f"small came from {owner}/whole and lies in {data_set.fetched}"
+    assert files_below(places) == ["data/small/decoded.bin"]
+    assert data_set.status() == "at hand"
+    assert said(data_set) == TOKENS
+
+
+def test_a_download_shows_its_progress_if_asked(owner, capfd):
+    small(f"{owner}/whole").fetch(progress=False)
+    assert capfd.readouterr().err == ""
+    again = small(f"{owner}/whole")
+    again.fetched.unlink()
+    again.fetch(progress=True)
+    assert "100%" in capfd.readouterr().err
+
+
+def test_what_is_at_hand_is_not_fetched_again():
+    data_set = small("http://127.0.0.1:9/never-asked")
+    put_archives(data_set, TOKENS)
+    assert data_set.fetch(progress=False) == "small is at hand"
+    assert not data_set.fetched.exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        (
+            "wrong",
+            r"what lies in http://\S+/wrong is not the registered text .*; differ: wiki\.train\.tokens",
+        ),
+        ("page", "/page: not a whole zip file"),
+        ("cut", "/cut: not a whole zip file"),
+        ("broken-off", r"/broken-off: .*IncompleteRead"),
+        ("nothing", "/nothing: 404"),
+        ("silent", r"/silent: .*timed out"),
+        ("stalls", r"/stalls: .*timed out"),
+    ],
+)
+def test_what_is_not_the_text_is_refused_and_removed(owner, places, path, why, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(places / "temporary"))
+    (places / "temporary").mkdir()
+    data_set = small(f"{owner}/{path}")
+    with pytest.raises(DataMissing, match=why) as failure:
+        data_set.fetch(progress=False, timeout=0.3)
+    assert "SEPNB_DATA" in str(failure.value)
+    assert files_below(places) == []
+    assert data_set.status() == "missing"
+
+
+def test_the_next_address_is_tried(owner):
+    assert said_after_fetch(small(f"{owner}/nothing", f"{owner}/page", f"{owner}/whole")) == TOKENS
+
+
+def said_after_fetch(data_set: DataSet) -> dict[str, bytes]:
+    data_set.fetch(progress=False)
+    return said(data_set)
+
+
+def test_no_server_at_all_is_a_clear_error():
+    with pytest.raises(DataMissing, match=r"could not be fetched. Tried:\n  http://127\.0\.0\.1:9/x: "):
+        small("http://127.0.0.1:9/x").fetch(progress=False, timeout=0.3)
+
+
+@pytest.mark.parametrize(
+    "bad", [b"short", b"x" * len(b"".join(TOKENS.values()))], ids=["truncated", "altered"]
+)
+def test_a_damaged_copy_is_reported_and_replaced(owner, bad):
+    data_set = small(f"{owner}/whole")
+    data_set.folder.mkdir(parents=True)
+    data_set.fetched.write_bytes(bad)
+    assert data_set.status() == "damaged"
+    assert said_after_fetch(data_set) == TOKENS
+
+
+def test_a_set_that_comes_with_a_package_is_not_downloaded(monkeypatch):
+    monkeypatch.setattr(containers.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(DataMissing, match="installed with this project: sympy=="):
+        registry.get("sympy").fetch(progress=False)
+
+
+def test_novels_come_out_of_the_repository_archive(places):
+    """On a small archive of the repository's form; a difference is reported novel by novel."""
+    tei = '<TEI xmlns="http://www.tei-c.org/ns/1.0"><text><body><div><p>{}</p></div></body></text></TEI>'
+    texts = {"ENG1.txt": b"One  novel.\n", "ENG2.txt": b"Another.\n"}
+    archive = places / "archive.zip"
+    archive.write_bytes(
+        packed(
+            {
+                "level1/ENG1.xml": tei.format("One \n novel.").encode(),
+                "level1/ENG2.xml": tei.format("Another.").encode(),
+                "level0/ENG3.xml": b"not read",
+                "README.md": b"not read",
+            },
+            "ELTeC-eng-3db3b67",
+        )
+    )
+    found = containers.eltec_zip(archive)
+    assert found == {"ENG1.txt": b"One novel.\n", "ENG2.txt": b"Another.\n"}
+    parts = tuple(Part(name, len(data), hashlib.sha256(data).hexdigest()) for name, data in texts.items())
+    data_set = dataclasses.replace(small(), parts=parts, sha256=canonical_sha256(texts.items()))
+    with pytest.raises(DataDamaged, match=r"differ: ENG1\.txt$"):
+        data_set.check(found, archive)
+    archive.write_bytes(packed({"level1/ENG1.xml": b"<p>"}, "ELTeC-eng-3db3b67"))
+    with pytest.raises(containers.Unreadable, match=r"level1/ENG1\.xml is no TEI document"):
+        containers.eltec_zip(archive)
