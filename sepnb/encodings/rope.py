@@ -6,7 +6,7 @@ code disagrees: "half" pairs (m, m + d/2) as in Llama, "interleaved" pairs (2m, 
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -17,6 +17,7 @@ from .base import Encoding, QueryKeyModule, Site
 LAYOUTS = ("half", "interleaved")
 
 
+@runtime_checkable
 class ContextExtension(Protocol):
     """A change of RoPE's frequencies for longer contexts, e.g. position interpolation."""
 

@@ -6,7 +6,7 @@ A run is one function of one frozen config, so that it can be computed anywhere 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import pandas as pd
 
@@ -18,6 +18,7 @@ Progress = Callable[[int, int], None]
 """Called as `progress(done, total)` while a run computes."""
 
 
+@runtime_checkable
 class RunConfig(Protocol):
     """A frozen description of one run."""
 

@@ -1,0 +1,56 @@
+"""What all tests share. It imports nothing of sepnb itself: the hook that checks shapes must come first."""
+
+import os
+from collections.abc import Callable
+
+import hypothesis
+import jaxtyping
+import pytest
+
+# The same examples every time and on every machine; the first call of a torch function may take its time.
+hypothesis.settings.register_profile("sepnb", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("sepnb")
+
+
+@pytest.fixture(scope="session")
+def data_set() -> Callable:
+    """`data_set(name)`: the registered data set, at hand and checked; a damaged one fails the test.
+
+    One that is missing skips the test and says which it is and how to get it (in CI that fails, see below).
+    """
+    from sepnb.data import registry
+
+    def at_hand(name: str) -> registry.DataSet:
+        found = registry.get(name)
+        try:
+            found.read()
+        except registry.DataMissing as missing:
+            pytest.skip(str(missing))
+        return found
+
+    return at_hand
+
+
+@pytest.fixture
+def unhooked(monkeypatch):
+    """No shape checks from outside: what `sepnb` itself says of bad input to a user, who has no such hook."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    return report if item.get_closest_marker("gpu") else _nothing_skipped_in_ci(report)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report():
+    return _nothing_skipped_in_ci((yield))
+
+
+def _nothing_skipped_in_ci(report):
+    """Where CI is set, a test that skips itself has failed: a green run means that everything was run."""
+    if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome, report.longrepr = "failed", f"not to be skipped in CI: {reason}"
+    return report
