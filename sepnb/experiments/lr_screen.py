@@ -7,7 +7,7 @@ from ..results import Record
 from . import language_modelling as lm
 from .base import Experiment, Progress, check_profile
 
-RATES = (1e-3, 2e-3, 4e-3)
+RATES = (2e-3, 4e-3, 8e-3)
 
 STEPS = {"smoke": 60, "laptop": 500, "gpu": 1000}
 """Less than half of the published schedule: long enough to rank three rates that are a factor of two apart."""
