@@ -57,7 +57,9 @@ def jacobian(
     return gradient.unflatten(0, (-1, width))
 
 
-def leak(jac: Float[Tensor, "N D N D"], streams: Streams, source: str = "sem", target: str = "pos") -> float:
+def leak(
+    jac: Float[Tensor, "N D_out N D"], streams: Streams, source: str = "sem", target: str = "pos"
+) -> float:
     """The largest absolute derivative of the stream `target` by the stream `source`; exactly 0 if isolated.
 
     Raises:

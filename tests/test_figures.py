@@ -17,6 +17,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from sepnb import figures
+from sepnb.companion.images import lift
 
 # Machado, Oliveira and Fernandes 2009, severity 1.0, on linear RGB.
 DEFICIENCIES = {
@@ -145,7 +146,7 @@ def executed(*metadata):
 
 def test_lift_puts_the_words_where_myst_nb_reads_them():
     notebook = executed({"sepnb": {"alt": "A sine.", "name": "fig-sine", "caption": "It waves."}})
-    figures.lift(notebook)
+    lift(notebook)
     about = notebook.cells[1].metadata
     assert about["mystnb"]["image"]["alt"] == "A sine."
     assert about["mystnb"]["figure"] == {"name": "fig-sine", "caption": "It waves."}
@@ -161,7 +162,7 @@ def test_lift_puts_the_words_where_myst_nb_reads_them():
 )
 def test_lift_refuses_images_that_would_be_mute(metadata, message):
     with pytest.raises(ValueError, match=message):
-        figures.lift(executed(*metadata))
+        lift(executed(*metadata))
 
 
 @pytest.mark.parametrize(

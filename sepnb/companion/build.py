@@ -19,6 +19,7 @@ from typing import IO, Any
 from sepnb import paths
 from sepnb.companion.chapters import Chapter, digest
 from sepnb.companion.execute import INJECTED
+from sepnb.companion.images import lift
 from sepnb.companion.numbers import write_json
 from sepnb.results import write_atomically
 
@@ -54,7 +55,10 @@ def stage(chapters: Iterable[Chapter], profile: str) -> list[Path]:
         if not source.exists():
             raise BuildError(f"{chapter.name} has not run at {profile}; run `sepnb run {chapter.name}`")
         target = folder / f"{chapter.name}.ipynb"
-        notebook = clean(json.loads(source.read_text(encoding="utf-8")))
+        try:
+            notebook = clean(json.loads(source.read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise BuildError(f"{chapter.name}: {error}") from error
         text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
         if not target.exists() or target.read_text(encoding="utf-8") != text:
             write_atomically(target, text)
@@ -65,7 +69,13 @@ def stage(chapters: Iterable[Chapter], profile: str) -> list[Path]:
 
 
 def clean(notebook: dict[str, Any]) -> dict[str, Any]:
-    """An executed notebook as the book shows it: parameter cells hidden, traces of the run removed."""
+    """An executed notebook as the book shows it: parameter cells hidden, traces of the run removed, words on
+    every figure.
+
+    Raises:
+        ValueError: an image has no alternative text.
+    """
+    lift(notebook)
     notebook["metadata"].pop("papermill", None)
     for number, cell in enumerate(notebook["cells"]):
         metadata = cell["metadata"]
