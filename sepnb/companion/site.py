@@ -11,7 +11,7 @@ Nothing here imports torch unless a page of evidence has to be made anew.
 import importlib.util
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from docutils import nodes
@@ -155,27 +155,34 @@ def latex_problem(tex: str) -> str | None:
     return None
 
 
-def check_formulas(app, doctree) -> None:
-    """Warn of unbalanced formulas, and of a `$` left in prose: there a formula was not recognised."""
+_UNREAD = {
+    "a dollar sign left in prose (an unclosed formula?)": re.compile(r"\$"),
+    # A line of ``` with another backtick in it, as a title with {num} has, opens no directive.
+    "a directive that was not recognised (open it with ~~~)": re.compile(r"(```|:::)\{"),
+}
+_VERBATIM = nodes.FixedTextElement | nodes.literal | nodes.math | nodes.raw | nodes.comment
+
+
+def check_text(app, doctree) -> None:
+    """Warn of unbalanced formulas, and of markup that was left as text because it was not recognised."""
     for node in doctree.findall(lambda n: isinstance(n, nodes.math | nodes.math_block)):
         if problem := latex_problem(node.astext()):
-            logger.warning(
-                "LaTeX: %s in %r",
-                problem,
-                node.astext()[:80],
-                location=node,
-                type="sepnb",
-                subtype="math",
-            )
-    code = nodes.literal | nodes.FixedTextElement | nodes.math | nodes.raw | nodes.comment
+            what = "LaTeX: %s in %r"
+            logger.warning(what, problem, node.astext()[:80], location=node, type="sepnb", subtype="math")
     for text in doctree.findall(nodes.Text):
-        parents, parent = [], text.parent
-        while parent is not None:
-            parents.append(parent)
-            parent = parent.parent
-        if "$" in text and not any(isinstance(parent, code) for parent in parents):
-            what = "a dollar sign left in prose (an unclosed formula?) in %r"
-            logger.warning(what, str(text)[:80], location=text.parent, type="sepnb", subtype="math")
+        kinds = set(_ancestors(text))
+        if any(issubclass(kind, _VERBATIM) for kind in kinds):
+            continue
+        for problem, pattern in _UNREAD.items():
+            if pattern.search(text):
+                logger.warning(
+                    "%s: %r", problem, str(text)[:80], location=text.parent, type="sepnb", subtype="markup"
+                )
+
+
+def _ancestors(node: nodes.Node) -> Iterator[type]:
+    while (node := node.parent) is not None:
+        yield type(node)
 
 
 # --- scripts and styles -------------------------------------------------------------------------------------
@@ -267,7 +274,7 @@ def setup(app) -> dict:
     app.add_directive("provenance", ProvenancePage)
     app.connect("config-inited", buttons)
     app.connect("builder-inited", copy_mathjax)
-    app.connect("doctree-read", check_formulas)
+    app.connect("doctree-read", check_text)
     app.connect("html-page-context", load_plotly, priority=100)
     app.connect("html-page-context", drop_thebe, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

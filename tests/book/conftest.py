@@ -1,0 +1,98 @@
+"""The built book, a browser to read it with, and small Sphinx projects that go wrong on purpose."""
+
+import io
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from playwright.sync_api import Browser
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+from sepnb import paths
+
+from . import browser as reading
+
+CONFIG = yaml.safe_load((paths.root() / "_config.yml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The real book, built as a reader builds it; one that is current is taken as it is."""
+    command = [sys.executable, "-m", "sepnb.cli", "build"]
+    done = subprocess.run(command, cwd=paths.root(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"sepnb build failed:\n{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
+    return paths.build() / "html"
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    with reading.launched() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def address(site: Path) -> Iterator[str]:
+    """Where the book is served."""
+    with reading.served(site) as base:
+        yield base
+
+
+@dataclass(frozen=True)
+class Built:
+    """A small project after its build: `html` the folder, `warnings` one text each, without colours."""
+
+    html: Path
+    warnings: list[str]
+
+    def page(self, name: str) -> str:
+        return (self.html / f"{name}.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Built]:
+    """`project({"index.md": text, ...}, **settings)`: these pages, built with the book's extension and math.
+
+    Called again it builds incrementally. Chapter numbers are looked for in `tmp_path/build`.
+    """
+    monkeypatch.setenv("SEPNB_BUILD", str(tmp_path / "build"))
+    source, settings = tmp_path / "source", CONFIG["sphinx"]["config"]
+    settings = {key: settings[key] for key in ("mathjax_path", "mathjax3_config", "numfig")}
+
+    def build(pages: Mapping[str, str], **more: object) -> Built:
+        for name, text in pages.items():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_text(text, encoding="utf-8")
+        log = io.StringIO()
+        options = {
+            "extensions": ["myst_nb", "sphinx.ext.mathjax", "sepnb.companion.site"],
+            "myst_enable_extensions": CONFIG["parse"]["myst_enable_extensions"],
+            "nb_execution_mode": "off",
+            "html_theme": "basic",
+            "sepnb_profile": "laptop",
+        }
+        with warnings.catch_warnings(), patch_docutils(), docutils_namespace():
+            warnings.simplefilter("ignore")  # of Sphinx and its parsers, about themselves
+            app = Sphinx(
+                str(source),
+                None,
+                str(tmp_path / "html"),
+                str(tmp_path / "doctrees"),
+                "html",
+                confoverrides=options | settings | more,
+                status=None,
+                warning=log,
+            )
+            app.build()
+        text = re.sub(r"\x1b\[[0-9;]*m", "", log.getvalue())
+        told = [line for line in text.splitlines() if "WARNING" in line or "ERROR" in line]
+        assert "Traceback" not in text, text
+        return Built(tmp_path / "html", told)
+
+    return build

@@ -1,0 +1,141 @@
+"""Every page of the built book read in Chromium without a network, and the same checks on wrong pages."""
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from . import browser as reading
+from .conftest import CONFIG
+
+
+def test_every_page_reads_offline(chromium: Browser, site: Path, address: str) -> None:
+    """No request leaves or fails, no console error, math typeset, alt texts, nothing wider than a phone."""
+    names = reading.pages(site)
+    assert "book/index.html" in names and "search.html" in names
+    found = {}
+    with reading.opened(chromium, address) as (page, traffic):
+        for name in names:
+            if problems := reading.inspect(page, traffic, f"{address}/{name}"):
+                found[name] = problems
+    assert not found, json.dumps(found, indent=1)
+
+
+def test_the_root_leads_to_the_landing_page(chromium: Browser, address: str) -> None:
+    with reading.opened(chromium, address) as (page, traffic):
+        page.goto(f"{address}/")
+        page.wait_for_url("**/book/index.html")
+        assert traffic.problems() == []
+
+
+def test_math_is_typeset_from_a_folder_too(chromium: Browser, site: Path) -> None:
+    """A saved copy is read without any server."""
+    base = site.as_uri()
+    with reading.opened(chromium, base) as (page, traffic):
+        assert reading.inspect(page, traffic, f"{base}/book/notation.html") == []
+        assert page.locator("mjx-container").count() > 20
+
+
+@pytest.mark.parametrize("word", ["stream", "attention"])
+def test_search_works_without_a_network(chromium: Browser, address: str, word: str) -> None:
+    with reading.opened(chromium, address) as (page, traffic):
+        page.goto(f"{address}/search.html?q={word}")
+        page.locator("#search-results ul.search li a").first.wait_for()
+        page.locator("#search-results p.search-summary", has_text="found").wait_for()
+        links = page.locator("#search-results ul.search li a").evaluate_all("all => all.map(a => a.href)")
+        assert any("/book/glossary.html" in link for link in links)
+        assert traffic.problems() == []
+
+
+def test_search_for_what_is_not_there_says_so(chromium: Browser, address: str) -> None:
+    with reading.opened(chromium, address) as (page, _):
+        page.goto(f"{address}/search.html?q=zzyzxq")
+        page.locator("#search-results", has_text="did not match any documents").wait_for()
+
+
+def test_the_mode_switch_changes_what_is_seen(chromium: Browser, address: str) -> None:
+    ground = "() => getComputedStyle(document.body).backgroundColor"
+    mode = "() => document.documentElement.dataset.theme"
+    with reading.opened(chromium, address, color_scheme="light") as (page, traffic):
+        page.goto(f"{address}/book/index.html")
+        assert page.evaluate(mode) == "light"
+        light = page.evaluate(ground)
+        for _ in range(3):  # the switch goes through auto, light and dark
+            page.locator(".theme-switch-button:visible").first.click()
+            if page.evaluate(mode) == "dark":
+                break
+        assert page.evaluate(mode) == "dark"
+        page.wait_for_function(f"light => ({ground})() !== light", arg=light)
+        assert traffic.problems() == []
+
+
+def test_the_mode_follows_the_system(chromium: Browser, address: str) -> None:
+    with reading.opened(chromium, address, color_scheme="dark") as (page, _):
+        page.goto(f"{address}/book/index.html")
+        assert page.evaluate("() => document.documentElement.dataset.theme") == "dark"
+
+
+BROKEN = {
+    "undefined_macro": r"$\undefinedmacro{x}$",
+    "open_brace": r"$\frac{a}{b$",
+    "open_brace_display": "$$\n\\frac{a}{b\n$$",
+    "extra_brace": r"$a}$",
+    "unknown_environment": "$$\n\\begin{nosuchenvironment} a \\end{nosuchenvironment}\n$$",
+    "unfinished_environment": "$$\n\\begin{aligned} a\n$$",
+    "lonely_left": r"$\left( a$",
+    "double_superscript": r"$a^b^c$",
+    "missing_argument": r"$\frac{a}$",
+    "unclosed_dollar": r"$\frac{a}{b} and more",
+}
+
+
+def test_every_kind_of_broken_latex_is_found(chromium: Browser, project) -> None:
+    """With the math settings of the book, and by the function that judges its pages."""
+    pages = {f"{name}.md": f"# Title\n\nBefore {tex} after.\n" for name, tex in BROKEN.items()}
+    pages |= {f"{name}.md": f"# Title\n\n{tex}\n" for name, tex in BROKEN.items() if tex.startswith("$$")}
+    sound = "# Title\n\n$\\frac{a}{b}$, and\n\n$$\n\\begin{aligned} a &= b \\end{aligned}\n$$\n"
+    index = "# Book\n\n```{toctree}\nsound\n" + "\n".join(BROKEN) + "\n```\n"
+    built = project({"index.md": index, "sound.md": sound, **pages})
+    assert CONFIG["sphinx"]["config"]["mathjax3_config"]["tex"]["packages"]["[-]"], "errors would be hidden"
+    with reading.served(built.html) as base, reading.opened(chromium, base) as (page, traffic):
+        assert reading.inspect(page, traffic, f"{base}/sound.html") == []
+        assert page.locator("mjx-container").count() == 2
+        missed = [name for name in BROKEN if not _math(reading.inspect(page, traffic, f"{base}/{name}.html"))]
+    assert missed == []
+
+
+def _math(problems: list[str]) -> list[str]:
+    return [problem for problem in problems if "LaTeX" in problem or "math" in problem]
+
+
+WRONG = {
+    "external_script": ('<script src="https://example.org/x.js"></script>', "external request"),
+    "external_image": ('<img src="https://example.org/x.png" alt="a picture">', "external request"),
+    "external_font": ("<style>@import url(https://example.org/x.css)</style>", "external request"),
+    "missing_script": ('<script src="nowhere.js"></script>', "failed request: 404"),
+    "console": ("<script>console.error('an error')</script>", "console error: an error"),
+    "exception": ("<script>undefinedFunction()</script>", "undefinedFunction"),
+    "no_alt": ('<img src="dot.svg">', "without alt text"),
+    "empty_alt": ('<img src="dot.svg" alt=" ">', "without alt text"),
+    "broken_image": ('<img src="broken.svg" alt="a picture">', "does not load"),
+    "drawing": ('<svg role="img"><title>A</title></svg>', "without title and description"),
+    "wide": ('<div style="width: 900px; height: 9px">x</div>', "sticks out"),
+    "clipped": ('<div style="overflow: hidden"><pre style="width: 900px">x</pre></div>', "sticks out"),
+    "missing_number": ('<span class="sepnb-missing">??</span>', "something is missing"),
+}
+
+
+def test_everything_else_that_may_be_wrong_is_found(chromium: Browser, tmp_path: Path) -> None:
+    page_of = (
+        '<!DOCTYPE html><meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
+    )
+    fine = '<img src="dot.svg" alt="a dot"><div style="overflow-x: auto"><p style="width: 900px">x</p></div>'
+    (tmp_path / "dot.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
+    (tmp_path / "broken.svg").write_text("this is no picture")
+    for name, (html, _) in {**WRONG, "fine": (fine, "")}.items():
+        (tmp_path / f"{name}.html").write_text(f"{page_of}<body><article>{html}</article>")
+    with reading.served(tmp_path) as base, reading.opened(chromium, base) as (page, traffic):
+        assert reading.inspect(page, traffic, f"{base}/fine.html") == []
+        found = {name: reading.inspect(page, traffic, f"{base}/{name}.html") for name in WRONG}
+    assert [name for name, (_, said) in WRONG.items() if said not in " ".join(found[name])] == [], found

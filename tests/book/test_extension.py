@@ -1,0 +1,133 @@
+"""What the extension refuses, renders and loads, on small projects."""
+
+from types import SimpleNamespace
+
+import nbformat
+import pandas as pd
+import plotly.graph_objects
+import plotly.io
+import pytest
+
+from sepnb import experiments
+from sepnb.companion import pages, site
+from sepnb.results import Record
+
+
+@pytest.mark.parametrize(
+    ("tex", "said"),
+    [
+        (r"\frac{a}{b", "never closed"),
+        (r"a}{b", "no opening one"),
+        (r"\begin{aligned} a", "never ended"),
+        (r"\begin{aligned} a \end{matrix}", "does not match"),
+        (r"a \end{aligned}", "does not match"),
+        (r"\left( a", "do not pair"),
+    ],
+)
+def test_an_unbalanced_formula_is_named(tex: str, said: str) -> None:
+    assert said in site.latex_problem(tex)
+
+
+@pytest.mark.parametrize(
+    "tex",
+    [
+        r"\frac{a}{b}",
+        r"\{ a \mid b \}",
+        r"\left\{ a \right.",
+        r"a % } a comment",
+        r"\begin{aligned} a &= \text{if } \{ \\ b &= c \end{aligned}",
+        r"\leftarrow \rightarrow",
+    ],
+)
+def test_a_sound_formula_passes(tex: str) -> None:
+    assert site.latex_problem(tex) is None
+
+
+def test_unread_markup_is_one_located_warning_each(project) -> None:
+    lines = {
+        3: r"An open brace $\frac{a}{b$ here.",
+        5: "An unclosed $x + y here.",
+        7: "`{note}`, `$HOME` and `` ```{note} `` in code are fine, and so is $x^2$.",
+        9: "```{admonition} A title with `code`",
+    }
+    text = "\n".join(lines.get(number, "") for number in range(2, 10))
+    built = project({"index.md": f"# Book\n{text}\n\nText.\n```\n"})
+    assert [int(line.split("index.md:")[1].split(":")[0]) for line in built.warnings] == [3, 5, 9]
+    for line, said in zip(built.warnings, ("never closed", "left in prose", "open it with ~~~"), strict=True):
+        assert said in line
+
+
+def test_a_page_of_evidence_is_parsed_and_its_fault_is_one_located_warning(project, monkeypatch) -> None:
+    text = "Said.\n\n### A part\n\n| claim | verdict |\n|---|---|\n| one | **partly** |\n"
+    monkeypatch.setattr(site.ClaimsPage, "make", staticmethod(lambda profile: text))
+    index = {"index.md": "# Book\n\n## The ledger\n\n```{claims}\n```\n"}
+    built = project(index)
+    assert built.warnings == []
+    assert "<strong>partly</strong>" in built.page("index") and "<h3>A part" in built.page("index")
+
+    def refuse(profile: str) -> str:
+        raise ValueError("results/laptop/x.json: checksum differs")
+
+    monkeypatch.setattr(site.ClaimsPage, "make", staticmethod(refuse))
+    index["index.md"] += "\nMore.\n"
+    built = project(index)
+    assert len(built.warnings) == 1 and "index.md:5: WARNING" in built.warnings[0]
+    assert "checksum differs" in built.warnings[0] and "checksum differs" in built.page("index")
+
+
+def a_record(key: str, stale: str | None = None) -> Record:
+    facts = {
+        "device_name": "two | cores",
+        "torch": "2.13.0",
+        "commit": "0123456789abcdef",
+        "started": "2026-11-21T10:00:00+00:00",
+        "seed": 0,
+        "cpu_s": 61.2,
+    }
+    return Record("in_window", "laptop", key, {}, {}, [], {}, facts, stale)
+
+
+def test_the_table_of_records_counts_published_missing_and_stale(monkeypatch) -> None:
+    table = pd.DataFrame({"status": ["ok", "not run", "stale"]})
+    table.attrs["records"] = [a_record("rope-0"), a_record("none-0", stale="first loss differs")]
+    empty = pd.DataFrame({"status": ["not run"] * 3})
+    empty.attrs["records"] = []
+    tables = {"laptop": table, "gpu": empty}
+    experiment = SimpleNamespace(title="Inside the window", table=tables.__getitem__)
+    monkeypatch.setattr(experiments, "names", lambda: ["in_window"])
+    monkeypatch.setattr(experiments, "get", lambda name: experiment)
+    lines = pages.provenance().splitlines()
+    assert "| `in_window` | gpu | 0 | 3 | 0 | none | none | none | none |" in lines
+    row = r"| `in_window` | laptop | 2 | 1 | 1 | two \| cores | 2.13.0 | `012345678` | 2026-11-21 |"
+    assert row in lines
+    place = "`results/laptop/in_window/none-0.json`"
+    assert f"| {place} | 0 | stale: first loss differs | `012345678` | 2026-11-21 | 61 s |" in lines
+
+
+def test_plotly_is_loaded_from_the_site_on_the_page_that_draws_with_it(project) -> None:
+    figure = plotly.graph_objects.Figure(plotly.graph_objects.Scatter(x=[0, 1], y=[0, 1]))
+    html = plotly.io.to_html(figure, full_html=False, include_plotlyjs=False)
+    output = nbformat.v4.new_output("display_data", {"text/html": html})
+    cells = [nbformat.v4.new_markdown_cell("# Drawn"), nbformat.v4.new_code_cell("figure", outputs=[output])]
+    python = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
+    notebook = nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=python))
+    built = project({"index.md": "# Book\n\n```{toctree}\ndrawn\n```\n", "drawn.ipynb": notebook})
+    assert built.warnings == []
+    assert '<script src="_static/plotly.min.js' in built.page("drawn")
+    assert "plotly.min.js" not in built.page("index")
+    assert (built.html / "_static" / "plotly.min.js").stat().st_size > 1_000_000
+
+
+def test_the_buttons_follow_the_one_setting() -> None:
+    launch = {
+        "launch_buttons": {"colab_url": "https://colab.research.google.com"},
+        "repository_branch": "main",
+    }
+    without = SimpleNamespace(html_theme_options={**launch, "repository_url": ""})
+    site.buttons(None, without)
+    assert without.html_theme_options == {}
+    address = "https://example.org/book"
+    named = SimpleNamespace(html_theme_options={**launch, "repository_url": address})
+    site.buttons(None, named)
+    assert named.html_theme_options["launch_buttons"] == launch["launch_buttons"]
+    assert named.html_theme_options["use_repository_button"] is True

@@ -1,0 +1,125 @@
+"""The prose lint: what it finds, what it leaves alone, and that the project's own prose passes."""
+
+from pathlib import Path
+
+import pytest
+
+from sepnb.companion.lint import lint, main, sources
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The loss is 2.34 bits.",
+        "A gain of 12%.",
+        "A gain of 12 %.",
+        "A gain of 12 per cent.",
+        "It fell by .5 bits.",
+        "A rate of 3e-4.",
+        "Version 1.0.4 was used.",
+        "- item: 0.5",
+        "| method | 2.31 |",
+        "## Section 2.1",
+        "**2.34**",
+        "(2.34)",
+        "A loss of \N{MINUS SIGN}0.5.",
+        "It costs \\$5.50 a run.",
+        "```{note}\nA loss of 2.34.\n```",
+        "~~~{admonition} A loss of 2.34\nText.\n~~~",
+        "```{figure} plot.svg\n:alt: a plot\nA caption with 2.34.\n```",
+        "<p>A loss of 2.34</p>",
+        "> 2.34",
+        "[a loss of 2.34](page.md)",
+    ],
+)
+def test_a_typed_number_is_found_once(text: str) -> None:
+    problems = lint(text)
+    assert len(problems) == 1, problems
+    assert problems[0].text in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The loss is {num}`10_language_model/bpb_rope_mean:.3f`.",
+        "In math $a = 0.5$ and $$b = 1.5$$.",
+        "$$\nb = 1.5\n$$",
+        "\\begin{align}\nb = 1.5\n\\end{align}",
+        "In code `x = 0.5` and ``y = `1.5` ``.",
+        "```python\nx = 0.5\n```",
+        "~~~\n0.5\n~~~",
+        "```{code-block} python\n:emphasize-lines: 1\nx = 0.5\n```",
+        "````{note}\n```python\nx = 0.5\n```\n````",
+        "```{math}\n:label: eq\nx = 0.5\n```",
+        "```{image} plot-1.5.svg\n:width: 12.5%\n:alt: a plot\n```",
+        "```{figure} plot.svg\n---\nwidth: 12.5%\n---\nA caption.\n```",
+        "As {cite:t}`press2022` say [@press2022, p. 1.5].",
+        "See <https://example.org/v1.5> and [there](https://example.org/1.5).",
+        "See https://arxiv.org/abs/2108.12409 for it.",
+        "<!-- a comment: 0.5 -->",
+        "% a comment: 0.5",
+        '<rect width="1.5"/>',
+        "<style>\n.a { opacity: 0.5; }\n</style>",
+        "(label-1.5)=\n# Title",
+        "---\ntitle: 0.5\n---\n# Title",
+        "Chapter 10, 3 seeds, 2026, h2o and 01_order.",
+        "The rate is 0.5 <!-- given: a setting of the optimiser -->.",
+        "<!-- given: sizes of the grid -->\n\n| rate |\n|---|\n| 0.5 |\n| 1.5 |",
+    ],
+)
+def test_what_is_no_typed_result_is_left_alone(text: str) -> None:
+    assert lint(text) == []
+
+
+def test_a_mark_needs_a_reason_and_covers_only_its_line_or_table() -> None:
+    (problem,) = lint("The rate is 0.5 <!-- given: -->.")
+    assert "no reason" in problem.why
+    assert [found.line for found in lint("0.5 <!-- given: a setting -->\n0.6\n")] == [2]
+    table = "<!-- given: sizes -->\n| rate |\n|---|\n| 0.5 |\n\nThen 0.7.\n"
+    assert [found.line for found in lint(table)] == [6]
+
+
+CHAPTER = """\
+# ---
+# jupyter: {version: 1.16}
+# ---
+
+# %% [markdown]
+# # Title
+# The loss is 2.34.
+
+# %%
+rate = 0.5  # not prose: 0.5
+
+# %% [markdown] tags=["a"]
+# In code `0.5`; measured 12%.
+# ```python
+# x = 0.5
+# ```
+"""
+
+
+def test_only_the_markdown_cells_of_a_chapter_are_prose_and_lines_are_those_of_the_file(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "01_chapter.py"
+    script.write_text(CHAPTER)
+    problems = lint(script)
+    assert [(found.path, found.line) for found in problems] == [(str(script), 7), (str(script), 13)]
+    assert problems[0].text == "# The loss is 2.34."
+    assert lint(CHAPTER, notebook=True)[1].line == 13
+
+
+def test_the_command_prints_where_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n\nThe loss is 2.34.\n")
+    assert main([str(page)]) == 1
+    assert f"{page}:3:" in capsys.readouterr().out
+    page.write_text("# Title\n")
+    assert main([str(page)]) == 0
+
+
+def test_no_result_is_typed_into_the_book() -> None:
+    prose = sources()
+    assert {path.suffix for path in prose} == {".md", ".py"}, "the book or the chapters were not found"
+    assert [str(problem) for path in prose for problem in lint(path)] == []

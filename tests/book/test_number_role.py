@@ -1,0 +1,129 @@
+"""The role that pastes a chapter's number: where it works, and what it says when it cannot."""
+
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from sepnb.companion import numbers, pages
+
+VALUES = {"loss": 2.34567, "gain": -0.25, "seeds": 3, "winner": "rope"}
+
+
+@pytest.fixture
+def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Numbers of chapter 01_order at laptop, as its last cell publishes them."""
+    monkeypatch.setenv("SEPNB_BUILD", str(tmp_path / "build"))
+    return numbers.publish("01_order", VALUES, profile="laptop")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("01_order/loss:.3f", "2.346"),
+        ("01_order/loss", "2.34567"),
+        ("01_order/gain:.1%", "\N{MINUS SIGN}25.0%"),
+        ("01_order/seeds", "3"),
+        ("01_order/seeds:02d", "03"),
+        ("01_order/winner", "rope"),
+    ],
+)
+def test_a_number_is_formatted(published: Path, name: str, shown: str) -> None:
+    assert pages.number(name, "laptop") == shown
+
+
+PLACES = """\
+# Loss {num}`01_order/loss:.1f`
+
+In prose {num}`01_order/loss:.2f`.
+
+```{figure} picture.svg
+:alt: a picture
+A caption with {num}`01_order/loss:.3f`.
+```
+
+| cell |
+|---|
+| {num}`01_order/loss:.4f` |
+
+~~~{list-table} Title {num}`01_order/seeds:02d`
+* - {num}`01_order/seeds:03d`
+~~~
+
+~~~{admonition} Title {num}`01_order/seeds:04d`
+{num}`01_order/loss:.5f`
+~~~
+"""
+
+
+def test_a_number_works_in_titles_captions_tables_and_admonitions(
+    published: Path, project, tmp_path: Path
+) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "picture.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+    built = project({"index.md": PLACES})
+    assert built.warnings == []
+    for shown in ("2.3", "2.35", "2.346", "2.3457", "2.34567", "03", "003", "0003"):
+        assert f'<span class="sepnb-num">{shown}</span>' in built.page("index"), shown
+    assert "??" not in built.page("index")
+
+
+def test_a_number_works_in_an_executed_notebook_and_links_to_the_chapter_elsewhere(
+    published: Path, project
+) -> None:
+    cell = nbformat.v4.new_markdown_cell("# Order\n\nHere it is {num}`01_order/loss:.2f`.")
+    chapter = nbformat.writes(nbformat.v4.new_notebook(cells=[cell]))
+    index = "# Book\n\n{num}`01_order/loss:.2f`\n\n```{toctree}\nnotebooks/executed/01_order\n```\n"
+    built = project({"index.md": index, "notebooks/executed/01_order.ipynb": chapter})
+    assert built.warnings == []
+    assert '<span class="sepnb-num">2.35</span>' in built.page("notebooks/executed/01_order")
+    link = built.page("index").split('<span class="sepnb-num">')[1].split("</a>")[0]
+    assert 'href="notebooks/executed/01_order.html"' in link and ">2.35<" in link
+
+
+def test_a_page_follows_its_numbers_and_the_profile(published: Path, project) -> None:
+    index = {"index.md": "# Book\n\n{num}`01_order/loss:.2f`\n"}
+    assert ">2.35<" in project(index).page("index")
+    numbers.publish("01_order", VALUES | {"loss": 9.0}, profile="laptop")
+    assert ">9.00<" in project({}).page("index")
+    numbers.publish("01_order", VALUES | {"loss": 7.0}, profile="smoke")
+    assert ">7.00<" in project({}, sepnb_profile="smoke").page("index")
+
+
+@pytest.mark.parametrize(
+    ("role", "said"),
+    [
+        ("02_missing/loss", "02_missing has not run at laptop"),
+        ("01_order/absent", "published no 'absent'"),
+        ("01_order/winner:.3f", "does not take the format '.3f'"),
+        ("01_order/loss:.3q", "does not take the format '.3q'"),
+        ("loss", "write chapter/key"),
+        ("../secrets/key", "is not a plain name"),
+        ("03_broken/loss", "not valid JSON"),
+        ("04_list/loss", "holds no 'numbers'"),
+    ],
+)
+def test_a_number_that_cannot_be_shown_is_one_located_warning(
+    published: Path, project, role: str, said: str
+) -> None:
+    published.with_name("03_broken.json").write_text('{"numbers": {"loss": 2.')
+    published.with_name("04_list.json").write_text(json.dumps([1, 2]))
+    built = project({"index.md": f"# Book\n\nBefore.\n\nThe loss is {{num}}`{role}`.\n"})
+    assert len(built.warnings) == 1, built.warnings
+    assert "index.md:5: WARNING" in built.warnings[0]
+    assert said in built.warnings[0]
+    assert '<span class="sepnb-missing">??</span>' in built.page("index")
+
+
+def test_a_missing_number_in_a_table_and_a_caption_is_located_too(
+    published: Path, project, tmp_path: Path
+) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "picture.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+    text = "# Book\n\n| cell |\n|---|\n| {num}`01_order/absent` |\n\n"
+    text += "```{figure} picture.svg\n:alt: picture\n\nCaption {num}`01_order/gone`.\n```\n"
+    built = project({"index.md": text})
+    assert len(built.warnings) == 2, built.warnings
+    assert all("index.md:" in line for line in built.warnings)
+    assert built.page("index").count("??") == 2
