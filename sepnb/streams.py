@@ -76,8 +76,14 @@ class Streams:
         return {name: x[..., columns] for name, columns in self.slices.items()}
 
     def join(self, parts: Mapping[str, Tensor]) -> Float[Tensor, "... D"]:
-        """The inverse of `split`; streams absent from `parts` are left out."""
+        """The inverse of `split`; streams absent from `parts` are left out.
+
+        Raises:
+            ValueError: every stream is absent.
+        """
         present = [parts[name] for name in self.names if name in parts]
+        if not present:
+            raise ValueError(f"there is nothing to join: none of {', '.join(self.names)} was given")
         return present[0] if len(present) == 1 else torch.cat(present, dim=-1)
 
     def select(self, names: Iterable[str] | None) -> tuple[str, ...]:

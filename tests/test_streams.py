@@ -1,0 +1,325 @@
+"""The split itself: every map equals a plain reference, and no stream hears another through it."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from sepnb.streams import ACTIVATIONS, BlockDiagonalLinear, StreamMLP, StreamNorm, Streams
+
+F64 = torch.float64
+SPLITS = [Streams.dense(7), Streams(pos=3, sem=5), Streams(row=2, col=3, sem=4)]
+
+widths = st.dictionaries(
+    st.sampled_from(["pos", "sem", "row", "col"]), st.integers(min_value=0, max_value=9), min_size=1
+).filter(lambda widths: sum(widths.values()) > 0)
+
+
+def randomised(module: nn.Module, seed: int = 0) -> nn.Module:
+    """In float64, with every parameter drawn from N(0, 1): not the gains and zeros of the start."""
+    generator = torch.Generator().manual_seed(seed)
+    module.double()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=F64))
+    return module
+
+
+def noise(*shape: int, seed: int = 1) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=F64)
+
+
+# --- Streams
+
+
+def test_widths_slices_and_order_are_as_given():
+    streams = Streams(pos=32, sem=96)
+    assert streams.widths == {"pos": 32, "sem": 96}
+    assert streams.names == ("pos", "sem")
+    assert streams.d_model == 128
+    assert streams.slices == {"pos": slice(0, 32), "sem": slice(32, 128)}
+    assert Streams(sem=96, pos=32).slices["pos"] == slice(96, 128)
+    assert repr(streams) == "Streams(pos=32, sem=96)"
+
+
+def test_a_dense_model_is_one_stream_that_counts_as_sem():
+    assert Streams.dense(64) == Streams(sem=64)
+    assert hash(Streams.dense(64)) == hash(Streams(sem=64))
+    assert Streams.dense(64) != Streams(pos=64)
+
+
+def test_a_stream_of_width_zero_is_no_stream():
+    assert Streams(pos=0, sem=64) == Streams.dense(64)
+    assert Streams(pos=0, sem=64).names == ("sem",)
+
+
+@given(widths)
+def test_slices_tile_the_width_and_split_and_join_are_inverse(widths):
+    streams = Streams(**widths)
+    columns = [c for columns in streams.slices.values() for c in range(columns.start, columns.stop)]
+    assert columns == list(range(streams.d_model))
+    x = noise(2, 3, streams.d_model)
+    parts = streams.split(x)
+    assert {name: part.shape[-1] for name, part in parts.items()} == streams.widths
+    assert torch.equal(streams.join(parts), x)
+    assert torch.equal(
+        streams.join(dict(reversed(parts.items()))), x
+    )  # the order of the mapping is no matter
+
+
+def test_split_gives_views_so_that_it_costs_nothing():
+    x = noise(2, 8)
+    for part in Streams(pos=3, sem=5).split(x).values():
+        assert part.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+
+
+def test_join_leaves_out_what_is_absent_and_select_keeps_the_order():
+    streams = Streams(pos=3, sem=5)
+    x = noise(2, 8)
+    assert torch.equal(streams.join({"sem": x[:, 3:]}), x[:, 3:])
+    assert streams.select(None) == ("pos", "sem")
+    assert streams.select(["sem", "pos"]) == ("pos", "sem")
+    assert streams.select(["sem"]) == ("sem",)
+
+
+def test_streams_refuses_what_is_no_width(unhooked):
+    with pytest.raises(TypeError, match=r"stream 'pos' must be an int, got 1\.5"):
+        Streams(pos=1.5, sem=4)
+    with pytest.raises(TypeError, match="must be an int, got True"):
+        Streams(pos=True, sem=4)
+    with pytest.raises(ValueError, match="stream 'pos' is -1; give 0 or more"):
+        Streams(pos=-1, sem=4)
+    with pytest.raises(ValueError, match="no stream has a width above 0; give at least one"):
+        Streams(pos=0)
+    with pytest.raises(ValueError, match="no stream has a width above 0"):
+        Streams()
+
+
+def test_streams_refuses_tensors_and_names_that_do_not_fit():
+    streams = Streams(pos=3, sem=5)
+    with pytest.raises(ValueError, match=r"last dimension is 9, Streams\(pos=3, sem=5\) needs 8"):
+        streams.split(noise(2, 9))
+    with pytest.raises(ValueError, match=r"unknown stream 'text'.* has pos, sem"):
+        streams.select(["text"])
+    with pytest.raises(ValueError, match="none of pos, sem"):
+        streams.join({})
+
+
+# --- BlockDiagonalLinear
+
+
+def masked_dense(layer: BlockDiagonalLinear, expansion: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same map as one dense weight `[D_out, D_in]` with zeros off the blocks, and its bias `[D_out]`."""
+    out = Streams(**{name: expansion * width for name, width in layer.streams.items})
+    weight = torch.zeros(out.d_model, layer.layout.d_model, dtype=F64)
+    bias = torch.zeros(out.d_model, dtype=F64)
+    for name, block in layer.blocks.items():
+        weight[out.slices[name], layer.layout.slices[name]] = block.weight.detach()
+        if block.bias is not None:
+            bias[out.slices[name]] = block.bias.detach()
+    return weight.requires_grad_(), bias.requires_grad_()
+
+
+@pytest.mark.parametrize("streams", SPLITS, ids=repr)
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(("expansion", "contraction"), [(1, 1), (4, 1), (1, 4), (2, 3)])
+def test_block_diagonal_equals_a_masked_dense_map_in_output_and_every_gradient(
+    streams, bias, expansion, contraction
+):
+    layer = randomised(BlockDiagonalLinear(streams, expansion, bias, contraction=contraction))
+    weight, dense_bias = masked_dense(layer, expansion)
+    mask = (weight != 0).to(F64)
+    x = noise(2, 3, contraction * streams.d_model).requires_grad_()
+    y = x.detach().clone().requires_grad_()
+    ours, reference = layer(x), F.linear(y, weight * mask, dense_bias)
+    assert ours.shape == (2, 3, expansion * streams.d_model)
+    torch.testing.assert_close(ours, reference, rtol=0, atol=1e-10)
+
+    cotangent = noise(*ours.shape, seed=2)
+    ours.backward(cotangent)
+    reference.backward(cotangent)
+    torch.testing.assert_close(x.grad, y.grad, rtol=0, atol=1e-10)
+    out = Streams(**{name: expansion * width for name, width in streams.items})
+    for name, block in layer.blocks.items():
+        expected = weight.grad[out.slices[name], layer.layout.slices[name]]
+        torch.testing.assert_close(block.weight.grad, expected, rtol=0, atol=1e-10)
+        if bias:
+            torch.testing.assert_close(block.bias.grad, dense_bias.grad[out.slices[name]], rtol=0, atol=1e-10)
+
+
+def off_block(layer: BlockDiagonalLinear, expansion: int) -> torch.Tensor:
+    """The largest absolute derivative of one stream's output by another stream's input."""
+    out = Streams(**{name: expansion * width for name, width in layer.streams.items})
+    x = noise(layer.layout.d_model).to(next(layer.parameters()).dtype)
+    jacobian = torch.autograd.functional.jacobian(layer, x)
+    for name in layer.streams.names:
+        assert jacobian[out.slices[name], layer.layout.slices[name]].abs().max() > 1e-3
+        jacobian[out.slices[name], layer.layout.slices[name]] = 0
+    return jacobian.abs().max()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, F64])
+def test_no_path_leads_off_the_blocks_also_after_training(dtype):
+    torch.manual_seed(0)
+    layer = BlockDiagonalLinear(Streams(pos=3, sem=5), 2, bias=True).to(dtype)
+    assert off_block(layer, 2) == 0.0
+    adamw = torch.optim.AdamW(layer.parameters(), lr=1e-2)
+    for step in range(5):
+        adamw.zero_grad()
+        layer(noise(16, 8, seed=step).to(dtype)).square().mean().backward()
+        adamw.step()
+    assert off_block(layer, 2) == 0.0
+
+
+def test_a_dense_weight_masked_only_at_the_start_would_drift():
+    """Why blocks are stored as blocks: the alternative leaks within five steps."""
+    torch.manual_seed(0)
+    dense = nn.Linear(8, 8, bias=False).double()
+    with torch.no_grad():
+        dense.weight[:3, 3:] = dense.weight[3:, :3] = 0
+    adamw = torch.optim.AdamW(dense.parameters(), lr=1e-2)
+    for step in range(5):
+        adamw.zero_grad()
+        dense(noise(16, 8, seed=step)).square().mean().backward()
+        adamw.step()
+    assert dense.weight[:3, 3:].abs().max() > 1e-2
+
+
+def test_blocks_that_are_not_asked_for_are_not_built():
+    layer = randomised(BlockDiagonalLinear(Streams(pos=3, sem=5), bias=True, outputs=["sem"]))
+    assert list(layer.blocks) == ["sem"]
+    x = noise(2, 8)
+    torch.testing.assert_close(
+        layer(x), F.linear(x[:, 3:], layer.blocks["sem"].weight, layer.blocks["sem"].bias)
+    )
+
+
+def test_block_diagonal_refuses_sizes_and_streams_that_do_not_exist():
+    with pytest.raises(ValueError, match="expansion 0 and contraction 1 must be at least 1"):
+        BlockDiagonalLinear(Streams(sem=4), 0)
+    with pytest.raises(ValueError, match="contraction -1"):
+        BlockDiagonalLinear(Streams(sem=4), contraction=-1)
+    with pytest.raises(ValueError, match="unknown stream 'pos'"):
+        BlockDiagonalLinear(Streams(sem=4), outputs=["pos"])
+
+
+# --- StreamNorm
+
+
+def reference_norm(x, gain, bias, kind, eps):
+    """Written out, in float64, so that not even torch's own norm is trusted."""
+    centred = x - x.mean(-1, keepdim=True) if kind == "layer" else x
+    scaled = centred / (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+    return scaled * gain + (bias if bias is not None else 0)
+
+
+def joined(parameters: nn.ParameterDict, streams: Streams) -> torch.Tensor | None:
+    return streams.join(dict(parameters.items())) if len(parameters) else None
+
+
+@pytest.mark.parametrize("streams", SPLITS, ids=repr)
+@pytest.mark.parametrize("kind", ["layer", "rms"])
+def test_the_split_norm_is_one_norm_per_stream(streams, kind):
+    norm = randomised(StreamNorm(streams, kind))
+    x = noise(2, 3, streams.d_model)
+    expected = [
+        reference_norm(part, norm.gain[name], norm.bias[name] if kind == "layer" else None, kind, 1e-5)
+        for name, part in streams.split(x).items()
+    ]
+    torch.testing.assert_close(norm(x), torch.cat(expected, -1), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("streams", SPLITS, ids=repr)
+@pytest.mark.parametrize("kind", ["layer", "rms"])
+def test_the_joint_norm_is_one_norm_over_the_width_also_when_only_some_streams_are_wanted(streams, kind):
+    norm = randomised(StreamNorm(streams, kind, split=False))
+    x = noise(2, 3, streams.d_model)
+    expected = reference_norm(x, joined(norm.gain, streams), joined(norm.bias, streams), kind, 1e-5)
+    torch.testing.assert_close(norm(x), expected, rtol=0, atol=1e-12)
+
+    only_sem = StreamNorm(streams, kind, split=False, outputs=["sem"]).double()
+    only_sem.load_state_dict({key: norm.state_dict()[key] for key in only_sem.state_dict()})
+    torch.testing.assert_close(only_sem(x), expected[..., streams.slices["sem"]], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["layer", "rms"])
+@given(scale=st.floats(min_value=1e-1, max_value=1e6))
+def test_the_split_norm_erases_the_scale_of_a_stream(kind, scale):
+    norm = StreamNorm(Streams(pos=8, sem=8), kind, eps=1e-9).double()
+    x = noise(4, 16)
+    scaled = torch.cat([scale * x[:, :8], x[:, 8:]], dim=-1)
+    torch.testing.assert_close(norm(scaled), norm(x), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["layer", "rms"])
+def test_the_joint_norm_mixes_the_streams_and_the_split_norm_does_not(kind):
+    streams, x = Streams(pos=8, sem=8), noise(4, 16)
+    changed = torch.cat([x[:, :8], 3 * noise(4, 8, seed=5)], dim=-1)
+
+    def heard(split: bool) -> float:
+        norm = randomised(StreamNorm(streams, kind, split))
+        return (norm(changed) - norm(x))[:, :8].abs().max().item()
+
+    assert heard(split=True) == 0.0
+    assert heard(split=False) > 1e-3
+
+
+@pytest.mark.parametrize("split", [True, False])
+@pytest.mark.parametrize("kind", ["layer", "rms"])
+def test_a_row_of_zeros_stays_finite_with_finite_gradients(kind, split):
+    norm = StreamNorm(Streams(pos=3, sem=5), kind, split)
+    x = torch.zeros(2, 8, requires_grad=True)
+    y = norm(x)
+    y.sum().backward()
+    assert torch.equal(y, torch.zeros(2, 8)) and torch.isfinite(x.grad).all()
+
+
+def test_the_norm_refuses_an_unknown_kind():
+    with pytest.raises(ValueError, match="unknown norm kind 'batch'; use 'layer' or 'rms'"):
+        StreamNorm(Streams(sem=4), "batch")
+
+
+def test_rms_has_no_bias_and_layer_has_one_per_column():
+    count = {
+        kind: sum(p.numel() for p in StreamNorm(Streams(pos=3, sem=5), kind).parameters())
+        for kind in ("rms", "layer")
+    }
+    assert count == {"rms": 8, "layer": 16}
+
+
+# --- StreamMLP
+
+
+@pytest.mark.parametrize("streams", SPLITS, ids=repr)
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("activation", list(ACTIVATIONS))
+def test_the_mlp_is_one_perceptron_per_stream(streams, bias, activation):
+    mlp = randomised(StreamMLP(streams, 3, activation, bias=bias))
+    x = noise(2, 5, streams.d_model)
+    plain = {
+        "relu": lambda h: h.clamp(min=0),
+        "gelu": lambda h: h * 0.5 * (1 + torch.erf(h / 2**0.5)),
+        "silu": lambda h: h / (1 + (-h).exp()),
+    }[activation]
+    expected = []
+    for name, columns in streams.slices.items():
+        up, down = mlp.up.blocks[name], mlp.down.blocks[name]
+        assert up.weight.shape == (3 * streams.widths[name], streams.widths[name])
+        hidden = x[..., columns] @ up.weight.T + (up.bias if bias else 0)
+        expected.append(plain(hidden) @ down.weight.T + (down.bias if bias else 0))
+    torch.testing.assert_close(mlp(x), torch.cat(expected, -1), rtol=0, atol=1e-10)
+
+
+def test_the_mlp_computes_only_the_streams_asked_for():
+    streams, x = Streams(pos=3, sem=5), noise(2, 8)
+    whole = randomised(StreamMLP(streams))
+    sem = StreamMLP(streams, outputs=["sem"]).double()
+    sem.load_state_dict({key: whole.state_dict()[key] for key in sem.state_dict()})
+    assert torch.equal(sem(x), whole(x)[..., 3:])
+
+
+def test_the_mlp_refuses_an_unknown_activation_and_names_those_it_has():
+    with pytest.raises(ValueError, match="unknown activation 'tanh'; use one of gelu, relu, silu"):
+        StreamMLP(Streams(sem=4), activation="tanh")
