@@ -49,8 +49,11 @@ def build(name: str, **options: object) -> Encoding:
     """The encoding of this name, e.g. `build("rope", base=500_000.0)`.
 
     Raises:
+        TypeError: a name that is no string.
         ValueError: an unknown name (answered with near matches) or an unknown option.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"an encoding's name is a string, got {name!r}; give several as a tuple")
     if name not in _REGISTRY:
         near = get_close_matches(name, _REGISTRY) or list(_REGISTRY)
         raise ValueError(f"unknown encoding {name!r}; did you mean {', '.join(near)}?")

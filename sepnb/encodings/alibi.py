@@ -1,4 +1,4 @@
-"""Attention with linear biases (ALiBi; Press et al. 2022): scores are lowered in proportion to the distance."""
+"""Attention with linear biases (ALiBi; Press et al. 2022): scores fall in proportion to the distance."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Learned absolute positions: one trained row per position, at the input (Gehring et al. 2017; Devlin et al. 2019)."""
+"""Learned absolute positions: one trained row per position, at the input.
+
+Gehring et al. 2017; Devlin et al. 2019.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -66,7 +66,7 @@ def rotation_table(
 def rotate(
     x: Float[Tensor, "... N dim"], cos: Tensor, sin: Tensor, layout: str
 ) -> Float[Tensor, "... N dim"]:
-    """Rotate the pairs of `x` by the angles whose cos and sin are given, broadcast over leading dimensions."""
+    """Rotate the pairs of `x` by the angles whose cos and sin are given, broadcast over the rest."""
     if layout == "half":
         a, b = x.chunk(2, dim=-1)
         return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
@@ -82,16 +82,23 @@ def apply_rope(
     layout: str = "half",
     attention_factor: float = 1.0,
 ) -> Float[Tensor, "... N dim"]:
-    """Rotate `x` `[..., N, dim]` by `positions` `[N]`: R_p acts on pair m as a rotation by p w_m.
+    """Rotate `x` `[..., N, dim]` by `positions`: R_p acts on pair m as a rotation by p w_m.
+
+    Positions are `[N]`, or one for every vector of `x`, `[..., N]`.
 
     Raises:
-        ValueError: an unknown layout, or frequencies that do not fit the width of `x`.
+        ValueError: an unknown layout, or frequencies or positions that do not fit the shape of `x`.
     """
     if layout not in LAYOUTS:
         raise ValueError(f"unknown layout {layout!r}; use one of {', '.join(LAYOUTS)}")
     if x.shape[-1] != 2 * inv_freq.shape[-1]:
         raise ValueError(
             f"x has width {x.shape[-1]}, {inv_freq.shape[-1]} frequencies need {2 * inv_freq.shape[-1]}"
+        )
+    if positions.shape not in (x.shape[-2:-1], x.shape[:-1]):
+        raise ValueError(
+            f"positions of shape {list(positions.shape)} do not fit x of shape {list(x.shape)}; "
+            f"give [{x.shape[-2]}], or one position for every vector"
         )
     cos, sin = rotation_table(positions, inv_freq, attention_factor, x.dtype)
     return rotate(x, cos, sin, layout)

@@ -1,4 +1,4 @@
-"""Sinusoidal positions (Vaswani et al. 2017, section 3.5): a fixed code of sines and cosines, at the input."""
+"""Sinusoidal positions (Vaswani et al. 2017, section 3.5): fixed sines and cosines, at the input."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -60,17 +60,15 @@ def sinusoidal(
 
 
 class SinusoidalInput(InputModule):
-    """`sinusoidal` as an input module. It has no parameters and no largest position."""
+    """`sinusoidal` in float64 as an input module; the model rounds. No parameters, no largest position."""
 
     def __init__(self, width: int, base: float, layout: str) -> None:
         super().__init__()
         self.width, self.base, self.layout = width, base, layout
-        sinusoidal(
-            torch.zeros(1), width, base=base, layout=layout
-        )  # refuses bad arguments here, not mid-training
+        self(torch.zeros(1))  # refuses bad arguments here, not mid-training
 
     def forward(self, positions: Tensor) -> Tensor:
-        return sinusoidal(positions, self.width, base=self.base, layout=self.layout)
+        return sinusoidal(positions, self.width, base=self.base, layout=self.layout, dtype=torch.float64)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,84 @@
+"""The registry, and what every encoding in it owes: sites, no state between calls, any positions."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from sepnb import encodings
+from sepnb.encodings import Site
+
+BUILDERS = {Site.INPUT: "at_input", Site.QUERY_KEY: "at_query_key", Site.SCORE: "at_score"}
+
+
+def modules(encoding: encodings.Encoding) -> dict[Site, torch.nn.Module | None]:
+    """What the encoding builds at each site, for width 8, heads of width 4 and 2 heads."""
+    return {
+        Site.INPUT: encoding.at_input(8, 64),
+        Site.QUERY_KEY: encoding.at_query_key(4),
+        Site.SCORE: encoding.at_score(2),
+    }
+
+
+def test_the_five_first_encodings_are_there():
+    assert encodings.names() == ["none", "sinusoidal", "learned", "rope", "alibi"]
+
+
+@pytest.mark.parametrize("name", encodings.names())
+def test_an_encoding_builds_a_module_exactly_at_its_sites(name):
+    encoding = encodings.build(name)
+    assert encoding.name == name
+    built = {site for site, module in modules(encoding).items() if module is not None}
+    assert built == encoding.sites
+
+
+@pytest.mark.parametrize("name", encodings.names())
+def test_a_description_is_frozen_hashable_and_equal_to_its_twin(name):
+    encoding = encodings.build(name)
+    assert encoding == encodings.build(name) and hash(encoding) == hash(encodings.build(name))
+    for field in dataclasses.fields(encoding):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(encoding, field.name, 1)
+
+
+@pytest.mark.parametrize("name", encodings.names())
+def test_modules_keep_no_state_between_calls_and_take_any_positions(name):
+    """The answer for given positions does not depend on what was asked before."""
+    torch.manual_seed(0)
+    built = modules(encodings.build(name))
+    near, far, rows = torch.arange(5), torch.arange(40, 64), torch.tensor([[3, 1, 9], [0, 0, 63]])
+
+    def ask(site: Site, positions: torch.Tensor) -> torch.Tensor:
+        module = built[site]
+        if site is Site.INPUT:
+            return module(positions)
+        if site is Site.QUERY_KEY:
+            return module(torch.ones(2, 3, positions.shape[-1], 4), module.prepare(positions))
+        return module(positions, positions)
+
+    for site in encodings.build(name).sites:
+        first = ask(site, near)
+        ask(site, far), ask(site, rows)
+        assert torch.equal(ask(site, near), first)
+
+
+def test_options_reach_the_encoding():
+    assert encodings.build("rope", base=500.0, layout="interleaved") == encodings.RoPE(500.0, "interleaved")
+    assert encodings.build("learned", std=0.1).std == 0.1
+
+
+def test_unknown_names_and_options_are_answered_with_what_there_is(unhooked):
+    with pytest.raises(ValueError, match=r"unknown encoding 'rop'; did you mean rope\?"):
+        encodings.build("rop")
+    with pytest.raises(ValueError, match="did you mean sinusoidal"):
+        encodings.build("sinusoid")
+    with pytest.raises(
+        ValueError, match="'quaternions'; did you mean none, sinusoidal, learned, rope, alibi"
+    ):
+        encodings.build("quaternions")
+    with pytest.raises(ValueError, match="rope has no option 'bass'; it has base, layout"):
+        encodings.build("rope", bass=3)
+    with pytest.raises(ValueError, match="none has no option 'base'; it has none"):
+        encodings.build("none", base=3)
+    with pytest.raises(TypeError, match=r"an encoding's name is a string, got \['rope'\]"):
+        encodings.build(["rope"])

@@ -1,0 +1,97 @@
+"""Sinusoidal codes against the printed formula, in float64 and far out."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sepnb.encodings import Sinusoidal, sinusoidal
+
+F64 = torch.float64
+
+
+def printed(position: float, dim: int, base: float = 10_000.0) -> list[float]:
+    """Section 3.5 of Vaswani et al., column by column, in Python's own floats."""
+    row = []
+    for column in range(dim):
+        angle = position / base ** ((column // 2 * 2) / dim)
+        row.append(math.cos(angle) if column % 2 else math.sin(angle))
+    return row
+
+
+@pytest.mark.parametrize("dim", [1, 2, 7, 8, 33])
+@pytest.mark.parametrize("base", [10_000.0, 37.0])
+def test_every_entry_is_the_printed_formula(dim, base):
+    positions = torch.tensor([0, 1, 2, 63, 64, 4095])
+    expected = torch.tensor([printed(p, dim, base) for p in positions.tolist()], dtype=F64)
+    code = sinusoidal(positions, dim, base=base, dtype=F64)
+    assert code.shape == (6, dim)
+    torch.testing.assert_close(code, expected, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 7, 8])
+def test_the_layouts_are_a_permutation_of_columns(dim):
+    positions = torch.arange(50)
+    order = [*range(0, dim, 2), *range(1, dim, 2)]
+    interleaved, halves = (sinusoidal(positions, dim, layout=name) for name in ("interleaved", "halves"))
+    assert torch.equal(interleaved[:, order], halves)
+    assert dim < 3 or not torch.equal(interleaved, halves)
+
+
+def test_row_zero_is_zero_one_zero_one():
+    assert sinusoidal(torch.tensor([0]), 5).tolist() == [[0, 1, 0, 1, 0]]
+
+
+@given(start=st.integers(0, 10_000), shift=st.integers(0, 10_000), half=st.integers(1, 12))
+def test_a_shift_is_one_rotation_per_pair(start, shift, half):
+    """PE[p + c] = R(c) PE[p]: the property for which the code was chosen."""
+    dim = 2 * half
+    before, after, turn = (sinusoidal(torch.tensor(p), dim, dtype=F64) for p in (start, start + shift, shift))
+    sin_c, cos_c = turn[0::2], turn[1::2]
+    sin_p, cos_p = before[0::2], before[1::2]
+    rotated = torch.stack([sin_p * cos_c + cos_p * sin_c, cos_p * cos_c - sin_p * sin_c], -1).flatten()
+    torch.testing.assert_close(rotated, after, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("position", [10**6, 2**24 + 1, 2**31 + 1])
+def test_a_float32_code_is_exact_far_out(position):
+    """Angles in float32 would be wrong by 1e-2 at a million, and 2^24 + 1 has no float32."""
+    code = sinusoidal(torch.tensor([position]), 16, dtype=torch.float32)
+    assert code.dtype == torch.float32
+    expected = torch.tensor([printed(position, 16)], dtype=F64)
+    torch.testing.assert_close(code.double(), expected, rtol=0, atol=1e-6)
+
+
+def test_the_dtype_is_that_of_floating_positions_else_the_default_or_the_one_asked_for():
+    integers = torch.arange(4)
+    assert sinusoidal(integers, 4).dtype == torch.get_default_dtype()
+    assert sinusoidal(integers.double(), 4).dtype == F64
+    assert sinusoidal(integers.bfloat16(), 4).dtype == torch.bfloat16
+    assert sinusoidal(integers.double(), 4, dtype=torch.float32).dtype == torch.float32
+    assert sinusoidal(torch.tensor([0.5]), 2, dtype=F64)[0, 0].item() == math.sin(0.5)
+
+
+def test_positions_of_any_shape_keep_it():
+    positions = torch.arange(24).reshape(2, 3, 4)
+    code = sinusoidal(positions, 5)
+    assert code.shape == (2, 3, 4, 5)
+    assert torch.equal(code.reshape(24, 5), sinusoidal(torch.arange(24), 5))
+
+
+def test_the_input_module_gives_float64_codes_to_a_float64_model():
+    """It rounds where the model adds, not before: a float64 model must not carry float32 codes."""
+    code = Sinusoidal().at_input(8, max_length=4)(torch.tensor([1000]))
+    assert torch.equal(code, sinusoidal(torch.tensor([1000]), 8, dtype=F64))
+
+
+def test_bad_arguments_are_refused_and_by_the_encoding_before_any_training():
+    with pytest.raises(ValueError, match="dim is 0; a sinusoidal code needs at least 1 column"):
+        sinusoidal(torch.arange(3), 0)
+    with pytest.raises(ValueError, match=r"unknown layout 'half'; use one of interleaved, halves"):
+        sinusoidal(torch.arange(3), 4, layout="half")
+    with pytest.raises(ValueError, match=r"base is 1\.0; it must be above 1"):
+        sinusoidal(torch.arange(3), 4, base=1.0)
+    with pytest.raises(ValueError, match="unknown layout 'half'"):
+        Sinusoidal(layout="half").at_input(8, max_length=4)
