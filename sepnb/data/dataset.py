@@ -120,7 +120,7 @@ class DataSet:
         return "at hand"
 
     def fetch(self, *, progress: bool = True, timeout: float = 30.0) -> str:
-        """Have the text at hand, from the network only if it must be, and say where it came from.
+        """Have the text at hand, from the network only if it must be, and say where it comes from.
 
         What arrives is unpacked and compared with the registered hashes before it is kept, so that an
         interrupted or altered download is never taken for the text.
@@ -135,7 +135,7 @@ class DataSet:
         """
         try:
             self.read()
-            return f"{self.name} is at hand"
+            return "at hand"
         except (DataMissing, DataDamaged):
             if not self.addresses:
                 raise
@@ -149,7 +149,7 @@ class DataSet:
                 failures.append(str(failure))
                 continue
             keep(parts, self.fetched, required=True)
-            return f"{self.name} came from {address} and lies in {self.fetched}"
+            return f"came from {address} and lies in {self.fetched}"
         raise DataMissing(
             f"data set {self.name} could not be fetched. Tried:\n  "
             + "\n  ".join(failures)

@@ -230,7 +230,7 @@ def owner():
 
 def test_a_fetched_set_is_at_hand(owner, places):
     data_set = small(f"{owner}/whole")
-    assert data_set.fetch(progress=False) == f"small came from {owner}/whole and lies in {data_set.fetched}"
+    assert data_set.fetch(progress=False) == f"came from {owner}/whole and lies in {data_set.fetched}"
     assert files_below(places) == ["data/small/decoded.bin"]
     assert data_set.status() == "at hand"
     assert said(data_set) == TOKENS
@@ -248,7 +248,7 @@ def test_a_download_shows_its_progress_if_asked(owner, capfd):
 def test_what_is_at_hand_is_not_fetched_again():
     data_set = small("http://127.0.0.1:9/never-asked")
     put_archives(data_set, TOKENS)
-    assert data_set.fetch(progress=False) == "small is at hand"
+    assert data_set.fetch(progress=False) == "at hand"
     assert not data_set.fetched.exists()
 
 
