@@ -1,0 +1,247 @@
+"""What is installed, what is declared and what the files around the package say must be one thing."""
+
+import ast
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from sepnb.data import registry
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+CUDA = re.compile(r"nvidia-|cuda-|triton")
+
+DIRECT = [
+    (extra, Requirement(text))
+    for extra, texts in {"": PROJECT["dependencies"], **PROJECT["optional-dependencies"]}.items()
+    for text in texts
+]
+
+
+def _locked() -> list[Requirement]:
+    return [Requirement(line) for line in LOCK.splitlines() if line and not line.startswith("#")]
+
+
+def _pins() -> dict[str, Version]:
+    """The versions that the lock gives for the interpreter and platform of this test."""
+    return {
+        canonicalize_name(pin.name): Version(str(pin.specifier).removeprefix("=="))
+        for pin in _locked()
+        if pin.marker is None or pin.marker.evaluate()
+    }
+
+
+# --- the lock ---
+
+
+def test_the_lock_pins_every_package_exactly_and_names_no_place():
+    for pin in _locked():
+        assert re.fullmatch(r"==[^*,]+", str(pin.specifier)), pin
+        assert pin.url is None and not Version(str(pin.specifier)[2:]).local, pin
+    assert not re.search(r"(?m)^-|://|(^|\s)/\w", LOCK), "the lock names a folder, an address or an option"
+
+
+def test_the_lock_serves_machines_with_and_without_a_gpu():
+    assert not [pin.name for pin in _locked() if CUDA.match(pin.name)]
+    assert _pins()["torch"] == Version("2.13.0")
+
+
+@pytest.mark.parametrize(("extra", "wanted"), DIRECT, ids=lambda value: getattr(value, "name", value))
+def test_every_direct_dependency_is_locked_within_its_range(extra, wanted):
+    assert _pins()[canonicalize_name(wanted.name)] in wanted.specifier
+
+
+def test_what_is_installed_is_what_is_locked():
+    """Except torch: a host may bring its own, within the range of the package."""
+    pins = _pins()
+    pins.pop("torch")
+    installed = {name: Version(importlib.metadata.version(name)) for name in pins}
+    assert installed == pins
+    assert importlib.metadata.version("torch") in next(r for _, r in DIRECT if r.name == "torch").specifier
+
+
+def test_the_lock_is_closed():
+    """It is installed without a resolver, so it must hold all that its packages ask for."""
+    pins, todo, seen, wrong = (
+        _pins(),
+        [(canonicalize_name(r.name), frozenset(r.extras)) for _, r in DIRECT],
+        set(),
+        [],
+    )
+    while todo:
+        name, extras = item = todo.pop()
+        if item in seen:
+            continue
+        seen.add(item)
+        for text in importlib.metadata.requires(name) or []:
+            need = Requirement(text)
+            applies = need.marker is None or any(
+                need.marker.evaluate({"extra": extra}) for extra in extras or [""]
+            )
+            if not applies or CUDA.match(need.name):
+                continue
+            pin = pins.get(canonicalize_name(need.name))
+            if pin is None or not need.specifier.contains(pin, prereleases=True):
+                wrong.append(f"{name} asks for {need}, the lock has {pin}")
+            todo.append((canonicalize_name(need.name), frozenset(need.extras)))
+    assert not wrong
+    assert len({name for name, _ in seen}) > 80, "the walk through the dependencies ended early"
+
+
+def test_every_import_of_the_package_is_declared():
+    """Core modules import core dependencies; what makes the book may import the book's as well."""
+    owners = importlib.metadata.packages_distributions()
+    declared = {extra: {canonicalize_name(r.name) for e, r in DIRECT if e == extra} for extra in ("", "book")}
+    undeclared = []
+    for path in sorted((ROOT / "sepnb").rglob("*.py")):
+        allowed = declared[""] | (declared["book"] if "companion" in path.parts else set())
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                modules = [node.module]
+            else:
+                continue
+            for top in {module.split(".")[0] for module in modules} - sys.stdlib_module_names - {"sepnb"}:
+                if not allowed & {canonicalize_name(owner) for owner in owners.get(top, [])}:
+                    undeclared.append(f"{path.relative_to(ROOT)} imports {top}")
+    assert not undeclared
+
+
+# --- the files beside it ---
+
+
+def test_the_conda_environment_is_python_and_the_lock():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    *conda, pip = environment["dependencies"]
+    assert pip == {"pip": ["-r requirements.lock", "-e ."]}
+    python = next(item for item in conda if item.startswith("python="))
+    assert python.removeprefix("python=") in SpecifierSet(PROJECT["requires-python"])
+    packages = {item.partition("=")[0] for item in conda} - {"python", "pip", "git"}
+    assert not packages, f"{packages} would come from conda, where the lock does not pin them"
+
+
+def test_the_citation_names_this_version_and_licence():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["cff-version"] == "1.2.0"
+    assert {"message", "title", "authors"} <= citation.keys()
+    assert str(citation["version"]) == PROJECT["version"] == importlib.metadata.version("sepnb")
+    assert citation["license"] == PROJECT["license"] == "Apache-2.0"
+    licence = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Apache License" in licence and "END OF TERMS AND CONDITIONS" in licence
+
+
+def _steps(workflow: str) -> list[dict]:
+    content = yaml.safe_load((ROOT / ".github" / "workflows" / workflow).read_text(encoding="utf-8"))
+    return [step for job in content["jobs"].values() for step in job["steps"]]
+
+
+@pytest.mark.parametrize(("workflow", "command"), [("ci.yml", "bash .ci/run"), ("publish.yml", "make book")])
+def test_workflows_run_what_a_newcomer_runs_on_the_whole_history(workflow, command):
+    steps = _steps(workflow)
+    assert any(step.get("run") == command for step in steps)
+    checkout = next(step for step in steps if step.get("uses", "").startswith("actions/checkout@"))
+    assert checkout["with"]["fetch-depth"] == 0
+    for step in steps:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step.get("uses", "actions/any@v1")), step
+
+
+def test_the_ci_workflow_fetches_every_data_set_that_has_an_owner():
+    fetch = next(step["run"] for step in _steps("ci.yml") if "sepnb data" in step.get("run", ""))
+    named = set(fetch.split("sepnb data", 1)[1].split())
+    assert named == {name for name in registry.names() if registry.get(name).addresses}
+
+
+def test_the_publish_workflow_publishes_where_the_book_is_built():
+    upload = next(step for step in _steps("publish.yml") if "upload-pages-artifact" in step.get("uses", ""))
+    assert upload["with"]["path"] == "build/html"
+
+
+def test_ci_ends_with_make_test_and_make_test_runs_everything():
+    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()[-1] == "make test"
+    recipe = re.search(r"(?m)^test:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"))[1]
+    commands = [line.split("/", 1)[1] for line in recipe.splitlines()]
+    assert commands == ["ruff check .", "ruff format --check .", "python -m pytest"]
+
+
+# --- the commands ---
+
+
+@pytest.fixture
+def checkout(tmp_path) -> Path:
+    """The files that `make install` reads, alone in a folder."""
+    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+        shutil.copy(ROOT / name, tmp_path)
+    return tmp_path
+
+
+def _make(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
+    quiet = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    return subprocess.run(["make", *arguments], cwd=folder, env=quiet, capture_output=True, text=True)
+
+
+def test_make_alone_lists_every_command(checkout):
+    said = _make(checkout).stdout
+    phony = re.search(r"(?m)^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"))[1].split()
+    assert [line.split()[1] for line in said.splitlines()] == sorted(phony, key=said.index)
+    assert {"book", "test", "notebooks", "serve", "gpu"} <= set(phony)
+
+
+def test_an_old_python_is_refused_with_the_remedy(checkout):
+    old = checkout / "python3.9"
+    old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.1\nexit 1\n')
+    old.chmod(0o755)
+    ended = _make(checkout, "install", f"PYTHON={old}")
+    assert ended.returncode != 0
+    assert "needs Python >= 3.11" in ended.stderr and "Python 3.9.1" in ended.stderr
+    assert "PYTHON=python3.12" in ended.stderr
+    assert not (checkout / ".venv").exists()
+
+
+def test_an_installation_is_known_by_content_not_by_date(checkout):
+    """With the stamp of this content nothing is installed, though every file is new; another content is."""
+    want = subprocess.run(
+        ["git", "hash-object", "requirements.lock", "pyproject.toml"], cwd=checkout, capture_output=True
+    ).stdout
+    (checkout / ".venv").mkdir()
+    (checkout / ".venv" / "installed").write_bytes(want)
+    (checkout / "requirements.lock").touch()
+    unchanged = _make(checkout, "install", "PYTHON=false")
+    assert (unchanged.returncode, unchanged.stdout, unchanged.stderr) == (0, "", "")
+    with (checkout / "requirements.lock").open("a") as lock:
+        lock.write("one-more==1.0\n")
+    assert _make(checkout, "install", "PYTHON=false").returncode != 0
+
+
+def test_no_book_no_server(checkout):
+    ended = _make(checkout, "serve")
+    assert ended.returncode != 0 and "run make book" in ended.stderr
+
+
+@pytest.mark.parametrize("ci", ["", "true"])
+def test_a_skipped_test_fails_in_ci(tmp_path, ci):
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n"
+        "def test_skips(): pytest.skip('no data here')\n"
+        "@pytest.mark.gpu\n"
+        "def test_gpu(): pytest.skip('no GPU here')\n"
+    )
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = gpu\n")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rfs", str(tmp_path)]
+    ended = subprocess.run(command, env=os.environ | {"CI": ci}, cwd=tmp_path, capture_output=True, text=True)
+    outcome = "1 failed, 1 skipped" if ci else "2 skipped"
+    assert outcome in ended.stdout and "no data here" in ended.stdout
