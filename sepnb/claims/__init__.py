@@ -9,6 +9,24 @@ To add a claim, write `rule_<id>` and one `Claim(...)` beside it, in the module 
 """
 
 from sepnb.claims.ledger import CLAIMS, Row, evaluate, get
+from sepnb.claims.pages import page, source_map_page
+from sepnb.claims.sources import SourceMap, SourceMapError, Statement
+from sepnb.claims.sources import load as source_map
 from sepnb.claims.verdict import WORDS, Claim, Tables, Verdict
 
-__all__ = ["CLAIMS", "WORDS", "Claim", "Row", "Tables", "Verdict", "evaluate", "get"]
+__all__ = [
+    "CLAIMS",
+    "WORDS",
+    "Claim",
+    "Row",
+    "SourceMap",
+    "SourceMapError",
+    "Statement",
+    "Tables",
+    "Verdict",
+    "evaluate",
+    "get",
+    "page",
+    "source_map",
+    "source_map_page",
+]

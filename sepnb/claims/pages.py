@@ -1,0 +1,148 @@
+"""The text that the book's extension puts on the pages of claims and of sources (MyST)."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from sepnb.claims.ledger import Row, evaluate
+from sepnb.claims.sources import SourceMap, Statement, load
+from sepnb.claims.verdict import NOT_RUN
+
+SHORT = 9
+_KINDS = {
+    "claim": "judged by a claim",
+    "chapter": "in a chapter",
+    "planned": "planned",
+    "not-empirical": "not empirical",
+}
+
+
+def page(profile: str | None = None) -> str:
+    """The ledger: a table of verdicts, then each claim with its rule, its numbers and its records.
+
+    Args:
+        profile: as in `evaluate`; None takes the published records.
+    """
+    rows = evaluate(profile)
+    count = Counter(row.verdict.word for row in rows)
+    counts = ", ".join(f"{n} {word}" for word, n in count.most_common())
+    return "\n".join(
+        [
+            "### All verdicts",  # in a nested parse, what stands before the first heading would come out last
+            "",
+            f"{len(rows)} claims: {counts}.",
+            "",
+            _row("claim", "source", "verdict"),
+            _row("---", "---", "---"),
+            *(_row(_link(row.claim.id), row.claim.source, _badge(row)) for row in rows),
+            "",
+            "Differences of bits per byte are means over seeds; below zero the first is better.",
+            "",
+            *(line for row in rows for line in _section(row)),
+        ]
+    )
+
+
+def source_map_page(profile: str | None = None) -> str:
+    """Every statement of the source documents, one table a document, with links to chapters and verdicts."""
+    source_map = load()
+    verdicts = {row.claim.id: row.verdict.word for row in evaluate(profile)}
+    lines = []
+    for document in source_map.documents:
+        count = Counter(statement.kind for statement in document.statements)
+        counts = ", ".join(f"{n} {_KINDS[kind]}" for kind, n in count.most_common())
+        lines += [f"## {document.title}", "", f"{len(document.statements)} statements: {counts}.", ""]
+        lines += [_row("what it says", "what becomes of it"), _row("---", "---")]
+        for statement in document.statements:
+            note = f" *{statement.note}*" if statement.note else ""
+            lines.append(_row(statement.says + note, _where(statement, source_map, verdicts)))
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _where(statement: Statement, source_map: SourceMap, verdicts: dict[str, str]) -> str:
+    target = statement.target
+    if statement.kind == "claim":
+        return f"claim {_link(target)}: {verdicts[target]}"
+    if statement.kind == "chapter":
+        return f"chapter {{doc}}`/notebooks/executed/{target}`"
+    if statement.kind == "planned":
+        return f"planned, chapter {target}: {source_map.planned[target]}"
+    return f"not empirical: {target}"
+
+
+def _section(row: Row) -> list[str]:
+    claim, verdict = row.claim, row.verdict
+    return [
+        f"(claim-{claim.id})=",
+        f"### {claim.id.replace('-', ' ').capitalize()}",
+        "",
+        f"{_formulas(claim.statement)} (Source: {claim.source}.)",
+        "",
+        "Rule",
+        f": {_formulas(claim.rule_text)}",
+        "",
+        "Verdict",
+        f": {_badge(row)} {_sentence(verdict.detail)}",
+        "",
+        "Evidence",
+        f": {_evidence(row)}",
+        "",
+        "Rule last changed",
+        f": {_when(row)}",
+        "",
+    ]
+
+
+def _evidence(row: Row) -> str:
+    needs = ", ".join(_need(need) for need in row.claim.needs)
+    if row.profile is None:
+        return f"{needs}; nothing yet"
+    if not row.records:
+        what = "nothing yet" if row.verdict.word == NOT_RUN else "computed anew with every build of this book"
+        return f"{needs}, profile {row.profile}; {what}"
+    commits = _commits(row.record_commits)
+    seeds = ", ".join(str(seed) for seed in row.seeds)
+    return f"{needs}, profile {row.profile}; {row.records} records, seeds {seeds}, made at {commits}"
+
+
+def _need(need: str) -> str:
+    kind, _, name = need.partition("/")
+    return f"experiment `{name}`" if kind == "experiment" else f"chapter {{doc}}`/notebooks/executed/{name}`"
+
+
+def _when(row: Row) -> str:
+    if row.rule_commit is None:
+        return "unknown (no history at hand, or the rule has changes that are not committed)"
+    order = {
+        True: ", before the records were made",
+        False: ", **after records were made**: the rule may have been written with the result in view",
+        None: "" if not row.record_commits else "; whether that was before the records is unknown",
+    }
+    return f"`{row.rule_commit[:SHORT]}`{order[row.precedes]}"
+
+
+def _badge(row: Row) -> str:
+    word = row.verdict.word
+    stale = " [stale]{.sepnb-badge .sepnb-stale}" if row.verdict.stale else ""
+    return f"[{word}]{{.sepnb-badge .sepnb-{word.replace(' ', '-')}}}{stale}"
+
+
+def _link(claim_id: str) -> str:
+    return f"{{ref}}`{claim_id.replace('-', ' ')} <claim-{claim_id}>`"
+
+
+def _commits(commits: Iterable[str]) -> str:
+    return ", ".join(f"`{commit[:SHORT]}`" for commit in commits)
+
+
+def _formulas(text: str) -> str:
+    return re.sub(r"\bW_[VO]\b", r"$\g<0>$", text)
+
+
+def _sentence(detail: str) -> str:
+    return f"{detail[0].upper()}{detail[1:]}.".replace(" -", " \N{MINUS SIGN}")
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"

@@ -1,0 +1,129 @@
+"""What the four source documents say, statement by statement, and where each statement went."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sepnb import paths
+from sepnb.claims.ledger import CLAIMS
+
+KINDS = ("claim", "chapter", "planned", "not-empirical")
+
+
+class SourceMapError(ValueError):
+    """`book/source_map.yml` says something that is not so; the message lists every fault."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of a source document.
+
+    Args:
+        id: short kebab-case name.
+        source: public short name of the document.
+        says: the statement in English, paraphrased or quoted briefly.
+        kind: one of `KINDS`.
+        target: a claim's id, a chapter's file name, a planned chapter's number, or why nothing can be tested.
+        note: a slip of the source, or the limits within which the statement is true; may be empty.
+    """
+
+    id: str
+    source: str
+    says: str
+    kind: str
+    target: str | int
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A source document: its short name, what it is, and its statements in order."""
+
+    source: str
+    title: str
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class SourceMap:
+    """The documents, and the titles of the chapters to come by number."""
+
+    documents: tuple[Document, ...]
+    planned: dict[int, str]
+
+    @property
+    def statements(self) -> list[Statement]:
+        return [statement for document in self.documents for statement in document.statements]
+
+
+def load(path: Path | None = None) -> SourceMap:
+    """The source map, validated.
+
+    Args:
+        path: None is `book/source_map.yml` of the checkout.
+
+    Raises:
+        SourceMapError: an unknown, missing or empty field, a repeated id or statement, a dangling target:
+            a claim that is not in the ledger, a chapter without a file, a planned number without a title
+            or whose chapter has been written.
+    """
+    path = paths.root() / "book" / "source_map.yml" if path is None else path
+    raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    faults: list[str] = []
+    documents = []
+    for document in raw["documents"]:
+        source = document["source"]
+        statements = [_statement(entry, source, faults) for entry in document["statements"]]
+        documents.append(Document(source, document["title"], tuple(filter(None, statements))))
+    found = SourceMap(tuple(documents), raw["planned"])
+    faults += _repeated(found.statements) + _dangling(found)
+    if faults:
+        raise SourceMapError(f"{path}:\n" + "\n".join(f"- {fault}" for fault in faults))
+    return found
+
+
+def _statement(entry: dict[str, Any], source: str, faults: list[str]) -> Statement | None:
+    fields = {"id", "says", "kind", "target"}
+    name = entry.get("id", f"an entry of {source}")
+    if missing := fields - entry.keys():
+        faults.append(f"{name} has no {', '.join(sorted(missing))}")
+    if unknown := entry.keys() - fields - {"note"}:
+        faults.append(f"{name} has unknown {', '.join(sorted(unknown))}; use id, says, kind, target, note")
+    if empty := [key for key, value in entry.items() if not str(value or "").strip()]:
+        faults.append(f"{name} leaves {', '.join(empty)} empty")
+    return None if missing or unknown or empty else Statement(source=source, **entry)
+
+
+def _repeated(statements: list[Statement]) -> list[str]:
+    ids = Counter(statement.id for statement in statements)
+    texts = Counter((statement.source, statement.says.lower()) for statement in statements)
+    return [f"the id {name} is used {n} times" for name, n in ids.items() if n > 1] + [
+        f"{source} says {text!r} {n} times" for (source, text), n in texts.items() if n > 1
+    ]
+
+
+def _dangling(source_map: SourceMap) -> list[str]:
+    claims = {claim.id for claim in CLAIMS}
+    chapters = {path.stem for path in (paths.root() / "notebooks").glob("*.py")}
+    written = {int(stem[:2]) for stem in chapters if re.match(r"\d\d_", stem)}
+    outside = [number for number in source_map.planned if number not in range(1, 25)]
+    faults = [f"planned chapter {number!r} is none of 1 to 24" for number in outside]
+    for statement in source_map.statements:
+        name, kind, target = statement.id, statement.kind, statement.target
+        if kind not in KINDS:
+            faults.append(f"{name} has kind {kind!r}; use one of {', '.join(KINDS)}")
+        elif kind == "claim" and target not in claims:
+            faults.append(f"{name} points to the claim {target!r}, which is not in the ledger")
+        elif kind == "chapter" and target not in chapters:
+            faults.append(f"{name} points to notebooks/{target}.py, which does not exist")
+        elif kind == "planned" and target not in source_map.planned:
+            faults.append(f"{name} points to planned chapter {target!r}, which has no title under 'planned'")
+        elif kind == "planned" and target in written:
+            faults.append(
+                f"{name} calls chapter {target} planned, but it is written: point to its file or a claim"
+            )
+    return faults
