@@ -1,0 +1,650 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Attention does not know order
+#
+# **The question.** What does a transformer without any position encoding make of a shuffled sentence, and where can
+# position enter to change that?
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 5 s of one CPU core at profile `smoke`, about 20 s at `laptop`; no GPU is used. Memory: under 1 GB.
+#   Nothing is downloaded.
+# - **You need**: matrix products and the softmax. Symbols are those of {doc}`/book/notation`, words those of
+#   {doc}`/book/glossary`.
+# - **You will learn**: why {term}`self-attention <attention weight>` is *equivariant* to order and not *invariant*; what
+#   averaging makes of that; how a {term}`causal mask` breaks it, and at which depth; at which {term}`site` each encoding
+#   acts, and one thing that a popular encoding cannot do.
+# - **Claims tested** (see {doc}`/book/claims`): `attention-is-permutation-equivariant`,
+#   `attention-is-permutation-invariant`, `position-breaks-the-symmetry`.
+# ```
+#
+# A lecture summary among the sources of this book proposes an experiment: shuffle the words of a sentence, and "a basic
+# Transformer would process these shuffled sentences identically", because attention "produces the same output regardless
+# of input order". The first half of this chapter does that experiment with exact arithmetic and finds the statement
+# wrong in an instructive way. The second half puts order back, site by site.
+
+# %% tags=["parameters"]
+profile = "smoke"
+seed = 0
+device = "cpu"
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+
+from sepnb import figures
+from sepnb.encodings import ALiBi, ScoreModule, build, names
+from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.streams import Streams
+from sepnb.training import TrainingConfig, optimiser
+
+figures.use_style()
+# The profile chooses sizes; every profile runs the same code.
+SIZES = {"smoke": (32, 12, 3, 110), "laptop": (64, 32, 5, 180), "gpu": (128, 64, 8, 300)}
+width, n_tokens, n_seeds, n_steps = SIZES[profile]
+numbers = {}
+
+# %% [markdown]
+# ## A sentence and its shuffle
+#
+# Five words, two of them equal. Shuffling them turns one event into its opposite.
+
+# %%
+words = ["the", "dog", "bit", "the", "man"]
+vocabulary = sorted(set(words))
+tokens = torch.tensor([[vocabulary.index(word) for word in words]], device=device)  # [B, N] = [1, 5]
+order = torch.tensor([0, 4, 2, 3, 1], device=device)  # the n-th word of the shuffle is word order[n]
+shuffled = tokens[:, order]
+print(" ".join(words), "->", " ".join(vocabulary[t] for t in shuffled[0]))
+
+
+# %% [markdown]
+# The model is the {term}`dense model` of the book: two pre-norm blocks, no biases, no position encoding, and no causal
+# mask, so every token sees every other. Its weights are random; nothing in this half of the chapter depends on training.
+# Everything is computed in float64, so that "equal" can mean "equal to rounding".
+
+
+# %%
+def build_model(encoding="none", *, causal=False, n_layers=2, vocab_size=256, seed=seed, n_heads=4):
+    """A dense model with random weights, in float64."""
+    torch.manual_seed(seed)
+    config = TransformerConfig(
+        Streams.dense(width), n_layers, n_heads, encoding, max_length=2 * n_tokens, causal=causal
+    )
+    return LanguageModel(config, vocab_size).to(device).double().eval().requires_grad_(False)
+
+
+model = build_model(vocab_size=len(vocabulary))
+with frozen_attention(model) as tapes:  # records the attention weights of every layer
+    before = model(tokens)
+weights_before = tapes[0].weights[0, 0]  # first layer, first head: [N, M]
+with frozen_attention(model) as tapes:
+    after = model(shuffled)
+weights_after = tapes[0].weights[0, 0]
+print("attention weights", tuple(weights_before.shape), "  logits", tuple(before.shape))
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.5), sharey=False)
+for ax, weights, ids, title in (
+    (axes[0], weights_before, tokens, "as written"),
+    (axes[1], weights_after, shuffled, "shuffled"),
+):
+    labels = [vocabulary[t] for t in ids[0]]
+    ax.imshow(weights.cpu(), cmap="Blues", vmin=0, vmax=float(weights_before.max()) * 1.1)
+    for i in range(5):
+        for j in range(5):
+            ink = "white" if weights[i, j] > 0.7 * weights.max() else figures.INK
+            ax.text(j, i, f"{weights[i, j]:.2f}", ha="center", va="center", fontsize=9, color=ink)
+    ax.set_xticks(range(5), labels)
+    ax.set_yticks(range(5), labels)
+    ax.set(title=title, xlabel="key", ylabel="query")
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+figures.show(
+    fig,
+    name="fig-order-attention",
+    alt="Two five by five tables of attention weights, for 'the dog bit the man' and 'the man bit the dog'. The second "
+    "has the same entries as the first, with the rows and columns of dog and man exchanged.",
+    caption="The attention weights of the shuffle are those of the sentence with rows and columns exchanged: *dog* looks "
+    "at *bit* with the same weight in both. The two rows of *the* are equal, because nothing tells the two apart.",
+)
+
+# %% [markdown]
+# {numref}`fig-order-attention` already contains the whole argument. A weight $a_{ij}$ depends on what token $i$ asks and
+# what token $j$ offers, and not on where either stands. Shuffle the tokens, and the table of weights is shuffled with
+# them.
+#
+# ## The derivation
+#
+# Write the tokens as the rows of a matrix $U \in \mathbb{R}^{N \times D}$ and a shuffle as a permutation matrix $\Pi$
+# (each row and column holds a single 1; $\Pi^\top \Pi = 1$), so that the shuffled input is $\Pi U$. In one head of
+# {eq}`eq-attention` without the mask, the scores of the shuffled input are
+#
+# $$
+# (\Pi U W_Q)(\Pi U W_K)^\top d^{-1/2} = \Pi\, \bigl( U W_Q W_K^\top U^\top d^{-1/2} \bigr)\, \Pi^\top .
+# $$ (eq-order-scores)
+#
+# The softmax works on each row by itself, and it does not care how the entries of a row are ordered: it commutes with
+# $\Pi$ on either side. So the weights become $\Pi A \Pi^\top$, and with the values $\Pi U W_V$ the head returns
+#
+# $$
+# (\Pi A \Pi^\top)(\Pi U W_V) = \Pi\, (A\, U W_V) .
+# $$ (eq-order-head)
+#
+# The two inner permutations cancel: this is where the sum over keys forgets the order of the keys. Norm, MLP, output
+# map and residual sum act on each token alone, so they commute with $\Pi$ as well. By induction over the blocks, for the
+# whole model $f$,
+#
+# $$
+# f(\Pi x) = \Pi f(x) .
+# $$ (eq-order-equivariance)
+#
+# A map with this property is {term}`permutation equivariant`. A map with $f(\Pi x) = f(x)$ would be permutation
+# *invariant*.
+#
+# ### By hand
+#
+# Two tokens, one head, width 1, all matrices equal to 1. Take $x = (0, \sqrt{\ln 2})$. The scores of the first token are
+# $(0, 0)$, its weights $(1/2, 1/2)$. Those of the second are $(0, \ln 2)$, its weights $(1/3, 2/3)$. Exchange the tokens,
+# and the two outputs are exchanged.
+
+# %%
+x = torch.tensor([0.0, np.log(2) ** 0.5], dtype=torch.float64)
+
+
+def head(x):
+    """One head of width 1 with unit matrices, the left side of (eq-order-head)."""
+    return torch.outer(x, x).softmax(dim=-1) @ x
+
+
+by_hand = x[1] * torch.tensor([1 / 2, 2 / 3], dtype=torch.float64)
+torch.testing.assert_close(head(x), by_hand, rtol=0, atol=1e-15)
+torch.testing.assert_close(head(x.flip(0)), by_hand.flip(0), rtol=0, atol=1e-15)
+
+# %% [markdown]
+# ### The check
+#
+# Two errors, on random bytes and a random shuffle. The first compares $f(\Pi x)$ with $\Pi f(x)$ and must vanish. The
+# second compares $f(\Pi x)$ with $f(x)$ and must **not** vanish, or the first would prove nothing: a model that returns
+# the same logits for everything passes the first test.
+
+
+# %%
+def equivariance_error(model, tokens, order, positions=None):
+    """Largest entry of |f(Pi x) - Pi f(x)|, equation (eq-order-equivariance)."""
+    return (model(tokens[:, order], positions) - model(tokens)[:, order]).abs().max().item()
+
+
+def invariance_error(model, tokens, order):
+    """Largest entry of |f(Pi x) - f(x)|: what 'the same output regardless of order' would need to be 0."""
+    return (model(tokens[:, order]) - model(tokens)).abs().max().item()
+
+
+generator = torch.Generator().manual_seed(seed)
+text = torch.randint(256, (4, n_tokens), generator=generator).to(device)
+shuffle = torch.randperm(n_tokens, generator=generator).to(device)
+plain = build_model()
+numbers["equivariance_error"] = equivariance_error(plain, text, shuffle)
+numbers["invariance_error"] = invariance_error(plain, text, shuffle)
+print({name: f"{value:.1e}" for name, value in numbers.items()})
+assert numbers["equivariance_error"] < 1e-12, (
+    "without positions and mask, a shuffle must only move the outputs"
+)
+assert numbers["invariance_error"] > 1e-3, "the outputs do move: the model is not invariant"
+
+# %% [markdown]
+# ```{admonition} Deviation from the source
+# :class: warning
+# The source says that attention "is permutation equivalent" and "produces the same output regardless of input order". The
+# first half is a slip for *equivariant*; the second half describes *invariance*, which is another property. Measured
+# on logits of order one: $f(\Pi x)$ differs from $\Pi f(x)$ by {num}`01_order/equivariance_error:.1e`, and from $f(x)$ by
+# {num}`01_order/invariance_error:.2f`. Each token keeps its own output and carries it along. What the model cannot
+# do is tell *dog* at place 1 from *dog* at place 4.
+# ```
+#
+# ## What averaging makes of it
+#
+# The statement becomes true one step later. Many models reduce the token outputs to one vector, for instance by their
+# mean, $\frac{1}{N} \mathbf{1}^\top f(x)$ with $\mathbf{1}$ the vector of ones. A sum does not change when its terms are
+# reordered, $\mathbf{1}^\top \Pi = \mathbf{1}^\top$, so
+#
+# $$
+# \mathbf{1}^\top f(\Pi x) = \mathbf{1}^\top \Pi f(x) = \mathbf{1}^\top f(x) .
+# $$ (eq-order-invariance)
+#
+# The pooled model *is* invariant: it sees a bag of words. Our sentence has $5!/2! = 60$ distinct orders. How many
+# different answers does a pooled model give?
+
+# %%
+from itertools import permutations
+
+orders = sorted(set(permutations(tokens[0].tolist())))
+sentences = torch.tensor(orders, device=device)  # [60, 5]
+
+
+def distinct_answers(model, sentences):
+    """Number of different rows, to eight decimals, of the mean over tokens (the pooled output)."""
+    return len(torch.unique(model(sentences).mean(dim=1).mul(1e8).round(), dim=0))
+
+
+numbers["orders"] = len(orders)
+for encoding in names():
+    pooled = build_model(encoding, vocab_size=len(vocabulary))
+    numbers[f"distinct_{encoding}"] = distinct_answers(pooled, sentences)
+print({name: value for name, value in numbers.items() if name.startswith("distinct")})
+assert numbers["orders"] == 60 and numbers["distinct_none"] == 1
+assert numbers["distinct_learned"] == 60
+
+# %% [markdown]
+# Without an encoding there is {num}`01_order/distinct_none` answer for {num}`01_order/orders` sentences. With sinusoidal or
+# learned positions or RoPE there are {num}`01_order/distinct_sinusoidal`, {num}`01_order/distinct_learned` and
+# {num}`01_order/distinct_rope`. ALiBi gives only {num}`01_order/distinct_alibi`. That is not an error of the code, and we
+# come back to it below.
+#
+# ## The causal mask is a position encoding of its own
+#
+# A language model may not look ahead. Its mask removes the weights with $j > i$, and "ahead" is a statement about order:
+# the mask is tied to the places, not to the tokens, so it does not commute with $\Pi$, and the step from
+# {eq}`eq-order-scores` to {eq}`eq-order-head` fails. This is a negative check: the same test must now fail.
+
+# %%
+causal = build_model(causal=True)
+numbers["causal_equivariance_error"] = equivariance_error(causal, text, shuffle)
+print(f"with a causal mask: {numbers['causal_equivariance_error']:.2f}")
+assert numbers["causal_equivariance_error"] > 1e-3, "a causal model must notice the shuffle"
+
+# %% [markdown]
+# A causal model without an encoding is called {term}`NoPE`. It is known to pick up positional information in training
+# {cite:p}`haviv2022,kazemnejad2023`. But *how deep* must it be? Keep the last token in place and shuffle only what
+# comes before it. The last token sees all keys in any order, so for it the mask removes nothing.
+
+
+# %%
+def last_token_change(n_layers, causal, seed):
+    """Largest change of the last token's logits when the tokens before it are shuffled."""
+    model = build_model(causal=causal, n_layers=n_layers, seed=seed)
+    order = torch.cat([torch.randperm(n_tokens - 1, generator=generator), torch.tensor([n_tokens - 1])])
+    return (model(text[:, order.to(device)]) - model(text))[:, -1].abs().max().item()
+
+
+depths = [1, 2, 3, 4]
+changes = {
+    causal: np.array([[last_token_change(depth, causal, s) for depth in depths] for s in range(n_seeds)])
+    for causal in (False, True)
+}
+numbers["last_token_change_depth_1"] = float(changes[True][:, 0].max())
+numbers["last_token_change_depth_2"] = float(changes[True][:, 1].min())
+assert numbers["last_token_change_depth_1"] < 1e-12 and changes[False].max() < 1e-12
+assert numbers["last_token_change_depth_2"] > 1e-3
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.6, 3.3))
+for causal_mask, colour, marker, label in (
+    (True, "#d55e00", "^", "causal mask"),
+    (False, "#6b6f74", "o", "no mask"),
+):
+    values = np.maximum(changes[causal_mask], 1e-17)
+    shift = 0.05 if causal_mask else -0.05
+    for row in values:
+        ax.plot(np.array(depths) + shift, row, marker, color=colour, alpha=0.55, linestyle="none")
+    middle = np.median(values, axis=0)
+    ax.plot(np.array(depths) + shift, middle, color=colour, linewidth=1.2)
+    ax.text(4.12, middle[-1], label, color=colour, va="center")
+ax.axhspan(1e-17, 1e-13, color=figures.FAINT, alpha=0.13, linewidth=0)
+ax.text(1.3, 1e-14, "rounding error", fontsize=9, color=figures.INK)
+ax.set_yscale("log")
+ax.set_ylim(1e-17, 30)
+ax.set_xticks(depths)
+ax.set(xlabel="blocks", ylabel="change of the last token's logits", xlim=(0.7, 4.9))
+figures.show(
+    fig,
+    name="fig-order-depth",
+    alt="Change of the last token's logits when earlier tokens are shuffled, on a logarithmic scale, for one to four "
+    "blocks. Without a mask the change stays at rounding error for all depths. With a causal mask it is rounding error "
+    "for one block and about one from two blocks on.",
+    caption=f"With one block a causal model without encoding still treats the past as a bag; from two blocks on it does "
+    f"not. Every dot is a random model ({n_seeds} seeds), the line their median.",
+)
+
+# %% [markdown]
+# {numref}`fig-order-depth` is sharper than "causal models know order". With **one** block the last token's change is at most
+# {num}`01_order/last_token_change_depth_1:.1e`: rounding. The next byte is predicted from a bag of the past. With **two** it
+# is at least {num}`01_order/last_token_change_depth_2:.2f`: in the first block each earlier token has summed up what came
+# before *it*, these sums depend on the order, and the second block reads them. Position in a NoPE model is not given, it
+# is computed, and it takes a layer to do so.
+#
+# ## Where position can enter
+#
+# Everything else in this book is one of four answers to the question "where do we break {eq}`eq-order-equivariance`?".
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(7.4, 3.1))
+ax.set(xlim=(-0.1, 12.6), ylim=(-0.2, 5.0))
+ax.axis("off")
+
+
+def box(x, y, w, text, face=figures.GROUND):
+    ax.add_patch(plt.Rectangle((x, y - 0.42), w, 0.84, facecolor=face, edgecolor=figures.INK, linewidth=1))
+    ax.text(x + w / 2, y, text, ha="center", va="center", fontsize=10)
+
+
+def arrow(x0, y0, x1, y1, colour=figures.FAINT, width=1.3):
+    style = {"arrowstyle": "-|>", "color": colour, "lw": width, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", (x1, y1), (x0, y0), arrowprops=style)
+
+
+for start, end in (((1.3, 2), (1.9, 2)), ((3.3, 2), (4.2, 3)), ((3.3, 2), (4.2, 1)), ((6.0, 3), (6.7, 3))):
+    arrow(*start, *end)
+for start, end in (
+    ((8.2, 3), (8.8, 3)),
+    ((10.3, 3), (10.7, 2.3)),
+    ((6.0, 1), (10.7, 1.7)),
+    ((12.0, 2), (12.55, 2)),
+):
+    arrow(*start, *end)
+box(0.0, 2, 1.3, "$E[t]$")
+box(1.9, 2, 1.4, "$x_i$")
+box(4.2, 3, 1.8, "$q_i,\\; k_j$")
+box(4.2, 1, 1.8, "$v_j$")
+box(6.7, 3, 1.5, "$q_i \\cdot k_j$")
+box(8.8, 3, 1.5, "$a_{ij}$")
+box(10.7, 2, 1.3, "$\\sum_j a_{ij} v_j$")
+sites = (
+    (2.6, 2.42, "input", "sinusoidal, learned"),
+    (5.1, 3.42, "query/key", "RoPE"),
+    (7.45, 3.42, "score", "ALiBi"),
+)
+for x, y, site, who in sites:
+    arrow(x, y + 0.75, x, y + 0.02, figures.POS, 2.2)
+    ax.text(
+        x, y + 0.86, f"{site}\n", ha="center", va="bottom", color=figures.POS, weight="bold", fontsize=10.5
+    )
+    ax.text(x, y + 0.84, who, ha="center", va="bottom", fontsize=9)
+arrow(5.1, -0.12, 5.1, 0.56, figures.POS, 2.2)
+ax.text(5.3, 0.2, "value", color=figures.POS, weight="bold", fontsize=10.5, va="center")
+ax.text(6.3, 0.2, "none of these encodings", fontsize=9, va="center")
+ax.text(9.55, 3.62, "softmax over $j$", ha="center", fontsize=9)
+figures.show(
+    fig,
+    name="fig-order-sites",
+    alt="Flow of one attention layer: token embedding, input x, then queries and keys above and values below; their "
+    "product gives scores, the softmax gives weights, the weighted sum of values is the result. Arrows mark four "
+    "sites: input (sinusoidal, learned), query/key (RoPE), score (ALiBi) and value (none of these encodings).",
+    caption="The four sites at which position can enter a block, and the encodings of this chapter that act there. All "
+    "but the input site act inside every block.",
+)
+
+# %% [markdown]
+# - **input**: a vector that depends on the index is added to the token's embedding, from sines and cosines
+#   {cite:p}`vaswani2017` or from a learned table;
+# - **query/key**: RoPE turns $q_i$ and $k_j$ by angles proportional to their indices {cite:p}`su2021`;
+# - **score**: ALiBi subtracts a penalty that grows with $|i - j|$ {cite:p}`press2022`;
+# - **value**: a vector is added to what is read. None of the encodings built so far acts there.
+#
+# Three experiments tell them apart, all on a bidirectional model with random weights, so that the mask adds nothing:
+#
+# 1. *tokens alone*: shuffle the tokens, leave the indices. An encoding that carries order must break
+#    {eq}`eq-order-equivariance`.
+# 2. *tokens with their positions*: shuffle both. Now every token keeps its index, and equivariance must **return**: order
+#    lies in the indices that we hand over, and nowhere else. A model that reads the order of its rows fails here.
+# 3. *shift*: add 7 to every index. A relative encoding sees the same distances and must not change.
+
+
+# %%
+def measure(encoding):
+    """Errors of the three experiments for one encoding."""
+    model = build_model(encoding)
+    here = torch.arange(n_tokens, device=device)
+    return {
+        "encoding": encoding,
+        "tokens alone": equivariance_error(model, text, shuffle),
+        "with positions": equivariance_error(model, text, shuffle, positions=shuffle),
+        "shift by 7": (model(text, here + 7) - model(text, here)).abs().max().item(),
+    }
+
+
+table = pd.DataFrame([measure(encoding) for encoding in names()])
+figures.show_table(
+    table,
+    caption="Largest difference of logits in each experiment (float64). Differences below 1e-12 are rounding.",
+    formats=dict.fromkeys(table.columns[1:], ".1e"),
+)
+errors = table.set_index("encoding")
+assert (errors["with positions"] < 1e-12).all(), "order must lie in the positions that are handed over"
+assert (errors["tokens alone"].drop("none") > 1e-3).all() and errors["tokens alone"]["none"] < 1e-12
+assert (errors["shift by 7"][["none", "rope", "alibi"]] < 1e-12).all()
+assert (errors["shift by 7"][["sinusoidal", "learned"]] > 1e-3).all()
+numbers |= {f"{name}_equivariance_error": errors["tokens alone"][name] for name in names()[1:]}
+numbers["worst_error_with_positions"] = errors["with positions"].max()
+numbers |= {f"{name}_shift_error": errors["shift by 7"][name] for name in names()}
+
+# %% [markdown]
+# Read row by row, the table sorts the encodings. *none* passes everything and knows nothing. *sinusoidal* and *learned*
+# notice a shift: they are absolute, an index means something by itself. *RoPE* and *ALiBi* do not: only differences
+# of indices reach the scores. Every encoding passes the second experiment, the worst with an error of
+# {num}`01_order/worst_error_with_positions:.1e`: the model has no other source of order than the indices it is given. The book
+# relies on that whenever it hands a model indices it has never seen.
+#
+# ## A task that needs order
+#
+# So far the models were random. Does it matter for what they can *learn*? The smallest task that needs order: a sequence
+# of eight symbols holds *A* and *B* once each, among four kinds of filler. Did *A* come first? We train a
+# bidirectional model with one block; its logits are averaged over the tokens, and the first two columns are the two
+# answers. Chance is one half. One factor changes, the encoding, with the same seeds, data and learning rate.
+#
+# The test set holds every sequence together with its mirror image, which has the opposite answer. A model that cannot
+# tell left from right then scores exactly one half, not about one half.
+
+# %%
+A, B, SYMBOLS, LENGTH = 0, 1, 6, 8
+
+
+def draw(size, generator):
+    """Sequences [size, 8] that hold A and B once each, and whether B came first (0 or 1)."""
+    x = torch.randint(2, SYMBOLS, (size, LENGTH), generator=generator)
+    places = torch.rand(size, LENGTH, generator=generator).argsort(dim=1)[:, :2]
+    x.scatter_(1, places, torch.tensor([[A, B]]).expand(size, 2))
+    return x.to(device), (places[:, 0] > places[:, 1]).long().to(device)
+
+
+x_test, _ = draw(300, torch.Generator().manual_seed(10_000))
+x_test = torch.cat([x_test, x_test.flip(1)])
+y_test = ((x_test == A).long().argmax(1) > (x_test == B).long().argmax(1)).long()
+print("test set", tuple(x_test.shape), " share of 'B first':", y_test.double().mean().item())
+assert y_test.sum() * 2 == len(y_test)
+
+# %% [markdown]
+# The book's training loop predicts next tokens. This task has one label per sequence, so it brings its own few lines; the
+# optimiser and the learning rate schedule are the book's.
+
+
+# %%
+def learn(encoding, seed, every=10):
+    """Train one small model; returns its test accuracy every ten steps and at the end."""
+    torch.manual_seed(seed)
+    config = TransformerConfig(Streams.dense(32), 1, 2, encoding, max_length=LENGTH, causal=False)
+    model = LanguageModel(config, SYMBOLS).to(device)
+    schedule = TrainingConfig(n_steps, 32, LENGTH, learning_rate=1e-2)
+    adamw, data = optimiser(model, schedule), torch.Generator().manual_seed(seed)
+    accuracy = []
+    for step in range(n_steps + 1):
+        if step % every == 0 or step == n_steps:
+            with torch.no_grad():
+                accuracy.append(
+                    (step, (model(x_test).mean(1)[:, :2].argmax(1) == y_test).double().mean().item())
+                )
+        x, y = draw(32, data)
+        loss = F.cross_entropy(model(x).mean(dim=1)[:, :2], y)
+        adamw.param_groups[0]["lr"] = adamw.param_groups[1]["lr"] = schedule.rate(min(step, n_steps - 1))
+        adamw.zero_grad()
+        loss.backward()
+        adamw.step()
+    return np.array(accuracy)
+
+
+curves = {name: [learn(name, s) for s in range(seed, seed + n_seeds)] for name in names()}
+final = {name: np.array([curve[-1, 1] for curve in runs]) for name, runs in curves.items()}
+numbers |= {f"accuracy_{name}": float(values.mean()) for name, values in final.items()}
+numbers["training_seeds"] = n_seeds
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 5, figsize=(8.2, 2.7), sharey=True)
+for ax, (name, runs) in zip(axes, curves.items(), strict=True):
+    look = figures.METHODS[name]
+    ax.axhline(0.5, color=figures.FAINT, linewidth=1, linestyle=(0, (2, 2)))
+    for curve in runs:
+        ax.plot(curve[:, 0], curve[:, 1], color=look.colour, linewidth=1.1, alpha=0.85)
+    ax.set_title(look.label, color=look.colour, fontsize=10.5)
+    ax.set_ylim(0.3, 1.03)
+    ax.set_xticks([0, n_steps // 2, n_steps])
+axes[0].text(n_steps, 0.47, "chance", ha="right", va="top", fontsize=9, color=figures.INK)
+axes[0].set_ylabel("accuracy on the test set")
+axes[2].set_xlabel("training steps (32 sequences each)")
+figures.show(
+    fig,
+    name="fig-order-learning",
+    alt="Five panels of test accuracy over training steps, one line per seed, chance drawn at one half. Sinusoidal, "
+    "learned and RoPE rise from one half to one. The model without encoding and the one with ALiBi stay at one half.",
+    caption="Which of two symbols came first? Without an encoding the task cannot be learned. With ALiBi it cannot either: "
+    f"order is not direction. Every line is one of {n_seeds} seeds.",
+)
+assert abs(final["none"] - 0.5).max() < 0.02 and abs(final["alibi"] - 0.5).max() < 0.02
+assert min(final[name].mean() for name in ("sinusoidal", "learned", "rope")) > 0.9
+
+# %% [markdown]
+# Without an encoding the mean accuracy over {num}`01_order/training_seeds` seeds is {num}`01_order/accuracy_none:.3f`, which
+# {eq}`eq-order-invariance` foretold. Sinusoidal, learned and RoPE reach {num}`01_order/accuracy_sinusoidal:.3f`,
+# {num}`01_order/accuracy_learned:.3f` and {num}`01_order/accuracy_rope:.3f`. The gap between these and chance is the finding;
+# their order among each other is not, at this size and with one learning rate.
+#
+# ### What went wrong: ALiBi
+#
+# We expected ALiBi to join the three. It scores {num}`01_order/accuracy_alibi:.3f`, for every seed. The reason takes one line.
+# Its penalty is $|i - j|$, and reading a sequence backwards does not change $|i - j|$. So if $\Pi$ is the *reversal*,
+# the argument of {eq}`eq-order-head` goes through again: a bidirectional ALiBi model is equivariant to reversal, and
+# pooled, it gives the mirror image the same answer. It knows near from far, but not left from right. That also
+# explains its {num}`01_order/distinct_alibi` distinct answers among {num}`01_order/orders` sentences: each sentence shares one with its
+# mirror image (and none of them is its own).
+#
+# This is no defect of ALiBi in its own habitat: it was made for causal models, where the mask supplies direction
+# {cite:p}`press2022`. RoPE rotates by $i - j$, sign included, and has no such trouble.
+
+# %%
+reversal = torch.arange(n_tokens - 1, -1, -1, device=device)
+numbers["alibi_reversal_error"] = equivariance_error(build_model("alibi"), text, reversal)
+numbers["rope_reversal_error"] = equivariance_error(build_model("rope"), text, reversal)
+print(f"reversal: ALiBi {numbers['alibi_reversal_error']:.1e}, RoPE {numbers['rope_reversal_error']:.2f}")
+assert numbers["alibi_reversal_error"] < 1e-12 and numbers["rope_reversal_error"] > 1e-3
+assert numbers["distinct_alibi"] == len({min(sentence, sentence[::-1]) for sentence in orders})
+
+# %% [markdown]
+# ## Takeaways
+#
+# 1. Self-attention without positions and without a mask is permutation **equivariant**: a shuffle moves the outputs and
+#    changes none. It becomes **invariant**, a bag of words, only when the outputs are pooled.
+# 2. A causal mask breaks this by itself, but for the token that predicts only from the **second** block on.
+# 3. An encoding puts order back at one of four sites. *Order* comes in kinds: absolute encodings know the index, RoPE the
+#    signed distance, bidirectional ALiBi the distance without its sign.
+#
+# **Limits.** The equivariance results are exact and hold for any weights; float64 shows them to rounding. The training
+# task is tiny, has one learning rate and one block, and shows *can* against *cannot*. It does not rank the
+# encodings that can, and says nothing about text.
+#
+# **What would change our mind.** An error of the second experiment above rounding: then order would enter somewhere other
+# than through the positions. Or a bidirectional model without an encoding that beats chance on the mirrored test set: then
+# {eq}`eq-order-invariance` or its code would be wrong.
+#
+# The verdicts on the claims named in the box are computed from this chapter's numbers, on the page {doc}`/book/claims`.
+#
+# ## Exercises
+#
+# Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
+#
+# **1. (easy)** Without an encoding, what are the outputs of the two *the* in "the dog bit the man"? Predict from
+# {eq}`eq-order-equivariance`, then look.
+
+# %% tags=["hide-cell"]
+# Exchanging the two equal words gives the same input back, so their outputs must be equal; a learned table separates them.
+outputs = build_model(vocab_size=len(vocabulary))(tokens)[0]
+torch.testing.assert_close(outputs[0], outputs[3], rtol=0, atol=1e-12)
+learned = build_model("learned", vocab_size=len(vocabulary))(tokens)[0]
+assert (learned[0] - learned[3]).abs().max() > 1e-3
+
+# %% [markdown]
+# **2. (medium)** Replace the mean by the output of the *first* token, as encoders with a classification token do.
+# Which shuffles does a model without an encoding still not notice? Write the property as an equation and check it.
+
+# %% tags=["hide-cell"]
+# f(Pi x)_0 = f(x)_0 for every Pi that keeps token 0 in place: the rest is still a bag.
+rest = 1 + torch.randperm(n_tokens - 1, generator=generator)
+keeps_first = torch.cat([torch.tensor([0]), rest]).to(device)
+first = plain(text)[:, 0]
+torch.testing.assert_close(plain(text[:, keeps_first])[:, 0], first, rtol=0, atol=1e-12)
+assert (plain(text[:, shuffle.roll(1)])[:, 0] - first).abs().max() > 1e-3
+
+# %% [markdown]
+# **3. (medium)** A packed batch holds two documents of equal length in one row, with the indices of each starting at 0.
+# Without a mask between them, can a model with *learned* positions tell "document 1, then document 2" from the
+# reverse? Predict, then check with `positions`.
+
+# %% tags=["hide-cell"]
+# No: exchanging the documents moves tokens with their positions, and experiment 2 says that nothing else is seen.
+half = n_tokens // 2
+packed = torch.arange(half, device=device).repeat(2)
+exchange = torch.cat([torch.arange(half, 2 * half), torch.arange(half)]).to(device)
+table_model, row = build_model("learned"), text[:, : 2 * half]
+one, other = table_model(row, packed), table_model(row[:, exchange], packed)
+torch.testing.assert_close(other, one[:, exchange], rtol=0, atol=1e-12)
+
+# %% [markdown]
+# **4. (hard)** Give ALiBi a direction: penalise keys to the right of the query twice as much as keys to the left. Write it
+# as an encoding of your own (a frozen dataclass and a module), and show that it is no longer blind to reversal but is still
+# relative.
+
+# %% tags=["hide-cell"]
+from dataclasses import dataclass
+
+from sepnb.encodings import alibi_slopes
+
+
+class DirectedScore(ScoreModule):
+    def __init__(self, n_heads):
+        super().__init__()
+        self.slopes = alibi_slopes(n_heads)
+
+    def forward(self, query_positions, key_positions):
+        ahead = key_positions[..., None, :] - query_positions[..., :, None]
+        penalty = torch.where(ahead > 0, 2 * ahead, -ahead)
+        return -self.slopes.to(ahead.device)[:, None, None] * penalty[..., None, :, :]
+
+
+@dataclass(frozen=True)
+class Directed(ALiBi):
+    def at_score(self, n_heads):
+        return DirectedScore(n_heads)
+
+
+directed = build_model(Directed())
+here = torch.arange(n_tokens, device=device)
+assert equivariance_error(directed, text, reversal) > 1e-3
+torch.testing.assert_close(directed(text, here + 7), directed(text, here), rtol=0, atol=1e-12)
+assert build("alibi").sites == Directed().sites
+
+# %%
+from sepnb.companion import numbers as chapter_numbers
+
+chapter_numbers.publish("01_order", numbers, profile=profile)
