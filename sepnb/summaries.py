@@ -1,10 +1,10 @@
 """From seeds to a mean with an interval, alone and in pairs: what a table or a figure says of several runs."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy.stats import t
 
 
@@ -19,7 +19,7 @@ class Summary(NamedTuple):
         return f"{self.mean:.3f}" if np.isnan(self.half) else f"{self.mean:.3f} ± {self.half:.3f}"
 
 
-def summarise(values: Sequence[float], confidence: float = 0.95) -> Summary:
+def summarise(values: ArrayLike, confidence: float = 0.95) -> Summary:
     """The mean of one value a seed, with Student's t interval: it describes seeds, not bytes or documents.
 
     Raises:

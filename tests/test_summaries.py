@@ -35,7 +35,7 @@ def test_more_confidence_is_a_wider_interval():
     assert summarise([1, 2, 4], 0.99).half > summarise([1, 2, 4], 0.9).half
 
 
-@pytest.mark.parametrize("confidence", [0, 1, 95])
+@pytest.mark.parametrize("confidence", [0.0, 1.0, 95.0])
 def test_a_confidence_outside_zero_to_one_is_refused(confidence):
     with pytest.raises(ValueError, match="between 0 and 1"):
         summarise([1, 2], confidence)
