@@ -1,4 +1,4 @@
-"""From seeds to a mean with an interval, alone and in pairs: what a table or a figure says of several runs."""
+"""From seeds to a mean with an interval, alone and in pairs: what a table says of several runs."""
 
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ def summarise(values: ArrayLike, confidence: float = 0.95) -> Summary:
 
 
 def by_method(table: pd.DataFrame, column: str) -> dict[str, Summary]:
-    """The summary of each method of a table of runs, in the table's order; methods without a run are left out."""
+    """The summary of each method, in the order of the table; methods without a run are left out."""
     present = table[table["status"] != "not run"]
     return {
         method: summarise(present.loc[present["method"] == method, column])
