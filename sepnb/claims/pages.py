@@ -9,6 +9,7 @@ from sepnb.claims.sources import SourceMap, Statement, load
 from sepnb.claims.verdict import NOT_RUN
 
 SHORT = 9
+_SPELLED = {"alibi": "ALiBi", "mlp": "MLP", "mlps": "MLPs", "rope": "RoPE"}
 _KINDS = {
     "claim": "judged by a claim",
     "chapter": "in a chapter",
@@ -75,7 +76,7 @@ def _section(row: Row) -> list[str]:
     claim, verdict = row.claim, row.verdict
     return [
         f"(claim-{claim.id})=",
-        f"### {claim.id.replace('-', ' ').capitalize()}",
+        f"### {_title(claim.id)}",
         "",
         f"{_formulas(claim.statement)} (Source: {claim.source}.)",
         "",
@@ -128,8 +129,13 @@ def _badge(row: Row) -> str:
     return f"[{word}]{{.sepnb-badge .sepnb-{word.replace(' ', '-')}}}{stale}"
 
 
+def _title(claim_id: str) -> str:
+    words = [_SPELLED.get(word, word) for word in claim_id.split("-")]
+    return " ".join([words[0][0].upper() + words[0][1:], *words[1:]])
+
+
 def _link(claim_id: str) -> str:
-    return f"{{ref}}`{claim_id.replace('-', ' ')} <claim-{claim_id}>`"
+    return f"{{ref}}`{_title(claim_id)} <claim-{claim_id}>`"
 
 
 def _commits(commits: Iterable[str]) -> str:
