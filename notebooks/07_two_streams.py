@@ -1,0 +1,605 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Two streams: $W_V$ and $W_O$
+#
+# **The question.** If position gets columns of its own, what must attention's value path look like so that position and
+# semantics never mix in it, and what still passes between them?
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 5 s of one CPU core at profile `smoke`, about 15 s at `laptop`; no GPU is used. Memory: under 1 GB.
+#   Nothing is downloaded, nothing is trained.
+# - **You need**: {doc}`chapter 1 <01_order>`; block matrices; what a Jacobian is.
+# - **You will learn**: why values do not mix and weights do; what a *straddling* head is and why it is harmless; how to
+#   measure isolation exactly, with controls that must fail; what the split costs in parameters.
+# - **Claims tested** (see {doc}`/book/claims`): `block-values-keep-streams-apart`,
+#   `semantics-do-not-depend-on-position`.
+# ```
+#
+# The source of this part of the book is a set of slides in French. Its idea: instead of *adding* a position vector to a
+# token's embedding, reserve some dimensions for position, exclusively, and take precautions so that they stay so.
+# This chapter builds the precautions inside attention, {doc}`the next one <08_split_mlp_norm>` those outside it.
+#
+# The architecture is older than the slides. {cite:t}`kitaev2018` concatenated content and position and split the weights of
+# attention and of the feed-forward layers in 2018, and {cite:t}`lequeu2026` study such models in depth. What the book
+# adds is not the idea but exact tests of it, and comparisons in which only one factor changes.
+
+# %% tags=["parameters"]
+profile = "smoke"
+seed = 0
+device = "cpu"
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.colors import LogNorm
+from torch import nn
+
+from sepnb import figures
+from sepnb.isolation import jacobian, join_streams, leak, through_blocks
+from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.streams import BlockDiagonalLinear, Streams
+
+figures.use_style()
+# The profile chooses sizes; every profile runs the same code.
+n_tokens, n_seeds = {"smoke": (5, 3), "laptop": (8, 8), "gpu": (12, 16)}[profile]
+D, H = 32, 4
+numbers = {}
+
+# %% [markdown]
+# ## What goes in
+#
+# The width is divided, $D = d_{\text{pos}} + d_{\text{sem}}$, and a token enters as $x_i = [\,p_i \,\Vert\, s_t\,]$, equation
+# {eq}`eq-input`: position first. Two texts of the same length then share their position columns, and a letter has the
+# same semantic columns wherever it stands.
+
+
+# %%
+def build_model(d_pos=8, *, seed=seed, dtype=torch.float64, **changes):
+    """A separated model with random weights; `readout="both"` keeps the last block's pos stream."""
+    torch.manual_seed(seed)
+    streams = Streams(pos=d_pos, sem=D - d_pos)
+    settings = {"n_layers": 2, "n_heads": H, "encoding": "sinusoidal", "readout": "both"} | changes
+    return LanguageModel(TransformerConfig(streams, **settings)).to(device, dtype).requires_grad_(False)
+
+
+def input_state(model, text):
+    """The residual state before the first block: one [1, N, w] per stream."""
+    tokens = torch.tensor([list(text.encode())], device=device)
+    return model.transformer.input_state(model.embedding(tokens), torch.arange(len(text), device=device))
+
+
+model = build_model()
+one, two = input_state(model, "position"), input_state(model, "semantic")
+print({name: tuple(part.shape) for name, part in one.items()})
+assert torch.equal(one["pos"], two["pos"]) and not torch.equal(one["sem"], two["sem"])
+assert torch.equal(one["sem"][0, 1], one["sem"][0, 6])  # the two letters o of "position"
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 2, figsize=(7.8, 2.7))
+for ax, state, text in ((axes[0], one, "position"), (axes[1], two, "semantic")):
+    x = model.config.streams.join(state)[0]
+    image = ax.imshow(x.cpu(), cmap="PuOr", vmin=-2.5, vmax=2.5, aspect="auto")
+    ax.axvline(7.5, color=figures.INK, linewidth=2)
+    ax.set_yticks(range(8), list(text))
+    ax.set_xticks([0, 8, 31])
+    ax.set_xlabel("column of $x$")
+    ax.text(3.5, -0.9, "pos", ha="center", weight="bold", color=figures.POS)
+    ax.text(19.5, -0.9, "sem", ha="center", weight="bold", color="#a87400")
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+fig.colorbar(image, ax=axes, shrink=0.8, label="value", ticks=[-2, 0, 2])
+figures.show(
+    fig,
+    name="fig-streams-input",
+    alt="Two heat maps of an eight by thirty-two input, for the words 'position' and 'semantic'. A line separates eight "
+    "pos columns from twenty-four sem columns. The pos columns of the two are identical, the sem columns differ.",
+    caption="The input of a separated model for two words of eight letters. The pos columns depend on the index only and "
+    "are the same in both; the sem columns depend on the letter only.",
+)
+
+# %% [markdown]
+# A {term}`dense model` with added positions starts with the sum $p_i + s_t$, from which neither part can be read off again in
+# general. Here nothing is mixed *yet*. The rest of the chapter is about keeping it so.
+#
+# ## Values that stay in their columns
+#
+# Attention reads values, $V = u\, W_V$, with $u = [\,u_{\text{pos}} \,\Vert\, u_{\text{sem}}\,]$ the normalised input. A full
+# $W_V$ would let every output column hear every input column. The source makes it block diagonal:
+#
+# $$
+# V = [\,u_{\text{pos}} \,\Vert\, u_{\text{sem}}\,]
+# \begin{pmatrix} W_{V,\text{pos}} & 0 \\ 0 & W_{V,\text{sem}} \end{pmatrix}
+# = [\,u_{\text{pos}} W_{V,\text{pos}} \,\Vert\, u_{\text{sem}} W_{V,\text{sem}}\,] .
+# $$ (eq-streams-values)
+#
+# The book's `BlockDiagonalLinear` stores the two blocks and nothing else. By hand, with two columns each:
+#
+# $$
+# [\,1, 1 \,\Vert\, 2, 1\,] \begin{pmatrix} 1 & 2 & & \\ 0 & 1 & & \\ & & 3 & 0 \\ & & 1 & 1 \end{pmatrix}
+# = [\,1, 3 \,\Vert\, 7, 1\,] .
+# $$
+
+# %%
+W_pos, W_sem = torch.tensor([[1.0, 2.0], [0.0, 1.0]]), torch.tensor([[3.0, 0.0], [1.0, 1.0]])
+u = torch.tensor([1.0, 1.0, 2.0, 1.0])
+
+split = BlockDiagonalLinear(Streams(pos=2, sem=2))  # (eq-streams-values)
+with torch.no_grad():
+    split.blocks["pos"].weight.copy_(W_pos.T)  # torch's Linear stores the transpose
+    split.blocks["sem"].weight.copy_(W_sem.T)
+assert split(u).tolist() == [1, 3, 7, 1]
+assert torch.equal(split(u), u @ torch.block_diag(W_pos, W_sem))  # the full matrix, zeros included
+
+# %% [markdown]
+# Then the values are averaged with the attention weights. For output column $c$ of token $i$,
+#
+# $$
+# z_{ic} = \sum_{j=1}^{M} a_{ij}\, V_{jc} .
+# $$ (eq-streams-sum)
+#
+# The sum runs over the *keys* $j$, that is over the rows of $V$, while the column $c$ stays fixed. So column $c$ of $z$
+# is a mixture of column $c$ of other tokens' values, never of another column: attention mixes tokens, not
+# dimensions. Written as the loops of {eq}`eq-streams-sum`, with literal numbers:
+
+# %%
+a = torch.tensor([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])  # N = 2 queries, M = 3 keys
+V = torch.tensor([[1.0, 3.0, 7.0, 1.0], [2.0, 0.0, 0.0, 4.0], [0.0, 2.0, 1.0, 1.0]])  # [M, D]
+
+z = torch.zeros(2, 4)
+for i in range(2):
+    for c in range(4):
+        for j in range(3):  # over keys, (eq-streams-sum)
+            z[i, c] += a[i, j] * V[j, c]
+assert torch.equal(z, a @ V)
+assert z[0].tolist() == [1.5, 1.5, 3.5, 2.5]
+
+V_other_text = V.clone()
+V_other_text[:, 2:] = 99.0  # other semantics at every token
+assert torch.equal((a @ V_other_text)[:, :2], z[:, :2]), "the pos columns must not notice"
+
+# %% [markdown]
+# ```{admonition} Deviation from the source: four slips
+# :class: warning
+# - The slides let the sum of {eq}`eq-streams-sum` run to $d_{\text{model}}$. It must end at the number of keys $M$: with the
+#   slide's bound, the loop above would ask for a fourth key where there are three. The slide's *conclusion* stands.
+# - They print $\operatorname{softmax}(Q \cdot K / \sqrt{d})$. The shapes demand a transpose, $Q K^\top$.
+# - They call a position unseen when $i > L_{\max}$. Their window is $[0, L_{\max} - 1]$, so the first unseen index is $L$ itself:
+#   $i \ge L$. We check this below, since an off-by-one here would count a failure as a success.
+# - They omit the norm and the residual path. Both are decided in {doc}`chapter 8 <08_split_mlp_norm>`, where the norm turns out
+#   to decide whether the method works at all.
+# ```
+
+# %%
+L = 4
+short = build_model(encoding="learned", max_length=L)
+tokens = torch.zeros(1, 1, dtype=torch.long, device=device)
+short(tokens, positions=torch.tensor([L - 1], device=device))  # the last row of the table
+try:
+    short(tokens, positions=torch.tensor([L], device=device))
+except ValueError as error:
+    print(error)
+else:
+    raise AssertionError("index L must be refused: it was never trained")
+
+# %% [markdown]
+# ## Heads, and the one that straddles
+#
+# Each head computes its own weights and owns $d = D/H$ columns of $z$; the heads' columns stand side by side. The
+# source first tried $d_{\text{pos}} = d$: then head 0 owns exactly the pos columns and is "the position head". But
+# $d_{\text{pos}}$ is a hyperparameter. At $d_{\text{pos}} = 5$ and $d = 8$, head 0 owns five pos columns *and* three sem
+# columns: it *straddles* the border.
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(7.2, 2.9))
+for row, d_pos in enumerate((8, 5, 12)):
+    y = -1.45 * row
+    for column in range(D):
+        colour = figures.POS if column < d_pos else figures.SEM
+        ax.add_patch(plt.Rectangle((column + 0.05, y), 0.9, 0.8, facecolor=colour, alpha=0.85, linewidth=0))
+    for h in range(H):
+        frame = {"fill": False, "edgecolor": figures.INK, "linewidth": 1.4}
+        ax.add_patch(plt.Rectangle((h * 8, y - 0.07), 8, 0.94, **frame))
+        label = f"head {h} straddles" if h * 8 < d_pos < (h + 1) * 8 else f"head {h}"
+        weight = "bold" if "straddles" in label else "normal"
+        ax.text(h * 8 + 4, y + 0.93, label, ha="center", va="bottom", fontsize=9, weight=weight)
+    ax.text(-0.7, y + 0.4, f"$d_{{\\mathrm{{pos}}}} = {d_pos}$", ha="right", va="center")
+ax.text(0, -3.15, "pos columns", color=figures.POS, weight="bold", va="top")
+ax.text(32, -3.15, "sem columns", color="#a87400", weight="bold", ha="right", va="top")
+ax.set(xlim=(-5, 32.5), ylim=(-3.75, 1.4))
+ax.axis("off")
+figures.show(
+    fig,
+    name="fig-streams-heads",
+    alt="Three rows of thirty-two columns in four heads of eight. With d_pos 8 the pos columns fill head 0 exactly. With "
+    "d_pos 5 they fill five columns of head 0, with d_pos 12 head 0 and half of head 1: these heads straddle.",
+    caption="Which head owns which columns of $z$, for three values of $d_{\\text{pos}}$. $W_O$ is cut where the colours "
+    "change, not at a head's border, so a straddling head mixes nothing.",
+)
+
+# %% [markdown]
+# Is a straddling head a leak? No, for the reason in {eq}`eq-streams-sum`: a head decides *with which weights* its columns are
+# averaged, and that is the same for pos and sem columns, but it never adds one column to another. What must be cut at
+# the right place is the next matrix:
+#
+# $$
+# y = x + z \begin{pmatrix} W_{O,\text{pos}} & 0 \\ 0 & W_{O,\text{sem}} \end{pmatrix},
+# \qquad \text{cut at column } d_{\text{pos}} \text{ of the concatenated heads.}
+# $$ (eq-streams-output)
+#
+# ## Measuring isolation
+#
+# "Does not mix" is a statement about derivatives. Let $F$ be the whole stack of blocks and $x$ its input state. The
+# streams are isolated if the block of the Jacobian that leads from one to the other vanishes:
+#
+# $$
+# J_{\text{pos} \leftarrow \text{sem}} = \frac{\partial F(x)_{\text{pos}}}{\partial x_{\text{sem}}} = 0 .
+# $$ (eq-streams-jacobian)
+#
+# There are two ways to take it.
+#
+# - *Frozen*: record the attention weights $a_{ij}$ at $x$ and hold them constant. What passes now, passes through values,
+#   outputs, MLPs and norms: the paths that the source wants to cut.
+# - *Live*: differentiate everything. $Q$ and $K$ read both streams, so content moves the weights, and the weights move
+#   the average of the position columns. This is the *routing leak*. The source's architecture allows it by design.
+#
+# We report the largest absolute entry. Zero means exactly `0.0`, not "small": where no path exists, automatic
+# differentiation multiplies and adds zeros only.
+
+
+# %%
+def measure(d_pos, seed, control=()):
+    """The largest entry of each block of the Jacobian that leads from stream to stream, frozen and live."""
+    model = build_model(d_pos, seed=seed)
+    streams, state = model.config.streams, input_state(model, "semantic streams"[:n_tokens])
+    for where in control:
+        join_streams(model.transformer, where)  # the controls: full matrices instead of blocks
+    frozen, live = (jacobian(model.transformer, state, frozen=flag) for flag in (True, False))
+    return {
+        "frozen, pos by sem": leak(frozen, streams),
+        "frozen, sem by pos": leak(frozen, streams, "pos", "sem"),
+        "live, pos by sem": leak(live, streams),
+        "live, sem by pos": leak(live, streams, "pos", "sem"),
+        "jacobians": (frozen, live),
+    }
+
+
+variants = {
+    "d_pos = 8": (8, ()),
+    "d_pos = 5 (head 0 straddles)": (5, ()),
+    "d_pos = 12 (head 1 straddles)": (12, ()),
+    "control: full W_V": (8, ("value",)),
+    "control: full W_O": (8, ("output",)),
+    "control: full W_V and W_O": (8, ("value", "output")),
+}
+seeds = range(seed, seed + n_seeds)
+measured = {name: [measure(d_pos, s, control) for s in seeds] for name, (d_pos, control) in variants.items()}
+
+# %%
+columns = ["frozen, pos by sem", "frozen, sem by pos", "live, pos by sem", "live, sem by pos"]
+largest = {name: [max(run[c] for run in runs) for c in columns] for name, runs in measured.items()}
+smallest = {name: [min(run[c] for run in runs) for c in columns] for name, runs in measured.items()}
+figures.show_table(
+    pd.DataFrame([[name, *values] for name, values in largest.items()], columns=["model", *columns]),
+    caption=f"Largest entry of the Jacobian between streams; the largest of {n_seeds} random models (two blocks, float64).",
+    formats=dict.fromkeys(columns, ".2g"),
+)
+split_models = [name for name in variants if name.startswith("d_pos")]
+controls = [name for name in variants if name.startswith("control")]
+assert all(largest[name][:2] == [0.0, 0.0] for name in split_models), (
+    "frozen: exactly zero, or it is not separated"
+)
+assert all(min(smallest[name][2:]) > 1e-3 for name in split_models), "live: the routing leak must be visible"
+assert all(min(smallest[name][:2]) > 1e-3 for name in controls), (
+    "the controls must leak, or the test is blind"
+)
+numbers["frozen_jacobian_split"] = max(max(largest[name][:2]) for name in split_models)
+numbers["live_jacobian_split"] = min(smallest[name][2] for name in split_models)
+numbers["live_jacobian_sem_by_pos"] = min(smallest[name][3] for name in split_models)
+numbers["frozen_jacobian_dense"] = min(smallest["control: full W_V and W_O"][:2])
+numbers["frozen_jacobian_full_value"] = min(smallest["control: full W_V"][:2])
+numbers["frozen_jacobian_full_output"] = min(smallest["control: full W_O"][:2])
+
+# %% [markdown]
+# With frozen weights the separated models give {num}`07_two_streams/frozen_jacobian_split:.1f` in both directions,
+# straddling head or not. A full $W_V$ alone, or a full $W_O$ alone, already spoils it: the smallest such leak over all
+# seeds is {num}`07_two_streams/frozen_jacobian_full_value:.2f` for $W_V$ and
+# {num}`07_two_streams/frozen_jacobian_full_output:.2f` for $W_O$. Both precautions of the source are needed, and neither
+# replaces the other. These controls show that the instrument sees a leak where there is one.
+
+# %% tags=["hide-input"]
+pictures = (
+    ("separated, frozen", measured["d_pos = 8"][0]["jacobians"][0]),
+    ("separated, live", measured["d_pos = 8"][0]["jacobians"][1]),
+    ("full $W_V$ and $W_O$, frozen", measured["control: full W_V and W_O"][0]["jacobians"][0]),
+)
+fig, axes = plt.subplots(1, 3, figsize=(8.0, 3.0), sharey=True)
+colours = plt.get_cmap("Blues").copy()
+colours.set_bad(figures.GROUND)
+for ax, (title, jac) in zip(axes, pictures, strict=True):
+    size = jac.abs().amax(dim=(0, 2)).cpu().numpy()  # [D_out, D]: the largest over token pairs
+    image = ax.imshow(np.ma.masked_equal(size, 0.0), cmap=colours, norm=LogNorm(1e-2, 10))
+    ax.axhline(7.5, color=figures.INK, linewidth=1)
+    ax.axvline(7.5, color=figures.INK, linewidth=1)
+    ax.set_title(title)
+    ax.set_xticks([3.5, 19.5], ["pos", "sem"])
+    ax.set_yticks([3.5, 19.5], ["pos", "sem"])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(True)
+    ax.set_xlabel("input column")
+    for (x, y), here in {(19.5, 3.5): size[:8, 8:], (3.5, 19.5): size[8:, :8]}.items():
+        if not here.any():
+            ax.text(x, y, "0" if x < 8 else "exactly 0", ha="center", va="center", fontsize=10)
+axes[0].set_ylabel("output column")
+fig.colorbar(image, ax=axes, shrink=0.75, label="largest derivative", extend="min")
+figures.show(
+    fig,
+    name="fig-streams-jacobian",
+    alt="Three thirty-two by thirty-two heat maps of derivatives. Separated with frozen attention: the two blocks that "
+    "lead from stream to stream are empty, exactly zero. Separated with live attention: they are filled. Full value "
+    "and output matrices with frozen attention: filled.",
+    caption="Which output column hears which input column (largest derivative over all pairs of tokens, one random "
+    "model). Block-diagonal values and outputs cut the value path exactly; live attention brings a leak back.",
+)
+
+# %% [markdown]
+# ## The routing leak
+#
+# With live weights the same models leak: at least {num}`07_two_streams/live_jacobian_split:.2f` from sem to pos and
+# {num}`07_two_streams/live_jacobian_sem_by_pos:.2f` from pos to sem. In {numref}`fig-streams-jacobian` the middle picture has
+# no empty block. So the source's sentence that "only the positional embeddings depend on the index, while the semantic
+# representations stay invariant" holds for the *input* of the first block and for nothing after it.
+#
+# The same in the forward direction. Take the attention weights of one text and use them for another text of the same
+# length: the pos stream comes out bit for bit the same. Let each text have its own weights, and it does not.
+
+# %%
+model32 = build_model(dtype=torch.float32)
+one, two = input_state(model32, "position"), input_state(model32, "semantic")
+with frozen_attention(model32):
+    first = through_blocks(model32.transformer, one)  # records the weights of "position"
+    second = through_blocks(model32.transformer, two)  # reuses them for "semantic"
+assert torch.equal(first["pos"], second["pos"]), "float32, and still bit for bit"
+assert not torch.equal(first["sem"], second["sem"])
+
+live = through_blocks(model32.transformer, two)
+change = (live["pos"] - first["pos"]).norm() / first["pos"].norm()
+numbers["routing_change"] = change.item()
+print(f"relative change of the pos stream with weights of its own: {change:.2f}")
+assert numbers["routing_change"] > 1e-3
+
+# %% [markdown]
+# How large is the routing leak? That depends on how sharply the weights react to content, so we scale $W_Q$ and $W_K$ by a
+# factor $g$. At $g = 0$ all scores are 0 and the weights uniform, whatever the text.
+
+# %%
+factors = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0]
+
+
+def routing_leak(factor, seed):
+    """The live leak from sem to pos when queries and keys are both scaled by `factor`."""
+    model = build_model(seed=seed)
+    for block in model.transformer.blocks:
+        for projection in block.attention.query_key:
+            projection.weight.mul_(factor)
+    state = input_state(model, "semantic streams"[:n_tokens])
+    return leak(jacobian(model.transformer, state, frozen=False), model.config.streams)
+
+
+leaks = np.array([[routing_leak(factor, s) for factor in factors] for s in seeds])
+assert (leaks[:, 0] == 0.0).all() and (leaks[:, 1] > 0).all()
+numbers["routing_leak_at_0"] = leaks[:, 0].max()
+numbers["routing_leak_at_1"] = float(np.median(leaks[:, factors.index(1.0)]))
+numbers["routing_leak_at_quarter"] = float(np.median(leaks[:, factors.index(0.25)]))
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.4, 3.3))
+ax.plot(factors[1:], leaks[:, 1:].T, color=figures.MIXED, linewidth=0.9, alpha=0.45)
+ax.plot(factors[1:], np.median(leaks[:, 1:], axis=0), color=figures.MIXED, linewidth=2.4)
+ax.set_xscale("log", base=2)
+ax.set_yscale("log")
+ax.set_xticks(factors[1:], ["1/8", "1/4", "1/2", "1", "2", "4"])
+ax.minorticks_off()
+ax.axvline(1, color=figures.FAINT, linewidth=1, linestyle=(0, (2, 2)))
+ax.text(1, 1.01, "as initialised", transform=ax.get_xaxis_transform(), ha="center", va="bottom", fontsize=9)
+ax.set(xlabel="factor $g$ on $W_Q$ and on $W_K$", ylabel="live leak, pos by sem")
+figures.show(
+    fig,
+    name="fig-streams-routing",
+    alt="The live leak from sem to pos against the factor on the query and key matrices, both axes logarithmic. It rises "
+    "in nearly a straight line of slope two. One thin line "
+    "per seed, a thick line for the median.",
+    caption=f"The routing leak grows about with the square of $g$ over five octaves. It is "
+    f"exactly zero at $g = 0$ (not on a logarithmic axis). Thin lines are {n_seeds} random models.",
+)
+
+# %% [markdown]
+# {numref}`fig-streams-routing` says what the leak is made of: scores are products of a query and a key, hence the square. From
+# one quarter to the initial scale its median grows from {num}`07_two_streams/routing_leak_at_quarter:.3f` to
+# {num}`07_two_streams/routing_leak_at_1:.2f`. These are *random* models: they show that the leak is possible and not small
+# by construction. Whether a *trained* model uses it is a question for records, and is asked in a later chapter. The
+# strict variant removes it by construction; it too has a chapter of its own.
+#
+# ## What it costs, or saves
+#
+# A dense block has $4 D^2$ numbers in $W_Q, W_K, W_V, W_O$ and $8 D^2$ in an MLP of four times the width. The separated block
+# keeps $W_Q$ and $W_K$ and replaces the rest by blocks:
+#
+# $$
+# \text{dense: } 12 D^2, \qquad
+# \text{separated: } 2 D^2 + 10\,(d_{\text{pos}}^2 + d_{\text{sem}}^2) ,
+# $$ (eq-streams-count)
+#
+# each plus $4D$ for two norms with gain and bias. The formula against the models, whole stack of blocks:
+
+
+# %%
+def formula(width, d_pos, n_layers):
+    """Parameters of the stack of blocks, (eq-streams-count) plus two norms a block."""
+    squares = d_pos**2 + (width - d_pos) ** 2
+    matrices = 12 * width**2 if d_pos == 0 else 2 * width**2 + 10 * squares
+    return n_layers * (matrices + 4 * width)
+
+
+def counted(width, d_pos, n_layers, readout="both"):
+    """The same, counted on a model."""
+    encoding = "sinusoidal" if d_pos else "none"
+    config = TransformerConfig(Streams(pos=d_pos, sem=width - d_pos), n_layers, 4, encoding, readout=readout)
+    return LanguageModel(config).parameter_counts()["blocks"]
+
+
+rows = []
+for width, d_pos, n_layers in ((64, 0, 3), (64, 16, 3), (64, 32, 3), (128, 0, 4), (128, 32, 4), (76, 19, 3)):
+    assert counted(width, d_pos, n_layers) == formula(width, d_pos, n_layers)
+    total, sem_only = formula(width, d_pos, n_layers), counted(width, d_pos, n_layers, readout="sem")
+    rows.append([width, d_pos, n_layers, total, total / formula(width, 0, n_layers), sem_only])
+costs = pd.DataFrame(rows, columns=["D", "d_pos", "blocks", "parameters", "of dense", "without dead ones"])
+figures.show_table(
+    costs,
+    caption="Parameters of the blocks by formula (equal to the count on the model), and what is left when the output reads sem only.",
+    formats={"parameters": ",", "of dense": ".3f", "without dead ones": ","},
+)
+numbers["parameters_dense_64"], numbers["parameters_separated_64"] = formula(64, 0, 3), formula(64, 16, 3)
+numbers["share_of_dense_quarter"] = formula(64, 16, 3) / formula(64, 0, 3)
+numbers["wide_over_dense"] = formula(76, 19, 3) / formula(64, 0, 3)
+
+# %% [markdown]
+# At $d_{\text{pos}} = D/4$ the separated blocks have {num}`07_two_streams/share_of_dense_quarter:.1%` of the dense ones'
+# parameters. A comparison at {term}`equal width` therefore handicaps the separated model, and one at
+# {term}`equal parameters` gives it a wider residual path: $D = 76$ has {num}`07_two_streams/wide_over_dense:.3f` times the
+# parameters of a dense $D = 64$. The book shows both.
+#
+# The last column hides a trap. When the output is computed from the sem stream only, the last block's pos values, outputs
+# and MLP reach nothing. They would be trained on nothing and would still be counted. The model does not build them.
+#
+# ## What went wrong: zeros that drift
+#
+# The cheap way to a block-diagonal matrix is a full one whose off-diagonal blocks *start* at zero. The initial model passes
+# every test above. We tried it. Here are five steps of an optimiser on random regression.
+
+# %%
+torch.manual_seed(seed)
+streams = Streams(pos=8, sem=24)
+outside = torch.block_diag(torch.ones(8, 8), torch.ones(24, 24)) == 0
+full, blocks = nn.Linear(D, D, bias=False), BlockDiagonalLinear(streams)
+with torch.no_grad():
+    full.weight[outside] = 0.0
+inputs, targets = torch.randn(64, D), torch.randn(64, D)
+for layer in (full, blocks):
+    adamw = torch.optim.AdamW(layer.parameters(), lr=1e-2)
+    for _ in range(5):
+        adamw.zero_grad()
+        (layer(inputs) - targets).square().mean().backward()
+        adamw.step()
+numbers["drift_of_initial_zeros"] = full.weight[outside].abs().max().item()
+stored = torch.block_diag(*(block.weight for block in blocks.blocks.values()))
+print(
+    f"off-block entries: {numbers['drift_of_initial_zeros']:.3f} (full), {stored[outside].abs().max():.1f} (blocks)"
+)
+assert numbers["drift_of_initial_zeros"] > 1e-3 and not stored[outside].any()
+
+# %% [markdown]
+# The zeros have moved to {num}`07_two_streams/drift_of_initial_zeros:.3f`, close to five times the learning rate: nothing held
+# them. Masking in every forward pass would be correct, but pays for the zeros in time and memory. So the blocks are
+# stored as blocks, and the isolation tests of the package also run after training steps.
+#
+# ## Takeaways
+#
+# 1. Attention mixes tokens at a fixed column. Block-diagonal $W_V$ and $W_O$, cut at column $d_{\text{pos}}$, keep the value path
+#    separated **exactly**, also when a head straddles the border; either alone is not enough.
+# 2. The attention weights read both streams. With live weights position and content influence each other: separated is
+#    not the same as independent, and the semantic stream does not "stay invariant to position".
+# 3. Separation saves parameters, so every comparison needs equal width *and* equal parameters.
+#
+# **Limits.** The zeros are exact for any weights. The sizes of the leaks belong to random models of one small shape with
+# the book's initialisation; trained models can differ in either direction. The norm was split throughout; that this
+# matters is shown next.
+#
+# **What would change our mind.** A single nonzero entry in a frozen Jacobian of a split model, for any width, head
+# count or weights. The tests of the package look for one with biases, RMS norms, without a mask, and at straddling widths.
+#
+# ## Exercises
+#
+# Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
+#
+# **1. (easy)** What is a separated model with $d_{\text{pos}} = 0$? Predict its parameter count and check it against the
+# dense one.
+
+# %% tags=["hide-cell"]
+# A stream of width 0 is no stream: it *is* the dense model, so the encoding is added again.
+assert Streams(pos=0, sem=64) == Streams.dense(64)
+assert counted(64, 0, 3) == 3 * (12 * 64**2 + 4 * 64)
+
+# %% [markdown]
+# **2. (easy)** At which share $r = d_{\text{pos}}/D$ does the separated block have the fewest parameters, and what part of
+# the dense block is left? Derive it from {eq}`eq-streams-count`.
+
+# %% tags=["hide-cell"]
+# r^2 + (1 - r)^2 is smallest at r = 1/2, where it is 1/2: (2 + 10/2) / 12 = 7/12 of the matrices.
+shares = [(2 + 10 * (r**2 + (1 - r) ** 2)) / 12 for r in np.linspace(0.01, 0.99, 99)]
+assert np.argmin(shares) == 49 and min(shares) == 7 / 12
+matrices = (counted(64, 32, 1) - 4 * 64) / (12 * 64**2)
+assert abs(matrices - 7 / 12) < 1e-12
+
+# %% [markdown]
+# **3. (medium)** With $d_{\text{pos}} = 5$, cut $W_O$ at the head's border, column 8, instead of column 5. Predict which of the two
+# directions leaks, then measure.
+
+# %% tags=["hide-cell"]
+# Columns 5 to 7 of z are semantic, but the wrong cut counts them to the pos block: its first five outputs hear
+# them (sem to pos), and its last three, which belong to sem, hear the pos columns. Both directions leak.
+from sepnb.isolation import DenseMap
+
+
+class CutElsewhere(DenseMap):
+    def __init__(self, streams, cut):
+        super().__init__(streams)
+        self.map = BlockDiagonalLinear(Streams(pos=cut, sem=D - cut)).double()
+
+
+straddling = build_model(5)
+for block in straddling.transformer.blocks:
+    block.attention.output = CutElsewhere(straddling.config.streams, cut=8).requires_grad_(False)
+wrong = jacobian(straddling.transformer, input_state(straddling, "border"), frozen=True)
+assert leak(wrong, straddling.config.streams) > 1e-3
+assert leak(wrong, straddling.config.streams, "pos", "sem") > 1e-3
+
+# %% [markdown]
+# **4. (hard)** Grouped-query attention computes fewer value heads and repeats each for several query heads. Take two value
+# heads of width 8, the first 5 of all their 16 columns being pos, and repeat each twice. Where do pos columns stand among
+# the 32 columns of $z$? Show that cutting $W_O$ "after the pos columns" cannot work, and find a relabelling that does.
+
+# %% tags=["hide-cell"]
+# Value columns 0 to 4 are pos. Repeated, z holds them at 0 to 4 and again at 8 to 12: no single cut separates them.
+is_pos = torch.arange(16) < 5
+origin = torch.arange(16).view(2, 8).repeat_interleave(2, dim=0).flatten()  # column of z -> column of v
+assert is_pos[origin].nonzero().flatten().tolist() == [0, 1, 2, 3, 4, 8, 9, 10, 11, 12]
+v = torch.randn(6, 16, dtype=torch.float64, requires_grad=True)
+weights = torch.full((6, 6), 1 / 6, dtype=torch.float64)
+z = weights @ v[:, origin]
+W_O = torch.block_diag(
+    torch.randn(10, 8), torch.randn(22, 24)
+).double()  # a cut after as many columns as are pos
+(gradient,) = torch.autograd.grad((z @ W_O)[:, :8].sum(), v, retain_graph=True)
+assert gradient[:, ~is_pos].abs().max() > 1e-3, "sem values reach the pos outputs"
+relabelled = torch.cat([is_pos[origin].nonzero(), (~is_pos[origin]).nonzero()]).flatten()  # pos columns first
+(gradient,) = torch.autograd.grad((z[:, relabelled] @ W_O)[:, :8].sum(), v)
+assert not gradient[:, ~is_pos].any() and gradient[:, is_pos].abs().max() > 1e-3
+
+# %%
+from sepnb.companion import numbers as chapter_numbers
+
+chapter_numbers.publish("07_two_streams", numbers, profile=profile)
