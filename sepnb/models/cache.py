@@ -14,7 +14,7 @@ class KVCache:
     def __init__(self, batch_size: int, n_layers: int) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}; a cache needs at least 1 sequence")
-        self.batch_size = batch_size
+        self.batch_size, self.n_layers = batch_size, n_layers
         self.positions: Tensor | None = None
         self._layers: list[tuple[Tensor, Tensor] | None] = [None] * n_layers
 

@@ -28,11 +28,12 @@ class TransformerConfig:
         max_length: positions trained on; the number of rows of a learned table.
         causal: each query sees keys up to itself; False gives a bidirectional encoder.
         expansion, activation, norm_kind, bias: as in `StreamMLP`, `StreamNorm`, `BlockDiagonalLinear`.
-        embedding_std: of the token embedding when it is drawn. Half puts a token beside a sinusoid, whose root
-            mean square is 0.71; at 0.02, the value of large models, an added sinusoid drowns the token.
+        embedding_std: of the token embedding when it is drawn. Half puts a token beside a sinusoid, whose
+            root mean square is 0.71; at 0.02, the value of large models, an added sinusoid drowns the token.
         tie_embeddings: the output layer shares the weights of the token embedding; needs readout="sem".
 
     Raises:
+        TypeError: an encoding that is neither a name nor an encoding.
         ValueError: whatever of this does not fit together, with the nearest that would.
     """
 
@@ -78,23 +79,26 @@ class TransformerConfig:
             )
         at_input = [encoding.name for encoding in self.encodings if Site.INPUT in encoding.sites]
         if self.separated and len(at_input) != 1:
+            remedy = "keep one of them" if at_input else "add e.g. 'sinusoidal' or 'learned'"
             raise ValueError(
                 f"a separated model needs exactly one encoding at the input to fill its pos stream, got "
-                f"{len(at_input)} ({', '.join(at_input) or 'none'}); add e.g. 'sinusoidal' or 'learned'"
+                f"{len(at_input)} ({', '.join(at_input) or 'none'}); {remedy}"
             )
         d_pos, d_head = self.streams.widths.get("pos", 0), self.head_width
         if self.mode == "strict" and d_pos % d_head:
-            below, above = d_pos // d_head * d_head, -(-d_pos // d_head) * d_head
+            below = d_pos // d_head * d_head
+            above = below + d_head  # at the whole width nothing is left for the sem stream
+            nearest = f"that are: {below} and {above}" if above < width else f"that is: {below}"
             raise ValueError(
-                f"strict needs whole position heads: d_pos={d_pos} is no multiple of the head width {d_head}; "
-                f"the nearest that are: {below} and {above}"
+                f"strict needs whole position heads: d_pos={d_pos} is no multiple of the head width "
+                f"{d_head}; the nearest {nearest}"
             )
 
     @property
     def encodings(self) -> tuple[Encoding, ...]:
         """The encodings, built."""
         given = self.encoding if isinstance(self.encoding, tuple) else (self.encoding,)
-        return tuple(build(item) if isinstance(item, str) else item for item in given)
+        return tuple(item if isinstance(item, Encoding) else build(item) for item in given)
 
     @property
     def separated(self) -> bool:

@@ -75,8 +75,11 @@ class LanguageModel(nn.Module):
 
         Raises:
             TypeError: tokens or positions that are not integers.
-            ValueError: tokens outside the vocabulary; positions that are negative or past a learned table.
+            ValueError: tokens of another shape or outside the vocabulary; positions that are negative or past
+                a learned table; a cache of other sequences.
         """
+        if tokens.dim() != 2:
+            raise ValueError(f"tokens have shape {list(tokens.shape)}; give [batch, length]")
         if tokens.is_floating_point() or tokens.dtype == torch.bool:
             raise TypeError(f"tokens must be integers, got {tokens.dtype}")
         if tokens.device.type == "cpu" and tokens.numel() and not torch.compiler.is_compiling():

@@ -86,8 +86,9 @@ class Transformer(nn.Module):
         for limit in self._limits:
             if highest >= limit:
                 raise ValueError(
-                    f"position {highest} has no row in the learned table of {limit} positions (0 to {limit - 1}); "
-                    f"train with max_length of at least {highest + 1}, or use an encoding without a table"
+                    f"position {highest} has no row in the learned table of {limit} positions "
+                    f"(0 to {limit - 1}); train with max_length of at least {highest + 1}, or use an "
+                    f"encoding without a table"
                 )
 
     def input_state(self, content: Tensor, positions: Tensor) -> dict[str, Tensor]:
@@ -138,6 +139,11 @@ class Transformer(nn.Module):
             raise ValueError(
                 f"the cache holds {cache.batch_size} sequences, the input has {batch}; make a new cache"
             )
+        if cache is not None and cache.n_layers != self.config.n_layers:
+            raise ValueError(
+                f"the cache is of a model of {cache.n_layers} layers, this one has {self.config.n_layers}; "
+                f"make a cache with this model"
+            )
         if cache is not None and not self.config.causal:
             raise ValueError(
                 "a cache needs a causal model: without a mask, earlier tokens would have to change"
@@ -150,8 +156,8 @@ class Transformer(nn.Module):
                 positions = cache.next_positions(n, content.device)
             if positions.shape not in ((n,), (batch, n)):
                 raise ValueError(
-                    f"positions of shape {tuple(positions.shape)} do not fit {batch} sequences of {n} tokens; "
-                    f"give [{n}] or [{batch}, {n}]"
+                    f"positions of shape {list(positions.shape)} do not fit {batch} sequences of {n} "
+                    f"tokens; give [{n}] or [{batch}, {n}]"
                 )
             self.check_positions(positions)
         key_positions = positions if cache is None else cache.extend_positions(positions)

@@ -1,0 +1,45 @@
+"""Small models whose every parameter is drawn anew: no test leans on the ones and zeros of the start."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.streams import Streams
+
+VOCABULARY = 13
+
+
+def draw(model: torch.nn.Module, seed: int) -> None:
+    """Maps and biases from N(0, 0.3^2), gains about 1: attention far from uniform, nothing saturated."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = 0.3 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter.copy_(noise + 1 if ".gain." in name or name.startswith("norm.gain") else noise)
+
+
+@pytest.fixture
+def built() -> Callable[..., LanguageModel]:
+    """`built(streams, encoding=..., **fields of the config)`: two layers, heads of width 8, in float64."""
+
+    def build(
+        streams: Streams, *, encoding="sinusoidal", dtype=torch.float64, seed: int = 0, **fields
+    ) -> LanguageModel:
+        fields = {"n_layers": 2, "n_heads": streams.d_model // 8, "max_length": 64, **fields}
+        model = LanguageModel(TransformerConfig(streams, encoding=encoding, **fields), VOCABULARY)
+        draw(model, seed)
+        return model.to(dtype)
+
+    return build
+
+
+@pytest.fixture
+def text() -> Callable[..., torch.Tensor]:
+    """`text(batch, length, seed=0)`: random tokens."""
+
+    def tokens(batch: int, length: int, seed: int = 0) -> torch.Tensor:
+        return torch.randint(VOCABULARY, (batch, length), generator=torch.Generator().manual_seed(seed))
+
+    return tokens

@@ -1,0 +1,152 @@
+"""One description for dense and separated: what two models differ in, what they count, what is refused."""
+
+import dataclasses
+import json
+
+import pytest
+
+from sepnb.encodings import RoPE
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.streams import Streams
+
+SEPARATED = Streams(pos=16, sem=48)
+
+
+def blocks(streams: Streams, n_layers: int, mode: str = "separated", n_heads: int = 4, **fields) -> int:
+    config = TransformerConfig(streams, n_layers, n_heads, "sinusoidal", mode=mode, readout="both", **fields)
+    return LanguageModel(config).parameter_counts()["blocks"]
+
+
+def test_dense_and_separated_differ_in_one_field():
+    dense = TransformerConfig(Streams.dense(64), 2, 4, "sinusoidal")
+    separated = dataclasses.replace(dense, streams=SEPARATED)
+    ours, theirs = dense.resolved(), separated.resolved()
+    assert {key for key in ours if ours[key] != theirs[key]} == {"streams"}
+    strict = dataclasses.replace(separated, mode="strict").resolved()
+    assert {key for key in strict if strict[key] != theirs[key]} == {"mode"}
+
+
+def test_a_model_without_a_pos_stream_is_the_dense_model_in_every_mode():
+    dense = TransformerConfig(Streams.dense(64), 2, 4, "sinusoidal")
+    assert TransformerConfig(Streams(pos=0, sem=64), 2, 4, "sinusoidal") == dense
+    shapes = [
+        {key: value.shape for key, value in LanguageModel(config).state_dict().items()}
+        for config in (dense, dataclasses.replace(dense, mode="strict"))
+    ]
+    assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize(
+    ("streams", "n_layers", "mode", "count"),
+    [
+        (Streams.dense(64), 3, "separated", 148_224),
+        (Streams(pos=16, sem=48), 3, "separated", 102_144),
+        (Streams(pos=16, sem=48), 3, "strict", 97_536),
+        (Streams.dense(128), 4, "separated", 788_480),
+        (Streams(pos=32, sem=96), 4, "separated", 542_720),
+        (Streams(pos=32, sem=96), 4, "strict", 518_144),
+        (Streams(pos=19, sem=57), 3, "separated", 143_868),
+        (Streams(pos=20, sem=60), 3, "strict", 152_160),
+    ],
+)
+def test_the_blocks_have_as_many_parameters_as_counted_by_hand(streams, n_layers, mode, count):
+    assert blocks(streams, n_layers, mode) == count
+
+
+@pytest.mark.parametrize(("d_pos", "d_sem"), [(8, 24), (16, 16), (24, 8), (5, 27), (12, 20)])
+def test_the_formulas_of_the_three_modes(d_pos, d_sem):
+    width = d_pos + d_sem
+    norms, square = 4 * width, d_pos**2 + d_sem**2
+    assert blocks(Streams.dense(width), 1) == 12 * width**2 + norms
+    assert blocks(Streams(pos=d_pos, sem=d_sem), 1) == 2 * width**2 + 10 * square + norms
+    assert blocks(Streams(pos=d_pos, sem=d_sem), 1, norm_kind="rms") == 2 * width**2 + 10 * square + 2 * width
+    if d_pos % 8 == 0:
+        strict = 12 * square + 2 * d_pos * d_sem
+        assert blocks(Streams(pos=d_pos, sem=d_sem), 1, "strict") == strict + norms
+        assert blocks(Streams(pos=d_pos, sem=d_sem), 1) - 2 * d_pos * d_sem == strict + norms
+
+
+def test_the_sem_readout_does_not_count_what_reaches_nothing():
+    """Last block, 16/48 in heads of 16: W_V, W_O, MLP and norm of pos, W_Q and W_K of its one head."""
+    dead = 10 * 16**2 + 2 * 16 + 2 * 64 * 16
+    config = TransformerConfig(SEPARATED, 3, 4, "sinusoidal")
+    counts = LanguageModel(config).parameter_counts()
+    assert counts["blocks"] == 102_144 - dead
+    assert (
+        counts["tables"] == 2 * 256 * 48 + 2 * 48 and counts["total"] == counts["blocks"] + counts["tables"]
+    )
+
+
+def test_what_a_head_reads():
+    strict = TransformerConfig(SEPARATED, 1, 4, "sinusoidal", mode="strict")
+    assert [strict.reads(head) for head in range(4)] == [("pos",)] + 3 * [("pos", "sem")]
+    turned = TransformerConfig(Streams(sem=48, pos=16), 1, 4, "sinusoidal", mode="strict")
+    assert [turned.reads(head) for head in range(4)] == 3 * [("sem", "pos")] + [("pos",)]
+    separated = TransformerConfig(SEPARATED, 1, 4, "sinusoidal")
+    assert {separated.reads(head) for head in range(4)} == {("pos", "sem")}
+
+
+def test_a_joint_norm_reads_every_stream_so_the_last_block_computes_every_stream():
+    split, joint = (
+        TransformerConfig(SEPARATED, 1, 4, "sinusoidal", norm=norm) for norm in ("split", "joint")
+    )
+    assert split.last_streams == ("sem",) and joint.last_streams == ("pos", "sem")
+
+
+def test_resolved_names_every_field_in_json_types_and_every_option_of_an_encoding():
+    config = TransformerConfig(SEPARATED, 2, 4, ("learned", RoPE(base=500.0)))
+    resolved = config.resolved()
+    assert json.loads(json.dumps(resolved)) == resolved
+    assert set(resolved) == {field.name for field in dataclasses.fields(config)}
+    assert resolved["streams"] == {"pos": 16, "sem": 48}
+    assert resolved["encoding"] == [
+        {"name": "learned", "std": 0.02},
+        {"name": "rope", "base": 500.0, "layout": "half"},
+    ]
+    assert TransformerConfig(SEPARATED, 2, 4, ("learned", "rope")).resolved() != resolved
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mode": "dense"}, "mode='dense' is unknown; use one of separated, strict"),
+        ({"norm": "both"}, "norm='both' is unknown; use one of split, joint"),
+        ({"readout": "pos"}, "readout='pos' is unknown; use one of sem, both"),
+        ({"activation": "tanh"}, "activation='tanh' is unknown; use one of gelu, relu, silu"),
+        ({"norm_kind": "batch"}, "norm_kind='batch' is unknown; use one of layer, rms"),
+        ({"n_layers": 0}, "n_layers is 0; it must be at least 1"),
+        ({"n_heads": -4}, "n_heads is -4; it must be at least 1"),
+        ({"max_length": 0}, "max_length is 0; it must be at least 1"),
+        ({"expansion": 0}, "expansion is 0; it must be at least 1"),
+        ({"n_heads": 5}, "5 heads do not divide the model width 64; 4 would"),
+        ({"streams": Streams(pos=64)}, "has a sem stream and at most a pos stream, got Streams(pos=64)"),
+        ({"streams": Streams(row=16, col=16, sem=32)}, "got Streams(row=16, col=16, sem=32)"),
+        ({"tie_embeddings": True, "readout": "both"}, "tie_embeddings needs readout='sem'"),
+        ({"encoding": "rope"}, "exactly one encoding at the input to fill its pos stream, got 0 (none); add"),
+        ({"encoding": ("learned", "sinusoidal")}, "got 2 (learned, sinusoidal); keep one"),
+        ({"encoding": "sinusoid"}, "unknown encoding 'sinusoid'; did you mean sinusoidal"),
+        (
+            {"mode": "strict", "streams": Streams(pos=20, sem=44)},
+            "d_pos=20 is no multiple of the head width 16; the nearest that are: 16 and 32",
+        ),
+        (
+            {"mode": "strict", "streams": Streams(pos=60, sem=4)},
+            "d_pos=60 is no multiple of the head width 16; the nearest that is: 48",
+        ),
+    ],
+)
+def test_what_does_not_fit_together_is_refused_with_the_value_and_what_would(changes, message):
+    fields = {"streams": SEPARATED, "n_layers": 2, "n_heads": 4, "encoding": "sinusoidal", **changes}
+    with pytest.raises(ValueError) as refused:
+        TransformerConfig(**fields)
+    assert message in str(refused.value)
+
+
+def test_a_list_of_encodings_is_refused_with_the_remedy(unhooked):
+    with pytest.raises(TypeError, match="give several as a tuple"):
+        TransformerConfig(SEPARATED, 2, 4, ["sinusoidal", "rope"])
+
+
+def test_an_odd_head_width_is_refused_by_rope_when_the_model_is_built():
+    with pytest.raises(ValueError, match="head width must be even and at least 2, got 3"):
+        LanguageModel(TransformerConfig(Streams.dense(12), 1, 4, "rope"))
