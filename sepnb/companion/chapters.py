@@ -158,7 +158,9 @@ def why_run(chapter: Chapter, profile: str, parameters: Mapping[str, Any]) -> st
     now = fingerprint(chapter, parameters)
     changed = [part for part in now if manifest["made_from"].get(part) != now[part]]
     changed += [
-        f"results of {name}" for name, held in manifest["reads"].items() if records_digest(name) != held
+        f"results of {name}"
+        for name, held in manifest["reads"].items()
+        if records_digest(name, profile) != held
     ]
     if changed:
         return f"{', '.join(changed)} changed"
