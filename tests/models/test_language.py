@@ -1,0 +1,145 @@
+"""The language model: nothing dead is built, it starts as declared, and it refuses what it cannot answer."""
+
+import copy
+import itertools
+import math
+
+import pytest
+import torch
+
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.streams import Streams
+from sepnb.training import next_token_losses
+
+DENSE, WHOLE, STRADDLING = Streams.dense(32), Streams(pos=8, sem=24), Streams(pos=12, sem=20)
+
+
+def combinations() -> list:
+    cases = []
+    factors = (("split", "joint"), ("sem", "both"), ("layer", "rms"))
+    for norm, readout, kind in itertools.product(*factors):
+        for encoding in ("none", "sinusoidal", "learned", "rope", "alibi"):
+            cases.append((DENSE, "separated", norm, readout, kind, encoding))
+        for encoding in ("sinusoidal", "learned", ("sinusoidal", "rope"), ("learned", "alibi")):
+            cases.append((WHOLE, "separated", norm, readout, kind, encoding))
+            cases.append((STRADDLING, "separated", norm, readout, kind, encoding))
+            cases.append((WHOLE, "strict", norm, readout, kind, encoding))
+    return cases
+
+
+@pytest.mark.parametrize(("streams", "mode", "norm", "readout", "kind", "encoding"), combinations(), ids=str)
+def test_every_parameter_has_a_finite_gradient_and_no_row_or_column_of_a_map_is_dead(
+    text, streams, mode, norm, readout, kind, encoding
+):
+    """From the declared start, after one step: what got no gradient would be counted without being used."""
+    torch.manual_seed(0)
+    config = TransformerConfig(
+        streams, 2, 4, encoding, mode, norm, readout, max_length=8, norm_kind=kind, activation="silu"
+    )
+    model = LanguageModel(config, vocab_size=13)
+    next_token_losses(model, text(8, 9)).mean().backward()
+    for name, parameter in model.named_parameters():
+        gradient = parameter.grad
+        assert gradient is not None, name
+        assert gradient.isfinite().all(), name
+        assert (gradient.flatten(1) if gradient.dim() > 1 else gradient[:, None]).abs().amax(1).min() > 0, (
+            name
+        )
+        if gradient.dim() > 1:
+            assert gradient.abs().amax(0).min() > 0, name
+
+
+@pytest.mark.parametrize("streams", [DENSE, WHOLE], ids=repr)
+def test_the_start_is_the_declared_one(streams):
+    torch.manual_seed(0)
+    wide = Streams(**{name: 8 * width for name, width in streams.items})
+    config = TransformerConfig(wide, 2, 4, "sinusoidal", bias=True, embedding_std=0.3)
+    model = LanguageModel(config)
+    assert model.embedding.weight.std().item() == pytest.approx(0.3, rel=0.03)
+    assert model.embedding.weight.mean().abs() < 0.01
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.Linear):
+            writes = ".output." in name or ".down." in name
+            expected = module.in_features**-0.5 * (0.5 if writes else 1.0)  # (2 * 2 layers)^-1/2
+            assert module.weight.std().item() == pytest.approx(expected, rel=0.06), name
+            assert module.bias is None or module.bias.abs().max() == 0, name
+    assert model.head.bias is None
+
+
+def test_an_untrained_model_is_not_far_from_uniform_and_two_of_a_seed_are_the_same(text):
+    def loss(seed: int) -> float:
+        torch.manual_seed(seed)
+        model = LanguageModel(TransformerConfig(WHOLE, 2, 4, "sinusoidal"))
+        return next_token_losses(model, text(8, 33)).mean().item()
+
+    assert loss(0) == loss(0) != loss(1)
+    assert math.log(256) - 0.5 < loss(0) < math.log(256) + 1.5
+
+
+def test_tied_embeddings_are_one_parameter_counted_once_also_in_a_copy(text):
+    config = TransformerConfig(WHOLE, 1, 4, "sinusoidal", tie_embeddings=True)
+    model = LanguageModel(config, vocab_size=13)
+    assert model.head.weight is model.embedding.weight
+    assert model.parameter_counts()["tables"] == 13 * 24 + 2 * 24
+    twin = copy.deepcopy(model)
+    assert twin.head.weight is twin.embedding.weight
+    assert torch.equal(twin(text(1, 4)), model(text(1, 4)))
+
+
+def test_the_head_reads_the_streams_of_the_readout(built, text):
+    assert built(WHOLE, readout="sem").head.in_features == 24
+    assert built(WHOLE, readout="both").head.in_features == 32
+    assert built(DENSE, readout="sem").head.in_features == built(DENSE, readout="both").head.in_features == 32
+    assert built(WHOLE)(text(2, 5)).shape == (2, 5, 13)
+
+
+def test_counts_add_up_and_equal_what_an_optimiser_would_move(built):
+    model = built(STRADDLING, encoding="learned")
+    counts = model.parameter_counts()
+    assert (
+        counts["total"] == counts["blocks"] + counts["tables"] == sum(p.numel() for p in model.parameters())
+    )
+
+
+def test_a_state_dict_carries_everything(built, text):
+    one, other = built(WHOLE, encoding="learned", seed=0), built(WHOLE, encoding="learned", seed=1)
+    assert not torch.equal(one(text(1, 5)), other(text(1, 5)))
+    other.load_state_dict(one.state_dict())
+    assert torch.equal(one(text(1, 5)), other(text(1, 5)))
+
+
+def test_an_empty_text_has_empty_logits(built):
+    assert built(WHOLE)(torch.zeros(2, 0, dtype=torch.long)).shape == (2, 0, 13)
+
+
+def test_what_cannot_be_answered_is_refused(unhooked, built, text):
+    model, tokens = built(WHOLE, encoding="learned", max_length=8), text(2, 4)
+    for wrong, message in (
+        (tokens.float(), r"tokens must be integers, got torch\.float32"),
+        (tokens.bool(), r"tokens must be integers, got torch\.bool"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            model(wrong)
+    for wrong, message in (
+        (tokens + 13, r"token \d+ is outside the vocabulary 0 to 12"),
+        (tokens - 14, r"token -\d+ is outside the vocabulary 0 to 12"),
+        (tokens[0], r"tokens have shape \[4\]; give \[batch, length\]"),
+        (tokens[None], r"tokens have shape \[1, 2, 4\]; give \[batch, length\]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model(wrong)
+    for positions, kind, message in (
+        (torch.arange(4.0), TypeError, r"positions must be integers, got torch\.float32"),
+        (torch.zeros(4, dtype=torch.bool), TypeError, r"got torch\.bool"),
+        (torch.tensor([0, 1, -3, 2]), ValueError, "position -3 is negative; positions start at 0"),
+        (
+            torch.arange(5),
+            ValueError,
+            r"shape \[5\] do not fit 2 sequences of 4 tokens; give \[4\] or \[2, 4\]",
+        ),
+        (torch.zeros(3, 4, dtype=torch.long), ValueError, r"shape \[3, 4\] do not fit"),
+        (torch.zeros(1, 4, dtype=torch.long), ValueError, r"shape \[1, 4\] do not fit"),
+        (torch.tensor(3), ValueError, r"shape \[\] do not fit"),
+    ):
+        with pytest.raises(kind, match=message):
+            model(tokens, positions)

@@ -1,0 +1,106 @@
+"""What a model may know of order: nothing later, and only what its positions or its mask tell."""
+
+import pytest
+import torch
+
+from sepnb import encodings
+from sepnb.streams import Streams
+
+DENSE, SEPARATED = Streams.dense(32), Streams(pos=12, sem=20)
+TIGHT = {"rtol": 0, "atol": 1e-10}
+
+
+def models() -> list:
+    cases = []
+    for name in encodings.names():
+        at_input = encodings.Site.INPUT in encodings.build(name).sites
+        cases.append(pytest.param(DENSE, name, id=f"dense-{name}"))
+        cases.append(
+            pytest.param(SEPARATED, name if at_input else ("sinusoidal", name), id=f"separated-{name}")
+        )
+    return cases
+
+
+@pytest.mark.parametrize(("streams", "encoding"), models())
+def test_no_output_depends_on_a_later_token(built, text, streams, encoding):
+    model, tokens = built(streams, encoding=encoding), text(2, 9)
+    before = model(tokens)
+    for place in (1, 4, 8):
+        changed = tokens.clone()
+        changed[:, place:] = (changed[:, place:] + 1) % 13
+        after = model(changed)
+        torch.testing.assert_close(after[:, :place], before[:, :place], rtol=0, atol=1e-12)
+        assert (after[:, place:] - before[:, place:]).abs().amin(dim=1).max() > 1e-6
+
+
+@pytest.mark.parametrize(("streams", "encoding"), models())
+def test_without_a_mask_tokens_and_positions_permuted_together_permute_the_outputs(
+    built, text, streams, encoding
+):
+    model, tokens = built(streams, encoding=encoding, causal=False), text(2, 7)
+    order = torch.tensor([3, 0, 6, 1, 5, 2, 4])
+    positions = torch.tensor([0, 1, 5, 9, 12, 30, 63])
+    straight = model(tokens, positions)
+    torch.testing.assert_close(model(tokens[:, order], positions[order]), straight[:, order], **TIGHT)
+
+
+@pytest.mark.parametrize(("streams", "encoding"), models())
+def test_rows_of_a_batch_do_not_hear_each_other_and_may_have_their_own_positions(
+    built, text, streams, encoding
+):
+    model, tokens = built(streams, encoding=encoding), text(3, 6)
+    positions = torch.tensor([[0, 1, 2, 3, 4, 5], [9, 4, 6, 1, 0, 2], [7, 7, 8, 8, 9, 60]])
+    together = model(tokens, positions)
+    for row in range(3):
+        alone = model(tokens[row : row + 1], positions[row])
+        torch.testing.assert_close(together[row : row + 1], alone, **TIGHT)
+
+
+@pytest.mark.parametrize("name", encodings.names())
+def test_permuting_tokens_alone_tells_who_is_blind_to_order(built, text, name):
+    """Without encoding and without mask a model sees a bag of tokens; a mask or an encoding ends that."""
+    tokens, order = text(2, 7), torch.tensor([3, 0, 6, 1, 5, 2, 4])
+
+    def difference(causal: bool) -> float:
+        model = built(DENSE, encoding=name, causal=causal)
+        return (model(tokens[:, order]) - model(tokens)[:, order]).abs().max().item()
+
+    assert difference(causal=True) > 1e-3
+    if name == "none":
+        assert difference(causal=False) < 1e-10
+    else:
+        assert difference(causal=False) > 1e-3
+
+
+@pytest.mark.parametrize("start", [37, 1000, 4096])
+@pytest.mark.parametrize("name", encodings.names())
+def test_relative_encodings_do_not_see_where_a_text_starts_and_absolute_ones_do(built, text, name, start):
+    model, tokens = built(DENSE, encoding=name, max_length=5000), text(2, 8)
+    shifted, straight = (model(tokens, torch.arange(8) + p) for p in (start, 0))
+    if name in ("none", "rope", "alibi"):
+        torch.testing.assert_close(shifted, straight, rtol=0, atol=1e-8)
+    else:
+        assert (shifted - straight).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize(("streams", "encoding"), models())
+def test_default_positions_count_from_zero_and_nothing_remains_of_an_earlier_call(
+    built, text, streams, encoding
+):
+    model, tokens = built(streams, encoding=encoding), text(2, 6)
+    first = model(tokens)
+    model(text(3, 9, seed=1), torch.arange(9) + 40)
+    assert torch.equal(model(tokens), first)
+    assert torch.equal(model(tokens, torch.arange(6)), first)
+
+
+@pytest.mark.parametrize(("streams", "encoding"), models())
+def test_a_bfloat16_model_keeps_its_positions_exact(built, text, streams, encoding):
+    """Casting the model casts its weights, not its angles or slopes: 4001 must not become 4000."""
+    wide, tokens = built(streams, encoding=encoding, max_length=5000), text(2, 6)
+    narrow = built(streams, encoding=encoding, max_length=5000, dtype=torch.bfloat16)
+    positions = torch.tensor([4001, 4003, 4005, 4007, 4009, 4011])
+    expected, found = wide(tokens, positions), narrow(tokens, positions)
+    assert found.dtype == torch.bfloat16
+    scale = expected.std().item()
+    assert (found.double() - expected).abs().mean().item() < 0.05 * scale
