@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from sepnb.companion import numbers
 
 _NUMBER = re.compile(r"(?P<chapter>[\w-]+)/(?P<key>\w+)(?::(?P<format>.+))?")
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 PUBLISHED = (
     "gpu",
     "laptop",
@@ -34,6 +35,17 @@ def number(text: str, profile: str) -> str:
         shown = format(value, form)
     except (ValueError, TypeError) as problem:
         raise ValueError(f"{text!r}: {value!r} does not take the format {form!r} ({problem})") from None
+    return shown if isinstance(value, str) else _typeset(shown)
+
+
+def _typeset(shown: str) -> str:
+    """A formatted number as print has it: a real minus sign, and powers of ten instead of `e-15`."""
+
+    def power(found: re.Match) -> str:
+        sign = "\N{SUPERSCRIPT MINUS}" if found[1] == "-" else ""
+        return "\N{MULTIPLICATION SIGN}10" + sign + found[2].translate(_RAISED)
+
+    shown = re.sub(r"e([+-])0*(\d+)", power, shown)
     return "\N{MINUS SIGN}" + shown[1:] if shown.startswith("-") else shown
 
 

@@ -117,6 +117,7 @@ WRONG = {
     "console": ("<script>console.error('an error')</script>", "console error: an error"),
     "exception": ("<script>undefinedFunction()</script>", "undefinedFunction"),
     "no_alt": ('<img src="dot.svg">', "without alt text"),
+    "address_as_alt": ('<img src="dot.svg" alt="dot.svg">', "without alt text"),
     "empty_alt": ('<img src="dot.svg" alt=" ">', "without alt text"),
     "broken_image": ('<img src="broken.svg" alt="a picture">', "does not load"),
     "drawing": ('<svg role="img"><title>A</title></svg>', "without title and description"),

@@ -1,4 +1,4 @@
-"""The built book as files: every page is there, nothing points outside, nothing of the builder's machine remains."""
+"""The built book as files: every page is there, nothing points outside, nothing of the machine remains."""
 
 import re
 from pathlib import Path

@@ -131,3 +131,14 @@ def test_the_buttons_follow_the_one_setting() -> None:
     site.buttons(None, named)
     assert named.html_theme_options["launch_buttons"] == launch["launch_buttons"]
     assert named.html_theme_options["use_repository_button"] is True
+
+
+def test_equations_count_through_the_book(project) -> None:
+    """One number, one equation: a link to an equation of another page is not taken for one of this page."""
+    notation = "# Notation\n\n$$\na = b\n$$ (eq-first)\n\nSee {eq}`eq-first`.\n"
+    index = "# Book\n\n$$\nc = d\n$$ (eq-own)\n\nSee {eq}`eq-first`, {eq}`eq-own`.\n\n"
+    built = project({"index.md": index + "```{toctree}\nnotation\n```\n", "notation.md": notation})
+    assert built.warnings == []
+    assert 'href="notation.html#equation-eq-first">(2)</a>' in built.page("index")
+    assert 'href="#equation-eq-own">(1)</a>' in built.page("index")
+    assert 'href="#equation-eq-first">(2)</a>' in built.page("notation")

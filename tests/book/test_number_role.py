@@ -8,7 +8,7 @@ import pytest
 
 from sepnb.companion import numbers, pages
 
-VALUES = {"loss": 2.34567, "gain": -0.25, "seeds": 3, "winner": "rope"}
+VALUES = {"loss": 2.34567, "gain": -0.25, "error": 3.1e-15, "seeds": 3, "winner": "rope"}
 
 
 @pytest.fixture
@@ -23,6 +23,8 @@ def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("01_order/loss:.3f", "2.346"),
         ("01_order/loss", "2.34567"),
+        ("01_order/loss:.0e", "2\N{MULTIPLICATION SIGN}10⁰"),
+        ("01_order/error:.1e", "3.1\N{MULTIPLICATION SIGN}10⁻¹⁵"),
         ("01_order/gain:.1%", "\N{MINUS SIGN}25.0%"),
         ("01_order/seeds", "3"),
         ("01_order/seeds:02d", "03"),
