@@ -89,9 +89,9 @@ def rule_block_values_keep_streams_apart(tables: Tables) -> Verdict:
 
 
 def rule_semantics_do_not_depend_on_position(tables: Tables) -> Verdict:
-    """The derivative of one stream's output by the other stream's input is exactly 0 (a) with the attention
-    weights held fixed and (b) with everything live; the first without the second gives *partly*."""
-    numbers = _numbers(tables, STREAMS, "frozen_jacobian_split", "live_jacobian_split")
+    """The derivative of the semantic output by the positional input is exactly 0 (a) with the attention
+    weights held fixed and (b) with everything live; one of the two gives *partly*."""
+    numbers = _numbers(tables, STREAMS, "frozen_jacobian_split", "live_jacobian_sem_by_pos")
     if isinstance(numbers, Verdict):
         return numbers
     return _all(numbers, [value == 0.0 for value in numbers.values()])

@@ -1,0 +1,535 @@
+"""Verdicts from synthetic tables: every word, from every rule, for the right reason."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sepnb import claims, experiments
+from sepnb.claims import CLAIMS, Claim, Verdict, exact, history, in_window, ledger
+from sepnb.claims.evidence import Comparison, judge
+from sepnb.results import Record, Store
+
+LEVELS = {
+    "none": 2.90,
+    "sinusoidal": 2.60,
+    "learned": 2.62,
+    "rope": 2.20,
+    "alibi": 2.451,
+    "separated-sinusoidal": 2.45,
+    "separated-learned": 2.50,
+    "separated-sinusoidal-wide": 2.40,
+    "separated-learned-wide": 2.42,
+}
+WORLD = {claim.id: claims.get(claim.id).rule for claim in in_window.CLAIMS}
+
+
+def table(levels=LEVELS, *, seeds=6, noise=0.005, shared=0.05, status="ok", parameters=788_480, **changes):
+    """One row a run: a level per method, noise shared by the methods of a seed, and noise of its own."""
+    rng = np.random.default_rng(0)
+    common = shared * rng.standard_normal(seeds)
+    rows = [
+        {
+            "method": method,
+            "seed": seed,
+            "status": status,
+            "bits_per_byte": level + common[seed] + noise * rng.standard_normal(),
+            "block_parameters": parameters,
+        }
+        for method, level in (levels | changes).items()
+        for seed in range(seeds)
+    ]
+    return pd.DataFrame(rows)
+
+
+def word(claim_id: str, frame) -> str:
+    return claims.get(claim_id).rule({in_window.TABLE: frame}).word
+
+
+# --- one comparison -----------------------------------------------------------------------------------------
+
+
+def two(difference, *, spread=0.01, seeds=6):
+    """Methods a and b whose paired differences have exactly this mean and this standard deviation."""
+    steps = np.arange(seeds) - (seeds - 1) / 2
+    values = difference + spread * steps / (steps.std(ddof=1) or 1)
+    rows = [("a", 2.0 + 0.1 * seed + value, seed) for seed, value in enumerate(values)]
+    rows += [("b", 2.0 + 0.1 * seed, seed) for seed in range(seeds)]
+    return pd.DataFrame(rows, columns=["method", "bits_per_byte", "seed"]).assign(status="ok")
+
+
+@pytest.mark.parametrize(
+    ("difference", "bounds", "expected"),
+    [
+        (-0.05, {"high": 0.0}, "reproduced"),
+        (+0.05, {"high": 0.0}, "not reproduced"),
+        (+0.00, {"high": 0.0}, "undecided"),
+        (+0.01, {"high": 0.03}, "reproduced"),  # worse, by less than the margin
+        (+0.05, {"high": 0.03}, "not reproduced"),
+        (-0.03, {"high": -0.05}, "not reproduced"),  # better, by less than was said
+        (+0.00, {"low": -0.03, "high": 0.03}, "reproduced"),
+        (-0.06, {"low": -0.03, "high": 0.03}, "not reproduced"),
+        (+0.06, {"low": -0.03, "high": 0.03}, "not reproduced"),
+        (+0.025, {"low": -0.03, "high": 0.03}, "undecided"),
+    ],
+)
+def test_a_difference_is_judged_against_its_bounds(difference, bounds, expected):
+    verdict = judge(two(difference), [Comparison("a", "b", **bounds)], bar=3.0)
+    assert verdict.word == expected
+    assert verdict.numbers == {"a minus b": pytest.approx(difference, abs=1e-12)}
+
+
+def test_the_spread_decides_whether_a_mean_is_believed():
+    better = [Comparison("a", "b", high=0.0)]
+    assert judge(two(-0.05, spread=0.04), better, bar=3.0).word == "reproduced"
+    assert judge(two(-0.05, spread=0.06), better, bar=3.0).word == "undecided"
+
+
+def test_both_margins_must_be_cleared_for_level():
+    """A mean in the middle whose interval leaves the margins is not shown to be level."""
+    level = [Comparison("a", "b", low=-0.03, high=0.03)]
+    assert judge(two(0.0, spread=0.02), level, bar=3.0).word == "reproduced"
+    assert judge(two(0.0, spread=0.04), level, bar=3.0).word == "undecided"
+
+
+def test_five_seeds_are_too_few_however_clear():
+    better = [Comparison("a", "b", high=0.0)]
+    assert judge(two(-0.5, seeds=5), better, bar=3.0).word == "undecided"
+    assert judge(two(-0.5, seeds=6), better, bar=3.0).word == "reproduced"
+
+
+def test_equal_differences_need_no_t_statistic():
+    better = [Comparison("a", "b", high=0.0)]
+    assert judge(two(-0.1, spread=0.0).round(9), better, bar=3.0).word == "reproduced"
+    assert judge(two(0.0, spread=0.0), better, bar=3.0).word == "undecided"
+
+
+def test_runs_are_paired_by_seed():
+    """The seeds differ by much more than the methods; only the pairing shows the difference."""
+    frame = table({"a": 2.00, "b": 2.02}, noise=0.004, shared=0.3)
+    better = [Comparison("a", "b", high=0.0)]
+    assert judge(frame, better, bar=4.0).word == "reproduced"
+    shuffled = frame.copy()
+    shuffled.loc[frame.method == "a", "seed"] = [3, 5, 0, 4, 2, 1]
+    assert judge(shuffled, better, bar=4.0).word == "undecided"
+
+
+def test_the_family_is_corrected():
+    """One comparison with p just below 5 % passes alone and not among four."""
+    frames = [two(-0.05, spread=0.045).replace({"a": f"a{k}", "b": f"b{k}"}) for k in range(4)]
+    family = [Comparison(f"a{k}", f"b{k}", high=0.0) for k in range(4)]
+    assert judge(frames[0], family[:1], bar=3.0).word == "reproduced"
+    assert judge(pd.concat(frames), family, bar=3.0).word == "undecided"
+
+
+# --- the rules on chapter 10 --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("claim_id", WORLD)
+def test_a_world_in_which_every_claim_holds(claim_id):
+    assert word(claim_id, table()) == "reproduced"
+
+
+AGAINST = {
+    "separation-costs-nothing-at-equal-width": {"separated-learned": 2.75, "separated-sinusoidal": 2.75},
+    "separation-costs-nothing-at-equal-parameters": {
+        "separated-learned-wide": 2.75,
+        "separated-sinusoidal-wide": 2.75,
+    },
+    "separation-improves-a-learned-table": {"separated-learned": 2.60},
+    "position-information-helps": {"none": 2.0},
+    "rope-improves-on-absolute": {"rope": 2.75},
+    "rope-leads-in-window": {"rope": 2.75},
+    "alibi-level-with-separated-sinusoid": {"alibi": 2.55},
+}
+PARTLY = {
+    "separation-costs-nothing-at-equal-width": {"separated-learned": 2.75},
+    "separation-costs-nothing-at-equal-parameters": {"separated-sinusoidal-wide": 2.75},
+    "position-information-helps": {"none": 2.47},
+    "rope-improves-on-absolute": {"rope": 2.61, "learned": 2.80},
+    "rope-leads-in-window": {"rope": 2.43},
+}
+
+
+@pytest.mark.parametrize("claim_id", WORLD)
+def test_a_world_that_contradicts_the_claim(claim_id):
+    assert word(claim_id, table(**AGAINST[claim_id])) == "not reproduced"
+
+
+@pytest.mark.parametrize("claim_id", PARTLY)
+def test_a_world_that_splits_the_family(claim_id):
+    assert word(claim_id, table(**PARTLY[claim_id], noise=0.001)) == "partly"
+
+
+@pytest.mark.parametrize("claim_id", WORLD)
+def test_three_seeds_leave_every_claim_undecided(claim_id):
+    verdict = WORLD[claim_id]({in_window.TABLE: table(seeds=3)})
+    assert verdict.word == "undecided" and "3 seeds" in verdict.detail
+    assert verdict.numbers  # what was seen is shown all the same
+
+
+@pytest.mark.parametrize("claim_id", WORLD)
+def test_noise_leaves_every_claim_undecided(claim_id):
+    level = {name: 2.5 for name in LEVELS}
+    assert word(claim_id, table(level, noise=0.5)) == "undecided"
+
+
+@pytest.mark.parametrize("claim_id", WORLD)
+def test_without_runs_nothing_is_said(claim_id):
+    absent = table(status="not run").drop(columns=["bits_per_byte", "block_parameters"])
+    for frame in (None, pd.DataFrame(), absent, table({"t5": 2.0})):
+        verdict = WORLD[claim_id]({in_window.TABLE: frame})
+        assert verdict.word == "not run" and not verdict.stale
+
+
+@pytest.mark.parametrize("claim_id", WORLD)
+def test_one_missing_or_stale_run_is_enough(claim_id):
+    """A claim reads its own methods only: the fault is put on each method in turn."""
+    seen, whole = set(), table()
+    for method in LEVELS:
+        for status, stale in (("not run", False), ("stale", True)):
+            frame = whole.copy()
+            frame.loc[(frame.method == method) & (frame.seed == 4), "status"] = status
+            verdict = WORLD[claim_id]({in_window.TABLE: frame})
+            if verdict.word != "reproduced":
+                seen.add(method)
+                assert (verdict.word, verdict.stale) == ("not run", stale)
+                assert not verdict.numbers
+    assert len(seen) >= 2
+
+
+def test_methods_with_different_seeds_cannot_be_paired():
+    frame = table()
+    frame.loc[frame.method == "rope", "seed"] += 1
+    assert word("rope-improves-on-absolute", frame) == "not run"
+    assert word("separation-costs-nothing-at-equal-width", frame) == "reproduced"
+
+
+@pytest.mark.parametrize("claim_id", WORLD)
+def test_models_that_learned_too_little_are_not_compared(claim_id):
+    verdict = WORLD[claim_id]({in_window.TABLE: table({name: level + 1.2 for name, level in LEVELS.items()})})
+    assert verdict.word == "not testable here" and "3.35" in verdict.detail
+
+
+def test_the_bar_is_per_method():
+    assert word("position-information-helps", table(none=3.5)) == "not testable here"
+    assert word("rope-improves-on-absolute", table(none=3.5)) == "reproduced"
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_diverged_run_is_named(bad):
+    frame = table()
+    frame.loc[(frame.method == "rope") & (frame.seed == 2), "bits_per_byte"] = bad
+    verdict = WORLD["rope-leads-in-window"]({in_window.TABLE: frame})
+    assert verdict.word == "not testable here" and "rope (seed 2)" in verdict.detail
+
+
+@pytest.mark.parametrize(("parameters", "expected"), [(1.04, "reproduced"), (1.06, "not testable here")])
+@pytest.mark.parametrize("method", ["separated-learned-wide", "separated-sinusoidal-wide"])
+def test_equal_parameters_means_within_five_percent(method, parameters, expected):
+    frame = table().astype({"block_parameters": float})
+    frame.loc[frame.method == method, "block_parameters"] *= parameters
+    assert word("separation-costs-nothing-at-equal-parameters", frame) == expected
+
+
+def test_the_bar_lies_a_tenth_of_a_bit_below_byte_pairs(data_set):
+    from sepnb.data import text
+
+    data_set("eltec-eng")
+    novels = text.load("eltec-eng")
+    assert text.entropies(novels.train, novels.test).bigram - 0.1 > 3.35
+
+
+# --- what chapters compute exactly --------------------------------------------------------------------------
+
+ORDER = {
+    "equivariance_error": 3e-15,
+    "invariance_error": 0.8,
+    "causal_equivariance_error": 0.4,
+    "sinusoidal_equivariance_error": 0.3,
+    "learned_equivariance_error": 0.3,
+    "rope_equivariance_error": 0.2,
+    "alibi_equivariance_error": 0.1,
+}
+STREAMS = {"frozen_jacobian_split": 0.0, "frozen_jacobian_dense": 0.7, "live_jacobian_sem_by_pos": 0.2}
+SPLIT = {
+    "frozen_jacobian_split_norm": 0.0,
+    "frozen_jacobian_joint_norm": 0.3,
+    "frozen_jacobian_joint_mlp": 0.4,
+}
+EXACT = {
+    ("attention-is-permutation-equivariant", "partly"): {},
+    ("attention-is-permutation-equivariant", "reproduced"): {"causal_equivariance_error": 1e-15},
+    ("attention-is-permutation-equivariant", "not reproduced"): {"equivariance_error": 0.1},
+    ("attention-is-permutation-equivariant", "not testable here"): {"rope_equivariance_error": 1e-9},
+    ("attention-is-permutation-invariant", "not reproduced"): {},
+    ("attention-is-permutation-invariant", "reproduced"): {"invariance_error": 1e-12},
+    ("position-breaks-the-symmetry", "reproduced"): {},
+    ("position-breaks-the-symmetry", "partly"): {"alibi_equivariance_error": 1e-12},
+    ("position-breaks-the-symmetry", "not testable here"): {"equivariance_error": 0.01},
+    ("block-values-keep-streams-apart", "reproduced"): {},
+    ("block-values-keep-streams-apart", "not reproduced"): {"frozen_jacobian_split": 1e-300},
+    ("block-values-keep-streams-apart", "not testable here"): {"frozen_jacobian_dense": 0.0},
+    ("semantics-do-not-depend-on-position", "partly"): {},
+    ("semantics-do-not-depend-on-position", "reproduced"): {"live_jacobian_sem_by_pos": 0.0},
+    ("semantics-do-not-depend-on-position", "not reproduced"): {"frozen_jacobian_split": 0.1},
+    ("two-mlps-keep-streams-apart", "reproduced"): {},
+    ("two-mlps-keep-streams-apart", "not reproduced"): {"frozen_jacobian_split_norm": 1e-9},
+    ("two-mlps-keep-streams-apart", "not testable here"): {"frozen_jacobian_joint_mlp": 0.0},
+    ("values-output-and-mlp-suffice", "not reproduced"): {},
+    ("values-output-and-mlp-suffice", "reproduced"): {"frozen_jacobian_joint_norm": 0.0},
+    ("values-output-and-mlp-suffice", "not testable here"): {"frozen_jacobian_split_norm": 0.2},
+}
+
+
+@pytest.mark.parametrize(("claim_id", "expected"), EXACT)
+def test_exact_claims_have_every_answer(claim_id, expected):
+    changes = EXACT[claim_id, expected]
+    numbers = {exact.ORDER: ORDER, exact.STREAMS: STREAMS, exact.SPLIT: SPLIT}
+    tables = {
+        name: {key: changes.get(key, value) for key, value in have.items()} for name, have in numbers.items()
+    }
+    verdict = claims.get(claim_id).rule(tables)
+    assert verdict.word == expected
+    assert all(f"{name} {value:.2g}" in verdict.detail for name, value in verdict.numbers.items())
+
+
+@pytest.mark.parametrize("claim", exact.CLAIMS, ids=lambda claim: claim.id)
+def test_exact_claims_say_what_is_missing(claim):
+    assert claim.rule({}).word == claim.rule({claim.needs[0]: None}).word == "not run"
+    verdict = claim.rule({claim.needs[0]: {"another_number": 1.0}})
+    assert verdict.word == "not run" and "does not publish" in verdict.detail
+
+
+# --- the ledger ---------------------------------------------------------------------------------------------
+
+
+def test_ids_are_unique_and_needs_exist():
+    assert len({claim.id for claim in CLAIMS}) == len(CLAIMS)
+    for claim in CLAIMS:
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", claim.id)
+        for need in claim.needs:
+            kind, _, name = need.partition("/")
+            assert kind == "chapter" or experiments.get(name)
+
+
+def test_a_claim_is_checked_when_it_is_made():
+    def rule_other(tables):
+        """A rule."""
+        return Verdict("undecided", "")
+
+    made = {"source": "here", "statement": "it is so", "needs": ("experiment/in_window",)}
+    Claim(id="other", rule=rule_other, **made)
+    with pytest.raises(ValueError, match="rule_another"):
+        Claim(id="another", rule=rule_other, **made)
+    with pytest.raises(ValueError, match="write experiment/<name>"):
+        Claim(id="other", rule=rule_other, **made | {"needs": ("in_window",)})
+    rule_other.__doc__ = None
+    with pytest.raises(ValueError, match="no docstring"):
+        Claim(id="other", rule=rule_other, **made)
+
+
+def test_a_verdict_has_one_of_six_words():
+    with pytest.raises(ValueError, match="'maybe' is not a verdict"):
+        Verdict("maybe", "")
+
+
+def test_an_unknown_claim_is_named():
+    with pytest.raises(ValueError, match="no claim 'rope-wins'"):
+        claims.get("rope-wins")
+
+
+def publish(store: Store, profile: str, commit: str, *, leave_out: int = 0) -> None:
+    grid = experiments.get("in_window").grid(profile)
+    for place, config in enumerate(grid[: len(grid) - leave_out]):
+        jitter = 0.001 * (place % 7)
+        metrics = {"bits_per_byte": LEVELS[config.method] + jitter, "block_parameters": 788_480}
+        facts = {"commit": commit, "dirty": False, "seed": config.seed}
+        store.write(Record("in_window", profile, config.key, config.resolved(), metrics, [], {}, facts))
+
+
+def row_of(rows, claim_id="rope-leads-in-window"):
+    return next(row for row in rows if row.claim.id == claim_id)
+
+
+def test_the_gpu_replaces_the_laptop_when_its_grid_is_complete(tmp_path):
+    partial, complete = Store(tmp_path / "partial"), Store(tmp_path / "complete")
+    for store, missing in ((partial, 1), (complete, 0)):
+        publish(store, "laptop", "a" * 40)
+        publish(store, "gpu", "b" * 40, leave_out=missing)
+    row = row_of(claims.evaluate(store=partial))
+    assert (row.profile, row.verdict.word, row.record_commits) == ("laptop", "reproduced", ("a" * 40,))
+    row = row_of(claims.evaluate(store=complete))
+    assert (row.profile, row.verdict.word, row.record_commits) == ("gpu", "reproduced", ("b" * 40,))
+    assert row.records == len(experiments.get("in_window").grid("gpu"))
+    assert row.seeds == (1, 2, 3, 4, 5, 6)
+    assert row_of(claims.evaluate("laptop", complete)).profile == "laptop"
+
+
+def test_a_mark_of_staleness_takes_the_verdict_away(tmp_path):
+    store = Store(tmp_path)
+    publish(store, "laptop", "a" * 40)
+    config = next(c for c in experiments.get("in_window").grid("laptop") if c.method == "rope")
+    store.mark_stale("laptop", "in_window", config.key, "initial loss differs")
+    rows = claims.evaluate("laptop", store)
+    assert row_of(rows).verdict.stale and row_of(rows).verdict.word == "not run"
+    assert row_of(rows, "separation-costs-nothing-at-equal-width").verdict.word == "reproduced"
+
+
+def test_chapters_are_read_at_the_best_profile_they_ran_at(tmp_path, monkeypatch):
+    from sepnb.companion import numbers
+
+    monkeypatch.setenv("SEPNB_BUILD", str(tmp_path))
+    empty = Store(tmp_path / "none")
+    invariant = "attention-is-permutation-invariant"
+    assert row_of(claims.evaluate(store=empty), invariant).verdict.word == "not run"
+    numbers.publish("01_order", ORDER | {"invariance_error": 0.0}, profile="smoke")
+    assert row_of(claims.evaluate(store=empty), invariant).verdict.word == "reproduced"
+    numbers.publish("01_order", ORDER, profile="laptop")
+    row = row_of(claims.evaluate(store=empty), invariant)
+    assert (row.profile, row.verdict.word, row.records) == ("laptop", "not reproduced", 0)
+    assert row_of(claims.evaluate("smoke", empty), invariant).verdict.word == "reproduced"
+
+
+# --- when a rule last changed -------------------------------------------------------------------------------
+
+RULE = '''def rule_one(tables):
+    """The one."""
+    return helper(1.0)
+
+
+def rule_one_more(tables):
+    """One more."""
+    return 2.0
+
+
+def helper(bound):
+    return bound
+'''
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """An empty checkout, `commit(text)` that commits a file of rules, and `claim()` made from it."""
+    monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
+    git = [
+        "git",
+        "-C",
+        str(tmp_path),
+        "-c",
+        "user.name=n",
+        "-c",
+        "user.email=e@e",
+        "-c",
+        "commit.gpgsign=false",
+    ]
+    subprocess.run([*git, "init", "-q"], check=True)
+    path = tmp_path / "rules.py"
+
+    def commit(text: str) -> str:
+        path.write_text(text)
+        subprocess.run([*git, "add", "rules.py"], check=True)
+        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "m"], check=True)
+        history.forget()
+        return subprocess.run(
+            [*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    def claim() -> Claim:
+        spec = importlib.util.spec_from_file_location("rules_of_a_test", path)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "rules_of_a_test", module)
+        spec.loader.exec_module(module)
+        return Claim("one", "here", "so", module.rule_one, ("chapter/01_order",), (module.helper,))
+
+    yield path, commit, claim
+    history.forget()
+
+
+def test_the_rule_commit_follows_the_rule_and_what_it_stands_on(checkout):
+    _, commit, claim = checkout
+    first = commit(RULE)
+    assert history.rule_commit(claim()) == first
+    commit("import math\n\n\n" + RULE.replace("return 2.0", "return 3.0"))  # another rule, other lines
+    assert history.rule_commit(claim()) == first
+    bound = commit(RULE.replace("helper(1.0)", "helper(1.5)"))
+    assert history.rule_commit(claim()) == bound
+    helper = commit(RULE.replace("helper(1.0)", "helper(1.5)").replace("return bound", "return 2 * bound"))
+    assert history.rule_commit(claim()) == helper
+
+
+def test_a_rule_that_is_not_committed_has_no_commit(checkout):
+    path, commit, claim = checkout
+    commit(RULE)
+    made = claim()
+    path.write_text(RULE.replace("1.0", "9.0"))
+    history.forget()
+    assert history.rule_commit(made) is None
+
+
+def test_a_rule_precedes_records_made_from_its_commit_or_a_later_one(checkout):
+    _, commit, _ = checkout
+    before, rule, after = commit("a = 1\n"), commit(RULE), commit(RULE + "\n\nb = 1\n")
+    assert history.precedes(rule, [rule, after]) is True
+    assert history.precedes(rule, [after, before]) is False
+    assert history.precedes(rule, []) is None
+    assert history.precedes(None, [after]) is None
+    assert history.precedes(rule, ["0" * 40]) is None
+
+
+def test_outside_a_checkout_the_commit_is_unknown(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
+    history.forget()
+    assert history.rule_commit(CLAIMS[0]) is None
+    history.forget()
+
+
+# --- the page -----------------------------------------------------------------------------------------------
+
+
+def test_the_page_shows_every_claim_with_what_decides(tmp_path, monkeypatch):
+    monkeypatch.setattr("sepnb.results.paths.results", lambda: tmp_path)
+    publish(Store(tmp_path), "laptop", "a" * 40)
+    text = claims.page()
+    for row in claims.evaluate():
+        assert f"(claim-{row.claim.id})=" in text
+        assert f"[{row.verdict.word}]" in text
+    section = text.split("(claim-rope-leads-in-window)=")[1].split("(claim-")[0]
+    assert "### RoPE leads in window" in section
+    assert claims.get("rope-leads-in-window").rule_text in section
+    assert "[reproduced]" in section and "(holds)" in section and "6 seeds" in section
+    assert "54 records, seeds 1, 2, 3, 4, 5, 6" in section and "`aaaaaaaaa`" in section
+
+
+def fake_row(**changes) -> ledger.Row:
+    facts = {
+        "claim": CLAIMS[-1],
+        "verdict": Verdict("undecided", "too few"),
+        "profile": "laptop",
+        "records": 3,
+        "seeds": (1,),
+        "record_commits": ("a" * 40,),
+        "rule_commit": "c" * 40,
+        "precedes": True,
+    }
+    return ledger.Row(**facts | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({}, "`ccccccccc`, before the records"),
+        ({"precedes": False}, "**after records were made**"),
+        ({"precedes": None}, "is unknown"),
+        ({"rule_commit": None, "precedes": None}, "unknown (no history"),
+        ({"verdict": Verdict("not run", "stale", stale=True)}, "[stale]"),
+        ({"profile": None, "records": 0}, "nothing yet"),
+    ],
+)
+def test_the_page_says_how_rule_and_records_stand(monkeypatch, changes, shown):
+    monkeypatch.setattr("sepnb.claims.pages.evaluate", lambda profile=None: [fake_row(**changes)])
+    assert shown in claims.page()

@@ -1,0 +1,142 @@
+"""The map of the sources is whole: no statement without a place, no place that does not exist."""
+
+import re
+from collections import Counter
+
+import pytest
+import yaml
+
+from sepnb import claims, paths
+from sepnb.claims import SourceMapError
+
+
+@pytest.fixture(scope="module")
+def source_map():
+    return claims.source_map()
+
+
+def test_the_four_documents_are_there(source_map):
+    assert [document.source for document in source_map.documents] == [
+        "slides-separation",
+        "notes-positional-encoding",
+        "article-positional-encoding",
+        "seqpe-abstract",
+    ]
+
+
+def test_every_claim_of_a_source_is_mapped_from_that_source(source_map):
+    """A claim that names a source must be found from at least one statement of it."""
+    mapped = {(statement.source, statement.target) for statement in source_map.statements}
+    sources = {document.source for document in source_map.documents}
+    for claim in claims.CLAIMS:
+        if claim.source in sources:
+            assert (claim.source, claim.id) in mapped
+
+
+def test_every_chapter_still_planned_has_a_number_and_no_file(source_map):
+    written = {int(path.name[:2]) for path in (paths.root() / "notebooks").glob("[0-9][0-9]_*.py")}
+    assert written.isdisjoint(source_map.planned)
+    assert written | set(source_map.planned) == set(range(1, 25))
+
+
+VALID = {
+    "planned": {2: "Absolute encodings"},
+    "documents": [
+        {
+            "source": "slides-separation",
+            "title": "Slides",
+            "statements": [
+                {"id": "one", "says": "It is so.", "kind": "claim", "target": "rope-leads-in-window"},
+                {"id": "two", "says": "It is made so.", "kind": "chapter", "target": "01_order"},
+                {"id": "three", "says": "It will be.", "kind": "planned", "target": 2},
+                {
+                    "id": "four",
+                    "says": "It may be.",
+                    "kind": "not-empirical",
+                    "target": "outlook",
+                    "note": "x",
+                },
+            ],
+        }
+    ],
+}
+
+
+@pytest.fixture
+def load(tmp_path, monkeypatch):
+    """`load(number, **changes)`: the valid map with one statement changed; None takes a field away."""
+    monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "01_order.py").touch()
+
+    def load(number=0, raw=None, **changes):
+        raw = yaml.safe_load(yaml.safe_dump(raw or VALID))
+        entry = raw["documents"][0]["statements"][number] | changes
+        raw["documents"][0]["statements"][number] = {k: v for k, v in entry.items() if v is not None}
+        path = tmp_path / "source_map.yml"
+        path.write_text(yaml.safe_dump(raw))
+        return claims.source_map(path)
+
+    return load
+
+
+def test_a_valid_map_is_read(load):
+    statements = load().statements
+    assert [statement.id for statement in statements] == ["one", "two", "three", "four"]
+    assert statements[3].note == "x" and statements[0].note == ""
+
+
+@pytest.mark.parametrize(
+    ("number", "changes", "fault"),
+    [
+        (0, {"target": "rope-wins"}, "one points to the claim 'rope-wins', which is not in the ledger"),
+        (1, {"target": "02_absolute"}, "two points to notebooks/02_absolute.py, which does not exist"),
+        (2, {"target": 3}, "three points to planned chapter 3, which has no title"),
+        (2, {"target": "2"}, "three points to planned chapter '2', which has no title"),
+        (1, {"kind": "notebook"}, "two has kind 'notebook'; use one of claim, chapter, planned"),
+        (1, {"id": "one"}, "the id one is used 2 times"),
+        (1, {"says": "It is SO."}, "slides-separation says 'it is so.' 2 times"),
+        (0, {"says": "  "}, "one leaves says empty"),
+        (3, {"target": ""}, "four leaves target empty"),
+        (3, {"note": ""}, "four leaves note empty"),
+        (3, {"says": None}, "four has no says"),
+        (0, {"id": None}, "an entry of slides-separation has no id"),
+        (0, {"comment": "x"}, "one has unknown comment"),
+    ],
+)
+def test_each_fault_is_named(load, number, changes, fault):
+    with pytest.raises(SourceMapError, match=re.escape(fault)):
+        load(number, **changes)
+
+
+def test_all_faults_are_named_at_once(load):
+    with pytest.raises(SourceMapError) as failure:
+        load(0, target="nothing", kind="chapter", id="two")
+    assert "notebooks/nothing.py" in str(failure.value) and "the id two" in str(failure.value)
+
+
+def test_a_planned_chapter_that_is_written_is_no_longer_planned(load):
+    with pytest.raises(SourceMapError, match="calls chapter 1 planned, but it is written"):
+        load(2, raw=VALID | {"planned": {1: "Order", 2: "Absolute encodings"}}, target=1)
+
+
+def test_planned_numbers_are_those_of_the_book(load):
+    with pytest.raises(SourceMapError, match="planned chapter 25 is none of 1 to 24"):
+        load(raw=VALID | {"planned": {2: "Absolute encodings", 25: "More"}})
+
+
+def test_the_page_has_a_row_for_every_statement(source_map):
+    text = claims.source_map_page()
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    headings = Counter(rows)["| --- | --- |"]
+    assert headings == len(source_map.documents)
+    assert len(rows) == len(source_map.statements) + 2 * headings
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 3 for row in rows)  # two cells, no stray border
+    for statement in source_map.statements:
+        row = next(row for row in rows if row.startswith(f"| {statement.says} "))
+        if statement.kind == "claim":
+            assert f"<claim-{statement.target}>`" in row
+        elif statement.kind == "chapter":
+            assert f"{{doc}}`/notebooks/executed/{statement.target}`" in row
+        else:
+            assert str(statement.target) in row
