@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import log
 
 import numpy as np
@@ -28,16 +29,20 @@ class Losses:
         """The mean over all scored bytes."""
         return float(self.bits.mean())
 
-    def by_position(self, edges: Sequence[int]) -> list[dict[str, float]]:
+    def by_position(self, edges: Sequence[int]) -> list[dict[str, float | int]]:
         """The mean over [start, stop) of the position in the window, for each pair of neighbouring edges."""
-        if list(edges) != sorted(set(edges)) or edges[0] < 0 or edges[-1] > self.bits.shape[1]:
-            raise ValueError(f"edges {list(edges)} must rise from 0 to at most {self.bits.shape[1]}")
+        rising = len(edges) > 1 and list(edges) == sorted(set(edges))
+        if not rising or edges[0] < 0 or edges[-1] > self.bits.shape[1]:
+            raise ValueError(
+                f"edges {list(edges)} must be two or more, rising, from 0 up and to at most "
+                f"{self.bits.shape[1]}"
+            )
         return [
             {"start": start, "stop": stop, "bits_per_byte": float(self.bits[:, start:stop].mean())}
-            for start, stop in zip(edges[:-1], edges[1:], strict=True)
+            for start, stop in pairwise(edges)
         ]
 
-    def by_document(self) -> list[dict[str, float]]:
+    def by_document(self) -> list[dict[str, float | int]]:
         """Bytes scored and bits paid in each document: what a bootstrap over documents needs."""
         return [
             {
@@ -68,17 +73,20 @@ def evaluate(
         device, precision, batch_size: how it is computed; the result differs by rounding only.
 
     Raises:
-        ValueError: no windows, or one document label short.
+        ValueError: no windows, windows without a byte to predict, or not one document label for each.
     """
     if len(windows) == 0:
         raise ValueError("there are no windows to score; is the text shorter than one window?")
+    if windows.ndim != 2 or windows.shape[1] < 2:
+        raise ValueError(f"windows of shape {list(windows.shape)} predict nothing; give [n, L+1] with L >= 1")
     documents = np.zeros(len(windows), dtype=int) if documents is None else np.asarray(documents)
     if len(documents) != len(windows):
         raise ValueError(f"{len(windows)} windows have {len(documents)} document labels; give one each")
     model.to(device).eval()
     pieces = []
     for start in range(0, len(windows), batch_size):
-        batch = torch.as_tensor(windows[start : start + batch_size], dtype=torch.long, device=device)
+        piece = windows[start : start + batch_size].astype(np.int64)  # a copy: the windows may be read-only
+        batch = torch.from_numpy(piece).to(device)
         with autocast(device, precision):
             pieces.append(next_token_losses(model, batch).double().cpu().numpy())
     return Losses(np.concatenate(pieces) / log(2), documents)

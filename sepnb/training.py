@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from math import cos, pi
+from math import cos, inf, pi
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ class TrainingConfig:
         length: tokens predicted per sequence, the trained length L.
         learning_rate: its highest value, after the warm-up.
         warmup: share of the steps in which the learning rate rises.
-        weight_decay: acts on the matrices of the maps; not on tables, gains and biases.
+        weight_decay: acts on the weights of linear maps; not on tables, gains and biases.
         betas, clip: AdamW's averages; the largest norm of the gradient.
         precision: "float32", or "bfloat16" for the forward pass under autocast.
         compiler: a backend of torch.compile, or None for eager.
@@ -47,10 +47,15 @@ class TrainingConfig:
         for field in ("steps", "batch_size", "length"):
             if getattr(self, field) < 1:
                 raise ValueError(f"{field} is {getattr(self, field)}; it must be at least 1")
-        if self.learning_rate <= 0:
-            raise ValueError(f"learning_rate is {self.learning_rate}; it must be above 0")
+        for field in ("learning_rate", "clip"):
+            if not 0 < getattr(self, field) < inf:
+                raise ValueError(f"{field} is {getattr(self, field)}; it must be finite and above 0")
         if not 0 <= self.warmup <= 1:
             raise ValueError(f"warmup is {self.warmup}; it is a share of the steps, from 0 to 1")
+        if not 0 <= self.weight_decay < inf:
+            raise ValueError(f"weight_decay is {self.weight_decay}; it must be at least 0")
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError(f"betas are {self.betas}; both must be at least 0 and below 1")
         if self.precision not in PRECISIONS:
             raise ValueError(f"unknown precision {self.precision!r}; use one of {', '.join(PRECISIONS)}")
 
@@ -104,12 +109,14 @@ def train(
         batches: yields integer arrays `[B, L+1]`, one per step.
         config: the schedule.
         device: where the model is moved and trained.
-        stop_after: leave the schedule after this many steps (for a fingerprint).
+        stop_after: leave the schedule after this many steps, at least 1 (for a fingerprint).
         on_step: called after each step with its number, counted from 0.
 
     Raises:
-        ValueError: the batches end before the steps do, or a loss is not finite.
+        ValueError: the batches end before the steps do, a loss is not finite, or `stop_after` is below 1.
     """
+    if stop_after is not None and stop_after < 1:
+        raise ValueError(f"stop_after is {stop_after}; it must be at least 1")
     model.to(device).train()
     forward = model if config.compiler is None else torch.compile(model, backend=config.compiler)
     adamw = optimiser(model, config)
@@ -117,7 +124,7 @@ def train(
     for step in range(config.steps if stop_after is None else min(stop_after, config.steps)):
         if (array := next(batches, None)) is None:
             raise ValueError(f"the batches ended at step {step} of {config.steps}; give one batch per step")
-        batch = torch.as_tensor(array, dtype=torch.long, device=device)
+        batch = torch.from_numpy(array.astype(np.int64)).to(device)  # a copy: the array may be read-only
         for group in adamw.param_groups:
             group["lr"] = config.rate(step)
         with autocast(device, config.precision):

@@ -1,0 +1,141 @@
+"""Bits per byte: known values, and sums that agree however they are cut."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from sepnb.evaluation import Losses, evaluate
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.streams import Streams
+
+
+class Constant(nn.Module):
+    """The same logits whatever it reads."""
+
+    def __init__(self, logits: torch.Tensor) -> None:
+        super().__init__()
+        self.logits = logits
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.logits.expand(*tokens.shape, -1)
+
+
+def random_windows(n: int = 7, length: int = 16) -> np.ndarray:
+    return np.random.default_rng(0).integers(256, size=(n, length + 1))
+
+
+def language_model() -> LanguageModel:
+    torch.manual_seed(0)
+    return LanguageModel(TransformerConfig(Streams(pos=8, sem=24), 1, 4, "sinusoidal"))
+
+
+def test_a_uniform_model_pays_eight_bits_for_every_byte():
+    losses = evaluate(Constant(torch.zeros(256)), random_windows())
+    assert losses.bits.shape == (7, 16) and losses.bits.dtype == np.float64
+    assert losses.bits_per_byte == pytest.approx(8.0, abs=1e-6)
+    assert losses.bits == pytest.approx(np.full((7, 16), 8.0), abs=1e-6)
+
+
+def test_a_known_distribution_pays_its_cross_entropy():
+    p = np.array([0.5, 0.25, 0.125, 0.125])
+    windows = np.array([[3, 0, 1, 2], [0, 0, 0, 3]])  # the first byte is context only
+    losses = evaluate(Constant(torch.from_numpy(p).log().float()), windows)
+    assert losses.bits == pytest.approx(np.array([[1, 2, 3], [1, 1, 3]]), abs=1e-6)
+
+
+def test_bits_of_a_position_are_those_of_the_byte_after_it_given_the_ones_before():
+    model, windows = language_model(), random_windows(3)
+    losses = evaluate(model, windows)
+    with torch.no_grad():
+        p = model(torch.from_numpy(windows[:, :-1])).double().log_softmax(-1)
+    for row in range(3):
+        for place in range(16):
+            expected = -p[row, place, windows[row, place + 1]].item() / math.log(2)
+            assert losses.bits[row, place] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 7, 100])
+def test_the_batch_size_does_not_matter(batch_size):
+    model, windows = language_model(), random_windows()
+    whole, parts = evaluate(model, windows), evaluate(model, windows, batch_size=batch_size)
+    assert parts.bits == pytest.approx(whole.bits, abs=1e-5)
+
+
+def test_windows_may_be_read_only_or_of_any_integer_type():
+    windows = random_windows().astype(np.uint8)
+    windows.flags.writeable = False
+    model = language_model()
+    assert evaluate(model, windows).bits == pytest.approx(evaluate(model, random_windows()).bits, abs=0)
+
+
+def test_it_evaluates_without_gradients_and_without_changing_a_parameter():
+    model = language_model().train()
+    before = {name: parameter.clone() for name, parameter in model.named_parameters()}
+    evaluate(model, random_windows())
+    assert not model.training
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters())
+
+
+def test_bfloat16_is_close_to_float32_and_not_the_same():
+    model, windows = language_model(), random_windows()
+    exact, rounded = (evaluate(model, windows, precision=p) for p in ("float32", "bfloat16"))
+    assert rounded.bits_per_byte == pytest.approx(exact.bits_per_byte, abs=0.02)
+    assert not np.array_equal(rounded.bits, exact.bits)
+
+
+@settings(max_examples=40)
+@given(
+    n=st.integers(1, 9),
+    length=st.integers(1, 12),
+    cuts=st.sets(st.integers(1, 11)),
+    documents=st.integers(1, 4),
+)
+def test_every_cut_adds_up_to_the_mean(n, length, cuts, documents):
+    generator = np.random.default_rng(n * 100 + length)
+    losses = Losses(generator.random((n, length)) * 9, generator.integers(documents, size=n) * 10)
+    edges = [0, *sorted(cut for cut in cuts if cut < length), length]
+    rows = losses.by_position(edges)
+    assert [(row["start"], row["stop"]) for row in rows] == list(pairwise(edges))
+    weighted = sum(row["bits_per_byte"] * (row["stop"] - row["start"]) for row in rows) / length
+    assert weighted == pytest.approx(losses.bits_per_byte)
+
+    each = losses.by_document()
+    assert [row["document"] for row in each] == sorted(set(losses.documents.tolist()))
+    assert sum(row["bytes"] for row in each) == losses.bits.size
+    assert sum(row["bits"] for row in each) / losses.bits.size == pytest.approx(losses.bits_per_byte)
+
+
+def test_positions_and_documents_are_not_mixed_up():
+    bits = np.array([[1.0, 2.0, 4.0], [10.0, 20.0, 40.0], [100.0, 200.0, 400.0]])
+    losses = Losses(bits, np.array([5, 2, 5]))
+    assert losses.by_position([1, 3]) == [{"start": 1, "stop": 3, "bits_per_byte": pytest.approx(666 / 6)}]
+    assert losses.by_document() == [
+        {"document": 2, "bytes": 3, "bits": 70.0},
+        {"document": 5, "bytes": 6, "bits": 707.0},
+    ]
+
+
+@pytest.mark.parametrize("edges", [[], [0], [0, 4], [-1, 2], [2, 1], [0, 0, 3]])
+def test_edges_that_do_not_rise_inside_the_window_are_refused(edges):
+    losses = Losses(np.ones((2, 3)), np.zeros(2, dtype=int))
+    with pytest.raises(ValueError, match=r"edges .* must be two or more, rising, from 0 up and to at most 3"):
+        losses.by_position(edges)
+
+
+def test_nothing_to_score_and_labels_that_do_not_fit_are_refused():
+    model = Constant(torch.zeros(256))
+    with pytest.raises(ValueError, match="there are no windows to score"):
+        evaluate(model, np.zeros((0, 9), dtype=int))
+    with pytest.raises(ValueError, match=r"windows of shape \[3, 1\] predict nothing; give \[n, L\+1\]"):
+        evaluate(model, np.zeros((3, 1), dtype=int))
+    with pytest.raises(ValueError, match=r"windows of shape \[9\] predict nothing"):
+        evaluate(model, np.zeros(9, dtype=int))
+    with pytest.raises(ValueError, match="7 windows have 6 document labels; give one each"):
+        evaluate(model, random_windows(), np.zeros(6, dtype=int))
