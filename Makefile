@@ -12,7 +12,8 @@ UV_FLAGS := $(foreach place,$(PIP_FIND_LINKS),--find-links $(place)) \
 	$(if $(PIP_INDEX_URL),--default-index $(PIP_INDEX_URL)) $(if $(PIP_NO_INDEX),--no-index)
 export UV_PYTHON := $(BIN)/python
 export UV_PYTHON_DOWNLOADS := never
-export UV_COMPILE_BYTECODE := 1
+# Compiled modules are kept even where the environment says otherwise, or every kernel would compile torch again.
+export PYTHONDONTWRITEBYTECODE :=
 
 OLD_PYTHON = sepnb needs Python >= 3.11; name one, for example: make book PYTHON=python3.12
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

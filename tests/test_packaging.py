@@ -16,7 +16,9 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+from typer.main import get_command
 
+from sepnb import cli
 from sepnb.data import registry
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -175,6 +177,61 @@ def test_ci_ends_with_make_test_and_make_test_runs_everything():
     recipe = re.search(r"(?m)^test:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"))[1]
     commands = [line.split("/", 1)[1] for line in recipe.splitlines()]
     assert commands == ["ruff check .", "ruff format --check .", "python -m pytest"]
+
+
+# --- what the guides say ---
+
+GUIDES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md")}
+
+
+def test_the_readme_s_example_runs():
+    (example,) = re.findall(r"(?ms)^```python\n(.*?)^```", GUIDES["README.md"])
+    names = {}
+    exec(example, names)
+    assert names["logits"].shape == (1, 128, 256)
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_every_command_and_option_that_a_guide_names_exists(guide):
+    targets = set(re.findall(r"(?m)^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
+    named = set(re.findall(r"[`\n(]make ([a-z]+)", GUIDES[guide]))
+    assert named and named <= targets
+    commands = get_command(cli.app).commands
+    calls = re.findall(r"[`\n/(]sepnb ([a-z]+)([^`\n#]*)", GUIDES[guide])
+    assert calls
+    for name, rest in calls:
+        options = {option for parameter in commands[name].params for option in parameter.opts}
+        assert set(re.findall(r"--\w+", rest)) <= options, f"sepnb {name}{rest}"
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_every_place_that_a_guide_names_exists(guide):
+    made = {
+        "results/",
+        "build/",
+        "build/html/index.html",
+        "build/mine",
+        "notebooks/executed/NN_name",
+        "notebooks/NN_name.py",
+    }
+    named = {
+        place[1:]
+        for place in re.findall(r"[`( ](?:sepnb|book|notebooks|results|tests|build)/[\w./-]*", GUIDES[guide])
+    }
+    assert named
+    assert not [place for place in named - made if not (ROOT / place).exists()]
+
+
+def test_each_recipe_for_contributors_is_short():
+    recipes = re.split(r"(?m)^## ", GUIDES["CONTRIBUTING.md"])[1:]
+    assert [recipe.splitlines()[0] for recipe in recipes[:4]] == [
+        "An encoding",
+        "An experiment",
+        "A chapter",
+        "A claim",
+    ]
+    for recipe in recipes:
+        assert len([line for line in recipe.splitlines()[1:] if line]) < 10, recipe
 
 
 # --- the commands ---
