@@ -22,7 +22,8 @@ from . import __version__, paths
 def git_state(root: Path | None = None) -> tuple[str | None, bool | None]:
     """The commit, and whether tracked or new files differ from it; (None, None) outside a git checkout.
 
-    Changes under `results/` do not count: a grid writes its own records there while it runs.
+    Changes under `results/` do not count: a grid writes its own records there while it runs. A folder inside
+    another project's checkout, such as an installed package, is outside: that commit is not of this code.
     """
     root = paths.root() if root is None else root
 
@@ -31,6 +32,8 @@ def git_state(root: Path | None = None) -> tuple[str | None, bool | None]:
         return done.stdout.strip()
 
     try:
+        if git("rev-parse", "--show-prefix"):  # empty at the top of a checkout only
+            return None, None
         commit = git("rev-parse", "HEAD")
         return commit, bool(git("status", "--porcelain", "--", ".", ":(exclude)results"))
     except (OSError, subprocess.CalledProcessError):

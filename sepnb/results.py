@@ -1,4 +1,4 @@
-"""The results store: one JSON record a run, written whole or not at all, refused when it is not what was written.
+"""The results store: one JSON record a run, written whole or not at all, refused when it was changed.
 
 `results/<profile>/<experiment>/<key>.json` holds the resolved config, the metrics, tidy rows, a fingerprint
 that can be replayed, and where the numbers come from. A checksum over the canonical content tells a record
@@ -9,7 +9,9 @@ import hashlib
 import json
 import os
 import tempfile
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ class Record:
     profile: str
     key: str
     config: dict[str, Any]
-    metrics: dict[str, float]
+    metrics: dict[str, float | int]
     rows: list[dict[str, Any]]
     fingerprint: dict[str, list[float]]
     provenance: dict[str, Any]
@@ -47,9 +49,23 @@ def canonical(content: Any) -> str:
     """JSON with one spelling for one content: sorted keys, no spaces, no NaN.
 
     Raises:
-        ValueError: a number is NaN or infinite.
+        ValueError: a number is NaN or infinite; the message says where.
     """
+    for where, number in _not_finite(content):
+        raise ValueError(f"{where} is {number}, and a record holds finite numbers only")
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _not_finite(content: Any, where: str = "") -> Iterator[tuple[str, float]]:
+    """Where NaN and infinities are, as `metrics.loss` or `rows[3].bits`."""
+    if isinstance(content, dict):
+        for key, value in content.items():
+            yield from _not_finite(value, f"{where}.{key}" if where else str(key))
+    elif isinstance(content, list | tuple):
+        for index, value in enumerate(content):
+            yield from _not_finite(value, f"{where}[{index}]")
+    elif isinstance(content, float) and not isfinite(content):
+        yield where, content
 
 
 def digest(content: Any) -> str:
@@ -89,10 +105,18 @@ class Store:
         return self.root / profile / experiment / f"{key}.json"
 
     def write(self, record: Record) -> Path:
-        """Store a record, replacing the one of the same key, and clear its mark of staleness."""
+        """Store a record, replacing the one of the same key, and clear its mark of staleness.
+
+        Raises:
+            RecordError: a number is NaN or infinite; nothing is written.
+        """
         path = self.path(record.profile, record.experiment, record.key)
         content = record.content()
-        text = json.dumps({**content, "checksum": digest(content)}, indent=1, sort_keys=True, allow_nan=False)
+        try:
+            checksum = digest(content)
+        except ValueError as error:
+            raise RecordError(f"{path}: {error}; find out why the run gave it") from None
+        text = json.dumps({**content, "checksum": checksum}, indent=1, sort_keys=True, allow_nan=False)
         write_atomically(path, text + "\n")
         if self._stale(record.profile).get(f"{record.experiment}/{record.key}"):
             self.mark_stale(record.profile, record.experiment, record.key, None)
@@ -102,31 +126,36 @@ class Store:
         """The record at `path`.
 
         Raises:
-            RecordError: it is no whole JSON, was changed by hand, lies in the wrong place, or is dirty and published.
+            RecordError: it is no whole JSON, was changed by hand, lies in the wrong place, or is published
+                without being of a commit.
         """
-        try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise RecordError(
-                f"{path}: not a whole JSON record ({error}); delete it and run it again"
-            ) from None
+        content = _parsed(Path(path), "delete it and run it again")
         if not isinstance(content, dict) or content.get("schema") != SCHEMA:
             found = content.get("schema") if isinstance(content, dict) else type(content).__name__
             raise RecordError(f"{path}: schema {found!r}, this version reads {SCHEMA}; run it again")
         checksum = content.pop("checksum", None)
-        if checksum != digest(content):
+        try:
+            expected = digest(content)
+        except ValueError as error:
+            raise RecordError(f"{path}: {error}, so it was edited; run it again") from None
+        if checksum != expected:
             raise RecordError(
                 f"{path}: its content does not match its checksum, so it was edited; run it again"
             )
         del content["schema"]
+        if wrong := content.keys() ^ {field.name for field in fields(Record)} - {"stale"}:
+            raise RecordError(f"{path}: {', '.join(sorted(wrong))} missing or unknown; run it again")
         record = Record(**content)
         if self.path(record.profile, record.experiment, record.key).resolve() != Path(path).resolve():
             place = f"{record.profile}/{record.experiment}/{record.key}"
             raise RecordError(f"{path}: it says that it is {place}; move it back or run it again")
         if self.published and record.provenance.get("dirty") is not False:
-            raise RecordError(
-                f"{path}: made from a tree with uncommitted changes; commit the code, then run it again"
+            how = (
+                "made from a tree with uncommitted changes"
+                if record.provenance.get("dirty")
+                else "of no commit"
             )
+            raise RecordError(f"{path}: {how}; commit the code, then run it again")
         return record
 
     def load(self, profile: str, experiment: str) -> dict[str, Record]:
@@ -141,7 +170,11 @@ class Store:
 
     def _stale(self, profile: str) -> dict[str, str]:
         path = self.root / profile / "stale.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        remedy = "delete it and run `sepnb check --published`"
+        marks = _parsed(path, remedy) if path.exists() else {}
+        if not isinstance(marks, dict):
+            raise RecordError(f"{path}: no mapping of records to reasons; {remedy}")
+        return marks
 
     def mark_stale(self, profile: str, experiment: str, key: str, reason: str | None) -> None:
         """Say that the code no longer gives this record's numbers; None takes the mark back."""
@@ -154,6 +187,13 @@ class Store:
             write_atomically(path, json.dumps(marks, indent=1, sort_keys=True) + "\n")
         else:
             path.unlink(missing_ok=True)
+
+
+def _parsed(path: Path, remedy: str) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise RecordError(f"{path}: not whole JSON ({error}); {remedy}") from None
 
 
 def _note_read(what: str) -> None:
