@@ -234,7 +234,7 @@ def _said() -> Iterator[None]:
     except (BuildError, RecomputeError) as error:
         console.print(str(error), markup=False, style="red", soft_wrap=True)
         raise typer.Exit(1) from None
-    except (ValueError, TypeError, FileNotFoundError) as error:
+    except (ValueError, FileNotFoundError) as error:
         console.print(f"error: {error}", markup=False, style="red", soft_wrap=True)
         raise typer.Exit(2) from None
 

@@ -24,6 +24,8 @@ from sepnb.companion.runs import store_for
 
 Report = Callable[[int, int], None]
 INJECTED = "injected-parameters"
+# What the executed notebook names, so that it opens anywhere; it ran in a kernel of its own.
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ def _run(job: Job, report: Report) -> Failure | None:
         if unknown:
             raise ValueError(f"{chapter.path}: the parameters cell lacks {', '.join(sorted(unknown))}")
         notebook = jupytext.read(chapter.path, fmt="py:percent")
+        notebook.metadata.setdefault("kernelspec", KERNEL)
         source = paths.build() / "kernels" / f"{chapter.name}.ipynb"
         kernel = _kernel(job)
         nbformat.write(notebook, source)

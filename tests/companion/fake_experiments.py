@@ -1,0 +1,74 @@
+"""Experiments that take no time, in a module of their own so that worker processes can import them."""
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sepnb.results import Record
+
+
+@dataclass(frozen=True)
+class FakeRun:
+    method: str
+    seed: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.method}-seed{self.seed}"
+
+    @property
+    def label(self) -> str:
+        return self.method
+
+
+@dataclass(frozen=True)
+class Fake:
+    """`slow` seconds per run; a method called `broken` fails; `drift` moves the fingerprint.
+
+    `needs` are its data sets. With `log`, each run that starts adds its key to that file.
+    """
+
+    name: str = "fake"
+    methods: tuple[str, ...] = ("a", "b")
+    slow: float = 0.0
+    drift: float = 0.0
+    dirty: bool = False
+    needs: tuple[str, ...] = ()
+    log: Path | None = None
+
+    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[FakeRun]:
+        return [FakeRun(method, seed) for seed in (seeds or (1, 2)) for method in self.methods]
+
+    def seconds(self, profile: str) -> float:
+        return self.slow
+
+    def data_sets(self, profile: str) -> tuple[str, ...]:
+        return self.needs
+
+    def fingerprint(self, config: FakeRun, *, device: str = "cpu") -> dict[str, list[float]]:
+        if config.method == "broken":
+            raise RuntimeError("no such layer")
+        return {"first_losses": [5.5 + config.seed, (5.4 + config.seed) * (1 + self.drift)]}
+
+    def run(self, config: FakeRun, *, device: str = "cpu", progress: Any = None) -> Record:
+        if self.log:
+            with self.log.open("a", encoding="utf-8") as file:
+                file.write(config.key + "\n")
+        steps = 10
+        for step in range(steps):
+            time.sleep(self.slow / steps)
+            if progress:
+                progress(step + 1, steps)
+        facts = {"seed": config.seed, "dirty": self.dirty, "device": device}
+        metrics = {"loss": 1.0 + config.seed}
+        first = self.fingerprint(config, device=device)
+        return Record(self.name, "laptop", config.key, {"method": config.method}, metrics, [], first, facts)
+
+    @staticmethod
+    def killed(job: int, report: Any) -> None:
+        """A job whose process dies under it."""
+        os.kill(os.getpid(), signal.SIGKILL)

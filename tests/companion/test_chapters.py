@@ -1,0 +1,158 @@
+"""What makes a chapter run again, and what does not."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sepnb.companion import chapters, numbers
+from sepnb.companion.chapters import Chapter
+from sepnb.companion.runs import store_for
+from sepnb.results import Record, Store
+
+PARAMETERS = {"profile": "smoke", "seed": 0, "device": "cpu"}
+
+
+@pytest.fixture
+def ran(write_chapter: Callable[..., Chapter]) -> Chapter:
+    """A chapter as it lies there after a run that read the records of one experiment."""
+    chapter = write_chapter("01_order")
+    made_from = chapters.fingerprint(chapter, PARAMETERS)
+    store_for("smoke").write(record(1.0))
+    numbers.publish(chapter.name, {"answer": 42}, profile="smoke")
+    chapter.output("smoke").write_text("{}", encoding="utf-8")
+    chapter.output("smoke", "reads").write_text("smoke/in_window\nsmoke/in_window\n", encoding="utf-8")
+    chapters.remember(chapter, "smoke", made_from, 3.0)
+    return chapter
+
+
+def record(loss: float) -> Record:
+    return Record("in_window", "smoke", "a", {}, {"loss": loss}, [], {}, {})
+
+
+def why(chapter: Chapter) -> str | None:
+    return chapters.why_run(Chapter(chapter.path), "smoke", PARAMETERS)
+
+
+def test_nothing_changed_nothing_runs_whatever_the_clock_says(ran: Chapter, checkout: Path) -> None:
+    assert why(ran) is None
+    for file in checkout.rglob("*"):
+        os.utime(file, (2e9, 2e9))
+    assert why(ran) is None
+
+
+def test_a_chapter_that_never_ran_must_run(write_chapter: Callable[..., Chapter]) -> None:
+    assert why(write_chapter("02_new")) == "never ran"
+
+
+def test_a_changed_source_runs_and_a_change_taken_back_does_not(ran: Chapter) -> None:
+    before = ran.path.read_text(encoding="utf-8")
+    ran.path.write_text(before + "\n# %%\n1 + 1\n", encoding="utf-8")
+    assert why(ran) == "the chapter changed"
+    ran.path.write_text(before, encoding="utf-8")
+    assert why(ran) is None
+
+
+def test_changed_parameters_run(ran: Chapter) -> None:
+    assert chapters.why_run(ran, "smoke", {**PARAMETERS, "seed": 1}) == "the parameters changed"
+
+
+def test_a_changed_lock_runs(ran: Chapter, checkout: Path) -> None:
+    (checkout / "requirements.lock").write_text("torch==2.12.0\n", encoding="utf-8")
+    assert why(ran) == "requirements.lock changed"
+
+
+def test_a_changed_package_runs(ran: Chapter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package of the tests cannot be edited by a test: its files are hashed as if they were."""
+    honest = chapters.digest
+    changed: set[str] = set()
+
+    def pretend(files, base):
+        files = list(files)
+        return honest(files, base) + "".join(sorted(f.name for f in files if f.name in changed))
+
+    monkeypatch.setattr(chapters, "digest", pretend)
+    changed.add("cli.py")  # acts from outside: no chapter imports it
+    assert why(ran) is None
+    changed.add("streams.py")
+    assert why(ran) == "sepnb changed"
+
+
+def test_what_acts_from_outside_counts_where_a_chapter_imports_it(
+    write_chapter: Callable[..., Chapter],
+) -> None:
+    plain, judging = (
+        write_chapter("01_order"),
+        write_chapter("24_score", "\n# %%\nfrom sepnb import claims\n"),
+    )
+    for module, counts in (("claims/ledger.py", (False, True)), ("companion/build.py", (False, False))):
+        found = tuple(chapters._matters(Path(module), chapter) for chapter in (plain, judging))
+        assert found == counts, module
+    assert chapters._matters(Path("companion/numbers.py"), plain)
+
+
+def test_changed_records_run(ran: Chapter) -> None:
+    store_for("smoke").write(record(2.0))
+    assert why(ran) == "results of smoke/in_window changed"
+    store_for("smoke").write(record(1.0))
+    assert why(ran) is None
+
+
+def test_a_mark_of_staleness_is_a_change_of_the_records(ran: Chapter) -> None:
+    store_for("smoke").mark_stale("smoke", "in_window", "a", "init changed")
+    assert why(ran) == "results of smoke/in_window changed"
+    store_for("smoke").mark_stale("smoke", "in_window", "a", None)
+    store_for("smoke").mark_stale("smoke", "other", "a", "not read by this chapter")
+    assert why(ran) is None
+
+
+def test_smoke_records_never_come_from_the_published_store(ran: Chapter, checkout: Path) -> None:
+    assert store_for("smoke").root == checkout / "build" / "smoke" / "results"
+    assert store_for("laptop").root == checkout / "results"
+    Store().write(record(9.0))
+    assert why(ran) is None
+
+
+@pytest.mark.parametrize("kind", ["ipynb", "json"])
+def test_missing_or_edited_outputs_run(ran: Chapter, kind: str) -> None:
+    output = ran.output("smoke", kind)
+    output.write_text(output.read_text(encoding="utf-8") + " ", encoding="utf-8")
+    assert why(ran) == "its outputs are missing or were edited"
+    output.unlink()
+    assert why(ran) == "its outputs are missing or were edited"
+
+
+def test_a_damaged_manifest_runs(ran: Chapter) -> None:
+    ran.output("smoke", "manifest.json").write_text('{"made_from"', encoding="utf-8")
+    assert why(ran) == "its manifest is damaged"
+
+
+def test_forgetting_leaves_nothing_to_be_mistaken_for_current(ran: Chapter) -> None:
+    chapters.forget(ran, "smoke")
+    assert list(ran.output("smoke").parent.glob(f"{ran.name}*")) == []
+
+
+def test_chapters_are_found_in_reading_order(write_chapter: Callable[..., Chapter], checkout: Path) -> None:
+    for name in ("10_language_model", "01_order"):
+        write_chapter(name)
+    (checkout / "notebooks" / "scratch.py").write_text("", encoding="utf-8")
+    assert [chapter.name for chapter in chapters.discover()] == ["01_order", "10_language_model"]
+    assert chapters.discover()[0].title == "The 01_order chapter"
+    assert chapters.discover()[0].parameters == PARAMETERS
+
+
+def test_an_unknown_chapter_is_answered_with_near_matches(write_chapter: Callable[..., Chapter]) -> None:
+    write_chapter("01_order")
+    with pytest.raises(ValueError, match="did you mean 01_order"):
+        chapters.find("01_oder")
+
+
+def test_a_parameters_cell_holds_literals_and_there_is_one(checkout: Path) -> None:
+    path = checkout / "notebooks" / "01_order.py"
+    path.write_text('# %% tags=["parameters"]\nseed = int("3")\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"`seed = int\('3'\)`"):
+        _ = Chapter(path).parameters
+    path.write_text("# %%\nseed = 3\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="0 cells tagged 'parameters'"):
+        _ = Chapter(path).parameters

@@ -1,0 +1,97 @@
+"""Chapter numbers: written whole, refused when they say nothing, found or explained."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from sepnb.companion import numbers
+from sepnb.companion.numbers import NumbersError
+
+
+def test_what_is_published_is_loaded(checkout: Path) -> None:
+    given = {"loss": 1.25, "n_runs": 3, "best_method": "rope", "agrees": True}
+    path = numbers.publish("01_order", given, profile="smoke")
+    assert path == checkout / "build" / "smoke" / "01_order.json"
+    assert numbers.load("01_order", "smoke") == given
+    assert json.loads(path.read_text())["chapter"] == "01_order"
+
+
+def test_scalars_of_numpy_and_torch_are_taken_at_their_value(checkout: Path) -> None:
+    numbers.publish(
+        "01_order", {"a": np.float32(0.5), "b": torch.tensor(3), "c": np.int64(7)}, profile="smoke"
+    )
+    loaded = numbers.load("01_order", "smoke")
+    assert loaded == {"a": 0.5, "b": 3, "c": 7}
+    assert [type(value) for value in loaded.values()] == [float, int, int]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ({}, "no numbers"),
+        ({"loss": float("nan")}, "loss is nan"),
+        ({"loss": np.float64("inf")}, "loss is inf"),
+        ({"Loss": 1.0}, "'Loss' is not lower_snake"),
+        ({"loss__a": 1.0}, "'loss__a' is not lower_snake"),
+        ({"bits per byte": 1.0}, "'bits per byte' is not lower_snake"),
+        ({"losses": [1.0, 2.0]}, "losses is a list"),
+        ({"losses": np.zeros(1)}, "losses is a ndarray"),
+        ({"loss": None}, "loss is a NoneType"),
+    ],
+)
+def test_what_says_nothing_is_refused(checkout: Path, content: dict, told: str) -> None:
+    with pytest.raises(NumbersError, match=told):
+        numbers.publish("01_order", content, profile="smoke")
+    assert not (checkout / "build").exists()
+
+
+def test_every_offender_is_named(checkout: Path) -> None:
+    with pytest.raises(NumbersError, match=r"first is nan.*second is a list"):
+        numbers.publish("01_order", {"first": float("nan"), "fine": 1.0, "second": []}, profile="smoke")
+
+
+@pytest.mark.parametrize("name", ["../01_order", "a/b", "", "01 order"])
+def test_a_chapter_name_cannot_lead_elsewhere(checkout: Path, name: str) -> None:
+    with pytest.raises(NumbersError, match="not a plain name"):
+        numbers.publish(name, {"loss": 1.0}, profile="smoke")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, "has not run at laptop"),
+        ('{"chapter": "01_order", "numb', "not valid JSON"),
+        ("[1, 2]", "holds no 'numbers'"),
+        ('{"chapter": "02_other", "profile": "laptop", "numbers": {}}', "'02_other' at 'laptop'"),
+        ('{"chapter": "01_order", "profile": "smoke", "numbers": {}}', "'01_order' at 'smoke'"),
+    ],
+)
+def test_a_file_that_cannot_be_trusted_says_so_with_path_and_remedy(
+    checkout: Path, text: str | None, told: str
+) -> None:
+    path = numbers.path("01_order", "laptop")
+    if text is not None:
+        path.parent.mkdir(parents=True)
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(NumbersError, match=told) as caught:
+        numbers.load("01_order", "laptop")
+    assert str(caught.value).startswith(str(path))
+    assert "sepnb run 01_order --profile laptop" in str(caught.value)
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_other(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = numbers.publish("01_order", {"loss": 1.0}, profile="smoke")
+
+    def no_space(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("os.replace", no_space)
+    with pytest.raises(OSError, match="no space"):
+        numbers.publish("01_order", {"loss": 2.0}, profile="smoke")
+    assert numbers.load("01_order", "smoke") == {"loss": 1.0}
+    assert list(path.parent.iterdir()) == [path]

@@ -1,0 +1,166 @@
+"""Grids: nothing finished is lost or repeated, whatever ends the command."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sepnb.companion import runs, workers
+from sepnb.results import Store
+
+HERE = Path(__file__).parent
+GRID = """
+import sys
+from pathlib import Path
+from fake_experiments import Fake
+from sepnb.companion import runs
+
+if __name__ == "__main__":
+    log = Path(sys.argv[1])
+    grid = Fake(methods=("a", "b", "c"), slow=float(sys.argv[2]), log=log)
+    todo, skipped = runs.plan([grid], "laptop", store=runs.Store(log.parent / "store"))
+    print([tally.ran for tally in runs.run(todo, skipped, side_by_side=2)], skipped)
+"""
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch):
+    """The class of fake experiments, importable under the same name here and in worker processes."""
+    monkeypatch.syspath_prepend(str(HERE))
+    import fake_experiments
+
+    return fake_experiments.Fake
+
+
+def test_what_is_there_is_skipped_and_what_fails_ends_only_itself(fake, checkout: Path) -> None:
+    store = Store(checkout / "private")
+    first = fake(methods=("a",), log=checkout / "log")
+    tallies = runs.run(*runs.plan([first], "laptop", store=store))
+    assert [(t.ran, t.skipped, t.complete) for t in tallies] == [(2, 0, True)]
+
+    ended, steps = [], set()
+    grid = fake(methods=("a", "broken", "b"), log=checkout / "log")
+    todo, skipped = runs.plan([grid], "laptop", store=store)
+    assert [run.config.key for run in todo] == ["broken-seed1", "b-seed1", "broken-seed2", "b-seed2"]
+    (tally,) = runs.run(
+        todo,
+        skipped,
+        on_progress=lambda index, done, total: steps.add((index, done, total)),
+        on_end=lambda run, error: ended.append((run.config.key, error is None)),
+    )
+    assert (tally.ran, tally.skipped, tally.left, tally.complete) == (2, 2, 0, False)
+    assert tally.failed[0] == "broken (broken-seed1): RuntimeError: no such layer"
+    assert sorted(ended) == [
+        ("b-seed1", True),
+        ("b-seed2", True),
+        ("broken-seed1", False),
+        ("broken-seed2", False),
+    ]
+    assert {(1, 10, 10), (3, 10, 10)} <= steps
+    assert (checkout / "log").read_text().split().count("a-seed1") == 1
+    assert sorted(store.load("laptop", "fake")) == ["a-seed1", "a-seed2", "b-seed1", "b-seed2"]
+
+
+def test_stale_records_and_fresh_grids_run_again(fake, checkout: Path) -> None:
+    store = Store(checkout / "private")
+    grid = fake()
+    runs.run(*runs.plan([grid], "laptop", store=store))
+    assert runs.plan([grid], "laptop", store=store)[0] == []
+    assert len(runs.plan([grid], "laptop", store=store, fresh=True)[0]) == 4
+    assert [run.config.seed for run in runs.plan([grid], "laptop", seeds=[2, 7], store=store)[0]] == [7, 7]
+    store.mark_stale("laptop", "fake", "b-seed2", "init changed")
+    assert [run.config.key for run in runs.plan([grid], "laptop", store=store)[0]] == ["b-seed2"]
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_grid_loses_no_finished_run_and_leaves_no_process(checkout: Path, sign: int) -> None:
+    script, log = checkout / "grid.py", checkout / "log"
+    script.write_text(GRID, encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": str(HERE)}
+    held = Store(checkout / "store")
+    with subprocess.Popen(
+        [sys.executable, script, log, "0.8"], env=environment, stderr=subprocess.DEVNULL
+    ) as first:
+        wait_until(lambda: len(held.load("laptop", "fake")) >= 2)
+        workers_of_first = children(first.pid)
+        first.send_signal(sign)
+        first.wait(timeout=20)
+    finished = sorted(held.load("laptop", "fake"))
+    assert first.returncode != 0
+    assert 2 <= len(finished) < 6
+    assert len(workers_of_first) >= 2
+    wait_until(lambda: not alive(workers_of_first))
+    assert sorted(held.load("laptop", "fake")) == finished  # nothing went on in the dark
+    assert not [file for file in held.root.rglob("*") if file.is_file() and file.suffix != ".json"]
+
+    log.unlink()
+    done = subprocess.run(
+        [sys.executable, script, log, "0"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.strip() == f"[{6 - len(finished)}] {{'fake': {len(finished)}}}"
+    assert not set(log.read_text().split()) & set(finished)
+    assert len(held.load("laptop", "fake")) == 6
+
+
+def test_a_killed_worker_is_a_failed_run_not_a_hang(fake, checkout: Path) -> None:
+    endings = list(workers.run_jobs(fake.killed, [0], workers=1))
+    assert [(index, result) for index, result, _ in endings] == [(0, None)]
+    assert runs._in_words(endings[0][2]) == "its worker process was killed (out of memory?); try --jobs 1"
+
+
+def test_a_published_store_takes_no_record_of_a_changed_tree(fake, checkout: Path) -> None:
+    (tally,) = runs.run(*runs.plan([fake(methods=("a",), dirty=True)], "laptop", store=Store()))
+    assert len(tally.failed) == 2 and "the tree was changed while the grid ran" in tally.failed[0]
+    assert Store().load("laptop", "fake") == {}
+
+
+def test_a_published_grid_needs_a_clean_checkout(checkout: Path) -> None:
+    private = Store(checkout / "private")
+    runs.check_clean(private)
+    with pytest.raises(ValueError, match="no git checkout"):
+        runs.check_clean(Store())
+    git(checkout, "init", "-q")
+    git(checkout, "add", "requirements.lock")
+    git(checkout, "commit", "-q", "-m", "start")
+    runs.check_clean(Store())
+    (checkout / "requirements.lock").write_text("torch==2.12.0\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"uncommitted changes.*--store DIR"):
+        runs.check_clean(Store())
+    runs.check_clean(private)
+
+
+@pytest.mark.parametrize("bad", [{"workers": 0}, {"workers": 1, "threads": 0}])
+def test_counts_below_one_are_refused(bad: dict) -> None:
+    with pytest.raises(ValueError, match="is 0; give 1 or more"):
+        next(workers.run_jobs(print, [0], **bad))
+
+
+def git(folder: Path, *arguments: str) -> None:
+    who = ["-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *who, *arguments], cwd=folder, check=True)
+
+
+def children(parent: int) -> list[str]:
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True)
+    return listed.stdout.split()
+
+
+def alive(pids: list[str]) -> bool:
+    listed = subprocess.run(["ps", "-o", "stat=", "-p", ",".join(pids)], capture_output=True, text=True)
+    return any(not state.startswith("Z") for state in listed.stdout.split())
+
+
+def wait_until(true, seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
