@@ -33,7 +33,7 @@ def alibi_slopes(n_heads: int) -> Float[Tensor, " H"]:
 def alibi_bias(
     slopes: Float[Tensor, " H"], query_positions: Tensor, key_positions: Tensor
 ) -> Float[Tensor, "*B H N M"]:
-    """-slope * |i - j|: positions `[N]` and `[M]` to `[H, N, M]` (`[B, N]` and `[B, M]` to `[B, H, N, M]`).
+    """`-slope * |i - j|`: positions `[N]` and `[M]` to `[H, N, M]` (`[B, N]` and `[B, M]` to `[B, H, N, M]`).
 
     The symmetric form: it equals the causal one wherever a causal query may look, and is the one that also
     makes sense without a mask. It is added after scaling. The distance is taken in the integers.
