@@ -1,11 +1,10 @@
-"""Chapter 10: bits per byte inside the trained length, dense and separated, at equal width and equal parameters."""
+"""Chapter 10: bits per byte inside the trained length, dense and separated, at equal width and parameters."""
 
 from collections.abc import Sequence
 from typing import ClassVar
 
-from ..results import Record
 from . import language_modelling as lm
-from .base import Experiment, Progress, check_profile
+from .base import check_profile
 
 SEEDS = {"smoke": (1,), "laptop": (1, 2, 3, 4, 5, 6), "gpu": (1, 2, 3, 4, 5, 6)}
 """Seed 0 chose the learning rates; what is published uses fresh ones, six because fewer allow no verdict."""
@@ -25,7 +24,7 @@ LEARNING_RATES = {
 this table against the records."""
 
 
-class InWindow(Experiment):
+class InWindow(lm.TextExperiment):
     """What does each encoding, and each constraint of the separation, cost where nothing is extrapolated?"""
 
     name: ClassVar[str] = "in_window"
@@ -44,16 +43,5 @@ class InWindow(Experiment):
             for method in lm.METHODS
         ]
 
-    def run(
-        self, config: lm.LanguageModelRun, *, device: str = "cpu", progress: Progress | None = None
-    ) -> Record:
-        return lm.run(config, device=device, progress=progress)
-
-    def fingerprint(self, config: lm.LanguageModelRun, *, device: str = "cpu") -> dict[str, list[float]]:
-        return lm.fingerprint(config, device=device)
-
     def seconds(self, profile: str) -> float:
         return {"smoke": 2.0, "laptop": 130.0, "gpu": 60.0}[check_profile(profile)]
-
-    def data_sets(self, profile: str) -> tuple[str, ...]:
-        return (lm.SIZES[check_profile(profile)].text.name,)

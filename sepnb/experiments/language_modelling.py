@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from math import log
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from ..provenance import Clock
 from ..results import Record, digest
 from ..streams import Streams
 from ..training import TrainingConfig, train
-from .base import Progress
+from .base import Experiment, Progress, check_profile
 
 FINGERPRINT_STEPS = 5
 FINGERPRINT_WINDOWS = 8
@@ -200,7 +200,7 @@ def _initial(config: LanguageModelRun, model: LanguageModel, device: str) -> lis
 
 
 def fingerprint(config: LanguageModelRun, *, device: str = "cpu") -> dict[str, list[float]]:
-    """The untrained model's bits per byte and the first training losses in nats, of the run's own schedule."""
+    """The untrained model's bits per byte, and the first training losses, in nats, of the run's schedule."""
     model = _model(config)
     initial = _initial(config, model, device)
     losses = train(model, _batches(config), config.training, device=device, stop_after=FINGERPRINT_STEPS)
@@ -267,3 +267,21 @@ def run(
         fingerprint={"initial_bits_per_byte": initial, "first_losses": losses[:FINGERPRINT_STEPS]},
         provenance=clock.facts(seed=config.seed, data={config.text.name: splits.sha256}, bytes_seen=seen),
     )
+
+
+class TextExperiment(Experiment):
+    """An experiment whose runs are language models; a subclass says which and how long they take."""
+
+    reads_test: ClassVar[bool] = True
+    """Whether a run scores the test text; a screening must not."""
+
+    def run(
+        self, config: LanguageModelRun, *, device: str = "cpu", progress: Progress | None = None
+    ) -> Record:
+        return run(config, device=device, progress=progress, test=self.reads_test)
+
+    def fingerprint(self, config: LanguageModelRun, *, device: str = "cpu") -> dict[str, list[float]]:
+        return fingerprint(config, device=device)
+
+    def data_sets(self, profile: str) -> tuple[str, ...]:
+        return (SIZES[check_profile(profile)].text.name,)
