@@ -18,7 +18,7 @@
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 5 s of one CPU core at profile `smoke`, about 20 s at `laptop`; no GPU is used. Memory: under 1 GB.
+# - **Time**: about 12 s of one CPU core at profile `smoke`, about 20 s at `laptop`; no GPU is used. Memory: under 1 GB.
 #   Nothing is downloaded.
 # - **You need**: matrix products and the softmax. Symbols are those of {doc}`/book/notation`, words those of
 #   {doc}`/book/glossary`.
@@ -54,7 +54,11 @@ from sepnb.training import TrainingConfig, optimiser
 
 figures.use_style()
 # The profile chooses sizes; every profile runs the same code.
-SIZES = {"smoke": (32, 12, 3, 110), "laptop": (64, 32, 5, 180), "gpu": (128, 64, 8, 300)}
+SIZES = {
+    "smoke": (32, 12, 3, 110),
+    "laptop": (64, 32, 5, 180),
+    "gpu": (128, 64, 8, 300),
+}
 width, n_tokens, n_seeds, n_steps = SIZES[profile]
 numbers = {}
 
@@ -66,8 +70,12 @@ numbers = {}
 # %%
 words = ["the", "dog", "bit", "the", "man"]
 vocabulary = sorted(set(words))
-tokens = torch.tensor([[vocabulary.index(word) for word in words]], device=device)  # [B, N] = [1, 5]
-order = torch.tensor([0, 4, 2, 3, 1], device=device)  # the n-th word of the shuffle is word order[n]
+tokens = torch.tensor(
+    [[vocabulary.index(word) for word in words]], device=device
+)  # [B, N] = [1, 5]
+order = torch.tensor(
+    [0, 4, 2, 3, 1], device=device
+)  # the n-th word of the shuffle is word order[n]
 shuffled = tokens[:, order]
 print(" ".join(words), "->", " ".join(vocabulary[t] for t in shuffled[0]))
 
@@ -79,15 +87,29 @@ print(" ".join(words), "->", " ".join(vocabulary[t] for t in shuffled[0]))
 
 
 # %%
-def build_model(encoding="none", *, causal=False, n_layers=2, vocab_size=256, seed=seed, n_heads=4):
+def build_model(
+    encoding="none", *, causal=False, n_layers=2, vocab_size=256, seed=seed, n_heads=4
+):
     """A dense model with random weights, in float64."""
     torch.manual_seed(seed)
     config = TransformerConfig(
-        Streams.dense(width), n_layers, n_heads, encoding, max_length=2 * n_tokens, causal=causal
+        Streams.dense(width),
+        n_layers,
+        n_heads,
+        encoding,
+        max_length=2 * n_tokens,
+        causal=causal,
     )
-    return LanguageModel(config, vocab_size).to(device).double().eval().requires_grad_(False)
+    return (
+        LanguageModel(config, vocab_size)
+        .to(device)
+        .double()
+        .eval()
+        .requires_grad_(False)
+    )
 
 
+# %%
 model = build_model(vocab_size=len(vocabulary))
 with frozen_attention(model) as tapes:  # records the attention weights of every layer
     before = model(tokens)
@@ -104,11 +126,21 @@ for ax, weights, ids, title in (
     (axes[1], weights_after, shuffled, "shuffled"),
 ):
     labels = [vocabulary[t] for t in ids[0]]
-    ax.imshow(weights.cpu(), cmap="Blues", vmin=0, vmax=float(weights_before.max()) * 1.1)
+    ax.imshow(
+        weights.cpu(), cmap="Blues", vmin=0, vmax=float(weights_before.max()) * 1.1
+    )
     for i in range(5):
         for j in range(5):
             ink = "white" if weights[i, j] > 0.7 * weights.max() else figures.INK
-            ax.text(j, i, f"{weights[i, j]:.2f}", ha="center", va="center", fontsize=9, color=ink)
+            ax.text(
+                j,
+                i,
+                f"{weights[i, j]:.2f}",
+                ha="center",
+                va="center",
+                fontsize=9,
+                color=ink,
+            )
     ax.set_xticks(range(5), labels)
     ax.set_yticks(range(5), labels)
     ax.set(title=title, xlabel="key", ylabel="query")
@@ -186,7 +218,12 @@ torch.testing.assert_close(head(x.flip(0)), by_hand.flip(0), rtol=0, atol=1e-15)
 # %%
 def equivariance_error(model, tokens, order, positions=None):
     """Largest entry of |f(Pi x) - Pi f(x)|, equation (eq-order-equivariance)."""
-    return (model(tokens[:, order], positions) - model(tokens)[:, order]).abs().max().item()
+    return (
+        (model(tokens[:, order], positions) - model(tokens)[:, order])
+        .abs()
+        .max()
+        .item()
+    )
 
 
 def invariance_error(model, tokens, order):
@@ -194,6 +231,7 @@ def invariance_error(model, tokens, order):
     return (model(tokens[:, order]) - model(tokens)).abs().max().item()
 
 
+# %%
 generator = torch.Generator().manual_seed(seed)
 text = torch.randint(256, (4, n_tokens), generator=generator).to(device)
 shuffle = torch.randperm(n_tokens, generator=generator).to(device)
@@ -204,7 +242,9 @@ print({name: f"{value:.1e}" for name, value in numbers.items()})
 assert numbers["equivariance_error"] < 1e-12, (
     "without positions and mask, a shuffle must only move the outputs"
 )
-assert numbers["invariance_error"] > 1e-3, "the outputs do move: the model is not invariant"
+assert numbers["invariance_error"] > 1e-3, (
+    "the outputs do move: the model is not invariant"
+)
 
 # %% [markdown]
 # ```{admonition} Deviation from the source
@@ -265,7 +305,9 @@ assert numbers["distinct_learned"] == 60
 causal = build_model(causal=True)
 numbers["causal_equivariance_error"] = equivariance_error(causal, text, shuffle)
 print(f"with a causal mask: {numbers['causal_equivariance_error']:.2f}")
-assert numbers["causal_equivariance_error"] > 1e-3, "a causal model must notice the shuffle"
+assert numbers["causal_equivariance_error"] > 1e-3, (
+    "a causal model must notice the shuffle"
+)
 
 # %% [markdown]
 # A causal model without an encoding is called {term}`NoPE`. It is known to pick up positional information in training
@@ -277,13 +319,24 @@ assert numbers["causal_equivariance_error"] > 1e-3, "a causal model must notice 
 def last_token_change(n_layers, causal, seed):
     """Largest change of the last token's logits when the tokens before it are shuffled."""
     model = build_model(causal=causal, n_layers=n_layers, seed=seed)
-    order = torch.cat([torch.randperm(n_tokens - 1, generator=generator), torch.tensor([n_tokens - 1])])
+    order = torch.cat(
+        [
+            torch.randperm(n_tokens - 1, generator=generator),
+            torch.tensor([n_tokens - 1]),
+        ]
+    )
     return (model(text[:, order.to(device)]) - model(text))[:, -1].abs().max().item()
 
 
+# %%
 depths = [1, 2, 3, 4]
 changes = {
-    causal: np.array([[last_token_change(depth, causal, s) for depth in depths] for s in range(n_seeds)])
+    causal: np.array(
+        [
+            [last_token_change(depth, causal, s) for depth in depths]
+            for s in range(n_seeds)
+        ]
+    )
     for causal in (False, True)
 }
 numbers["last_token_change_depth_1"] = float(changes[True][:, 0].max())
@@ -300,7 +353,14 @@ for causal_mask, colour, marker, label in (
     values = np.maximum(changes[causal_mask], 1e-17)
     shift = 0.05 if causal_mask else -0.05
     for row in values:
-        ax.plot(np.array(depths) + shift, row, marker, color=colour, alpha=0.55, linestyle="none")
+        ax.plot(
+            np.array(depths) + shift,
+            row,
+            marker,
+            color=colour,
+            alpha=0.55,
+            linestyle="none",
+        )
     middle = np.median(values, axis=0)
     ax.plot(np.array(depths) + shift, middle, color=colour, linewidth=1.2)
     ax.text(4.12, middle[-1], label, color=colour, va="center")
@@ -338,16 +398,31 @@ ax.axis("off")
 
 
 def box(x, y, w, text, face=figures.GROUND):
-    ax.add_patch(plt.Rectangle((x, y - 0.42), w, 0.84, facecolor=face, edgecolor=figures.INK, linewidth=1))
+    ax.add_patch(
+        plt.Rectangle(
+            (x, y - 0.42), w, 0.84, facecolor=face, edgecolor=figures.INK, linewidth=1
+        )
+    )
     ax.text(x + w / 2, y, text, ha="center", va="center", fontsize=10)
 
 
 def arrow(x0, y0, x1, y1, colour=figures.FAINT, width=1.3):
-    style = {"arrowstyle": "-|>", "color": colour, "lw": width, "shrinkA": 0, "shrinkB": 0}
+    style = {
+        "arrowstyle": "-|>",
+        "color": colour,
+        "lw": width,
+        "shrinkA": 0,
+        "shrinkB": 0,
+    }
     ax.annotate("", (x1, y1), (x0, y0), arrowprops=style)
 
 
-for start, end in (((1.3, 2), (1.9, 2)), ((3.3, 2), (4.2, 3)), ((3.3, 2), (4.2, 1)), ((6.0, 3), (6.7, 3))):
+for start, end in (
+    ((1.3, 2), (1.9, 2)),
+    ((3.3, 2), (4.2, 3)),
+    ((3.3, 2), (4.2, 1)),
+    ((6.0, 3), (6.7, 3)),
+):
     arrow(*start, *end)
 for start, end in (
     ((8.2, 3), (8.8, 3)),
@@ -371,7 +446,14 @@ sites = (
 for x, y, site, who in sites:
     arrow(x, y + 0.75, x, y + 0.02, figures.POS, 2.2)
     ax.text(
-        x, y + 0.86, f"{site}\n", ha="center", va="bottom", color=figures.POS, weight="bold", fontsize=10.5
+        x,
+        y + 0.86,
+        f"{site}\n",
+        ha="center",
+        va="bottom",
+        color=figures.POS,
+        weight="bold",
+        fontsize=10.5,
     )
     ax.text(x, y + 0.84, who, ha="center", va="bottom", fontsize=9)
 arrow(5.1, -0.12, 5.1, 0.56, figures.POS, 2.2)
@@ -417,6 +499,7 @@ def measure(encoding):
     }
 
 
+# %%
 table = pd.DataFrame([measure(encoding) for encoding in names()])
 figures.show_table(
     table,
@@ -424,11 +507,17 @@ figures.show_table(
     formats=dict.fromkeys(table.columns[1:], ".1e"),
 )
 errors = table.set_index("encoding")
-assert (errors["with positions"] < 1e-12).all(), "order must lie in the positions that are handed over"
-assert (errors["tokens alone"].drop("none") > 1e-3).all() and errors["tokens alone"]["none"] < 1e-12
+assert (errors["with positions"] < 1e-12).all(), (
+    "order must lie in the positions that are handed over"
+)
+assert (errors["tokens alone"].drop("none") > 1e-3).all() and errors["tokens alone"][
+    "none"
+] < 1e-12
 assert (errors["shift by 7"][["none", "rope", "alibi"]] < 1e-12).all()
 assert (errors["shift by 7"][["sinusoidal", "learned"]] > 1e-3).all()
-numbers |= {f"{name}_equivariance_error": errors["tokens alone"][name] for name in names()[1:]}
+numbers |= {
+    f"{name}_equivariance_error": errors["tokens alone"][name] for name in names()[1:]
+}
 numbers["worst_error_with_positions"] = errors["with positions"].max()
 numbers |= {f"{name}_shift_error": errors["shift by 7"][name] for name in names()}
 
@@ -464,7 +553,12 @@ def draw(size, generator):
 x_test, _ = draw(300, torch.Generator().manual_seed(10_000))
 x_test = torch.cat([x_test, x_test.flip(1)])
 y_test = ((x_test == A).long().argmax(1) > (x_test == B).long().argmax(1)).long()
-print("test set", tuple(x_test.shape), " share of 'B first':", y_test.double().mean().item())
+print(
+    "test set",
+    tuple(x_test.shape),
+    " share of 'B first':",
+    y_test.double().mean().item(),
+)
 assert y_test.sum() * 2 == len(y_test)
 
 # %% [markdown]
@@ -473,31 +567,45 @@ assert y_test.sum() * 2 == len(y_test)
 
 
 # %%
+def answers(model, x):
+    """Logits of the two answers, [B, 2]: the first two columns, averaged over tokens."""
+    return model(x).mean(dim=1)[:, :2]
+
+
+@torch.no_grad()
+def accuracy(model):
+    return (answers(model, x_test).argmax(dim=1) == y_test).double().mean().item()
+
+
+# %%
 def learn(encoding, seed, every=10):
-    """Train one small model; returns its test accuracy every ten steps and at the end."""
+    """Train one small model; returns (step, test accuracy) every ten steps."""
     torch.manual_seed(seed)
-    config = TransformerConfig(Streams.dense(32), 1, 2, encoding, max_length=LENGTH, causal=False)
+    streams = Streams.dense(32)
+    config = TransformerConfig(streams, 1, 2, encoding, max_length=LENGTH, causal=False)
     model = LanguageModel(config, SYMBOLS).to(device)
     schedule = TrainingConfig(n_steps, 32, LENGTH, learning_rate=1e-2)
     adamw, data = optimiser(model, schedule), torch.Generator().manual_seed(seed)
-    accuracy = []
-    for step in range(n_steps + 1):
-        if step % every == 0 or step == n_steps:
-            with torch.no_grad():
-                accuracy.append(
-                    (step, (model(x_test).mean(1)[:, :2].argmax(1) == y_test).double().mean().item())
-                )
+    curve = [(0, accuracy(model))]
+    for step in range(n_steps):
         x, y = draw(32, data)
-        loss = F.cross_entropy(model(x).mean(dim=1)[:, :2], y)
-        adamw.param_groups[0]["lr"] = adamw.param_groups[1]["lr"] = schedule.rate(min(step, n_steps - 1))
+        for group in adamw.param_groups:
+            group["lr"] = schedule.rate(step)
         adamw.zero_grad()
-        loss.backward()
+        F.cross_entropy(answers(model, x), y).backward()
         adamw.step()
-    return np.array(accuracy)
+        if (step + 1) % every == 0:
+            curve.append((step + 1, accuracy(model)))
+    return np.array(curve)
 
 
-curves = {name: [learn(name, s) for s in range(seed, seed + n_seeds)] for name in names()}
-final = {name: np.array([curve[-1, 1] for curve in runs]) for name, runs in curves.items()}
+# %%
+curves = {
+    name: [learn(name, s) for s in range(seed, seed + n_seeds)] for name in names()
+}
+final = {
+    name: np.array([curve[-1, 1] for curve in runs]) for name, runs in curves.items()
+}
 numbers |= {f"accuracy_{name}": float(values.mean()) for name, values in final.items()}
 numbers["training_seeds"] = n_seeds
 
@@ -511,7 +619,9 @@ for ax, (name, runs) in zip(axes, curves.items(), strict=True):
     ax.set_title(look.label, color=look.colour, fontsize=10.5)
     ax.set_ylim(0.3, 1.03)
     ax.set_xticks([0, n_steps // 2, n_steps])
-axes[0].text(n_steps, 0.47, "chance", ha="right", va="top", fontsize=9, color=figures.INK)
+axes[0].text(
+    n_steps, 0.47, "chance", ha="right", va="top", fontsize=9, color=figures.INK
+)
 axes[0].set_ylabel("accuracy on the test set")
 axes[2].set_xlabel("training steps (32 sequences each)")
 figures.show(
@@ -545,11 +655,17 @@ assert min(final[name].mean() for name in ("sinusoidal", "learned", "rope")) > 0
 
 # %%
 reversal = torch.arange(n_tokens - 1, -1, -1, device=device)
-numbers["alibi_reversal_error"] = equivariance_error(build_model("alibi"), text, reversal)
+numbers["alibi_reversal_error"] = equivariance_error(
+    build_model("alibi"), text, reversal
+)
 numbers["rope_reversal_error"] = equivariance_error(build_model("rope"), text, reversal)
-print(f"reversal: ALiBi {numbers['alibi_reversal_error']:.1e}, RoPE {numbers['rope_reversal_error']:.2f}")
+print(
+    f"reversal: ALiBi {numbers['alibi_reversal_error']:.1e}, RoPE {numbers['rope_reversal_error']:.2f}"
+)
 assert numbers["alibi_reversal_error"] < 1e-12 and numbers["rope_reversal_error"] > 1e-3
-assert numbers["distinct_alibi"] == len({min(sentence, sentence[::-1]) for sentence in orders})
+assert numbers["distinct_alibi"] == len(
+    {min(sentence, sentence[::-1]) for sentence in orders}
+)
 
 # %% [markdown]
 # ## Takeaways
@@ -641,7 +757,9 @@ class Directed(ALiBi):
 directed = build_model(Directed())
 here = torch.arange(n_tokens, device=device)
 assert equivariance_error(directed, text, reversal) > 1e-3
-torch.testing.assert_close(directed(text, here + 7), directed(text, here), rtol=0, atol=1e-12)
+torch.testing.assert_close(
+    directed(text, here + 7), directed(text, here), rtol=0, atol=1e-12
+)
 assert build("alibi").sites == Directed().sites
 
 # %%

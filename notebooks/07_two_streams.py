@@ -11,14 +11,14 @@
 # ---
 
 # %% [markdown]
-# # Two streams: $W_V$ and $W_O$
+# # Two streams: values and output
 #
 # **The question.** If position gets columns of its own, what must attention's value path look like so that position and
 # semantics never mix in it, and what still passes between them?
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 5 s of one CPU core at profile `smoke`, about 15 s at `laptop`; no GPU is used. Memory: under 1 GB.
+# - **Time**: about 7 s of one CPU core at profile `smoke`, about 10 s at `laptop`; no GPU is used. Memory: under 1 GB.
 #   Nothing is downloaded, nothing is trained.
 # - **You need**: {doc}`chapter 1 <01_order>`; block matrices; what a Jacobian is.
 # - **You will learn**: why values do not mix and weights do; what a *straddling* head is and why it is harmless; how to
@@ -72,21 +72,35 @@ def build_model(d_pos=8, *, seed=seed, dtype=torch.float64, **changes):
     """A separated model with random weights; `readout="both"` keeps the last block's pos stream."""
     torch.manual_seed(seed)
     streams = Streams(pos=d_pos, sem=D - d_pos)
-    settings = {"n_layers": 2, "n_heads": H, "encoding": "sinusoidal", "readout": "both"} | changes
-    return LanguageModel(TransformerConfig(streams, **settings)).to(device, dtype).requires_grad_(False)
+    settings = {
+        "n_layers": 2,
+        "n_heads": H,
+        "encoding": "sinusoidal",
+        "readout": "both",
+    } | changes
+    return (
+        LanguageModel(TransformerConfig(streams, **settings))
+        .to(device, dtype)
+        .requires_grad_(False)
+    )
 
 
 def input_state(model, text):
     """The residual state before the first block: one [1, N, w] per stream."""
     tokens = torch.tensor([list(text.encode())], device=device)
-    return model.transformer.input_state(model.embedding(tokens), torch.arange(len(text), device=device))
+    return model.transformer.input_state(
+        model.embedding(tokens), torch.arange(len(text), device=device)
+    )
 
 
+# %%
 model = build_model()
 one, two = input_state(model, "position"), input_state(model, "semantic")
 print({name: tuple(part.shape) for name, part in one.items()})
 assert torch.equal(one["pos"], two["pos"]) and not torch.equal(one["sem"], two["sem"])
-assert torch.equal(one["sem"][0, 1], one["sem"][0, 6])  # the two letters o of "position"
+assert torch.equal(
+    one["sem"][0, 1], one["sem"][0, 6]
+)  # the two letters o of "position"
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(7.8, 2.7))
@@ -134,7 +148,10 @@ figures.show(
 # $$
 
 # %%
-W_pos, W_sem = torch.tensor([[1.0, 2.0], [0.0, 1.0]]), torch.tensor([[3.0, 0.0], [1.0, 1.0]])
+W_pos, W_sem = (
+    torch.tensor([[1.0, 2.0], [0.0, 1.0]]),
+    torch.tensor([[3.0, 0.0], [1.0, 1.0]]),
+)
 u = torch.tensor([1.0, 1.0, 2.0, 1.0])
 
 split = BlockDiagonalLinear(Streams(pos=2, sem=2))  # (eq-streams-values)
@@ -142,7 +159,9 @@ with torch.no_grad():
     split.blocks["pos"].weight.copy_(W_pos.T)  # torch's Linear stores the transpose
     split.blocks["sem"].weight.copy_(W_sem.T)
 assert split(u).tolist() == [1, 3, 7, 1]
-assert torch.equal(split(u), u @ torch.block_diag(W_pos, W_sem))  # the full matrix, zeros included
+assert torch.equal(
+    split(u), u @ torch.block_diag(W_pos, W_sem)
+)  # the full matrix, zeros included
 
 # %% [markdown]
 # Then the values are averaged with the attention weights. For output column $c$ of token $i$,
@@ -157,7 +176,9 @@ assert torch.equal(split(u), u @ torch.block_diag(W_pos, W_sem))  # the full mat
 
 # %%
 a = torch.tensor([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])  # N = 2 queries, M = 3 keys
-V = torch.tensor([[1.0, 3.0, 7.0, 1.0], [2.0, 0.0, 0.0, 4.0], [0.0, 2.0, 1.0, 1.0]])  # [M, D]
+V = torch.tensor(
+    [[1.0, 3.0, 7.0, 1.0], [2.0, 0.0, 0.0, 4.0], [0.0, 2.0, 1.0, 1.0]]
+)  # [M, D]
 
 z = torch.zeros(2, 4)
 for i in range(2):
@@ -169,7 +190,9 @@ assert z[0].tolist() == [1.5, 1.5, 3.5, 2.5]
 
 V_other_text = V.clone()
 V_other_text[:, 2:] = 99.0  # other semantics at every token
-assert torch.equal((a @ V_other_text)[:, :2], z[:, :2]), "the pos columns must not notice"
+assert torch.equal((a @ V_other_text)[:, :2], z[:, :2]), (
+    "the pos columns must not notice"
+)
 
 # %% [markdown]
 # ```{admonition} Deviation from the source: four slips
@@ -187,7 +210,9 @@ assert torch.equal((a @ V_other_text)[:, :2], z[:, :2]), "the pos columns must n
 L = 4
 short = build_model(encoding="learned", max_length=L)
 tokens = torch.zeros(1, 1, dtype=torch.long, device=device)
-short(tokens, positions=torch.tensor([L - 1], device=device))  # the last row of the table
+short(
+    tokens, positions=torch.tensor([L - 1], device=device)
+)  # the last row of the table
 try:
     short(tokens, positions=torch.tensor([L], device=device))
 except ValueError as error:
@@ -209,14 +234,28 @@ for row, d_pos in enumerate((8, 5, 12)):
     y = -1.45 * row
     for column in range(D):
         colour = figures.POS if column < d_pos else figures.SEM
-        ax.add_patch(plt.Rectangle((column + 0.05, y), 0.9, 0.8, facecolor=colour, alpha=0.85, linewidth=0))
+        ax.add_patch(
+            plt.Rectangle(
+                (column + 0.05, y), 0.9, 0.8, facecolor=colour, alpha=0.85, linewidth=0
+            )
+        )
     for h in range(H):
         frame = {"fill": False, "edgecolor": figures.INK, "linewidth": 1.4}
         ax.add_patch(plt.Rectangle((h * 8, y - 0.07), 8, 0.94, **frame))
         label = f"head {h} straddles" if h * 8 < d_pos < (h + 1) * 8 else f"head {h}"
         weight = "bold" if "straddles" in label else "normal"
-        ax.text(h * 8 + 4, y + 0.93, label, ha="center", va="bottom", fontsize=9, weight=weight)
-    ax.text(-0.7, y + 0.4, f"$d_{{\\mathrm{{pos}}}} = {d_pos}$", ha="right", va="center")
+        ax.text(
+            h * 8 + 4,
+            y + 0.93,
+            label,
+            ha="center",
+            va="bottom",
+            fontsize=9,
+            weight=weight,
+        )
+    ax.text(
+        -0.7, y + 0.4, f"$d_{{\\mathrm{{pos}}}} = {d_pos}$", ha="right", va="center"
+    )
 ax.text(0, -3.15, "pos columns", color=figures.POS, weight="bold", va="top")
 ax.text(32, -3.15, "sem columns", color="#a87400", weight="bold", ha="right", va="top")
 ax.set(xlim=(-5, 32.5), ylim=(-3.75, 1.4))
@@ -236,9 +275,10 @@ figures.show(
 # the right place is the next matrix:
 #
 # $$
-# y = x + z \begin{pmatrix} W_{O,\text{pos}} & 0 \\ 0 & W_{O,\text{sem}} \end{pmatrix},
-# \qquad \text{cut at column } d_{\text{pos}} \text{ of the concatenated heads.}
+# y = x + z \begin{pmatrix} W_{O,\text{pos}} & 0 \\ 0 & W_{O,\text{sem}} \end{pmatrix} ,
 # $$ (eq-streams-output)
+#
+# with the border between the blocks at column $d_{\text{pos}}$ of the concatenated heads.
 #
 # ## Measuring isolation
 #
@@ -264,10 +304,17 @@ figures.show(
 def measure(d_pos, seed, control=()):
     """The largest entry of each block of the Jacobian that leads from stream to stream, frozen and live."""
     model = build_model(d_pos, seed=seed)
-    streams, state = model.config.streams, input_state(model, "semantic streams"[:n_tokens])
+    streams, state = (
+        model.config.streams,
+        input_state(model, "semantic streams"[:n_tokens]),
+    )
     for where in control:
-        join_streams(model.transformer, where)  # the controls: full matrices instead of blocks
-    frozen, live = (jacobian(model.transformer, state, frozen=flag) for flag in (True, False))
+        join_streams(
+            model.transformer, where
+        )  # the controls: full matrices instead of blocks
+    frozen, live = (
+        jacobian(model.transformer, state, frozen=flag) for flag in (True, False)
+    )
     return {
         "frozen, pos by sem": leak(frozen, streams),
         "frozen, sem by pos": leak(frozen, streams, "pos", "sem"),
@@ -277,6 +324,7 @@ def measure(d_pos, seed, control=()):
     }
 
 
+# %%
 variants = {
     "d_pos = 8": (8, ()),
     "d_pos = 5 (head 0 straddles)": (5, ()),
@@ -286,23 +334,43 @@ variants = {
     "control: full W_V and W_O": (8, ("value", "output")),
 }
 seeds = range(seed, seed + n_seeds)
-measured = {name: [measure(d_pos, s, control) for s in seeds] for name, (d_pos, control) in variants.items()}
+measured = {
+    name: [measure(d_pos, s, control) for s in seeds]
+    for name, (d_pos, control) in variants.items()
+}
 
 # %%
-columns = ["frozen, pos by sem", "frozen, sem by pos", "live, pos by sem", "live, sem by pos"]
-largest = {name: [max(run[c] for run in runs) for c in columns] for name, runs in measured.items()}
-smallest = {name: [min(run[c] for run in runs) for c in columns] for name, runs in measured.items()}
+columns = [
+    "frozen, pos by sem",
+    "frozen, sem by pos",
+    "live, pos by sem",
+    "live, sem by pos",
+]
+largest = {
+    name: [max(run[c] for run in runs) for c in columns]
+    for name, runs in measured.items()
+}
+smallest = {
+    name: [min(run[c] for run in runs) for c in columns]
+    for name, runs in measured.items()
+}
 figures.show_table(
-    pd.DataFrame([[name, *values] for name, values in largest.items()], columns=["model", *columns]),
+    pd.DataFrame(
+        [[name, *values] for name, values in largest.items()],
+        columns=["model", *columns],
+    ),
     caption=f"Largest entry of the Jacobian between streams; the largest of {n_seeds} random models (two blocks, float64).",
     formats=dict.fromkeys(columns, ".2g"),
 )
+# %%
 split_models = [name for name in variants if name.startswith("d_pos")]
 controls = [name for name in variants if name.startswith("control")]
 assert all(largest[name][:2] == [0.0, 0.0] for name in split_models), (
     "frozen: exactly zero, or it is not separated"
 )
-assert all(min(smallest[name][2:]) > 1e-3 for name in split_models), "live: the routing leak must be visible"
+assert all(min(smallest[name][2:]) > 1e-3 for name in split_models), (
+    "live: the routing leak must be visible"
+)
 assert all(min(smallest[name][:2]) > 1e-3 for name in controls), (
     "the controls must leak, or the test is blind"
 )
@@ -324,14 +392,21 @@ numbers["frozen_jacobian_full_output"] = min(smallest["control: full W_O"][:2])
 pictures = (
     ("separated, frozen", measured["d_pos = 8"][0]["jacobians"][0]),
     ("separated, live", measured["d_pos = 8"][0]["jacobians"][1]),
-    ("full $W_V$ and $W_O$, frozen", measured["control: full W_V and W_O"][0]["jacobians"][0]),
+    (
+        "full $W_V$ and $W_O$, frozen",
+        measured["control: full W_V and W_O"][0]["jacobians"][0],
+    ),
 )
 fig, axes = plt.subplots(1, 3, figsize=(8.0, 3.0), sharey=True)
 colours = plt.get_cmap("Blues").copy()
 colours.set_bad(figures.GROUND)
 for ax, (title, jac) in zip(axes, pictures, strict=True):
-    size = jac.abs().amax(dim=(0, 2)).cpu().numpy()  # [D_out, D]: the largest over token pairs
-    image = ax.imshow(np.ma.masked_equal(size, 0.0), cmap=colours, norm=LogNorm(1e-2, 10))
+    size = (
+        jac.abs().amax(dim=(0, 2)).cpu().numpy()
+    )  # [D_out, D]: the largest over token pairs
+    image = ax.imshow(
+        np.ma.masked_equal(size, 0.0), cmap=colours, norm=LogNorm(1e-2, 10)
+    )
     ax.axhline(7.5, color=figures.INK, linewidth=1)
     ax.axvline(7.5, color=figures.INK, linewidth=1)
     ax.set_title(title)
@@ -342,7 +417,14 @@ for ax, (title, jac) in zip(axes, pictures, strict=True):
     ax.set_xlabel("input column")
     for (x, y), here in {(19.5, 3.5): size[:8, 8:], (3.5, 19.5): size[8:, :8]}.items():
         if not here.any():
-            ax.text(x, y, "0" if x < 8 else "exactly 0", ha="center", va="center", fontsize=10)
+            ax.text(
+                x,
+                y,
+                "0" if x < 8 else "exactly 0",
+                ha="center",
+                va="center",
+                fontsize=10,
+            )
 axes[0].set_ylabel("output column")
 fig.colorbar(image, ax=axes, shrink=0.75, label="largest derivative", extend="min")
 figures.show(
@@ -370,7 +452,9 @@ figures.show(
 model32 = build_model(dtype=torch.float32)
 one, two = input_state(model32, "position"), input_state(model32, "semantic")
 with frozen_attention(model32):
-    first = through_blocks(model32.transformer, one)  # records the weights of "position"
+    first = through_blocks(
+        model32.transformer, one
+    )  # records the weights of "position"
     second = through_blocks(model32.transformer, two)  # reuses them for "semantic"
 assert torch.equal(first["pos"], second["pos"]), "float32, and still bit for bit"
 assert not torch.equal(first["sem"], second["sem"])
@@ -408,13 +492,23 @@ numbers["routing_leak_at_quarter"] = float(np.median(leaks[:, factors.index(0.25
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.4, 3.3))
 ax.plot(factors[1:], leaks[:, 1:].T, color=figures.MIXED, linewidth=0.9, alpha=0.45)
-ax.plot(factors[1:], np.median(leaks[:, 1:], axis=0), color=figures.MIXED, linewidth=2.4)
+ax.plot(
+    factors[1:], np.median(leaks[:, 1:], axis=0), color=figures.MIXED, linewidth=2.4
+)
 ax.set_xscale("log", base=2)
 ax.set_yscale("log")
 ax.set_xticks(factors[1:], ["1/8", "1/4", "1/2", "1", "2", "4"])
 ax.minorticks_off()
 ax.axvline(1, color=figures.FAINT, linewidth=1, linestyle=(0, (2, 2)))
-ax.text(1, 1.01, "as initialised", transform=ax.get_xaxis_transform(), ha="center", va="bottom", fontsize=9)
+ax.text(
+    1,
+    1.01,
+    "as initialised",
+    transform=ax.get_xaxis_transform(),
+    ha="center",
+    va="bottom",
+    fontsize=9,
+)
 ax.set(xlabel="factor $g$ on $W_Q$ and on $W_K$", ylabel="live leak, pos by sem")
 figures.show(
     fig,
@@ -457,22 +551,44 @@ def formula(width, d_pos, n_layers):
 def counted(width, d_pos, n_layers, readout="both"):
     """The same, counted on a model."""
     encoding = "sinusoidal" if d_pos else "none"
-    config = TransformerConfig(Streams(pos=d_pos, sem=width - d_pos), n_layers, 4, encoding, readout=readout)
+    config = TransformerConfig(
+        Streams(pos=d_pos, sem=width - d_pos), n_layers, 4, encoding, readout=readout
+    )
     return LanguageModel(config).parameter_counts()["blocks"]
 
 
+# %%
 rows = []
-for width, d_pos, n_layers in ((64, 0, 3), (64, 16, 3), (64, 32, 3), (128, 0, 4), (128, 32, 4), (76, 19, 3)):
+for width, d_pos, n_layers in (
+    (64, 0, 3),
+    (64, 16, 3),
+    (64, 32, 3),
+    (128, 0, 4),
+    (128, 32, 4),
+    (76, 19, 3),
+):
     assert counted(width, d_pos, n_layers) == formula(width, d_pos, n_layers)
-    total, sem_only = formula(width, d_pos, n_layers), counted(width, d_pos, n_layers, readout="sem")
-    rows.append([width, d_pos, n_layers, total, total / formula(width, 0, n_layers), sem_only])
-costs = pd.DataFrame(rows, columns=["D", "d_pos", "blocks", "parameters", "of dense", "without dead ones"])
+    total, sem_only = (
+        formula(width, d_pos, n_layers),
+        counted(width, d_pos, n_layers, readout="sem"),
+    )
+    rows.append(
+        [width, d_pos, n_layers, total, total / formula(width, 0, n_layers), sem_only]
+    )
+# %%
+costs = pd.DataFrame(
+    rows,
+    columns=["D", "d_pos", "blocks", "parameters", "of dense", "without dead ones"],
+)
 figures.show_table(
     costs,
     caption="Parameters of the blocks by formula (equal to the count on the model), and what is left when the output reads sem only.",
     formats={"parameters": ",", "of dense": ".3f", "without dead ones": ","},
 )
-numbers["parameters_dense_64"], numbers["parameters_separated_64"] = formula(64, 0, 3), formula(64, 16, 3)
+numbers["parameters_dense_64"], numbers["parameters_separated_64"] = (
+    formula(64, 0, 3),
+    formula(64, 16, 3),
+)
 numbers["share_of_dense_quarter"] = formula(64, 16, 3) / formula(64, 0, 3)
 numbers["wide_over_dense"] = formula(76, 19, 3) / formula(64, 0, 3)
 
@@ -572,7 +688,9 @@ class CutElsewhere(DenseMap):
 
 straddling = build_model(5)
 for block in straddling.transformer.blocks:
-    block.attention.output = CutElsewhere(straddling.config.streams, cut=8).requires_grad_(False)
+    block.attention.output = CutElsewhere(
+        straddling.config.streams, cut=8
+    ).requires_grad_(False)
 wrong = jacobian(straddling.transformer, input_state(straddling, "border"), frozen=True)
 assert leak(wrong, straddling.config.streams) > 1e-3
 assert leak(wrong, straddling.config.streams, "pos", "sem") > 1e-3
@@ -585,7 +703,9 @@ assert leak(wrong, straddling.config.streams, "pos", "sem") > 1e-3
 # %% tags=["hide-cell"]
 # Value columns 0 to 4 are pos. Repeated, z holds them at 0 to 4 and again at 8 to 12: no single cut separates them.
 is_pos = torch.arange(16) < 5
-origin = torch.arange(16).view(2, 8).repeat_interleave(2, dim=0).flatten()  # column of z -> column of v
+origin = (
+    torch.arange(16).view(2, 8).repeat_interleave(2, dim=0).flatten()
+)  # column of z -> column of v
 assert is_pos[origin].nonzero().flatten().tolist() == [0, 1, 2, 3, 4, 8, 9, 10, 11, 12]
 v = torch.randn(6, 16, dtype=torch.float64, requires_grad=True)
 weights = torch.full((6, 6), 1 / 6, dtype=torch.float64)
@@ -595,7 +715,9 @@ W_O = torch.block_diag(
 ).double()  # a cut after as many columns as are pos
 (gradient,) = torch.autograd.grad((z @ W_O)[:, :8].sum(), v, retain_graph=True)
 assert gradient[:, ~is_pos].abs().max() > 1e-3, "sem values reach the pos outputs"
-relabelled = torch.cat([is_pos[origin].nonzero(), (~is_pos[origin]).nonzero()]).flatten()  # pos columns first
+relabelled = torch.cat(
+    [is_pos[origin].nonzero(), (~is_pos[origin]).nonzero()]
+).flatten()  # pos columns first
 (gradient,) = torch.autograd.grad((z[:, relabelled] @ W_O)[:, :8].sum(), v)
 assert not gradient[:, ~is_pos].any() and gradient[:, is_pos].abs().max() > 1e-3
 
