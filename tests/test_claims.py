@@ -304,7 +304,9 @@ def test_exact_claims_have_every_answer(claim_id, expected):
     }
     verdict = claims.get(claim_id).rule(tables)
     assert verdict.word == expected
-    assert all(f"{name} {value:.2g}" in verdict.detail for name, value in verdict.numbers.items())
+    assert all(
+        f"{name.replace('_', ' ')} {value:.2g}" in verdict.detail for name, value in verdict.numbers.items()
+    )
 
 
 @pytest.mark.parametrize("claim", exact.CLAIMS, ids=lambda claim: claim.id)

@@ -33,7 +33,8 @@ def _numbers(tables: Tables, chapter: str, *keys: str) -> dict[str, float] | Ver
 
 
 def _answer(word: str, numbers: dict[str, float]) -> Verdict:
-    return Verdict(word, "; ".join(f"{name} {value:.2g}" for name, value in numbers.items()), numbers)
+    shown = [f"{name.replace('_', ' ')} {value:.2g}" for name, value in numbers.items()]
+    return Verdict(word, "; ".join(shown), numbers)
 
 
 def _all(numbers: dict[str, float], conditions: list[bool]) -> Verdict:
