@@ -64,9 +64,9 @@ def source_map_page(profile: str | None = None) -> str:
 def _where(statement: Statement, source_map: SourceMap, verdicts: dict[str, str]) -> str:
     target = statement.target
     if statement.kind == "claim":
-        return f"claim {_link(target)}: {verdicts[target]}"
+        return f"claim: {_link(target)} ({verdicts[target]})"
     if statement.kind == "chapter":
-        return f"chapter {{doc}}`/notebooks/executed/{target}`"
+        return f"chapter: {{doc}}`/notebooks/executed/{target}`"
     if statement.kind == "planned":
         return f"planned, chapter {target}: {source_map.planned[target]}"
     return f"not empirical: {target}"
