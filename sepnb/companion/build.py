@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from sepnb import paths
 from sepnb.companion.chapters import Chapter, digest
@@ -161,7 +161,7 @@ def _jupyter_book(
         ) as process,
     ):
 
-        def follow(stream: IO[str], loud: bool) -> None:
+        def follow(stream: Iterable[str], loud: bool) -> None:
             for line in stream:
                 file.write(line)
                 if loud and line.strip():

@@ -10,7 +10,7 @@ sums may differ (thread count, processor). Between a GPU and a CPU, bfloat16 rou
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,7 @@ class _Job:
     experiment: Any
     config: Any
     device: str
+    eager: bool
 
 
 def differs(stored: Fingerprint, now: Fingerprint, rtol: float) -> str | None:
@@ -74,7 +75,7 @@ def check(
         store: the published one by default.
         sample: replay only this many, chosen by a hash of their keys (the same ones each time).
         device: where to replay.
-        side_by_side: worker processes.
+        side_by_side: worker processes; 1 computes in this one.
         mark: write staleness to the store; a test that must leave no trace says False.
         on_end: called as `(done, total)`.
 
@@ -102,9 +103,9 @@ def check(
         elif why := absent.get((experiment.name, record.profile)):
             replays.append(Replay(*where, "not replayed", why))
         else:
-            jobs.append(_Job(experiment, config, device))
+            jobs.append(_Job(experiment, config, device, eager=not _same_device(record, device)))
             subjects.append(record)
-    ended = workers.run_jobs(_replay, jobs, workers=side_by_side) if jobs else ()
+    ended = workers.run_jobs(_replay, jobs, workers=side_by_side) if side_by_side > 1 else _here(jobs)
     for done, (index, now, error) in enumerate(ended, 1):
         replays.append(_judge(subjects[index], now, error, device))
         if on_end:
@@ -114,6 +115,14 @@ def check(
             if replay.status in ("equal", "stale"):
                 _mark(store, replay)
     return sorted(replays, key=lambda replay: (replay.profile, replay.experiment, replay.key))
+
+
+def _here(jobs: Sequence[_Job]) -> Iterator[tuple[int, Fingerprint | None, Exception | None]]:
+    for index, job in enumerate(jobs):
+        try:
+            yield index, _replay(job, lambda done, total: None), None
+        except Exception as error:
+            yield index, None, error
 
 
 def exit_status(replays: Sequence[Replay]) -> int:
@@ -127,9 +136,13 @@ def _judge(record: Record, now: Fingerprint | None, error: BaseException | None,
     if error is not None:
         return Replay(*where, "stale", f"its replay failed: {type(error).__name__}: {error}")
     assert now is not None
-    same = str(record.provenance["device"]).split(":")[0] == device.split(":")[0]
-    why = differs(record.fingerprint, now, RTOL["same device" if same else "other device"])
+    rtol = RTOL["same device" if _same_device(record, device) else "other device"]
+    why = differs(record.fingerprint, now, rtol)
     return Replay(*where, "stale" if why else "equal", why or "")
+
+
+def _same_device(record: Record, device: str) -> bool:
+    return str(record.provenance["device"]).split(":")[0] == device.split(":")[0]
 
 
 def _mark(store: Store, replay: Replay) -> None:
@@ -140,9 +153,11 @@ def _mark(store: Store, replay: Replay) -> None:
 
 
 def _replay(job: _Job, report: workers.Report) -> dict[str, list[float]]:
+    if not job.eager:
+        return job.experiment.fingerprint(job.config, device=job.device)
     import torch
 
-    # Compiling costs a minute and a C++ compiler, and changes no more than the order of sums.
+    # What was compiled for a GPU costs a minute and a C++ compiler here, and differs by the order of sums.
     with torch.compiler.set_stance("force_eager"):
         return job.experiment.fingerprint(job.config, device=job.device)
 

@@ -10,6 +10,7 @@ spread over seeds is stored beside it but never widens it: another seed is anoth
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -132,6 +133,7 @@ def recompute(
     threads: int = 1,
     seed: int = 0,
     environment: Mapping[str, str] | None = None,
+    records: Path | None = None,
     quiet: bool = True,
 ) -> dict[str, dict[str, Number]]:
     """The numbers of every chapter, computed afresh in the empty folder `work` by `sepnb run` itself.
@@ -141,6 +143,7 @@ def recompute(
         threads: how many threads each computation may use.
         seed: the chapters' parameter; the experiments run the grid of the profile.
         environment: more environment variables for the processes that compute.
+        records: the `work` folder of an earlier call, whose records are taken instead of new ones.
         quiet: keep the commands' output for the error message instead of showing it.
 
     Raises:
@@ -150,7 +153,11 @@ def recompute(
     places = {"SEPNB_BUILD": str(build), "SEPNB_RESULTS": str(build / profile / "results")}
     common = ["--profile", profile, "--device", "cpu", "--threads", str(threads)]
     common += ["--jobs", str(max(1, (os.cpu_count() or 1) // threads))]
-    for what in (["experiments"], ["chapters", "--seeds", str(seed)]):
+    steps = [["experiments"], ["chapters", "--seeds", str(seed)]]
+    if records is not None:
+        shutil.copytree(records / "build" / profile / "results", build / profile / "results")
+        del steps[0]
+    for what in steps:
         done = subprocess.run(
             [sys.executable, "-m", "sepnb.cli", "run", *what, *common],
             env={**os.environ, **places, **(environment or {})},
@@ -214,16 +221,16 @@ def measure(
         ValueError: a whole number or a text differs between variants, so that nothing can pin it; or a
             metric is published under some of them only.
     """
-    variants = {}
+    variants, places = {}, []
     for name, (threads, environment) in VARIANTS.items():
         say(f"recomputing with {name}")
-        place = work / name.replace(" ", "-").replace(",", "")
-        variants[name] = recompute(place, profile=profile, threads=threads, environment=environment)
+        places.append(work / name.replace(" ", "-").replace(",", ""))
+        variants[name] = recompute(places[-1], profile=profile, threads=threads, environment=environment)
     base = next(iter(variants.values()))
     seeds = {0: base}
     for seed in SEEDS[1:]:
         say(f"recomputing with seed {seed}")
-        seeds[seed] = recompute(work / f"seed-{seed}", profile=profile, seed=seed)
+        seeds[seed] = recompute(work / f"seed-{seed}", profile=profile, seed=seed, records=places[0])
     return tolerances_from(variants, seeds), base
 
 

@@ -1,0 +1,177 @@
+"""Staging and skipping; the real book is built by tests/book."""
+
+import json
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sepnb.companion import build as book
+from sepnb.companion import chapters, numbers
+from sepnb.companion.chapters import Chapter
+
+
+def notebook(started: str, cell_id: str) -> dict:
+    """An executed notebook as papermill leaves it."""
+
+    def cell(kind: str, source: str, *tags: str) -> dict:
+        found = {"cell_type": kind, "id": cell_id, "source": source, "metadata": {"tags": list(tags)}}
+        found["metadata"]["papermill"] = {"start_time": started, "status": "completed"}
+        return found | ({"outputs": [], "execution_count": 1} if kind == "code" else {})
+
+    cells = [
+        cell("markdown", "# Order"),
+        cell("code", 'profile = "smoke"', "parameters"),
+        cell("code", 'profile = "laptop"', "injected-parameters"),
+        cell("code", "1 + 1", "mine"),
+    ]
+    metadata = {"papermill": {"input_path": "/somewhere/on/this/machine.ipynb", "start_time": started}}
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+
+
+@pytest.fixture
+def executed(write_chapter: Callable[..., Chapter], checkout: Path) -> Chapter:
+    chapter = write_chapter("01_order")
+    execute(chapter, "10:00", "abc")
+    (checkout / "_config.yml").write_text("title: Test\n", encoding="utf-8")
+    (checkout / "book").mkdir()
+    (checkout / "book" / "index.md").write_text("# Hello\n", encoding="utf-8")
+    return chapter
+
+
+def execute(chapter: Chapter, started: str, cell_id: str) -> None:
+    numbers.publish(chapter.name, {"answer": 42}, profile="laptop")
+    chapter.output("laptop").write_text(json.dumps(notebook(started, cell_id)), encoding="utf-8")
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Jupyter Book replaced; for each call, whether it was told to build every page."""
+    calls: list[bool] = []
+
+    def jupyter_book(options, environment, log, say):
+        options = list(options)
+        assert "-W" in options and "-n" in options and environment == {"SEPNB_PROFILE": "laptop"}
+        calls.append("--all" in options)
+        page = Path(options[options.index("--path-output") + 1]) / "_build" / "html" / "index.html"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(f"build {len(calls)}", encoding="utf-8")
+        return 0, deque()
+
+    monkeypatch.setattr(book, "_jupyter_book", jupyter_book)
+    return calls
+
+
+def test_staged_notebooks_hide_parameters_and_tell_nothing_of_the_run(
+    executed: Chapter, checkout: Path
+) -> None:
+    (staged,) = book.stage([executed], "laptop")
+    assert staged == checkout / "notebooks" / "executed" / "01_order.ipynb"
+    text = staged.read_text(encoding="utf-8")
+    cells = json.loads(text)["cells"]
+    assert [cell["metadata"].get("tags") for cell in cells] == [
+        [],
+        ["parameters", "remove-cell"],
+        ["injected-parameters", "hide-cell"],
+        ["mine"],
+    ]
+    assert "papermill" not in text and "somewhere" not in text
+
+
+def test_the_same_content_is_the_same_file_whenever_it_ran(executed: Chapter) -> None:
+    (staged,) = book.stage([executed], "laptop")
+    before, written = staged.read_bytes(), staged.stat().st_mtime_ns
+    execute(executed, "11:00", "xyz")
+    book.stage([executed], "laptop")
+    assert (staged.read_bytes(), staged.stat().st_mtime_ns) == (before, written)
+
+
+def test_what_has_no_chapter_is_removed_and_what_has_not_run_is_said(
+    executed: Chapter, write_chapter: Callable[..., Chapter], checkout: Path
+) -> None:
+    old = checkout / "notebooks" / "executed" / "00_gone.ipynb"
+    old.parent.mkdir()
+    old.write_text("{}", encoding="utf-8")
+    book.stage([executed], "laptop")
+    assert not old.exists()
+    with pytest.raises(book.BuildError, match="02_new has not run at laptop"):
+        book.stage([executed, write_chapter("02_new")], "laptop")
+
+
+def test_nothing_changed_builds_nothing(executed: Chapter, builds: list[bool], checkout: Path) -> None:
+    book.stage([executed], "laptop")
+    assert [book.build("laptop"), book.build("laptop")] == [True, False]
+    assert builds == [True]
+    assert (book.html() / "index.html").read_text(encoding="utf-8") == "build 1"
+    (book.html() / "index.html").unlink()
+    assert book.build("laptop") is True
+
+
+@pytest.mark.parametrize(
+    ("file", "every_page"),
+    [
+        ("book/index.md", False),
+        ("notebooks/executed/01_order.ipynb", False),
+        ("build/laptop/01_order.json", False),
+        ("build/smoke/01_order.json", False),  # the ledger of claims may read it
+        ("_config.yml", True),
+        ("book/_ext/sepnb_book.py", True),
+        ("results/laptop/in_window/a.json", True),
+        ("requirements.lock", True),
+    ],
+)
+def test_each_input_of_the_site_counts(
+    executed: Chapter, builds: list[bool], checkout: Path, file: str, every_page: bool
+) -> None:
+    book.stage([executed], "laptop")
+    book.build("laptop")
+    path = checkout / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("changed", encoding="utf-8")
+    assert book.build("laptop") is True
+    assert builds == [True, every_page]
+    assert (book.html() / "index.html").read_text(encoding="utf-8") == "build 2"
+
+
+def test_a_build_that_failed_is_not_taken_for_current(
+    executed: Chapter, builds: list[bool], checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book.stage([executed], "laptop")
+    book.build("laptop")
+    working = book._jupyter_book
+    (checkout / "_config.yml").write_text("title: Broken\n", encoding="utf-8")
+    monkeypatch.setattr(
+        book, "_jupyter_book", lambda *_: (1, deque(["page.md:3: WARNING: no such target\n"]))
+    )
+    for _ in range(2):
+        with pytest.raises(book.BuildError, match=r"exit status 1.*book\.log"):
+            book.build("laptop")
+    assert (book.html() / "index.html").read_text(encoding="utf-8") == "build 1"
+    (checkout / "_config.yml").write_text("title: Test\n", encoding="utf-8")
+    monkeypatch.setattr(book, "_jupyter_book", working)
+    assert book.build("laptop") is True
+
+
+def test_output_of_jupyter_book_goes_to_the_log_and_warnings_also_to_the_reader(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = """
+import sys
+print("reading sources")
+print("page.md:3: WARNING: no such target", file=sys.stderr)
+print("in 3 s", file=sys.stderr)
+sys.exit(1)
+"""
+    monkeypatch.setattr(book, "BOOK", script)
+    said: list[str] = []
+    log = checkout / "build" / "book.log"
+    status, last = book._jupyter_book([], {}, log, said.append)
+    assert status == 1
+    assert said == ["page.md:3: WARNING: no such target"]
+    assert list(last) == ["page.md:3: WARNING: no such target\n", "in 3 s\n"]
+    assert "reading sources" in log.read_text(encoding="utf-8")
+
+
+def test_chapters_are_staged_from_where_they_are_executed(executed: Chapter) -> None:
+    assert chapters.discover()[0].output("laptop") == executed.output("laptop")

@@ -1,0 +1,195 @@
+"""The commands as people type them: what is refused says what to do, and costs nothing."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from sepnb import cli
+from sepnb.companion import numbers, regression, tasks
+from sepnb.companion.chapters import Chapter, fingerprint, remember
+
+HERE = Path(__file__).parent
+
+
+def sepnb(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(cli.app, list(arguments))
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.output
+
+
+@pytest.fixture(autouse=True)
+def shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A console that writes to what the runner captures."""
+    from rich.console import Console
+
+    monkeypatch.setattr(cli, "console", Console(width=200, highlight=False))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["run", "01_oder"], "'01_oder' is no chapter and no experiment; did you mean 01_order"),
+        (["run", "in_windw"], "did you mean in_window"),
+        (["run", "in_window", "--seeds", "1,x"], "give whole numbers separated by commas"),
+        (["run", "in_window", "--seeds", "1,1"], "a seed is given twice"),
+        (["run", "01_order", "--seeds", "1,2"], "a chapter has one seed, --seeds gives 2"),
+        (["run", "in_window", "--profile", "tiny"], "smoke"),
+        (["run", "in_window", "--jobs", "0"], "greater than or equal to 1"),
+        (["run", "in_window", "--profile", "laptop"], "no git checkout"),
+        (["check", "--update"], "--update needs --reason TEXT"),
+        (["check", "--published", "--measure"], "goes with neither"),
+        (["data", "eltec"], "did you mean eltec-eng"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_a_remedy(
+    write_chapter: Callable[..., Chapter], arguments: list[str], told: str
+) -> None:
+    write_chapter("01_order")
+    status, output = sepnb(*arguments)
+    assert status == 2
+    assert told in output
+    assert "Traceback" not in output
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run", "in_window", "--profile", "smoke", "--device", "cuda"], ["run", "--profile", "gpu"]]
+)
+def test_a_gpu_that_is_not_there_is_a_clear_error(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    status, output = sepnb(*arguments)
+    assert status == 2
+    assert "needs a GPU" in output and "--device cpu" in output
+
+
+def test_the_device_follows_the_profile_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for there in (True, False):
+        monkeypatch.setattr("torch.cuda.is_available", lambda there=there: there)
+        assert tasks.device(None, "smoke") == tasks.device("cpu", "gpu") == "cpu"
+        assert tasks.device("auto", "laptop") == ("cuda" if there else "cpu")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert tasks.device(None, "gpu") == "cuda"
+
+
+def test_names_are_sorted_into_experiments_and_chapters(write_chapter: Callable[..., Chapter]) -> None:
+    for name in ("01_order", "02_more"):
+        write_chapter(name)
+    experiments, chapters = tasks.sort_out(["02_more", "in_window", "chapters", "in_window"])
+    assert [one.name for one in experiments] == ["in_window"]
+    assert [one.name for one in chapters] == ["02_more", "01_order"]
+    experiments, chapters = tasks.sort_out(tasks.GROUPS)
+    assert [one.name for one in experiments] == ["lr_screen", "in_window"]
+    assert [one.name for one in chapters] == ["01_order", "02_more"]
+
+
+def test_finding_nothing_to_do_imports_no_torch(write_chapter: Callable[..., Chapter]) -> None:
+    chapter = write_chapter("01_order")
+    parameters = {"profile": "smoke", "seed": 0, "device": "cpu"}
+    numbers.publish("01_order", {"answer": 42}, profile="smoke")
+    chapter.output("smoke").write_text("{}", encoding="utf-8")
+    remember(chapter, "smoke", fingerprint(chapter, parameters), 1.0)
+    script = """
+import sys
+from typer.testing import CliRunner
+from sepnb import cli
+
+done = CliRunner().invoke(cli.app, ["run", "chapters", "--profile", "smoke"])
+print(done.exit_code, sorted({"torch", "jupytext", "papermill", "sphinx", "pandas"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 []"
+
+
+def test_a_grid_is_run_resumed_and_summed_up(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(HERE))
+    import fake_experiments
+
+    from sepnb import experiments
+
+    grid = fake_experiments.Fake(methods=("a", "broken"))
+    monkeypatch.setattr(experiments, "names", lambda: ["fake"])
+    monkeypatch.setattr(experiments, "get", lambda name: grid)
+    store = checkout / "private"
+    status, output = sepnb("run", "fake", "--store", str(store))
+    assert status == 1
+    assert "4 runs of fake at laptop on cpu" in output and "0 are there already" in output
+    assert "RuntimeError: no such layer" in output
+    assert sorted(file.stem for file in store.rglob("*.json")) == ["a-seed1", "a-seed2"]
+    status, output = sepnb("run", "fake", "--store", str(store))
+    assert "2 runs of fake" in output and "2 are there already" in output
+
+
+@pytest.fixture
+def recomputed(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
+    """Recomputation replaced by numbers that a test may change."""
+    found = {"01_order": {"loss": 2.5, "n_runs": 3}}
+    monkeypatch.setattr(regression, "recompute", lambda work, **_: {k: dict(v) for k, v in found.items()})
+    return found
+
+
+def test_check_fails_on_a_moved_number_until_the_reference_moves_for_a_reason(recomputed: dict) -> None:
+    assert sepnb("check")[0] == 1
+    status, output = sepnb("check", "--measure", "--update", "--reason", "first numbers")
+    assert status == 0 and "all as the reference says" in output
+    assert sepnb("check")[0] == 0
+    recomputed["01_order"]["loss"] = 2.6
+    status, output = sepnb("check")
+    assert status == 1
+    assert "01_order/loss: got 2.6, reference 2.5" in output and "1 differ" in output
+    assert sepnb("check", "--update", "--reason", "a new schedule")[0] == 0
+    assert sepnb("check")[0] == 0
+    made = json.loads((regression.folder("smoke") / "01_order.json").read_text(encoding="utf-8"))["made"]
+    assert made["reason"] == "a new schedule"
+
+
+def test_results_lists_published_missing_stale_and_orphaned(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(HERE))
+    import fake_experiments
+
+    from sepnb import experiments
+    from sepnb.results import Store
+
+    fake, store = fake_experiments.Fake, Store()
+    monkeypatch.setattr(experiments, "names", lambda: ["fake"])
+    monkeypatch.setattr(experiments, "get", lambda name: fake(methods=("a", "b", "c")))
+    for config in fake(methods=("a", "b", "z")).grid("laptop", [1]):
+        store.write(fake().run(config))
+    store.mark_stale("laptop", "fake", "b-seed1", "init changed")
+    status, output = sepnb("results", "--profile", "laptop")
+    assert status == 0
+    row = next(line for line in output.splitlines() if line.startswith("fake"))
+    assert row.split() == ["fake", "laptop", "6", "1", "4", "1", "1"]
+    assert "stale: laptop/fake/b-seed1: init changed" in output
+    assert "orphaned (in no grid): laptop/fake/z-seed1" in output
+
+
+def test_doctor_finds_what_is_missing_or_other_than_locked() -> None:
+    from importlib.metadata import version
+
+    from sepnb.companion.doctor import differing_versions
+
+    lock = f"""# a comment
+numpy=={version("numpy")}
+rich==0.0.1
+no-such-package==1.0
+other-system==1.0 ; sys_platform == 'nowhere'
+torch=={version("torch").split("+")[0]}
+"""
+    missing, other = differing_versions(lock)
+    assert missing == ["no-such-package"]
+    assert other == [f"rich {version('rich')} (locked 0.0.1)"]
+
+
+def test_doctor_sees_a_folder_that_is_no_checkout(checkout: Path) -> None:
+    (checkout / "requirements.lock").unlink()
+    status, output = sepnb("doctor")
+    assert status == 1
+    assert "requirements.lock is missing" in output and "no git checkout" in output

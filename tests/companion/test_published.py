@@ -1,0 +1,115 @@
+"""Records are replayed: equal ones stand, changed ones are marked, and the mark is taken back."""
+
+from pathlib import Path
+
+import pytest
+
+from sepnb.companion import published
+from sepnb.results import Store
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(HERE))
+    import fake_experiments
+
+    return fake_experiments.Fake
+
+
+@pytest.fixture
+def store(fake, checkout: Path) -> Store:
+    """A published store with the four records of the grid."""
+    store = Store()
+    for config in fake().grid("laptop"):
+        store.write(fake().run(config))
+    return store
+
+
+def statuses(replays: list) -> dict[str, str]:
+    return {replay.key: replay.status for replay in replays}
+
+
+def test_records_that_begin_as_they_did_are_equal(fake, store: Store) -> None:
+    replays = published.check([fake()], side_by_side=2)
+    assert statuses(replays) == dict.fromkeys(("a-seed1", "a-seed2", "b-seed1", "b-seed2"), "equal")
+    assert published.exit_status(replays) == 0
+
+
+def test_a_changed_computation_is_marked_and_the_mark_is_taken_back(fake, store: Store) -> None:
+    replays = published.check([fake(drift=2e-4)])
+    assert set(statuses(replays).values()) == {"stale"} and published.exit_status(replays) == 1
+    why = store.load("laptop", "fake")["a-seed1"].stale
+    assert why is not None and why.startswith(
+        "first_losses[1] was 6.4, is 6.40128 (tolerance 0.0001 relative)"
+    )
+    assert set(statuses(published.check([fake()])).values()) == {"equal"}
+    assert store.load("laptop", "fake")["a-seed1"].stale is None
+    assert not (store.root / "laptop" / "stale.json").exists()
+
+
+def test_a_drift_below_the_tolerance_is_rounding(fake, store: Store) -> None:
+    assert set(statuses(published.check([fake(drift=5e-5)])).values()) == {"equal"}
+
+
+def test_another_device_has_its_own_tolerance(fake, checkout: Path) -> None:
+    config = fake().grid("laptop")[0]
+    Store().write(fake().run(config, device="cuda"))
+    assert set(statuses(published.check([fake(drift=1e-3)])).values()) == {"equal"}
+    assert set(statuses(published.check([fake(drift=1e-2)])).values()) == {"stale"}
+
+
+def test_a_replay_that_fails_makes_the_record_stale(fake, store: Store) -> None:
+    store.write(fake().run(fake(methods=("a",)).grid("laptop")[0]))
+    broken = Store().load("laptop", "fake")["b-seed1"]
+    assert broken.stale is None
+    config = fake(methods=("broken",)).grid("laptop", [1])[0]
+    record = type(broken)(**{**vars(broken), "key": config.key})
+    store.write(record)
+    replays = published.check([fake(methods=("a", "b", "broken"))])
+    assert statuses(replays)["broken-seed1"] == "stale"
+    assert "RuntimeError: no such layer" in next(r.detail for r in replays if r.key == "broken-seed1")
+
+
+def test_a_sample_is_the_same_one_each_time_and_can_leave_no_trace(fake, store: Store) -> None:
+    first, second = (published.check([fake(drift=0.1)], sample=2, mark=False) for _ in range(2))
+    assert len(first) == 2 and statuses(first) == statuses(second)
+    assert set(statuses(first).values()) == {"stale"}
+    assert not (store.root / "laptop" / "stale.json").exists()
+
+
+def test_more_seeds_than_the_grid_declares_are_replayed_and_lost_runs_are_orphans(fake, store: Store) -> None:
+    store.write(fake().run(fake().grid("laptop", [9])[0]))
+    found = statuses(published.check([fake(methods=("a",))]))
+    assert found["a-seed9"] == "equal"
+    assert found["b-seed1"] == found["b-seed2"] == "orphaned"
+
+
+def test_data_that_is_not_at_hand_is_named_with_the_remedy(
+    fake, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from sepnb.data import registry
+
+    monkeypatch.setattr(
+        registry, "get", lambda name: type("Absent", (), {"status": lambda self: "missing"})()
+    )
+    replays = published.check([fake(needs=("eltec-eng",))])
+    assert set(statuses(replays).values()) == {"not replayed"} and published.exit_status(replays) == 2
+    assert "data set eltec-eng is missing: run `sepnb data eltec-eng`" in replays[0].detail
+
+
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        ({"initial": [1.0]}, "the record holds losses, the code gives initial"),
+        ({"losses": [1.0]}, "losses: the record holds 2 numbers, the code gives 1"),
+        ({"losses": [1.0, 2.1]}, r"losses\[1\] was 2, is 2.1"),
+        ({"losses": [1.0, float("nan")]}, r"losses\[1\] was 2, is nan"),
+    ],
+)
+def test_how_fingerprints_differ_is_said(now: dict, why: str) -> None:
+    import re
+
+    said = published.differs({"losses": [1.0, 2.0]}, now, 1e-4)
+    assert said is not None and re.match(why, said)

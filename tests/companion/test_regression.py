@@ -1,0 +1,116 @@
+"""A number that moved, came or went is reported by name; tolerances follow from what was measured."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sepnb.companion import regression
+from sepnb.companion.numbers import write_json
+from sepnb.companion.regression import compare, tolerances_from
+
+NUMBERS = {"loss": 2.5, "n_runs": 3, "best_method": "rope", "agrees": True, "took_seconds": 1.5}
+ENTRY = {"rtol": 1e-6, "atol": 1e-4}
+
+
+@pytest.fixture
+def reference(checkout: Path) -> Path:
+    folder = regression.folder("smoke")
+    write_json(folder / "01_order.json", {"chapter": "01_order", "profile": "smoke", "numbers": NUMBERS})
+    tolerances = {"01_order": {"loss": ENTRY, "took_seconds": {"unpinned": "a measured time"}}}
+    write_json(folder / "tolerances.json", tolerances)
+    return folder
+
+
+def told(**changes: object) -> list[str]:
+    got = {key: value for key, value in {**NUMBERS, **changes}.items() if value is not None}
+    return [str(problem) for problem in compare("01_order", got, "smoke")]
+
+
+def test_equal_numbers_pass_and_so_do_those_within_tolerance(reference: Path) -> None:
+    assert told() == []
+    assert told(loss=2.5 + 9e-5, took_seconds=99.0) == []
+
+
+def test_a_moved_number_is_reported_with_value_reference_and_tolerance(reference: Path) -> None:
+    (problem,) = told(loss=2.6)
+    assert problem.startswith("01_order/loss: got 2.6, reference 2.5, off by 0.1, tolerance 0.000102")
+    assert "atol 0.0001 + rtol 1e-06 * |reference|" in problem
+
+
+def test_a_differing_key_set_fails(reference: Path) -> None:
+    assert told(loss=None) == ["01_order/loss: is gone: the reference is 2.5"]
+    assert told(perplexity=12.0) == ["01_order/perplexity: is new: got 12.0, no reference"]
+    assert told(took_seconds=None) == ["01_order/took_seconds: is gone: the reference is 1.5"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"n_runs": 4}, {"best_method": "alibi"}, {"agrees": False}, {"agrees": 1}, {"loss": "2.5"}]
+)
+def test_whole_numbers_truth_values_and_texts_must_be_equal(reference: Path, change: dict) -> None:
+    (problem,) = told(**change)
+    assert f"/{next(iter(change))}: got {next(iter(change.values()))!r}" in problem
+
+
+def test_a_float_without_a_tolerance_is_a_problem_even_when_equal(reference: Path) -> None:
+    write_json(reference / "tolerances.json", {})
+    assert [problem.split(":")[0] for problem in told()] == ["01_order/loss", "01_order/took_seconds"]
+    assert "no tolerance; `sepnb check --measure`" in told()[0]
+
+
+def test_a_chapter_without_a_reference_and_a_reference_without_a_chapter_fail(reference: Path) -> None:
+    (problem,) = compare("02_new", {"loss": 1.0}, "smoke")
+    assert "no reference" in str(problem) and "--update" in str(problem)
+    assert [str(p) for p in regression.orphans(["02_new"], "smoke")] == [
+        "01_order/*: has a reference but no chapter; delete 01_order.json"
+    ]
+    assert regression.orphans(["01_order"], "smoke") == []
+
+
+def test_a_new_reference_needs_a_reason_and_keeps_it(reference: Path) -> None:
+    with pytest.raises(ValueError, match="--reason"):
+        regression.update({"01_order": {"loss": 2.6}}, "smoke", "  ")
+    assert told() == []
+    moved = {**NUMBERS, "loss": 2.6}
+    assert regression.update({"01_order": moved}, "smoke", "a new schedule") == [reference / "01_order.json"]
+    assert told(loss=2.6) == []
+    made = json.loads((reference / "01_order.json").read_text())["made"]
+    assert made["reason"] == "a new schedule"
+    assert {"commit", "dirty", "date", "torch", "numpy"} <= made.keys()
+    assert regression.update({"01_order": moved}, "smoke", "again, with nothing changed") == []
+    assert json.loads((reference / "01_order.json").read_text())["made"]["reason"] == "a new schedule"
+
+
+def test_tolerances_come_from_the_spread_between_threads_not_between_seeds() -> None:
+    variants = {
+        "1 thread": {"01_order": {**NUMBERS, "zero": 0.0}},
+        "2 threads": {"01_order": {**NUMBERS, "loss": 2.5003, "zero": 0.0, "took_seconds": 9.0}},
+    }
+    seeds = {0: variants["1 thread"], 1: {"01_order": {**NUMBERS, "loss": 2.9, "zero": 0.0, "n_runs": 5}}}
+    found = tolerances_from(variants, seeds)["01_order"]
+    assert set(found) == {"loss", "zero", "took_seconds"}
+    assert found["loss"]["atol"] == pytest.approx(3e-3)
+    assert found["loss"]["measured"]["spread"] == pytest.approx(3e-4)
+    assert found["loss"]["measured"]["spread_over_seeds"] == pytest.approx(0.4)
+    assert found["loss"]["measured"]["threads"] == [1, 2]
+    assert found["zero"]["atol"] == regression.FLOOR_ATOL
+    assert "unpinned" in found["took_seconds"]
+    assert regression.loose({"01_order": found}) == []
+    narrow = {0: variants["1 thread"], 1: {"01_order": {**NUMBERS, "loss": 2.501, "zero": 0.0}}}
+    (line,) = regression.loose(tolerances_from(variants, narrow))
+    assert line.startswith("01_order/loss: atol 0.003")
+
+
+@pytest.mark.parametrize(
+    ("other", "why"), [({**NUMBERS, "n_runs": 4}, "nothing can pin it"), ({"loss": 2.5}, "only sometimes")]
+)
+def test_what_cannot_be_pinned_is_refused(other: dict, why: str) -> None:
+    variants = {"1 thread": {"01_order": NUMBERS}, "2 threads": {"01_order": other}}
+    with pytest.raises(ValueError, match=why):
+        tolerances_from(variants, {0: variants["1 thread"]})
+
+
+def test_an_odd_number_over_seeds_is_no_obstacle_to_integers() -> None:
+    """A whole number may differ between seeds: another seed is another experiment."""
+    variants = {"1 thread": {"01_order": {"n": 3}}, "2 threads": {"01_order": {"n": 3}}}
+    assert tolerances_from(variants, {0: variants["1 thread"], 1: {"01_order": {"n": 4}}}) == {"01_order": {}}

@@ -1,0 +1,45 @@
+"""Published records are still what this code computes: a sample is replayed, and one short run is whole."""
+
+import pytest
+
+from sepnb import experiments, paths
+from sepnb.companion import published
+
+WHERE = [
+    (profile, name)
+    for profile in published.PROFILES
+    for name in experiments.names()
+    if profile == "laptop" or (paths.results() / profile / name).exists()
+]
+
+
+@pytest.mark.parametrize(("profile", "name"), WHERE)
+def test_a_sample_of_published_records_replays(profile: str, name: str, data_set) -> None:
+    experiment = experiments.get(name)
+    for needed in experiment.data_sets(profile):
+        data_set(needed)
+    size = 3 if profile == "laptop" else 1
+    replays = published.check([experiment], profiles=[profile], sample=size, mark=False)
+    assert replays, f"no published records of {name}: `sepnb run {name} --profile {profile}`"
+    told = [f"{one.key}: {one.status}: {one.detail}" for one in replays if one.status != "equal"]
+    assert told == []
+
+
+def test_a_whole_run_gives_the_same_numbers_twice() -> None:
+    """On one thread a run is a function of its config, to the last bit."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        experiment = experiments.get("in_window")
+        config = next(one for one in experiment.grid("smoke") if one.method == "separated-learned")
+        first, second = experiment.run(config), experiment.run(config)
+    finally:
+        torch.set_num_threads(threads)
+    timed = {"train_cpu_s"}
+    assert first.fingerprint == second.fingerprint == experiment.fingerprint(config)
+    assert first.rows == second.rows
+    assert {k: v for k, v in first.metrics.items() if k not in timed} == {
+        k: v for k, v in second.metrics.items() if k not in timed
+    }
