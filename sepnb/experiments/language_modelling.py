@@ -57,7 +57,7 @@ SIZES = {
     "smoke": Size(64, 80, 2, 4, 64, 8, 120, TextConfig("sympy", 1024, 2048)),
     "laptop": Size(128, 160, 4, 4, 128, 8, 1200, TextConfig("eltec-eng", 8_192, 51_200)),
     "gpu": Size(
-        384, 480, 6, 6, 256, 64, 2000, TextConfig("eltec-eng", 65_536, 262_144), "bfloat16", "inductor"
+        384, 464, 6, 8, 256, 64, 2000, TextConfig("eltec-eng", 65_536, 262_144), "bfloat16", "inductor"
     ),
 }
 
@@ -76,7 +76,7 @@ METHODS = {
 separated model with as many parameters as the dense one, without the suffix it has the same width."""
 
 POS_SHARE = 4
-"""d_pos is one part in this many of the width. It is then also the width of one head when n_heads is 4."""
+"""d_pos is one part in this many of the width: a whole number of heads at every size."""
 
 
 def model_config(method: str, size: Size) -> TransformerConfig:
