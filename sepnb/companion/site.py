@@ -272,6 +272,7 @@ def setup(app) -> dict:
     app.add_directive("claims", ClaimsPage)
     app.add_directive("source-map", SourceMapPage)
     app.add_directive("provenance", ProvenancePage)
+    app.set_html_assets_policy("always")  # titles with math stand in the sidebar of every page
     app.connect("config-inited", buttons)
     app.connect("builder-inited", copy_mathjax)
     app.connect("doctree-read", check_text)

@@ -169,6 +169,7 @@ def served(folder: Path) -> Iterator[str]:
 def opened(browser: Browser, base: str, **options: object) -> Iterator[tuple[Page, Traffic]]:
     """A fresh page that can reach `base` only; every attempt to reach more is recorded and blocked."""
     context = browser.new_context(**({"viewport": DESKTOP} | options))
+    context.set_default_timeout(180_000)  # a busy machine is slow, not wrong
     traffic = Traffic()
 
     def gate(route) -> None:
