@@ -1,0 +1,99 @@
+"""The path of the gpu profile, driven on a CPU: bfloat16 forward passes of a compiled model.
+
+What only a GPU can show (its kernels, its memory, its speed) is not claimed here. What breaks a compilation
+or a forward pass in bfloat16 is the same everywhere, and shows here for one model per site. The models run
+in a process of their own, because the hook that checks shapes in tests cannot be compiled.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sepnb.models import TransformerConfig
+from sepnb.streams import Streams
+from sepnb.training import TrainingConfig
+
+LENGTH, VOCABULARY = 8, 11
+EAGER = TrainingConfig(steps=2, batch_size=2, length=LENGTH, learning_rate=1e-3, warmup=0.0)
+DENSE, SEPARATED = Streams.dense(16), Streams(pos=6, sem=10)  # heads of 4: the second one straddles
+
+
+def config(streams: Streams, encoding: str | tuple[str, ...], **fields) -> TransformerConfig:
+    return TransformerConfig(streams, 1, 4, encoding, max_length=LENGTH, **fields)
+
+
+CASES = {
+    "none": config(DENSE, "none"),
+    "sinusoidal": config(DENSE, "sinusoidal"),
+    "learned": config(DENSE, "learned"),
+    "rope": config(DENSE, "rope"),
+    "alibi": config(DENSE, "alibi"),
+    "separated-sinusoidal": config(SEPARATED, "sinusoidal"),
+    "separated-learned": config(SEPARATED, "learned"),
+    "separated-rope": config(SEPARATED, ("sinusoidal", "rope")),
+    "separated-alibi": config(SEPARATED, ("sinusoidal", "alibi")),
+    "strict-rms": config(Streams(pos=4, sem=12), "learned", mode="strict", norm_kind="rms"),
+    "joint-both-bias": config(SEPARATED, "sinusoidal", norm="joint", readout="both", bias=True),
+}
+VARIANTS = {
+    "eager": EAGER,
+    "compiled": replace(EAGER, compiler="aot_eager", precision="bfloat16"),
+}
+
+
+def drive() -> dict[str, dict]:
+    """Two training steps and a scoring of every case in every variant; what broke a graph, by its reason."""
+    import torch
+
+    from sepnb.evaluation import evaluate
+    from sepnb.models import LanguageModel
+    from sepnb.training import train
+
+    counters = torch._dynamo.utils.counters
+    found: dict[str, dict] = {}
+    for case, model_config in CASES.items():
+        for variant, training in VARIANTS.items():
+            torch.compiler.reset()
+            counters.clear()
+            torch.manual_seed(0)
+            model = LanguageModel(model_config, VOCABULARY)
+            tokens = np.random.default_rng(0).integers(VOCABULARY, size=(3, 2, LENGTH + 1))
+            losses = train(model, iter(tokens), training)
+            found[f"{case} {variant}"] = {
+                "losses": losses,
+                "bits": evaluate(model, tokens[2], precision=training.precision).bits_per_byte,
+                "dtypes": sorted({str(parameter.dtype) for parameter in model.parameters()}),
+                "finite": all(bool(parameter.isfinite().all()) for parameter in model.parameters()),
+                "graphs": counters["stats"]["unique_graphs"],
+                "breaks": list(counters["graph_break"]),
+            }
+    return found
+
+
+@pytest.fixture(scope="module")
+def driven() -> dict[str, dict]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "JAXTYPING_DISABLE": "1"}
+    done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_compiled_training_in_bfloat16_follows_the_eager_one_in_float32(driven, case):
+    eager, compiled = (driven[f"{case} {variant}"] for variant in VARIANTS)
+    assert eager["graphs"] == 0
+    assert compiled["graphs"] >= 1 and compiled["breaks"] == []
+    assert compiled["finite"] and np.isfinite(compiled["losses"]).all()
+    assert compiled["dtypes"] == ["torch.float32"]
+    assert compiled["losses"] != eager["losses"]
+    assert compiled["losses"] == pytest.approx(eager["losses"], abs=0.05)
+    assert compiled["bits"] == pytest.approx(eager["bits"], abs=0.05)
+
+
+if __name__ == "__main__":
+    print(json.dumps(drive()))
