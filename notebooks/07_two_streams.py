@@ -135,9 +135,11 @@ figures.show(
 # $W_V$ would let every output column hear every input column. The source makes it block diagonal:
 #
 # $$
-# V = [\,u_{\text{pos}} \,\Vert\, u_{\text{sem}}\,]
-# \begin{pmatrix} W_{V,\text{pos}} & 0 \\ 0 & W_{V,\text{sem}} \end{pmatrix}
-# = [\,u_{\text{pos}} W_{V,\text{pos}} \,\Vert\, u_{\text{sem}} W_{V,\text{sem}}\,] .
+# \begin{aligned}
+# V &= [\,u_{\text{pos}} \,\Vert\, u_{\text{sem}}\,]
+# \begin{pmatrix} W_{V,\text{pos}} & 0 \\ 0 & W_{V,\text{sem}} \end{pmatrix} \\
+# &= [\,u_{\text{pos}} W_{V,\text{pos}} \,\Vert\, u_{\text{sem}} W_{V,\text{sem}}\,] .
+# \end{aligned}
 # $$ (eq-streams-values)
 #
 # The book's `BlockDiagonalLinear` stores the two blocks and nothing else. By hand, with two columns each:
@@ -533,7 +535,7 @@ figures.show(
 # keeps $W_Q$ and $W_K$ and replaces the rest by blocks:
 #
 # $$
-# \text{dense: } 12 D^2, \qquad
+# \text{dense: } 12 D^2, \quad
 # \text{separated: } 2 D^2 + 10\,(d_{\text{pos}}^2 + d_{\text{sem}}^2) ,
 # $$ (eq-streams-count)
 #

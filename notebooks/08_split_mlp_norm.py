@@ -63,8 +63,8 @@ numbers = {}
 # input and $g$ the activation,
 #
 # $$
-# \operatorname{mlp}(w) = [\, g(w_{\text{pos}} W_{l,\text{pos}})\, W_{p,\text{pos}} \,\Vert\,
-# g(w_{\text{sem}} W_{l,\text{sem}})\, W_{p,\text{sem}} \,] ,
+# \operatorname{mlp}(w) = \bigl[\, g(w_{\text{pos}} W_{l,\text{pos}})\, W_{p,\text{pos}} \,\bigm\Vert\,
+# g(w_{\text{sem}} W_{l,\text{sem}})\, W_{p,\text{sem}} \,\bigr] ,
 # $$ (eq-split-mlp)
 #
 # with $W_{l,\text{pos}} \in \mathbb{R}^{d_{\text{pos}} \times 4 d_{\text{pos}}}$, $W_{p,\text{pos}}$ the way back, and the same for
@@ -395,10 +395,10 @@ assert -0.75 < slope < -0.35
 #
 # $$
 # \operatorname{norm}(c\,p) = \operatorname{norm}(p) \cdot \sqrt{\frac{\sigma_p^2 + \varepsilon}{\sigma_p^2 + \varepsilon / c^2}}
-# \;\approx\; \operatorname{norm}(p) \quad \text{while } c^2 \sigma_p^2 \gg \varepsilon ,
+# \;\approx\; \operatorname{norm}(p) ,
 # $$ (eq-split-scale)
 #
-# with $\sigma_p^2$ the variance of the columns of $p$. What a block reads of the pos stream is its *direction*. Its magnitude
+# with $\sigma_p^2$ the variance of the columns of $p$; the approximation holds while $c^2 \sigma_p^2 \gg \varepsilon$. What a block reads of the pos stream is its *direction*. Its magnitude
 # is gone, except where $\varepsilon$ notices. We compare the size of $\operatorname{norm}(c\,p)$ with {eq}`eq-split-scale`
 # for the sinusoidal code and for a fresh learned table.
 
