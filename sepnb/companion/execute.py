@@ -229,7 +229,7 @@ def _kernel(job: Job) -> str:
         sys.executable,
         "-m",
         "ipykernel_launcher",
-        "--IPKernelApp.log_level=ERROR",
+        "--IPKernelApp.log_level=CRITICAL",
         "-f",
         "{connection_file}",
     ]

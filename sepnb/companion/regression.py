@@ -25,7 +25,8 @@ from sepnb.companion.numbers import Number, write_json
 
 FACTOR = 10.0
 FLOOR_RTOL = 1e-6  # eight units in the last place of float32
-FLOOR_ATOL = 1e-7  # for what is zero up to float32 rounding of quantities of order one
+FLOOR_ATOL = 1e-7  # float32 rounding of quantities of order one
+ZERO = 1e-12  # what is below this under every variant is zero in float64, and has to stay so
 # Measured time and memory cannot be pinned; a chapter says so by the name.
 UNPINNED = ("_seconds", "_s", "_ms", "_mb")
 NARROW = {
@@ -247,7 +248,8 @@ def tolerances_from(
                     f"{chapter} publishes {', '.join(sorted(odd))} only sometimes (not with {name})"
                 )
     how = (
-        f"atol is {FACTOR:g} times the widest spread between {', '.join(variants)}, at least {FLOOR_ATOL:g}; "
+        f"atol is {FACTOR:g} times the widest spread between {', '.join(variants)}, at least {FLOOR_ATOL:g} "
+        f"({ZERO:g} for what is zero in float64); "
         f"rtol is {FLOOR_RTOL:g}, for float32 rounding; torch {version('torch')}, numpy {version('numpy')}"
     )
     found: dict[str, dict[str, Any]] = {}
@@ -263,7 +265,8 @@ def tolerances_from(
                 measured = {"how": how, "spread": spread, "variants": list(variants)}
                 measured |= {"seeds": list(seeds), "spread_over_seeds": between}
                 measured["threads"] = sorted({VARIANTS[name][0] for name in variants if name in VARIANTS})
-                atol = max(FLOOR_ATOL, float(f"{FACTOR * spread:.2g}"))
+                floor = ZERO if all(abs(number) < ZERO for number in same) else FLOOR_ATOL
+                atol = max(floor, float(f"{FACTOR * spread:.2g}"))
                 found[chapter][key] = {"rtol": FLOOR_RTOL, "atol": atol, "measured": measured}
             elif any(other != value for other in same):
                 raise ValueError(f"{chapter}/{key} is {same} under {list(variants)}: nothing can pin it")
@@ -271,12 +274,15 @@ def tolerances_from(
 
 
 def loose(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Metrics whose tolerance is wider than their spread over seeds: it would hardly notice a change."""
+    """Metrics whose tolerance is wider than their spread over seeds: it would hardly notice a change.
+
+    Where the chapter's seed makes no difference, the spread says nothing and the metric is passed over.
+    """
     wide = []
     for chapter, metrics in found.items():
         for key, entry in metrics.items():
             between = entry.get("measured", {}).get("spread_over_seeds", math.inf)
-            if entry.get("atol", 0.0) > max(FLOOR_ATOL, between):
+            if 0 < between < entry.get("atol", 0.0) and entry["atol"] > FLOOR_ATOL:
                 wide.append(f"{chapter}/{key}: atol {entry['atol']:g}, spread over seeds {between:.3g}")
     return wide
 

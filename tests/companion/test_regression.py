@@ -83,20 +83,26 @@ def test_a_new_reference_needs_a_reason_and_keeps_it(reference: Path) -> None:
 
 def test_tolerances_come_from_the_spread_between_threads_not_between_seeds() -> None:
     variants = {
-        "1 thread": {"01_order": {**NUMBERS, "zero": 0.0}},
-        "2 threads": {"01_order": {**NUMBERS, "loss": 2.5003, "zero": 0.0, "took_seconds": 9.0}},
+        "1 thread": {"01_order": {**NUMBERS, "zero": 2e-16, "steady": 0.25}},
+        "2 threads": {
+            "01_order": {**NUMBERS, "loss": 2.5003, "zero": 2e-16, "steady": 0.25, "took_seconds": 9.0}
+        },
     }
-    seeds = {0: variants["1 thread"], 1: {"01_order": {**NUMBERS, "loss": 2.9, "zero": 0.0, "n_runs": 5}}}
+    seeds = {
+        0: variants["1 thread"],
+        1: {"01_order": {**NUMBERS, "loss": 2.9, "zero": 2e-16, "steady": 0.25, "n_runs": 5}},
+    }
     found = tolerances_from(variants, seeds)["01_order"]
-    assert set(found) == {"loss", "zero", "took_seconds"}
+    assert set(found) == {"loss", "zero", "steady", "took_seconds"}
     assert found["loss"]["atol"] == pytest.approx(3e-3)
     assert found["loss"]["measured"]["spread"] == pytest.approx(3e-4)
     assert found["loss"]["measured"]["spread_over_seeds"] == pytest.approx(0.4)
     assert found["loss"]["measured"]["threads"] == [1, 2]
-    assert found["zero"]["atol"] == regression.FLOOR_ATOL
+    assert found["zero"]["atol"] == regression.ZERO
     assert "unpinned" in found["took_seconds"]
+    assert found["steady"]["atol"] == regression.FLOOR_ATOL
     assert regression.loose({"01_order": found}) == []
-    narrow = {0: variants["1 thread"], 1: {"01_order": {**NUMBERS, "loss": 2.501, "zero": 0.0}}}
+    narrow = {0: variants["1 thread"], 1: {"01_order": {**variants["1 thread"]["01_order"], "loss": 2.501}}}
     (line,) = regression.loose(tolerances_from(variants, narrow))
     assert line.startswith("01_order/loss: atol 0.003")
 
