@@ -4,7 +4,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import pooch
 import requests
 
 from sepnb import __version__
@@ -35,6 +34,8 @@ def download(
         NotDelivered: an HTTP status other than success, no answer in time, a transfer that ended early,
             or something that does not unpack.
     """
+    import pooch  # its progress bar looks for widgets when it is imported in a notebook, and warns
+
     get = pooch.HTTPDownloader(progressbar=progress, chunk_size=1 << 16, timeout=timeout, headers=_HEADERS)
     with tempfile.TemporaryDirectory(prefix="sepnb-") as folder:
         archive = Path(folder) / "archive"
