@@ -18,7 +18,7 @@ from typing import Any
 
 from sepnb import paths
 from sepnb.companion.chapters import Chapter, digest
-from sepnb.companion.execute import INJECTED
+from sepnb.companion.execute import INJECTED, plain
 from sepnb.companion.images import lift
 from sepnb.companion.numbers import write_json
 from sepnb.results import write_atomically
@@ -152,7 +152,7 @@ def _jupyter_book(
         log.open("w", encoding="utf-8") as file,
         subprocess.Popen(
             [sys.executable, "-c", BOOK, "build", str(paths.root()), *options],
-            env={**os.environ, **environment, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"},
             cwd=paths.root(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -162,7 +162,7 @@ def _jupyter_book(
     ):
 
         def follow(stream: Iterable[str], loud: bool) -> None:
-            for line in stream:
+            for line in map(plain, stream):
                 file.write(line)
                 if loud and line.strip():
                     last.append(line)

@@ -173,7 +173,7 @@ def _run(job: Job, report: Report) -> Failure | None:
 
 def explain(chapter: Chapter, notebook: Mapping[str, Any], error: Any) -> Failure:
     """Cell number, error and source line of papermill's error, in terms of the script that people edit."""
-    trace = [_plain(frame) for frame in error.traceback]
+    trace = [plain(frame) for frame in error.traceback]
     own = [
         c
         for c in notebook["cells"]
@@ -189,11 +189,11 @@ def explain(chapter: Chapter, notebook: Mapping[str, Any], error: Any) -> Failur
     start = chapter.text.find(error.source)
     if within and start >= 0:
         place += f":{chapter.text.count(chr(10), 0, start) + within[-1]}"
-    return Failure(cell, f"{error.ename}: {_plain(error.evalue)}", line, place, _last_lines(trace, 14))
+    return Failure(cell, f"{error.ename}: {plain(error.evalue)}", line, place, _last_lines(trace, 14))
 
 
 def _unexpected(error: BaseException | None, place: str = "") -> Failure:
-    return Failure("before or outside a cell", f"{type(error).__name__}: {_plain(str(error))}", "", place)
+    return Failure("before or outside a cell", f"{type(error).__name__}: {plain(str(error))}", "", place)
 
 
 def _has_error(cell: Mapping[str, Any]) -> bool:
@@ -206,7 +206,8 @@ def _last_lines(frames: Sequence[str], count: int) -> str:
     return "\n".join((["…"] if len(lines) > count else []) + lines[-count:])
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Without the codes that colour a terminal."""
     return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
 
 

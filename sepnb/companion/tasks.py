@@ -93,7 +93,7 @@ def run_experiments(
     todo, skipped = runs.plan(wanted, profile, seeds=seeds, device=device, store=store, fresh=fresh)
     if todo:
         runs.check_clean(store)
-        if "cuda" not in device and (absent := published.absent_data({(one, profile) for one in wanted})):
+        if absent := published.absent_data({(one, profile) for one in wanted}):
             raise ValueError("; ".join(sorted(set(absent.values()))))
         about = screens.duration(sum(one.seconds for one in todo) / jobs)
         console.print(

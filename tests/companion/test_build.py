@@ -159,7 +159,7 @@ def test_output_of_jupyter_book_goes_to_the_log_and_warnings_also_to_the_reader(
     script = """
 import sys
 print("reading sources")
-print("page.md:3: WARNING: no such target", file=sys.stderr)
+print("\\x1b[91mpage.md:3: WARNING: no such target\\x1b[0m", file=sys.stderr)
 print("in 3 s", file=sys.stderr)
 sys.exit(1)
 """
