@@ -155,10 +155,11 @@ def test_an_extension_is_given_the_plain_frequencies_and_its_answer_is_used():
     )
 
 
-def test_far_positions_keep_float64_angles_in_float32():
+@pytest.mark.parametrize("position", [10**6, 2**24 + 1])
+def test_far_positions_keep_float64_angles_in_float32(position):
     x, (w, _) = torch.ones(1, 4), rope_frequencies(4)
-    turned = apply_rope(x, torch.tensor([10**6]), w)
-    assert turned[0, 0].item() == pytest.approx(math.cos(1e6) - math.sin(1e6), abs=1e-6)
+    turned = apply_rope(x, torch.tensor([position]), w)
+    assert turned[0, 0].item() == pytest.approx(math.cos(position) - math.sin(position), abs=1e-6)
 
 
 def test_what_cannot_be_rotated_is_refused(unhooked):

@@ -114,6 +114,7 @@ def test_frozen_attention_replays_what_it_recorded_and_lets_go_afterwards(built,
     before = model(tokens)
     with pytest.raises(RuntimeError, match="stop"), frozen_attention(model) as tapes:
         torch.testing.assert_close(model(tokens), before, rtol=0, atol=1e-12)
+        assert not any(tape.weights.requires_grad for tape in tapes)  # constants, not functions of anything
         recorded = [tape.weights.clone() for tape in tapes]
         model(others)
         assert all(torch.equal(tape.weights, was) for tape, was in zip(tapes, recorded, strict=True))
