@@ -28,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="What happens when position gets its own dimensions? Run, build and check the book.",
 )
+RESUMED = "; what had ended is kept, and the same command does the rest"
 Profile = StrEnum("Profile", ["smoke", "laptop", "gpu"])
 Device = StrEnum("Device", ["auto", "cpu", "cuda"])
 
@@ -63,7 +64,7 @@ def run(
     """
     from sepnb.companion import tasks
 
-    with _said():
+    with _said(RESUMED):
         experiments, chapters = tasks.sort_out(names or tasks.GROUPS)
         numbers = tasks.seeds(seeds)
         if chapters and not experiments and numbers and len(numbers) > 1:
@@ -92,7 +93,7 @@ def build(
     from sepnb.companion import build as book
     from sepnb.companion import chapters, screens, tasks
 
-    with _said():
+    with _said(RESUMED):
         began = time.monotonic()
         found = chapters.discover()
         options = {"profile": profile, "device": tasks.device(None, profile), "seed": 0, "threads": 1}
@@ -219,7 +220,7 @@ def doctor() -> None:
 
 
 @contextmanager
-def _said() -> Iterator[None]:
+def _said(interrupted: str = "") -> Iterator[None]:
     """Turn errors that say what to do into one line and exit status 2; an interruption into 130."""
     from sepnb.companion.build import BuildError
     from sepnb.companion.regression import RecomputeError
