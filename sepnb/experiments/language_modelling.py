@@ -232,7 +232,7 @@ def run(
     train_cpu_s = begun.cpu_s
     validation = _score(config, model, splits.validation, config.text.validation_bytes, device)
     curve = np.array(losses) / log(2)
-    counts, floors = model.parameter_counts(), _entropies(config.text.name)
+    counts = model.parameter_counts()
     metrics = {
         "val_bits_per_byte": validation.bits_per_byte,
         "train_bits_per_byte": float(curve[-max(1, training.steps // 20) :].mean()),
@@ -240,8 +240,6 @@ def run(
         "block_parameters": counts["blocks"],
         "learning_rate": training.learning_rate,
         "train_cpu_s": train_cpu_s,
-        "unigram_bits_per_byte": floors.unigram,
-        "bigram_bits_per_byte": floors.bigram,
     }
     rows = [
         {"kind": "curve", "step": int(steps.mean()), "bits_per_byte": float(curve[steps].mean())}
@@ -249,7 +247,13 @@ def run(
     ]
     if test:
         scored = _score(config, model, splits.test, config.text.test_bytes, device)
-        metrics |= {"bits_per_byte": scored.bits_per_byte, "test_bytes": scored.bits.size}
+        floors = _entropies(config.text.name)
+        metrics |= {
+            "bits_per_byte": scored.bits_per_byte,
+            "test_bytes": scored.bits.size,
+            "unigram_bits_per_byte": floors.unigram,
+            "bigram_bits_per_byte": floors.bigram,
+        }
         edges = [0, *(2**k for k in range(training.length.bit_length()) if 2**k <= training.length)]
         rows += [{"kind": "position", **row} for row in scored.by_position(edges)]
         names = [document.name for document in splits.test.documents]
