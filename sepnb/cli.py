@@ -228,9 +228,7 @@ def _said(interrupted: str = "") -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        console.print(
-            "interrupted; what had ended is kept, and the same command does the rest", style="yellow"
-        )
+        console.print(f"interrupted{interrupted}", style="yellow")
         raise typer.Exit(130) from None
     except (BuildError, RecomputeError) as error:
         console.print(str(error), markup=False, style="red", soft_wrap=True)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,12 @@ def git_state(root: Path | None = None) -> tuple[str | None, bool | None]:
         return commit, bool(git("status", "--porcelain", "--", ".", ":(exclude)results"))
     except (OSError, subprocess.CalledProcessError):
         return None, None
+
+
+@cache
+def code_state() -> tuple[str | None, bool | None]:
+    """`git_state` when this process first asked: it runs that code, whatever is committed meanwhile."""
+    return git_state()
 
 
 def processor_name() -> str:
@@ -86,7 +93,7 @@ class Clock:
     cpu: float = field(default_factory=time.process_time)
 
     def __post_init__(self) -> None:
-        self.commit, self.dirty = git_state()  # at the start: what is committed meanwhile was not run
+        self.commit, self.dirty = code_state()
         if self.device.startswith("cuda"):
             import torch
 

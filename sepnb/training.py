@@ -68,6 +68,17 @@ class TrainingConfig:
         return self.learning_rate * (0.55 + 0.45 * cos(pi * done))
 
 
+class Diverged(ValueError):
+    """A loss that is not finite: its step, and the losses before it."""
+
+    def __init__(self, curve: list[float], learning_rate: float) -> None:
+        self.step = int(np.argmin(np.isfinite(curve)))
+        self.losses = curve[: self.step]
+        super().__init__(
+            f"the loss of step {self.step} is {curve[self.step]}; lower learning_rate={learning_rate}"
+        )
+
+
 def autocast(device: str, precision: str) -> AbstractContextManager:
     """Forward passes in `precision` on `device`; parameters and losses stay in float32."""
     if precision == "float32":
@@ -113,7 +124,8 @@ def train(
         on_step: called after each step with its number, counted from 0.
 
     Raises:
-        ValueError: the batches end before the steps do, a loss is not finite, or `stop_after` is below 1.
+        Diverged: a loss is not finite.
+        ValueError: the batches end before the steps do, or `stop_after` is below 1.
     """
     if stop_after is not None and stop_after < 1:
         raise ValueError(f"stop_after is {stop_after}; it must be at least 1")
@@ -138,8 +150,5 @@ def train(
             on_step(step)
     curve = torch.stack(losses).tolist()
     if not np.isfinite(curve).all():
-        step = int(np.argmin(np.isfinite(curve)))
-        raise ValueError(
-            f"the loss of step {step} is {curve[step]}; lower learning_rate={config.learning_rate}"
-        )
+        raise Diverged(curve, config.learning_rate)
     return curve

@@ -5,6 +5,7 @@ import json
 import platform
 import subprocess
 import time
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 import torch
 
 import sepnb
-from sepnb.provenance import Clock, device_facts, git_state, peak_memory_mb, processor_name
+from sepnb.provenance import Clock, code_state, device_facts, git_state, peak_memory_mb, processor_name
 
 FACTS = {
     *("device", "device_name", "driver", "torch", "numpy", "python", "platform", "lock_sha256"),
@@ -26,6 +27,14 @@ def git(root: Path, *arguments: str) -> str:
     identity = ["-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"]
     command = ["git", *identity, *arguments]
     return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture(autouse=True)
+def no_memory() -> Iterator[None]:
+    """Each test is a process of its own, as far as the code's commit goes."""
+    code_state.cache_clear()
+    yield
+    code_state.cache_clear()
 
 
 @pytest.fixture
@@ -84,6 +93,13 @@ def test_a_package_installed_inside_another_projects_checkout_does_not_take_its_
     inside = checkout / "build" / "site-packages"
     inside.mkdir(parents=True)
     assert git_state(inside) == (None, None)
+
+
+def test_a_run_names_the_code_that_its_process_began_with(checkout):
+    began = Clock().commit
+    (checkout / "code.py").write_text("one = 2\n")
+    git(checkout, "commit", "-qam", "two")
+    assert Clock().commit == began != git_state()[0]
 
 
 def test_a_record_is_told_every_fact_in_json_types(checkout):

@@ -1,5 +1,6 @@
 """The ledger: every claim, judged on what is published now."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -53,8 +54,8 @@ def evaluate(profile: str | None = None, store: Any = None) -> list[Row]:
 
     Args:
         profile: of the records and chapter numbers. None takes, for each experiment, gpu if its grid is
-            complete and laptop otherwise, and for each chapter the first of gpu, laptop and smoke at which it
-            has run: what chapters decide exactly does not depend on the profile.
+            complete and laptop otherwise, and for each chapter the profile that the book is built from, else
+            any at which it has run: what chapters decide exactly does not depend on the profile.
         store: a `sepnb.results.Store`; None is the published one.
 
     Raises:
@@ -120,7 +121,8 @@ def _experiment(name: str, profile: str | None, store: Any) -> _Source:
 def _chapter(name: str, profile: str | None) -> _Source:
     from sepnb.companion import numbers
 
-    for candidate in (*PUBLISHED, "smoke") if profile is None else (profile,):
+    built = os.environ.get("SEPNB_PROFILE", "laptop")  # what the book is being built from, not a leftover
+    for candidate in dict.fromkeys((built, *PUBLISHED, "smoke")) if profile is None else (profile,):
         if numbers.path(name, candidate).exists():
             return _Source(content=numbers.load(name, candidate), profile=candidate)
     return _Source()

@@ -11,6 +11,7 @@ sums may differ (thread count, processor). Between a GPU and a CPU, bfloat16 rou
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,6 +134,10 @@ def exit_status(replays: Sequence[Replay]) -> int:
 
 def _judge(record: Record, now: Fingerprint | None, error: BaseException | None, device: str) -> Replay:
     where = (record.profile, record.experiment, record.key)
+    if isinstance(error, (BrokenProcessPool, MemoryError, OSError)):
+        return Replay(
+            *where, "not replayed", f"the machine failed, not the code: {type(error).__name__}: {error}"
+        )
     if error is not None:
         return Replay(*where, "stale", f"its replay failed: {type(error).__name__}: {error}")
     assert now is not None

@@ -43,7 +43,10 @@ def alibi_bias(
 
 
 class AlibiScore(ScoreModule):
-    """`alibi_bias` with fixed slopes, in float32 whatever the dtype of the model."""
+    """`alibi_bias` with fixed slopes, in float32; attention rounds the sum with the mask to its own dtype.
+
+    In bfloat16 that keeps distances apart up to 256 only, and beyond it neighbouring ones tie.
+    """
 
     def __init__(self, n_heads: int) -> None:
         super().__init__()

@@ -19,7 +19,7 @@ from ..models import LanguageModel, TransformerConfig
 from ..provenance import Clock
 from ..results import Record, digest
 from ..streams import Streams
-from ..training import TrainingConfig, train
+from ..training import Diverged, TrainingConfig, train
 from .base import Experiment, Progress, check_profile
 
 FINGERPRINT_STEPS = 5
@@ -42,7 +42,7 @@ class Size:
 
     width: int
     wide: int
-    """The width at which a separated model has as many parameters as the dense one of `width`."""
+    """The width at which a separated model has about as many parameters as the dense one of `width`."""
     n_layers: int
     n_heads: int
     length: int
@@ -73,7 +73,8 @@ METHODS = {
     "separated-learned-wide": "learned",
 }
 """Method names and their encodings. `separated-` gives a quarter of the width to position; `-wide` is the
-separated model with as many parameters as the dense one, without the suffix it has the same width."""
+separated model with about as many parameters as the dense one (within 5 % in the blocks), without the suffix
+it has the same width."""
 
 POS_SHARE = 4
 """d_pos is one part in this many of the width: a whole number of heads at every size."""
@@ -207,6 +208,17 @@ def fingerprint(config: LanguageModelRun, *, device: str = "cpu") -> dict[str, l
     return {"initial_bits_per_byte": initial, "first_losses": losses}
 
 
+def _curve(losses: list[float]) -> list[dict[str, Any]]:
+    """The training losses in bits per byte, averaged over equal pieces of the schedule."""
+    bits = np.array(losses) / log(2)
+    pieces = np.array_split(np.arange(len(losses)), CURVE_POINTS)
+    return [
+        {"kind": "curve", "step": int(steps.mean()), "bits_per_byte": float(bits[steps].mean())}
+        for steps in pieces
+        if len(steps)
+    ]
+
+
 def run(
     config: LanguageModelRun,
     *,
@@ -228,24 +240,26 @@ def run(
     initial = _initial(config, model, device)
     begun = Clock(device)
     on_step = None if progress is None else lambda step: progress(step + 1, training.steps)
-    losses = train(model, _batches(config), training, device=device, on_step=on_step)
-    train_cpu_s = begun.cpu_s
-    validation = _score(config, model, splits.validation, config.text.validation_bytes, device)
-    curve = np.array(losses) / log(2)
     counts = model.parameter_counts()
     metrics = {
-        "val_bits_per_byte": validation.bits_per_byte,
-        "train_bits_per_byte": float(curve[-max(1, training.steps // 20) :].mean()),
         "parameters": counts["total"],
         "block_parameters": counts["blocks"],
         "learning_rate": training.learning_rate,
-        "train_cpu_s": train_cpu_s,
     }
-    rows = [
-        {"kind": "curve", "step": int(steps.mean()), "bits_per_byte": float(curve[steps].mean())}
-        for steps in np.array_split(np.arange(training.steps), min(CURVE_POINTS, training.steps))
-    ]
-    if test:
+    diverged = False
+    try:
+        losses = train(model, _batches(config), training, device=device, on_step=on_step)
+    except Diverged as error:  # a result like any other: kept, and without a score
+        losses, diverged = error.losses, True
+        metrics["diverged_at_step"] = error.step
+    metrics["train_cpu_s"] = begun.cpu_s
+    rows = _curve(losses)
+    if not diverged:
+        validation = _score(config, model, splits.validation, config.text.validation_bytes, device)
+        metrics["val_bits_per_byte"] = validation.bits_per_byte
+        last = losses[-max(1, training.steps // 20) :]
+        metrics["train_bits_per_byte"] = float(np.mean(last)) / log(2)
+    if test and not diverged:
         scored = _score(config, model, splits.test, config.text.test_bytes, device)
         floors = _entropies(config.text.name)
         metrics |= {

@@ -43,4 +43,4 @@ class LearningRateScreen(lm.TextExperiment):
         ]
 
     def seconds(self, profile: str) -> float:
-        return {"smoke": 1.0, "laptop": 45.0, "gpu": 40.0}[check_profile(profile)]
+        return {"smoke": 1.0, "laptop": 65.0, "gpu": 40.0}[check_profile(profile)]

@@ -33,7 +33,7 @@ class TransformerConfig:
         tie_embeddings: the output layer shares the weights of the token embedding; needs readout="sem".
 
     Raises:
-        TypeError: an encoding that is neither a name nor an encoding.
+        TypeError: streams, an encoding or a count of another type.
         ValueError: whatever of this does not fit together, with the nearest that would.
     """
 
@@ -54,6 +54,8 @@ class TransformerConfig:
     tie_embeddings: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.streams, Streams):
+            raise TypeError(f"streams must be Streams, such as Streams.dense(128), got {self.streams!r}")
         for field, allowed in (
             ("mode", tuple(MODES)),
             ("norm", ("split", "joint")),
@@ -64,8 +66,12 @@ class TransformerConfig:
             if (value := getattr(self, field)) not in allowed:
                 raise ValueError(f"{field}={value!r} is unknown; use one of {', '.join(allowed)}")
         for field in ("n_layers", "n_heads", "max_length", "expansion"):
-            if (value := getattr(self, field)) < 1:
+            if isinstance(value := getattr(self, field), bool) or not isinstance(value, int):
+                raise TypeError(f"{field} must be an int, got {value!r}")
+            if value < 1:
                 raise ValueError(f"{field} is {value}; it must be at least 1")
+        if not self.embedding_std > 0:
+            raise ValueError(f"embedding_std is {self.embedding_std}; it must be above 0")
         width, heads = self.streams.d_model, self.n_heads
         if width % heads:
             near = [n for n in range(1, width + 1) if width % n == 0]
