@@ -29,7 +29,7 @@
 #   `attention-is-permutation-invariant`, `position-breaks-the-symmetry`.
 # ```
 #
-# A lecture summary among the sources of this book proposes an experiment: shuffle the words of a sentence, and "a basic
+# A web article among the sources of this book proposes an experiment: shuffle the words of a sentence, and "a basic
 # Transformer would process these shuffled sentences identically", because attention "produces the same output regardless
 # of input order". The first half of this chapter does that experiment with exact arithmetic and finds the statement
 # wrong in an instructive way. The second half puts order back, site by site.
@@ -167,7 +167,10 @@ figures.show(
 # {eq}`eq-attention` without the mask, the scores of the shuffled input are
 #
 # $$
-# (\Pi U W_Q)(\Pi U W_K)^\top d^{-1/2} = \Pi\, \bigl( U W_Q W_K^\top U^\top d^{-1/2} \bigr)\, \Pi^\top .
+# \begin{aligned}
+# &(\Pi U W_Q)(\Pi U W_K)^\top d^{-1/2} \\
+# &\quad = \Pi\, \bigl( U W_Q W_K^\top U^\top d^{-1/2} \bigr)\, \Pi^\top .
+# \end{aligned}
 # $$ (eq-order-scores)
 #
 # The softmax works on each row by itself, and it does not care how the entries of a row are ordered: it commutes with
@@ -629,8 +632,8 @@ figures.show(
     name="fig-order-learning",
     alt="Five panels of test accuracy over training steps, one line per seed, chance drawn at one half. Sinusoidal, "
     "learned and RoPE rise from one half to one. The model without encoding and the one with ALiBi stay at one half.",
-    caption="Which of two symbols came first? Without an encoding the task cannot be learned. With ALiBi it cannot either: "
-    f"order is not direction. Every line is one of {n_seeds} seeds.",
+    caption="In a bidirectional model with averaged outputs, *which of two symbols came first?* cannot be learned without "
+    f"an encoding. With ALiBi it cannot either: order is not direction. Every line is one of {n_seeds} seeds.",
 )
 assert abs(final["none"] - 0.5).max() < 0.02 and abs(final["alibi"] - 0.5).max() < 0.02
 assert min(final[name].mean() for name in ("sinusoidal", "learned", "rope")) > 0.9

@@ -535,8 +535,10 @@ figures.show(
 # keeps $W_Q$ and $W_K$ and replaces the rest by blocks:
 #
 # $$
-# \text{dense: } 12 D^2, \quad
-# \text{separated: } 2 D^2 + 10\,(d_{\text{pos}}^2 + d_{\text{sem}}^2) ,
+# \begin{aligned}
+# \text{dense: } & 12 D^2, \\
+# \text{separated: } & 2 D^2 + 10\,(d_{\text{pos}}^2 + d_{\text{sem}}^2) ,
+# \end{aligned}
 # $$ (eq-streams-count)
 #
 # each plus $4D$ for two norms with gain and bias. The formula against the models, whole stack of blocks:

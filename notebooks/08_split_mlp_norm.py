@@ -500,14 +500,14 @@ figures.show(
 # sinusoidal code it is: its size after the norm is {num}`08_split_mlp_norm/size_sinusoidal:.5f`. A learned table starts with
 # entries of standard deviation $0.02$, variance $4 \cdot 10^{-4}$, and the usual $\varepsilon = 10^{-5}$ is a fortieth of that.
 # Its size after the norm is {num}`08_split_mlp_norm/size_learned:.3f`; a table ten times smaller would come out at
-# {num}`08_split_mlp_norm/size_learned_tenth:.2f`. In a dense model nobody notices, since the table is added to a larger
-# embedding before the norm. With a stream of its own, the initial scale of the table and $\varepsilon$ become settings
+# {num}`08_split_mlp_norm/size_learned_tenth:.2f`. In this book's dense model nobody notices, since the table is added to a
+# larger embedding (drawn at one half) before the norm. With a stream of its own, the initial scale of the table and $\varepsilon$ become settings
 # of the method.
 #
 # ## Consequences for the extrapolators
 #
-# Two of the source's {term}`extrapolators <extrapolator>` act on the magnitude of $p_i$. Its equation (2) multiplies a
-# sinusoid by the standard deviation of the learned table, "to match the amplitude". Its equation (6) lets the last known
+# Two of the source's {term}`extrapolators <extrapolator>` act on the magnitude of $p_i$. The slides' (2) multiplies a
+# sinusoid by the standard deviation of the learned table, "to match the amplitude". The slides' (6) lets the last known
 # vector fade,
 #
 # $$
@@ -525,7 +525,7 @@ table = torch.randn(
 
 
 def fade(i):
-    """The source's equation (6), here (eq-split-fade)."""
+    """The slides' (6), here (eq-split-fade)."""
     i = torch.as_tensor(i)
     return (
         table[i.clamp(max=L - 1)]
@@ -550,7 +550,7 @@ for i in unseen:
 faded = pd.DataFrame(rows, columns=["i", "i / L", "change of p", "change of norm(p)"])
 figures.show_table(
     faded,
-    caption="Equation (6) beyond L = 64: relative change of the raw vector against the last trained one, and its change "
+    caption="The slides' (6) beyond L = 64: relative change of the raw vector against the last trained one, and its change "
     "after the split norm in units of the median distance between two trained positions.",
     formats={"i / L": ".0f", "change of p": ".2f", "change of norm(p)": ".1e"},
 )
@@ -562,7 +562,7 @@ numbers["fade_seen_last"] = rows[-1][3]
 # The raw vector loses {num}`08_split_mlp_norm/fade_raw_first:.0%` of its length at the very first unseen index and
 # {num}`08_split_mlp_norm/fade_raw_last:.0%` at $64 L$. After the norm the change is at most
 # {num}`08_split_mlp_norm/fade_seen_last:.0e` of the typical distance between two positions: for the first block, *all* unseen
-# positions are the last trained one. Extrapolator (6) is then a clamp, and the scaling in (2) does nothing.
+# positions are the last trained one. The slides' (6) is then a clamp, and the scaling in the slides' (2) does nothing.
 #
 # That is not the whole story, because of the {term}`residual path`. The unnormalised vector travels past the norm, and the
 # first block *adds* to it. A quiet vector plus an update of fixed size has another direction than a loud vector plus the same
@@ -616,17 +616,18 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-split-fade",
-    alt="Distance of the normalised pos stream at unseen indices from that of the last trained position, under equation "
-    "(6). What the first block reads stays at zero up to 64 L. After block 1 and after block 2 the distance rises with "
-    "the index.",
-    caption="Under extrapolator (6) the first block cannot tell unseen positions apart; later blocks can, because the "
-    "residual path turns magnitude into direction. One random model.",
+    alt="Distance of the normalised pos stream at unseen indices from that of the last trained position, under the "
+    "slides' (6). What the first block reads stays at zero up to 64 L. After block 1 and after block 2 the distance "
+    "rises to 2L and then stays nearly level.",
+    caption="Under the slides' (6) the first block reads every unseen position as the last trained one; later blocks see "
+    "that it is another, because the residual path turns magnitude into direction, but beyond $2L$ hardly which. One "
+    "random model.",
 )
 
 # %% [markdown]
 # At $64 L$ the normalised pos stream has moved by {num}`08_split_mlp_norm/fade_seen_after_block_1:.2f` typical distances after the
-# first block and by {num}`08_split_mlp_norm/fade_seen_after_block_2:.2f` after the second. "The split norm cancels (6)" is
-# thus right for the first block and wrong for the model. Whether trained models gain anything from what is left is
+# first block and by {num}`08_split_mlp_norm/fade_seen_after_block_2:.2f` after the second. "The split norm cancels the
+# slides' (6)" is thus right for the first block and wrong for the model. Whether trained models gain anything from what is left is
 # measured with the extrapolators, in their own chapter.
 #
 # ## Takeaways
@@ -634,8 +635,8 @@ figures.show(
 # 1. Two MLPs are one MLP with block-diagonal matrices: same outputs, same gradients, fewer parameters and operations.
 # 2. The **norm** is the part that the source forgot and that decides: with a joint norm nothing else keeps the streams apart;
 #    with one norm per stream the value path is separated exactly.
-# 3. A split norm reads the *direction* of the position vector. Magnitude survives in the residual path only, which
-#    takes most of the meaning out of extrapolators that scale.
+# 3. A split norm reads the *direction* of the position vector. Magnitude survives in the residual path only:
+#    the first block does not see it, later blocks see it as direction.
 #
 # **Limits.** Random models of one small shape; the zeros hold for any weights, the sizes of the leaks do not. The
 # extrapolators appear here with their formula only, and on a random table. Post-norm models were not studied.
