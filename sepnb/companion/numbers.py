@@ -32,8 +32,10 @@ def path(chapter: str, profile: str) -> Path:
     return paths.build() / profile / f"{chapter}.json"
 
 
-def publish(chapter: str, numbers: Mapping[str, Any], *, profile: str) -> Path:
-    """Write a chapter's numbers, all or nothing, and return the file's path.
+def publish(chapter: str, numbers: Mapping[str, Any], *, profile: str) -> None:
+    """Write a chapter's numbers, all or nothing, to `path(chapter, profile)`, and print the file's name.
+
+    The name only: a folder of the machine that ran the chapter has no place on a page.
 
     Args:
         chapter: the chapter's name, such as `"01_order"`.
@@ -57,7 +59,7 @@ def publish(chapter: str, numbers: Mapping[str, Any], *, profile: str) -> Path:
     if problems:
         raise NumbersError(f"{chapter}: " + "; ".join(problems))
     write_json(target, {"chapter": chapter, "profile": profile, "numbers": clean})
-    return target
+    print(f"written: {target.name}")
 
 
 def load(chapter: str, profile: str) -> dict[str, Number]:

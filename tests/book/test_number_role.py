@@ -15,7 +15,8 @@ VALUES = {"loss": 2.34567, "gain": -0.25, "error": 3.1e-15, "seeds": 3, "winner"
 def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Numbers of chapter 01_order at laptop, as its last cell publishes them."""
     monkeypatch.setenv("SEPNB_BUILD", str(tmp_path / "build"))
-    return numbers.publish("01_order", VALUES, profile="laptop")
+    numbers.publish("01_order", VALUES, profile="laptop")
+    return numbers.path("01_order", "laptop")
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,12 @@ from sepnb.companion import numbers
 from sepnb.companion.numbers import NumbersError
 
 
-def test_what_is_published_is_loaded(checkout: Path) -> None:
+def test_what_is_published_is_loaded(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = {"loss": 1.25, "n_runs": 3, "best_method": "rope", "agrees": True}
-    path = numbers.publish("01_order", given, profile="smoke")
+    shown = numbers.publish("01_order", given, profile="smoke")  # a cell shows what its last line returns
+    assert shown is None
+    assert capsys.readouterr().out == "written: 01_order.json\n"
+    path = numbers.path("01_order", "smoke")
     assert path == checkout / "build" / "smoke" / "01_order.json"
     assert numbers.load("01_order", "smoke") == given
     assert json.loads(path.read_text())["chapter"] == "01_order"
@@ -85,7 +88,7 @@ def test_a_file_that_cannot_be_trusted_says_so_with_path_and_remedy(
 def test_a_failed_write_leaves_the_old_file_and_no_other(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = numbers.publish("01_order", {"loss": 1.0}, profile="smoke")
+    numbers.publish("01_order", {"loss": 1.0}, profile="smoke")
 
     def no_space(*_: object) -> None:
         raise OSError("no space left")
@@ -94,4 +97,5 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(
     with pytest.raises(OSError, match="no space"):
         numbers.publish("01_order", {"loss": 2.0}, profile="smoke")
     assert numbers.load("01_order", "smoke") == {"loss": 1.0}
+    path = numbers.path("01_order", "smoke")
     assert list(path.parent.iterdir()) == [path]
