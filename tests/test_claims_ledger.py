@@ -2,6 +2,7 @@
 
 import gc
 import importlib.util
+import inspect
 import re
 import subprocess
 import sys
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 
 from sepnb import claims, experiments
-from sepnb.claims import CLAIMS, Claim, Verdict, history, ledger
+from sepnb.claims import CLAIMS, Claim, Verdict, history, in_window, ledger, pages
+from sepnb.claims.evidence import judge
 from sepnb.results import Record, Store
 
 LEVELS = {
@@ -237,10 +239,25 @@ def test_the_page_shows_every_claim_with_what_decides(tmp_path, monkeypatch):
         assert f"(claim-{row.claim.id})=" in text
         assert f"[{row.verdict.word}]" in text
     section = text.split("(claim-rope-leads-in-window)=")[1].split("(claim-")[0]
-    assert "### RoPE leads in window" in section
+    assert "### RoPE leads inside the trained length" in section
     assert claims.get("rope-leads-in-window").rule_text in section
     assert "[reproduced]" in section and "(holds)" in section and "6 seeds" in section
     assert "54 records, seeds 1, 2, 3, 4, 5, 6" in section and "`aaaaaaaaa`" in section
+
+
+def test_the_page_writes_for_readers():
+    """Names as they are spelled, documents by their titles, the rules of evidence as the code has them."""
+    detail = "frozen jacobian split 0; rope minus none -0.1; not published: frozen_jacobian_dense"
+    assert pages._sentence(detail).startswith("Frozen Jacobian split 0; RoPE minus none \N{MINUS SIGN}0.1;")
+    assert pages._sentence(detail).endswith("frozen_jacobian_dense.")
+    text = claims.page("smoke")
+    assert "(Source: Abstract of the SeqPE paper.)" in text
+    assert not any(f"(Source: {document.source}.)" in text for document in claims.source_map().documents)
+    assert set(pages._TITLES) <= {claim.id for claim in CLAIMS}
+    rules = inspect.signature(judge).parameters
+    assert rules["least_seeds"].default == 6 and "fewer than six seeds" in text
+    assert rules["significance"].default == 0.05 and "at 5 %" in text
+    assert "bar=3.35)" in inspect.getsource(in_window.within) and "below 3.35 bits per byte" in text
 
 
 def fake_row(**changes) -> ledger.Row:
