@@ -30,8 +30,8 @@ _EVIDENCE = """
 Where a claim compares bits per byte, every method compared needs a mean below 3.35 bits per byte, just under
 the bigram entropy of the text; otherwise the claim is *not testable here*. With fewer than six seeds it is
 *undecided*. The differences are means over seeds, below zero where the first is better. Each is held against
-the bounds of its rule by two-sided t tests, paired by seed, with Holm's correction over the comparisons of the
-claim at 5 %; a difference that this leaves open makes the claim *undecided*.
+the bounds of its rule by two-sided t tests, paired by seed, with Holm's correction over the comparisons of
+the claim at 5 %; a difference that this leaves open makes the claim *undecided*.
 """.strip()
 _KINDS = {
     "claim": "judged by a claim",
