@@ -537,7 +537,8 @@ figures.show(
 # $$
 # \begin{aligned}
 # \text{dense: } & 12 D^2, \\
-# \text{separated: } & 2 D^2 + 10\,(d_{\text{pos}}^2 + d_{\text{sem}}^2) ,
+# \text{separated: } & 2 D^2 \\
+# & {} + 10\,(d_{\text{pos}}^2 + d_{\text{sem}}^2) ,
 # \end{aligned}
 # $$ (eq-streams-count)
 #
