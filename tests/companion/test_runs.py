@@ -14,12 +14,14 @@ from sepnb.results import Store
 
 HERE = Path(__file__).parent
 GRID = """
+import signal
 import sys
 from pathlib import Path
 from fake_experiments import Fake
 from sepnb.companion import runs
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background inherits none
     log = Path(sys.argv[1])
     grid = Fake(methods=("a", "b", "c"), slow=float(sys.argv[2]), log=log)
     todo, skipped = runs.plan([grid], "laptop", store=runs.Store(log.parent / "store"))
