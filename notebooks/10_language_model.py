@@ -430,6 +430,8 @@ figures.show(
     caption=f"Separated minus dense, seed by seed: {listed}. Left of zero the separated model "
     "is better; the dashed line is the margin up to which separation counts as free.",
 )
+
+# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
@@ -472,6 +474,8 @@ figures.show(
     f"{eight['rope'] - last['rope']:.2f}, and the model without an encoding "
     f"{eight['none'] - last['none']:+.2f} (negative: more context hurts it). Means over seeds.",
 )
+
+# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% tags=["hide-input"]
@@ -500,6 +504,8 @@ figures.show(
     f"separated training takes {share:.2f} times the dense one's seconds on the cores we "
     "used (shared, so an indication only). Means over seeds.",
 )
+
+# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
@@ -533,6 +539,8 @@ figures.show(
     caption=f"Of {len(novels)} held-out documents the separated model is better in: "
     f"{'; '.join(wins)}. Means over seeds.",
 )
+
+# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
