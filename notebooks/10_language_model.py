@@ -386,6 +386,9 @@ figures.show(
     "ticks: every seed.",
 )
 
+# %% tags=["remove-input"]
+figures.provenance(table)
+
 # %% [markdown]
 # ## The price of separation, in pairs
 #

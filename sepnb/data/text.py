@@ -1,5 +1,7 @@
 """Text to train and to evaluate on: load it, draw training batches from it, cut evaluation windows out of it.
 
+::
+
     splits = load("eltec-eng")
     for batch in sample_batches(splits.train, batch_size=16, length=256, seed=0, steps=9):  # int64 [16, 257]
         ...
