@@ -55,9 +55,9 @@ from sepnb.training import TrainingConfig, optimiser
 figures.use_style()
 # The profile chooses sizes; every profile runs the same code.
 SIZES = {
-    "smoke": (32, 12, 3, 110),
-    "laptop": (64, 32, 5, 180),
-    "gpu": (128, 64, 8, 300),
+    "smoke": (32, 12, 3, 220),
+    "laptop": (64, 32, 5, 260),
+    "gpu": (128, 64, 8, 320),
 }
 width, n_tokens, n_seeds, n_steps = SIZES[profile]
 numbers = {}
