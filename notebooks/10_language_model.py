@@ -58,6 +58,7 @@ from sepnb.companion import numbers
 from sepnb.data import text
 from sepnb.evaluation import evaluate
 from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.in_window import METHODS
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
@@ -98,7 +99,7 @@ def multiply_adds(model: LanguageModel) -> int:
 
 
 # %% tags=["hide-input"]
-models = {method: LanguageModel(lm.model_config(method, size)) for method in lm.METHODS}
+models = {method: LanguageModel(lm.model_config(method, size)) for method in METHODS}
 overview = pd.DataFrame(
     {
         "method": figures.METHODS[method].label,
@@ -130,7 +131,7 @@ def differing(a: TransformerConfig, b: TransformerConfig) -> set[str]:
     return {field for field in left if left[field] != right[field]}
 
 
-config = {method: lm.model_config(method, size) for method in lm.METHODS}
+config = {method: lm.model_config(method, size) for method in METHODS}
 assert differing(config["learned"], config["separated-learned"]) == {"streams"}
 assert differing(config["sinusoidal"], config["separated-sinusoidal"]) == {"streams"}
 assert differing(config["separated-learned"], config["separated-learned-wide"]) == {
@@ -294,7 +295,8 @@ figures.show_table(
 
 # %%
 screen = experiments.get("lr_screen").table(profile)
-rates = screen[screen.status != "not run"].pivot_table(
+compared = screen[screen.method.isin(METHODS) & (screen.status != "not run")]
+rates = compared.pivot_table(
     index="method", columns="learning_rate", values="val_bits_per_byte", sort=False
 )
 used = {

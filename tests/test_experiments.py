@@ -14,7 +14,7 @@ from sepnb.claims.evidence import Comparison, judge
 from sepnb.data import registry
 from sepnb.encodings import InputModule, QueryKeyModule, ScoreModule
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.in_window import LEARNING_RATES
+from sepnb.experiments.in_window import LEARNING_RATES, METHODS
 from sepnb.experiments.lr_screen import RATES
 from sepnb.models import LanguageModel
 from sepnb.results import Record, Store
@@ -117,7 +117,7 @@ def test_any_change_of_a_setting_is_another_key():
 @pytest.mark.parametrize("profile", ["laptop", "gpu"])
 def test_published_verdicts_rest_on_six_seeds_none_of_which_chose_a_rate(profile):
     runs, screened = IN_WINDOW.grid(profile), SCREEN.grid(profile)
-    for method in lm.METHODS:
+    for method in METHODS:
         assert len({config.seed for config in runs if config.method == method}) >= 6
     assert not {config.seed for config in runs} & {config.seed for config in screened}
 
@@ -146,7 +146,7 @@ def test_the_data_of_an_experiment_are_registered_and_its_time_is_told(name, pro
 def test_two_methods_of_a_seed_differ_only_in_streams_encoding_and_screened_rate(profile):
     seed = IN_WINDOW.grid(profile)[0].seed
     runs = [flat(config.resolved()) for config in IN_WINDOW.grid(profile) if config.seed == seed]
-    assert len(runs) == len(lm.METHODS)
+    assert len(runs) == len(METHODS)
     allowed = {"method", "model.encoding", "training.learning_rate"}
     for one, other in itertools.combinations(runs, 2):
         differing = {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
@@ -200,7 +200,7 @@ def test_all_methods_of_a_seed_read_the_same_bytes_in_the_same_order(monkeypatch
     monkeypatch.setattr(lm, "train", reading)
     for config in IN_WINDOW.grid("smoke", seeds=[1, 2]):
         IN_WINDOW.fingerprint(config)
-    assert len(read) == 2 * len(lm.METHODS)
+    assert len(read) == 2 * len(METHODS)
     for seed, method in read:
         assert np.array_equal(read[seed, method], read[seed, "none"])
     assert not np.array_equal(read[1, "none"], read[2, "none"])

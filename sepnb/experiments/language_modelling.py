@@ -71,10 +71,12 @@ METHODS = {
     "separated-learned": "learned",
     "separated-sinusoidal-wide": "sinusoidal",
     "separated-learned-wide": "learned",
+    "strict-sinusoidal": "sinusoidal",
+    "strict-learned": "learned",
 }
-"""Method names and their encodings. `separated-` gives a quarter of the width to position; `-wide` is the
-separated model with about as many parameters as the dense one (within 5 % in the blocks), without the suffix
-it has the same width."""
+"""Method names and their encodings. `separated-` gives a quarter of the width to position, and `strict-` does
+the same with a pos stream that never hears the text; `-wide` is the separated model with about as many
+parameters as the dense one (within 5 % in the blocks), without the suffix it has the same width."""
 
 POS_SHARE = 4
 """d_pos is one part in this many of the width: a whole number of heads at every size."""
@@ -89,11 +91,18 @@ def model_config(method: str, size: Size) -> TransformerConfig:
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; use one of {', '.join(METHODS)}")
     width = size.wide if method.endswith("-wide") else size.width
-    if method.startswith("separated-"):
+    if method.startswith(("separated-", "strict-")):
         streams = Streams(pos=width // POS_SHARE, sem=width - width // POS_SHARE)
     else:
         streams = Streams.dense(width)
-    return TransformerConfig(streams, size.n_layers, size.n_heads, METHODS[method], max_length=size.length)
+    return TransformerConfig(
+        streams,
+        size.n_layers,
+        size.n_heads,
+        METHODS[method],
+        mode="strict" if method.startswith("strict-") else "separated",
+        max_length=size.length,
+    )
 
 
 @dataclass(frozen=True)
