@@ -32,6 +32,8 @@ LEARNING_RATES = {
         "separated-learned": 4e-3,
         "separated-sinusoidal-wide": 4e-3,
         "separated-learned-wide": 2e-3,
+        "strict-sinusoidal": 4e-3,
+        "strict-learned": 4e-3,
     }
 }
 """The rate of each method: the best of `lr_screen` on the validation text of the profile. A profile without
