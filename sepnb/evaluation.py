@@ -1,4 +1,8 @@
-"""Bits per byte, kept by window and by position, so that every summary comes from the same losses."""
+"""Bits per byte, kept by window and by position, so that every summary comes from the same losses.
+
+`evaluate` reads each window in one pass, whatever positions that takes. `sliding` reads the same windows
+without ever using a position that was not trained: the bar for whatever is said to extrapolate.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,6 +64,7 @@ def evaluate(
     windows: np.ndarray,
     documents: np.ndarray | None = None,
     *,
+    positions: np.ndarray | None = None,
     device: str = "cpu",
     precision: str = "float32",
     batch_size: int = 64,
@@ -67,13 +72,17 @@ def evaluate(
     """Score windows `[n, L+1]` of bytes: each byte but the first, given those before it in its window.
 
     Args:
-        model: takes tokens `[B, L]`, returns logits `[B, L, V]`; it is put into evaluation mode.
+        model: takes tokens `[B, L]`, and positions where they are given, returns logits `[B, L, V]`; it is
+            put into evaluation mode.
         windows: integers `[n, L+1]`.
         documents: `[n]`, the document of each window; by default all of one.
+        positions: integers `[L]`, those of the L bytes that are read; by default the model's own, 0 to L-1.
+            From s on they tell what an unseen index does where no length and no distance is unseen.
         device, precision, batch_size: how it is computed; the result differs by rounding only.
 
     Raises:
-        ValueError: no windows, windows without a byte to predict, or not one document label for each.
+        ValueError: no windows, windows without a byte to predict, not one document label for each, or not one
+            position for each byte read.
     """
     if len(windows) == 0:
         raise ValueError("there are no windows to score; is the text shorter than one window?")
@@ -82,11 +91,81 @@ def evaluate(
     documents = np.zeros(len(windows), dtype=int) if documents is None else np.asarray(documents)
     if len(documents) != len(windows):
         raise ValueError(f"{len(windows)} windows have {len(documents)} document labels; give one each")
+    length = windows.shape[1] - 1
+    if positions is not None and np.shape(positions) != (length,):
+        raise ValueError(
+            f"positions of shape {list(np.shape(positions))} do not fit windows that read {length} bytes; "
+            f"give [{length}]"
+        )
+    at = None if positions is None else torch.from_numpy(np.array(positions)).to(device)
     model.to(device).eval()
     pieces = []
     for start in range(0, len(windows), batch_size):
         piece = windows[start : start + batch_size].astype(np.int64)  # a copy: the windows may be read-only
         batch = torch.from_numpy(piece).to(device)
         with autocast(device, precision):
-            pieces.append(next_token_losses(model, batch).double().cpu().numpy())
+            pieces.append(next_token_losses(model, batch, at).double().cpu().numpy())
     return Losses(np.concatenate(pieces) / log(2), documents)
+
+
+def sliding(
+    model: nn.Module,
+    windows: np.ndarray,
+    documents: np.ndarray | None = None,
+    *,
+    window: int,
+    stride: int,
+    sinks: int = 0,
+    device: str = "cpu",
+    precision: str = "float32",
+    batch_size: int = 64,
+) -> Losses:
+    """Score windows `[n, N+1]` by a window that slides over them: no pass reads more than `window` bytes, at
+    positions 0 to `window` - 1.
+
+    The first `window` bytes are scored as by `evaluate`. After them each pass scores the next `stride` bytes,
+    which are the last of those it reads: byte i is given the last `window` - `stride` + 1 to `window` bytes.
+    Stride 1 gives every byte exactly the last min(i, `window`): the tight bar, at one pass a byte.
+
+    Args:
+        model: as in `evaluate`.
+        windows: integers `[n, N+1]`.
+        documents: `[n]`, the document of each window; by default all of one.
+        window: bytes read in one pass, such as the trained length L.
+        stride: bytes scored in one pass, at most `window` - `sinks`.
+        sinks: the first bytes of the text, kept in front of the last `window` - `sinks` ones and followed by
+            them without a gap in the positions (Xiao et al. 2024).
+        device, precision, batch_size: as in `evaluate`; a batch has that many passes.
+
+    Returns:
+        Losses of the same shape `[n, N]` and the same meaning as those of `evaluate`.
+
+    Raises:
+        ValueError: a size that leaves nothing to read or to score, and whatever `evaluate` refuses.
+    """
+    if window < 1:
+        raise ValueError(f"window is {window}; a pass must read at least 1 byte")
+    if not 0 <= sinks < window:
+        raise ValueError(
+            f"sinks is {sinks}; give 0 to {window - 1}, so that a window of {window} has room left"
+        )
+    if not 1 <= stride <= window - sinks:
+        raise ValueError(
+            f"stride is {stride}; give 1 to {window - sinks}, the bytes of a window less the sinks"
+        )
+    how = {"device": device, "precision": precision, "batch_size": batch_size}
+    first = evaluate(model, windows[..., : window + 1], documents, **how)
+    length = windows.shape[1] - 1
+    if length <= window:
+        return first
+    stops = np.minimum(np.arange(window, length, stride) + stride, length)
+    recent = np.lib.stride_tricks.sliding_window_view(windows, window - sinks + 1, axis=1)
+    passes = recent[
+        :, stops - (window - sinks)
+    ]  # [n, passes, window - sinks + 1]: the last is only predicted
+    kept = np.broadcast_to(windows[:, None, :sinks], (*passes.shape[:2], sinks))
+    read = np.concatenate([kept, passes], axis=2).reshape(-1, window + 1)
+    scored = evaluate(model, read, **how).bits[:, -stride:].reshape(len(windows), len(stops), stride)
+    tail = length - window - stride * (len(stops) - 1)  # what the last pass adds; it ends with the text
+    later = np.concatenate([scored[:, :-1].reshape(len(windows), -1), scored[:, -1, stride - tail :]], axis=1)
+    return Losses(np.concatenate([first.bits, later], axis=1), first.documents)

@@ -86,9 +86,10 @@ def autocast(device: str, precision: str) -> AbstractContextManager:
     return torch.autocast(torch.device(device).type, dtype=getattr(torch, precision))
 
 
-def next_token_losses(model: nn.Module, batch: Tensor) -> Tensor:
-    """Nats per predicted token, `[B, L]`, for tokens `[B, L+1]`."""
-    logits = model(batch[:, :-1])
+def next_token_losses(model: nn.Module, batch: Tensor, positions: Tensor | None = None) -> Tensor:
+    """Nats per predicted token, `[B, L]`, for tokens `[B, L+1]` at int positions `[L]` (0 to L-1)."""
+    tokens = batch[:, :-1]
+    logits = model(tokens) if positions is None else model(tokens, positions)
     return F.cross_entropy(logits.float().flatten(0, 1), batch[:, 1:].flatten(), reduction="none").unflatten(
         0, (batch.shape[0], -1)
     )

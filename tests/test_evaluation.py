@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from sepnb.evaluation import Losses, evaluate
+from sepnb.evaluation import Losses, evaluate, sliding
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
@@ -30,9 +30,16 @@ def random_windows(n: int = 7, length: int = 16) -> np.ndarray:
     return np.random.default_rng(0).integers(256, size=(n, length + 1))
 
 
-def language_model() -> LanguageModel:
+def language_model(encoding: str = "sinusoidal", **changes) -> LanguageModel:
     torch.manual_seed(0)
-    return LanguageModel(TransformerConfig(Streams(pos=8, sem=24), 1, 4, "sinusoidal"))
+    return LanguageModel(TransformerConfig(Streams(pos=8, sem=24), 1, 4, encoding, **changes))
+
+
+def bits_of_last(model: LanguageModel, read: np.ndarray, target: int) -> float:
+    """What one byte costs, given exactly the bytes `read`, at positions from 0 on, all in float64."""
+    with torch.no_grad():
+        logits = model.double()(torch.from_numpy(read)[None], torch.arange(len(read)))
+    return -logits[0, -1].log_softmax(-1)[target].item() / math.log(2)
 
 
 def test_a_uniform_model_pays_eight_bits_for_every_byte():
@@ -139,3 +146,125 @@ def test_nothing_to_score_and_labels_that_do_not_fit_are_refused():
         evaluate(model, np.zeros(9, dtype=int))
     with pytest.raises(ValueError, match="7 windows have 6 document labels; give one each"):
         evaluate(model, random_windows(), np.zeros(6, dtype=int))
+
+
+# --- positions of one's own
+
+
+def test_positions_are_given_to_the_model():
+    model, windows = language_model(), random_windows(3)
+    far = np.arange(1000, 1016)
+    with torch.no_grad():
+        tokens = torch.from_numpy(windows)
+        p = model(tokens[:, :-1], torch.from_numpy(far)).double().log_softmax(-1)
+    expected = -p.gather(-1, tokens[:, 1:, None])[..., 0].numpy() / math.log(2)
+    assert evaluate(model, windows, positions=far).bits == pytest.approx(expected, abs=1e-5)
+    assert evaluate(model, windows).bits != pytest.approx(expected, abs=1e-2)
+
+
+def test_positions_from_nought_on_are_the_default():
+    model, windows = language_model(), random_windows(3)
+    given = evaluate(model, windows, positions=np.arange(16))
+    assert np.array_equal(given.bits, evaluate(model, windows).bits)
+
+
+@pytest.mark.parametrize("shape", [(15,), (17,), (3, 16), ()])
+def test_positions_that_are_not_one_for_each_byte_read_are_refused(shape):
+    with pytest.raises(ValueError, match=r"do not fit windows that read 16 bytes; give \[16\]"):
+        evaluate(language_model(), random_windows(3), positions=np.zeros(shape, dtype=int))
+
+
+# --- the sliding window
+
+
+@pytest.mark.parametrize("encoding", ["sinusoidal", "learned"])
+def test_stride_one_gives_every_byte_exactly_the_last_window(encoding):
+    """Against the definition, byte by byte; the table has no row past the window to fall back on."""
+    model = language_model(encoding, max_length=6).double()
+    windows = random_windows(3, 14)
+    losses = sliding(model, windows, np.array([4, 4, 7]), window=6, stride=1)
+    assert losses.bits.shape == (3, 14) and list(losses.documents) == [4, 4, 7]
+    for row in range(3):
+        for place in range(14):
+            read = windows[row, max(0, place + 1 - 6) : place + 1]
+            expected = bits_of_last(model, read, windows[row, place + 1])
+            assert losses.bits[row, place] == pytest.approx(expected, abs=2e-6)
+
+
+@settings(max_examples=30)
+@given(window=st.integers(1, 7), stride=st.integers(1, 7), sinks=st.integers(0, 6), length=st.integers(1, 20))
+def test_each_byte_is_read_with_the_context_that_the_stride_promises(window, stride, sinks, length):
+    """A model whose loss tells what it was given: position and token of every byte it reads."""
+    sinks = min(sinks, window - 1)
+    stride = min(stride, window - sinks)
+    text = np.arange(length + 1)[None]  # each byte is its own place in the text
+    passes = []
+
+    class Spy(nn.Module):
+        def forward(self, tokens):
+            passes.extend(tokens.tolist())
+            return torch.zeros(*tokens.shape, 256)
+
+    losses = sliding(Spy(), text, window=window, stride=stride, sinks=sinks)
+    assert losses.bits == pytest.approx(np.full((1, length), 8.0), abs=1e-5)
+    assert passes[0] == list(range(min(window, length)))
+    scored = min(window, length)
+    for read in passes[1:]:
+        assert len(read) == window
+        assert read[:sinks] == list(range(sinks))
+        recent = read[sinks:]
+        assert recent == list(range(recent[0], recent[-1] + 1))
+        scored += stride
+        assert recent[-1] == min(scored, length) - 1
+    assert scored >= length > scored - stride or length <= window
+
+
+def test_sinks_stand_before_the_last_bytes_without_a_gap_in_the_positions():
+    model = language_model("learned", max_length=6).double()
+    windows = random_windows(2, 13)
+    for stride in (1, 3):
+        losses = sliding(model, windows, window=6, stride=stride, sinks=2)
+        assert losses.bits[:, :6] == pytest.approx(evaluate(model, windows[:, :7]).bits, abs=2e-6)
+        for row in range(2):
+            for place in range(6, 13):
+                stop = min(6 + -(-(place + 1 - 6) // stride) * stride, 13)  # the pass that scores this place
+                read = np.concatenate([windows[row, :2], windows[row, stop - 4 : place + 1]])
+                expected = bits_of_last(model, read, windows[row, place + 1])
+                assert losses.bits[row, place] == pytest.approx(expected, abs=2e-6)
+
+
+def test_a_text_within_the_window_is_read_in_one_pass():
+    model, windows = language_model(), random_windows()
+    for window in (16, 17, 100):
+        losses = sliding(model, windows, window=window, stride=1, sinks=3)
+        assert np.array_equal(losses.bits, evaluate(model, windows).bits)
+
+
+def test_a_coarser_stride_reads_less_and_the_batch_size_does_not_matter():
+    model, windows = language_model(), random_windows(3, 40)
+    read = []
+    model.register_forward_hook(lambda _, given, __: read.append(given[0].numel()))
+    fine = sliding(model, windows, window=8, stride=1)
+    fine_read = sum(read)
+    read.clear()
+    coarse = sliding(model, windows, window=8, stride=4)
+    assert sum(read) == 3 * (8 + 8 * 8) and fine_read == 3 * (8 + 32 * 8)
+    assert not np.allclose(fine.bits[:, 8:], coarse.bits[:, 8:])
+    parts = sliding(model, windows, window=8, stride=4, batch_size=5)
+    assert parts.bits == pytest.approx(coarse.bits, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"window": 0, "stride": 1}, "window is 0; a pass must read at least 1 byte"),
+        ({"window": 8, "stride": 0}, "stride is 0; give 1 to 8"),
+        ({"window": 8, "stride": 9}, "stride is 9; give 1 to 8"),
+        ({"window": 8, "stride": 5, "sinks": 4}, "stride is 5; give 1 to 4"),
+        ({"window": 8, "stride": 1, "sinks": 8}, "sinks is 8; give 0 to 7"),
+        ({"window": 8, "stride": 1, "sinks": -1}, "sinks is -1; give 0 to 7"),
+    ],
+)
+def test_windows_that_leave_nothing_to_read_or_to_score_are_refused(sizes, message):
+    with pytest.raises(ValueError, match=message):
+        sliding(language_model(), random_windows(), **sizes)
