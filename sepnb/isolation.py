@@ -23,9 +23,7 @@ def through_blocks(transformer: Transformer, state: Mapping[str, Tensor]) -> dic
     reference = next(iter(state.values()))
     positions = torch.arange(reference.shape[1], device=reference.device)
     context = transformer.attention_context(positions, positions, reference.dtype)
-    for layer, block in enumerate(transformer.blocks):
-        state = block(state, context, None, layer)
-    return dict(state)
+    return transformer.run_blocks(state, context, transformer.codes(positions, reference.dtype))
 
 
 def jacobian(

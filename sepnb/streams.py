@@ -16,7 +16,12 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu, "silu": F.silu}
+ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu, "silu": F.silu, "swiglu": F.silu}
+GATED = ("swiglu",)
+"""Activations whose input is twice as wide: one half, activated, multiplies the other (Shazeer 2020)."""
+
+JOINT = "joint"
+"""The one block of a map that is not split."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -114,7 +119,12 @@ class BlockDiagonalLinear(nn.Module):
         expansion: each stream of width w goes to `expansion * w` columns of its own, contiguous.
         bias: add one bias per output column; a constant cannot carry anything from stream to stream.
         contraction: the input has `contraction * w` columns per stream (the way back from an expansion).
+        reduction: the output has `expansion * w / reduction` columns per stream (values of shared heads).
+        split: False gives the ablation, one full matrix over the joined width, which mixes the streams.
         outputs: build only the blocks of these streams; the rest of the input is ignored.
+
+    Raises:
+        ValueError: a factor below 1, a reduction that does not divide a stream, or an unknown stream.
     """
 
     def __init__(
@@ -124,25 +134,43 @@ class BlockDiagonalLinear(nn.Module):
         bias: bool = False,
         *,
         contraction: int = 1,
+        reduction: int = 1,
+        split: bool = True,
         outputs: Iterable[str] | None = None,
     ) -> None:
         super().__init__()
-        if min(expansion, contraction) < 1:
-            raise ValueError(f"expansion {expansion} and contraction {contraction} must be at least 1")
-        self.streams = streams
+        if min(expansion, contraction, reduction) < 1:
+            raise ValueError(
+                f"expansion {expansion}, contraction {contraction} and reduction {reduction} must each be at "
+                f"least 1"
+            )
+        self.streams, self.split = streams, split
         self.layout = Streams(**{name: contraction * width for name, width in streams.items})
-        self.blocks = nn.ModuleDict(
-            {
-                name: nn.Linear(
-                    contraction * streams.widths[name], expansion * streams.widths[name], bias=bias
-                )
-                for name in streams.select(outputs)
-            }
-        )
+        for name in streams.select(outputs):
+            if expansion * streams.widths[name] % reduction:
+                raise ValueError(f"a reduction by {reduction} does not divide stream {name} of {streams!r}")
+        self.widths = {
+            name: expansion * streams.widths[name] // reduction for name in streams.select(outputs)
+        }
+        if split:
+            shapes = {name: (self.layout.widths[name], width) for name, width in self.widths.items()}
+        else:
+            shapes = {JOINT: (self.layout.d_model, sum(self.widths.values()))}
+        self.blocks = nn.ModuleDict({name: nn.Linear(*shape, bias=bias) for name, shape in shapes.items()})
 
     def parts(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """One `[..., w]` per stream in, one `[..., expansion*w]` per output stream out."""
-        return {name: block(parts[name]) for name, block in self.blocks.items()}
+        """One `[..., w]` per stream in, one `[..., expansion*w/reduction]` per output stream out.
+
+        A stream absent from `parts` is not computed; a map that is not split needs all of them.
+        """
+        if not self.split:
+            return self.joint(self.layout.join(parts))
+        return {name: block(parts[name]) for name, block in self.blocks.items() if name in parts}
+
+    def joint(self, x: Float[Tensor, "... D_in"]) -> dict[str, Tensor]:
+        """The map that is not split, on its joined input."""
+        pieces = self.blocks[JOINT](x).split(list(self.widths.values()), dim=-1)
+        return dict(zip(self.widths, pieces, strict=True))
 
     def forward(self, x: Float[Tensor, "... D_in"]) -> Float[Tensor, "... D_out"]:
         return self.streams.join(self.parts(self.layout.split(x)))
@@ -189,11 +217,14 @@ class StreamNorm(nn.Module):
         return F.layer_norm(x, width, gain, bias, self.eps)
 
     def parts(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """One `[..., w]` per stream in and out. The joint norm needs every stream present."""
+        """One `[..., w]` per stream in and out. A stream absent from `parts` is not computed; the joint norm
+        needs all of them."""
         bias = dict(self.bias.items())
         if self.split:
             return {
-                name: self._normalise(parts[name], gain, bias.get(name)) for name, gain in self.gain.items()
+                name: self._normalise(parts[name], gain, bias.get(name))
+                for name, gain in self.gain.items()
+                if name in parts
             }
         normalised = self.streams.split(self._normalise(self.streams.join(parts)))
         scaled = {name: normalised[name] * gain for name, gain in self.gain.items()}
@@ -212,8 +243,10 @@ class StreamMLP(nn.Module):
     Args:
         streams: the division of the width.
         expansion: hidden columns per column of the stream.
-        activation: one of `ACTIVATIONS`, acting column by column.
-        bias: biases on both layers.
+        activation: one of `ACTIVATIONS`, acting column by column; a gated one (`GATED`) has a third matrix
+            of the size of the first.
+        bias: biases on all layers.
+        split: False gives the ablation, one perceptron over the joined width, which mixes the streams.
         outputs: build only the perceptrons of these streams.
     """
 
@@ -224,20 +257,35 @@ class StreamMLP(nn.Module):
         activation: str = "gelu",
         *,
         bias: bool = False,
+        split: bool = True,
         outputs: Iterable[str] | None = None,
     ) -> None:
         super().__init__()
         if activation not in ACTIVATIONS:
             raise ValueError(f"unknown activation {activation!r}; use one of {', '.join(ACTIVATIONS)}")
-        self.streams, self.activation = streams, ACTIVATIONS[activation]
-        self.up = BlockDiagonalLinear(streams, expansion, bias, outputs=outputs)
-        self.down = BlockDiagonalLinear(streams, 1, bias, contraction=expansion, outputs=outputs)
+        self.streams, self.split = streams, split
+        self.activation, self.gated = ACTIVATIONS[activation], activation in GATED
+        hidden = None if not split else outputs  # a joint perceptron reads every stream
+        self.up = BlockDiagonalLinear(
+            streams, (1 + self.gated) * expansion, bias, split=split, outputs=hidden
+        )
+        self.down = BlockDiagonalLinear(streams, 1, bias, contraction=expansion, split=split, outputs=outputs)
+
+    def _hidden(self, x: Tensor) -> Tensor:
+        if not self.gated:
+            return self.activation(x)
+        gate, value = x.chunk(2, dim=-1)
+        return self.activation(gate) * value
 
     def parts(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """One `[..., w]` per stream in, one per output stream out."""
+        """One `[..., w]` per stream in, one per output stream out; absent streams as in
+        `BlockDiagonalLinear`."""
+        if not self.split:
+            return self.down.joint(self._hidden(self.up.blocks[JOINT](self.streams.join(parts))))
         return {
-            name: self.down.blocks[name](self.activation(up(parts[name])))
+            name: self.down.blocks[name](self._hidden(up(parts[name])))
             for name, up in self.up.blocks.items()
+            if name in parts
         }
 
     def forward(self, x: Float[Tensor, "... D"]) -> Float[Tensor, "... D_out"]:

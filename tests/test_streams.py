@@ -197,7 +197,9 @@ def test_blocks_that_are_not_asked_for_are_not_built():
 
 
 def test_block_diagonal_refuses_sizes_and_streams_that_do_not_exist():
-    with pytest.raises(ValueError, match="expansion 0 and contraction 1 must be at least 1"):
+    with pytest.raises(
+        ValueError, match="expansion 0, contraction 1 and reduction 1 must each be at least 1"
+    ):
         BlockDiagonalLinear(Streams(sem=4), 0)
     with pytest.raises(ValueError, match="contraction -1"):
         BlockDiagonalLinear(Streams(sem=4), contraction=-1)
@@ -292,6 +294,10 @@ def test_rms_has_no_bias_and_layer_has_one_per_column():
 # --- StreamMLP
 
 
+def silu(h):
+    return h / (1 + (-h).exp())
+
+
 @pytest.mark.parametrize("streams", SPLITS, ids=repr)
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("activation", list(ACTIVATIONS))
@@ -301,12 +307,13 @@ def test_the_mlp_is_one_perceptron_per_stream(streams, bias, activation):
     plain = {
         "relu": lambda h: h.clamp(min=0),
         "gelu": lambda h: h * 0.5 * (1 + torch.erf(h / 2**0.5)),
-        "silu": lambda h: h / (1 + (-h).exp()),
+        "silu": silu,
+        "swiglu": lambda h: silu(h[..., : h.shape[-1] // 2]) * h[..., h.shape[-1] // 2 :],
     }[activation]
-    expected = []
+    expected, wide = [], 6 if activation == "swiglu" else 3
     for name, columns in streams.slices.items():
         up, down = mlp.up.blocks[name], mlp.down.blocks[name]
-        assert up.weight.shape == (3 * streams.widths[name], streams.widths[name])
+        assert up.weight.shape == (wide * streams.widths[name], streams.widths[name])
         hidden = x[..., columns] @ up.weight.T + (up.bias if bias else 0)
         expected.append(plain(hidden) @ down.weight.T + (down.bias if bias else 0))
     torch.testing.assert_close(mlp(x), torch.cat(expected, -1), rtol=0, atol=1e-10)

@@ -111,9 +111,15 @@ class RotaryQueryKey(QueryKeyModule):
         super().__init__()
         if layout not in LAYOUTS:
             raise ValueError(f"unknown layout {layout!r}; use one of {', '.join(LAYOUTS)}")
-        self.layout = layout
+        self.layout, self.head_width, self.base = layout, head_width, base
         # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
         self.inv_freq, self.attention_factor = rope_frequencies(head_width, base=base)
+
+    def extend(self, extension: ContextExtension) -> None:
+        """Take the frequencies of a context extension from now on."""
+        self.inv_freq, self.attention_factor = rope_frequencies(
+            self.head_width, base=self.base, extension=extension
+        )
 
     def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         cos, sin = rotation_table(positions, self.inv_freq, self.attention_factor, torch.float64)

@@ -1,8 +1,9 @@
-"""Models: one transformer for dense and separated, a language model on it, and a KV cache."""
+"""Models: one transformer for dense, separated and strict, a language model on it, and a KV cache."""
 
-from .attention import Attention, attention_weights, causal_mask, frozen_attention
+from .attention import Attention
 from .cache import KVCache
 from .config import TransformerConfig
+from .freezing import attention_weights, causal_mask, frozen_attention
 from .language import LanguageModel
 from .transformer import Block, Transformer
 

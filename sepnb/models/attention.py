@@ -7,22 +7,26 @@
     z_ic = sum over keys j of A_ij V_jc         the sum runs over rows at a fixed column: no mixing
     y = [z_pos W_O,pos || z_sem W_O,sem]        cut at the border of the streams, not of the heads
 
-Shape letters: B batch, H heads, N query length, M key length, d head width, w width of one stream.
+Heads that read the same streams form a group, and each group is one call of the attention kernel. Strict has
+two: the position heads, which need no content and so run once for the whole batch, and the sem heads, to
+whose queries and keys the position streams only add a table, `u_pos W_Q,ps` and `u_pos W_K,ps`.
+
+Shape letters: B batch, H heads, N query length, M key length, d head width, w width of one stream. A tensor
+that is the same for every sequence has a batch of 1.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..encodings import QueryKeyModule
-from ..streams import BlockDiagonalLinear
+from ..streams import BlockDiagonalLinear, Streams
 from .cache import KVCache
 from .config import TransformerConfig
+from .freezing import Tape, attention_weights
 
 
 @dataclass
@@ -40,11 +44,19 @@ class AttentionContext:
     causal: bool
 
 
-class _Tape:
-    """The attention weights of one module, recorded once and then held constant."""
+@dataclass(frozen=True)
+class Group:
+    """Neighbouring heads that read the same streams.
 
-    def __init__(self) -> None:
-        self.weights: Tensor | None = None
+    Attributes:
+        reads: the streams that make their queries and keys, and where each stands in the joined input.
+        heads: their numbers.
+        columns: how many of their columns lie in each stream, in order.
+    """
+
+    reads: dict[str, slice]
+    heads: tuple[int, ...]
+    columns: dict[str, int]
 
 
 class Attention(nn.Module):
@@ -52,53 +64,98 @@ class Attention(nn.Module):
 
     A head whose columns lie wholly in streams that nobody reads is not built: its values would reach
     nothing. In a head that straddles a border, the columns of an unread stream are zeros.
+
+    Streams absent from the input are not computed, nor are the groups that write to them alone.
     """
 
     def __init__(self, config: TransformerConfig, outputs: tuple[str, ...]) -> None:
         super().__init__()
         self.streams, self.outputs, self.head_width = config.streams, outputs, config.head_width
-        d = config.head_width
-        wanted = {column for name in outputs for column in range(*self._range(name))}
-        self.heads = [h for h in range(config.n_heads) if wanted & set(range(h * d, (h + 1) * d))]
-        live = {column for head in self.heads for column in range(head * d, (head + 1) * d)}
-        self.columns = {name: len(live & set(range(*self._range(name)))) for name in self.streams.names}
-        self.groups = [(reads, len(list(heads))) for reads, heads in groupby(self.heads, key=config.reads)]
+        self.shared, d = config.heads_per_kv, config.head_width
+        self.heads = config.heads_of(outputs)
+        self.groups = [
+            self._group(reads, tuple(heads)) for reads, heads in groupby(self.heads, key=config.reads)
+        ]
         self.query_key = nn.ModuleList(
-            nn.Linear(sum(self.streams.widths[name] for name in reads), 2 * count * d, bias=config.bias)
-            for reads, count in self.groups
+            nn.Linear(
+                sum(self.streams.widths[name] for name in group.reads),
+                (len(group.heads) + len(group.heads) // self.shared) * d,
+                bias=config.bias,
+            )
+            for group in self.groups
         )
-        self.value = BlockDiagonalLinear(self.streams, bias=config.bias, outputs=outputs)
-        self.output = BlockDiagonalLinear(self.streams, bias=config.bias, outputs=outputs)
-        self.tape: _Tape | None = None
+        split = "value_output" in config.splits
+        self.value = BlockDiagonalLinear(
+            self.streams,
+            bias=config.bias,
+            reduction=self.shared,
+            split=split,
+            outputs=outputs if split else None,
+        )
+        self.output = BlockDiagonalLinear(self.streams, bias=config.bias, split=split, outputs=outputs)
+        self.tape: Tape | None = None
 
-    def _range(self, name: str) -> tuple[int, int]:
-        columns = self.streams.slices[name]
-        return columns.start, columns.stop
+    def _group(self, reads: tuple[str, ...], heads: tuple[int, ...]) -> Group:
+        start, stop = heads[0] * self.head_width, (heads[-1] + 1) * self.head_width
+        overlaps = {
+            name: min(stop, columns.stop) - max(start, columns.start)
+            for name, columns in self.streams.slices.items()
+        }
+        read = Streams(**{name: self.streams.widths[name] for name in reads})
+        return Group(read.slices, heads, {name: count for name, count in overlaps.items() if count > 0})
 
     def _heads(self, x: Tensor) -> Tensor:
         """`[B, N, H*d]` to `[B, H, N, d]`."""
         return x.unflatten(-1, (-1, self.head_width)).transpose(1, 2)
 
-    def queries_and_keys(self, parts: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Normalised streams `[B, N, w]` to queries and keys `[B, H, N, d]`, before any rotation."""
-        queries, keys = [], []
-        for (reads, _), projection in zip(self.groups, self.query_key, strict=True):
-            q, k = projection(self.streams.join({name: parts[name] for name in reads})).chunk(2, dim=-1)
-            queries.append(self._heads(q))
-            keys.append(self._heads(k))
-        return (
-            (queries[0], keys[0])
-            if len(queries) == 1
-            else (torch.cat(queries, dim=1), torch.cat(keys, dim=1))
+    def queries_and_keys(
+        self, index: int, parts: Mapping[str, Tensor], table: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Normalised streams `[B, N, w]` to queries and keys of a group, `[B, H, N, d]`, before any rotation.
+
+        Args:
+            index: the group.
+            parts: the streams; those whose contribution is in `table` may be absent.
+            table: of `position_table`, added to what the streams in `parts` give.
+        """
+        group, projection = self.groups[index], self.query_key[index]
+        if table is None:
+            joined = projection(self.streams.join({name: parts[name] for name in group.reads}))
+        else:
+            joined = self._projected(index, {"sem": parts["sem"]}) + table
+        queries = len(group.heads) * self.head_width
+        return self._heads(joined[..., :queries]), self._heads(joined[..., queries:])
+
+    def _projected(self, index: int, parts: Mapping[str, Tensor]) -> Tensor:
+        """What `parts`, some of the streams that a group reads, add to its queries and keys.
+
+        The bias counts as the content's, so that it is added once.
+        """
+        projection, slices = self.query_key[index], self.groups[index].reads
+        return sum(
+            F.linear(x, projection.weight[:, slices[name]], projection.bias if name == "sem" else None)
+            for name, x in parts.items()
         )
 
-    def values(self, parts: Mapping[str, Tensor]) -> Tensor:
-        """Normalised streams `[B, N, w]` to values `[B, H, N, d]`."""
+    def position_table(self, parts: Mapping[str, Tensor]) -> Tensor | None:
+        """What the position streams add to the queries and keys of the sem heads: `[1, N, 2*H*d]`.
+
+        None where no group reads both. `parts` are the normalised position streams.
+        """
+        for index, group in enumerate(self.groups):
+            if "sem" in group.reads and len(group.reads) > 1:
+                return self._projected(index, {n: parts[n] for n in group.reads if n != "sem"})
+        return None
+
+    def values(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Normalised streams `[B, N, w]` to the values of each stream, `[B, N, columns]`."""
         blocks = self.value.parts(parts)
-        for name, count in self.columns.items():
-            if count and name not in blocks:
-                blocks[name] = parts[name].new_zeros(*parts[name].shape[:-1], count)
-        return self._heads(self.streams.join(blocks))
+        for group in self.groups:
+            if computed := [blocks[name] for name in group.columns if name in blocks]:
+                for name, count in group.columns.items():
+                    if name not in blocks:  # an unread stream's columns in a straddling head
+                        blocks[name] = computed[0].new_zeros(*computed[0].shape[:-1], count)
+        return blocks
 
     def forward(
         self,
@@ -106,60 +163,37 @@ class Attention(nn.Module):
         context: AttentionContext,
         cache: KVCache | None = None,
         layer: int = 0,
+        table: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """Normalised streams `[B, N, w]` in, the output streams `[B, N, w]` out."""
-        q, k = self.queries_and_keys(parts)
-        v = self.values(parts)
-        if cache is not None:
-            k, v = cache.extend(layer, k, v)
-        for module, for_queries, for_keys in context.rotations:
-            q, k = module(q, for_queries), module(k, for_keys)
-        mask = context.mask
-        if mask is not None and mask.dim() > 2 and len(self.heads) < mask.shape[-3]:
-            mask = mask[..., self.heads, :, :]  # one slice per head: keep the heads that were built
+        values, mixed = self.values(parts), {}
+        for index, group in enumerate(self.groups):
+            if not values.keys() & group.columns.keys():
+                continue
+            q, k = self.queries_and_keys(index, parts, table if "sem" in group.reads else None)
+            v = self._heads(self.streams.join({name: values[name] for name in group.columns}))
+            if cache is not None:
+                k, v = cache.extend((layer, index), k, v)
+            for module, for_queries, for_keys in context.rotations:
+                q, k = module(q, for_queries), module(k, for_keys)
+            z = self._attend(index, q, k, v, context).transpose(1, 2).flatten(-2)
+            pieces = z.split(list(group.columns.values()), dim=-1)
+            mixed |= dict(zip(group.columns, pieces, strict=True))
+        return self.output.parts(mixed)
+
+    def _attend(self, index: int, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:
+        """`[B, H, N, d]`: the values, averaged with the weights of the heads of one group."""
+        heads, mask = self.groups[index].heads, context.mask
+        if self.shared > 1:
+            k, v = k.repeat_interleave(self.shared, dim=1), v.repeat_interleave(self.shared, dim=1)
+        if mask is not None and mask.dim() > 2 and len(heads) < mask.shape[-3]:
+            mask = mask[..., heads, :, :]  # one slice per head: keep those of this group
         if self.tape is None:
             mask = mask if mask is None else mask.to(q.dtype)
-            z = F.scaled_dot_product_attention(
+            return F.scaled_dot_product_attention(
                 q, k, v, attn_mask=mask, is_causal=context.causal and mask is None
             )
-        else:
-            if self.tape.weights is None:
-                self.tape.weights = attention_weights(q, k, mask, causal=context.causal).detach()
-            z = self.tape.weights @ v
-        z = z.transpose(1, 2).flatten(-2)
-        pieces = z.split([count for count in self.columns.values() if count], dim=-1)
-        named = dict(zip((name for name, count in self.columns.items() if count), pieces, strict=True))
-        return self.output.parts(named)
-
-
-def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None, *, causal: bool) -> Tensor:
-    """softmax(q k^T d^-1/2 + mask), `[B, H, N, M]`: the plain formula, for looking and for freezing."""
-    scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
-    if mask is not None:
-        scores = scores + mask
-    elif causal:
-        scores = scores.masked_fill(~causal_mask(q.shape[-2], k.shape[-2], q.device), -torch.inf)
-    return scores.softmax(dim=-1)
-
-
-def causal_mask(n: int, m: int, device: torch.device) -> Tensor:
-    """True where query n of the last `n` of `m` tokens may look: bool `[n, m]`."""
-    return torch.ones(n, m, dtype=torch.bool, device=device).tril(m - n)
-
-
-@contextmanager
-def frozen_attention(model: nn.Module) -> Iterator[list[_Tape]]:
-    """Hold the attention weights constant: the first forward pass inside records them, later ones reuse them.
-
-    With the weights frozen, everything that still passes from one stream to another passes through values,
-    outputs, MLPs and norms. With live weights there is also the routing leak: content decides where a
-    position is read. The tapes are yielded in the order of the layers; each holds `weights` `[B, H, N, M]`.
-    """
-    layers = [module for module in model.modules() if isinstance(module, Attention)]
-    for layer in layers:
-        layer.tape = _Tape()
-    try:
-        yield [layer.tape for layer in layers]
-    finally:
-        for layer in layers:
-            layer.tape = None
+        weights = self.tape.play(index)
+        if weights is None:
+            weights = self.tape.record(index, attention_weights(q, k, mask, causal=context.causal))
+        return weights @ v

@@ -1,5 +1,7 @@
 """What earlier tokens leave behind, so that one more token costs one more row."""
 
+from collections.abc import Hashable
+
 import torch
 from torch import Tensor
 
@@ -8,7 +10,8 @@ class KVCache:
     """Keys and values of every layer, and the positions of the tokens they belong to.
 
     Keys are kept as projected, before any rotation: an encoding whose frequencies depend on the current
-    length may then change them without leaving stale keys behind.
+    length may then change them without leaving stale keys behind. What is the same for every sequence, such
+    as the position heads of a strict model, is kept once.
     """
 
     def __init__(self, batch_size: int, n_layers: int) -> None:
@@ -16,11 +19,15 @@ class KVCache:
             raise ValueError(f"batch_size is {batch_size}; a cache needs at least 1 sequence")
         self.batch_size, self.n_layers = batch_size, n_layers
         self.positions: Tensor | None = None
-        self._layers: list[tuple[Tensor, Tensor] | None] = [None] * n_layers
+        self._held: dict[Hashable, tuple[Tensor, Tensor]] = {}
 
     def __len__(self) -> int:
         """Tokens held, per sequence."""
         return 0 if self.positions is None else self.positions.shape[-1]
+
+    def numel(self) -> int:
+        """Numbers held, keys and values of all layers."""
+        return sum(keys.numel() + values.numel() for keys, values in self._held.values())
 
     def next_positions(self, count: int, device: torch.device) -> Tensor:
         """The `count` positions after what is held: `[count]`, or `[B, count]` where sequences differ."""
@@ -40,9 +47,16 @@ class KVCache:
         self.positions = positions
         return positions
 
-    def extend(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Append `[B, H, N, d]` to what the layer holds; returns all of it, `[B, H, M, d]`."""
-        if (held := self._layers[layer]) is not None:
-            keys, values = torch.cat([held[0], keys], dim=2), torch.cat([held[1], values], dim=2)
-        self._layers[layer] = (keys, values)
+    def extend(self, place: Hashable, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Append `[B, H, N, d]` to what is held at `place`, a layer's group of heads; returns all of it,
+        `[B, H, M, d]`. A batch of 1 stands for every sequence until one that differs is appended."""
+        if place in self._held:
+            keys = _append(self._held[place][0], keys)
+            values = _append(self._held[place][1], values)
+        self._held[place] = keys, values
         return keys, values
+
+
+def _append(held: Tensor, new: Tensor) -> Tensor:
+    batch = max(len(held), len(new))
+    return torch.cat([held.expand(batch, -1, -1, -1), new.expand(batch, -1, -1, -1)], dim=2)

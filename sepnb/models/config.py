@@ -4,26 +4,26 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from ..encodings import Encoding, Site, build
-from ..streams import ACTIVATIONS, Streams
-
-MODES = {"separated": "joint", "strict": "strict"}
-"""Each mode and what its heads read: `joint`, every head reads every stream; `strict`, the heads whose
-columns lie in the pos stream read that stream only."""
+from ..streams import Streams
+from .fit import MODES, SPLIT, check
 
 
 @dataclass(frozen=True)
 class TransformerConfig:
     """A pre-norm, residual transformer on one or more streams.
 
+    The stream `sem` carries the content; every other one is a *position stream*, filled by an encoding at the
+    input. With the sem stream alone the model is the dense one.
+
     Args:
         streams: how the width is divided; `Streams.dense(D)` gives the dense baseline.
         n_layers: blocks.
         n_heads: heads; must divide the model width.
         encoding: a name of `sepnb.encodings.names()`, a built encoding, or a tuple of them. One that acts at
-            the input is added to the content of a one-stream model and fills the pos stream of a separated
-            one, which needs exactly one such.
-        mode: "separated" or "strict", see `MODES`; without effect on a single stream.
-        norm: "split", one norm per stream, or "joint", one over the whole width.
+            the input is added to the content of a one-stream model and fills the position streams of a
+            separated one, which needs exactly one such.
+        mode: "separated" or "strict", a preset of `query_key`; without effect on a single stream.
+        norm: "split", one norm per stream, or "joint", one over the whole width; a preset of `split`.
         readout: "sem" or "both": the streams from which the output is computed.
         max_length: positions trained on; the number of rows of a learned table.
         causal: each query sees keys up to itself; False gives a bidirectional encoder.
@@ -31,6 +31,13 @@ class TransformerConfig:
         embedding_std: of the token embedding when it is drawn. Half puts a token beside a sinusoid, whose
             root mean square is 0.71; at 0.02, the value of large models, an added sinusoid drowns the token.
         tie_embeddings: the output layer shares the weights of the token embedding; needs readout="sem".
+        query_key: one of `fit.QUERY_KEY`; None takes the mode's.
+        split: which of `fit.SPLIT` are block diagonal; None takes all, less the norm where `norm` is "joint".
+        pos_stream: one of `fit.POS_STREAM`.
+        n_kv_heads: key and value heads, each shared by n_heads / n_kv_heads query heads (Ainslie et al.
+            2023); must divide n_heads. None gives every query head its own.
+        dropout: share of what enters the stack, and of what each sublayer adds to it, that is zeroed in
+            training.
 
     Raises:
         TypeError: streams, an encoding or a count of another type.
@@ -52,59 +59,32 @@ class TransformerConfig:
     bias: bool = False
     embedding_std: float = 0.5
     tie_embeddings: bool = False
+    query_key: str | None = None
+    split: frozenset[str] | None = None
+    pos_stream: str = "evolving"
+    n_kv_heads: int | None = None
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.streams, Streams):
-            raise TypeError(f"streams must be Streams, such as Streams.dense(128), got {self.streams!r}")
-        for field, allowed in (
-            ("mode", tuple(MODES)),
-            ("norm", ("split", "joint")),
-            ("readout", ("sem", "both")),
-            ("activation", tuple(ACTIVATIONS)),
-            ("norm_kind", ("layer", "rms")),
-        ):
-            if (value := getattr(self, field)) not in allowed:
-                raise ValueError(f"{field}={value!r} is unknown; use one of {', '.join(allowed)}")
-        for field in ("n_layers", "n_heads", "max_length", "expansion"):
-            if isinstance(value := getattr(self, field), bool) or not isinstance(value, int):
-                raise TypeError(f"{field} must be an int, got {value!r}")
-            if value < 1:
-                raise ValueError(f"{field} is {value}; it must be at least 1")
-        if not self.embedding_std > 0:
-            raise ValueError(f"embedding_std is {self.embedding_std}; it must be above 0")
-        width, heads = self.streams.d_model, self.n_heads
-        if width % heads:
-            near = [n for n in range(1, width + 1) if width % n == 0]
-            nearest = min(near, key=lambda n: abs(n - heads))
-            raise ValueError(f"{heads} heads do not divide the model width {width}; {nearest} would")
-        if set(self.streams.names) - {"pos", "sem"} or "sem" not in self.streams.names:
-            raise ValueError(f"a transformer has a sem stream and at most a pos stream, got {self.streams!r}")
-        if self.tie_embeddings and self.readout != "sem":
-            raise ValueError(
-                "tie_embeddings needs readout='sem': the embedding has no columns for the other streams"
-            )
-        at_input = [encoding.name for encoding in self.encodings if Site.INPUT in encoding.sites]
-        if self.separated and len(at_input) != 1:
-            remedy = "keep one of them" if at_input else "add e.g. 'sinusoidal' or 'learned'"
-            raise ValueError(
-                f"a separated model needs exactly one encoding at the input to fill its pos stream, got "
-                f"{len(at_input)} ({', '.join(at_input) or 'none'}); {remedy}"
-            )
-        d_pos, d_head = self.streams.widths.get("pos", 0), self.head_width
-        if self.mode == "strict" and d_pos % d_head:
-            below = d_pos // d_head * d_head
-            above = below + d_head  # at the whole width nothing is left for the sem stream
-            nearest = f"that are: {below} and {above}" if above < width else f"that is: {below}"
-            raise ValueError(
-                f"strict needs whole position heads: d_pos={d_pos} is no multiple of the head width "
-                f"{d_head}; the nearest {nearest}"
-            )
+        if isinstance(self.split, (set, tuple, list)):
+            object.__setattr__(self, "split", frozenset(self.split))
+        check(self)
 
     @property
     def encodings(self) -> tuple[Encoding, ...]:
         """The encodings, built."""
         given = self.encoding if isinstance(self.encoding, tuple) else (self.encoding,)
         return tuple(item if isinstance(item, Encoding) else build(item) for item in given)
+
+    @property
+    def input_encodings(self) -> tuple[Encoding, ...]:
+        """Those that act at the input."""
+        return tuple(encoding for encoding in self.encodings if Site.INPUT in encoding.sites)
+
+    @property
+    def position_streams(self) -> tuple[str, ...]:
+        """The streams that hold positions: all but `sem`."""
+        return tuple(name for name in self.streams.names if name != "sem")
 
     @property
     def separated(self) -> bool:
@@ -116,26 +96,105 @@ class TransformerConfig:
         return self.streams.d_model // self.n_heads
 
     @property
+    def heads_per_kv(self) -> int:
+        """Query heads that share one key and value head."""
+        return 1 if self.n_kv_heads is None else self.n_heads // self.n_kv_heads
+
+    @property
+    def reading(self) -> str:
+        """What makes queries and keys, one of `QUERY_KEY`."""
+        return self.query_key or MODES[self.mode]
+
+    @property
+    def splits(self) -> frozenset[str]:
+        """What is block diagonal, of `SPLIT`."""
+        if self.split is not None:
+            return self.split
+        return frozenset(SPLIT) - (frozenset({"norm"}) if self.norm == "joint" else frozenset())
+
+    @property
+    def isolated(self) -> bool:
+        """Whether the position streams are functions of the positions alone, the same for every text."""
+        closed = self.reading == "strict" or self.pos_stream == "constant"
+        return self.separated and closed and self.splits == frozenset(SPLIT)
+
+    @property
+    def evolving(self) -> tuple[str, ...]:
+        """The streams to which the blocks add."""
+        return ("sem",) if self.separated and self.pos_stream == "constant" else self.streams.names
+
+    @property
     def readout_streams(self) -> tuple[str, ...]:
         return ("sem",) if self.readout == "sem" else self.streams.names
 
     @property
     def last_streams(self) -> tuple[str, ...]:
-        """The streams that the last block must compute. What only feeds the others is never built.
+        """The streams that the read-out and its norm need. A joint norm reads every stream."""
+        return self.readout_streams if "norm" in self.splits else self.streams.names
 
-        A joint norm reads every stream, so under it nothing is dead.
-        """
-        return self.readout_streams if self.norm == "split" else self.streams.names
+    def attended(self, outputs: tuple[str, ...]) -> tuple[str, ...]:
+        """The streams to which the attention of a block must add so that it can compute `outputs`."""
+        return outputs if "mlp" in self.splits else self.evolving
+
+    def inputs_of(self, outputs: tuple[str, ...]) -> tuple[str, ...]:
+        """The streams that a block must be given so that it can compute `outputs`."""
+        needed = set(outputs) if self.splits == frozenset(SPLIT) else set(self.streams.names)
+        for head in self.heads_of(self.attended(outputs)):
+            needed |= set(self.reads(head))
+        return self.streams.select(needed)
+
+    @property
+    def block_outputs(self) -> tuple[tuple[str, ...], ...]:
+        """For each block the streams it must compute. What would reach nothing is never built."""
+        outputs, needed = [], self.last_streams
+        for _ in range(self.n_layers):
+            outputs.append(tuple(name for name in needed if name in self.evolving))
+            needed = self.streams.select({*needed, *self.inputs_of(outputs[-1])})
+        return tuple(reversed(outputs))
+
+    @property
+    def live_streams(self) -> tuple[str, ...]:
+        """The streams of the input that reach the output."""
+        return self.streams.select({*self.last_streams, *self.inputs_of(self.block_outputs[0])})
+
+    def heads_of(self, outputs: tuple[str, ...]) -> list[int]:
+        """The heads with columns in `outputs`; all of them where one output map reads them all."""
+        if "value_output" not in self.splits:
+            return list(range(self.n_heads))
+        d, slices = self.head_width, self.streams.slices
+        return [
+            head
+            for head in range(self.n_heads)
+            if any(slices[name].start < (head + 1) * d and head * d < slices[name].stop for name in outputs)
+        ]
 
     def reads(self, head: int) -> tuple[str, ...]:
         """The streams from which head `head` makes its queries and keys."""
-        pos = self.streams.slices.get("pos", slice(0, 0))
-        inside = pos.start <= head * self.head_width and (head + 1) * self.head_width <= pos.stop
-        return ("pos",) if MODES[self.mode] == "strict" and inside else self.streams.names
+        if not self.separated or self.reading == "joint":
+            return self.streams.names
+        if self.reading == "content":
+            return ("sem",)
+        for name in self.position_streams:
+            columns = self.streams.slices[name]
+            if columns.start <= head * self.head_width and (head + 1) * self.head_width <= columns.stop:
+                return (name,)
+        return self.streams.names
 
     def resolved(self) -> dict[str, Any]:
-        """Every field in plain JSON types, for a record."""
-        resolved = {field.name: getattr(self, field.name) for field in fields(self)}
+        """Every field in plain JSON types, for a record.
+
+        The fields after `tie_embeddings` are left out where they have their default: a record made before a
+        field existed keeps its key.
+        """
+        names = [field.name for field in fields(self)]
+        later = set(names[names.index("tie_embeddings") + 1 :])
+        resolved = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name not in later or getattr(self, field.name) != field.default
+        }
+        if "split" in resolved:
+            resolved["split"] = sorted(self.splits)
         resolved["streams"] = self.streams.widths
         resolved["encoding"] = [{"name": item.name, **asdict(item)} for item in self.encodings]
         return resolved

@@ -6,10 +6,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ..encodings.rope import ContextExtension
 from ..streams import StreamNorm
 from .attention import Attention
 from .cache import KVCache
 from .config import TransformerConfig
+from .extension import extended
 from .transformer import Transformer
 
 
@@ -28,7 +30,7 @@ class LanguageModel(nn.Module):
         streams, readout = config.streams, config.readout_streams
         self.embedding = nn.Embedding(vocab_size, streams.widths["sem"])
         self.transformer = Transformer(config)
-        self.norm = StreamNorm(streams, config.norm_kind, config.norm == "split", outputs=readout)
+        self.norm = StreamNorm(streams, config.norm_kind, "norm" in config.splits, outputs=readout)
         self.head = nn.Linear(sum(streams.widths[name] for name in readout), vocab_size, bias=False)
         self._initialise()
         if config.tie_embeddings:
@@ -89,6 +91,40 @@ class LanguageModel(nn.Module):
                 raise ValueError(f"token {wrong} is outside the vocabulary 0 to {self.vocab_size - 1}")
         state = self.transformer(self.embedding(tokens), positions, cache)
         return self.head(self.config.streams.join(self.norm.parts(state)))
+
+    def extended(
+        self,
+        extrapolator: str | None = None,
+        form: str = "corrected",
+        extension: ContextExtension | None = None,
+        window: int | None = None,
+        sinks: int = 0,
+        **options: object,
+    ) -> "LanguageModel":
+        """The same weights under another rule of evaluation; never retrains, never changes the original.
+
+        Args:
+            extrapolator: one of `sepnb.extrapolators.METHODS`. The codes of the encoding at the input, at
+                positions below `max_length`, are its table; it gives those from there on.
+            form: "corrected" or "literal", of the extrapolator.
+            extension: other frequencies for RoPE.
+            window: tokens that a query sees, itself included; positions keep their indices.
+            sinks: tokens at the beginning that it sees besides (Xiao et al. 2024).
+            options: of the extrapolator, such as `length` for "interpolate".
+
+        Raises:
+            ValueError: a rule that this model cannot follow, or a window or sinks out of range; and
+                whatever the extrapolator refuses.
+        """
+        return extended(
+            self,
+            extrapolator=extrapolator,
+            form=form,
+            extension=extension,
+            window=window,
+            sinks=sinks,
+            options=options,
+        )
 
     def parameter_counts(self) -> dict[str, int]:
         """Trained numbers: `blocks` (the stack of blocks, norms included), `tables` (embedding, positions,

@@ -7,13 +7,16 @@ the projection to queries and keys.
 from collections.abc import Mapping
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..streams import StreamMLP, StreamNorm
-from .attention import Attention, AttentionContext, causal_mask
+from .attention import Attention, AttentionContext
 from .cache import KVCache
 from .config import TransformerConfig
+from .freezing import visible
+from .tower import PassMemory, PositionPass, may_remember
 
 
 class Block(nn.Module):
@@ -21,13 +24,20 @@ class Block(nn.Module):
 
     def __init__(self, config: TransformerConfig, outputs: tuple[str, ...]) -> None:
         super().__init__()
-        self.outputs = outputs
-        split, kind = config.norm == "split", config.norm_kind
-        self.attention_norm = StreamNorm(config.streams, kind, split)
-        self.attention = Attention(config, outputs)
-        self.mlp_norm = StreamNorm(config.streams, kind, split, outputs=outputs)
+        self.outputs, self.attended = outputs, config.attended(outputs)
+        self.dropout = config.dropout
+        split, kind, streams = "norm" in config.splits, config.norm_kind, config.streams
+        joint_mlp = "mlp" not in config.splits
+        self.attention_norm = StreamNorm(streams, kind, split, outputs=config.inputs_of(outputs))
+        self.attention = Attention(config, self.attended)
+        self.mlp_norm = StreamNorm(streams, kind, split, outputs=streams.names if joint_mlp else outputs)
         self.mlp = StreamMLP(
-            config.streams, config.expansion, config.activation, bias=config.bias, outputs=outputs
+            streams,
+            config.expansion,
+            config.activation,
+            bias=config.bias,
+            split=not joint_mlp,
+            outputs=outputs,
         )
 
     def forward(
@@ -36,33 +46,44 @@ class Block(nn.Module):
         context: AttentionContext,
         cache: KVCache | None = None,
         layer: int = 0,
+        table: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        attended = self.attention(self.attention_norm.parts(state), context, cache, layer)
-        state = {name: state[name] + attended[name] for name in self.outputs}
-        transformed = self.mlp.parts(self.mlp_norm.parts(state))
-        return {name: state[name] + transformed[name] for name in self.outputs}
+        """The streams in `outputs`, of those in `state`; `table` as in `Attention`."""
+        attended = self.attention(self.attention_norm.parts(state), context, cache, layer, table)
+        state = {**state, **self._added(state, attended)}
+        return self._added(state, self.mlp.parts(self.mlp_norm.parts(state)))
+
+    def _added(self, state: Mapping[str, Tensor], change: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {name: state[name] + F.dropout(x, self.dropout, self.training) for name, x in change.items()}
 
 
 class Transformer(nn.Module):
-    """Content `[B, N, d_sem]` and positions to one `[B, N, w]` per stream that the last block computes.
+    """Content `[B, N, d_sem]` and positions to one `[B, N, w]` per stream that the output is read from.
 
-    With one stream the code of the input encoding is added to the content; with two it is the pos stream.
-    Encodings are shared by all layers.
+    With one stream the code of the input encoding is added to the content; otherwise it fills the position
+    streams. Encodings are shared by all layers. `window` and `sinks` are a rule of evaluation: each query
+    sees the last `window` tokens, itself included, and the first `sinks`, in the order of the sequence.
     """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
-        width = config.streams.widths["pos" if config.separated else "sem"]
-        encodings = config.encodings
-        self.input_encodings = _modules(e.at_input(width, config.max_length) for e in encodings)
-        self.query_key_encodings = _modules(e.at_query_key(config.head_width) for e in encodings)
-        self.score_encodings = _modules(e.at_score(config.n_heads) for e in encodings)
-        last = config.n_layers - 1
-        self.blocks = nn.ModuleList(
-            Block(config, config.last_streams if layer == last else config.streams.names)
-            for layer in range(config.n_layers)
+        self.window: int | None = None
+        self.sinks = 0
+        filled = config.position_streams if config.separated else ("sem",)
+        self.input_streams = [
+            name for _ in config.input_encodings for name in filled if name in config.live_streams
+        ]
+        self.input_encodings = _modules(
+            encoding.at_input(config.streams.widths[name], config.max_length)
+            for encoding in config.input_encodings
+            for name in filled
+            if name in config.live_streams
         )
+        self.query_key_encodings = _modules(e.at_query_key(config.head_width) for e in config.encodings)
+        self.score_encodings = _modules(e.at_score(config.n_heads) for e in config.encodings)
+        self.blocks = nn.ModuleList(Block(config, outputs) for outputs in config.block_outputs)
+        self._memory = PassMemory()
 
     def check_positions(self, positions: Tensor) -> None:
         """Refuse, on the host, positions that some encoding could only answer with silent nonsense.
@@ -87,20 +108,25 @@ class Transformer(nn.Module):
             if highest >= limit:
                 raise ValueError(
                     f"position {highest} has no row in the learned table of {limit} positions "
-                    f"(0 to {limit - 1}); train with max_length of at least {highest + 1}, or use an "
-                    f"encoding without a table"
+                    f"(0 to {limit - 1}); train with max_length of at least {highest + 1}, use an encoding "
+                    f"without a table, or name one of sepnb.extrapolators.METHODS: "
+                    f"model.extended(extrapolator=...)"
                 )
 
+    def codes(self, positions: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
+        """What the encodings at the input give to each stream, `[*B, N, w]`."""
+        codes: dict[str, Tensor] = {}
+        for name, module in zip(self.input_streams, self.input_encodings, strict=True):
+            code = module(positions).to(dtype)
+            codes[name] = codes[name] + code if name in codes else code
+        return codes
+
     def input_state(self, content: Tensor, positions: Tensor) -> dict[str, Tensor]:
-        """The residual state before the first block."""
-        state = {"sem": content}
-        for module in self.input_encodings:
-            code = module(positions).to(content.dtype)
-            if self.config.separated:
-                state = {"pos": code.expand(*content.shape[:-1], -1), "sem": content}
-            else:
-                state["sem"] = state["sem"] + code
-        return state
+        """The residual state before the first block, every stream with the batch of the content."""
+        codes = self.codes(positions, content.dtype)
+        state = {name: code.expand(*content.shape[:-1], -1) for name, code in codes.items()}
+        sem = content + codes["sem"] if "sem" in codes else content
+        return {name: sem if name == "sem" else state[name] for name in self.config.live_streams}
 
     def attention_context(
         self, query_positions: Tensor, key_positions: Tensor, dtype: torch.dtype
@@ -115,13 +141,62 @@ class Transformer(nn.Module):
         for module in self.score_encodings:
             bias = module(query_positions, key_positions)
             mask = bias if mask is None else mask + bias
-        causal = self.config.causal
-        if causal and mask is not None:
-            mask = mask.masked_fill(~causal_mask(n, m, mask.device), -torch.inf)
-        elif causal and n != m:  # the kernel's own mask aligns queries with the first keys, not the last
-            mask = torch.zeros(n, m, dtype=dtype, device=query_positions.device)
-            mask = mask.masked_fill(~causal_mask(n, m, mask.device), -torch.inf)
+        causal, window = self.config.causal, self.window
+        windowed = window is not None and window < m
+        # Without a mask the kernel's own is used; it aligns queries with the first keys, not with the last.
+        if causal and (mask is not None or windowed or n != m):
+            seen = visible(n, m, query_positions.device, window=window, sinks=self.sinks)
+            mask = torch.zeros(n, m, dtype=dtype, device=seen.device) if mask is None else mask
+            mask = mask.masked_fill(~seen, -torch.inf)
         return AttentionContext(rotations, mask, causal)
+
+    def run_blocks(
+        self,
+        state: Mapping[str, Tensor],
+        context: AttentionContext,
+        codes: Mapping[str, Tensor],
+        cache: KVCache | None = None,
+        tables: tuple[Tensor | None, ...] | None = None,
+    ) -> dict[str, Tensor]:
+        """The stack on a residual state. Streams absent from it are not computed; see `Attention`."""
+        for layer, block in enumerate(self.blocks):
+            state = self._injected(state, codes, layer)
+            table = None if tables is None else tables[layer]
+            state = {**state, **block(state, context, cache, layer, table)}
+        return {name: state[name] for name in self.config.last_streams if name in state}
+
+    def _injected(
+        self, state: Mapping[str, Tensor], codes: Mapping[str, Tensor], layer: int
+    ) -> Mapping[str, Tensor]:
+        if self.config.pos_stream != "reinjected" or layer == 0:
+            return state
+        return {name: x + codes[name] if name in codes else x for name, x in state.items()}
+
+    def position_pass(
+        self, codes: Mapping[str, Tensor], context: AttentionContext, cache: KVCache | None = None
+    ) -> PositionPass:
+        """The position streams of an isolated model alone, for one set of positions `[N]`.
+
+        Raises:
+            ValueError: the model's position streams hear the content.
+        """
+        if not self.config.isolated:
+            raise ValueError(
+                "the position streams of this model depend on the text; use mode='strict' with every "
+                "split, or pos_stream='constant'"
+            )
+        codes = {name: code[None] for name, code in codes.items()}
+        state = {name: self._dropped(code) for name, code in codes.items()}
+        tables = []
+        for layer, block in enumerate(self.blocks):
+            state = self._injected(state, codes, layer)
+            tables.append(block.attention.position_table(block.attention_norm.parts(state)))
+            if any(name in state for name in block.outputs):
+                state = {**state, **block(state, context, cache, layer)}
+        return PositionPass(tuple(tables), dict(state))
+
+    def _dropped(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.config.dropout, self.training)
 
     def forward(
         self,
@@ -131,24 +206,16 @@ class Transformer(nn.Module):
     ) -> dict[str, Tensor]:
         """Run the stack. Positions are int `[N]` or `[B, N]`; by default those after what the cache holds.
 
+        Where the position streams are isolated and the sequences share their positions, those streams are
+        run once for the whole batch, and at inference once for every length.
+
         Raises:
             ValueError, TypeError: see `check_positions`; also for shapes that do not fit.
         """
         batch, n = content.shape[:2]
-        if cache is not None and cache.batch_size != batch:
-            raise ValueError(
-                f"the cache holds {cache.batch_size} sequences, the input has {batch}; make a new cache"
-            )
-        if cache is not None and cache.n_layers != self.config.n_layers:
-            raise ValueError(
-                f"the cache is of a model of {cache.n_layers} layers, this one has {self.config.n_layers}; "
-                f"make a cache with this model"
-            )
-        if cache is not None and not self.config.causal:
-            raise ValueError(
-                "a cache needs a causal model: without a mask, earlier tokens would have to change"
-            )
-        if positions is None and (cache is None or not len(cache)):
+        self._check_cache(cache, batch)
+        by_default = positions is None and (cache is None or not len(cache))
+        if by_default:
             positions = torch.arange(n, device=content.device)
             self._check_highest(n - 1)  # known on the host: no need to read the device
         else:
@@ -162,10 +229,39 @@ class Transformer(nn.Module):
             self.check_positions(positions)
         key_positions = positions if cache is None else cache.extend_positions(positions)
         context = self.attention_context(positions, key_positions, content.dtype)
-        state = self.input_state(content, positions)
-        for layer, block in enumerate(self.blocks):
-            state = block(state, context, cache, layer)
-        return state
+        if not self.config.isolated or key_positions.dim() > 1:
+            codes = self.codes(positions, content.dtype)
+            state = {name: self._dropped(x) for name, x in self.input_state(content, positions).items()}
+            return self.run_blocks(state, context, codes, cache)
+
+        def compute() -> PositionPass:
+            return self.position_pass(self.codes(positions, content.dtype), context, cache)
+
+        if by_default and cache is None and may_remember(self):
+            key = (n, content.dtype, content.device, torch.is_autocast_enabled(content.device.type))
+            positional = self._memory.recall(self, key, compute)
+        else:
+            positional = compute()
+        state = self.run_blocks({"sem": self._dropped(content)}, context, {}, cache, positional.tables)
+        ends = {name: x.expand(batch, -1, -1) for name, x in positional.streams.items()}
+        return {name: (ends | state)[name] for name in self.config.last_streams}
+
+    def _check_cache(self, cache: KVCache | None, batch: int) -> None:
+        if cache is None:
+            return
+        if cache.batch_size != batch:
+            raise ValueError(
+                f"the cache holds {cache.batch_size} sequences, the input has {batch}; make a new cache"
+            )
+        if cache.n_layers != self.config.n_layers:
+            raise ValueError(
+                f"the cache is of a model of {cache.n_layers} layers, this one has {self.config.n_layers}; "
+                f"make a cache with this model"
+            )
+        if not self.config.causal:
+            raise ValueError(
+                "a cache needs a causal model: without a mask, earlier tokens would have to change"
+            )
 
 
 def _modules(candidates) -> nn.ModuleList:

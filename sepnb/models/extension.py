@@ -1,0 +1,88 @@
+"""The same weights under another rule of evaluation: codes past the trained length, frequencies, windows.
+
+Nothing is trained and nothing of the original is written. The two share their parameters.
+"""
+
+import copy
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from ..encodings import InputModule
+from ..encodings.rope import ContextExtension, RotaryQueryKey
+from ..extrapolators import extrapolate
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+class ExtrapolatedInput(InputModule):
+    """The codes of an input encoding below `length`, as a table, continued by an extrapolator.
+
+    Args:
+        module: a learned table, or any other input encoding: its first `length` codes are the table.
+        length: rows of the table, the trained length.
+        method, form, options: of `sepnb.extrapolators.extrapolate`.
+
+    Raises:
+        ValueError, TypeError: of `extrapolate`, at once and not at the first position past the table.
+    """
+
+    def __init__(
+        self, module: InputModule, length: int, method: str, form: str, options: dict[str, object]
+    ) -> None:
+        super().__init__()
+        self.module, self.length = module, length
+        self.method, self.form, self.options = method, form, options
+        parameter = next(module.parameters(), None)
+        device = None if parameter is None else parameter.device
+        self(torch.arange(min(2, length), device=device))
+
+    def forward(self, positions: Tensor) -> Tensor:
+        table = self.module(torch.arange(self.length, device=positions.device)).detach()
+        return extrapolate(table, positions, self.method, form=self.form, **self.options)
+
+
+def extended(
+    model: Model,
+    *,
+    extrapolator: str | None,
+    form: str,
+    extension: ContextExtension | None,
+    window: int | None,
+    sinks: int,
+    options: dict[str, object],
+) -> Model:
+    """See `LanguageModel.extended`, whose transformer this changes in a copy of `model`."""
+    if window is not None and window < 1:
+        raise ValueError(f"window is {window}; a query sees at least 1 token, itself")
+    if sinks < 0:
+        raise ValueError(f"sinks is {sinks}; give 0 or more")
+    if sinks and window is None:
+        raise ValueError(f"sinks={sinks} without a window: every token is seen anyway; give window too")
+    if window is not None and not model.config.causal:
+        raise ValueError("a window needs a causal model")
+    if options and extrapolator is None:
+        raise ValueError(f"{next(iter(options))!r} is an option of an extrapolator; name one")
+    shared = {id(parameter): parameter for parameter in model.parameters()}
+    clone = copy.deepcopy(model, shared)
+    transformer = clone.transformer
+    transformer.window, transformer.sinks = window, sinks
+    if extrapolator is not None:
+        if not transformer.input_encodings:
+            raise ValueError(
+                "this model has no encoding at the input, so there is nothing to extrapolate; RoPE takes "
+                "extension=..., and every model takes window=..."
+            )
+        length = clone.config.max_length
+        transformer.input_encodings = nn.ModuleList(
+            ExtrapolatedInput(module, length, extrapolator, form, options)
+            for module in transformer.input_encodings
+        )
+    if extension is not None:
+        rotary = [module for module in transformer.query_key_encodings if isinstance(module, RotaryQueryKey)]
+        if not rotary:
+            raise ValueError("a context extension changes the frequencies of RoPE, and this model has none")
+        for module in rotary:
+            module.extend(extension)
+    return clone.eval()

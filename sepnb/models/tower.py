@@ -1,0 +1,60 @@
+"""The position tower of an isolated model: its position streams, run once for all sequences and all texts.
+
+Where the position streams never hear the content, a model is a transformer of the width of its sem stream,
+with a table added to the queries and keys of each layer. The tables depend on the positions alone. In
+training they are computed once per batch, with gradients; at inference once per length.
+
+Shape letters: H heads of the sem stream, N positions, d head width, w width of one stream.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class PositionPass:
+    """What the position streams of an isolated model give to the content.
+
+    Attributes:
+        tables: for each layer what they add to the queries and keys of the sem heads, `[1, N, 2*H*d]`.
+        streams: their final state, `[1, N, w]` each.
+    """
+
+    tables: tuple[Tensor | None, ...]
+    streams: dict[str, Tensor]
+
+
+class PassMemory:
+    """The latest position passes of a model that is not being trained, one for each length.
+
+    They are dropped as soon as a parameter is written, replaced or moved.
+    """
+
+    capacity = 4
+
+    def __init__(self) -> None:
+        self._state: Hashable = None
+        self._passes: dict[Hashable, PositionPass] = {}
+
+    def recall(self, model: nn.Module, key: Hashable, compute: Callable[[], PositionPass]) -> PositionPass:
+        """The pass of `key`, computed if it is not held."""
+        state = tuple((id(p), p.data_ptr(), p._version, p.dtype) for p in model.parameters())
+        if state != self._state:
+            self._state, self._passes = state, {}
+        if key not in self._passes:
+            while len(self._passes) >= self.capacity:
+                del self._passes[next(iter(self._passes))]
+            self._passes[key] = compute()
+        return self._passes[key]
+
+    def __deepcopy__(self, memo: dict) -> "PassMemory":
+        return PassMemory()  # a copy of the model may answer by another rule
+
+
+def may_remember(model: nn.Module) -> bool:
+    """Whether nothing but the positions can change what the tower computes."""
+    quiet = not model.training and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    return quiet and all(getattr(module, "tape", None) is None for module in model.modules())
