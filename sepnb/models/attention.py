@@ -7,9 +7,11 @@
     z_ic = sum over keys j of A_ij V_jc         the sum runs over rows at a fixed column: no mixing
     y = [z_pos W_O,pos || z_sem W_O,sem]        cut at the border of the streams, not of the heads
 
-Heads that read the same streams form a group, and each group is one call of the attention kernel. Strict has
-two: the position heads, which need no content and so run once for the whole batch, and the sem heads, to
-whose queries and keys the position streams only add a table, `u_pos W_Q,ps` and `u_pos W_K,ps`.
+Heads that read the same streams form a group, whose queries and keys are one matrix product. Strict has two:
+the position heads, which need no content and so run once for the whole batch, and the sem heads, to whose
+queries and keys the position streams only add a table, `u_pos W_Q,ps` and `u_pos W_K,ps`. Where the border of
+two streams is a border of two heads, a group is cut there into spans, each one call of the attention kernel:
+their values are then never joined, nor what they return split.
 
 Shape letters: B batch, H heads, N query length, M key length, d head width, w width of one stream. A tensor
 that is the same for every sequence has a batch of 1.
@@ -17,7 +19,7 @@ that is the same for every sequence has a batch of 1.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -45,18 +47,33 @@ class AttentionContext:
 
 
 @dataclass(frozen=True)
+class Span:
+    """Neighbouring heads of a group whose columns are whole streams, or the built part of them.
+
+    Attributes:
+        heads: their numbers.
+        first: how many heads of the group stand before them.
+        columns: how many of their columns lie in each stream, in order.
+    """
+
+    heads: tuple[int, ...]
+    first: int
+    columns: dict[str, int]
+
+
+@dataclass(frozen=True)
 class Group:
     """Neighbouring heads that read the same streams.
 
     Attributes:
         reads: the streams that make their queries and keys, and where each stands in the joined input.
-        heads: their numbers.
-        columns: how many of their columns lie in each stream, in order.
+        n_heads: how many they are.
+        spans: the heads, cut where a stream begins.
     """
 
     reads: dict[str, slice]
-    heads: tuple[int, ...]
-    columns: dict[str, int]
+    n_heads: int
+    spans: tuple[Span, ...]
 
 
 class Attention(nn.Module):
@@ -79,7 +96,7 @@ class Attention(nn.Module):
         self.query_key = nn.ModuleList(
             nn.Linear(
                 sum(self.streams.widths[name] for name in group.reads),
-                (len(group.heads) + len(group.heads) // self.shared) * d,
+                (group.n_heads + group.n_heads // self.shared) * d,
                 bias=config.bias,
             )
             for group in self.groups
@@ -96,13 +113,19 @@ class Attention(nn.Module):
         self.tape: Tape | None = None
 
     def _group(self, reads: tuple[str, ...], heads: tuple[int, ...]) -> Group:
-        start, stop = heads[0] * self.head_width, (heads[-1] + 1) * self.head_width
-        overlaps = {
-            name: min(stop, columns.stop) - max(start, columns.start)
-            for name, columns in self.streams.slices.items()
-        }
+        d, slices = self.head_width, self.streams.slices
+        starts = {columns.start for columns in slices.values()}
+        cuts = [n for n, head in enumerate(heads) if n == 0 or head * d in starts]
+        spans = []
+        for first, last in pairwise([*cuts, len(heads)]):
+            start, stop = heads[first] * d, (heads[last - 1] + 1) * d
+            overlaps = {
+                name: min(stop, columns.stop) - max(start, columns.start) for name, columns in slices.items()
+            }
+            columns = {name: count for name, count in overlaps.items() if count > 0}
+            spans.append(Span(heads[first:last], first, columns))
         read = Streams(**{name: self.streams.widths[name] for name in reads})
-        return Group(read.slices, heads, {name: count for name, count in overlaps.items() if count > 0})
+        return Group(read.slices, len(heads), tuple(spans))
 
     def _heads(self, x: Tensor) -> Tensor:
         """`[B, N, H*d]` to `[B, H, N, d]`."""
@@ -123,7 +146,7 @@ class Attention(nn.Module):
             joined = projection(self.streams.join({name: parts[name] for name in group.reads}))
         else:
             joined = self._projected(index, {"sem": parts["sem"]}) + table
-        queries = len(group.heads) * self.head_width
+        queries = group.n_heads * self.head_width
         return self._heads(joined[..., :queries]), self._heads(joined[..., queries:])
 
     def _projected(self, index: int, parts: Mapping[str, Tensor]) -> Tensor:
@@ -150,9 +173,9 @@ class Attention(nn.Module):
     def values(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Normalised streams `[B, N, w]` to the values of each stream, `[B, N, columns]`."""
         blocks = self.value.parts(parts)
-        for group in self.groups:
-            if computed := [blocks[name] for name in group.columns if name in blocks]:
-                for name, count in group.columns.items():
+        for span in (span for group in self.groups for span in group.spans):
+            if computed := [blocks[name] for name in span.columns if name in blocks]:
+                for name, count in span.columns.items():
                     if name not in blocks:  # an unread stream's columns in a straddling head
                         blocks[name] = computed[0].new_zeros(*computed[0].shape[:-1], count)
         return blocks
@@ -168,32 +191,39 @@ class Attention(nn.Module):
         """Normalised streams `[B, N, w]` in, the output streams `[B, N, w]` out."""
         values, mixed = self.values(parts), {}
         for index, group in enumerate(self.groups):
-            if not values.keys() & group.columns.keys():
+            spans = [span for span in group.spans if values.keys() & span.columns.keys()]
+            if not spans:
                 continue
-            q, k = self.queries_and_keys(index, parts, table if "sem" in group.reads else None)
-            v = self._heads(self.streams.join({name: values[name] for name in group.columns}))
-            if cache is not None:
-                k, v = cache.extend((layer, index), k, v)
-            for module, for_queries, for_keys in context.rotations:
-                q, k = module(q, for_queries), module(k, for_keys)
-            z = self._attend(index, q, k, v, context).transpose(1, 2).flatten(-2)
-            pieces = z.split(list(group.columns.values()), dim=-1)
-            mixed |= dict(zip(group.columns, pieces, strict=True))
+            queries, keys = self.queries_and_keys(index, parts, table if "sem" in group.reads else None)
+            for span in spans:
+                q = queries[:, span.first : span.first + len(span.heads)]
+                first, count = span.first // self.shared, len(span.heads) // self.shared
+                k = keys[:, first : first + count]
+                v = self._heads(self.streams.join({name: values[name] for name in span.columns}))
+                if cache is not None:
+                    k, v = cache.extend((layer, span.heads), k, v)
+                for module, for_queries, for_keys in context.rotations:
+                    q, k = module(q, for_queries), module(k, for_keys)
+                z = self._attend(span.heads, q, k, v, context).transpose(1, 2).flatten(-2)
+                pieces = z.split(list(span.columns.values()), dim=-1)
+                mixed |= dict(zip(span.columns, pieces, strict=True))
         return self.output.parts(mixed)
 
-    def _attend(self, index: int, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:
-        """`[B, H, N, d]`: the values, averaged with the weights of the heads of one group."""
-        heads, mask = self.groups[index].heads, context.mask
+    def _attend(
+        self, heads: tuple[int, ...], q: Tensor, k: Tensor, v: Tensor, context: AttentionContext
+    ) -> Tensor:
+        """`[B, H, N, d]`: the values, averaged with the weights of these heads."""
+        mask = context.mask
         if self.shared > 1:
             k, v = k.repeat_interleave(self.shared, dim=1), v.repeat_interleave(self.shared, dim=1)
         if mask is not None and mask.dim() > 2 and len(heads) < mask.shape[-3]:
-            mask = mask[..., heads, :, :]  # one slice per head: keep those of this group
+            mask = mask[..., heads, :, :]  # one slice per head
         if self.tape is None:
             mask = mask if mask is None else mask.to(q.dtype)
             return F.scaled_dot_product_attention(
                 q, k, v, attn_mask=mask, is_causal=context.causal and mask is None
             )
-        weights = self.tape.play(index)
+        weights = self.tape.play(heads)
         if weights is None:
-            weights = self.tape.record(index, attention_weights(q, k, mask, causal=context.causal))
+            weights = self.tape.record(heads, attention_weights(q, k, mask, causal=context.causal))
         return weights @ v

@@ -8,27 +8,27 @@ from torch import Tensor, nn
 
 
 class Tape:
-    """The attention weights of one layer, recorded once per group of heads and then held constant."""
+    """The attention weights of one layer, recorded once and then held constant."""
 
     def __init__(self) -> None:
-        self._groups: dict[int, Tensor] = {}
+        self._spans: dict[tuple[int, ...], Tensor] = {}
 
-    def play(self, group: int) -> Tensor | None:
-        """What was recorded of a group."""
-        return self._groups.get(group)
+    def play(self, heads: tuple[int, ...]) -> Tensor | None:
+        """What was recorded of these heads."""
+        return self._spans.get(heads)
 
-    def record(self, group: int, weights: Tensor) -> Tensor:
-        self._groups[group] = weights.detach()
-        return self._groups[group]
+    def record(self, heads: tuple[int, ...], weights: Tensor) -> Tensor:
+        self._spans[heads] = weights.detach()
+        return self._spans[heads]
 
     @property
     def weights(self) -> Tensor | None:
         """All heads that were built, `[B, H, N, M]`; None before the first forward pass."""
-        if not self._groups:
+        if not self._spans:
             return None
-        groups = [self._groups[index] for index in sorted(self._groups)]
-        batch = max(len(weights) for weights in groups)
-        return torch.cat([weights.expand(batch, -1, -1, -1) for weights in groups], dim=1)
+        spans = [self._spans[heads] for heads in sorted(self._spans)]
+        batch = max(len(weights) for weights in spans)
+        return torch.cat([weights.expand(batch, -1, -1, -1) for weights in spans], dim=1)
 
 
 def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None, *, causal: bool) -> Tensor:

@@ -52,7 +52,7 @@ def reference_block(block, config, x: dict[str, np.ndarray]) -> dict[str, np.nda
     queries, keys = np.zeros((n_heads, N, d)), np.zeros((n_heads, N, d))
     head = 0
     for group, projection in zip(layer.groups, layer.query_key, strict=True):
-        reads, count = group.reads, len(group.heads)
+        reads, count = group.reads, group.n_heads
         made = np.concatenate([u[name] for name in reads], axis=-1) @ array(projection.weight).T
         made = made + array(projection.bias)
         for n in range(count):

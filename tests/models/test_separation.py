@@ -149,13 +149,13 @@ def without_dead_parameters(full, small):
         for kind in ("weight", "bias"):
             rows = {}  # head -> its rows for queries and for keys, in the full model
             for group, layer in zip(whole.attention.groups, whole.attention.query_key, strict=True):
-                count = len(group.heads)
+                count = group.n_heads
                 if getattr(layer, kind) is not None:
                     q, k = getattr(layer, kind).detach().unflatten(0, (2, count, d))
                     rows |= {len(rows) + n: (q[n], k[n]) for n in range(count)}
             start = 0
             for group, layer in zip(mine.attention.groups, mine.attention.query_key, strict=True):
-                count = len(group.heads)
+                count = group.n_heads
                 if getattr(layer, kind) is not None:
                     group = heads[start : start + count]
                     flat = [torch.cat([rows[h][side] for h in group]) for side in (0, 1)]
