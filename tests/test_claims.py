@@ -265,6 +265,14 @@ SPLIT = {
     "frozen_jacobian_joint_norm": 0.3,
     "frozen_jacobian_joint_mlp": 0.4,
 }
+STRICT = {
+    "strict_live_jacobian": 0.0,
+    "strict_text_difference": 0.0,
+    "separated_live_jacobian": 0.3,
+    "separated_text_difference": 0.2,
+    "dense_with_tables_error": 2e-15,
+    "dense_without_tables_error": 0.5,
+}
 EXACT = {
     ("attention-is-permutation-equivariant", "partly"): {},
     ("attention-is-permutation-equivariant", "reproduced"): {"causal_equivariance_error": 1e-15},
@@ -287,13 +295,23 @@ EXACT = {
     ("values-output-and-mlp-suffice", "not reproduced"): {},
     ("values-output-and-mlp-suffice", "reproduced"): {"frozen_jacobian_joint_norm": 0.0},
     ("values-output-and-mlp-suffice", "not testable here"): {"frozen_jacobian_split_norm": 0.2},
+    ("strict-pos-stream-ignores-the-text", "reproduced"): {},
+    ("strict-pos-stream-ignores-the-text", "partly"): {"strict_text_difference": 1e-8},
+    ("strict-pos-stream-ignores-the-text", "not reproduced"): {
+        "strict_live_jacobian": 1e-300,
+        "strict_text_difference": 0.1,
+    },
+    ("strict-pos-stream-ignores-the-text", "not testable here"): {"separated_text_difference": 1e-9},
+    ("strict-is-dense-plus-tables", "reproduced"): {},
+    ("strict-is-dense-plus-tables", "not reproduced"): {"dense_with_tables_error": 1e-5},
+    ("strict-is-dense-plus-tables", "not testable here"): {"dense_without_tables_error": 1e-9},
 }
 
 
 @pytest.mark.parametrize(("claim_id", "expected"), EXACT)
 def test_exact_claims_have_every_answer(claim_id, expected):
     changes = EXACT[claim_id, expected]
-    numbers = {exact.ORDER: ORDER, exact.STREAMS: STREAMS, exact.SPLIT: SPLIT}
+    numbers = {exact.ORDER: ORDER, exact.STREAMS: STREAMS, exact.SPLIT: SPLIT, exact.STRICT: STRICT}
     tables = {
         name: {key: changes.get(key, value) for key, value in have.items()} for name, have in numbers.items()
     }

@@ -1,4 +1,4 @@
-"""Rules on what chapters 1, 7 and 8 compute exactly: no statistics, only zeros and how far from zero.
+"""Rules on what chapters 1 and 7 to 9 compute exactly: no statistics, only zeros and how far from zero.
 
 An error counts as zero up to rounding at 1e-6, and as clearly not zero above 1e-3. Where the statement is
 about streams that are not connected at all, zero means 0.0: not one path leads from one to the other.
@@ -7,6 +7,7 @@ A rule that expects a zero also asks for a control that must *not* be zero. With
 blind would confirm the statement.
 """
 
+from sepnb.claims.in_window import OURS
 from sepnb.claims.verdict import (
     NOT_REPRODUCED,
     NOT_RUN,
@@ -21,6 +22,7 @@ from sepnb.claims.verdict import (
 ORDER = "chapter/01_order"
 STREAMS = "chapter/07_two_streams"
 SPLIT = "chapter/08_split_mlp_norm"
+STRICT = "chapter/09_strict"
 
 
 def _numbers(tables: Tables, chapter: str, *keys: str) -> dict[str, float] | Verdict:
@@ -121,6 +123,32 @@ def rule_values_output_and_mlp_suffice(tables: Tables) -> Verdict:
     return _all(numbers, [numbers["frozen_jacobian_joint_norm"] == 0.0])
 
 
+def rule_strict_pos_stream_ignores_the_text(tables: Tables) -> Verdict:
+    """With everything live, (a) the derivative of the pos stream by the semantic input is exactly 0 and (b)
+    the pos stream does not differ in a single bit between two texts, in any layer; one of the two gives
+    *partly*. Not testable unless in the separated model, the control, both are above 1e-3."""
+    kinds = ("live_jacobian", "text_difference")
+    keys = [f"{mode}_{kind}" for mode in ("strict", "separated") for kind in kinds]
+    numbers = _numbers(tables, STRICT, *keys)
+    if isinstance(numbers, Verdict):
+        return numbers
+    if min(numbers[f"separated_{kind}"] for kind in kinds) <= 1e-3:
+        return _answer(NOT_TESTABLE, numbers)
+    return _all(numbers, [numbers[f"strict_{kind}"] == 0.0 for kind in kinds])
+
+
+def rule_strict_is_dense_plus_tables(tables: Tables) -> Verdict:
+    """A dense transformer of the width of the sem stream, written out without a pos stream, gives the logits
+    of the strict model up to rounding (at most 1e-6) when the precomputed tables are added to its queries and
+    keys; not testable unless without the tables the logits are off by more than 1e-3."""
+    numbers = _numbers(tables, STRICT, "dense_with_tables_error", "dense_without_tables_error")
+    if isinstance(numbers, Verdict):
+        return numbers
+    if numbers["dense_without_tables_error"] <= 1e-3:
+        return _answer(NOT_TESTABLE, numbers)
+    return _all(numbers, [numbers["dense_with_tables_error"] <= 1e-6])
+
+
 _HELPERS = (_numbers, _answer, _all)
 
 CLAIMS = (
@@ -182,6 +210,24 @@ CLAIMS = (
         "other (the slides name no norm).",
         rule=rule_values_output_and_mlp_suffice,
         needs=(SPLIT,),
+        stands_on=_HELPERS,
+    ),
+    Claim(
+        id="strict-pos-stream-ignores-the-text",
+        source=OURS,
+        statement="When position heads make their queries and keys from positions alone, the pos stream of "
+        "every layer is the same for every text.",
+        rule=rule_strict_pos_stream_ignores_the_text,
+        needs=(STRICT,),
+        stands_on=_HELPERS,
+    ),
+    Claim(
+        id="strict-is-dense-plus-tables",
+        source=OURS,
+        statement="A strict model is a dense transformer of the width of its sem stream, with a table added "
+        "to queries and keys in each layer that can be computed before the text is known.",
+        rule=rule_strict_is_dense_plus_tables,
+        needs=(STRICT,),
         stands_on=_HELPERS,
     ),
 )
