@@ -1,0 +1,122 @@
+"""Exact multiply-adds of a transformer, block by block, from its config alone.
+
+Counted are the maps and the attention of the blocks, per token, forward; backward, the maps cost twice as
+much. Were nothing else to take time, and every product equally fast, the ratio of two counts would be that of
+the times: the limit that a measured ratio is printed beside. Norms, activations, softmax, residual sums,
+embeddings and read-out are not counted.
+
+With D the width, r the pos share, N the length and B the batch, a block with every stream comes to
+
+    dense       12 D^2 + N D
+    separated    2 D^2 + 10 (d_pos^2 + d_sem^2) + N D
+    strict      12 d_sem^2 + (1-r) N D + [12 d_pos^2 + 2 d_pos d_sem + r N D] / B
+
+where causal attention counts N D: scores and values, half of the square of queries and keys. Kernels that
+compute blocks of the square do more than that.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from .models import TransformerConfig
+from .streams import GATED
+
+
+@dataclass(frozen=True)
+class MultiplyAdds:
+    """The count of one block, for one token.
+
+    Attributes:
+        each: per kind of map, what every token of every sequence costs.
+        once: what only the position streams of an isolated model cost: once per position for a whole batch
+            that shares its positions.
+    """
+
+    each: dict[str, int]
+    once: dict[str, int]
+
+    def per_token(self, batch: int = 1) -> float:
+        """Multiply-adds of one token where `batch` sequences share their positions.
+
+        Raises:
+            ValueError: a batch below 1.
+        """
+        if batch < 1:
+            raise ValueError(f"batch is {batch}; at least 1 sequence is computed")
+        return sum(self.each.values()) + sum(self.once.values()) / batch
+
+
+KINDS = ("query_key", "attention", "value", "output", "mlp")
+"""What is counted apart: the maps to queries and keys, scores and averaged values, and the other maps."""
+
+
+class _Tally:
+    """Adds up one block; `streams` says whose work a term is."""
+
+    def __init__(self, isolated: bool) -> None:
+        self.isolated = isolated
+        self.each, self.once = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
+
+    def add(self, kind: str, streams: Iterable[str], count: int) -> None:
+        shared = self.isolated and "sem" not in streams
+        (self.once if shared else self.each)[kind] += count
+
+
+def block(config: TransformerConfig, outputs: tuple[str, ...], length: int) -> MultiplyAdds:
+    """A block of `config` that computes `outputs`, on sequences of `length` tokens.
+
+    Raises:
+        ValueError: a length below 1.
+    """
+    if length < 1:
+        raise ValueError(f"length is {length}; a sequence has at least 1 token")
+    tally, widths, total = _Tally(config.isolated), config.streams.widths, config.streams.d_model
+    attended, d, shared = config.attended(outputs), config.head_width, config.heads_per_kv
+    split = "value_output" in config.splits
+
+    for reads, group in groupby(config.heads_of(attended), key=config.reads):
+        heads = list(group)
+        made = (len(heads) + len(heads) // shared) * d
+        for name in reads:
+            tally.add("query_key", (name,), widths[name] * made)
+        seen = length if config.causal else 2 * length
+        tally.add("attention", _written(config, heads), len(heads) * d * seen)
+
+    if split:
+        for name in attended:
+            tally.add("value", (name,), widths[name] ** 2 // shared)
+            tally.add("output", (name,), widths[name] ** 2)
+    else:
+        tally.add("value", widths, total * total // shared)
+        tally.add("output", widths, total * sum(widths[name] for name in attended))
+
+    up = (1 + (config.activation in GATED)) * config.expansion
+    if "mlp" in config.splits:
+        for name in outputs:
+            tally.add("mlp", (name,), (up + config.expansion) * widths[name] ** 2)
+    else:
+        written = sum(widths[name] for name in outputs)
+        tally.add("mlp", widths, up * total * total + config.expansion * total * written)
+    return MultiplyAdds(tally.each, tally.once)
+
+
+def _written(config: TransformerConfig, heads: list[int]) -> list[str]:
+    """The streams in which the columns of these heads lie."""
+    start, stop = heads[0] * config.head_width, (heads[-1] + 1) * config.head_width
+    return [name for name, at in config.streams.slices.items() if at.start < stop and start < at.stop]
+
+
+def blocks(config: TransformerConfig, length: int) -> tuple[MultiplyAdds, ...]:
+    """Every block of the model, in order. With readout="sem" the last one computes less."""
+    return tuple(block(config, outputs, length) for outputs in config.block_outputs)
+
+
+def per_token(config: TransformerConfig, length: int, batch: int = 1) -> float:
+    """Forward multiply-adds of all blocks for one token where `batch` sequences share their positions."""
+    return sum(one.per_token(batch) for one in blocks(config, length))
+
+
+def speedup(baseline: TransformerConfig, config: TransformerConfig, length: int, batch: int = 1) -> float:
+    """How many times the multiply-adds of `config` the `baseline` needs: the limit of its speed-up."""
+    return per_token(baseline, length, batch) / per_token(config, length, batch)
