@@ -1,16 +1,35 @@
 """One training loop, for every model, profile and device."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import cos, inf, pi
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .positions import Batch, PositionSampler
+
 PRECISIONS = ("float32", "bfloat16")
+
+
+@dataclass(frozen=True)
+class AuxiliaryLoss(ABC):
+    """A frozen description of what a step minimises beside the loss of the tokens."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def bind(self, seed: int) -> Callable[[nn.Module], Tensor]:
+        """The loss itself, weighted, a function of the model; called once in every step."""
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types."""
+        return {"name": self.name, **asdict(self)}
 
 
 @dataclass(frozen=True)
@@ -27,6 +46,8 @@ class TrainingConfig:
         betas, clip: AdamW's averages; the largest norm of the gradient.
         precision: "float32", or "bfloat16" for the forward pass under autocast.
         compiler: a backend of torch.compile, or None for eager.
+        positions: what yields the batches, if tokens are not read at the positions from 0 on.
+        auxiliary: what is minimised beside the loss of the tokens, if anything.
 
     Raises:
         ValueError: a value outside its range, with the range.
@@ -42,6 +63,8 @@ class TrainingConfig:
     clip: float = 1.0
     precision: str = "float32"
     compiler: str | None = None
+    positions: PositionSampler | None = None
+    auxiliary: AuxiliaryLoss | None = None
 
     def __post_init__(self) -> None:
         for field in ("steps", "batch_size", "length"):
@@ -58,6 +81,17 @@ class TrainingConfig:
             raise ValueError(f"betas are {self.betas}; both must be at least 0 and below 1")
         if self.precision not in PRECISIONS:
             raise ValueError(f"unknown precision {self.precision!r}; use one of {', '.join(PRECISIONS)}")
+
+    def resolved(self) -> dict[str, Any]:
+        """Every field in plain JSON types, for a record.
+
+        `positions` and `auxiliary` are left out where there are none: a record made before they existed keeps
+        its key.
+        """
+        parts = {"positions": self.positions, "auxiliary": self.auxiliary}
+        plain = {name: value for name, value in vars(self).items() if name not in parts}
+        given = {name: part.resolved() for name, part in parts.items() if part is not None}
+        return {**plain, "betas": list(self.betas), **given}
 
     def rate(self, step: int) -> float:
         """The learning rate of a step, counted from 0."""
@@ -88,10 +122,16 @@ def autocast(device: str, precision: str) -> AbstractContextManager:
 
 def next_token_losses(model: nn.Module, batch: Tensor, positions: Tensor | None = None) -> Tensor:
     """Nats per predicted token, `[B, L]`, for tokens `[B, L+1]` at int positions `[L]` (0 to L-1)."""
-    tokens = batch[:, :-1]
+    return target_losses(model, batch[:, :-1], batch[:, 1:], positions)
+
+
+def target_losses(
+    model: nn.Module, tokens: Tensor, targets: Tensor, positions: Tensor | None = None
+) -> Tensor:
+    """Nats per target, `[B, L]`, for tokens and targets `[B, L]` at int positions `[L]` or `[B, L]`."""
     logits = model(tokens) if positions is None else model(tokens, positions)
-    return F.cross_entropy(logits.float().flatten(0, 1), batch[:, 1:].flatten(), reduction="none").unflatten(
-        0, (batch.shape[0], -1)
+    return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="none").unflatten(
+        0, (tokens.shape[0], -1)
     )
 
 
@@ -107,10 +147,11 @@ def optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
 
 def train(
     model: nn.Module,
-    batches: Iterator[np.ndarray],
+    batches: Iterator[np.ndarray | Batch],
     config: TrainingConfig,
     *,
     device: str = "cpu",
+    auxiliary: Callable[[nn.Module], Tensor] | None = None,
     stop_after: int | None = None,
     on_step: Callable[[int], None] | None = None,
 ) -> list[float]:
@@ -118,32 +159,39 @@ def train(
 
     Args:
         model: takes tokens `[B, L]`, returns logits `[B, L, V]`.
-        batches: yields integer arrays `[B, L+1]`, one per step.
+        batches: yields one item per step, an integer array `[B, L+1]`, or a `Batch` where the positions are
+            not those from 0 on.
         config: the schedule.
         device: where the model is moved and trained.
+        auxiliary: added to the loss of the tokens before the gradient is taken; what is returned is the loss
+            of the tokens alone.
         stop_after: leave the schedule after this many steps, at least 1 (for a fingerprint).
         on_step: called after each step with its number, counted from 0.
 
     Raises:
         Diverged: a loss is not finite.
-        ValueError: the batches end before the steps do, or `stop_after` is below 1.
+        ValueError: the batches end before the steps do, or lack the positions or the auxiliary loss of the
+            config, or `stop_after` is below 1.
     """
     if stop_after is not None and stop_after < 1:
         raise ValueError(f"stop_after is {stop_after}; it must be at least 1")
+    if config.auxiliary is not None and auxiliary is None:
+        raise ValueError(f"give auxiliary=, the bound loss of the config's {config.auxiliary!r}")
     model.to(device).train()
     forward = model if config.compiler is None else torch.compile(model, backend=config.compiler)
     adamw = optimiser(model, config)
     losses: list[Tensor] = []
     for step in range(config.steps if stop_after is None else min(stop_after, config.steps)):
-        if (array := next(batches, None)) is None:
+        if (drawn := next(batches, None)) is None:
             raise ValueError(f"the batches ended at step {step} of {config.steps}; give one batch per step")
-        batch = torch.from_numpy(array.astype(np.int64)).to(device)  # a copy: the array may be read-only
+        tokens, targets, positions = _parts(drawn, config, device)
         for group in adamw.param_groups:
             group["lr"] = config.rate(step)
         with autocast(device, config.precision):
-            loss = next_token_losses(forward, batch).mean()
+            loss = target_losses(forward, tokens, targets, positions).mean()
+            objective = loss if auxiliary is None else loss + auxiliary(model)
         adamw.zero_grad(set_to_none=True)
-        loss.backward()
+        objective.backward()
         nn.utils.clip_grad_norm_(model.parameters(), config.clip)
         adamw.step()
         losses.append(loss.detach())  # read at the end: a read in every step would stall a GPU
@@ -153,3 +201,18 @@ def train(
     if not np.isfinite(curve).all():
         raise Diverged(curve, config.learning_rate)
     return curve
+
+
+def _parts(
+    drawn: np.ndarray | Batch, config: TrainingConfig, device: str
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Tokens, targets and positions of a batch on the device; no positions where it has none."""
+    if isinstance(drawn, Batch):
+        return tuple(torch.from_numpy(array.astype(np.int64)).to(device) for array in drawn)
+    if config.positions is not None:
+        raise ValueError(
+            f"the batches have no positions, the config draws them by {config.positions!r}; give what its "
+            f"batches() yields"
+        )
+    batch = torch.from_numpy(drawn.astype(np.int64)).to(device)  # a copy: the array may be read-only
+    return batch[:, :-1], batch[:, 1:], None

@@ -4,7 +4,7 @@ Sizes are set per profile and are the same for every method; a method sets the s
 so that two methods differ in what their names say.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from math import log
@@ -12,10 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from ..data import text
 from ..evaluation import Losses, evaluate
 from ..models import LanguageModel, TransformerConfig
+from ..positions import Batch
 from ..provenance import Clock
 from ..results import Record, digest
 from ..streams import Streams
@@ -157,7 +159,7 @@ class LanguageModelRun:
             "method": self.method,
             "seed": self.seed,
             "model": self.model.resolved(),
-            "training": {**asdict(self.training), "betas": list(self.training.betas)},
+            "training": self.training.resolved(),
             "text": asdict(self.text),
         }
 
@@ -178,16 +180,22 @@ def _model(config: LanguageModelRun) -> LanguageModel:
     return LanguageModel(config.model)
 
 
-def _batches(config: LanguageModelRun) -> Iterator[np.ndarray]:
-    """The same batches in the same order for every method of a seed."""
+def _batches(config: LanguageModelRun) -> Iterator[np.ndarray | Batch]:
+    """The same batches in the same order for every method of a seed that does not choose its own."""
     training = config.training
-    return text.sample_batches(
+    draw = text.sample_batches if training.positions is None else training.positions.batches
+    return draw(
         _splits(config.text.name).train,
         batch_size=training.batch_size,
         length=training.length,
         seed=config.seed,
         steps=training.steps,
     )
+
+
+def _auxiliary(config: LanguageModelRun) -> Callable[[nn.Module], Tensor] | None:
+    loss = config.training.auxiliary
+    return None if loss is None else loss.bind(config.seed)
 
 
 def _score(
@@ -213,7 +221,14 @@ def fingerprint(config: LanguageModelRun, *, device: str = "cpu") -> dict[str, l
     """The untrained model's bits per byte, and the first training losses, in nats, of the run's schedule."""
     model = _model(config)
     initial = _initial(config, model, device)
-    losses = train(model, _batches(config), config.training, device=device, stop_after=FINGERPRINT_STEPS)
+    losses = train(
+        model,
+        _batches(config),
+        config.training,
+        device=device,
+        auxiliary=_auxiliary(config),
+        stop_after=FINGERPRINT_STEPS,
+    )
     return {"initial_bits_per_byte": initial, "first_losses": losses}
 
 
@@ -257,7 +272,14 @@ def run(
     }
     diverged = False
     try:
-        losses = train(model, _batches(config), training, device=device, on_step=on_step)
+        losses = train(
+            model,
+            _batches(config),
+            training,
+            device=device,
+            auxiliary=_auxiliary(config),
+            on_step=on_step,
+        )
     except Diverged as error:  # a result like any other: kept, and without a score
         losses, diverged = error.losses, True
         metrics["diverged_at_step"] = error.step

@@ -1,0 +1,199 @@
+"""At which positions a model is trained: from 0 on, at a random offset, or in two chunks with a true gap.
+
+A sampler is a frozen description that yields batches; `TrainingConfig.positions` holds it. Positions come
+from a generator of their own: a random offset leaves the bytes of a run, and their order, as they are.
+
+Shape letters: B sequences, L tokens in each, the trained length.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from .data import text as texts
+
+_STREAM = 1  # beside the seed: separates these draws from those of the bytes
+
+
+class Batch(NamedTuple):
+    """One step: int64 inputs and targets `[B, L]`, positions `[L]`, or `[B, L]` where sequences differ."""
+
+    inputs: np.ndarray
+    targets: np.ndarray
+    positions: np.ndarray
+
+
+@dataclass(frozen=True)
+class PositionSampler(ABC):
+    """Base of all samplers. Like the bytes, positions depend on sizes and seed only."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def batches(
+        self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
+    ) -> Iterator[Batch]:
+        """`steps` batches of `batch_size` sequences of `length` tokens."""
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types."""
+        return {"name": self.name, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class RandomOffset(PositionSampler):
+    """Each sequence is read at `length` neighbouring positions that begin at a random one.
+
+    The offset is uniform, and all positions lie below `maximum`: those are the *covered* indices. Nothing is
+    learned of a sequence longer than `length`. Kiyono et al. (2021) call it a shifted absolute position.
+
+    Args:
+        maximum: one more than the largest position that can occur.
+        per: "step", one offset for the whole batch, or "sequence". Only positions that the whole batch shares
+            let a model with isolated position streams run these at batch 1; with one offset for each sequence
+            it runs them at batch B: the same function, without the saving.
+
+    Raises:
+        ValueError: a maximum below 1, another word for `per`.
+    """
+
+    name: ClassVar[str] = "random-offset"
+
+    maximum: int
+    per: str = "step"
+
+    def __post_init__(self) -> None:
+        _at_least_one(maximum=self.maximum)
+        if self.per not in ("step", "sequence"):
+            raise ValueError(f"per={self.per!r} is unknown; use 'step' or 'sequence'")
+
+    def batches(
+        self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
+    ) -> Iterator[Batch]:
+        """The bytes of `text.sample_batches` of this seed, at random offsets.
+
+        Raises:
+            ValueError: sequences longer than `maximum`, and whatever `sample_batches` refuses.
+        """
+        if length > self.maximum:
+            raise ValueError(
+                f"maximum is {self.maximum}, and sequences of {length} tokens have as many positions; "
+                f"give at least {length}"
+            )
+        read = texts.sample_batches(text, batch_size=batch_size, length=length, seed=seed, steps=steps)
+        return self._with_offsets(read, batch_size, length, seed)
+
+    def _with_offsets(
+        self, read: Iterator[np.ndarray], batch_size: int, length: int, seed: int
+    ) -> Iterator[Batch]:
+        generator, steps = _generator(seed), np.arange(length)
+        for tokens in read:
+            drawn = _uniform(generator, batch_size if self.per == "sequence" else 1)
+            offsets = (drawn * (self.maximum - length + 1)).astype(np.int64)
+            positions = offsets[:, None] + steps
+            yield Batch(tokens[:, :-1], tokens[:, 1:], positions if self.per == "sequence" else positions[0])
+
+
+@dataclass(frozen=True)
+class TrueGap(PositionSampler):
+    """Each sequence is two chunks of L/2 tokens of one document, read at their true distance.
+
+    The first chunk stands at positions 0 to L/2 - 1, the second, `gap` bytes further on in the document, at
+    L/2 + gap to L + gap - 1. The gap lies in [0, `maximum`), and gap + 1 is log-uniform. Both chunks are
+    predicted, each byte from those before it in its chunk and, in the second, from the whole first chunk. A
+    step costs what it costs without a gap. The two fields that follow make the controls.
+
+    Args:
+        maximum: the gap is smaller, in bytes.
+        indices: "true", or "contiguous": the same chunks at positions 0 to L - 1, so that their distance is
+            hidden.
+        second: "same" document, or "other": the second chunk is of another document, so that the first has
+            nothing to say of it.
+
+    Raises:
+        ValueError: a maximum below 1, another word for `indices` or `second`.
+    """
+
+    name: ClassVar[str] = "true-gap"
+
+    maximum: int
+    indices: str = "true"
+    second: str = "same"
+
+    def __post_init__(self) -> None:
+        _at_least_one(maximum=self.maximum)
+        for field, words in (("indices", ("true", "contiguous")), ("second", ("same", "other"))):
+            if (value := getattr(self, field)) not in words:
+                raise ValueError(f"{field}={value!r} is unknown; use {' or '.join(map(repr, words))}")
+
+    def batches(
+        self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
+    ) -> Iterator[Batch]:
+        """Every start inside every document that can hold the largest gap is equally likely.
+
+        Raises:
+            ValueError: a size below one, an odd length, no document that is long enough, or a single one
+                where two are needed.
+        """
+        _at_least_one(batch_size=batch_size, length=length, steps=steps)
+        if length % 2:
+            raise ValueError(f"length is {length}; two chunks of one size need an even number of tokens")
+        room = length + self.maximum
+        documents = [document.data for document in text.documents if len(document) > room]
+        needed = 1 if self.second == "same" else 2
+        if len(documents) < needed:
+            raise ValueError(
+                f"{len(documents)} documents of {text.name} are longer than {room} bytes, a sequence of "
+                f"{length} with a gap below {self.maximum}; {needed} needed: lower the maximum"
+            )
+        return self._chunks(documents, room, batch_size, length // 2, seed, steps)
+
+    def _chunks(
+        self, documents: list[np.ndarray], room: int, batch_size: int, half: int, seed: int, steps: int
+    ) -> Iterator[Batch]:
+        # start s of all documents is start s - first[k] of the document k with first[k] <= s < first[k + 1]
+        first = np.cumsum([0] + [len(data) - room for data in documents])
+        sizes, generator = np.diff(first), _generator(seed)
+        within = np.arange(half)
+        for _ in range(steps):
+            begun, gapped, elsewhere = _uniform(generator, 3 * batch_size).reshape(3, -1)
+            gaps = ((self.maximum + 1.0) ** gapped).astype(np.int64) - 1
+            starts = (begun * first[-1]).astype(np.int64)
+            holders = np.searchsorted(first, starts, side="right") - 1
+            offsets = starts - first[holders]
+            others, later = holders, offsets + half + gaps
+            if self.second == "other":  # a start in any document but this one, at no particular distance
+                drawn = (elsewhere * (first[-1] - sizes[holders])).astype(np.int64)
+                drawn += np.where(drawn >= first[holders], sizes[holders], 0)
+                others = np.searchsorted(first, drawn, side="right") - 1
+                later = drawn - first[others]
+            tokens = np.stack(
+                [
+                    [documents[k][at : at + half + 1] for k, at in ((a, one), (b, two))]
+                    for a, one, b, two in zip(holders, offsets, others, later, strict=True)
+                ]
+            ).astype(np.int64)  # [B, 2, L/2 + 1]
+            shown = np.zeros_like(gaps) if self.indices == "contiguous" else gaps
+            second = half + shown[:, None] + within
+            positions = np.concatenate([np.broadcast_to(within, second.shape), second], axis=1)
+            yield Batch(
+                tokens[:, :, :-1].reshape(batch_size, -1), tokens[:, :, 1:].reshape(batch_size, -1), positions
+            )
+
+
+def _generator(seed: int) -> np.random.PCG64:
+    return np.random.PCG64([seed, _STREAM])
+
+
+def _uniform(generator: np.random.PCG64, count: int) -> np.ndarray:
+    """In [0, 1), 53 random bits each, from the raw output, which numpy promises never to change."""
+    return (generator.random_raw(count) >> np.uint64(11)) * 2.0**-53
+
+
+def _at_least_one(**sizes: int) -> None:
+    for name, value in sizes.items():
+        if value < 1:
+            raise ValueError(f"{name} is {value}; it must be at least 1")

@@ -1,0 +1,238 @@
+"""Positions in training: which are drawn, that the bytes stay what they are, and what trains on them."""
+
+import dataclasses
+import itertools
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from sepnb.data import text as texts
+from sepnb.data.documents import Document, Text
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.positions import RandomOffset, TrueGap
+from sepnb.streams import Streams
+from sepnb.training import AuxiliaryLoss, TrainingConfig, target_losses, train
+
+L, B = 8, 4
+SIZES = {"batch_size": B, "length": L}
+
+
+def document(number: int, length: int) -> Document:
+    """Byte i of document k is unique within 256 and tells k by its parity."""
+    data = (2 * np.arange(length) % 256 + number % 2).astype(np.uint8)
+    return Document(f"d{number}", "a", data)
+
+
+TEXT = Text("two", (document(0, 900), document(1, 700), document(2, 20)))
+FAR = TrueGap(64)
+
+
+def drawn(sampler, seed: int = 0, steps: int = 200, text: Text = TEXT) -> list:
+    return list(sampler.batches(text, seed=seed, steps=steps, **SIZES))
+
+
+# --- random offsets
+
+
+@pytest.mark.parametrize("per", ["step", "sequence"])
+def test_an_offset_leaves_the_bytes_of_the_seed_and_their_order(per):
+    plain = texts.sample_batches(TEXT, seed=3, steps=20, **SIZES)
+    for tokens, batch in itertools.zip_longest(plain, drawn(RandomOffset(64, per), 3, 20)):
+        assert np.array_equal(batch.inputs, tokens[:, :-1]) and np.array_equal(batch.targets, tokens[:, 1:])
+
+
+@pytest.mark.parametrize(("per", "shape"), [("step", (L,)), ("sequence", (B, L))])
+def test_positions_are_neighbours_below_the_maximum_and_every_offset_is_as_likely(per, shape):
+    batches = drawn(RandomOffset(11, per), steps=3000)
+    positions = np.stack([batch.positions for batch in batches])
+    assert positions.dtype == np.int64 and positions.shape[1:] == shape
+    assert (np.diff(positions, axis=-1) == 1).all()
+    offsets, counts = np.unique(positions[..., 0], return_counts=True)
+    assert offsets.tolist() == [0, 1, 2, 3] and positions.max() == 10
+    assert np.allclose(counts / counts.sum(), 0.25, atol=0.03)
+    if per == "sequence":
+        assert any(len(set(batch.positions[:, 0])) > 1 for batch in batches)
+
+
+def test_a_maximum_of_the_trained_length_is_training_without_an_offset():
+    assert all((batch.positions == np.arange(L)).all() for batch in drawn(RandomOffset(L), steps=50))
+
+
+@pytest.mark.parametrize("sampler", [RandomOffset(64), RandomOffset(64, "sequence"), FAR], ids=repr)
+def test_a_seed_repeats_another_differs_and_the_global_generators_are_left_alone(sampler):
+    np.random.seed(0), torch.manual_seed(0)
+    before = np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    one, again, other = drawn(sampler, 1, 9), drawn(sampler, 1, 9), drawn(sampler, 2, 9)
+    same = [all(map(np.array_equal, a, b)) for a, b in zip(one, again, strict=True)]
+    assert all(same) and not all(
+        np.array_equal(a.positions, b.positions) for a, b in zip(one, other, strict=True)
+    )
+    assert before == (np.random.get_state()[1].tolist(), torch.get_rng_state().tolist())
+
+
+# --- true gaps
+
+
+def test_both_chunks_are_whole_pieces_of_one_document_at_their_true_distance():
+    """Byte values name the place in the document, so that positions can be held against the text."""
+    gaps = []
+    for batch in drawn(FAR):
+        assert batch.inputs.shape == batch.targets.shape == batch.positions.shape == (B, L)
+        for inputs, targets, positions in zip(*batch, strict=True):
+            assert (positions[: L // 2] == np.arange(L // 2)).all()
+            assert (inputs % 2 == inputs[0] % 2).all()  # one document
+            places = (inputs - inputs[0]) // 2 % 128
+            assert (places == positions % 128).all()
+            assert ((targets - inputs) % 256 == 2).all()  # each byte's own successor, also at the seam
+            gaps.append(positions[L // 2] - L // 2)
+    gaps = np.array(gaps)
+    assert gaps.min() == 0 and 60 < gaps.max() < 64
+    assert (
+        abs(np.log1p(gaps).mean() / (np.log(65) / 2) - 1) < 0.1
+    )  # log-uniform, less what rounding down takes
+
+
+def test_false_indices_hide_the_distance_and_change_nothing_else():
+    hidden = dataclasses.replace(FAR, indices="contiguous")
+    for true, false in zip(drawn(FAR, steps=20), drawn(hidden, steps=20), strict=True):
+        assert np.array_equal(true.inputs, false.inputs) and np.array_equal(true.targets, false.targets)
+        assert (false.positions == np.arange(L)).all()
+
+
+def test_a_second_chunk_of_another_document_keeps_the_first_chunk_and_all_positions():
+    other = dataclasses.replace(FAR, second="other")
+    for same, mixed in zip(drawn(FAR, steps=50), drawn(other, steps=50), strict=True):
+        assert np.array_equal(same.positions, mixed.positions)
+        assert np.array_equal(same.inputs[:, : L // 2], mixed.inputs[:, : L // 2])
+        assert (mixed.inputs[:, 0] % 2 != mixed.inputs[:, L // 2] % 2).all()
+        assert ((mixed.targets - mixed.inputs) % 256 == 2).all()
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RandomOffset(0), "maximum is 0; it must be at least 1"),
+        (lambda: RandomOffset(9, "batch"), "per='batch' is unknown; use 'step' or 'sequence'"),
+        (lambda: drawn(RandomOffset(7)), "maximum is 7, and sequences of 8 tokens have as many positions"),
+        (lambda: TrueGap(0), "maximum is 0; it must be at least 1"),
+        (lambda: TrueGap(9, indices="odd"), "indices='odd' is unknown; use 'true' or 'contiguous'"),
+        (lambda: TrueGap(9, second="none"), "second='none' is unknown; use 'same' or 'other'"),
+        (
+            lambda: drawn(TrueGap(10_000)),
+            "0 documents of two are longer than 10008 bytes, .*lower the maximum",
+        ),
+        (
+            lambda: drawn(TrueGap(800, second="other")),
+            "1 documents of two are longer than 808 bytes, .*2 needed",
+        ),
+        (
+            lambda: next(FAR.batches(TEXT, batch_size=1, length=7, seed=0, steps=1)),
+            "length is 7; two chunks of one size need an even number",
+        ),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_with_value_bound_and_remedy(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+# --- training on them
+
+CONFIG = TrainingConfig(steps=6, batch_size=B, length=L, learning_rate=1e-2)
+
+
+def model(mode: str = "separated") -> LanguageModel:
+    torch.manual_seed(0)
+    config = TransformerConfig(Streams(pos=8, sem=8), 2, 2, "sinusoidal", mode=mode, max_length=L)
+    return LanguageModel(config, vocab_size=256)
+
+
+def test_a_config_without_samplers_keeps_its_plain_form_and_one_with_them_names_every_setting():
+    assert CONFIG.resolved() == {
+        "steps": 6, "batch_size": B, "length": L, "learning_rate": 1e-2, "warmup": 0.1, "weight_decay": 0.1,
+        "betas": [0.9, 0.95], "clip": 1.0, "precision": "float32", "compiler": None,
+    }  # fmt: skip
+    given = dataclasses.replace(CONFIG, positions=TrueGap(64, second="other")).resolved()
+    assert given.pop("positions") == {
+        "name": "true-gap", "maximum": 64, "indices": "true", "second": "other"
+    }  # fmt: skip
+    assert given == CONFIG.resolved() and json.dumps(given)
+
+
+def test_offsets_of_zero_are_bitwise_the_plain_training():
+    plain = train(model(), texts.sample_batches(TEXT, seed=0, steps=6, **SIZES), CONFIG)
+    sampler = RandomOffset(L)
+    config = dataclasses.replace(CONFIG, positions=sampler)
+    assert train(model(), sampler.batches(TEXT, seed=0, steps=6, **SIZES), config) == plain
+
+
+@pytest.mark.parametrize("sampler", [RandomOffset(64), FAR], ids=repr)
+def test_the_loss_of_a_step_is_that_of_its_targets_at_its_positions(sampler):
+    first = drawn(sampler, steps=1)[0]
+    inputs, targets, positions = (torch.from_numpy(np.array(array)) for array in first)
+    logits = model()(inputs, positions).double()
+    expected = -logits.log_softmax(-1).gather(-1, targets[..., None]).mean(dtype=torch.float64).item()
+    losses = train(model(), iter(drawn(sampler, steps=6)), dataclasses.replace(CONFIG, positions=sampler))
+    assert losses[0] == pytest.approx(expected, rel=1e-6)
+    assert expected != pytest.approx(target_losses(model(), inputs, targets).mean().item(), rel=1e-6)
+
+
+def test_strict_runs_its_position_streams_once_with_an_offset_a_step_and_per_sequence_gives_the_same():
+    """Offsets that happen to be equal: batch 1 and batch B are the same function."""
+    step = drawn(RandomOffset(64), steps=1)[0]
+    inputs, positions = torch.from_numpy(np.array(step.inputs)), torch.from_numpy(step.positions)
+    strict, calls = model("strict").double(), []
+    run = strict.transformer.position_pass
+    strict.transformer.position_pass = lambda *args: calls.append(1) or run(*args)
+    shared = strict(inputs, positions)
+    assert len(calls) == 1
+    torch.testing.assert_close(strict(inputs, positions.expand(B, -1)), shared, rtol=0, atol=1e-12)
+    assert len(calls) == 1
+
+
+def test_a_config_that_draws_positions_refuses_batches_without_them():
+    config = dataclasses.replace(CONFIG, positions=RandomOffset(64))
+    with pytest.raises(ValueError, match="the batches have no positions, the config draws them by RandomO"):
+        train(model(), texts.sample_batches(TEXT, seed=0, steps=6, **SIZES), config)
+
+
+# --- an auxiliary loss
+
+
+@dataclasses.dataclass(frozen=True)
+class Shrink(AuxiliaryLoss):
+    """Half the square of the embedding, times a weight."""
+
+    name = "shrink"
+
+    weight: float
+
+    def bind(self, seed):
+        return lambda model: self.weight * model.embedding.weight.square().sum() / 2
+
+
+def test_an_auxiliary_loss_changes_the_gradient_and_not_the_losses_told():
+    config = dataclasses.replace(CONFIG, steps=1, clip=1e9, auxiliary=Shrink(3.0))
+
+    def gradient(config, auxiliary):
+        m = model()
+        batches = texts.sample_batches(TEXT, seed=0, steps=1, **SIZES)
+        losses = train(m, batches, config, auxiliary=auxiliary)
+        return losses, m.embedding.weight.grad, model().embedding.weight
+
+    plain, without, start = gradient(dataclasses.replace(CONFIG, steps=1, clip=1e9), None)
+    told, given, _ = gradient(config, config.auxiliary.bind(0))
+    assert told == plain
+    torch.testing.assert_close(given, without + 3.0 * start)
+    assert config.resolved()["auxiliary"] == {"name": "shrink", "weight": 3.0}
+
+
+def test_a_config_with_an_auxiliary_loss_is_not_trained_without_it():
+    config = dataclasses.replace(CONFIG, auxiliary=Shrink(1.0))
+    with pytest.raises(ValueError, match=r"give auxiliary=, the bound loss of the config's Shrink"):
+        train(model(), texts.sample_batches(TEXT, seed=0, steps=6, **SIZES), config)
