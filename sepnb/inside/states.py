@@ -1,0 +1,156 @@
+"""The residual state at every depth, and the attention weights, of a trained model that reads a text.
+
+The model runs as it always does, so that a strict one shows the stream that it computes once for all texts.
+
+Shape letters: B sequences, N tokens, w width of one stream, H heads.
+"""
+
+from collections.abc import Mapping
+from contextlib import contextmanager
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..models import LanguageModel, frozen_attention
+
+State = dict[str, Tensor]
+
+BATCH = 64
+"""Sequences in one pass; the states are put together on the CPU."""
+
+
+@torch.no_grad()
+def residual_states(
+    model: LanguageModel, tokens: Int[Tensor, "B N"], positions: Int[Tensor, " N"] | None = None
+) -> list[State]:
+    """What every block reads and what the last one leaves, one `[B, N, w]` per stream.
+
+    Args:
+        model: it is put into evaluation mode.
+        tokens: on the CPU or on the device of the model.
+        positions: by default 0 to N-1.
+
+    Returns:
+        n_layers + 1 states on the CPU: entry l is the state after l blocks. A stream that no later block and
+        no read-out needs is not computed, and is absent.
+    """
+    model.eval()
+    device = next(model.parameters()).device
+    positions = _positions(tokens, positions).to(device)
+    pieces = [_recorded(model, piece.to(device), positions) for piece in tokens.split(BATCH)]
+    return [
+        {name: torch.cat([piece[depth][name] for piece in pieces]) for name in state}
+        for depth, state in enumerate(pieces[0])
+    ]
+
+
+@torch.no_grad()
+def held_attention_states(
+    model: LanguageModel,
+    tokens: Int[Tensor, "B N"],
+    positions: Int[Tensor, " N"],
+    *,
+    held_at: Int[Tensor, " N"] | None = None,
+) -> list[State]:
+    """The states at `positions` if every head attended as it does at the positions `held_at` (0 to N-1).
+
+    What still moves, moves by another way than the choice of what to attend to.
+    """
+    model.eval()
+    device = next(model.parameters()).device
+    held_at, positions = _positions(tokens, held_at).to(device), positions.to(device)
+    pieces = []
+    for piece in tokens.to(device).split(BATCH):
+        with frozen_attention(model):
+            model(piece, held_at)
+            pieces.append(_recorded(model, piece, positions))
+    return [
+        {name: torch.cat([piece[depth][name] for piece in pieces]) for name in state}
+        for depth, state in enumerate(pieces[0])
+    ]
+
+
+@torch.no_grad()
+def attention_maps(
+    model: LanguageModel, tokens: Int[Tensor, "B N"], positions: Int[Tensor, " N"] | None = None
+) -> list[dict[str, Float[Tensor, "B H N N"]]]:
+    """The attention weights of every layer, on the CPU, by what the heads write to.
+
+    Returns:
+        For each layer the weights of the heads whose columns lie in one stream, under its name, and of those
+        that straddle a border, under "both". Heads that are not built are absent, and so are empty groups.
+    """
+    model.eval()
+    device = next(model.parameters()).device
+    with frozen_attention(model) as tapes:
+        model(tokens.to(device), _positions(tokens, positions).to(device))
+        weights = [tape.weights.cpu() for tape in tapes]
+    maps = []
+    for block, layer in zip(model.transformer.blocks, weights, strict=True):
+        owners = [_owner(model, head) for head in block.attention.heads]
+        maps.append(
+            {
+                owner: layer[:, [place for place, one in enumerate(owners) if one == owner]]
+                for owner in dict.fromkeys(owners)
+            }
+        )
+    return maps
+
+
+def stream_state(model: LanguageModel, state: Mapping[str, Tensor], stream: str) -> Tensor | None:
+    """One stream of a state, or with "joint" all of them side by side; None where one is not computed.
+
+    The one stream of a dense model is its joint state, and it has no other.
+
+    Raises:
+        ValueError: an unknown stream.
+    """
+    names = model.config.streams.names
+    if stream not in (*names, "joint"):
+        raise ValueError(f"unknown stream {stream!r}; this model has {', '.join(names)} and joint")
+    if stream != "joint":
+        return state.get(stream)
+    return model.config.streams.join(state) if set(names) <= state.keys() else None
+
+
+def _owner(model: LanguageModel, head: int) -> str:
+    """The stream whose columns a head holds, or "both" if it straddles a border."""
+    d = model.config.head_width
+    for name, columns in model.config.streams.slices.items():
+        if columns.start <= head * d and (head + 1) * d <= columns.stop:
+            return name
+    return "both"
+
+
+def _positions(tokens: Tensor, positions: Tensor | None) -> Tensor:
+    # Given explicitly, positions are never answered from a pass that was remembered, where no block runs.
+    return torch.arange(tokens.shape[1]) if positions is None else positions
+
+
+def _recorded(model: LanguageModel, tokens: Tensor, positions: Tensor) -> list[State]:
+    with _recording(model) as states:
+        model(tokens, positions)
+    # Streams of an isolated model were run once for all sequences.
+    return [{name: x.expand(len(tokens), -1, -1).cpu() for name, x in state.items()} for state in states]
+
+
+@contextmanager
+def _recording(model: LanguageModel):
+    """Inside, every block that runs adds its streams to the states; the order of the runs does not matter."""
+    blocks = model.transformer.blocks
+    states: list[State] = [{} for _ in range(len(blocks) + 1)]
+
+    def hook(layer: int):
+        def record(block, arguments, output) -> None:
+            states[layer].update(arguments[0])
+            states[layer + 1].update(output)
+
+        return record
+
+    handles = [block.register_forward_hook(hook(layer)) for layer, block in enumerate(blocks)]
+    try:
+        yield states
+    finally:
+        for handle in handles:
+            handle.remove()
