@@ -1,0 +1,128 @@
+"""Extrapolators: a learned table in, rows for unseen positions out. One file per idea, one registry.
+
+`SOURCE_METHODS` are the slides' equations (2) to (6); `CONTROLS` are the plain rules that they must be
+compared with. Each has two forms: "literal" is the printed formula at every position, its slips included,
+and "corrected" is the repaired one, which leaves the rows of the window alone.
+
+To add one: write a file with a frozen `Extrapolator`, and add the class to `_REGISTRY` below. It is then
+known to `METHODS`, to `build`, to `extrapolate` and to the tests that all of them share.
+"""
+
+from dataclasses import fields
+from difflib import get_close_matches
+
+import torch
+from jaxtyping import Float, Integer
+from torch import Tensor
+
+from .alibi import Alibi
+from .base import FORMS, Continuation, Control, Extrapolator
+from .controls import Clamp, Interpolate, Reflect, Wrap, Zero
+from .cyclic import Cyclic
+from .describe import Description, describe, median_step
+from .fourier import Fourier
+from .learned import Learned
+from .sinusoidal import Sinusoidal
+
+_REGISTRY: dict[str, type[Extrapolator]] = {
+    extrapolator.name: extrapolator
+    for extrapolator in (
+        Sinusoidal,
+        Fourier,
+        Cyclic,
+        Learned,
+        Alibi,
+        Clamp,
+        Wrap,
+        Reflect,
+        Zero,
+        Interpolate,
+    )
+}
+
+METHODS = tuple(_REGISTRY)
+CONTROLS = tuple(name for name, extrapolator in _REGISTRY.items() if issubclass(extrapolator, Control))
+SOURCE_METHODS = ("sinusoidal", "fourier", "cyclic", "learned", "alibi")
+
+__all__ = [
+    "CONTROLS",
+    "FORMS",
+    "METHODS",
+    "SOURCE_METHODS",
+    "Continuation",
+    "Control",
+    "Description",
+    "Extrapolator",
+    "build",
+    "describe",
+    "extrapolate",
+    "seam",
+]
+
+
+def build(method: str, **options: object) -> Extrapolator:
+    """The extrapolator of this name, e.g. `build("fourier", n_components=4)`.
+
+    Raises:
+        TypeError: a name that is no string.
+        ValueError: an unknown name (answered with near matches), an unknown option or a bad value of one.
+    """
+    if not isinstance(method, str):
+        raise TypeError(f"an extrapolator's name is a string, got {method!r}")
+    if method not in _REGISTRY:
+        near = get_close_matches(method, METHODS) or METHODS
+        raise ValueError(f"unknown extrapolator {method!r}; did you mean {', '.join(near)}?")
+    extrapolator = _REGISTRY[method]
+    known = [field.name for field in fields(extrapolator)]
+    if unknown := [option for option in options if option not in known]:
+        raise ValueError(f"{method} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")
+    return extrapolator(**options)
+
+
+def extrapolate(
+    table: Float[Tensor, "L d_pos"],
+    positions: Integer[Tensor, "*shape"],
+    method: str,
+    *,
+    form: str = "corrected",
+    **options: object,
+) -> Float[Tensor, "*shape d_pos"]:
+    """Rows of `positions`, of any shape, from a table of the positions below L.
+
+    In the corrected form the rows i < L come back bit for bit, but for `interpolate`, which squeezes them
+    all, and `zero` with `everywhere=True`. Nothing is differentiated. For many calls on one table, keep
+    `Continuation(table, build(method, **options), form)`, which computes what depends on the table once.
+
+    Args:
+        table: `[L, d_pos]`, floating and finite, L at least 2.
+        positions: integers, not negative.
+        method: one of `METHODS`.
+        form: "corrected" or "literal"; controls have one form.
+        options: of the method; see the class of its file.
+
+    Raises:
+        TypeError: a table that is not floating, positions that are not integers.
+        ValueError: anything else that cannot be answered.
+    """
+    return Continuation(table, build(method, **options), form)(positions)
+
+
+def seam(
+    table: Float[Tensor, "L d_pos"], method: str, *, form: str = "corrected", **options: object
+) -> float:
+    """|p_L - p_(L-1)| in units of the table's median step: 1 where a stranger would not notice the border.
+
+    Both rows are the method's own, so that row L-1 of a literal form need not be the table's.
+
+    Raises:
+        ValueError: the median step is 0, beside what `extrapolate` raises.
+    """
+    last = len(table) - 1
+    border = torch.tensor([last, last + 1], device=table.device)
+    before, after = extrapolate(table, border, method, form=form, **options).to(torch.float64)
+    step = median_step(table)
+    if step == 0:
+        raise ValueError(
+            "most rows of the table equal their neighbours: there is no step to measure the seam in"
+        )
+    return float((after - before).norm()) / step

@@ -1,0 +1,149 @@
+"""Equation (5) of the slides: the window repeated, giving way to a perceptron of the position.
+
+What is printed: p_i = (1 - alpha_i) p_(i mod L) + alpha_i f(i/L), alpha_i = sigmoid(5 (i/L - 1)), f an MLP
+from R to R^d_pos. Two things are wrong or missing. alpha is not 0 inside the window, so that trained rows
+change: at i = L-1 half of the row is f. And there is no target beyond the window, so that nothing says what
+f should be there; two ways to train it follow, and neither is the slides'. Whatever f is, it is a
+perceptron of one number: far out it is a constant (tanh) or a straight line (ReLU), and after a norm one
+direction, which is a clamp.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .base import Extrapolator, Rule, keep_window, one_of, whole_number, working_dtype
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu}
+PROTOCOLS = ("window", "masked")
+LEARNING_RATE = 3e-3
+
+
+def blend(positions: Tensor, length: int) -> Float[Tensor, "..."]:
+    """alpha_i = sigmoid(5 (i/length - 1)), the share of the perceptron, in float64."""
+    return torch.sigmoid(5 * (positions.to(torch.float64) / length - 1))
+
+
+@dataclass(frozen=True)
+class Learned(Extrapolator):
+    """Equation (5). Corrected: rows of the window come from the table.
+
+    f has two hidden layers and is fitted in float64 on the CPU by Adam on all rows at once, with a learning
+    rate that falls as a cosine. The fit depends on the table and these options only, and is kept: the same
+    table is not fitted twice in a row.
+
+    Args:
+        protocol: "window" regresses f(i/L) on row i of the window. "masked" pretends that the table ends at
+            L' = L/8 and fits what (5) would have to put at L' <= i < L, so that f sees i/L' up to 8; it
+            presumes that what holds at L' holds at L.
+        seed: of the initial weights, from a generator of its own.
+        hidden: width of both hidden layers.
+        steps: of Adam; 0 leaves the initial weights.
+        activation: "tanh" or "relu".
+    """
+
+    name: ClassVar[str] = "learned"
+
+    protocol: str = "window"
+    seed: int = 0
+    hidden: int = 64
+    steps: int = 1000
+    activation: str = "tanh"
+
+    def __post_init__(self) -> None:
+        one_of("protocol", self.protocol, PROTOCOLS)
+        one_of("activation", self.activation, tuple(ACTIVATIONS))
+        for name, lowest in (("seed", 0), ("hidden", 1), ("steps", 0)):
+            whole_number(name, getattr(self, name), lowest)
+
+    def corrected(self, table: Tensor) -> Rule:
+        return keep_window(table, self.literal(table))
+
+    def literal(self, table: Tensor) -> Rule:
+        dtype, length = working_dtype(table), len(table)
+        rows, f = table.to(dtype), self.perceptron(table)
+
+        def rule(positions: Tensor) -> Tensor:
+            share = blend(positions, length).to(dtype)[:, None]
+            beyond = f((positions.to(torch.float64) / length).to(dtype))
+            return torch.lerp(rows.index_select(0, positions % length), beyond, share)
+
+        return rule
+
+    def perceptron(self, table: Float[Tensor, "L d_pos"]) -> Callable[[Tensor], Tensor]:
+        """The fitted f: positions in units of L, `[N]`, to rows `[N, d_pos]`, not rounded below float32."""
+        content = table.detach().to("cpu", torch.float64).numpy().tobytes()
+        layers = [
+            (weight.to(table.device, working_dtype(table)), bias.to(table.device, working_dtype(table)))
+            for weight, bias in _fitted(content, tuple(table.shape), self)
+        ]
+        return lambda units: _forward(layers, units, ACTIVATIONS[self.activation])
+
+    def targets(self, table: Float[Tensor, "L d_pos"]) -> tuple[Tensor, Tensor]:
+        """What f is fitted to, float64: arguments `[n]` and rows `[n, d_pos]`."""
+        rows = table.detach().to(torch.float64)
+        positions = torch.arange(len(rows), device=rows.device)
+        if self.protocol == "window":
+            return positions.to(torch.float64) / len(rows), rows
+        length = max(1, len(rows) // 8)
+        positions = positions[length:]
+        share = blend(positions, length)[:, None]
+        return positions.to(torch.float64) / length, (
+            rows[length:] - (1 - share) * rows[positions % length]
+        ) / share
+
+
+def _forward(layers: list[tuple[Tensor, Tensor]], units: Tensor, activation: Callable) -> Tensor:
+    *hidden, (weight, bias) = layers
+    state = units[:, None]
+    for inner, offset in hidden:
+        state = activation(torch.addmm(offset, state, inner))
+    return torch.addmm(bias, state, weight)
+
+
+@lru_cache(maxsize=32)
+def _fitted(content: bytes, shape: tuple[int, int], options: Learned) -> tuple[tuple[Tensor, Tensor], ...]:
+    """Weights and biases of f, float64 on the CPU. The key is the content of the table, not its address."""
+    with torch.inference_mode(False), torch.enable_grad():
+        table = torch.frombuffer(bytearray(content), dtype=torch.float64).reshape(shape)
+        units, targets = options.targets(table)
+        layers = _initial(units, targets, options)
+        parameters = [tensor.requires_grad_() for layer in layers for tensor in layer]
+        optimiser = torch.optim.Adam(parameters, lr=LEARNING_RATE)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, max(1, options.steps))
+        scale = targets.square().mean().clamp(min=torch.finfo(torch.float64).tiny)
+        for _ in range(options.steps):
+            error = _forward(layers, units, ACTIVATIONS[options.activation]) - targets
+            optimiser.zero_grad()
+            (error.square().mean() / scale).backward()
+            optimiser.step()
+            schedule.step()
+    return tuple((weight.detach(), bias.detach()) for weight, bias in layers)
+
+
+def _initial(units: Tensor, targets: Tensor, options: Learned) -> list[tuple[Tensor, Tensor]]:
+    """N(0, 1/fan-in) and zeros, but the first layer, whose bends are spread evenly over the arguments seen.
+
+    With a plain start all units bend near 0, and f fits little more than the mean of the window. A tanh turns
+    within about the distance to the next bend; a ReLU never saturates, and as steep as that it would die.
+    """
+    generator = torch.Generator().manual_seed(options.seed)
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    hidden, width, size = options.hidden, targets.shape[1], float(targets.square().mean().sqrt())
+    low, high = float(units[0]), float(units[-1])
+    steepness = hidden if options.activation == "tanh" else 4.0
+    slopes = draw(1, hidden) * (steepness / (high - low or 1.0))  # one row has no extent
+    bends = torch.linspace(low, high, hidden, dtype=torch.float64)
+    return [
+        (slopes, -(slopes * bends)[0]),
+        (draw(hidden, hidden) * hidden**-0.5, torch.zeros(hidden, dtype=torch.float64)),
+        (draw(hidden, width) * (size * hidden**-0.5), torch.zeros(width, dtype=torch.float64)),
+    ]

@@ -1,0 +1,261 @@
+"""The registry, and what every extrapolator owes: the window kept, any shape and dtype, no side effects."""
+
+import dataclasses
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sepnb import extrapolators
+from sepnb.extrapolators import (
+    CONTROLS,
+    FORMS,
+    METHODS,
+    SOURCE_METHODS,
+    Continuation,
+    build,
+    extrapolate,
+    seam,
+)
+from sepnb.extrapolators.base import BLOCK
+
+F64 = torch.float64
+OPTIONS = {"learned": {"steps": 20, "hidden": 8}, "interpolate": {"length": 1000}}
+VARIANTS = [
+    *((method, OPTIONS.get(method, {})) for method in METHODS),
+    ("sinusoidal", {"per_dimension": True}),
+    ("sinusoidal", {"align": "procrustes"}),
+    ("fourier", {"n_components": 2, "per_dimension": True}),
+    ("fourier", {"n_components": 1, "pick": "lowest"}),
+    ("learned", {"protocol": "masked", "activation": "relu", "steps": 20}),
+    ("alibi", {"tau": 8.0}),
+    ("zero", {"everywhere": True}),
+]
+KEEP_THE_WINDOW = [
+    (method, options)
+    for method, options in VARIANTS
+    if method != "interpolate" and not options.get("everywhere")
+]
+SHAPES = [(12, 5), (13, 4), (7, 1), (2, 6), (3, 3), (2, 1)]  # odd and even L and d_pos, L = 2, d_pos = 1
+
+
+def test_the_methods_are_the_source_s_five_then_the_controls():
+    assert METHODS == SOURCE_METHODS + CONTROLS
+    assert " ".join(SOURCE_METHODS) == "sinusoidal fourier cyclic learned alibi"
+    assert " ".join(CONTROLS) == "clamp wrap reflect zero interpolate"
+
+
+@pytest.mark.parametrize(("method", "options"), VARIANTS, ids=str)
+def test_a_description_is_frozen_hashable_and_equal_to_its_twin(method, options):
+    one, other = build(method, **options), build(method, **options)
+    assert one.name == method and one == other and hash(one) == hash(other)
+    for field in dataclasses.fields(one):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(one, field.name, 1)
+
+
+@pytest.mark.parametrize("dtype", [F64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("method", "options"), KEEP_THE_WINDOW, ids=str)
+def test_corrected_leaves_the_rows_of_the_window_bit_for_bit(table, method, options, shape, dtype):
+    rows = table(*shape, dtype=dtype)
+    continued = extrapolate(rows, torch.arange(3 * len(rows)), method, **options)
+    assert continued.dtype == dtype and continued.shape == (3 * len(rows), shape[1])
+    assert torch.equal(continued[: len(rows)], rows)
+    assert torch.isfinite(continued).all()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_form_takes_every_table_and_its_rows_are_finite_far_out(table, method, form, shape):
+    options = {"interpolate": {"length": 10**9 + 1}}.get(method, OPTIONS.get(method, {}))
+    positions = torch.tensor([0, 1, shape[0] - 1, shape[0], 10 * shape[0], 10**6, 10**9])
+    continued = extrapolate(table(*shape), positions, method, form=form, **options)
+    assert continued.shape == (7, shape[1]) and torch.isfinite(continued).all()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("method", CONTROLS)
+def test_controls_have_one_form(table, method, form):
+    positions, options = torch.arange(40), OPTIONS.get(method, {})
+    assert torch.equal(
+        extrapolate(table(), positions, method, form=form, **options),
+        extrapolate(table(), positions, method, **options),
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("method", METHODS)
+@given(order=st.permutations(range(0, 60, 3)))
+def test_a_permutation_of_positions_permutes_the_rows(method, form, order):
+    rows = torch.linspace(-1, 1, 35, dtype=F64).reshape(7, 5).sin()
+    whole = extrapolate(rows, torch.arange(60), method, form=form, **OPTIONS.get(method, {}))
+    shuffled = extrapolate(rows, torch.tensor(order), method, form=form, **OPTIONS.get(method, {}))
+    torch.testing.assert_close(shuffled, whole[order], rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize(("method", "options"), VARIANTS, ids=str)
+def test_positions_of_any_shape_and_integer_dtype_keep_their_shape(table, method, options):
+    positions = torch.arange(24).reshape(2, 3, 4)
+    flat = extrapolate(table(), positions.flatten(), method, **options)
+    assert torch.equal(extrapolate(table(), positions, method, **options), flat.reshape(2, 3, 4, 5))
+    single = extrapolate(table(), torch.tensor(20), method, **options)
+    torch.testing.assert_close(single, flat[20], rtol=0, atol=1e-15)
+    assert extrapolate(table(), positions[:0], method, **options).shape == (0, 3, 4, 5)
+    for dtype in (torch.uint8, torch.int32):
+        assert torch.equal(extrapolate(table(), positions.to(dtype), method, **options).flatten(0, 2), flat)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("method", METHODS)
+def test_many_positions_give_the_same_rows_as_few(table, method, form):
+    """They go through in blocks; the borders of the blocks must not show."""
+    options = {"interpolate": {"length": 10**6}}.get(method, OPTIONS.get(method, {}))
+    generator = torch.Generator().manual_seed(1)
+    positions = torch.randint(0, 40, (2 * BLOCK + 3,), generator=generator) ** 3
+    many = extrapolate(table(), positions, method, form=form, **options)
+    for part in (slice(0, 5), slice(BLOCK - 2, BLOCK + 2), slice(2 * BLOCK - 1, None)):
+        few = extrapolate(table(), positions[part], method, form=form, **options)
+        torch.testing.assert_close(many[part], few, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("method", METHODS)
+def test_table_positions_and_global_random_numbers_are_left_as_they_were(table, method, form):
+    rows, positions = table().requires_grad_(), torch.arange(36)
+    before, state = rows.detach().clone(), torch.get_rng_state()
+    continued = extrapolate(rows, positions, method, form=form, **OPTIONS.get(method, {}))
+    continued.fill_(7)
+    assert not continued.requires_grad
+    assert torch.equal(rows, before) and torch.equal(positions, torch.arange(36))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_continuation_is_of_the_table_as_it_was(table, method):
+    rows, positions = table(), torch.arange(36)
+    continuation = Continuation(rows, build(method, **OPTIONS.get(method, {})))
+    first = continuation(positions)
+    rows.mul_(3)
+    continuation(positions + 1)
+    assert torch.equal(continuation(positions), first)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_inference_mode_gives_the_same_rows(table, method):
+    options = OPTIONS.get(method, {})
+    with torch.inference_mode():
+        inside = extrapolate(table(seed=5), torch.arange(30), method, **options)
+    assert torch.equal(inside, extrapolate(table(seed=5), torch.arange(30), method, **options))
+
+
+# --- the seam
+
+
+@pytest.mark.parametrize(("method", "options"), VARIANTS, ids=str)
+@pytest.mark.parametrize("form", FORMS)
+def test_the_seam_is_the_step_over_the_border_in_median_steps(table, method, form, options):
+    rows = table()
+    if form == "literal" and method in ("sinusoidal", "alibi") and options:
+        with pytest.raises(ValueError, match="no part of the printed"):
+            seam(rows, method, form=form, **options)
+        return
+    steps = sorted(float((rows[j + 1] - rows[j]).norm()) for j in range(11))
+    before, after = extrapolate(rows, torch.tensor([11, 12]), method, form=form, **options)
+    expected = float((after - before).norm()) / steps[5]
+    assert seam(rows, method, form=form, **options) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_clamp_has_no_seam_and_a_wrap_that_of_its_jump(table):
+    rows = table(3, 2)
+    steps = [float((rows[j + 1] - rows[j]).norm()) for j in range(2)]
+    assert seam(rows, "clamp") == 0
+    assert seam(rows, "wrap") == pytest.approx(2 * float((rows[0] - rows[2]).norm()) / sum(steps))
+
+
+# --- refusals
+
+
+def test_unknown_names_forms_and_options_are_answered_with_what_there_is(table, unhooked):
+    with pytest.raises(ValueError, match=r"unknown extrapolator 'sinusoid'; did you mean sinusoidal\?"):
+        extrapolate(table(), torch.arange(3), "sinusoid")
+    with pytest.raises(
+        ValueError, match="'quaternions'; did you mean sinusoidal, fourier, cyclic, learned, alibi"
+    ):
+        build("quaternions")
+    with pytest.raises(
+        ValueError, match=r"fourier has no option 'terms'; it has n_components, pick, per_dimension"
+    ):
+        extrapolate(table(), torch.arange(3), "fourier", terms=3)
+    with pytest.raises(ValueError, match="cyclic has no option 'seed'; it has none"):
+        build("cyclic", seed=3)
+    with pytest.raises(ValueError, match="unknown form 'printed'; use one of corrected, literal"):
+        extrapolate(table(), torch.arange(3), "cyclic", form="printed")
+    with pytest.raises(TypeError, match=r"an extrapolator's name is a string, got None"):
+        build(None)
+
+
+def test_what_is_no_table_is_refused(table, unhooked):
+    positions, holed = torch.arange(3), table()
+    holed[4, 1] = float("nan")
+    for wrong, error, message in (
+        ([[1.0]], TypeError, "a table is a floating tensor, got list"),
+        (torch.ones(3, 2, dtype=torch.int64), TypeError, r"a table is a floating tensor, got torch\.int64"),
+        (torch.ones(3, 2, dtype=torch.complex64), TypeError, r"got torch\.complex64"),
+        (torch.ones(3), ValueError, r"the table has shape \[3\]; give \[L, d_pos\]"),
+        (torch.ones(3, 0), ValueError, r"shape \[3, 0\]; give \[L, d_pos\], d_pos at least 1"),
+        (torch.ones(1, 4), ValueError, "the table has 1 rows; at least 2 are needed"),
+        (holed, ValueError, "row 4 of the table is not finite"),
+    ):
+        with pytest.raises(error, match=message):
+            extrapolate(wrong, positions, "clamp")
+
+
+def test_what_are_no_positions_is_refused(table, unhooked):
+    for wrong, error, message in (
+        (torch.tensor([1.0]), TypeError, r"positions must be integers, got torch\.float32"),
+        (torch.tensor([True]), TypeError, r"positions must be integers, got torch\.bool"),
+        ([1, 2], TypeError, "positions are an integer tensor, got list"),
+        (torch.tensor([3, -1, -4]), ValueError, "position -4 is negative; the first position is 0"),
+    ):
+        with pytest.raises(error, match=message):
+            extrapolate(table(), wrong, "clamp")
+
+
+def test_a_seam_needs_a_step_to_be_measured_in():
+    with pytest.raises(ValueError, match="most rows of the table equal their neighbours"):
+        seam(torch.ones(5, 2), "wrap")
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "error", "message"),
+    [
+        (
+            "sinusoidal",
+            {"align": "rotate"},
+            ValueError,
+            "unknown align 'rotate'; use one of none, procrustes",
+        ),
+        ("sinusoidal", {"align": "procrustes", "per_dimension": True}, ValueError, "choose one of them"),
+        ("fourier", {"pick": "best"}, ValueError, "unknown pick 'best'; use one of dominant, lowest"),
+        ("fourier", {"n_components": 0}, ValueError, "n_components is 0; it must be at least 1"),
+        ("fourier", {"n_components": 2.0}, TypeError, r"n_components must be an int, got 2\.0"),
+        ("learned", {"protocol": "all"}, ValueError, "unknown protocol 'all'; use one of window, masked"),
+        ("learned", {"activation": "gelu"}, ValueError, "unknown activation 'gelu'; use one of tanh, relu"),
+        ("learned", {"hidden": 0}, ValueError, "hidden is 0; it must be at least 1"),
+        ("learned", {"seed": -1}, ValueError, "seed is -1; it must be at least 0"),
+        ("alibi", {"tau": 0}, ValueError, "tau is 0; it must be a number above 0"),
+        ("alibi", {"tau": float("inf")}, ValueError, "tau is inf"),
+        ("interpolate", {"length": 0}, ValueError, "length is 0; it must be at least 1"),
+        ("interpolate", {"length": True}, TypeError, "length must be an int, got True"),
+    ],
+)
+def test_options_out_of_bounds_are_refused_before_there_is_a_table(method, options, error, message, unhooked):
+    with pytest.raises(error, match=message):
+        build(method, **options)
+
+
+def test_the_package_says_what_it_has():
+    assert set(extrapolators.__all__) <= set(dir(extrapolators))

@@ -1,0 +1,171 @@
+"""Equation (2): its printed columns, its scale, the basis it has and the oracle that lends it the table's."""
+
+import math
+
+import pytest
+import torch
+from scipy.linalg import orthogonal_procrustes
+
+from sepnb.encodings import sinusoidal
+from sepnb.extrapolators import extrapolate
+from sepnb.extrapolators.sinusoidal import printed_columns
+from sepnb.extrapolators.waves import waves
+from sepnb.streams import StreamNorm, Streams
+
+F64 = torch.float64
+
+
+def code(positions, width):
+    return sinusoidal(torch.as_tensor(positions), width, dtype=F64)
+
+
+def population_std(rows: torch.Tensor) -> float:
+    return math.sqrt(((rows - rows.mean()) ** 2).mean())
+
+
+# --- what is printed
+
+
+def printed(position: int, width: int) -> list[float]:
+    """All columns of (2) for one position, k = 0..floor(d_pos/2), in Python's own floats."""
+    row = []
+    for k in range(width // 2 + 1):
+        angle = position / 10_000 ** (2 * k / width)
+        row += [math.sin(angle), math.cos(angle)]
+    return row
+
+
+@pytest.mark.parametrize(("width", "columns"), [(32, 34), (8, 10), (2, 4), (33, 34), (7, 8), (1, 2)])
+def test_the_printed_range_of_k_gives_too_many_columns(width, columns):
+    assert printed_columns(width) == columns == len(printed(5, width))
+
+
+@pytest.mark.parametrize("width", [1, 4, 5])
+def test_literal_is_the_printed_formula_cut_to_the_width_and_times_sigma(table, width):
+    rows, positions = table(11, width), [0, 1, 10, 11, 12, 500]
+    expected = [printed(i, width)[:width] for i in positions]
+    expected = population_std(rows) * torch.tensor(expected, dtype=F64)
+    literal = extrapolate(rows, torch.tensor(positions), "sinusoidal", form="literal")
+    torch.testing.assert_close(literal, expected, rtol=0, atol=1e-13)
+
+
+def test_literal_takes_the_place_of_the_trained_rows(table):
+    rows = table()
+    assert not torch.isclose(extrapolate(rows, torch.arange(12), "sinusoidal", form="literal"), rows).any()
+
+
+def test_sigma_times_a_sine_does_not_have_the_deviation_sigma(table):
+    """Sines and cosines of d_pos = 32 deviate by 0.62 over 128 positions."""
+    assert population_std(code(range(128), 32)) == pytest.approx(0.62, abs=5e-3)
+    rows = table(128, 32)
+    literal = extrapolate(rows, torch.arange(128), "sinusoidal", form="literal")
+    assert population_std(literal) == pytest.approx(0.62 * population_std(rows), rel=1e-2)
+
+
+def test_literal_has_no_options(table):
+    for options in ({"per_dimension": True}, {"align": "procrustes"}):
+        with pytest.raises(ValueError, match=r"no part of the printed \(2\)"):
+            extrapolate(table(), torch.arange(3), "sinusoidal", form="literal", **options)
+
+
+# --- what is corrected
+
+
+@pytest.mark.parametrize("shape", [(128, 32), (12, 5), (7, 4), (2, 1)])
+def test_beyond_the_window_it_is_the_code_times_one_number_that_gives_it_the_deviation_of_the_table(
+    table, shape
+):
+    rows = table(*shape)
+    length, width = shape
+    beyond = torch.cat([torch.arange(length, 3 * length), torch.tensor([10**5, 10**6])])
+    scale = population_std(rows) / population_std(code(range(length), width))
+    continued = extrapolate(rows, beyond, "sinusoidal")
+    torch.testing.assert_close(continued, scale * code(beyond, width), rtol=0, atol=1e-10)
+    assert population_std(scale * code(range(length), width)) == pytest.approx(population_std(rows), abs=1e-6)
+
+
+def test_per_dimension_gives_each_column_its_own_deviation(table):
+    rows = table() * torch.tensor([0.5, 1.0, 2.0, 1.0, 4.0], dtype=F64)
+    continued = extrapolate(rows, torch.arange(12, 40), "sinusoidal", per_dimension=True)
+    for column in range(5):
+        scale = population_std(rows[:, column]) / population_std(code(range(12), 5))
+        expected = scale * code(range(12, 40), 5)[:, column]
+        torch.testing.assert_close(continued[:, column], expected, rtol=0, atol=1e-12)
+
+
+def test_a_slow_wave_divided_by_its_own_deviation_would_drown_the_others():
+    """Why per_dimension keeps one deviation for the code."""
+    own = code(range(128), 32).std(0, correction=0)
+    assert own.min() < 1e-4 and own.max() > 0.7
+
+
+@pytest.mark.parametrize("eps", [1e-5, 1e-3])
+def test_after_a_split_norm_the_scale_changes_a_row_by_no_more_than_eps_does(table, eps):
+    """LayerNorm of c x is that of x but for sqrt(v / (v + eps)): no scaling repairs a basis."""
+    rows, beyond = table(128, 32), torch.arange(128, 1024)
+    norm = StreamNorm(Streams(pos=32, sem=1), eps=eps).double()
+
+    def normalised(x):
+        return norm.parts({"pos": x, "sem": torch.zeros(len(x), 1, dtype=F64)})["pos"]
+
+    scaled, plain = extrapolate(rows, beyond, "sinusoidal"), code(beyond, 32)
+    exact = (plain - plain.mean(1, keepdim=True)) / plain.std(1, keepdim=True, correction=0)
+    variance = scaled.var(1, keepdim=True, correction=0)
+    eps_effect = (exact * (1 - (variance / (variance + eps)).sqrt())).norm(dim=1)
+    change = (normalised(scaled) - normalised(plain)).norm(dim=1)
+    assert (change <= eps_effect).all()
+    assert change.max() > 0
+
+
+# --- the oracle
+
+
+@pytest.mark.parametrize("shape", [(40, 6), (40, 5), (4, 6)])
+def test_procrustes_recovers_a_table_that_is_a_turned_sinusoid_beyond_its_end_too(shape):
+    """If only the basis is wrong, the oracle has no error left; the plain form has."""
+    length, width = shape
+    generator = torch.Generator().manual_seed(0)
+    turn = torch.linalg.qr(torch.randn(width, width, generator=generator, dtype=F64)).Q
+    whole = 0.05 * code(range(3 * length), width) @ turn
+    table = whole[:length]
+    scale = population_std(table) / population_std(code(range(length), width))
+    continued = extrapolate(table, torch.arange(3 * length), "sinusoidal", align="procrustes")
+    plain = extrapolate(table, torch.arange(3 * length), "sinusoidal")
+    if length > width:  # fewer rows than columns leave the map undetermined beyond them
+        torch.testing.assert_close(continued[length:] * 0.05 / scale, whole[length:], rtol=0, atol=1e-9)
+        assert (plain - whole)[length:].norm() > 0.5 * whole[length:].norm()
+    assert torch.equal(continued[:length], table)
+
+
+def test_procrustes_is_orthogonal_and_the_best_of_all_such_maps(table):
+    rows = table(40, 6)
+    turn, _ = orthogonal_procrustes(code(range(40), 6).numpy(), rows.numpy())
+    scale = population_std(rows) / population_std(code(range(40), 6))
+    continued = extrapolate(rows, torch.arange(40, 80), "sinusoidal", align="procrustes")
+    expected = scale * code(range(40, 80), 6) @ torch.from_numpy(turn)
+    torch.testing.assert_close(continued, expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(continued.norm(dim=1), scale * code(range(40, 80), 6).norm(dim=1))
+
+
+# --- the waves
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 32])
+def test_waves_are_the_sinusoidal_code(width):
+    generator = torch.Generator().manual_seed(0)
+    near = torch.cat([torch.arange(5000), torch.randint(0, 10**7, (200,), generator=generator)])
+    torch.testing.assert_close(waves(near, width, F64), code(near, width), rtol=0, atol=1e-8)
+    torch.testing.assert_close(waves(near[:5000], width, F64), code(near[:5000], width), rtol=0, atol=1e-11)
+    far = torch.randint(10**7, 10**9, (2000,), generator=generator)
+    single = waves(torch.cat([near, far]), width, torch.float32)
+    assert single.dtype == torch.float32
+    expected = code(torch.cat([near, far]), width)
+    torch.testing.assert_close(single.to(F64), expected, rtol=0, atol=1e-6)
+
+
+def test_waves_take_the_largest_positions_there_are():
+    """Also where float64 no longer resolves the angle: every pair is still a point of the circle."""
+    positions = torch.tensor([2**33 - 1, 2**44, 2**62, 2**63 - 1])
+    rows = waves(positions, 32, F64)
+    torch.testing.assert_close(rows.reshape(4, 16, 2).norm(dim=2), torch.ones(4, 16, dtype=F64))
+    torch.testing.assert_close(rows[0], code(positions, 32)[0], rtol=0, atol=2**33 * 4e-16)
