@@ -1,0 +1,125 @@
+"""Two pieces of work timed against each other on a machine that others use too.
+
+On shared cores a wall-clock ratio measures the neighbours. So a CPU is asked for the time it spent on this
+process, on one thread; a GPU for the time between two events on its own stream. The pieces take turns within
+each repeat, every other repeat in reversed order, so that a drift of the clock speed meets all of them.
+Ratios are formed within a repeat and summed up by their median and quartiles.
+"""
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+MIN_REPEATS = 9
+WARMUP = 2
+
+Step = Callable[[], object]
+
+
+class Ratio(NamedTuple):
+    """The median of paired ratios and their quartiles."""
+
+    median: float
+    lower: float
+    upper: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.3f} ({self.lower:.3f} to {self.upper:.3f})"
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch on a single thread: the time of a process sums over its threads, waiting ones included."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def cpu_seconds(step: Step) -> float:
+    """CPU time that this process spends in one call."""
+    begun = time.process_time()
+    step()
+    return time.process_time() - begun
+
+
+def cuda_seconds(step: Step) -> float:
+    """Time on the GPU's stream from before the first kernel of one call to after its last.
+
+    Gaps in which the GPU waits for the host count: they are what eager execution costs.
+    """
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda.synchronize()
+    begin.record()
+    step()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) / 1000  # in ms
+
+
+def interleaved(
+    steps: Mapping[str, Step],
+    *,
+    repeats: int,
+    device: str = "cpu",
+    warmup: int = WARMUP,
+    on_repeat: Callable[[int], None] | None = None,
+) -> dict[str, list[float]]:
+    """Seconds of every step in every repeat; entries of the same place belong together.
+
+    Args:
+        steps: the pieces of work by name. Each is called `warmup` times beforehand, untimed, which also
+            compiles what is compiled at the first call.
+        repeats: at least `MIN_REPEATS`.
+        device: "cpu" measures on one thread, "cuda" by events.
+        warmup: at least 1.
+        on_repeat: called after each repeat with its number, counted from 0.
+
+    Raises:
+        ValueError: too few repeats or no warm-up; a step too short for the clock.
+    """
+    if repeats < MIN_REPEATS:
+        raise ValueError(f"repeats is {repeats}; a median with quartiles takes at least {MIN_REPEATS}")
+    if warmup < 1:
+        raise ValueError(f"warmup is {warmup}; the first call is never typical, give at least 1")
+    seconds = cuda_seconds if torch.device(device).type == "cuda" else cpu_seconds
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    with one_thread():
+        for _ in range(warmup):
+            for step in steps.values():
+                step()
+        collecting = gc.isenabled()
+        gc.collect()
+        gc.disable()
+        try:
+            for repeat in range(repeats):
+                for name in steps if repeat % 2 == 0 else reversed(steps):
+                    times[name].append(seconds(steps[name]))
+                if on_repeat is not None:
+                    on_repeat(repeat)
+        finally:
+            if collecting:
+                gc.enable()
+    for name, found in times.items():
+        if min(found) <= 0:
+            raise ValueError(f"{name!r} took no measurable time; give it more work")
+    return times
+
+
+def paired_ratio(baseline: Sequence[float], other: Sequence[float]) -> Ratio:
+    """How many times as long `baseline` takes as `other`, repeat by repeat: above 1, `other` is faster.
+
+    Raises:
+        ValueError: lists of different lengths, or empty ones.
+    """
+    if len(baseline) != len(other) or not baseline:
+        raise ValueError(f"{len(baseline)} times cannot be paired with {len(other)}; time them together")
+    lower, median, upper = np.percentile(np.divide(baseline, other), [25, 50, 75])
+    return Ratio(float(median), float(lower), float(upper))
