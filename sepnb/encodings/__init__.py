@@ -9,14 +9,15 @@ from dataclasses import fields
 from difflib import get_close_matches
 
 from .alibi import ALiBi, alibi_bias, alibi_slopes
-from .base import Encoding, InputModule, QueryKeyModule, ScoreModule, Site
+from .base import Encoding, InputModule, QueryKeyModule, ScoreModule, Site, TermModule
 from .learned import Learned
 from .none import NoEncoding
+from .phase import Phase, phase_frequencies, phase_scores
 from .rope import RoPE, apply_rope, rope_frequencies
-from .sinusoidal import Sinusoidal, sinusoidal
+from .sinusoidal import Sinusoidal, base_of_longest_wave, sinusoidal
 
 _REGISTRY: dict[str, type[Encoding]] = {
-    encoding.name: encoding for encoding in (NoEncoding, Sinusoidal, Learned, RoPE, ALiBi)
+    encoding.name: encoding for encoding in (NoEncoding, Sinusoidal, Learned, RoPE, ALiBi, Phase)
 }
 
 __all__ = [
@@ -25,16 +26,21 @@ __all__ = [
     "InputModule",
     "Learned",
     "NoEncoding",
+    "Phase",
     "QueryKeyModule",
     "RoPE",
     "ScoreModule",
     "Sinusoidal",
     "Site",
+    "TermModule",
     "alibi_bias",
     "alibi_slopes",
     "apply_rope",
+    "base_of_longest_wave",
     "build",
     "names",
+    "phase_frequencies",
+    "phase_scores",
     "rope_frequencies",
     "sinusoidal",
 ]

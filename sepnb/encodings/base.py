@@ -9,7 +9,7 @@ when the rows of a batch differ.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -39,6 +39,9 @@ class InputModule(nn.Module, ABC):
 class QueryKeyModule(nn.Module, ABC):
     """Changes queries and keys. `prepare` runs once per forward pass, `forward` once per layer."""
 
+    streams: tuple[str, ...] | None = None
+    """It acts on what is made from these streams alone; None: on everything."""
+
     @abstractmethod
     def prepare(self, positions: Tensor) -> Any:
         """What `forward` needs of the positions, computed once and shared by all layers."""
@@ -46,6 +49,22 @@ class QueryKeyModule(nn.Module, ABC):
     @abstractmethod
     def forward(self, x: Tensor, prepared: Any) -> Tensor:
         """x `[B, H, N, d]` to the same shape."""
+
+
+class TermModule(nn.Module, ABC):
+    """A term of the score with parameters of its own in every layer, as more columns of queries and keys.
+
+    The score of a head becomes (q k^T + q' k'^T) d^-1/2, q' and k' being the columns that `forward` gives.
+    """
+
+    @abstractmethod
+    def prepare(self, query_positions: Tensor, key_positions: Tensor) -> Any:
+        """What `forward` needs of the positions, computed once and shared by the modules of all layers."""
+
+    @abstractmethod
+    def forward(self, content: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        """The normalised sem stream of the queries `[B, N, d_sem]` to the columns `[B, H, N, e]` of these and
+        `[1, 1, M, e]` of the keys (`[B, 1, M, e]` where sequences have positions of their own)."""
 
 
 class ScoreModule(nn.Module, ABC):
@@ -71,6 +90,19 @@ class Encoding:
         """A module for heads of this width."""
         return None
 
+    def at_layer(self, content_width: int, n_heads: int, max_length: int) -> TermModule | None:
+        """A module for one layer, of which `n_heads` heads read the sem stream of this width."""
+        return None
+
     def at_score(self, n_heads: int) -> ScoreModule | None:
         """A module for this many heads."""
         return None
+
+    def resolved(self) -> dict[str, Any]:
+        """Name and options in plain JSON types. An option that is None is left out: a record made before it
+        existed keeps its key."""
+        options = {key: value for key, value in asdict(self).items() if value is not None}
+        return {
+            "name": self.name,
+            **{k: list(v) if isinstance(v, tuple) else v for k, v in options.items()},
+        }

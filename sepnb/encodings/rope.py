@@ -107,8 +107,11 @@ def apply_rope(
 class RotaryQueryKey(QueryKeyModule):
     """`apply_rope` split in two: the table once per forward pass, the rotation once per layer."""
 
-    def __init__(self, head_width: int, base: float, layout: str) -> None:
+    def __init__(
+        self, head_width: int, base: float, layout: str, streams: tuple[str, ...] | None = None
+    ) -> None:
         super().__init__()
+        self.streams = streams
         if layout not in LAYOUTS:
             raise ValueError(f"unknown layout {layout!r}; use one of {', '.join(LAYOUTS)}")
         self.layout, self.head_width, self.base = layout, head_width, base
@@ -134,13 +137,26 @@ class RotaryQueryKey(QueryKeyModule):
 
 @dataclass(frozen=True)
 class RoPE(Encoding):
-    """Rotates queries and keys by their position."""
+    """Rotates queries and keys by their position.
+
+    Args:
+        base: the frequencies run from 1 down to about 1/base.
+        layout: which two columns make a pair, "half" or "interleaved".
+        streams: rotate only queries and keys that are made from these streams alone, such as ("pos",): the
+            position heads of a strict model, and in an untied one also the position part of the sem heads.
+            None rotates all.
+    """
 
     name: ClassVar[str] = "rope"
     sites: ClassVar[frozenset[Site]] = frozenset({Site.QUERY_KEY})
 
     base: float = 10_000.0
     layout: str = "half"
+    streams: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.streams, str):
+            raise TypeError(f"streams={self.streams!r} is one name; give a tuple, ({self.streams!r},)")
 
     def at_query_key(self, head_width: int) -> QueryKeyModule:
-        return RotaryQueryKey(head_width, self.base, self.layout)
+        return RotaryQueryKey(head_width, self.base, self.layout, self.streams)

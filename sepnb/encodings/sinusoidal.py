@@ -1,6 +1,7 @@
 """Sinusoidal positions (Vaswani et al. 2017, section 3.5): fixed sines and cosines, at the input."""
 
 from dataclasses import dataclass
+from math import pi
 from typing import ClassVar
 
 import torch
@@ -10,6 +11,25 @@ from torch import Tensor
 from .base import Encoding, InputModule, Site
 
 LAYOUTS = ("interleaved", "halves")
+
+
+def base_of_longest_wave(dim: int, length: int | float) -> float:
+    """The base with which the slowest pair of a code of `dim` columns has a wavelength of `length` positions.
+
+    The slowest angular frequency is base^-e, e = (dim - 2)/dim (odd `dim`: (dim - 1)/dim), hence
+    base = (length / 2 pi)^(1/e). A longest wave of twice the trained length L, base = (L/pi)^(dim/(dim-2)),
+    makes a text of L positions show every wave for at least half a turn: the code then moves on a torus whose
+    every axis random offsets can cover.
+
+    Raises:
+        ValueError: fewer than 3 columns, which have the fastest wave only, or a wave not longer than that.
+    """
+    slowest = ((dim + 1) // 2 - 1) * 2 / dim if dim > 0 else 0.0
+    if slowest == 0:
+        raise ValueError(f"dim is {dim}; below 3 columns there is one wave, of 2 pi positions, at any base")
+    if not length > 2 * pi:
+        raise ValueError(f"length is {length}; the longest wave must be longer than the shortest, 2 pi")
+    return (length / (2 * pi)) ** (1 / slowest)
 
 
 def sinusoidal(

@@ -13,14 +13,19 @@ queries and keys the position streams only add a table, `u_pos W_Q,ps` and `u_po
 two streams is a border of two heads, a group is cut there into spans, each one call of the attention kernel:
 their values are then never joined, nor what they return split.
 
+What else adds to the score of a sem head does so by more columns of its queries and keys, under the same
+scale: in an untied model the position part, `u_pos W_Q,ps` beside `u_sem W_Q,ss` and not added to it; and the
+terms of encodings that have parameters in every layer.
+
 Shape letters: B batch, H heads, N query length, M key length, d head width, w width of one stream. A tensor
 that is the same for every sequence has a batch of 1.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -39,11 +44,31 @@ class AttentionContext:
         rotations: per query/key encoding its module and what it prepared for the queries and for the keys.
         mask: additive `[N, M]`, `[H, N, M]` or `[B, H, N, M]`, biases included; None: see `causal`.
         causal: with no mask, let the kernel apply the causal one.
+        terms: what the terms of a layer prepared of the positions, in their order.
+        sharpening: factor of the logits of each query, `[N, 1]`; None is 1.
     """
 
     rotations: list[tuple[QueryKeyModule, object, object]]
     mask: Tensor | None
     causal: bool
+    terms: Sequence[object] = ()
+    sharpening: Tensor | None = None
+
+    def rotated(self, q: Tensor, k: Tensor, reads: Collection[str]) -> tuple[Tensor, Tensor]:
+        """Queries and keys that are made from the streams `reads`, as the encodings change them."""
+        for module, for_queries, for_keys in self.rotations:
+            if module.streams is None or set(reads) <= set(module.streams):
+                q, k = module(q, for_queries), module(k, for_keys)
+        return q, k
+
+
+@dataclass(frozen=True)
+class Part:
+    """Queries and keys `[B, H, N, d]` of a group, and the streams that they are made from."""
+
+    reads: tuple[str, ...]
+    queries: Tensor
+    keys: Tensor
 
 
 @dataclass(frozen=True)
@@ -110,6 +135,13 @@ class Attention(nn.Module):
             outputs=outputs if split else None,
         )
         self.output = BlockDiagonalLinear(self.streams, bias=config.bias, split=split, outputs=outputs)
+        self.untied = config.reading == "untied"
+        hearing = sum(group.n_heads for group in self.groups if "sem" in group.reads)
+        terms = [
+            encoding.at_layer(self.streams.widths["sem"], hearing, config.max_length)
+            for encoding in config.encodings
+        ]
+        self.terms = nn.ModuleList(term for term in terms if term is not None)
         self.tape: Tape | None = None
 
     def _group(self, reads: tuple[str, ...], heads: tuple[int, ...]) -> Group:
@@ -133,21 +165,33 @@ class Attention(nn.Module):
 
     def queries_and_keys(
         self, index: int, parts: Mapping[str, Tensor], table: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Normalised streams `[B, N, w]` to queries and keys of a group, `[B, H, N, d]`, before any rotation.
+    ) -> list[Part]:
+        """Normalised streams `[B, N, w]` to queries and keys of a group, before any rotation.
 
         Args:
             index: the group.
             parts: the streams; those whose contribution is in `table` may be absent.
             table: of `position_table`, added to what the streams in `parts` give.
+
+        Returns:
+            One part. An untied group that reads content and positions has two, in this order.
         """
         group, projection = self.groups[index], self.query_key[index]
+        positions = tuple(name for name in group.reads if name != "sem")
+        if self.untied and positions and "sem" in group.reads:
+            if table is None:
+                table = self._projected(index, {name: parts[name] for name in positions})
+            content = self._projected(index, {"sem": parts["sem"]})
+            return [self._part(index, ("sem",), content), self._part(index, positions, table)]
         if table is None:
             joined = projection(self.streams.join({name: parts[name] for name in group.reads}))
         else:
             joined = self._projected(index, {"sem": parts["sem"]}) + table
-        queries = group.n_heads * self.head_width
-        return self._heads(joined[..., :queries]), self._heads(joined[..., queries:])
+        return [self._part(index, tuple(group.reads), joined)]
+
+    def _part(self, index: int, reads: tuple[str, ...], joined: Tensor) -> Part:
+        queries = self.groups[index].n_heads * self.head_width
+        return Part(reads, self._heads(joined[..., :queries]), self._heads(joined[..., queries:]))
 
     def _projected(self, index: int, parts: Mapping[str, Tensor]) -> Tensor:
         """What `parts`, some of the streams that a group reads, add to its queries and keys.
@@ -161,7 +205,7 @@ class Attention(nn.Module):
         )
 
     def position_table(self, parts: Mapping[str, Tensor]) -> Tensor | None:
-        """What the position streams add to the queries and keys of the sem heads: `[1, N, 2*H*d]`.
+        """What the position streams give to the queries and keys of the sem heads: `[1, N, 2*H*d]`.
 
         None where no group reads both. `parts` are the normalised position streams.
         """
@@ -194,36 +238,64 @@ class Attention(nn.Module):
             spans = [span for span in group.spans if values.keys() & span.columns.keys()]
             if not spans:
                 continue
-            queries, keys = self.queries_and_keys(index, parts, table if "sem" in group.reads else None)
+            made = self.queries_and_keys(index, parts, table if "sem" in group.reads else None)
+            terms = self._terms(parts["sem"], context) if "sem" in group.reads else []
             for span in spans:
-                q = queries[:, span.first : span.first + len(span.heads)]
-                first, count = span.first // self.shared, len(span.heads) // self.shared
-                k = keys[:, first : first + count]
                 v = self._heads(self.streams.join({name: values[name] for name in span.columns}))
-                if cache is not None:
-                    k, v = cache.extend((layer, span.heads), k, v)
-                for module, for_queries, for_keys in context.rotations:
-                    q, k = module(q, for_queries), module(k, for_keys)
+                queries, keys = [], []
+                for place, part in enumerate(made):
+                    q = part.queries[:, span.first : span.first + len(span.heads)]
+                    first, count = span.first // self.shared, len(span.heads) // self.shared
+                    k = part.keys[:, first : first + count]
+                    if cache is not None:  # the values are kept once, with the first part
+                        own = v if place == 0 else v[..., :0]
+                        k, held = cache.extend((layer, span.heads, place), k, own)
+                        v = held if place == 0 else v
+                    q, k = context.rotated(q, k, part.reads)
+                    queries.append(q)
+                    keys.append(k)
+                q, k = _beside(queries), _beside(keys)
+                if self.shared > 1:
+                    k, v = k.repeat_interleave(self.shared, dim=1), v.repeat_interleave(self.shared, dim=1)
+                for more_q, more_k in terms:
+                    q = _beside([q, more_q[:, span.first : span.first + len(span.heads)]])
+                    k = _beside([k, more_k])
                 z = self._attend(span.heads, q, k, v, context).transpose(1, 2).flatten(-2)
                 pieces = z.split(list(span.columns.values()), dim=-1)
                 mixed |= dict(zip(span.columns, pieces, strict=True))
         return self.output.parts(mixed)
 
+    def _terms(self, content: Tensor, context: AttentionContext) -> list[tuple[Tensor, Tensor]]:
+        """Per term its columns of the queries and of the keys, of all heads that read the sem stream."""
+        pairs = zip(self.terms, context.terms, strict=True)
+        return [term(content, prepared) for term, prepared in pairs]
+
     def _attend(
         self, heads: tuple[int, ...], q: Tensor, k: Tensor, v: Tensor, context: AttentionContext
     ) -> Tensor:
         """`[B, H, N, d]`: the values, averaged with the weights of these heads."""
-        mask = context.mask
-        if self.shared > 1:
-            k, v = k.repeat_interleave(self.shared, dim=1), v.repeat_interleave(self.shared, dim=1)
+        mask, width, more = context.mask, v.shape[-1], q.shape[-1] - v.shape[-1]
+        scale = self.head_width**-0.5 if more else None  # of the head, whatever stands beside its columns
+        if context.sharpening is not None:
+            q = q * context.sharpening
         if mask is not None and mask.dim() > 2 and len(heads) < mask.shape[-3]:
             mask = mask[..., heads, :, :]  # one slice per head
         if self.tape is None:
             mask = mask if mask is None else mask.to(q.dtype)
+            v = F.pad(v, (0, more)) if more else v  # fused kernels want one width
             return F.scaled_dot_product_attention(
-                q, k, v, attn_mask=mask, is_causal=context.causal and mask is None
-            )
+                q, k, v, attn_mask=mask, is_causal=context.causal and mask is None, scale=scale
+            )[..., :width]
         weights = self.tape.play(heads)
         if weights is None:
-            weights = self.tape.record(heads, attention_weights(q, k, mask, causal=context.causal))
+            weights = attention_weights(q, k, mask, causal=context.causal, scale=scale)
+            weights = self.tape.record(heads, weights)
         return weights @ v
+
+
+def _beside(tensors: Sequence[Tensor]) -> Tensor:
+    """Joined along the columns; a batch or a head that stands for all is repeated."""
+    if len(tensors) == 1:
+        return tensors[0]
+    shape = torch.broadcast_shapes(*(x.shape[:-1] for x in tensors))
+    return torch.cat([x.expand(*shape, -1) for x in tensors], dim=-1)

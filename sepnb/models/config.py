@@ -1,6 +1,6 @@
 """What a model is: one frozen description for dense and separated, so that two models differ in one field."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ..encodings import Encoding, Site, build
@@ -115,7 +115,7 @@ class TransformerConfig:
     @property
     def isolated(self) -> bool:
         """Whether the position streams are functions of the positions alone, the same for every text."""
-        closed = self.reading == "strict" or self.pos_stream == "constant"
+        closed = self.reading in ("strict", "untied") or self.pos_stream == "constant"
         return self.separated and closed and self.splits == frozenset(SPLIT)
 
     @property
@@ -136,12 +136,19 @@ class TransformerConfig:
         """The streams to which the attention of a block must add so that it can compute `outputs`."""
         return outputs if "mlp" in self.splits else self.evolving
 
-    def inputs_of(self, outputs: tuple[str, ...]) -> tuple[str, ...]:
-        """The streams that a block must be given so that it can compute `outputs`."""
-        needed = set(outputs) if self.splits == frozenset(SPLIT) else set(self.streams.names)
-        for head in self.heads_of(self.attended(outputs)):
+    def normalised(self, outputs: tuple[str, ...]) -> tuple[str, ...]:
+        """The streams that the attention of a block reads so that it can compute `outputs`."""
+        attended = self.attended(outputs)
+        needed = set(attended if "value_output" in self.splits else self.streams.names)
+        for head in self.heads_of(attended):
             needed |= set(self.reads(head))
         return self.streams.select(needed)
+
+    def inputs_of(self, outputs: tuple[str, ...]) -> tuple[str, ...]:
+        """The streams that a block must be given so that it can compute `outputs`."""
+        if self.splits != frozenset(SPLIT):
+            return self.streams.names
+        return self.streams.select({*outputs, *self.normalised(outputs)})
 
     @property
     def block_outputs(self) -> tuple[tuple[str, ...], ...]:
@@ -196,5 +203,5 @@ class TransformerConfig:
         if "split" in resolved:
             resolved["split"] = sorted(self.splits)
         resolved["streams"] = self.streams.widths
-        resolved["encoding"] = [{"name": item.name, **asdict(item)} for item in self.encodings]
+        resolved["encoding"] = [item.resolved() for item in self.encodings]
         return resolved

@@ -51,6 +51,7 @@ def extended(
     extension: ContextExtension | None,
     window: int | None,
     sinks: int,
+    log_scale: bool,
     options: dict[str, object],
 ) -> Model:
     """See `LanguageModel.extended`, whose transformer this changes in a copy of `model`."""
@@ -64,10 +65,14 @@ def extended(
         raise ValueError("a window needs a causal model")
     if options and extrapolator is None:
         raise ValueError(f"{next(iter(options))!r} is an option of an extrapolator; name one")
+    if log_scale and model.config.max_length < 2:
+        raise ValueError(
+            f"log_scale divides by ln L, and L is {model.config.max_length}; train on at least 2"
+        )
     shared = {id(parameter): parameter for parameter in model.parameters()}
     clone = copy.deepcopy(model, shared)
     transformer = clone.transformer
-    transformer.window, transformer.sinks = window, sinks
+    transformer.window, transformer.sinks, transformer.log_scale = window, sinks, log_scale
     if extrapolator is not None:
         if not transformer.input_encodings:
             raise ValueError(

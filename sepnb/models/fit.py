@@ -3,6 +3,7 @@
 from math import gcd
 from typing import TYPE_CHECKING
 
+from ..encodings.rope import RoPE
 from ..streams import ACTIVATIONS, Streams
 
 if TYPE_CHECKING:
@@ -11,9 +12,11 @@ if TYPE_CHECKING:
 MODES = {"separated": "joint", "strict": "strict"}
 """Each mode, and what its heads read: see `QUERY_KEY`."""
 
-QUERY_KEY = ("joint", "strict", "content")
+QUERY_KEY = ("joint", "strict", "content", "untied")
 """What makes queries and keys: `joint`, every stream for every head; `strict`, the position heads, whose
-columns lie in a position stream, read that stream only; `content`, every head reads the sem stream only."""
+columns lie in a position stream, read that stream only; `content`, every head reads the sem stream only;
+`untied`, as strict, but a sem head's score is one term of content with content and one of position with
+position, without the two cross terms (Ke et al. 2021, TUPE)."""
 
 SPLIT = ("norm", "value_output", "mlp")
 """What the separation makes block diagonal."""
@@ -34,6 +37,7 @@ def check(config: "TransformerConfig") -> None:
     _heads(config)
     _streams(config)
     _whole_heads(config)
+    _rotations(config)
 
 
 def _types_and_names(config: "TransformerConfig") -> None:
@@ -113,10 +117,10 @@ def _whole_heads(config: "TransformerConfig") -> None:
     d, shared = config.head_width, config.heads_per_kv
     for name in config.position_streams:
         columns = config.streams.slices[name]
-        if config.reading == "strict" and gcd(columns.start, columns.stop) % d:
+        if config.reading in ("strict", "untied") and gcd(columns.start, columns.stop) % d:
             raise ValueError(
-                f"strict needs whole position heads: d_{name}={config.streams.widths[name]} is no multiple "
-                f"of the head width {d}{_nearest(config, name, d)}"
+                f"{config.reading} needs whole position heads: d_{name}={config.streams.widths[name]} is no "
+                f"multiple of the head width {d}{_nearest(config, name, d)}"
             )
         if shared > 1 and gcd(columns.start, columns.stop) % (shared * d):
             raise ValueError(
@@ -126,6 +130,18 @@ def _whole_heads(config: "TransformerConfig") -> None:
                 f"must belong to one stream, d_{name} be a multiple of {shared * d}"
                 f"{_nearest(config, name, shared * d)}"
             )
+
+
+def _rotations(config: "TransformerConfig") -> None:
+    """An encoding that rotates some streams only needs queries and keys that are made from these alone."""
+    for encoding in config.encodings:
+        if isinstance(encoding, RoPE) and encoding.streams is not None:
+            chosen = config.streams.select(encoding.streams)
+            if not any(set(config.reads(head)) <= set(chosen) for head in range(config.n_heads)):
+                raise ValueError(
+                    f"rope on {', '.join(chosen)} only: every head of this model reads other streams too; "
+                    f"use query_key='strict' or 'untied'"
+                )
 
 
 def _nearest(config: "TransformerConfig", name: str, unit: int) -> str:

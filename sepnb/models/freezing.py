@@ -31,9 +31,14 @@ class Tape:
         return torch.cat([weights.expand(batch, -1, -1, -1) for weights in spans], dim=1)
 
 
-def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None, *, causal: bool) -> Tensor:
-    """softmax(q k^T d^-1/2 + mask), `[B, H, N, M]`: the plain formula, for looking and for freezing."""
-    scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
+def attention_weights(
+    q: Tensor, k: Tensor, mask: Tensor | None, *, causal: bool, scale: float | None = None
+) -> Tensor:
+    """softmax(q k^T scale + mask), `[B, H, N, M]`: the plain formula, for looking and for freezing.
+
+    The scale is d^-1/2 unless given.
+    """
+    scores = q @ k.transpose(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
     if mask is not None:
         scores = scores + mask
     elif causal:

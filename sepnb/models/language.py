@@ -99,6 +99,7 @@ class LanguageModel(nn.Module):
         extension: ContextExtension | None = None,
         window: int | None = None,
         sinks: int = 0,
+        log_scale: bool = False,
         **options: object,
     ) -> "LanguageModel":
         """The same weights under another rule of evaluation; never retrains, never changes the original.
@@ -110,6 +111,8 @@ class LanguageModel(nn.Module):
             extension: other frequencies for RoPE.
             window: tokens that a query sees, itself included; positions keep their indices.
             sinks: tokens at the beginning that it sees besides (Xiao et al. 2024).
+            log_scale: multiply a query's logits by max(1, ln n / ln L), n the keys that it sees: the entropy
+                of attention grows with their number, and this sharpens it again (Chiang and Cholak 2022).
             options: of the extrapolator, such as `length` for "interpolate".
 
         Raises:
@@ -123,6 +126,7 @@ class LanguageModel(nn.Module):
             extension=extension,
             window=window,
             sinks=sinks,
+            log_scale=log_scale,
             options=options,
         )
 

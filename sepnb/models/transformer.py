@@ -5,6 +5,7 @@ the projection to queries and keys.
 """
 
 from collections.abc import Mapping
+from math import log
 
 import torch
 import torch.nn.functional as F
@@ -28,7 +29,7 @@ class Block(nn.Module):
         self.dropout = config.dropout
         split, kind, streams = "norm" in config.splits, config.norm_kind, config.streams
         joint_mlp = "mlp" not in config.splits
-        self.attention_norm = StreamNorm(streams, kind, split, outputs=config.inputs_of(outputs))
+        self.attention_norm = StreamNorm(streams, kind, split, outputs=config.normalised(outputs))
         self.attention = Attention(config, self.attended)
         self.mlp_norm = StreamNorm(streams, kind, split, outputs=streams.names if joint_mlp else outputs)
         self.mlp = StreamMLP(
@@ -61,8 +62,9 @@ class Transformer(nn.Module):
     """Content `[B, N, d_sem]` and positions to one `[B, N, w]` per stream that the output is read from.
 
     With one stream the code of the input encoding is added to the content; otherwise it fills the position
-    streams. Encodings are shared by all layers. `window` and `sinks` are a rule of evaluation: each query
-    sees the last `window` tokens, itself included, and the first `sinks`, in the order of the sequence.
+    streams. Encodings are shared by all layers. `window`, `sinks` and `log_scale` are rules of evaluation:
+    each query sees the last `window` tokens, itself included, and the first `sinks`, in the order of the
+    sequence; its logits are multiplied by max(1, ln n / ln L), n the tokens that it sees.
     """
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -70,6 +72,7 @@ class Transformer(nn.Module):
         self.config = config
         self.window: int | None = None
         self.sinks = 0
+        self.log_scale = False
         filled = config.position_streams if config.separated else ("sem",)
         self.input_streams = [
             name for _ in config.input_encodings for name in filled if name in config.live_streams
@@ -148,7 +151,19 @@ class Transformer(nn.Module):
             seen = visible(n, m, query_positions.device, window=window, sinks=self.sinks)
             mask = torch.zeros(n, m, dtype=dtype, device=seen.device) if mask is None else mask
             mask = mask.masked_fill(~seen, -torch.inf)
-        return AttentionContext(rotations, mask, causal)
+        terms = [term.prepare(query_positions, key_positions) for term in self.blocks[0].attention.terms]
+        sharpening = self._sharpening(n, m, dtype, query_positions.device) if self.log_scale else None
+        return AttentionContext(rotations, mask, causal, terms, sharpening)
+
+    def _sharpening(self, n: int, m: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+        """max(1, ln n_i / ln L) for the n_i keys that each of the last `n` of `m` tokens sees, `[n, 1]`."""
+        seen = torch.arange(m - n + 1, m + 1, device=device)
+        if not self.config.causal:
+            seen = torch.full_like(seen, m)
+        if self.window is not None:
+            seen = seen.clamp(max=self.window + self.sinks)
+        factor = seen.to(torch.float64).log() / log(self.config.max_length)
+        return factor.clamp(min=1.0)[:, None].to(dtype)
 
     def run_blocks(
         self,

@@ -6,22 +6,25 @@ import pytest
 import torch
 
 from sepnb import encodings
-from sepnb.encodings import Site
-
-BUILDERS = {Site.INPUT: "at_input", Site.QUERY_KEY: "at_query_key", Site.SCORE: "at_score"}
+from sepnb.encodings import Site, TermModule
 
 
 def modules(encoding: encodings.Encoding) -> dict[Site, torch.nn.Module | None]:
-    """What the encoding builds at each site, for width 8, heads of width 4 and 2 heads."""
+    """What the encoding builds at each site, for width 8, heads of width 4 and 2 heads.
+
+    Queries and keys may be changed by a module for all layers or by one of each layer.
+    """
+    rotation, term = encoding.at_query_key(4), encoding.at_layer(8, 2, 64)
+    assert rotation is None or term is None
     return {
         Site.INPUT: encoding.at_input(8, 64),
-        Site.QUERY_KEY: encoding.at_query_key(4),
+        Site.QUERY_KEY: term if rotation is None else rotation,
         Site.SCORE: encoding.at_score(2),
     }
 
 
-def test_the_five_first_encodings_are_there():
-    assert encodings.names() == ["none", "sinusoidal", "learned", "rope", "alibi"]
+def test_the_first_encodings_are_there():
+    assert encodings.names() == ["none", "sinusoidal", "learned", "rope", "alibi", "phase"]
 
 
 @pytest.mark.parametrize("name", encodings.names())
@@ -52,6 +55,11 @@ def test_modules_keep_no_state_between_calls_and_take_any_positions(name):
         module = built[site]
         if site is Site.INPUT:
             return module(positions)
+        if isinstance(module, TermModule):
+            content = torch.ones(*torch.broadcast_shapes(positions.shape, (2, 1)), 8)
+            return torch.cat(
+                [part.flatten() for part in module(content, module.prepare(positions, positions))]
+            )
         if site is Site.QUERY_KEY:
             return module(torch.ones(2, 3, positions.shape[-1], 4), module.prepare(positions))
         return module(positions, positions)
@@ -73,10 +81,10 @@ def test_unknown_names_and_options_are_answered_with_what_there_is(unhooked):
     with pytest.raises(ValueError, match="did you mean sinusoidal"):
         encodings.build("sinusoid")
     with pytest.raises(
-        ValueError, match="'quaternions'; did you mean none, sinusoidal, learned, rope, alibi"
+        ValueError, match="'quaternions'; did you mean none, sinusoidal, learned, rope, alibi, phase"
     ):
         encodings.build("quaternions")
-    with pytest.raises(ValueError, match="rope has no option 'bass'; it has base, layout"):
+    with pytest.raises(ValueError, match="rope has no option 'bass'; it has base, layout, streams"):
         encodings.build("rope", bass=3)
     with pytest.raises(ValueError, match="none has no option 'base'; it has none"):
         encodings.build("none", base=3)

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sepnb.encodings import Sinusoidal, sinusoidal
+from sepnb.encodings import Sinusoidal, base_of_longest_wave, sinusoidal
 
 F64 = torch.float64
 
@@ -95,3 +95,33 @@ def test_bad_arguments_are_refused_and_by_the_encoding_before_any_training():
         sinusoidal(torch.arange(3), 4, base=1.0)
     with pytest.raises(ValueError, match="unknown layout 'half'"):
         Sinusoidal(layout="half").at_input(8, max_length=4)
+
+
+@pytest.mark.parametrize("dim", [3, 4, 7, 16, 32])
+@pytest.mark.parametrize("length", [10, 256, 4000.0])
+def test_the_slowest_wave_has_the_length_that_its_base_was_made_for(dim, length):
+    """Read off the code itself: back after that many positions, and opposite after half of them."""
+    base = base_of_longest_wave(dim, length)
+    slowest = 2 * ((dim + 1) // 2 - 1)
+    at = torch.tensor([0.0, length / 2, length, 3 * length], dtype=F64)
+    sine = sinusoidal(at + 0.7, dim, base=base)[:, slowest]
+    torch.testing.assert_close(
+        sine * torch.tensor([1, -1, 1, 1], dtype=F64), sine[:1].expand(4), rtol=0, atol=1e-9
+    )
+    faster = sinusoidal(at + 0.7, dim, base=base * 1.01)[:, slowest]
+    assert (faster[1] + faster[0]).abs() > 1e-4
+
+
+def test_the_torus_of_the_printed_size():
+    """d = 32, L = 128: base (L/pi)^(32/30), waves of 2 pi to 256 positions."""
+    base = base_of_longest_wave(32, 256)
+    assert base == pytest.approx((128 / math.pi) ** (32 / 30)) == pytest.approx(52.2, abs=0.1)
+
+
+def test_a_longest_wave_that_cannot_be_is_refused():
+    with pytest.raises(ValueError, match="dim is 2; below 3 columns there is one wave"):
+        base_of_longest_wave(2, 100)
+    with pytest.raises(
+        ValueError, match=r"length is 6.28; the longest wave must be longer than the shortest"
+    ):
+        base_of_longest_wave(8, 6.28)

@@ -155,9 +155,9 @@ def test_the_fused_kernel_is_the_plain_formula_in_output_and_every_gradient(
         logits.square().mean().backward()
         return logits.detach(), {key: p.grad for key, p in model.named_parameters()}
 
-    def plain(q, k, v, attn_mask=None, is_causal=False):
+    def plain(q, k, v, attn_mask=None, is_causal=False, scale=None):
         calls.append(is_causal)
-        return attention_weights(q, k, attn_mask, causal=is_causal) @ v
+        return attention_weights(q, k, attn_mask, causal=is_causal, scale=scale) @ v
 
     fused, fused_gradients = outcome()
     calls: list[bool] = []

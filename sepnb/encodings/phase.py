@@ -1,0 +1,108 @@
+"""Query-gated phase read: what a query says decides at which distance a head looks.
+
+With linear maps of absolute codes a score holds products of content with *absolute* positions and of
+positions with positions, never of content with a *distance*. This term adds the missing product:
+
+    S_ij += Re sum_m c_m(s_i) z_m(i) conj(z_m(j)) = Re sum_m c_m(s_i) exp(1j w_m (i - j))
+
+The coefficients c_m are linear in the normalised content s_i of the query and differ from head to head and
+from layer to layer; the phases z_m(i) = exp(1j w_m i) are fixed. The term depends on positions through i - j
+alone, so it needs no code at the input and no offsets. RoPE has such waves too, but there the coefficients
+are products of query and key: here the key gives its position and nothing else, and a cache holds no more.
+
+Written as more columns of queries and keys it costs no N x M bias: the columns of the query are the real and
+imaginary parts of c_m z_m(i), those of the key the real and imaginary parts of z_m(j).
+
+Shape letters: B batch, H heads, N query length, M key length, W waves.
+"""
+
+from dataclasses import dataclass
+from math import pi
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from .base import Encoding, Site, TermModule
+
+SHORTEST = 4.0
+"""Wavelength of the fastest wave, in positions: a quarter of a turn from one to the next."""
+
+
+def phase_frequencies(waves: int, longest: int | float) -> Float[Tensor, " W"]:
+    """Angular frequencies in float64, fastest first: wavelengths geometric from `SHORTEST` to `longest`.
+
+    Raises:
+        ValueError: fewer than 2 waves, or a longest wave that is not longer than the shortest.
+    """
+    if waves < 2:
+        raise ValueError(f"waves is {waves}; give at least 2, the shortest and the longest")
+    if not longest > SHORTEST:
+        raise ValueError(f"longest is {longest}; it must be above the shortest wavelength, {SHORTEST}")
+    steps = torch.arange(waves, dtype=torch.float64) / (waves - 1)
+    return 2 * pi / (SHORTEST * (longest / SHORTEST) ** steps)
+
+
+def phase_scores(
+    coefficients: Tensor, frequencies: Float[Tensor, " W"], query_positions: Tensor, key_positions: Tensor
+) -> Float[Tensor, "*B H N M"]:
+    """The term from its definition, unscaled: complex coefficients `[B, H, N, W]` to `[B, H, N, M]`.
+
+    Positions are `[N]` and `[M]`, or `[B, N]` and `[B, M]`.
+    """
+    distance = query_positions[..., :, None] - key_positions[..., None, :]
+    turned = torch.exp(1j * frequencies * distance[..., None].to(torch.float64))  # [N, M, W]
+    if distance.dim() == 3:
+        turned = turned[:, None]  # make room for the heads
+    return (coefficients[..., :, None, :] * turned).real.sum(-1)
+
+
+class PhaseTerm(TermModule):
+    """The term of one layer. It shares the scale d^-1/2 of the score, which the coefficients can undo."""
+
+    def __init__(self, content_width: int, n_heads: int, waves: int, longest: int | float) -> None:
+        super().__init__()
+        # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
+        self.frequencies = phase_frequencies(waves, longest)
+        self.n_heads, self.waves = n_heads, waves
+        self.coefficients = nn.Linear(content_width, n_heads * 2 * waves, bias=False)
+
+    def _phases(self, positions: Tensor) -> Tensor:
+        """cos and sin of every angle, `[*B, 1, N, W, 2]`, from float64."""
+        angles = positions.to(torch.float64)[..., None] * self.frequencies.to(positions.device)
+        return torch.stack([angles.cos(), angles.sin()], dim=-1).unsqueeze(-4)
+
+    def prepare(self, query_positions: Tensor, key_positions: Tensor) -> tuple[Tensor, Tensor]:
+        return self._phases(query_positions), self._phases(key_positions)
+
+    def forward(self, content: Tensor, prepared: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        coefficients = self.coefficients(content).unflatten(-1, (self.n_heads, self.waves, 2)).transpose(1, 2)
+        at, keys = (phases.to(coefficients.dtype) for phases in prepared)
+        real, imaginary = coefficients.unbind(-1)
+        cos, sin = at.unbind(-1)
+        turned = [real * cos - imaginary * sin, real * sin + imaginary * cos]
+        return torch.cat(turned, dim=-1), torch.cat(keys.unbind(-1), dim=-1).reshape(
+            -1, 1, keys.shape[-3], 2 * self.waves
+        )
+
+
+@dataclass(frozen=True)
+class Phase(Encoding):
+    """The query-gated phase read, in every head that reads the sem stream.
+
+    Args:
+        longest: wavelength of the slowest wave, in positions; None takes the trained length. No wave meets an
+            angle at a longer distance that it has not met up to this one.
+        waves: how many, with wavelengths geometric from 4 to `longest`.
+    """
+
+    name: ClassVar[str] = "phase"
+    sites: ClassVar[frozenset[Site]] = frozenset({Site.QUERY_KEY})
+
+    longest: int | float | None = None
+    waves: int = 16
+
+    def at_layer(self, content_width: int, n_heads: int, max_length: int) -> TermModule:
+        longest = max_length if self.longest is None else self.longest
+        return PhaseTerm(content_width, n_heads, self.waves, longest)

@@ -1,0 +1,193 @@
+"""The query-gated phase read: its definition, distances and nothing else, and what it leaves as it was."""
+
+import math
+
+import pytest
+import torch
+
+from sepnb.encodings import Phase, phase_frequencies, phase_scores
+from sepnb.isolation import jacobian, leak
+from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.streams import Streams
+
+F64 = torch.float64
+DENSE, SEPARATED = Streams.dense(32), Streams(pos=8, sem=24)
+FAR = torch.tensor([0, 1, 2, 3, 4, 70, 9000])
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, dtype=F64, generator=torch.Generator().manual_seed(seed))
+
+
+def term(heads: int = 3, waves: int = 5, width: int = 6, longest: float = 64.0):
+    torch.manual_seed(0)
+    return Phase(longest, waves).at_layer(width, heads, 32).to(F64)
+
+
+def model(streams: Streams, encoding, seed: int = 0, **fields) -> LanguageModel:
+    """Two layers in float64, all parameters of a size that shows."""
+    fields = {"n_layers": 2, "n_heads": 4, "max_length": 16, **fields}
+    torch.manual_seed(seed)
+    made = LanguageModel(TransformerConfig(streams, encoding=encoding, **fields), 11).to(F64)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return made
+
+
+def tokens(batch: int = 2, length: int = 9) -> torch.Tensor:
+    return torch.randint(11, (batch, length), generator=torch.Generator().manual_seed(1))
+
+
+# --- the definition
+
+
+def test_wavelengths_are_geometric_from_four_to_the_longest():
+    lengths = 2 * math.pi / phase_frequencies(6, 128.0)
+    assert lengths[0].item() == pytest.approx(4.0) and lengths[-1].item() == pytest.approx(128.0)
+    torch.testing.assert_close(lengths[1:] / lengths[:-1], torch.full((5,), 32 ** (1 / 5), dtype=F64))
+
+
+def test_the_term_is_the_printed_sum_over_complex_exponentials():
+    frequencies, c = phase_frequencies(3, 20.0), random(1, 2, 2, 3) + 1j * random(1, 2, 2, 3, seed=1)
+    scores = phase_scores(c, frequencies, torch.tensor([5, 11]), torch.tensor([0, 4, 11]))
+    assert scores.shape == (1, 2, 2, 3) and scores.dtype == F64
+    for h in range(2):
+        for n, i in enumerate((5, 11)):
+            for m, j in enumerate((0, 4, 11)):
+                z = [complex(math.cos(w * (i - j)), math.sin(w * (i - j))) for w in frequencies.tolist()]
+                expected = sum((complex(c[0, h, n, k]) * z[k]).real for k in range(3))
+                assert scores[0, h, n, m].item() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("rows", [False, True], ids=["shared", "each row its own"])
+def test_the_columns_of_queries_and_keys_give_the_term(rows):
+    module, content = term(), random(2, 7, 6)
+    queries = torch.stack([FAR, FAR + 3]) if rows else FAR
+    keys = torch.cat([queries * 0 + 17, queries], dim=-1)
+    q, k = module(content, module.prepare(queries, keys))
+    assert q.shape == (2, 3, 7, 10) and k.shape == (2 if rows else 1, 1, 14, 10)
+    pairs = (content @ module.coefficients.weight.T).unflatten(-1, (3, 5, 2)).transpose(1, 2)
+    c = torch.complex(pairs[..., 0], pairs[..., 1])
+    expected = phase_scores(c, module.frequencies, queries, keys)
+    torch.testing.assert_close(q @ k.transpose(-1, -2), expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("shift", [1, 37, 4096])
+def test_the_term_depends_on_the_distance_alone(shift):
+    module, content, positions = term(), random(1, 9, 6), torch.arange(9)
+
+    def scores(at: torch.Tensor) -> torch.Tensor:
+        q, k = module(content, module.prepare(at, at))
+        return q @ k.transpose(-1, -2)
+
+    torch.testing.assert_close(scores(positions + shift), scores(positions), rtol=0, atol=1e-10)
+    small = scores(positions + 1) - scores(positions)
+    assert small.abs().max() < 1e-12
+
+
+def test_without_content_no_distance_is_read_and_content_decides_which():
+    module, positions = term(), torch.arange(9)
+
+    def scores(content: torch.Tensor) -> torch.Tensor:
+        q, k = module(content, module.prepare(positions, positions))
+        return q @ k.transpose(-1, -2)
+
+    assert scores(torch.zeros(1, 9, 6, dtype=F64)).abs().max() == 0
+    one, two = random(1, 1, 6).expand(1, 9, 6), random(1, 1, 6, seed=1).expand(1, 9, 6)
+    assert (scores(one) - scores(two)).abs().max() > 0.1
+    toeplitz = scores(one)  # the same content everywhere: constant along every diagonal
+    torch.testing.assert_close(toeplitz[..., 1:, 1:], toeplitz[..., :-1, :-1], rtol=0, atol=1e-12)
+
+
+def test_phases_come_from_float64_whatever_the_dtype():
+    module, at = term(), torch.tensor([2**24 + 1])
+    exact = module.prepare(at, at)[0]
+    module.to(torch.bfloat16)
+    assert torch.equal(module.prepare(at, at)[0], exact)
+    assert module.coefficients.weight.dtype == torch.bfloat16
+
+
+def test_the_longest_wave_is_the_trained_length_unless_it_is_given():
+    assert torch.equal(Phase(waves=4).at_layer(6, 2, 77).frequencies, phase_frequencies(4, 77.0))
+    assert torch.equal(Phase(500.0, 4).at_layer(6, 2, 77).frequencies, phase_frequencies(4, 500.0))
+
+
+def test_waves_that_do_not_exist_are_refused():
+    with pytest.raises(ValueError, match="waves is 1; give at least 2"):
+        phase_frequencies(1, 64.0)
+    with pytest.raises(ValueError, match=r"longest is 4.0; it must be above the shortest wavelength, 4.0"):
+        Phase(4.0).at_layer(6, 2, 32)
+
+
+# --- in a model
+
+
+@pytest.mark.parametrize(
+    ("streams", "encoding", "fields"),
+    [
+        (DENSE, "phase", {}),
+        (DENSE, ("alibi", "phase"), {}),
+        (SEPARATED, ("sinusoidal", "phase"), {}),
+        (SEPARATED, ("sinusoidal", "phase"), {"mode": "strict"}),
+        (SEPARATED, ("sinusoidal", "phase"), {"query_key": "untied"}),
+        (SEPARATED, ("sinusoidal", "phase"), {"query_key": "content"}),
+        (SEPARATED, ("sinusoidal", "rope", "phase"), {"pos_stream": "constant"}),
+        (Streams(pos=16, sem=16), ("sinusoidal", "phase"), {"n_kv_heads": 2}),
+    ],
+    ids=repr,
+)
+def test_a_score_is_that_of_the_model_without_it_plus_the_term(streams, encoding, fields):
+    """The first layer's weights, against those of a model without the term and the term's own columns."""
+    given = model(streams, encoding, **fields)
+    without = model(
+        streams, tuple(e for e in encoding if e != "phase") if encoding != "phase" else "none", **fields
+    )
+    without.load_state_dict(given.state_dict(), strict=False)
+    first, seen = given.transformer.blocks[0].attention, {}
+    first.terms[0].register_forward_hook(lambda module, args, out: seen.update(content=args[0], columns=out))
+    with frozen_attention(given) as ours, frozen_attention(without) as plain, torch.no_grad():
+        given(tokens()), without(tokens())
+    q, k = seen["columns"]
+    heads = [n for n, head in enumerate(first.heads) if "sem" in given.config.reads(head)]
+    expected = plain[0].weights[:, heads].log() + q @ k.transpose(-1, -2) * given.config.head_width**-0.5
+    torch.testing.assert_close(ours[0].weights[:, heads], expected.softmax(-1), rtol=0, atol=1e-10)
+    others = [n for n in range(len(first.heads)) if n not in heads]
+    assert torch.equal(ours[0].weights[:, others], plain[0].weights[:, others])
+
+
+def test_it_brings_order_to_a_model_without_any_other_position():
+    """Its twin without a position stream: dense, and the phases alone."""
+    made, at = model(DENSE, "phase", causal=False), tokens()
+    order = torch.tensor([3, 0, 6, 1, 5, 2, 4, 8, 7])
+    assert (made(at[:, order]) - made(at)[:, order]).abs().max() > 1e-3
+    torch.testing.assert_close(made(at, torch.arange(9) + 41), made(at), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, F64])
+@pytest.mark.parametrize("query_key", ["joint", "strict", "untied"])
+def test_with_frozen_attention_the_pos_stream_does_not_hear_the_content(query_key, dtype):
+    transformer = (
+        model(SEPARATED, ("sinusoidal", "phase"), query_key=query_key, readout="both").to(dtype).transformer
+    )
+    state = transformer.input_state(random(1, 5, 24).to(dtype), torch.arange(5))
+    frozen, live = (leak(jacobian(transformer, state, frozen=still), SEPARATED) for still in (True, False))
+    assert frozen == 0.0 and (live == 0.0) == (query_key != "joint")
+
+
+@pytest.mark.parametrize("query_key", ["joint", "strict", "untied"])
+def test_token_by_token_is_one_full_pass_also_behind_a_window(query_key):
+    made = model(SEPARATED, ("sinusoidal", "phase"), query_key=query_key)
+    for reader in (made.eval(), made.extended(window=4, sinks=1, log_scale=True)):
+        full, cache = reader(tokens()), reader.make_cache(2)
+        steps = [reader(tokens()[:, i : i + 3], cache=cache) for i in (0, 3, 6)]
+        torch.testing.assert_close(torch.cat(steps, dim=1), full, rtol=0, atol=1e-10)
+
+
+def test_every_coefficient_learns():
+    made = model(SEPARATED, ("sinusoidal", "phase"), mode="strict")
+    made(tokens()).square().mean().backward()
+    for block in made.transformer.blocks:
+        gradient = block.attention.terms[0].coefficients.weight.grad
+        # a wave turns by nothing at distance 0, so the first query alone would leave imaginary parts without
+        assert (gradient.abs().amax(dim=1) > 0).all() and gradient.isfinite().all()
