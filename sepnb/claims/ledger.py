@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from sepnb.claims import exact, history, in_window
+from sepnb.claims import ablation, budget, exact, history, in_window
 from sepnb.claims.verdict import Claim, Verdict
 
-CLAIMS: tuple[Claim, ...] = exact.CLAIMS + in_window.CLAIMS
+CLAIMS: tuple[Claim, ...] = exact.CLAIMS + in_window.CLAIMS + ablation.CLAIMS + budget.CLAIMS
 
 PUBLISHED = ("gpu", "laptop")
 

@@ -2,13 +2,19 @@
 
 from difflib import get_close_matches
 
+from .ablation import Ablation
+from .ablation_screen import AblationScreen
 from .base import PROFILES, Experiment, RunConfig
+from .budget import Budget
 from .in_window import InWindow
 from .lr_screen import LearningRateScreen
 
 _REGISTRY: dict[str, Experiment] = {
     experiment.name: experiment
-    for experiment in sorted((LearningRateScreen(), InWindow()), key=lambda experiment: experiment.order)
+    for experiment in sorted(
+        (LearningRateScreen(), InWindow(), AblationScreen(), Ablation(), Budget()),
+        key=lambda experiment: experiment.order,
+    )
 }
 
 __all__ = ["PROFILES", "Experiment", "RunConfig", "get", "names"]

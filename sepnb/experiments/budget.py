@@ -1,0 +1,81 @@
+"""Chapter 10: the same ranking at one, four and sixteen times the training. The size is that of `ablation`.
+
+The learning rate of a model is the one of `ablation_screen`, at every budget: a longer schedule may prefer a
+lower one, and what that costs is not measured.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from ..results import Store
+from . import ablation
+from . import language_modelling as lm
+from .base import check_profile
+
+METHODS = ("learned", "sinusoidal", "rope", "alibi", "separated-sinusoidal", "strict-sinusoidal")
+
+BUDGETS = (1, 4, 16)
+"""Multiples of the shortest schedule."""
+
+MIDDLE = 4
+"""The budget whose schedule is that of `ablation`."""
+
+SEEDS = {"smoke": (1,), "laptop": (1, 2, 3), "gpu": (1, 2, 3, 4, 5, 6)}
+
+SMOKE_METHODS, SMOKE_BUDGETS = ("rope", "separated-sinusoidal"), (1, 4)
+
+
+@dataclass(frozen=True)
+class BudgetRun(lm.LanguageModelRun):
+    """A run of the ablation's size with its share of training, one of `BUDGETS`."""
+
+    budget: int
+
+    @classmethod
+    def of_budget(cls, profile: str, method: str, seed: int, budget: int) -> "BudgetRun":
+        """The run of a method and seed at a budget: the whole schedule, cosine included, is that long."""
+        steps = ablation.SIZES[profile].steps * budget // MIDDLE
+        rate = ablation.learning_rate(profile, method)
+        run = ablation.run_of(Budget.name, profile, method, seed, rate, steps)
+        return cls(**vars(run), budget=budget)
+
+    @property
+    def label(self) -> str:
+        return f"{self.method}, {self.training.steps} steps"
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types."""
+        return super().resolved() | {"budget": self.budget}
+
+
+class Budget(lm.TextExperiment):
+    """Does the ranking of the key models hold when they are trained longer?"""
+
+    name: ClassVar[str] = "budget"
+    title: ClassVar[str] = "More training"
+    question: ClassVar[str] = "Is the ranking of six key models the same at 1, 4 and 16 times the training?"
+    order: ClassVar[int] = 5
+
+    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[BudgetRun]:
+        smoke = check_profile(profile) == "smoke"
+        methods, budgets = (SMOKE_METHODS, SMOKE_BUDGETS) if smoke else (METHODS, BUDGETS)
+        return [
+            BudgetRun.of_budget(profile, method, seed, budget)
+            for seed in (SEEDS[profile] if seeds is None else seeds)
+            for budget in budgets
+            for method in methods
+        ]
+
+    def table(self, profile: str, store: Store | None = None) -> pd.DataFrame:
+        """As in every experiment, with the budget of each run and its steps, missing runs included."""
+        table = super().table(profile, store)
+        grid = self.grid(profile)
+        table["budget"] = [config.budget for config in grid]
+        table["steps"] = [config.training.steps for config in grid]
+        return table
+
+    def seconds(self, profile: str) -> float:
+        return {"smoke": 1.5, "laptop": 65.0, "gpu": 120.0}[check_profile(profile)]
