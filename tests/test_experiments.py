@@ -71,8 +71,11 @@ def record_of(config: lm.LanguageModelRun, **metrics: float) -> Record:
 
 
 def test_what_chooses_a_setting_comes_before_what_uses_it():
-    assert experiments.names() == ["lr_screen", "in_window"]
-    for name in experiments.names():
+    names = experiments.names()
+    assert names.index("lr_screen") < names.index("in_window") < names.index("extrapolation")
+    orders = [experiments.get(name).order for name in names]
+    assert orders == sorted(orders)
+    for name in names:
         experiment = experiments.get(name)
         assert experiment.name == name and experiment.title and experiment.question.endswith("?")
 

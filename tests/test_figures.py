@@ -80,7 +80,9 @@ def test_methods_are_told_apart_without_colour():
 def test_the_methods_of_the_design_have_a_look_and_others_are_refused():
     encodings = {"none", "sinusoidal", "learned", "rope", "alibi"}
     separated = {f"separated-{name}{wide}" for name in ("sinusoidal", "learned") for wide in ("", "-wide")}
-    assert encodings | separated <= set(figures.METHODS)
+    strict = {f"strict-{name}" for name in ("sinusoidal", "learned")}
+    trained_long = {"rope-long", "separated-sinusoidal-long"}
+    assert encodings | separated | strict | trained_long <= set(figures.METHODS)
     with pytest.raises(ValueError, match="'ropes'; did you mean rope"):
         figures.METHODS["ropes"]
 

@@ -6,13 +6,14 @@ from .ablation import Ablation
 from .ablation_screen import AblationScreen
 from .base import PROFILES, Experiment, RunConfig
 from .budget import Budget
+from .extrapolation import Extrapolation
 from .in_window import InWindow
 from .lr_screen import LearningRateScreen
 
 _REGISTRY: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in sorted(
-        (LearningRateScreen(), InWindow(), AblationScreen(), Ablation(), Budget()),
+        (LearningRateScreen(), InWindow(), Extrapolation(), AblationScreen(), Ablation(), Budget()),
         key=lambda experiment: experiment.order,
     )
 }

@@ -28,6 +28,9 @@ FINGERPRINT_STEPS = 5
 FINGERPRINT_WINDOWS = 8
 CURVE_POINTS = 24
 
+Metrics = dict[str, float | int]
+Rows = list[dict[str, Any]]
+
 
 @dataclass(frozen=True)
 class TextConfig:
@@ -142,6 +145,11 @@ class LanguageModelRun:
         return cls(experiment, profile, method, seed, model_config(method, size), training, size.text)
 
     @property
+    def scored_length(self) -> int:
+        """Bytes predicted in one window of the held-out text, inside the trained length."""
+        return self.training.length
+
+    @property
     def label(self) -> str:
         return f"{self.method}, learning rate {self.training.learning_rate:g}"
 
@@ -165,13 +173,13 @@ class LanguageModelRun:
 
 
 @lru_cache(maxsize=2)
-def _splits(name: str) -> text.Splits:
+def splits_of(name: str) -> text.Splits:
     return text.load(name)
 
 
 @lru_cache(maxsize=2)
 def _entropies(name: str) -> text.Entropies:
-    splits = _splits(name)
+    splits = splits_of(name)
     return text.entropies(splits.train, splits.test)
 
 
@@ -185,7 +193,7 @@ def _batches(config: LanguageModelRun) -> Iterator[np.ndarray | Batch]:
     training = config.training
     draw = text.sample_batches if training.positions is None else training.positions.batches
     return draw(
-        _splits(config.text.name).train,
+        splits_of(config.text.name).train,
         batch_size=training.batch_size,
         length=training.length,
         seed=config.seed,
@@ -201,7 +209,7 @@ def _auxiliary(config: LanguageModelRun) -> Callable[[nn.Module], Tensor] | None
 def _score(
     config: LanguageModelRun, model: LanguageModel, split: text.Text, per_document: int, device: str
 ) -> Losses:
-    windows = text.windows(split, length=config.training.length, per_document=per_document)
+    windows = text.windows(split, length=config.scored_length, per_document=per_document)
     return evaluate(
         model, windows.tokens, windows.document, device=device, precision=config.training.precision
     )
@@ -209,8 +217,8 @@ def _score(
 
 def _initial(config: LanguageModelRun, model: LanguageModel, device: str) -> list[float]:
     windows = text.windows(
-        _splits(config.text.name).validation,
-        length=config.training.length,
+        splits_of(config.text.name).validation,
+        length=config.scored_length,
         per_document=config.text.validation_bytes,
     )
     chosen = windows.tokens[:FINGERPRINT_WINDOWS]
@@ -232,7 +240,7 @@ def fingerprint(config: LanguageModelRun, *, device: str = "cpu") -> dict[str, l
     return {"initial_bits_per_byte": initial, "first_losses": losses}
 
 
-def _curve(losses: list[float]) -> list[dict[str, Any]]:
+def _curve(losses: list[float]) -> Rows:
     """The training losses in bits per byte, averaged over equal pieces of the schedule."""
     bits = np.array(losses) / log(2)
     pieces = np.array_split(np.arange(len(losses)), CURVE_POINTS)
@@ -249,6 +257,7 @@ def run(
     device: str = "cpu",
     progress: Progress | None = None,
     test: bool = True,
+    after: Callable[[LanguageModel], tuple[Metrics, Rows]] | None = None,
 ) -> Record:
     """Train one model and score it on held-out text.
 
@@ -257,15 +266,16 @@ def run(
         device: where it is computed.
         progress: called as `progress(done, total)` after each training step.
         test: score the test text too; a screening reads the validation text only.
+        after: what else is asked of the trained model, in metrics and rows; of one that diverged, nothing.
     """
     clock = Clock(device)
-    splits, training = _splits(config.text.name), config.training
+    splits, training = splits_of(config.text.name), config.training
     model = _model(config)
     initial = _initial(config, model, device)
     begun = Clock(device)
     on_step = None if progress is None else lambda step: progress(step + 1, training.steps)
     counts = model.parameter_counts()
-    metrics = {
+    metrics: Metrics = {
         "parameters": counts["total"],
         "block_parameters": counts["blocks"],
         "learning_rate": training.learning_rate,
@@ -299,12 +309,16 @@ def run(
             "unigram_bits_per_byte": floors.unigram,
             "bigram_bits_per_byte": floors.bigram,
         }
-        edges = [0, *(2**k for k in range(training.length.bit_length()) if 2**k <= training.length)]
+        length = config.scored_length
+        edges = [0, *(2**k for k in range(length.bit_length()) if 2**k <= length)]
         rows += [{"kind": "position", **row} for row in scored.by_position(edges)]
         names = [document.name for document in splits.test.documents]
         rows += [
             {"kind": "document", **row, "document": names[row["document"]]} for row in scored.by_document()
         ]
+    if after is not None and not diverged:
+        further, more = after(model)
+        metrics, rows = metrics | further, rows + more
     seen = training.steps * training.batch_size * training.length
     return Record(
         experiment=config.experiment,

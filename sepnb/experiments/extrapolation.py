@@ -1,0 +1,325 @@
+"""Chapters 9, 11 and 12: what is left of each model past its trained length, under each way of reading.
+
+The runs are those of `in_window`, trained in the same way on the same batches. Then each model reads windows
+of eight times the trained length, under every reading of `readings`. Nothing is chosen by what it gives.
+
+Every seed reads other bytes: the beginning of each test novel is cut into six blocks, and block k belongs to
+seed k. Methods with three seeds read two blocks each. What seeds have in common is therefore not the text.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..data import text
+from ..evaluation import Losses
+from ..extrapolators import describe, seam
+from ..models import LanguageModel
+from ..results import Record, Store
+from . import language_modelling as lm
+from .base import Progress, check_profile
+from .in_window import learning_rate
+from .readings import ORACLE, SCOPES, Reading, oracles, readings
+
+METHODS = (
+    "learned",
+    "separated-learned",
+    "strict-learned",
+    "sinusoidal",
+    "separated-sinusoidal",
+    "strict-sinusoidal",
+    "rope",
+    "alibi",
+)
+"""Compared in claims, hence six seeds."""
+
+CONTROLS = ("none", "rope-long", "separated-sinusoidal-long")
+"""Shown beside them with three. A `-long` model is trained at the long length, on as many bytes a step and at
+the rate of the short one: what it gains over its own sliding window, no wider than that of the short one, is
+what this text has to give to a model that uses it."""
+
+SMOKE = ("learned", "separated-learned", "rope")
+
+BLOCKS = 6
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """How much text past the trained length a run reads.
+
+    Args:
+        length: the trained length L, in which bins, windows and starts are counted.
+        times: the long windows are this many times as long, a power of two.
+        documents: test documents that are read, the first of those that hold six blocks.
+        windows: long windows of one block of a document; the scope "all" of a reading.
+        part: of these, the first ones, which every reading scores: the scope "part".
+        tight: documents of whose block the first window is read at stride 1: the scope "tight". They change
+            from block to block.
+        batch_bytes: bytes in one forward pass, for speed only.
+    """
+
+    length: int
+    times: int
+    documents: int
+    windows: int
+    part: int
+    tight: int
+    batch_bytes: int
+
+    @property
+    def longest(self) -> int:
+        """Bytes of a long window."""
+        return self.times * self.length
+
+    @property
+    def edges(self) -> list[int]:
+        """Borders of the bins [0, L), [L, 2L), [2L, 4L) and so on."""
+        return [0, *(self.length * 2**k for k in range(self.times.bit_length()))]
+
+
+BEYOND = {
+    "smoke": Beyond(64, 8, documents=3, windows=1, part=1, tight=1, batch_bytes=2048),
+    "laptop": Beyond(128, 8, documents=20, windows=9, part=2, tight=6, batch_bytes=2048),
+    "gpu": Beyond(256, 8, documents=20, windows=9, part=3, tight=20, batch_bytes=131_072),
+}
+
+
+@dataclass(frozen=True)
+class ExtrapolationRun(lm.LanguageModelRun):
+    """A language-model run and what it reads afterwards; `blocks` are counted from 0."""
+
+    beyond: Beyond
+    blocks: tuple[int, ...]
+
+    @classmethod
+    def of_method(cls, profile: str, method: str, seed: int) -> "ExtrapolationRun":
+        """The run of a method and seed; a `-long` method differs from the short one in the trained length."""
+        short, beyond = method.removesuffix("-long"), BEYOND[profile]
+        run = lm.LanguageModelRun.of(Extrapolation.name, profile, short, seed, learning_rate(profile, short))
+        if method != short:
+            run = replace(
+                run,
+                method=method,
+                model=replace(run.model, max_length=beyond.longest),
+                training=replace(
+                    run.training,
+                    length=beyond.longest,
+                    batch_size=run.training.batch_size * run.training.length // beyond.longest,
+                ),
+            )
+        half = BLOCKS // 2
+        blocks = (
+            ((seed - 1) % half, (seed - 1) % half + half) if method in CONTROLS else ((seed - 1) % BLOCKS,)
+        )
+        return cls(**vars(run), beyond=beyond, blocks=blocks)
+
+    @property
+    def scored_length(self) -> int:
+        """The trained length of the short models, for all: their scores inside it then compare."""
+        return self.beyond.length
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """What the trained model is asked to read."""
+        if self.trained_long:
+            return (*oracles(self.beyond.length), Reading("native", "all"))
+        return readings(self.encoding, self.beyond.length, self.beyond.longest)
+
+    @property
+    def encoding(self) -> str:
+        (encoding,) = self.model.encodings
+        return encoding.name
+
+    @property
+    def trained_long(self) -> bool:
+        return self.training.length >= self.beyond.longest
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types; the readings with theirs."""
+        asked = {reading.id: reading.described for reading in self.readings}
+        beyond = asdict(self.beyond) | {"blocks": list(self.blocks), "readings": asked}
+        return super().resolved() | {"beyond": beyond}
+
+
+class LongWindows(NamedTuple):
+    """What a run reads: tokens `[n, times * L + 1]`, the document of each, and per scope which are in it."""
+
+    tokens: np.ndarray
+    documents: np.ndarray
+    scopes: dict[str, np.ndarray]
+
+
+def long_windows(held_out: text.Text, beyond: Beyond, blocks: Sequence[int]) -> LongWindows:
+    """The long windows of these blocks, in the order of the documents.
+
+    Raises:
+        ValueError: too few documents are long enough to hold all six blocks.
+    """
+    whole = BLOCKS * beyond.windows
+    cut = text.windows(held_out, length=beyond.longest, per_document=whole * beyond.longest)
+    documents, counts = np.unique(cut.document, return_counts=True)
+    documents = documents[counts == whole][: beyond.documents]
+    if len(documents) < beyond.documents:
+        raise ValueError(
+            f"{len(documents)} documents of {held_out.name} hold {BLOCKS} blocks of {beyond.windows} windows "
+            f"of {beyond.longest} bytes; {beyond.documents} are needed: lower documents, windows or times"
+        )
+    number = cut.start // beyond.longest
+    block, place = number // beyond.windows, number % beyond.windows
+    chosen = np.isin(cut.document, documents) & np.isin(block, blocks)
+    block, place, document = block[chosen], place[chosen], cut.document[chosen]
+    turn = (np.searchsorted(documents, document) - block * beyond.tight) % len(documents)
+    scopes = {
+        "all": np.ones(len(document), dtype=bool),
+        "part": place < beyond.part,
+        "tight": (place == 0) & (turn < beyond.tight),
+    }
+    return LongWindows(cut.tokens[chosen], document, scopes)
+
+
+def read(
+    config: ExtrapolationRun,
+    model: LanguageModel,
+    *,
+    device: str = "cpu",
+    progress: Progress | None = None,
+) -> lm.Rows:
+    """Every reading of a run by its trained model: rows of the kind "reading", one a bin and scope.
+
+    The windows of a scope are the same for all readings that cover it. A reading that starts far out has one
+    row, of the scope "far": the first L bytes of every long window, at the indices from `start` on.
+    """
+    beyond = config.beyond
+    held = long_windows(lm.splits_of(config.text.name).test, beyond, config.blocks)
+    rows: lm.Rows = []
+    for done, reading in enumerate(config.readings, 1):
+        at = held.scopes[reading.scope]
+        tokens = held.tokens[at, : beyond.length + 1] if reading.start else held.tokens[at]
+        once = tokens.shape[1] - 1 if reading.stride is None else beyond.length
+        how = {
+            "device": device,
+            "precision": config.training.precision,
+            "batch_size": max(1, beyond.batch_bytes // once),
+        }
+        losses = reading.losses(model, tokens, held.documents[at], **how)
+        about = {
+            "kind": "reading",
+            "reading": reading.id,
+            "unseen": "none" if config.trained_long else reading.unseen(config.encoding),
+        }
+        if reading.start:
+            place = {"start": reading.start, "stop": reading.start + beyond.length}
+            rows.append(about | {"scope": "far", **place, "bits_per_byte": losses.bits_per_byte})
+        else:
+            for scope in SCOPES[SCOPES.index(reading.scope) :]:
+                inside = held.scopes[scope][at]
+                shared = Losses(losses.bits[inside], losses.documents[inside])
+                rows += [about | {"scope": scope, **row} for row in shared.by_position(beyond.edges)]
+        if progress is not None:
+            progress(done, len(config.readings))
+    return rows
+
+
+def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
+    """The numbers of a run that tables and claims compare, in bits per byte, from the rows of its readings.
+
+    With k = 1, 2, 4, 8 for the bin that ends at k times `length`:
+
+    - `<reading>/<k>x`, on the scope "part", which all readings share but the oracle at stride 1; that one is
+      read on the scope "tight" only.
+    - `gap/<reading>/<k>x`: the reading less the oracle at stride 1, both on the scope "tight".
+    - `<reading>`, of one that starts far out.
+    """
+    tight = {(row["reading"], row["stop"]): row["bits_per_byte"] for row in rows if row["scope"] == "tight"}
+    metrics: lm.Metrics = {}
+    for row in rows:
+        name, stop, scope, level = row["reading"], row["stop"], row["scope"], row["bits_per_byte"]
+        place = f"{name}/{stop // length}x"
+        if scope == "far":
+            metrics[name] = level
+        elif scope == "part" or (scope == "tight" and name == ORACLE):
+            metrics[place] = level
+        elif scope == "tight":
+            metrics[f"gap/{place}"] = level - tight[ORACLE, stop]
+    return metrics
+
+
+def _told_by_the_metrics(config: ExtrapolationRun, row: dict[str, Any]) -> bool:
+    """Whether a record needs no such row: of a secondary reading on the scope "tight" it holds the gaps."""
+    scopes = {reading.id: reading.scope for reading in config.readings}
+    return row["scope"] == "tight" and scopes[row["reading"]] == "part"
+
+
+def about_the_table(config: ExtrapolationRun, model: LanguageModel) -> lm.Rows:
+    """What a learned table looks like (kind "table"), and how each extrapolator leaves it (kind "seam")."""
+    (encoding,) = model.transformer.input_encodings
+    table = encoding.table.detach().double().cpu()
+    rows = [{"kind": "table", "quantity": name, "value": value} for name, value in describe(table).rows()]
+    for reading in config.readings:
+        if reading.extrapolator and reading.window is None and not reading.start:
+            step = seam(table, reading.extrapolator, form=reading.form, **dict(reading.options))
+            rows.append({"kind": "seam", "reading": reading.id, "value": step})
+    return rows
+
+
+class Extrapolation(lm.TextExperiment):
+    """What is left of each model past its trained length?"""
+
+    name: ClassVar[str] = "extrapolation"
+    title: ClassVar[str] = "Past the trained length"
+    question: ClassVar[str] = (
+        "What is left of each model at one to eight times its trained length, under each extrapolator, "
+        "control and window?"
+    )
+    order: ClassVar[int] = 2
+
+    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[ExtrapolationRun]:
+        if check_profile(profile) == "smoke":
+            declared = dict.fromkeys(SMOKE, (1,))
+        else:
+            declared = dict.fromkeys(METHODS, (1, 2, 3, 4, 5, 6)) | dict.fromkeys(CONTROLS, (1, 2, 3))
+        return [
+            ExtrapolationRun.of_method(profile, method, seed)
+            for seed in (sorted(set().union(*declared.values())) if seeds is None else seeds)
+            for method, own in declared.items()
+            if seeds is not None or seed in own
+        ]
+
+    def run(
+        self, config: ExtrapolationRun, *, device: str = "cpu", progress: Progress | None = None
+    ) -> Record:
+        steps, asked = config.training.steps, len(config.readings)
+
+        def report(offset: int) -> Progress | None:
+            return None if progress is None else lambda done, _: progress(offset + done, steps + asked)
+
+        def after(model: LanguageModel) -> tuple[lm.Metrics, lm.Rows]:
+            rows = read(config, model, device=device, progress=report(steps))
+            stored = [row for row in rows if not _told_by_the_metrics(config, row)]
+            if config.encoding == "learned":
+                stored += about_the_table(config, model)
+            return metrics_of(rows, config.beyond.length), stored
+
+        return lm.run(config, device=device, progress=report(0), after=after)
+
+    def seconds(self, profile: str) -> float:
+        return {"smoke": 3.0, "laptop": 200.0, "gpu": 120.0}[check_profile(profile)]
+
+    def by_bin(self, profile: str, scope: str = "part", store: Store | None = None) -> pd.DataFrame:
+        """Bits per byte of every reading in every bin of one scope, tidy: method, label, seed, reading,
+        unseen, start, stop, bits_per_byte, and `kind` and `scope` as stored.
+
+        Within a scope all methods of a seed with the same blocks read the same bytes. "part" holds all
+        readings but the oracle at stride 1; "all" the most bytes; "tight" that oracle and, on the same bytes,
+        the readings of "all"; "far" the readings that start far out.
+
+        Raises:
+            ValueError: no such scope.
+        """
+        if scope not in (*SCOPES, "far"):
+            raise ValueError(f"unknown scope {scope!r}; use one of {', '.join((*SCOPES, 'far'))}")
+        rows = self.rows(profile, "reading", store)
+        return rows if rows.empty else rows[rows["scope"] == scope].reset_index(drop=True)

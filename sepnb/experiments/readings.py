@@ -1,0 +1,163 @@
+"""Readings: the ways in which one trained model reads a text longer than what it was trained on.
+
+No reading retrains anything. Each is the same weights under another rule: what stands for positions that have
+no row (an extrapolator or a control), which keys a query sees (a window, with or without the first tokens),
+at which index the text begins, or a window that slides and so never leaves the trained length: the oracle.
+
+What is unseen in a reading has up to three sides, and each reading says which of them it has:
+
+- *index*: a position that was never trained is encoded. RoPE and ALiBi see differences only and never have
+  this side; neither have `clamp`, `wrap` and `reflect`, which give every position a trained row.
+- *length*: a query sees more keys than in training. A window takes this side away.
+- *distance*: a difference of positions is encoded that was never trained. A learned table holds no
+  differences, so it does not have this side; nor has a sinusoid whose rows are clamped or wrapped.
+
+`wrap` therefore shows the length alone, and a text of the trained length that begins far out the index alone.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..evaluation import Losses, evaluate, sliding
+from ..extrapolators import METHODS, SOURCE_METHODS
+from ..models import LanguageModel
+
+SCOPES = ("all", "part", "tight")
+"""Which of a run's long windows a reading scores; each scope lies within the one before it. `tight` is what
+the oracle at stride 1 can afford."""
+
+SINKS = 4
+"""First tokens that every query keeps in sight, as many as Xiao et al. (2024) found to suffice."""
+
+ORACLE = "oracle"
+"""The reading at stride 1, to which `gap` refers."""
+
+TRAINED_ROWS = ("clamp", "wrap", "reflect")
+"""Controls that give every position the code of a trained one."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One rule under which a trained model reads.
+
+    Args:
+        id: short name, unique among the readings of a method.
+        scope: one of `SCOPES`.
+        extrapolator, form, options: as in `LanguageModel.extended`; None is the encoding's own rule.
+        window, sinks: each query sees the last `window` keys and the first `sinks`, indices kept. In an
+            oracle: the most bytes ever read at once, and how many of them are the first of the text.
+        start: index of the first byte. A reading that does not start at 0 reads one trained length.
+        stride: given for an oracle only, the bytes that each of its passes scores.
+    """
+
+    id: str
+    scope: str = "part"
+    extrapolator: str | None = None
+    form: str = "corrected"
+    options: tuple[tuple[str, Any], ...] = ()
+    window: int | None = None
+    sinks: int = 0
+    start: int = 0
+    stride: int | None = None
+
+    @property
+    def described(self) -> str:
+        """Every setting in one line, for a record."""
+        parts = [f"{self.extrapolator} {self.form}" if self.extrapolator else "native", f"on {self.scope}"]
+        parts += [f"{name}={value}" for name, value in self.options]
+        for name, default in (("window", None), ("sinks", 0), ("start", 0), ("stride", None)):
+            if (value := getattr(self, name)) != default:
+                parts.append(f"{name}={value}")
+        return ", ".join(parts)
+
+    def unseen(self, encoding: str) -> str:
+        """The sides of this reading that training never showed, such as "index+length", or "none"."""
+        if self.stride is not None:
+            return "none"
+        new_rows = self.extrapolator not in TRAINED_ROWS
+        far = self.window is None or self.sinks > 0
+        sides = {
+            "index": encoding in ("learned", "sinusoidal") and new_rows,
+            "length": self.start == 0 and self.window is None,
+            "distance": encoding in ("sinusoidal", "rope", "alibi") and new_rows and self.start == 0 and far,
+        }
+        return "+".join(side for side, there in sides.items() if there) or "none"
+
+    def losses(self, model: LanguageModel, windows: np.ndarray, documents: np.ndarray, **how: Any) -> Losses:
+        """Score windows `[n, N+1]` under this rule; one that does not start at 0 is given windows `[n, L+1]`.
+
+        Args:
+            how: device, precision and batch_size, as in `evaluate`.
+        """
+        if self.stride is not None:
+            sizes = {"window": self.window, "stride": self.stride, "sinks": self.sinks}
+            return sliding(model, windows, documents, **sizes, **how)
+        if self.extrapolator is not None or self.window is not None:
+            model = model.extended(
+                self.extrapolator, self.form, window=self.window, sinks=self.sinks, **dict(self.options)
+            )
+        positions = self.start + np.arange(windows.shape[1] - 1) if self.start else None
+        return evaluate(model, windows, documents, positions=positions, **how)
+
+
+def oracles(length: int) -> tuple[Reading, ...]:
+    """The same model through a sliding window of the trained length: the bar for every other reading.
+
+    Stride 1 is the tight bar, on few windows; half the trained length a soft one, on all of them, which gives
+    a byte between L/2 + 1 and L bytes of context."""
+    return (
+        Reading(ORACLE, "tight", window=length, stride=1),
+        Reading("oracle-coarse", "all", window=length, stride=length // 2),
+        Reading("oracle-coarse-sinks", "part", window=length, stride=length // 2, sinks=SINKS),
+    )
+
+
+def readings(encoding: str, length: int, longest: int) -> tuple[Reading, ...]:
+    """What is read with a model of this encoding, trained at `length`, on texts of `longest` bytes.
+
+    In a window with sinks a query sees `length` keys in all, the sinks among them.
+    """
+    windows = {
+        "window": {"window": length},
+        "window-sinks": {"window": length - SINKS, "sinks": SINKS},
+    }
+    far, at = longest - length, f"at-{longest // length - 1}x"
+    if encoding == "learned":
+        compared = (*SOURCE_METHODS, "clamp", "wrap")
+        own = [Reading(name, "all", extrapolator=name) for name in compared]
+        own += [
+            Reading(name, extrapolator=name, options=_needed(name, longest))
+            for name in METHODS
+            if name not in compared
+        ]
+        own += [Reading(f"{name}-literal", extrapolator=name, form="literal") for name in SOURCE_METHODS]
+        own += [
+            Reading(id, extrapolator=name, options=((option, value),))
+            for id, name, option, value in (
+                ("sinusoidal-aligned", "sinusoidal", "align", "procrustes"),
+                ("fourier-full", "fourier", "n_components", length // 2 + 1),
+                ("learned-masked-fit", "learned", "protocol", "masked"),
+                ("alibi-slow", "alibi", "tau", float(length)),
+                ("zero-everywhere", "zero", "everywhere", True),
+            )
+        ]
+        own += [Reading(f"{name}-window", extrapolator=name, **windows["window"]) for name in compared]
+        own += [Reading("clamp-window-sinks", extrapolator="clamp", **windows["window-sinks"])]
+        own += [Reading(f"{name}-{at}", "all", name, start=far) for name in compared]
+    else:
+        own = [Reading("native", "all"), Reading(f"native-{at}", "all", start=far)]
+        own += [Reading(f"native-{name}", **setting) for name, setting in windows.items()]
+    if encoding == "sinusoidal":
+        for name in ("clamp", "wrap"):
+            own += [
+                Reading(name, extrapolator=name),
+                Reading(f"{name}-{at}", "all", extrapolator=name, start=far),
+            ]
+    return (*oracles(length), *own)
+
+
+def _needed(extrapolator: str, longest: int) -> tuple[tuple[str, Any], ...]:
+    """The options without which an extrapolator cannot work."""
+    return (("length", longest),) if extrapolator == "interpolate" else ()
