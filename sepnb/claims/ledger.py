@@ -7,10 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from sepnb.claims import ablation, budget, exact, history, in_window
+from sepnb.claims import ablation, beyond, budget, exact, extrapolation, history, in_window
 from sepnb.claims.verdict import Claim, Verdict
 
-CLAIMS: tuple[Claim, ...] = exact.CLAIMS + in_window.CLAIMS + ablation.CLAIMS + budget.CLAIMS
+CLAIMS: tuple[Claim, ...] = (
+    exact.CLAIMS + in_window.CLAIMS + ablation.CLAIMS + budget.CLAIMS + extrapolation.CLAIMS + beyond.CLAIMS
+)
 
 PUBLISHED = ("gpu", "laptop")
 
