@@ -16,6 +16,8 @@ from sepnb import paths
 from sepnb.results import write_atomically
 
 Number = float | int | str
+NOT_RUN = "not run"
+"""What a chapter publishes for a number that no run stands behind yet: shown as it is in any format."""
 KEY = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 

@@ -30,6 +30,8 @@ def number(text: str, profile: str) -> str:
             f"{chapter} published no {key!r} at {profile}; it has {', '.join(sorted(have)) or 'none'}"
         )
     value = have[key]
+    if value == numbers.NOT_RUN:
+        return value
     form = parts["format"] or ("g" if isinstance(value, float) else "")
     try:
         shown = format(value, form)

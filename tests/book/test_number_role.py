@@ -9,6 +9,7 @@ import pytest
 from sepnb.companion import numbers, pages
 
 VALUES = {"loss": 2.34567, "gain": -0.25, "error": 3.1e-15, "seeds": 3, "winner": "rope"}
+VALUES["gap"] = numbers.NOT_RUN
 
 
 @pytest.fixture
@@ -30,6 +31,7 @@ def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("01_order/seeds", "3"),
         ("01_order/seeds:02d", "03"),
         ("01_order/winner", "rope"),
+        ("01_order/gap:+.2f", "not run"),
     ],
 )
 def test_a_number_is_formatted(published: Path, name: str, shown: str) -> None:
