@@ -30,28 +30,44 @@ class PositionPass:
 class PassMemory:
     """The latest position passes of a model that is not being trained, one for each length.
 
-    They are dropped as soon as a parameter is written, replaced or moved.
+    They are dropped as soon as a parameter is written, replaced or moved. What a fused optimiser writes, or
+    anyone through `.data` or numpy, is not counted by torch; so every pass with gradients drops them too, and
+    so does `model.eval()`.
     """
 
     capacity = 4
 
     def __init__(self) -> None:
-        self._state: Hashable = None
+        # Aliases, so that the memory of a parameter is not given to another one while a pass of it is held.
+        self._written: list[tuple[Tensor, int]] = []
         self._passes: dict[Hashable, PositionPass] = {}
+
+    def forget(self) -> None:
+        """Drop every pass."""
+        self._written, self._passes = [], {}
 
     def recall(self, model: nn.Module, key: Hashable, compute: Callable[[], PositionPass]) -> PositionPass:
         """The pass of `key`, computed if it is not held."""
-        state = tuple((id(p), p.data_ptr(), p._version, p.dtype) for p in model.parameters())
-        if state != self._state:
-            self._state, self._passes = state, {}
+        parameters = list(model.parameters())
+        if any(parameter.is_inference() for parameter in parameters):
+            return compute()  # writes to these are not counted at all
+        if not self._current(parameters):
+            self.forget()
+            self._written = [(parameter.detach(), parameter._version) for parameter in parameters]
         if key not in self._passes:
             while len(self._passes) >= self.capacity:
                 del self._passes[next(iter(self._passes))]
             self._passes[key] = compute()
         return self._passes[key]
 
-    def __deepcopy__(self, memo: dict) -> "PassMemory":
-        return PassMemory()  # a copy of the model may answer by another rule
+    def _current(self, parameters: list[nn.Parameter]) -> bool:
+        return len(parameters) == len(self._written) and all(
+            (now.data_ptr(), now.dtype, now._version) == (then.data_ptr(), then.dtype, version)
+            for now, (then, version) in zip(parameters, self._written, strict=True)
+        )
+
+    def __reduce__(self) -> tuple:
+        return PassMemory, ()  # a copy of the model may answer by another rule, and a file needs none
 
 
 def may_remember(model: nn.Module) -> bool:

@@ -253,13 +253,24 @@ class Transformer(nn.Module):
             return self.position_pass(self.codes(positions, content.dtype), context, cache)
 
         if by_default and cache is None and may_remember(self):
-            key = (n, content.dtype, content.device, torch.is_autocast_enabled(content.device.type))
+            kind = content.device.type
+            cast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+            key = (n, content.dtype, content.device, cast)
             positional = self._memory.recall(self, key, compute)
         else:
+            if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+                self._memory.forget()
             positional = compute()
         state = self.run_blocks({"sem": self._dropped(content)}, context, {}, cache, positional.tables)
-        ends = {name: x.expand(batch, -1, -1) for name, x in positional.streams.items()}
+        # Copied, because what is remembered must not change with what a caller writes to his output.
+        ends = {
+            n: x.repeat(batch, 1, 1) for n, x in positional.streams.items() if n in self.config.last_streams
+        }
         return {name: (ends | state)[name] for name in self.config.last_streams}
+
+    def train(self, mode: bool = True) -> "Transformer":
+        self._memory.forget()
+        return super().train(mode)
 
     def _check_cache(self, cache: KVCache | None, batch: int) -> None:
         if cache is None:

@@ -1,0 +1,213 @@
+"""The position pass is computed once per length at inference, and never answers for weights that are gone."""
+
+import copy
+import io
+
+import pytest
+import torch
+
+from sepnb.models import LanguageModel, frozen_attention
+from sepnb.streams import Streams
+from sepnb.training import next_token_losses
+
+STREAMS = Streams(pos=8, sem=24)
+ISOLATED = [
+    {"mode": "strict"},
+    {"query_key": "untied"},
+    {"mode": "strict", "pos_stream": "reinjected"},
+    {"pos_stream": "constant"},
+    {"mode": "strict", "n_kv_heads": 2, "streams": Streams(pos=16, sem=16)},
+]
+
+
+@pytest.fixture
+def strict(built) -> LanguageModel:
+    return built(STREAMS, mode="strict", encoding="learned", readout="both").eval()
+
+
+@pytest.fixture
+def runs(monkeypatch) -> list[int]:
+    """The lengths of the position passes that were computed, by any model."""
+    from sepnb.models.transformer import Transformer
+
+    found, compute = [], Transformer.position_pass
+
+    def counted(self, codes, context, cache=None):
+        found.append(next(iter(codes.values())).shape[-2])
+        return compute(self, codes, context, cache)
+
+    monkeypatch.setattr(Transformer, "position_pass", counted)
+    return found
+
+
+def afresh(model: LanguageModel, tokens: torch.Tensor) -> torch.Tensor:
+    """The logits of a copy, which remembers nothing."""
+    with torch.no_grad():
+        return copy.deepcopy(model)(tokens)
+
+
+@pytest.mark.parametrize("fields", ISOLATED, ids=str)
+def test_one_pass_for_each_length_and_the_same_logits(built, text, runs, fields):
+    fields = {"streams": STREAMS, **fields}
+    model = built(fields.pop("streams"), **fields).eval()
+    with torch.no_grad():
+        first = {(b, n): model(text(b, n)) for b, n in ((2, 6), (1, 9), (2, 6), (3, 6), (2, 9))}
+    assert runs == [6, 9]
+    for (b, n), logits in first.items():
+        assert torch.equal(logits, afresh(model, text(b, n)))
+        given = model(text(b, n), torch.arange(n))  # positions that are given are not looked up
+        torch.testing.assert_close(logits, given, rtol=0, atol=1e-12)
+
+
+def test_only_the_latest_lengths_are_held(strict, text, runs):
+    with torch.no_grad():
+        for length in (1, 2, 3, 4, 5, 2, 5, 1):
+            strict(text(2, length))
+    assert runs == [1, 2, 3, 4, 5, 1]
+
+
+def test_nothing_is_remembered_in_training_with_gradients_in_a_cache_or_while_attention_is_frozen(
+    strict, text, runs
+):
+    tokens = text(2, 5)
+    with torch.no_grad():
+        strict.train()
+        strict(tokens), strict(tokens)
+        assert len(runs) == 2
+    strict.eval()
+    strict(tokens), strict(tokens)
+    assert len(runs) == 4
+    with torch.no_grad():
+        for _ in range(2):
+            strict(tokens, cache=strict.make_cache(2))
+        assert len(runs) == 6
+        strict(tokens)  # remembered from here on
+        with frozen_attention(strict) as tapes:
+            strict(tokens)
+        assert len(runs) == 8
+        assert all(tape.weights.shape[1] == 4 for tape in tapes)  # the position heads are on the tape too
+
+
+def test_a_pass_with_gradients_never_reads_what_was_remembered(strict, text):
+    tokens = text(2, 5)
+    with torch.no_grad():
+        strict(tokens)
+    next_token_losses(strict, tokens).mean().backward()
+    assert all(parameter.grad is not None for parameter in strict.parameters())
+
+
+def step(model: LanguageModel, tokens: torch.Tensor, **options) -> None:
+    optimiser = torch.optim.AdamW(model.parameters(), lr=0.1, **options)
+    next_token_losses(model, tokens).mean().backward()
+    optimiser.step()
+
+
+@torch.no_grad()
+def scale(model: LanguageModel) -> None:
+    for parameter in model.parameters():
+        parameter.mul_(1.5)
+
+
+def replace(model: LanguageModel) -> None:
+    norm = model.transformer.blocks[0].attention_norm
+    norm.gain["pos"] = torch.nn.Parameter(2 * norm.gain["pos"].detach())
+
+
+def load(model: LanguageModel, **options) -> None:
+    state = {name: 1.5 * value for name, value in model.state_dict().items()}
+    model.load_state_dict(state, **options)
+
+
+def write_behind(model: LanguageModel) -> None:
+    """As swaps of averaged weights do: torch does not count these writes."""
+    for parameter in model.parameters():
+        parameter.data.mul_(1.5)
+    model.eval()
+
+
+WRITES = {
+    "an optimiser": step,
+    "a foreach optimiser": lambda model, tokens: step(model, tokens, foreach=True),
+    "a fused optimiser": lambda model, tokens: step(model, tokens, fused=True),
+    "in place": lambda model, _: scale(model),
+    "a parameter": lambda model, _: replace(model),
+    "a state": lambda model, _: load(model),
+    "a state, assigned": lambda model, _: load(model, assign=True),
+    "another dtype": lambda model, _: model.float(),
+    "another dtype and back": lambda model, _: model.bfloat16().double(),
+    "one vector": lambda model, _: torch.nn.utils.vector_to_parameters(
+        torch.ones(sum(p.numel() for p in model.parameters()), dtype=torch.float64), model.parameters()
+    ),
+    "behind torch's back": lambda model, _: write_behind(model),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_what_is_remembered_is_dropped_when_the_weights_are_written(strict, text, name):
+    tokens = text(2, 5)
+    with torch.no_grad():
+        before = strict(tokens)
+    WRITES[name](strict, tokens)
+    with torch.no_grad():
+        after = strict(tokens)
+    assert torch.equal(after, afresh(strict, tokens))
+    assert not torch.equal(after.to(before.dtype), before)
+
+
+def test_a_model_made_for_inference_only_answers_too(built, text):
+    with torch.inference_mode():
+        model = built(STREAMS, mode="strict").eval()
+        first = model(text(2, 5))
+        model.transformer.blocks[0].attention_norm.gain["pos"].mul_(2)  # such writes are never counted
+        assert torch.equal(model(text(2, 5)), afresh(model, text(2, 5)))
+        assert not torch.equal(model(text(2, 5)), first)
+
+
+def test_what_was_remembered_under_inference_mode_serves_without_gradients_and_with_them(strict, text):
+    tokens = text(2, 5)
+    with torch.inference_mode():
+        first = strict(tokens)
+    with torch.no_grad():
+        assert torch.equal(strict(tokens), first)
+    strict(tokens).sum().backward()
+
+
+def test_a_precision_of_autocast_has_a_pass_of_its_own(built, text, runs):
+    model, tokens = built(STREAMS, mode="strict", dtype=torch.float32).eval(), text(2, 5)
+    with torch.no_grad():
+        for dtype in (None, torch.bfloat16, torch.float16):
+            with torch.autocast("cpu", dtype=dtype, enabled=dtype is not None):
+                assert torch.equal(model(tokens), afresh(model, tokens))
+    assert len(runs) == 6  # three of the model, three of its copies
+
+
+def test_a_caller_who_writes_to_his_output_does_not_write_to_the_memory(strict, text):
+    content = strict.embedding(text(1, 5)).detach()
+    with torch.no_grad():
+        first = strict.transformer(content)
+        kept = {name: part.clone() for name, part in first.items()}
+        for part in first.values():
+            part.zero_()
+        again = strict.transformer(content)
+    assert all(torch.equal(again[name], part) for name, part in kept.items())
+
+
+def test_a_model_under_another_rule_has_a_memory_of_its_own(strict, text, runs):
+    tokens = text(2, 9)
+    with torch.no_grad():
+        plain = strict(tokens)
+        windowed = strict.extended(window=3)
+        assert not torch.allclose(windowed(tokens), plain)
+        assert torch.equal(strict(tokens), plain) and torch.equal(windowed(tokens), afresh(windowed, tokens))
+    assert runs == 3 * [9]
+
+
+def test_what_is_remembered_is_not_saved_with_the_model(strict, text):
+    def size() -> int:
+        torch.save(strict, file := io.BytesIO())
+        return len(file.getvalue())
+
+    before = size()
+    with torch.no_grad():
+        strict(text(2, 60))
+    assert size() == before
