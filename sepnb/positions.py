@@ -38,6 +38,14 @@ class PositionSampler(ABC):
     ) -> Iterator[Batch]:
         """`steps` batches of `batch_size` sequences of `length` tokens."""
 
+    @abstractmethod
+    def trained_indices(self, length: int) -> int:
+        """Positions that can occur lie below this."""
+
+    @abstractmethod
+    def trained_distances(self, length: int) -> int:
+        """Distances between a query and a key that can occur lie below this."""
+
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
         return {"name": self.name, **asdict(self)}
@@ -85,6 +93,12 @@ class RandomOffset(PositionSampler):
             )
         read = texts.sample_batches(text, batch_size=batch_size, length=length, seed=seed, steps=steps)
         return self._with_offsets(read, batch_size, length, seed)
+
+    def trained_indices(self, length: int) -> int:
+        return self.maximum
+
+    def trained_distances(self, length: int) -> int:
+        return length
 
     def _with_offsets(
         self, read: Iterator[np.ndarray], batch_size: int, length: int, seed: int
@@ -150,6 +164,12 @@ class TrueGap(PositionSampler):
                 f"{length} with a gap below {self.maximum}; {needed} needed: lower the maximum"
             )
         return self._chunks(documents, room, batch_size, length // 2, seed, steps)
+
+    def trained_indices(self, length: int) -> int:
+        return length + (self.maximum - 1 if self.indices == "true" else 0)
+
+    def trained_distances(self, length: int) -> int:
+        return self.trained_indices(length)
 
     def _chunks(
         self, documents: list[np.ndarray], room: int, batch_size: int, half: int, seed: int, steps: int

@@ -236,3 +236,14 @@ def test_a_config_with_an_auxiliary_loss_is_not_trained_without_it():
     config = dataclasses.replace(CONFIG, auxiliary=Shrink(1.0))
     with pytest.raises(ValueError, match=r"give auxiliary=, the bound loss of the config's Shrink"):
         train(model(), texts.sample_batches(TEXT, seed=0, steps=6, **SIZES), config)
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [RandomOffset(30), RandomOffset(30, "sequence"), FAR, TrueGap(64, indices="contiguous")],
+    ids=repr,
+)
+def test_what_is_said_to_be_trained_is_what_occurs(sampler):
+    positions = [np.broadcast_to(batch.positions, (B, L)) for batch in drawn(sampler, steps=600)]
+    assert max(p.max() for p in positions) == sampler.trained_indices(L) - 1
+    assert max((p.max(-1) - p.min(-1)).max() for p in positions) == sampler.trained_distances(L) - 1

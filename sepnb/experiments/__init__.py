@@ -9,11 +9,22 @@ from .budget import Budget
 from .extrapolation import Extrapolation
 from .in_window import InWindow
 from .lr_screen import LearningRateScreen
+from .recipe_screen import RecipeScreen
+from .recipes import Recipes
 
 _REGISTRY: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in sorted(
-        (LearningRateScreen(), InWindow(), Extrapolation(), AblationScreen(), Ablation(), Budget()),
+        (
+            LearningRateScreen(),
+            InWindow(),
+            Extrapolation(),
+            AblationScreen(),
+            Ablation(),
+            Budget(),
+            RecipeScreen(),
+            Recipes(),
+        ),
         key=lambda experiment: experiment.order,
     )
 }

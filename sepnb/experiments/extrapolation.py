@@ -134,6 +134,15 @@ class ExtrapolationRun(lm.LanguageModelRun):
         return encoding.name
 
     @property
+    def held_out(self) -> text.Text:
+        """The text that is read."""
+        return lm.splits_of(self.text.name).test
+
+    def unseen(self, reading: Reading) -> str:
+        """The sides of a reading that training never showed, as `Reading.unseen` names them."""
+        return "none" if self.trained_long else reading.unseen(self.encoding)
+
+    @property
     def trained_long(self) -> bool:
         return self.training.length >= self.beyond.longest
 
@@ -193,7 +202,7 @@ def read(
     row, of the scope "far": the first L bytes of every long window, at the indices from `start` on.
     """
     beyond = config.beyond
-    held = long_windows(lm.splits_of(config.text.name).test, beyond, config.blocks)
+    held = long_windows(config.held_out, beyond, config.blocks)
     rows: lm.Rows = []
     for done, reading in enumerate(config.readings, 1):
         at = held.scopes[reading.scope]
@@ -205,11 +214,7 @@ def read(
             "batch_size": max(1, beyond.batch_bytes // once),
         }
         losses = reading.losses(model, tokens, held.documents[at], **how)
-        about = {
-            "kind": "reading",
-            "reading": reading.id,
-            "unseen": "none" if config.trained_long else reading.unseen(config.encoding),
-        }
+        about = {"kind": "reading", "reading": reading.id, "unseen": config.unseen(reading)}
         if reading.start:
             place = {"start": reading.start, "stop": reading.start + beyond.length}
             rows.append(about | {"scope": "far", **place, "bits_per_byte": losses.bits_per_byte})

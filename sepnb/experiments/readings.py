@@ -50,6 +50,7 @@ class Reading:
             oracle: the most bytes ever read at once, and how many of them are the first of the text.
         start: index of the first byte. A reading that does not start at 0 reads one trained length.
         stride: given for an oracle only, the bytes that each of its passes scores.
+        log_scale: as in `LanguageModel.extended`, logits grow with the logarithm of the number of keys.
     """
 
     id: str
@@ -61,13 +62,15 @@ class Reading:
     sinks: int = 0
     start: int = 0
     stride: int | None = None
+    log_scale: bool = False
 
     @property
     def described(self) -> str:
         """Every setting in one line, for a record."""
         parts = [f"{self.extrapolator} {self.form}" if self.extrapolator else "native", f"on {self.scope}"]
         parts += [f"{name}={value}" for name, value in self.options]
-        for name, default in (("window", None), ("sinks", 0), ("start", 0), ("stride", None)):
+        rules = {"window": None, "sinks": 0, "start": 0, "stride": None, "log_scale": False}
+        for name, default in rules.items():
             if (value := getattr(self, name)) != default:
                 parts.append(f"{name}={value}")
         return ", ".join(parts)
@@ -94,9 +97,14 @@ class Reading:
         if self.stride is not None:
             sizes = {"window": self.window, "stride": self.stride, "sinks": self.sinks}
             return sliding(model, windows, documents, **sizes, **how)
-        if self.extrapolator is not None or self.window is not None:
+        if self.extrapolator is not None or self.window is not None or self.log_scale:
             model = model.extended(
-                self.extrapolator, self.form, window=self.window, sinks=self.sinks, **dict(self.options)
+                self.extrapolator,
+                self.form,
+                window=self.window,
+                sinks=self.sinks,
+                log_scale=self.log_scale,
+                **dict(self.options),
             )
         positions = self.start + np.arange(windows.shape[1] - 1) if self.start else None
         return evaluate(model, windows, documents, positions=positions, **how)

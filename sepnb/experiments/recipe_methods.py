@@ -1,0 +1,187 @@
+"""The recipes: changes of the training or of the score that may carry a model past its trained length.
+
+Each recipe is another model or training with one field replaced, or a few that only make sense together, so
+that a difference from its base is what the recipe does. At the root of every chain stands a method of
+`language_modelling`, whose screened learning rate all of its recipes take.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..encodings import Phase, RoPE, Sinusoidal, base_of_longest_wave
+from ..positions import RandomOffset, TrueGap
+from . import language_modelling as lm
+from .in_window import learning_rate
+
+TIMES = 8
+"""Offsets and gaps cover, and long waves reach, this many trained lengths: as far as is read."""
+
+FAR = 100_000
+"""Indices that the torus is trained on."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One change of a method or of another recipe.
+
+    Args:
+        change: what is changed, in a few words.
+        base: what is changed; None for a method that stands as it is.
+        model, training: the fields of `TransformerConfig` and of `TrainingConfig` that are replaced, each by
+            a value or, where it depends on the size, by a function of it.
+    """
+
+    change: str
+    base: str | None = None
+    model: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _offsets(per: str, *, far: bool = False) -> Mapping[str, Callable[[lm.Size], RandomOffset]]:
+    return {"positions": lambda size: RandomOffset(FAR if far else TIMES * size.length, per)}
+
+
+def _gaps(**fields: str) -> Mapping[str, Callable[[lm.Size], TrueGap]]:
+    return {"positions": lambda size: TrueGap(TIMES * size.length, **fields)}
+
+
+def _torus(size: lm.Size) -> Sinusoidal:
+    """A sinusoid over the position stream whose longest wave is twice the trained length."""
+    return Sinusoidal(base=base_of_longest_wave(size.width // lm.POS_SHARE, 2 * size.length))
+
+
+def _with_phase(times: int) -> Callable[[lm.Size], tuple]:
+    return lambda size: ("sinusoidal", Phase(times * size.length))
+
+
+def _references() -> dict[str, Recipe]:
+    return {
+        "separated-sinusoidal": Recipe("separated, sinusoid"),
+        "strict-sinusoidal": Recipe("strict, sinusoid"),
+        "sinusoidal": Recipe("dense, sinusoid added"),
+        "rope": Recipe("dense, RoPE"),
+        "alibi": Recipe("dense, ALiBi"),
+    }
+
+
+def _offset_recipes() -> dict[str, Recipe]:
+    return {
+        "separated-offsets": Recipe(
+            "random offset in every sequence", "separated-sinusoidal", training=_offsets("sequence")
+        ),
+        "separated-offsets-step": Recipe(
+            "one random offset a step", "separated-sinusoidal", training=_offsets("step")
+        ),
+        "strict-offsets": Recipe("one random offset a step", "strict-sinusoidal", training=_offsets("step")),
+        "sinusoidal-offsets": Recipe(
+            "random offset in every sequence", "sinusoidal", training=_offsets("sequence")
+        ),
+        "separated-torus": Recipe(
+            "longest wave twice the trained length", "separated-sinusoidal", {"encoding": _torus}
+        ),
+        "separated-torus-offsets": Recipe(
+            "random offset below 100,000", "separated-torus", training=_offsets("sequence", far=True)
+        ),
+        "strict-torus": Recipe(
+            "longest wave twice the trained length", "strict-sinusoidal", {"encoding": _torus}
+        ),
+        "strict-torus-offsets": Recipe(
+            "one random offset a step, below 100,000", "strict-torus", training=_offsets("step", far=True)
+        ),
+    }
+
+
+def _score_recipes() -> dict[str, Recipe]:
+    return {
+        "separated-phase": Recipe(
+            "phase read up to the trained length", "separated-sinusoidal", {"encoding": _with_phase(1)}
+        ),
+        "separated-phase-long": Recipe(
+            "phase read up to 8 trained lengths", "separated-sinusoidal", {"encoding": _with_phase(TIMES)}
+        ),
+        "separated-phase-offsets": Recipe(
+            "random offset in every sequence", "separated-phase-long", training=_offsets("sequence")
+        ),
+        "dense-phase": Recipe(
+            "phase read in the place of RoPE", "rope", {"encoding": lambda size: Phase(size.length)}
+        ),
+        "dense-phase-long": Recipe(
+            "phase read up to 8 trained lengths in the place of RoPE",
+            "rope",
+            {"encoding": lambda size: Phase(TIMES * size.length)},
+        ),
+        "untied": Recipe("no cross terms", "strict-sinusoidal", {"query_key": "untied"}),
+        "untied-offsets": Recipe("one random offset a step", "untied", training=_offsets("step")),
+        "strict-rotated": Recipe(
+            "RoPE in the position heads",
+            "strict-sinusoidal",
+            {"encoding": ("sinusoidal", RoPE(streams=("pos",)))},
+        ),
+        "separated-rope": Recipe(
+            "RoPE in all heads", "separated-sinusoidal", {"encoding": ("sinusoidal", "rope")}
+        ),
+        "separated-rope-offsets": Recipe(
+            "random offset in every sequence", "separated-rope", training=_offsets("sequence")
+        ),
+    }
+
+
+def _gap_recipes() -> dict[str, Recipe]:
+    return {
+        "separated-gaps": Recipe("two chunks at their distance", "separated-sinusoidal", training=_gaps()),
+        "separated-gaps-hidden": Recipe(
+            "the distance is hidden", "separated-gaps", training=_gaps(indices="contiguous")
+        ),
+        "separated-gaps-other": Recipe(
+            "the second chunk is of another novel", "separated-gaps", training=_gaps(second="other")
+        ),
+        "separated-phase-gaps": Recipe(
+            "two chunks at their distance", "separated-phase-long", training=_gaps()
+        ),
+        "dense-phase-gaps": Recipe("two chunks at their distance", "dense-phase-long", training=_gaps()),
+        "rope-gaps": Recipe("two chunks at their distance", "rope", training=_gaps()),
+    }
+
+
+RECIPES: dict[str, Recipe] = {
+    **_references(),
+    **_offset_recipes(),
+    **_score_recipes(),
+    **_gap_recipes(),
+}
+
+
+def root(name: str) -> str:
+    """The method at the beginning of a recipe's chain, without any recipe.
+
+    Raises:
+        ValueError: an unknown recipe.
+    """
+    if name not in RECIPES:
+        raise ValueError(f"unknown recipe {name!r}; use one of {', '.join(RECIPES)}")
+    base = RECIPES[name].base
+    return name if base is None else root(base)
+
+
+def run_of(experiment: str, profile: str, name: str, seed: int) -> lm.LanguageModelRun:
+    """The run of a recipe: that of its base with the declared fields replaced.
+
+    Raises:
+        ValueError: an unknown recipe.
+    """
+    method = root(name)
+    recipe, size = RECIPES[name], lm.SIZES[profile]
+    if recipe.base is None:
+        return lm.LanguageModelRun.of(experiment, profile, name, seed, learning_rate(profile, method))
+    run = run_of(experiment, profile, recipe.base, seed)
+
+    def at_size(fields: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: value(size) if callable(value) else value for key, value in fields.items()}
+
+    return replace(
+        run,
+        method=name,
+        model=replace(run.model, **at_size(recipe.model)),
+        training=replace(run.training, **at_size(recipe.training)),
+    )

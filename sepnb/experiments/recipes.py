@@ -1,0 +1,159 @@
+"""Chapter 12: which change of training or score makes a model survive, use and match, and at what price?
+
+Four questions are asked of every recipe, each with a number of its own:
+
+- *survives*: is it worse past its trained length than through its own sliding window at stride 1?
+- *uses*: does it lose when the text further back than a trained length is that of another novel?
+- *quality*: what does it pay beside RoPE, as it is and with a window?
+- *price*: what does it pay inside the trained length more than the same model without the recipe?
+
+A seed reads the same bytes as in `extrapolation`, under the same rules, so that the two tables compare.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from ..context import with_foreign_past
+from ..data import text
+from ..evaluation import Losses
+from ..models import LanguageModel
+from ..results import Record
+from . import language_modelling as lm
+from .base import Progress, check_profile
+from .extrapolation import BEYOND, BLOCKS, Beyond, ExtrapolationRun, long_windows, metrics_of, read
+from .readings import SINKS, Reading, oracles
+from .recipe_methods import FAR, RECIPES, run_of
+
+SEEDS = {"smoke": (1,), "laptop": (1, 2, 3), "gpu": (1, 2, 3, 4, 5, 6)}
+"""Seed 0 chose what is published. Three seeds show sizes, and leave every verdict undecided."""
+
+SMOKE = ("separated-phase-offsets", "separated-gaps")
+
+TEST_BYTES = {"laptop": 20_480}
+"""Test text scored inside the trained length, of each novel: less than in `in_window`, and the same for every
+recipe and for its base."""
+
+PUBLISHED: tuple[str, ...] = tuple(RECIPES)
+"""What is read on the test text. Chosen on the validation text, by `recipe_screen`."""
+
+
+class RecipeRun(ExtrapolationRun):
+    """A run of a recipe and what it reads afterwards, on the test text or, in a screening, on the validation
+    text."""
+
+    @classmethod
+    def of_recipe(
+        cls, experiment: str, profile: str, name: str, seed: int, beyond: Beyond, blocks: tuple[int, ...]
+    ) -> "RecipeRun":
+        """The run of a recipe and seed."""
+        run = run_of(experiment, profile, name, seed)
+        scored = replace(run.text, test_bytes=TEST_BYTES.get(profile, run.text.test_bytes))
+        return cls(**vars(run) | {"text": scored}, beyond=beyond, blocks=blocks)
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """What the trained model is asked to read."""
+        length, longest = self.beyond.length, self.beyond.longest
+        tight, *coarse = oracles(length)
+        window = {"window": length}
+        return (
+            tight,
+            replace(coarse[0], scope="part"),
+            Reading("native"),
+            Reading("native-log", log_scale=True),
+            Reading("native-window", **window),
+            Reading("native-window-sinks", window=length - SINKS, sinks=SINKS),
+            Reading(f"native-at-{longest // length - 1}x", start=longest - length),
+            Reading("native-at-100k", start=FAR),
+        )
+
+    @property
+    def held_out(self) -> text.Text:
+        splits = lm.splits_of(self.text.name)
+        return splits.validation if self.experiment == "recipe_screen" else splits.test
+
+    def unseen(self, reading: Reading) -> str:
+        """The sides of a reading that training never showed. With random offsets the trained indices are more
+        than those of one sequence, with true gaps the trained distances as well."""
+        if reading.stride is not None:
+            return "none"
+        length, sampler = self.training.length, self.training.positions
+        indices = length if sampler is None else sampler.trained_indices(length)
+        distances = length if sampler is None else sampler.trained_distances(length)
+        read_bytes = length if reading.start else self.beyond.longest
+        far = reading.window is None or reading.sinks > 0
+        sides = {
+            "index": bool(self.model.input_encodings) and reading.start + read_bytes > indices,
+            "length": read_bytes > length and reading.window is None,
+            "distance": read_bytes > distances and far,
+        }
+        return "+".join(side for side, there in sides.items() if there) or "none"
+
+
+def gains(config: RecipeRun, model: LanguageModel, *, device: str = "cpu") -> lm.Rows:
+    """What a foreign past costs, per bin: rows of the kind "gain", in bits per byte.
+
+    Read natively, on the windows of the scope "part". Every byte keeps its own last L bytes at least and 3L/2
+    less one at most; a positive gain says that the model used what lies further back. In the bin from L to 2L
+    half of the bytes have nothing that lies further back.
+    """
+    beyond = config.beyond
+    held = long_windows(config.held_out, beyond, config.blocks)
+    at = held.scopes["part"]
+    how = {
+        "device": device,
+        "precision": config.training.precision,
+        "batch_size": max(1, beyond.batch_bytes // beyond.longest),
+    }
+    native = Reading("native").losses(model, held.tokens[at], held.documents[at], **how)
+    foreign = with_foreign_past(
+        model, held.tokens[at], held.documents[at], recent=beyond.length, stride=beyond.length // 2, **how
+    )
+    difference = Losses(foreign.bits - native.bits, native.documents)
+    return [{"kind": "gain", **row} for row in difference.by_position(beyond.edges[1:])]
+
+
+class RecipeExperiment(lm.TextExperiment):
+    """Recipes, trained and read."""
+
+    def run(self, config: RecipeRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+        steps, asked = config.training.steps, len(config.readings) + 1
+
+        def report(offset: int) -> Progress | None:
+            return None if progress is None else lambda done, _: progress(offset + done, steps + asked)
+
+        def after(model: LanguageModel) -> tuple[lm.Metrics, lm.Rows]:
+            rows = read(config, model, device=device, progress=report(steps))
+            gained = gains(config, model, device=device)
+            if progress is not None:
+                progress(steps + asked, steps + asked)
+            length = config.beyond.length
+            named = {f"gain/{row['stop'] // length}x": row["bits_per_byte"] for row in gained}
+            return metrics_of(rows, length) | named, rows + gained
+
+        return lm.run(config, device=device, progress=report(0), test=self.reads_test, after=after)
+
+
+class Recipes(RecipeExperiment):
+    """What makes extrapolation work?"""
+
+    name: ClassVar[str] = "recipes"
+    title: ClassVar[str] = "Recipes for longer texts"
+    question: ClassVar[str] = (
+        "Which change of training or of the score makes a model survive, use and match beyond its trained "
+        "length, and at what price?"
+    )
+    order: ClassVar[int] = 5
+
+    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[RecipeRun]:
+        beyond = BEYOND[check_profile(profile)]
+        methods = SMOKE if profile == "smoke" else PUBLISHED
+        return [
+            RecipeRun.of_recipe(self.name, profile, method, seed, beyond, ((seed - 1) % BLOCKS,))
+            for seed in (SEEDS[profile] if seeds is None else seeds)
+            for method in methods
+        ]
+
+    def seconds(self, profile: str) -> float:
+        return {"smoke": 4.0, "laptop": 160.0, "gpu": 90.0}[check_profile(profile)]

@@ -1,0 +1,208 @@
+"""Recipes: one change each, rates of the method they start from, and four numbers asked of all of them."""
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from sepnb import experiments
+from sepnb.context import with_foreign_past
+from sepnb.evaluation import evaluate
+from sepnb.experiments import extrapolation, recipes
+from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.in_window import learning_rate
+from sepnb.experiments.readings import Reading
+from sepnb.experiments.recipe_methods import RECIPES, root, run_of
+from sepnb.models import LanguageModel
+
+SCREEN, PUBLISHED = experiments.get("recipe_screen"), experiments.get("recipes")
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def flat(resolved: dict, prefix: str = "") -> dict:
+    items = {}
+    for key, value in resolved.items():
+        items |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return items
+
+
+def shortened(config: recipes.RecipeRun, steps: int = 4) -> recipes.RecipeRun:
+    return dataclasses.replace(
+        config,
+        training=dataclasses.replace(config.training, steps=steps),
+        text=dataclasses.replace(config.text, validation_bytes=64, test_bytes=128),
+    )
+
+
+def smoke_run(name: str, experiment: str = "recipes") -> recipes.RecipeRun:
+    """A shortened smoke run of any recipe."""
+    beyond = extrapolation.BEYOND["smoke"]
+    return shortened(recipes.RecipeRun.of_recipe(experiment, "smoke", name, 1, beyond, (0,)))
+
+
+# --- one change
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+@pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.base])
+def test_a_recipe_differs_from_its_base_in_what_it_declares(name, profile):
+    recipe = RECIPES[name]
+    ours, base = (flat(run_of("x", profile, run, 1).resolved()) for run in (name, recipe.base))
+    differing = {key for key in ours.keys() | base.keys() if ours.get(key) != base.get(key)} - {"method"}
+    declared = [f"model.{key}" for key in recipe.model] + [f"training.{key}" for key in recipe.training]
+    assert len(declared) == 1, "one change each"
+    assert differing and {key.split(".", 2)[0] + "." + key.split(".", 2)[1] for key in differing} == set(
+        declared
+    )
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_takes_the_rate_of_the_method_at_its_root(name, profile):
+    assert RECIPES[root(name)].base is None and root(name) in lm.METHODS
+    assert run_of("x", profile, name, 1).training.learning_rate == learning_rate(profile, root(name))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_builds_a_model_that_reads_past_its_trained_length(name):
+    config = smoke_run(name)
+    model = LanguageModel(config.model).eval()
+    tokens = torch.randint(256, (1, 2 * config.training.length), generator=torch.Generator().manual_seed(0))
+    assert model(tokens).isfinite().all()
+    assert re.fullmatch(r"[a-z0-9.-]+", config.key)
+
+
+def test_the_torus_turns_at_most_half_as_often_as_its_longest_wave_of_two_trained_lengths():
+    for profile, size in lm.SIZES.items():
+        run = run_of("x", profile, "separated-torus", 1)
+        (encoding,) = run.model.encodings
+        dim = run.model.streams.widths["pos"]
+        slowest = encoding.base ** -((dim - 2) / dim)
+        assert 2 * math.pi / slowest == pytest.approx(2 * size.length)
+
+
+def test_an_unknown_recipe_is_answered_with_those_there_are():
+    with pytest.raises(
+        ValueError, match="unknown recipe 'ropes'; use one of separated-sinusoidal, strict-sin"
+    ):
+        run_of("x", "smoke", "ropes", 1)
+
+
+# --- what is read
+
+
+def test_a_seed_reads_the_bytes_that_it_reads_in_extrapolation():
+    other = experiments.get("extrapolation")
+    for profile in ("laptop", "gpu"):
+        blocks = {config.seed: (config.beyond, config.blocks) for config in PUBLISHED.grid(profile)}
+        for config in other.grid(profile):
+            if config.method == "rope" and config.seed in blocks:
+                assert blocks[config.seed] == (config.beyond, config.blocks)
+
+
+def test_what_is_published_uses_other_seeds_than_the_screening_and_holds_every_base():
+    for profile in ("laptop", "gpu"):
+        published = PUBLISHED.grid(profile)
+        assert not {c.seed for c in published} & {c.seed for c in SCREEN.grid(profile)}
+        names = {config.method for config in published}
+        assert {root(name) for name in names} <= names
+        assert {config.method for config in SCREEN.grid(profile)} == set(RECIPES)
+
+
+@pytest.mark.parametrize(
+    ("name", "reading", "sides"),
+    [
+        ("separated-sinusoidal", Reading("native"), "index+length+distance"),
+        ("separated-offsets", Reading("native"), "length+distance"),
+        ("separated-offsets", Reading("native-window", window=64), "none"),
+        ("separated-offsets", Reading("native-at-7x", start=7 * 64), "none"),
+        ("separated-offsets", Reading("native-at-100k", start=100_000), "index"),
+        ("separated-torus-offsets", Reading("native-at-100k", start=99_000), "none"),
+        ("separated-gaps", Reading("native"), "length"),
+        ("separated-gaps-hidden", Reading("native"), "index+length+distance"),
+        ("rope", Reading("native"), "length+distance"),
+        ("rope-gaps", Reading("native"), "length"),
+        ("dense-phase", Reading("native-window-sinks", window=60, sinks=4), "distance"),
+        ("dense-phase", Reading("native-at-100k", start=100_000), "none"),
+        ("rope", Reading("oracle", window=64, stride=1), "none"),
+    ],
+)
+def test_the_sides_of_a_reading_that_training_never_showed(name, reading, sides):
+    assert smoke_run(name).unseen(reading) == sides
+
+
+def test_a_run_holds_the_four_numbers_and_repeats_exactly(one_thread):
+    config = smoke_run("separated-phase-offsets")
+    record, again = (PUBLISHED.run(config) for _ in range(2))
+    assert record.metrics | {"train_cpu_s": 0} == again.metrics | {"train_cpu_s": 0}
+    assert record.rows == again.rows and json.dumps(record.config)
+    metrics, rows = record.metrics, record.rows
+    readings = {row["reading"] for row in rows if row["kind"] == "reading"}
+    assert readings == {reading.id for reading in config.readings}
+    length = config.beyond.length
+
+    def level(reading: str, scope: str, stop: int) -> float:
+        (found,) = [
+            row["bits_per_byte"]
+            for row in rows
+            if row["kind"] == "reading"
+            and (row["reading"], row["scope"], row["stop"]) == (reading, scope, stop)
+        ]
+        return found
+
+    for times in (2, 4, 8):
+        stop = times * length
+        for reading in ("native", "native-log", "native-window"):
+            gap = level(reading, "tight", stop) - level("oracle", "tight", stop)
+            assert metrics[f"gap/{reading}/{times}x"] == pytest.approx(gap, abs=1e-12)
+        assert metrics[f"native/{times}x"] == level("native", "part", stop)
+        assert math.isfinite(metrics[f"gain/{times}x"])
+    assert metrics["native-at-100k"] > 0 and metrics["bits_per_byte"] > 0
+    assert record.fingerprint == PUBLISHED.fingerprint(config)
+
+
+def test_the_gain_is_what_a_foreign_past_costs_over_the_native_reading(one_thread):
+    config = smoke_run("rope")
+    torch.manual_seed(0)
+    model = LanguageModel(config.model).eval()
+    held = extrapolation.long_windows(config.held_out, config.beyond, config.blocks)
+    length = config.beyond.length
+    sizes = {"recent": length, "stride": length // 2}
+    foreign = with_foreign_past(model, held.tokens, held.documents, **sizes).bits
+    native = evaluate(model, held.tokens, held.documents).bits
+    rows = recipes.gains(config, model)
+    assert [(row["start"], row["stop"]) for row in rows] == [(length * k, 2 * length * k) for k in (1, 2, 4)]
+    for row in rows:
+        expected = (foreign - native)[:, row["start"] : row["stop"]].mean()
+        assert row["bits_per_byte"] == pytest.approx(expected, abs=1e-6)
+        assert abs(row["bits_per_byte"]) > 1e-6
+
+
+def test_the_screening_reads_the_validation_text_only(one_thread, monkeypatch):
+    splits = lm.splits_of(lm.SIZES["smoke"].text.name)
+    monkeypatch.setattr(lm, "splits_of", lambda name: Closed(splits))
+    record = SCREEN.run(smoke_run("rope", "recipe_screen"))
+    assert "val_bits_per_byte" in record.metrics and "bits_per_byte" not in record.metrics
+    assert record.metrics["native/8x"] > 0
+
+
+class Closed:
+    """Splits whose test text nobody may open."""
+
+    def __init__(self, splits) -> None:
+        self.train, self.validation, self.sha256 = splits.train, splits.validation, splits.sha256
+
+    @property
+    def test(self):
+        raise AssertionError("the test text was read")
