@@ -55,6 +55,9 @@ def extended(
     options: dict[str, object],
 ) -> Model:
     """See `LanguageModel.extended`, whose transformer this changes in a copy of `model`."""
+    for name, value in (("window", window), ("sinks", sinks)):
+        if isinstance(value, bool) or not isinstance(value, int | None):
+            raise TypeError(f"{name} must be an int, got {value!r}")
     if window is not None and window < 1:
         raise ValueError(f"window is {window}; a query sees at least 1 token, itself")
     if sinks < 0:
@@ -63,8 +66,8 @@ def extended(
         raise ValueError(f"sinks={sinks} without a window: every token is seen anyway; give window too")
     if window is not None and not model.config.causal:
         raise ValueError("a window needs a causal model")
-    if options and extrapolator is None:
-        raise ValueError(f"{next(iter(options))!r} is an option of an extrapolator; name one")
+    if extrapolator is None and (options or form != "corrected"):
+        raise ValueError(f"{next(iter(options), 'form')!r} is an option of an extrapolator; name one")
     if log_scale and model.config.max_length < 2:
         raise ValueError(
             f"log_scale divides by ln L, and L is {model.config.max_length}; train on at least 2"
@@ -72,7 +75,12 @@ def extended(
     shared = {id(parameter): parameter for parameter in model.parameters()}
     clone = copy.deepcopy(model, shared)
     transformer = clone.transformer
-    transformer.window, transformer.sinks, transformer.log_scale = window, sinks, log_scale
+    for module in clone.modules():
+        if hasattr(module, "tape"):
+            module.tape = None  # attention that is frozen here is not frozen there for ever
+    if window is not None:
+        transformer.window, transformer.sinks = window, sinks
+    transformer.log_scale |= log_scale
     if extrapolator is not None:
         if not transformer.input_encodings:
             raise ValueError(
@@ -81,7 +89,7 @@ def extended(
             )
         length = clone.config.max_length
         transformer.input_encodings = nn.ModuleList(
-            ExtrapolatedInput(module, length, extrapolator, form, options)
+            ExtrapolatedInput(_trained(module), length, extrapolator, form, options)
             for module in transformer.input_encodings
         )
     if extension is not None:
@@ -91,3 +99,8 @@ def extended(
         for module in rotary:
             module.extend(extension)
     return clone.eval()
+
+
+def _trained(module: InputModule) -> InputModule:
+    """The encoding that was trained, whatever continued it so far."""
+    return module.module if isinstance(module, ExtrapolatedInput) else module

@@ -104,6 +104,8 @@ class LanguageModel(nn.Module):
     ) -> "LanguageModel":
         """The same weights under another rule of evaluation; never retrains, never changes the original.
 
+        Rules add up: of a model that follows some already, what is not given here stays.
+
         Args:
             extrapolator: one of `sepnb.extrapolators.METHODS`. The codes of the encoding at the input, at
                 positions below `max_length`, are its table; it gives those from there on.

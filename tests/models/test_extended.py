@@ -1,0 +1,271 @@
+"""Another rule of evaluation: what it says, and that the weights and the original stay what they were."""
+
+import pytest
+import torch
+
+from sepnb import extrapolators
+from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.streams import Streams
+from sepnb.training import next_token_losses
+
+from .conftest import VOCABULARY
+from .plain import Plain
+
+L = 8
+TIGHT = {"rtol": 0, "atol": 1e-10}
+DENSE, SEPARATED = Streams.dense(32), Streams(pos=8, sem=24)
+MODES = {
+    "dense": {"streams": DENSE},
+    "separated": {"streams": SEPARATED},
+    "strict": {"streams": SEPARATED, "mode": "strict"},
+}
+OPTIONS = {"learned": {"steps": 3}, "interpolate": {"length": 2 * L}}
+
+
+class Interpolation:
+    """Position interpolation, for a test: every frequency divided by one factor."""
+
+    def __call__(self, inv_freq, *, dim, base, length):
+        return inv_freq / 4, 1.0
+
+
+RULES = {
+    "extrapolator": {"extrapolator": "clamp"},
+    "literal": {"extrapolator": "sinusoidal", "form": "literal"},
+    "extension": {"extension": Interpolation()},
+    "window": {"window": 3, "sinks": 1},
+    "log scale": {"log_scale": True},
+}
+
+
+def make(built, mode: str, encoding="learned", **fields) -> LanguageModel:
+    fields = {**MODES[mode], "encoding": encoding, "max_length": L, **fields}
+    return built(fields.pop("streams"), **fields)
+
+
+# --- the original
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("mode", MODES)
+def test_the_original_is_untouched_and_not_one_number_is_copied(built, text, mode, rule):
+    model, tokens = make(built, mode, ("learned", "rope"), dropout=0.1, tie_embeddings=True), text(2, L)
+    model.train()
+    torch.manual_seed(0)
+    before = model(tokens)
+    names = {name: parameter.data_ptr() for name, parameter in model.named_parameters()}
+    other = model.extended(**RULES[rule])
+    assert sorted(p.data_ptr() for p in other.parameters()) == sorted(names.values())
+    assert {name: p.data_ptr() for name, p in model.named_parameters()} == names
+    assert all(module.training for module in model.modules())
+    assert not any(module.training for module in other.modules())
+    assert other.head.weight is model.head.weight is model.embedding.weight
+    other(tokens)
+    torch.manual_seed(0)
+    assert torch.equal(model(tokens), before)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_step_of_the_original_moves_what_was_extended_and_its_table(built, text, mode):
+    model, tokens = make(built, mode), text(2, L + 4)
+    other = model.extended("clamp")
+    with torch.no_grad():
+        before = other(tokens)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+    next_token_losses(model, tokens[:, : L + 1]).mean().backward()
+    optimiser.step()
+    with torch.no_grad():
+        after = other(tokens)
+        assert not torch.allclose(after, before)
+        assert torch.equal(after, model.extended("clamp")(tokens))
+
+
+# --- codes past the trained length
+
+
+@pytest.mark.parametrize("method", extrapolators.METHODS)
+@pytest.mark.parametrize("form", extrapolators.FORMS)
+@pytest.mark.parametrize("encoding", ["learned", "sinusoidal"])
+def test_an_extrapolator_is_a_longer_table(built, text, method, form, encoding):
+    """The model with the extrapolated rows written out, as a learned table twice as long."""
+    options, tokens = OPTIONS.get(method, {}), text(2, 2 * L)
+    for mode in MODES:
+        model = make(built, mode, encoding)
+        longer = make(built, mode, "learned", max_length=2 * L)
+        table = model.transformer.input_encodings[0](torch.arange(L)).detach()
+        rows = extrapolators.extrapolate(table, torch.arange(2 * L), method, form=form, **options)
+        state = dict(model.state_dict()) | {"transformer.input_encodings.0.table": rows}
+        longer.load_state_dict(state)
+        other = model.extended(method, form, **options)
+        for positions in (
+            None,
+            torch.arange(2 * L),
+            torch.stack([torch.arange(2 * L), torch.arange(2 * L).flip(0)]),
+        ):
+            torch.testing.assert_close(other(tokens, positions), longer(tokens, positions), **TIGHT)
+
+
+@pytest.mark.parametrize("method", [name for name in extrapolators.METHODS if name != "interpolate"])
+@pytest.mark.parametrize("encoding", ["learned", "sinusoidal"])
+def test_a_corrected_extrapolator_leaves_the_logits_inside_the_window_bit_for_bit(
+    built, text, method, encoding
+):
+    for mode in MODES:
+        model = make(built, mode, encoding)
+        other = model.extended(method, **OPTIONS.get(method, {}))
+        assert torch.equal(other(text(2, L)), model(text(2, L)))
+
+
+# --- what a query sees
+
+
+def visible(n: int, window: int, sinks: int) -> torch.Tensor:
+    """Query by query and key by key."""
+    seen = torch.zeros(n, n, dtype=torch.bool)
+    for i in range(n):
+        for j in range(i + 1):
+            seen[i, j] = i - j < window or j < sinks
+    return seen
+
+
+@pytest.mark.parametrize(("window", "sinks"), [(1, 0), (3, 0), (3, 2), (1, 4), (5, 1)])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("more", [(), ("rope",), ("alibi",)], ids=str)
+def test_a_window_is_the_mask_of_the_last_tokens_and_the_sinks(built, text, mode, more, window, sinks):
+    model, tokens = make(built, mode, ("sinusoidal", *more)), text(2, 11)
+    expected = Plain(model)(tokens, seen=visible(11, window, sinks))
+    other = model.extended(window=window, sinks=sinks)
+    torch.testing.assert_close(other(tokens), expected, **TIGHT)
+    gaps = torch.tensor([0, 2, 3, 9, 10, 11, 30, 31, 40, 41, 60])
+    expected = Plain(model)(tokens, gaps, seen=visible(11, window, sinks))
+    torch.testing.assert_close(other(tokens, gaps), expected, **TIGHT)  # it counts tokens, not positions
+
+
+@pytest.mark.parametrize("more", [(), ("rope",), ("alibi",)], ids=str)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_window_with_a_cache_is_one_full_pass(built, text, mode, more):
+    model, tokens = make(built, mode, ("sinusoidal", *more)), text(2, 11)
+    other = model.extended(window=4, sinks=1)
+    with torch.no_grad():
+        full = other(tokens)
+        for chunks in (11 * [1], [5, 1, 1, 4], [2, 9]):
+            cache, pieces = other.make_cache(2), tokens.split(chunks, dim=1)
+            cached = torch.cat([other(piece, cache=cache) for piece in pieces], dim=1)
+            torch.testing.assert_close(cached, full, **TIGHT)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("window", [L, L + 1, 1000])
+def test_a_window_of_the_whole_text_changes_nothing(built, text, mode, window):
+    model = make(built, mode)
+    assert torch.equal(model.extended(window=window)(text(2, L)), model(text(2, L)))
+
+
+# --- frequencies
+
+
+def test_an_extension_of_rope_is_what_it_does_to_the_frequencies(built, text):
+    model, tokens = make(built, "dense", "rope"), text(2, 3 * L)
+    other = model.extended(extension=Interpolation())
+    torch.testing.assert_close(other(tokens), Plain(model)(tokens, torch.arange(3 * L) / 4), **TIGHT)
+    torch.testing.assert_close(model(tokens), Plain(model)(tokens), **TIGHT)
+
+
+# --- rules together
+
+
+def test_rules_add_up_in_any_order_and_each_can_be_given_anew(built, text):
+    model, tokens = make(built, "strict", ("learned", "rope")), text(2, 2 * L)
+    rules = [RULES["extrapolator"], RULES["extension"], RULES["window"], RULES["log scale"]]
+    together = model.extended(**{key: value for rule in rules for key, value in rule.items()})(tokens)
+    for order in (rules, rules[::-1]):
+        other = model
+        for rule in order:
+            other = other.extended(**rule)
+        assert torch.equal(other(tokens), together)
+    again = model.extended("zero").extended("cyclic", form="literal")
+    assert torch.equal(again(tokens), model.extended("cyclic", form="literal")(tokens))
+    wider = model.extended("zero", window=2, sinks=1).extended(window=6)
+    assert torch.equal(wider(tokens), model.extended("zero", window=6)(tokens))
+
+
+def test_what_is_extended_while_attention_is_frozen_is_not_frozen(built, text):
+    model = make(built, "separated")
+    with frozen_attention(model):
+        model(text(2, L))
+        other = model.extended(window=3)
+    assert torch.equal(other(text(2, L, seed=1)), model.extended(window=3)(text(2, L, seed=1)))
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_position_past_the_table_is_refused_by_name_and_with_the_remedies(built, text, mode):
+    model = make(built, mode)
+    message = (
+        r"position 9 has no row in the learned table of 8 positions \(0 to 7\); train with max_length of at "
+        r"least 10, .* name one of sepnb\.extrapolators\.METHODS: model\.extended\(extrapolator=\.\.\.\)"
+    )
+    for arguments in (
+        (text(2, 10),),
+        (text(2, 2), torch.tensor([9, 3])),
+        (text(2, 2), torch.tensor([[0, 1], [9, 2]])),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model(*arguments)
+    cache = model.make_cache(2)
+    model(text(2, 7), cache=cache)
+    with pytest.raises(ValueError, match="position 8 has no row"):
+        model(text(2, 2), cache=cache)
+    assert model.extended("clamp")(text(2, 10)).isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "rule", "kind", "message"),
+    [
+        (
+            "rope",
+            {"extrapolator": "clamp"},
+            ValueError,
+            "no encoding at the input, .* RoPE takes extension=...",
+        ),
+        (
+            "learned",
+            {"extension": Interpolation()},
+            ValueError,
+            "frequencies of RoPE, and this model has none",
+        ),
+        ("learned", {"window": 0}, ValueError, "window is 0; a query sees at least 1 token"),
+        ("learned", {"window": -3}, ValueError, "window is -3"),
+        ("learned", {"window": 2.5}, TypeError, r"window must be an int, got 2\.5"),
+        ("learned", {"window": True}, TypeError, "window must be an int, got True"),
+        ("learned", {"window": 4, "sinks": -1}, ValueError, "sinks is -1; give 0 or more"),
+        ("learned", {"window": 4, "sinks": 1.0}, TypeError, r"sinks must be an int, got 1\.0"),
+        ("learned", {"sinks": 2}, ValueError, "sinks=2 without a window: .* give window too"),
+        (
+            "learned",
+            {"n_components": 4},
+            ValueError,
+            "'n_components' is an option of an extrapolator; name one",
+        ),
+        ("learned", {"form": "literal"}, ValueError, "'form' is an option of an extrapolator; name one"),
+        (
+            "learned",
+            {"extrapolator": "clamps"},
+            ValueError,
+            "unknown extrapolator 'clamps'; did you mean clamp",
+        ),
+        ("learned", {"extrapolator": "clamp", "form": "exact"}, ValueError, "unknown form 'exact'"),
+        ("learned", {"extrapolator": "clamp", "terms": 4}, ValueError, "clamp has no option 'terms'"),
+    ],
+)
+def test_a_rule_that_a_model_cannot_follow_is_refused_at_once(unhooked, built, encoding, rule, kind, message):
+    with pytest.raises(kind, match=message):
+        make(built, "dense", encoding).extended(**rule)
+
+
+def test_a_window_needs_a_causal_model():
+    config = TransformerConfig(DENSE, 1, 4, "sinusoidal", causal=False)
+    with pytest.raises(ValueError, match="a window needs a causal model"):
+        LanguageModel(config, VOCABULARY).extended(window=4)
