@@ -7,11 +7,17 @@ from typing import Any
 
 import pandas as pd
 
-from sepnb.claims import ablation, beyond, budget, exact, extrapolation, history, in_window
+from sepnb.claims import ablation, beyond, budget, exact, extrapolation, history, in_window, inside
 from sepnb.claims.verdict import Claim, Verdict
 
 CLAIMS: tuple[Claim, ...] = (
-    exact.CLAIMS + in_window.CLAIMS + ablation.CLAIMS + budget.CLAIMS + extrapolation.CLAIMS + beyond.CLAIMS
+    exact.CLAIMS
+    + in_window.CLAIMS
+    + ablation.CLAIMS
+    + budget.CLAIMS
+    + extrapolation.CLAIMS
+    + beyond.CLAIMS
+    + inside.CLAIMS
 )
 
 PUBLISHED = ("gpu", "laptop")

@@ -8,6 +8,7 @@ from .base import PROFILES, Experiment, RunConfig
 from .budget import Budget
 from .extrapolation import Extrapolation
 from .in_window import InWindow
+from .inside import Inside
 from .lr_screen import LearningRateScreen
 from .recipe_screen import RecipeScreen
 from .recipes import Recipes
@@ -22,6 +23,7 @@ _REGISTRY: dict[str, Experiment] = {
             AblationScreen(),
             Ablation(),
             Budget(),
+            Inside(),
             RecipeScreen(),
             Recipes(),
         ),

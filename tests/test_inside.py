@@ -1,0 +1,250 @@
+"""The experiment `inside`: the runs of `in_window` looked at from inside, rows with known answers."""
+
+import dataclasses
+import json
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from sepnb import experiments
+from sepnb.data.documents import Document, Text
+from sepnb.experiments import inside as ex
+from sepnb.experiments import inspection as look
+from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.in_window import InWindow
+from sepnb.models import LanguageModel
+
+INSIDE = experiments.get("inside")
+TINY = look.Inspection(
+    16, documents=4, windows=4, texts=2, leak_texts=1, leak_tokens=3, path_points=4, fit_steps=10
+)
+SIZE = dataclasses.replace(lm.SIZES["smoke"], width=32, length=16)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def held_out() -> Text:
+    rng = np.random.default_rng(0)
+    documents = [
+        Document(f"document {k}", f"author {k}", rng.integers(97, 107, size=n).astype(np.uint8))
+        for k, n in enumerate((200, 40, 200, 200, 200, 200))
+    ]
+    return Text("invented", tuple(documents))
+
+
+@pytest.fixture(scope="module")
+def read(held_out) -> look.Sample:
+    return look.sample(held_out, TINY)
+
+
+def built(method: str, **changes) -> LanguageModel:
+    torch.manual_seed(0)
+    return LanguageModel(dataclasses.replace(lm.model_config(method, SIZE), **changes))
+
+
+def of(rows: list[dict], kind: str, **values) -> list[dict]:
+    return [
+        row for row in rows if row["kind"] == kind and all(row.get(name) == v for name, v in values.items())
+    ]
+
+
+# --- the grid
+
+
+@pytest.mark.parametrize("profile", ["laptop", "gpu"])
+def test_the_claims_have_six_seeds_and_the_others_three(profile):
+    seeds = {}
+    for config in INSIDE.grid(profile):
+        seeds.setdefault(config.method, []).append(config.seed)
+    assert set(seeds) == set(ex.METHODS)
+    for method, own in seeds.items():
+        assert own == list(range(1, 7 if method in ex.JUDGED else 4))
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_a_run_is_the_one_of_in_window_with_less_text_scored(profile):
+    there = {(c.method, c.seed): c for c in InWindow().grid(profile)}
+    for config in INSIDE.grid(profile):
+        if config.method.startswith("strict"):
+            continue
+        twin = there[config.method, config.seed]
+        assert (config.model, config.training) == (twin.model, twin.training)
+        assert dataclasses.replace(config.text, test_bytes=twin.text.test_bytes) == twin.text
+        assert config.inspection.length == config.training.length
+        assert config.key != twin.key and config.resolved()["inspection"] == dataclasses.asdict(
+            config.inspection
+        )
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_far_texts_lie_past_the_trained_length_and_near_ones_inside_it(profile):
+    inspection = ex.INSPECTIONS[profile]
+    length, short = inspection.length, inspection.length // 2
+    assert all(start > 0 and start + short <= length for start in inspection.starts)
+    for start in inspection.far_starts:
+        assert start >= length and (start + short // 2) % length == 0
+    assert set(inspection.shown_starts) <= {*inspection.starts, *inspection.far_starts}
+
+
+# --- the sample
+
+
+def test_no_document_is_on_both_sides_and_all_texts_come_from_those_that_are_long_enough(held_out, read):
+    assert {name: tuple(x.shape) for name, x in read._asdict().items()} == {
+        "fit": (8, 16),
+        "scored": (8, 16),
+        "short": (8, 9),
+        "long": (4, 32),
+    }
+    begins = [document.data for document in held_out.documents if len(document) > 100][:4]
+    for windows, owners in ((read.fit, (0, 2)), (read.scored, (1, 3))):
+        expected = np.concatenate([begins[k][:64].reshape(4, 16) for k in owners])
+        assert np.array_equal(windows.numpy(), expected)
+    assert np.array_equal(read.long[0].numpy(), begins[1][:32])
+    assert np.array_equal(read.short[0].numpy(), begins[0][:9])
+
+
+def test_a_text_with_too_few_long_documents_is_refused(held_out):
+    with pytest.raises(ValueError, match="5 documents of invented hold 4 windows of 16 bytes; 6 are needed"):
+        look.sample(held_out, dataclasses.replace(TINY, documents=6))
+
+
+# --- rows with known answers
+
+
+def test_a_strict_pos_stream_holds_no_text_to_the_last_bit(read):
+    model = built("strict-learned")
+    rows = look.position_rows(model, read, "trained") + look.byte_rows(model, read)
+    assert [row["text"] for row in of(rows, "variance", stream="pos")] == [0.0, 0.0]
+    floor = {row["target"]: row["accuracy"] for row in of(rows, "byte probe", stream="majority")}
+    for name in ("pos less position",):
+        for row in of(rows, "byte probe", stream=name):
+            assert row["accuracy"] == floor[row["target"]]
+    (leak,) = of(look.leak_rows(model, read, TINY, "trained"), "leak", weights="live", target="pos")
+    assert leak["largest"] == 0.0
+
+
+def test_the_current_byte_is_read_where_it_enters_and_position_where_it_enters(read):
+    model = built("separated-sinusoidal")
+    rows = look.byte_rows(model, read) + look.position_rows(model, read, "trained")
+    assert of(rows, "byte probe", stream="sem", depth=0, target="current")[0]["accuracy"] == 1.0
+    assert of(rows, "byte probe", stream="pos", depth=0, target="current")[0]["accuracy"] < 0.5
+    for stream, low, high in (("pos", 0.9, 1.0), ("sem", -1.5, 0.5)):
+        (row,) = of(rows, "position probe", stream=stream, depth=0, target="index")
+        assert low < row["r_squared"] <= high
+    (entering,) = of(rows, "variance", stream="pos", depth=0)
+    assert entering["text"] == 0.0 and entering["position"] == 1.0
+
+
+@pytest.mark.parametrize("method", ["none", "rope"])
+def test_what_sees_no_index_does_not_drift_and_its_attention_stays(method, read):
+    rows = look.drift_rows(built(method), read, TINY)
+    assert max(row["drift"] for row in of(rows, "start")) < 1e-5
+    assert max(row["distance"] for row in of(rows, "routing")) < 1e-5
+    assert len({round(row["bits_per_byte"], 4) for row in of(rows, "start")}) == 1
+    assert of(rows, "drift", rule="another text")[-1]["drift"] > 0.1
+
+
+@pytest.mark.parametrize("method", ["separated-learned", "strict-learned", "separated-sinusoidal"])
+def test_with_attention_held_the_content_of_a_separated_model_does_not_drift(method, read):
+    rows = look.drift_rows(built(method), read, TINY)
+    moved = [row for row in of(rows, "drift") if "held" in row]
+    assert moved and all(row["held"] == 0.0 for row in moved)
+    assert max(row["drift"] for row in moved) > 1e-3
+    assert {row["rule"] for row in of(rows, "start")} == {
+        "trained",
+        *look.RULES["learned" if "learned" in method else "sinusoidal"],
+    }
+
+
+def test_in_the_dense_model_it_does(read):
+    rows = look.drift_rows(built("learned"), read, TINY)
+    assert max(row["held"] for row in of(rows, "drift") if "held" in row) > 1e-3
+
+
+def test_beyond_the_window_a_clamped_code_is_read_as_one_position(read):
+    rows = look.beyond_rows(built("separated-learned"), read, TINY)
+    (clamped,) = of(rows, "position beyond", rule="clamp", stream="pos", depth=0)
+    assert clamped["r_squared"] <= 0.0
+    assert {row["rule"] for row in rows} == set(look.RULES["learned"])
+    assert all(row["depth"] == 0 for row in rows if row["rule"] not in ("clamp",))
+
+
+def test_geometry_describes_the_input_code_first(read):
+    model = built("separated-sinusoidal")
+    rows = look.geometry_rows(model, read, points=4)
+    (entering,) = of(rows, "geometry", depth=0)
+    assert entering["components_8"] == pytest.approx(1.0, abs=0.01)
+    (spectrum,) = of(rows, "spectrum", depth=0)
+    assert len(spectrum["shares"]) == 8 and sum(spectrum["shares"]) == pytest.approx(1.0, abs=1e-3)
+    assert of(rows, "path", depth=0, component=1)[0]["positions"] == [0, 5, 10, 15]
+    assert [row["depth"] for row in of(rows, "geometry")] == [0, 1]
+
+
+# --- a run
+
+
+@pytest.fixture(scope="module")
+def record():
+    """A shortened smoke run; module-wide, since it trains."""
+    config = next(c for c in INSIDE.grid("smoke") if c.method == "separated-learned")
+    config = dataclasses.replace(
+        config,
+        training=dataclasses.replace(config.training, steps=6),
+        inspection=dataclasses.replace(config.inspection, fit_steps=5),
+    )
+    return config, INSIDE.run(config)
+
+
+def test_metrics_are_the_extremes_and_means_of_the_rows(record):
+    config, one = record
+    rows, metrics = one.rows, one.metrics
+    kinds = {row["kind"] for row in rows}
+    assert kinds == {"curve", "position", "document", "variance", "position probe", "position beyond"} | {
+        "byte probe", "geometry", "spectrum", "path", "leak", "start", "drift", "routing"
+    }  # fmt: skip
+    probes = of(rows, "position probe", state="trained", target="index", stream="pos")
+    assert metrics["index/pos"] == max(row["unseen"] for row in probes)
+    assert metrics["known/pos"] == max(row["r_squared"] for row in probes)
+    assert metrics["input/pos"] == probes[0]["unseen"] and probes[0]["depth"] == 0
+    assert metrics["text/pos"] == max(
+        row["text"] for row in of(rows, "variance", state="trained", stream="pos")
+    )
+    floor = {row["target"]: row["accuracy"] for row in of(rows, "byte probe", stream="majority")}
+    gains = [
+        row["accuracy"] - floor[row["target"]] for row in of(rows, "byte probe", stream="pos less position")
+    ]
+    assert metrics["byte/pos_less_position"] == max(gains)
+    far = [row for row in of(rows, "start", rule="clamp")]
+    assert [row["start"] for row in far] == list(config.inspection.far_starts)
+    assert metrics["drift/clamp"] == pytest.approx(np.mean([row["drift"] for row in far]))
+    (at_zero,) = of(rows, "start", start=0)
+    excess = np.mean([row["bits_per_byte"] for row in far]) - at_zero["bits_per_byte"]
+    assert metrics["excess/clamp"] == pytest.approx(excess)
+    assert metrics["held"] == 0.0 == metrics["leak/frozen"] and metrics["leak/live"] > 0
+
+
+def test_initial_rows_are_those_of_the_model_before_training(record):
+    config, one = record
+    torch.manual_seed(config.seed)
+    read = look.sample(lm.splits_of(config.text.name).test, config.inspection)
+    expected = look.position_rows(LanguageModel(config.model), read, "initial")
+    found = [row for row in one.rows if row.get("state") == "initial" and row["kind"] != "leak"]
+    assert len(found) == len(expected)
+    for a, b in zip(found, expected, strict=True):
+        assert a == {k: pytest.approx(v, rel=1e-5) if isinstance(v, float) else v for k, v in b.items()}
+    assert of(one.rows, "variance", state="trained") != found
+
+
+def test_a_record_stays_small(record):
+    _, one = record
+    assert len(json.dumps(one.content(), indent=1)) < 60_000
