@@ -17,6 +17,10 @@ STREAMS = {
 SPLITS = [
     frozenset(names) for n in range(4) for names in itertools.combinations(("norm", "value_output", "mlp"), n)
 ]
+WHOLE = SPLITS[-1]
+"""Everything is block diagonal."""
+
+SEPARATED = [name for name, streams in STREAMS.items() if len(streams.names) > 1]
 FACTORS = {
     "streams": list(STREAMS),
     "encoding": ["sinusoidal", "learned", ("sinusoidal", "rope"), ("learned", "alibi"), "none", "rope"],
@@ -54,9 +58,16 @@ def pairs(shape: dict) -> set:
     return set(itertools.combinations(shape.items(), 2))
 
 
-def sample(count: int) -> list[dict]:
-    """`count` legal shapes in which any two values meet that can, the same in every session."""
-    drawn = [shape for shape in every_shape() if legal(shape)]
+def sample(count: int, **allowed: list) -> list[dict]:
+    """`count` legal shapes in which any two values meet that can, the same in every session.
+
+    `allowed` narrows factors, e.g. `split=[WHOLE]`.
+    """
+    drawn = [
+        shape
+        for shape in every_shape()
+        if legal(shape) and all(shape[factor] in values for factor, values in allowed.items())
+    ]
     random.Random(0).shuffle(drawn)
     met: set = set()
     needed, rest = [], []

@@ -1,0 +1,184 @@
+"""What a position stream hears of the content, after every block and in every shape: nothing, exactly."""
+
+from contextlib import nullcontext
+from itertools import cycle
+
+import pytest
+import torch
+from torch import Tensor
+
+from sepnb.isolation import jacobian
+from sepnb.isolation import leak as leak_between
+from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.streams import BlockDiagonalLinear, Streams
+
+from . import shapes
+from .conftest import VOCABULARY, draw
+
+TOKENS = 3
+ALL_SPLIT = {"split": [shapes.WHOLE], "streams": shapes.SEPARATED}
+
+
+def shaped(shape: dict, dtype: torch.dtype = torch.float64, **changes) -> LanguageModel:
+    fields = {**shapes.fields(shape), "n_layers": 3, **changes}
+    model = LanguageModel(TransformerConfig(**fields), VOCABULARY)
+    draw(model, seed=0)
+    return model.to(dtype).eval()
+
+
+def content_for(model: LanguageModel, seed: int = 0) -> Tensor:
+    width = model.config.streams.widths["sem"]
+    content = torch.randn(
+        1, TOKENS, width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
+    return content.to(model.embedding.weight.dtype)
+
+
+def position_states(model: LanguageModel, content: Tensor) -> Tensor:
+    """Every position stream after every block that computes it, `[B, all of them]`; batch 1 if shared."""
+    states: list[Tensor] = []
+    names = model.config.position_streams
+
+    def keep(block, inputs, output) -> None:
+        states.extend(output[name].flatten(1) for name in names if name in output)
+
+    hooks = [block.register_forward_hook(keep) for block in model.transformer.blocks]
+    try:
+        model.transformer(content)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return torch.cat(states, dim=1) if states else content.new_zeros(1, 0)
+
+
+def leak(model: LanguageModel, *, frozen: bool) -> float | None:
+    """The largest absolute derivative of any position state by the content; None where there is no path."""
+    content = content_for(model)
+    with frozen_attention(model) if frozen else nullcontext():
+        outputs = position_states(model, content).shape[1]  # records the weights, when frozen
+        copies = content.repeat(max(outputs, 1), 1, 1).requires_grad_()
+        states = position_states(model, copies)
+    if not states.requires_grad:
+        return None
+    # One copy for each number asked for, if the copies were computed one by one.
+    heard = states.diagonal().sum() if len(states) > 1 else states.sum()
+    (gradient,) = torch.autograd.grad(heard, copies, allow_unused=True)
+    return None if gradient is None else gradient.abs().max().item()
+
+
+CHANGES = [{}, {"bias": True}, {"dropout": 0.3}, {"tie_embeddings": True, "readout": "sem"}]
+
+
+@pytest.mark.parametrize(
+    ("shape", "changes"),
+    list(zip(shapes.sample(80, **ALL_SPLIT), cycle(CHANGES))),
+    ids=lambda fields: shapes.name(fields) if "split" in fields else str(fields),
+)
+def test_with_frozen_attention_no_position_state_hears_the_content(shape, changes):
+    for dtype in (torch.float64, torch.float32):
+        model = shaped(shape, dtype, **changes).train("dropout" in changes)
+        assert leak(model, frozen=True) in (0.0, None)
+
+
+@pytest.mark.parametrize("shape", shapes.sample(60, **ALL_SPLIT), ids=shapes.name)
+def test_with_live_attention_isolated_streams_have_no_path_from_the_content_and_others_leak_by_routing(shape):
+    model = shaped(shape)
+    isolated = shape["query_key"] == "strict" or shape["pos_stream"] == "constant"
+    unheard = shape["query_key"] == "content" and shape["readout"] == "sem"  # no position stream is built
+    assert model.config.isolated == isolated
+    if isolated or unheard:
+        assert leak(model, frozen=False) is None
+    else:
+        assert leak(model, frozen=False) > 1e-3
+
+
+@pytest.mark.parametrize(
+    "lacking", shapes.SPLITS[:-1], ids=lambda split: "+".join(sorted(split)) or "nothing"
+)
+@pytest.mark.parametrize(
+    ("streams", "query_key"),
+    [
+        ("whole", "joint"),
+        ("straddling", "joint"),
+        ("three", "strict"),
+        ("turned", "content"),
+        ("straddling", "content"),
+    ],
+)
+def test_each_split_that_lacks_leaks_although_attention_is_frozen(lacking, streams, query_key):
+    """norm, value_output and mlp are each needed: without any one of them the content passes."""
+    shape = {"streams": streams, "encoding": "sinusoidal", "query_key": query_key, "split": lacking}
+    assert leak(shaped(shape), frozen=True) > 1e-3
+    assert leak(shaped({**shape, "split": shapes.WHOLE}), frozen=True) in (0.0, None)
+    constant = shaped({**shape, "pos_stream": "constant"})
+    assert leak(constant, frozen=False) is None  # nothing is ever written to a constant stream
+
+
+@pytest.mark.parametrize("shape", shapes.sample(40, **ALL_SPLIT, readout=["both"]), ids=shapes.name)
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_two_texts_leave_the_same_bits_in_the_position_streams(shape, dropout):
+    """Under frozen attention, or live where they are isolated; in training with the same draws."""
+    model = shaped(shape, torch.float32, dropout=dropout).train(dropout > 0)
+
+    def states(seed: int) -> Tensor:
+        torch.manual_seed(5)
+        return position_states(model, content_for(model, seed))
+
+    with nullcontext() if model.config.isolated else frozen_attention(model):
+        one, other = states(0), states(1)
+    assert torch.equal(one, other) and (one.numel() > 0 or shape["pos_stream"] == "constant")
+
+
+@pytest.mark.parametrize("query_key", ["joint", "strict", "content"])
+def test_two_position_streams_do_not_hear_each_other_either(query_key):
+    shape = {"streams": "three", "encoding": "sinusoidal", "query_key": query_key, "readout": "both"}
+    transformer = shaped({**shape, "split": shapes.WHOLE}).transformer
+    state = transformer.input_state(content_for_width(8), torch.arange(TOKENS))
+    for frozen in (True, False):
+        between = jacobian(transformer, state, frozen=frozen)
+        for source, target in (("row", "col"), ("col", "row"), ("sem", "row"), ("sem", "col")):
+            heard = leak_between(between, transformer.config.streams, source, target)
+            read = {"joint": ("row", "col", "sem"), "strict": (), "content": ("sem",)}[query_key]
+            assert (heard > 1e-3) == (not frozen and source in read)
+            assert heard == 0.0 or heard > 1e-3
+
+
+def content_for_width(width: int) -> Tensor:
+    return torch.randn(1, TOKENS, width, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+# --- heads that share a value head
+
+
+def through_shared_values(streams: Streams, u: Tensor, n_heads: int, n_kv_heads: int) -> dict[str, Tensor]:
+    """Values, shared by groups of heads, averaged over the past, and cut at the border of the streams."""
+    torch.manual_seed(0)
+    shared = n_heads // n_kv_heads
+    value = BlockDiagonalLinear(streams, reduction=shared).double()
+    output = BlockDiagonalLinear(streams).double()
+    weights = torch.ones(TOKENS, TOKENS, dtype=u.dtype).tril()
+    weights = weights / weights.sum(-1, keepdim=True)
+    heads = value(u).unflatten(-1, (n_kv_heads, -1)).transpose(1, 2).repeat_interleave(shared, dim=1)
+    return output.parts(streams.split((weights @ heads).transpose(1, 2).flatten(-2)))
+
+
+def test_repeating_a_value_head_that_straddles_the_border_leaks_and_whole_ones_do_not():
+    """[3 pos, 1 sem] columns, brought twice: the cut at column 6 takes 1 sem column for pos."""
+
+    def heard(streams: Streams) -> float:
+        u = content_for_width(16).requires_grad_()
+        pos = through_shared_values(streams, u, n_heads=4, n_kv_heads=2)["pos"]
+        jac = [torch.autograd.grad(x, u, retain_graph=True)[0] for x in pos.flatten()]
+        return torch.stack(jac)[..., streams.slices["sem"]].abs().max().item()
+
+    assert heard(Streams(pos=6, sem=10)) > 1e-3
+    assert heard(Streams(pos=8, sem=8)) == 0.0
+
+
+@pytest.mark.parametrize("streams", [Streams(pos=6, sem=10), Streams(pos=4, sem=12), Streams(sem=12, pos=4)])
+def test_a_border_inside_a_shared_value_head_is_refused_with_the_explanation(streams):
+    with pytest.raises(ValueError) as refused:
+        TransformerConfig(streams, 2, 4, "sinusoidal", n_kv_heads=2)
+    assert f"d_pos={streams.widths['pos']} cuts through the 2 heads of width 4" in str(refused.value)
+    assert "Whole value heads must belong to one stream, d_pos be a multiple of 8" in str(refused.value)
+    assert "the nearest" in str(refused.value)
