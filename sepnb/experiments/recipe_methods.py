@@ -11,6 +11,7 @@ from typing import Any
 
 from ..encodings import Phase, RoPE, Sinusoidal, base_of_longest_wave
 from ..positions import RandomOffset, TrueGap
+from ..toeplitz import ToeplitzClamp
 from . import language_modelling as lm
 from .in_window import learning_rate
 
@@ -44,6 +45,10 @@ def _offsets(per: str, *, far: bool = False) -> Mapping[str, Callable[[lm.Size],
 
 def _gaps(**fields: str) -> Mapping[str, Callable[[lm.Size], TrueGap]]:
     return {"positions": lambda size: TrueGap(TIMES * size.length, **fields)}
+
+
+def _clamp(weight: float) -> Mapping[str, Callable[[lm.Size], ToeplitzClamp]]:
+    return {"auxiliary": lambda size: ToeplitzClamp(weight, TIMES * size.length)}
 
 
 def _torus(size: lm.Size) -> Sinusoidal:
@@ -113,6 +118,14 @@ def _score_recipes() -> dict[str, Recipe]:
         ),
         "untied": Recipe("no cross terms", "strict-sinusoidal", {"query_key": "untied"}),
         "untied-offsets": Recipe("one random offset a step", "untied", training=_offsets("step")),
+        "untied-clamp": Recipe("Toeplitz clamp, weight 0.1", "untied", training=_clamp(0.1)),
+        "untied-constant": Recipe("pos stream constant over layers", "untied", {"pos_stream": "constant"}),
+        "untied-constant-clamp": Recipe(
+            "Toeplitz clamp, weight 0.1", "untied-constant", training=_clamp(0.1)
+        ),
+        "untied-constant-clamp-strong": Recipe(
+            "Toeplitz clamp, weight 1", "untied-constant", training=_clamp(1.0)
+        ),
         "strict-rotated": Recipe(
             "RoPE in the position heads",
             "strict-sinusoidal",

@@ -214,6 +214,17 @@ class Attention(nn.Module):
                 return self._projected(index, {n: parts[n] for n in group.reads if n != "sem"})
         return None
 
+    def position_logits(self, table: Tensor, context: AttentionContext) -> Tensor:
+        """Of an untied layer: the position part of the sem heads' scaled scores, `[H, N, N]`, no mask."""
+        for index, group in enumerate(self.groups):
+            if "sem" in group.reads and len(group.reads) > 1:
+                reads = tuple(name for name in group.reads if name != "sem")
+                part = self._part(index, reads, table)
+                q, k = context.rotated(part.queries, part.keys, reads)
+                k = k.repeat_interleave(self.shared, dim=1)
+                return (q @ k.transpose(-1, -2) * self.head_width**-0.5)[0]
+        raise ValueError("no head of this layer reads content and positions")
+
     def values(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Normalised streams `[B, N, w]` to the values of each stream, `[B, N, columns]`."""
         blocks = self.value.parts(parts)
