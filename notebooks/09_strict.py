@@ -1,0 +1,1358 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # The strict variant
+#
+# **The question.** What if position heads see positions only?
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 15 s of one CPU core at any profile, a third of it for the training of one tiny model; no GPU is used. Memory: under 1 GB. Nothing is downloaded. The records behind the last two sections:
+#   `sepnb run extrapolation speed`.
+# - **You need**: {doc}`chapter 7 <07_two_streams>` for the routing leak, {doc}`chapter 8 <08_split_mlp_norm>` for the
+#   split norm.
+# - **You will learn**: why one more block of zeros makes the position stream the same for every text; how it then shrinks
+#   to a table; what that saves in arithmetic and in the cache; what it forbids.
+# - **Claims tested** (see {doc}`/book/claims`): `strict-pos-stream-ignores-the-text`, `strict-is-dense-plus-tables`,
+#   `strict-as-good-as-separated`.
+# ```
+#
+# Chapter 7 left one door open. Values, outputs, MLPs and norms keep the streams apart, but queries and keys read both, so
+# the *text* decides from which places a position vector is averaged. After the first block, the position stream is no
+# longer about positions alone. The slides leave this door open too. This chapter closes it, which takes one more block of
+# zeros, and follows what happens.
+
+# %% tags=["parameters"]
+profile = "smoke"
+seed = 0
+device = "cpu"
+
+# %%
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from matplotlib.colors import LogNorm, PowerNorm
+from matplotlib.patches import FancyBboxPatch
+
+from sepnb import claims, experiments, figures, flops, summaries
+from sepnb.companion import numbers as chapter_numbers
+from sepnb.data import text as texts
+from sepnb.encodings import alibi_bias, alibi_slopes
+from sepnb.experiments import language_modelling as lm
+from sepnb.isolation import jacobian, leak
+from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.streams import Streams
+from sepnb.training import TrainingConfig, train
+
+figures.use_style()
+# The profile chooses sizes; every profile runs the same code.
+n_tokens, n_seeds = {"smoke": (5, 3), "laptop": (8, 8), "gpu": (12, 16)}[profile]
+D, H = 32, 4
+numbers = {}
+
+# %% [markdown]
+# ## One more block of zeros
+#
+# The heads own the columns of $Q$, $K$ and $z$ in order ({numref}`fig-streams-heads`). If $d_{\text{pos}}$ is a multiple of
+# the head width $d$, the first $d_{\text{pos}} / d$ heads write to the pos stream only: call them
+# {term}`position heads <position head>`, and the others *sem heads*. The separated model lets both kinds read all of
+# $u = [\,u_{\text{pos}} \,\Vert\, u_{\text{sem}}\,]$. The {term}`strict model` takes one right away:
+#
+# $$
+# \begin{aligned}
+# Q_{\text{pos}} &= u_{\text{pos}} W_{Q,\text{pp}} , \\
+# Q_{\text{sem}} &= u_{\text{sem}} W_{Q,\text{ss}} + u_{\text{pos}} W_{Q,\text{ps}} , \\
+# \text{that is,}\quad
+# W_Q &= \begin{pmatrix} W_{Q,\text{pp}} & W_{Q,\text{ps}} \\ 0 & W_{Q,\text{ss}} \end{pmatrix} ,
+# \end{aligned}
+# $$ (eq-strict-queries)
+#
+# and the same for $K$. Position heads ask and answer with positions; sem heads still read both, since otherwise the text would never
+# learn where anything stands. With one column per stream, $W_{Q,\text{pp}} = 2$, $W_{Q,\text{ps}} = 10$,
+# $W_{Q,\text{ss}} = 1$, by hand:
+#
+# $$
+# [\,3 \,\Vert\, 5\,] \begin{pmatrix} 2 & 10 \\ 0 & 1 \end{pmatrix} = [\,6 \,\Vert\, 35\,], \qquad
+# [\,3 \,\Vert\, 7\,] \begin{pmatrix} 2 & 10 \\ 0 & 1 \end{pmatrix} = [\,6 \,\Vert\, 37\,] .
+# $$
+#
+# Another word, and the first column does not move. In the package, `mode` is the field that differs:
+
+
+# %%
+def build_model(mode, *, seed=seed, dtype=torch.float64, **changes):
+    """A small model with random weights; `readout="both"` keeps the last block's pos stream."""
+    torch.manual_seed(seed)
+    settings = {
+        "n_layers": 2,
+        "n_heads": H,
+        "encoding": "sinusoidal",
+        "readout": "both",
+    }
+    settings |= {"streams": Streams(pos=8, sem=24), "mode": mode} | changes
+    return (
+        LanguageModel(TransformerConfig(**settings))
+        .to(device, dtype)
+        .requires_grad_(False)
+    )
+
+
+def tokens_of(text):
+    """A text as one sequence of bytes, `[1, N]`."""
+    return torch.tensor([list(text.encode())], device=device)
+
+
+# %%
+separated, strict = build_model("separated"), build_model("strict")
+ours, theirs = strict.config.resolved(), separated.config.resolved()
+print("differ in:", *(name for name in ours if ours[name] != theirs[name]))
+for name, model in (("separated", separated), ("strict", strict)):
+    first = model.transformer.blocks[0].attention
+    shapes = [tuple(layer.weight.T.shape) for layer in first.query_key]
+    print(f"{name:10s} [W_Q W_K] of the first block:", *shapes)
+
+# %% [markdown]
+# Strict stores two matrices: for its position head, and for its three sem heads. To see that nothing else has changed we write them
+# into the *separated* model, with the zeros of {eq}`eq-strict-queries` written out. The two must then agree.
+
+
+# %%
+def with_zeros_written_out(strict, separated):
+    """Give the separated model the weights of the strict one and, in W_Q and W_K, zeros."""
+    weights = {k: v for k, v in strict.state_dict().items() if "query_key" not in k}
+    separated.load_state_dict(weights, strict=False)
+    blocks = zip(strict.transformer.blocks, separated.transformer.blocks, strict=True)
+    for ours, theirs in blocks:
+        pp, ps_ss = (layer.weight for layer in ours.attention.query_key)
+        rows = []  # those of W_Q, then those of W_K; Linear stores the transpose
+        for of_pos, of_sem in zip(pp.chunk(2), ps_ss.chunk(2), strict=True):
+            rows += [F.pad(of_pos, (0, 24)), of_sem]  # position heads: 24 zeros for sem
+        theirs.attention.query_key[0].weight.copy_(torch.cat(rows))
+
+
+with_zeros_written_out(strict, separated)
+tokens = tokens_of("position and semantics")
+torch.testing.assert_close(strict(tokens), separated(tokens), rtol=0, atol=1e-12)
+assert not separated.transformer.blocks[0].attention.query_key[0].weight[:8, 8:].any()
+
+# %% [markdown]
+# ## A stream of positions alone
+#
+# What follows is an induction over the layers. Let $x^{(l)}_{\text{pos}}$ be the pos stream before block $l$.
+#
+# - $x^{(0)}_{\text{pos}}$ is the code of the positions.
+# - If $x^{(l)}_{\text{pos}}$ is a function of the positions, so is its norm $u_{\text{pos}}$, because the norm is split; so are $Q_{\text{pos}}$ and
+#   $K_{\text{pos}}$, by {eq}`eq-strict-queries`, and with the mask the {term}`attention weights <attention weight>` of the position heads; so is
+#   $V_{\text{pos}}$, hence $z_{\text{pos}}$, and $z_{\text{pos}} W_{O,\text{pos}}$; and so is the pos MLP of the sum.
+#
+# Hence, in every layer,
+#
+# $$
+# x^{(l)}_{\text{pos}} = f_l(\text{positions}, \text{mask}) .
+# $$ (eq-strict-positions)
+#
+# No text on the right. Each precaution is needed: give the model a joint norm, and the induction breaks at once. So we
+# measure three models, everything *live*: separated, strict, and strict with a joint norm. As in
+# {eq}`eq-streams-jacobian` the leak is the largest derivative of the final pos stream by the sem input. Beside it stands the largest
+# relative difference that two texts make to the pos stream, in any layer, in float32. To leave nothing to the shortcuts
+# that follow later, positions are given per sequence here: then the package runs the ordinary blocks, on both streams together.
+
+
+# %%
+def pos_by_layer(model, tokens, positions=None):
+    """The pos stream after each block, `[B, N, d_pos]` each (batch 1 where it is shared)."""
+    states = []
+
+    def keep(block, given, out):
+        if "pos" in out:
+            states.append(out["pos"])
+
+    hooks = [block.register_forward_hook(keep) for block in model.transformer.blocks]
+    model(tokens, positions)
+    for hook in hooks:
+        hook.remove()
+    return states
+
+
+# %%
+def compare(mode, seed, **changes):
+    """Live leaks in both directions, the difference between two texts, and the Jacobian."""
+    model = build_model(mode, seed=seed, **changes)
+    at = torch.arange(n_tokens, device=device)
+    content = model.embedding(tokens_of("semantic streams"[:n_tokens]))
+    state = model.transformer.input_state(content, at)
+    live, streams = (
+        jacobian(model.transformer, state, frozen=False),
+        model.config.streams,
+    )
+    model, at = model.float(), torch.arange(8, device=device)[None]
+    one, two = (
+        pos_by_layer(model, tokens_of(text), at) for text in ("position", "semantic")
+    )
+    pairs = zip(one, two, strict=True)
+    difference = max(float((a - b).abs().max() / a.abs().max()) for a, b in pairs)
+    return leak(live, streams), leak(live, streams, "pos", "sem"), difference, live
+
+
+# %%
+variants = {
+    "separated": ("separated", {}),
+    "strict": ("strict", {}),
+    "strict, joint norm": ("strict", {"norm": "joint"}),
+}
+seeds = range(seed, seed + n_seeds)
+measured = {
+    name: [compare(mode, s, **changes) for s in seeds]
+    for name, (mode, changes) in variants.items()
+}
+
+# %% tags=["hide-input"]
+columns = ["live, pos by sem", "live, sem by pos", "pos stream, between two texts"]
+figures.show_table(
+    pd.DataFrame(
+        [
+            [name, *np.max([run[:3] for run in runs], axis=0)]
+            for name, runs in measured.items()
+        ],
+        columns=["model", *columns],
+    ),
+    caption=f"Everything live: the largest derivative between streams, and the largest relative difference of the pos "
+    f"stream between two texts. The largest of {n_seeds} random models of two blocks.",
+    formats=dict.fromkeys(columns, ".2g"),
+)
+# %%
+values = {name: np.array([run[:3] for run in runs]) for name, runs in measured.items()}
+lowest = {name: runs.min(axis=0) for name, runs in values.items()}
+highest = {name: runs.max(axis=0) for name, runs in values.items()}
+assert highest["strict"][0] == highest["strict"][2] == 0.0, "exactly, nothing frozen"
+assert lowest["strict"][1] > 1e-3, "the sem stream must hear positions"
+for control in ("separated", "strict, joint norm"):
+    assert min(lowest[control]) > 1e-3, "the controls must leak, or the test is blind"
+for kind, index in (("live_jacobian", 0), ("text_difference", 2)):
+    numbers[f"strict_{kind}"] = highest["strict"][index]
+    numbers[f"separated_{kind}"] = lowest["separated"][index]
+    numbers[f"joint_norm_{kind}"] = lowest["strict, joint norm"][index]
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 3, figsize=(8.0, 3.0), sharey=True)
+colours = plt.get_cmap("Blues").copy()
+colours.set_bad(figures.GROUND)
+for ax, (title, runs) in zip(axes, measured.items(), strict=True):
+    size = runs[0][3].abs().amax(dim=(0, 2)).cpu().numpy()  # [D_out, D]
+    image = ax.imshow(
+        np.ma.masked_equal(size, 0.0), cmap=colours, norm=LogNorm(1e-2, 10)
+    )
+    ax.axhline(7.5, color=figures.INK, linewidth=1)
+    ax.axvline(7.5, color=figures.INK, linewidth=1)
+    ax.set_title(title)
+    ax.set_xticks([3.5, 19.5], ["pos", "sem"])
+    ax.set_yticks([3.5, 19.5], ["pos", "sem"])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(True)
+    ax.set_xlabel("input column")
+    if not size[:8, 8:].any():
+        ax.text(19.5, 3.5, "exactly 0", ha="center", va="center", fontsize=10)
+axes[0].set_ylabel("output column")
+fig.colorbar(image, ax=axes, shrink=0.75, label="largest derivative", extend="min")
+figures.show(
+    fig,
+    name="fig-strict-jacobian",
+    alt="Three thirty-two by thirty-two heat maps of derivatives with live attention. Separated: all four blocks are filled. "
+    "Strict: the block from sem to pos is empty, exactly zero. Strict with a joint norm: filled again.",
+    caption="Which output column hears which input column, with live attention (largest derivative over all pairs of "
+    "tokens, one random model). Strict closes the way from sem to pos exactly and leaves the way from pos to sem open. "
+    "A joint norm opens both.",
+)
+
+# %% [markdown]
+# The separated models leak at least {num}`09_strict/separated_live_jacobian:.2f`, and two texts change their pos stream by at
+# least {num}`09_strict/separated_text_difference:.0%`. The strict models give {num}`09_strict/strict_live_jacobian:.1f` and
+# {num}`09_strict/strict_text_difference:.1f`, with nothing frozen; with a joint norm the leak is back, at least
+# {num}`09_strict/joint_norm_live_jacobian:.2f`.
+#
+# A derivative of zero could still be a path whose factors happen to vanish. There is no path. Asked for the gradient of
+# the pos stream by the content, automatic differentiation answers `None`: the content does not occur in the computation.
+# And content that is not a number poisons every number it is multiplied with, even by zero:
+
+# %%
+tokens = tokens_of("position and semantics")
+at = torch.arange(tokens.shape[1], device=device)[None]  # again the ordinary blocks
+for name in ("separated", "strict"):
+    model = build_model(name).requires_grad_()
+    content = model.embedding(tokens).detach().requires_grad_()
+    out = model.transformer(content, at)
+    wanted = out["pos"].square().sum()
+    (heard,) = torch.autograd.grad(wanted, content, allow_unused=True)
+    poisoned = model.transformer(content * torch.nan, at)
+    spared = torch.equal(poisoned["pos"], out["pos"])
+    assert poisoned["sem"].isnan().all() and (heard is None) == spared == (
+        name == "strict"
+    )
+    gradient = "None" if heard is None else tuple(heard.shape)
+    print(f"{name:10s} gradient: {gradient}, pos stream spared by the poison: {spared}")
+
+# %% [markdown]
+# ### The surprise: a batch changes the logits of a single token
+#
+# If the pos stream is the same for every text, it can be computed at batch 1 and shared, and the model does so. We expected
+# each sequence to get the same bits in any company, since nothing that it shares depends on the company. The pos stream keeps
+# that promise. The logits keep it for texts of some length, and break it for a single token.
+
+# %%
+model = build_model("strict", dtype=torch.float32)
+generator = torch.Generator().manual_seed(seed)
+many = torch.randint(256, (32, 40), generator=generator).to(device)
+for length in (40, 1):
+    given = many[:, :length]
+    alone, logits_alone = pos_by_layer(model, given[:1]), model(given[:1])
+    for batch in (2, 7, 32):
+        for a, b in zip(pos_by_layer(model, given[:batch]), alone, strict=True):
+            assert a.shape[0] == 1 and torch.equal(a, b), "bit for bit, at any batch"
+    change = (model(given)[:1] - logits_alone).abs().max().item()
+    print(f"{length:2d} tokens: a batch of 32 moves the first logits by {change:.0e}")
+    assert change < 1e-4
+
+# %% [markdown]
+# What moves them is not the model but the matrix kernels: one row is multiplied in another order of sums than many are, and a
+# batch turns one row of the *sem* stream into many. Which lengths this concerns depends on processor and library, so
+# the numbers are printed and not quoted. "Bit for bit" is a promise about the pos stream.
+#
+# ## A dense transformer with tables
+#
+# Look at the sem stream now. Its values, outputs, norms and MLPs read `sem` only. Its queries and keys contain
+# $u_{\text{pos}} W_{Q,\text{ps}}$ and $u_{\text{pos}} W_{K,\text{ps}}$, which by {eq}`eq-strict-positions` do not depend on the text: they are
+# *tables*, one row per position,
+#
+# $$
+# T_Q^{(l)} = u^{(l)}_{\text{pos}} W^{(l)}_{Q,\text{ps}}, \qquad T_K^{(l)} = u^{(l)}_{\text{pos}} W^{(l)}_{K,\text{ps}}
+# \qquad \in \mathbb{R}^{N \times d_{\text{sem}}} .
+# $$ (eq-strict-tables)
+#
+# So a strict model **is a dense transformer of width $d_{\text{sem}}$ with a precomputed table added to its queries and keys in each
+# layer**. What computes the tables is the {term}`position tower`: a transformer of width $d_{\text{pos}}$ that reads no text.
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(7.6, 5.4))
+
+
+def box(x, y, width, height, label, colour, *, strong=False):
+    """A rounded box with a label in its middle."""
+    style = "round,pad=0.02,rounding_size=0.10"
+    face = colour + ("55" if strong else "26")
+    look = {"facecolor": face, "edgecolor": colour, "linewidth": 1.3}
+    ax.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=style, **look))
+    middle = (x + width / 2, y + height / 2)
+    ax.text(*middle, label, ha="center", va="center", fontsize=9.5)
+
+
+def arrow(start, end, colour=figures.INK):
+    """A straight arrow."""
+    look = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.4}
+    ax.annotate(
+        "", xy=end, xytext=start, arrowprops=look | {"shrinkA": 0, "shrinkB": 0}
+    )
+
+
+left, right, narrow, wide = 0.2, 5.6, 2.2, 3.6  # the two columns: places and widths
+for layer in range(3):
+    y = 1.15 + 2.0 * layer
+    middle = left + narrow / 2
+    box(left, y, narrow, 0.36, "norm", figures.POS)
+    arrow((left + narrow + 0.05, y + 0.18), (3.42, y + 0.18), figures.POS)
+    table = f"$T_Q^{{({layer})}}, T_K^{{({layer})}}$"
+    box(3.45, y - 0.08, 1.25, 0.52, table, figures.POS, strong=True)
+    arrow((4.75, y + 0.18), (right - 0.04, y + 0.18), figures.POS)
+    ax.text(5.15, y + 0.27, "+", ha="center", fontsize=12)
+    if layer < 2:
+        for above, label in ((0.66, "position heads"), (1.32, "pos MLP")):
+            box(left, y + above, narrow, 0.36, label, figures.POS)
+            arrow((middle, y + above - 0.27), (middle, y + above - 0.03))
+        arrow((middle, y + 1.71), (middle, y + 1.97))
+    middle = right + wide / 2
+    box(right, y - 0.08, wide, 0.52, "attention of the sem heads", figures.SEM)
+    box(right, y + 0.9, wide, 0.52, "sem MLP", figures.SEM)
+    arrow((middle, y + 0.47), (middle, y + 0.87))
+    arrow((middle, y + 1.45), (middle, y + 1.89))
+for x, width, below in (
+    (left, narrow, "positions 0 to $N-1$"),
+    (right, wide, "a text"),
+):
+    arrow((x + width / 2, 0.75), (x + width / 2, 1.06))
+    ax.text(x + width / 2, 0.7, below, ha="center", va="top")
+ax.text(right + wide / 2, 7.15, "next byte", ha="center", va="bottom")
+bold = {"ha": "center", "va": "bottom", "weight": "bold"}
+ax.text(
+    left + narrow / 2,
+    7.75,
+    "position tower, width $d_{\\mathrm{pos}}$",
+    color=figures.POS,
+    **bold,
+)
+ax.text(
+    right + wide / 2,
+    7.75,
+    "dense transformer, width $d_{\\mathrm{sem}}$",
+    color="#a87400",
+    **bold,
+)
+small = {"ha": "center", "va": "top", "fontsize": 9}
+ax.text(
+    left + narrow / 2, 0.3, "training: once a batch\ninference: once a length", **small
+)
+ax.text(right + wide / 2, 0.3, "once for every sequence", **small)
+ax.set(xlim=(-0.3, 9.5), ylim=(-0.5, 8.15))
+ax.axis("off")
+figures.show(
+    fig,
+    name="fig-strict-tables",
+    alt="Diagram of a strict model of three blocks. On the left a narrow position tower runs from positions through norms, "
+    "position heads and pos MLPs; its last block is a norm only. On the right a dense transformer runs from a text through sem heads "
+    "and sem MLPs to the next byte. In each layer an arrow leads from the norm on the left through a table, added to queries "
+    "and keys, to the attention on the right. No arrow leads from right to left.",
+    caption="A strict model, drawn as two. All arrows between the two point to the right, so the left one can be run before the text is "
+    "known. Of its last block only the norm is built, because nobody reads what the rest would write.",
+)
+
+# %% [markdown]
+# A drawing proves nothing, so here is the right half written out as an ordinary transformer. It touches the sem blocks of
+# the maps and the tables, nothing else.
+
+
+# %%
+def heads(x, d):
+    """`[B, N, H d]` to `[B, H, N, d]`."""
+    return x.unflatten(-1, (-1, d)).transpose(1, 2)
+
+
+def dense_with_tables(model, tokens, tables):
+    """Logits of a transformer of width d_sem; and what the text gives to Q and K by layer."""
+    s, from_text = model.embedding(tokens), []
+    for block, table in zip(model.transformer.blocks, tables, strict=True):
+        attention, d = block.attention, model.config.head_width
+        u = block.attention_norm.parts({"sem": s})["sem"]
+        W_ss = attention.query_key[-1].weight[:, attention.groups[-1].reads["sem"]]
+        from_text.append(u @ W_ss.T)  # [B, N, 2 d_sem]: queries, then keys
+        q, k = (heads(x, d) for x in (from_text[-1] + table).chunk(2, dim=-1))
+        v = heads(attention.value.blocks["sem"](u), d)
+        z = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        s = s + attention.output.blocks["sem"](z.transpose(1, 2).flatten(-2))
+        s = s + block.mlp.parts(block.mlp_norm.parts({"sem": s}))["sem"]
+    return model.head(model.norm.parts({"sem": s})["sem"]), from_text
+
+
+# %%
+def run_tower(model, n):
+    """The position tower alone, at positions 0 to n-1: no text is given to it."""
+    tower, at = model.transformer, torch.arange(n, device=device)
+    dtype = model.embedding.weight.dtype
+    context = tower.attention_context(at, at, dtype)
+    return tower.position_pass(tower.codes(at, dtype), context)
+
+
+# %%
+model = build_model("strict", readout="sem", n_layers=3)
+tokens = torch.cat(
+    [tokens_of("position and semantics"), tokens_of("another text of length")]
+)
+tables = run_tower(model, tokens.shape[1]).tables
+print("tables, queries and keys side by side:", *(tuple(t.shape) for t in tables))
+logits = model(tokens)
+size = logits.abs().max()
+with_tables = (dense_with_tables(model, tokens, tables)[0] - logits).abs().max() / size
+nothing = [torch.zeros_like(table) for table in tables]
+without = (dense_with_tables(model, tokens, nothing)[0] - logits).abs().max() / size
+numbers["dense_with_tables_error"] = with_tables.item()
+numbers["dense_without_tables_error"] = without.item()
+assert with_tables < 1e-12 < 1e-3 < without
+
+# %% [markdown]
+# The largest relative difference to the strict model's logits is {num}`09_strict/dense_with_tables_error:.1g`: none, or rounding in
+# float64. Without the tables it is {num}`09_strict/dense_without_tables_error:.2f`: they carry everything this transformer knows of positions.
+#
+# ### What is in the tables of a trained model?
+#
+# Write $a_i$ for what the text gives to a query of a sem head and $t_i$ for its row of the table, $b_j$ and $\tau_j$ for
+# the same of a key. A score then has four terms:
+#
+# $$
+# \begin{aligned}
+# \sqrt{d}\; S_{ij} &= (a_i + t_i) \cdot (b_j + \tau_j) \\
+# &= \underbrace{a_i \cdot b_j}_{\text{text, text}} + \underbrace{a_i \cdot \tau_j}_{\text{text, position}} \\
+# &\quad + \underbrace{t_i \cdot b_j}_{\text{position, text}} + \underbrace{t_i \cdot \tau_j}_{\text{position, position}} .
+# \end{aligned}
+# $$ (eq-strict-terms)
+#
+# TUPE {cite:p}`ke2021` keeps the first and the last and drops the two between; ALiBi and T5 have the first and a bias in
+# place of the last. Which of the four does training use? We train a tiny strict model with a sinusoid on the text that is always
+# at hand, for some seconds, and look.
+
+# %%
+small = lm.SIZES["smoke"]
+config = replace(lm.model_config("strict-sinusoidal", small), n_layers=3)
+library = texts.load(small.text.name)
+sizes = {"batch_size": small.batch_size, "length": small.length, "steps": small.steps}
+torch.manual_seed(seed)
+trained = LanguageModel(config)
+batches = texts.sample_batches(library.train, seed=seed, **sizes)
+schedule = TrainingConfig(**sizes, learning_rate=4e-3)
+losses = np.array(train(trained, batches, schedule, device=device)) / np.log(2)
+trained.eval().requires_grad_(False)
+N, d = small.length, config.head_width
+print(f"training loss: {losses[0]:.2f} to {losses[-10:].mean():.2f} bits per byte")
+
+# %%
+with frozen_attention(trained.transformer) as tapes:  # records attention weights
+    tables = run_tower(trained, N).tables
+recorded = [tape.weights for tape in tapes]
+position_maps = [
+    None if weights is None else weights[0, 0].cpu() for weights in recorded
+]
+# Each sem head's position-position term of (eq-strict-terms): [N, N], no text in it.
+biases = []
+for table in tables:
+    t, tau = (heads(x, d)[0] for x in table.chunk(2, dim=-1))
+    biases.append((t @ tau.transpose(-1, -2) / d**0.5).cpu())
+causal = torch.ones(N, N, dtype=torch.bool).tril()
+alone = [bias.masked_fill(~causal, -torch.inf).softmax(dim=-1) for bias in biases]
+assert position_maps[2] is None and all(len(bias) == 3 for bias in biases)
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(3, 4, figsize=(7.6, 5.2))
+scale = PowerNorm(0.5, vmin=0, vmax=0.5)
+for layer, row in enumerate(axes):
+    pictures = [position_maps[layer], *alone[layer]]
+    for number, (ax, weights) in enumerate(zip(row, pictures, strict=True)):
+        place = ax.transAxes
+        if number == 0:
+            text = {"rotation": 90, "ha": "center", "va": "center", "fontsize": 10.5}
+            ax.text(-0.5, 0.5, f"layer {layer}", transform=place, **text)
+        if weights is None:
+            ax.axis("off")
+            said = "not built:\nnobody would\nread it"
+            ax.text(
+                0.5, 0.5, said, ha="center", va="center", fontsize=9, transform=place
+            )
+            continue
+        image = ax.imshow(weights, cmap="Blues", norm=scale)
+        ax.set_xticks([0, N - 1], [0, N - 1] if layer == 2 else [])
+        ax.set_yticks([0, N - 1], [0, N - 1] if number == 0 else [])
+        if layer == 0:
+            ax.set_title("position head" if number == 0 else f"sem head {number}")
+axes[1, 0].set_ylabel("query", labelpad=-2)
+axes[2, 2].set_xlabel("key", labelpad=-2)
+fig.colorbar(
+    image,
+    ax=axes,
+    shrink=0.6,
+    label="attention weight",
+    ticks=[0, 0.05, 0.2, 0.5],
+    extend="max",
+)
+figures.show(
+    fig,
+    name="fig-strict-maps",
+    alt="Three rows of four attention maps of sixty-four positions. The position heads of layers 0 and 1 spread their weight "
+    "over many keys; the one of layer 2 is not built. The sem heads, with the table alone, put more weight near the "
+    "diagonal, most clearly in layers 1 and 2.",
+    caption="No text was read for this picture. Left column: the attention weights of the position heads. Others: the weights that sem "
+    "heads would have by their tables alone. The position heads spread out; the tables draw the sem heads to "
+    "recent keys. Tiny model, briefly trained, one seed; colours on a square-root scale.",
+)
+
+# %% [markdown]
+# The maps of the tables look alike along the diagonal, as if a key counted by how far back it lies. How much of a table is
+# that? Fit its scores by $\alpha_i + \beta_{i-j}$. The row constant $\alpha_i$ is lost in the softmax, so what counts is the
+# share of the variance *within rows* that the function $\beta$ of the distance explains.
+
+
+# %% tags=["hide-input"]
+def explained(scores):
+    """What explains causal scores `[N, N]` within rows: the function of the distance nearest to them, and the shares of
+    their variance that go to it, to a straight line in the distance, and to a function of the key."""
+    n = len(scores)
+    i, j = np.tril_indices(n)
+
+    def centred(x):
+        """`[pairs, columns]` less the means of the rows."""
+        sums = np.stack([np.bincount(i, column) for column in x.T], axis=1)
+        return x - (sums / np.bincount(i)[:, None])[i]
+
+    y = centred(scores.double().numpy()[i, j][:, None])
+    designs = {
+        "distance": np.eye(n)[i - j],
+        "line": 1.0 * (i - j)[:, None],
+        "key": np.eye(n)[j],
+    }
+    shares = {}
+    for name, design in designs.items():
+        x = centred(design)
+        fit = np.linalg.lstsq(x, y, rcond=None)[0]
+        shares[name] = 1 - np.square(y - x @ fit).sum() / np.square(y).sum()
+        if name == "distance":
+            curve = (fit - fit[0])[:, 0]
+    return curve, shares
+
+
+slopes = alibi_slopes(4)
+prescribed = alibi_bias(slopes, torch.arange(N), torch.arange(N))[0].cpu()
+curve, shares = explained(prescribed)
+np.testing.assert_allclose(curve, -slopes[0].item() * np.arange(N), atol=1e-9)
+assert min(shares.values()) > 1 - 1e-9, "ALiBi: a line, and also a function of the key"
+shares = explained(prescribed.square())[1]
+assert shares["distance"] > 1 - 1e-9 > max(shares["line"], shares["key"]) + 0.01
+
+# %% tags=["hide-input"]
+fitted = [[explained(bias) for bias in layer] for layer in biases]
+untrained = LanguageModel(config).to(device).requires_grad_(False)
+t, tau = (heads(x, d)[0] for x in run_tower(untrained, N).tables[2].chunk(2, dim=-1))
+at_random = [explained((q @ k.T).cpu())[1] for q, k in zip(t, tau, strict=True)]
+for layer, found in enumerate([*fitted, [(None, shares) for shares in at_random]]):
+    where = f"layer_{layer}" if layer < 3 else "untrained"
+    for kind in ("distance", "line", "key"):
+        share = np.mean([shares[kind] for _, shares in found])
+        numbers[f"{kind}_share_{where}"] = share
+assert min(numbers["distance_share_layer_2"], numbers["key_share_layer_2"]) > 0.85
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.8, 3.4))
+looks = (("#6b6f74", (0, (2, 1.5))), ("#0072b2", (0, (6, 2))), ("#d55e00", "-"))
+for layer, (curves, (colour, dash)) in enumerate(zip(fitted, looks, strict=True)):
+    for number, (curve, _) in enumerate(curves):
+        label = f"layer {layer}" if number == 0 else None
+        ax.plot(curve[: N // 2], color=colour, linestyle=dash, label=label)
+ax.axhline(0, color=figures.FAINT, linewidth=1)
+ax.set(xlabel="distance $i - j$", ylabel="$\\beta$, relative to distance 0 (nats)")
+ax.legend()
+shares = ", ".join(
+    f"{numbers[f'distance_share_layer_{layer}']:.0%}" for layer in range(3)
+)
+figures.show(
+    fig,
+    name="fig-strict-distance",
+    alt="Nine curves of the score that a key gets by its distance, for the three sem heads of three layers, up to distance "
+    "thirty-one. Most fall from zero; those of the later layers fall further.",
+    caption="What the tables add to a score, by distance (diagonal part of the nine sem heads of {numref}`fig-strict-maps`). "
+    f"It explains {shares} of the variance within rows, layer by layer; in the last layer of an untrained model, "
+    f"{numbers['distance_share_untrained']:.0%}.",
+)
+
+# %% [markdown]
+# From a sinusoid, maps and MLPs, and nothing that knows about differences $i - j$, training has made a bias that falls with the
+# distance: a function of it explains {num}`09_strict/distance_share_layer_2:.0%` in the last layer. What we did not
+# expect is its shape, nearly a straight line with another slope for each head, as ALiBi *prescribes* it: the best line alone
+# explains {num}`09_strict/line_share_layer_2:.0%` there.
+#
+# Before we call the tables relative, a control. A key that counts the more the higher its own index, whatever the query, gives
+# the same weights as a line in the distance, because the softmax ignores what is constant in a row (exercise 4). A function of
+# the *key* alone explains {num}`09_strict/key_share_layer_2:.0%` (untrained: {num}`09_strict/key_share_untrained:.0%`). So what
+# looks like a distance may as well be a ramp over indices. Inside one window the two can hardly be told apart; beyond it they
+# differ, since a ramp has to go on rising at indices never trained on.
+#
+# The four terms of {eq}`eq-strict-terms` on real text, each with its row means removed:
+
+# %% tags=["hide-input"]
+windows = texts.windows(library.validation, length=N, per_document=2048).tokens[:8, :-1]
+tokens = torch.from_numpy(windows.astype(np.int64)).to(device)
+logits, from_text = dense_with_tables(trained, tokens, tables)
+torch.testing.assert_close(logits, trained(tokens), rtol=0, atol=1e-3)
+
+
+def spread(queries, keys):
+    """Root mean square of causal scores about their row means."""
+    scores = heads(queries, d) @ heads(keys, d).transpose(-1, -2) / d**0.5
+    seen = causal.to(device)
+    count = seen.sum(dim=-1, keepdim=True)
+    centred = (scores - (scores * seen).sum(dim=-1, keepdim=True) / count) * seen
+    return (centred.square().sum(dim=(-1, -2)) / seen.sum()).mean().sqrt().item()
+
+
+rows = []
+for layer, (given, table) in enumerate(zip(from_text, tables, strict=True)):
+    (a, b), (t, tau) = given.chunk(2, dim=-1), table.chunk(2, dim=-1)
+    rows.append([layer, spread(a, b), spread(a, tau), spread(t, b), spread(t, tau)])
+terms = pd.DataFrame(
+    rows,
+    columns=[
+        "layer",
+        "text, text",
+        "text, position",
+        "position, text",
+        "position, position",
+    ],
+)
+figures.show_table(
+    terms,
+    caption="Spread of the four terms of a sem head's scores within a row, in nats (root mean square over heads and eight "
+    "windows of held-out text). Tiny model, one seed.",
+    formats=dict.fromkeys(terms.columns[1:], ".2f"),
+)
+numbers["spread_text_text"] = terms["text, text"].iloc[-1]
+numbers["spread_cross"] = terms[["text, position", "position, text"]].iloc[-1].mean()
+numbers["spread_position_position"] = terms["position, position"].iloc[-1]
+
+# %% [markdown]
+# In the last layer the position-position term spreads over {num}`09_strict/spread_position_position:.1f` nats, the text-text
+# term over {num}`09_strict/spread_text_text:.1f`, the two mixed ones over {num}`09_strict/spread_cross:.1f` on average. No
+# term is idle in this model: to drop the mixed ones, as TUPE does, would be a change and not a simplification.
+#
+# ## Once per batch, once per length
+#
+# The tower has no text in it, so it is run once for a whole batch while training, with gradients, and, when nothing is being
+# trained, once for every length: the package keeps its result until a weight changes. We count the tokens for which each
+# stream is really computed, with a hook on every block.
+
+
+# %% tags=["hide-input"]
+@contextmanager
+def counting(model):
+    """Counts, per stream, the tokens that the blocks compute."""
+    count = Counter()
+
+    def add(block, given, out):
+        count.update({name: x.shape[0] * x.shape[1] for name, x in out.items()})
+
+    hooks = [block.register_forward_hook(add) for block in model.transformer.blocks]
+    try:
+        yield count
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def computed(model, tokens, positions=None):
+    """Tokens computed in one call: pos, sem."""
+    with counting(model) as count:
+        model(tokens, positions)
+    return count["pos"], count["sem"]
+
+
+def some(batch, length=N):
+    """Random bytes, `[batch, length]`."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(256, (batch, length), generator=generator).to(device)
+
+
+# %% tags=["hide-input"]
+torch.manual_seed(seed)
+twin = LanguageModel(replace(config, mode="separated")).to(device)
+fresh = LanguageModel(config).to(device)
+rows = []
+for batch in (1, 16):
+    rows.append(
+        [f"separated, a training step, B = {batch}", *computed(twin, some(batch))]
+    )
+    rows.append(
+        [f"strict, a training step, B = {batch}", *computed(fresh, some(batch))]
+    )
+fresh.eval()
+with torch.no_grad():
+    rows.append(["strict, inference, first text", *computed(fresh, some(16))])
+    rows.append(["strict, inference, next text", *computed(fresh, some(16).flip(0))])
+    rows.append(["strict, inference, other length", *computed(fresh, some(16, 48))])
+    fresh.transformer.blocks[0].mlp.up.blocks["pos"].weight.mul_(1.01)
+    rows.append(["strict, inference, a weight has changed", *computed(fresh, some(16))])
+columns = ["call", "pos tokens", "sem tokens"]
+figures.show_table(
+    pd.DataFrame(rows, columns=columns),
+    caption=f"Tokens computed per stream, summed over three blocks, {N} tokens a sequence (48 in one row). The last block computes no pos "
+    "stream.",
+    formats=dict.fromkeys(columns[1:], ","),
+)
+runs_of_the_tower = [row[1] / (2 * N) for row in rows]  # two blocks have position heads
+assert runs_of_the_tower == [1, 1, 16, 1, 1, 0, 48 / N, 1]
+assert all(row[2] == 3 * N * 16 for row in rows[2:6])
+numbers["pos_tokens_separated"], numbers["pos_tokens_strict"] = rows[2][1], rows[3][1]
+numbers["pos_tokens_remembered"] = rows[5][1]
+
+# %% [markdown]
+# A training step on 16 sequences computes {num}`09_strict/pos_tokens_separated:,` position tokens in the separated model and
+# {num}`09_strict/pos_tokens_strict:,` in the strict one. At inference the second text computes
+# {num}`09_strict/pos_tokens_remembered`: its position heads have already attended.
+#
+# In multiply-adds per token and block, with causal attention at $N D$ (scores and values over half of the square),
+#
+# $$
+# \begin{aligned}
+# \text{dense: } & 12 D^2 + N D, \\
+# \text{separated: } & 2 D^2 + 10\,(d_{\text{pos}}^2 + d_{\text{sem}}^2) + N D, \\
+# \text{strict: } & 12\, d_{\text{sem}}^2 + (1 - r)\, N D \\
+# & {} + \tfrac{1}{B} \bigl[\, 12\, d_{\text{pos}}^2 + 2\, d_{\text{pos}} d_{\text{sem}} + r N D \,\bigr] .
+# \end{aligned}
+# $$ (eq-strict-cost)
+#
+# The bracket is the tower and its tables. For a large batch and short sequences the ratio of dense to strict tends to
+# $1 / (1 - r)^2$, the ratio to a dense model of width $d_{\text{sem}}$. That is the sober way to see the saving: *strict costs what a smaller
+# model costs*. The quality it has to show for its cost is therefore that of the cheaper model, and it is compared below on
+# that axis too.
+
+# %%
+shape = experiments.get("speed").grid(profile)[0]
+cell = replace(shape, variant="strict")
+d_pos, width, sem = cell.pos_width, cell.width, cell.width - cell.pos_width
+r, attention = d_pos / width, cell.length * width
+dense_cost = 12 * width**2 + attention
+tower_cost = 12 * d_pos**2 + 2 * d_pos * sem + r * attention
+for batch in (1, 8, 10**6):
+    by_formula = dense_cost / (12 * sem**2 + (1 - r) * attention + tower_cost / batch)
+    assert abs(replace(cell, batch_size=batch).limit / by_formula - 1) < 1e-12
+endless = replace(cell, batch_size=10**6, length=1).limit
+assert abs(endless * (1 - r) ** 2 - 1) < 0.01
+
+# %% [markdown]
+# ### A smaller cache
+#
+# While a text is generated, the keys and values of earlier tokens are kept. Those of the position heads are the same for every
+# sequence of a batch, so the cache holds them once. In numbers, for $n$ blocks of which the last has no position heads:
+#
+# $$
+# \text{dense: } 2 n\, B N D, \qquad
+# \text{strict: } 2 N \bigl[\, n B\, d_{\text{sem}} + (n - 1)\, d_{\text{pos}} \,\bigr] ,
+# $$ (eq-strict-cache)
+#
+# and their ratio tends to $1 - r$ as the batch grows.
+
+
+# %%
+def held(model, batch):
+    """Numbers in the cache after N tokens, the last one given alone."""
+    cache, tokens = model.make_cache(batch), some(batch)
+    with torch.no_grad():
+        model(tokens[:, :-1], cache=cache)
+        last = model(tokens[:, -1:], cache=cache)[:1, 0]
+        torch.testing.assert_close(last, model(tokens[:1])[:, -1], rtol=0, atol=1e-3)
+    return cache.numel()
+
+
+# %% tags=["hide-input"]
+width, d_pos, n = config.streams.d_model, config.streams.widths["pos"], config.n_layers
+plain = LanguageModel(
+    replace(config, streams=Streams.dense(width), mode="separated")
+).to(device)
+rows = []
+for batch in (1, 2, 8, 32):
+    dense_held, separated_held, strict_held = (
+        held(m, batch) for m in (plain, twin, fresh)
+    )
+    assert dense_held == 2 * n * batch * N * width
+    assert strict_held == 2 * N * (n * batch * (width - d_pos) + (n - 1) * d_pos)
+    rows.append(
+        [batch, dense_held, separated_held, strict_held, strict_held / dense_held]
+    )
+columns = ["B", "dense", "separated", "strict", "strict of dense"]
+figures.show_table(
+    pd.DataFrame(rows, columns=columns),
+    caption=f"Numbers in the cache after {N} tokens, counted, for D = {width}, d_pos = {d_pos}, {n} blocks. The limit of the last column is "
+    f"{1 - d_pos / width:.2f}.",
+    formats=dict.fromkeys(columns[1:4], ",") | {"strict of dense": ".3f"},
+)
+numbers["cache_share"] = rows[-1][-1]
+
+# %% [markdown]
+# At 32 sequences the strict cache holds {num}`09_strict/cache_share:.1%` of the dense one's numbers.
+#
+# ### Fewer parameters
+#
+# Strict has one block of zeros more than the separated model in each of $W_Q$ and $W_K$, so
+#
+# $$
+# \text{strict: } 12\,(d_{\text{pos}}^2 + d_{\text{sem}}^2) + 2\, d_{\text{pos}} d_{\text{sem}}
+# \;=\; \text{separated} - 2\, d_{\text{pos}} d_{\text{sem}} ,
+# $$ (eq-strict-count)
+#
+# and $4D$ for two norms, against {eq}`eq-streams-count` for the separated block.
+
+
+# %%
+def counted(width, d_pos, n_layers, mode="separated", readout="both"):
+    """Parameters of the stack of blocks, counted on a model."""
+    streams = Streams(pos=d_pos, sem=width - d_pos)
+    encoding = "sinusoidal" if d_pos else "none"
+    config = TransformerConfig(
+        streams, n_layers, 4, encoding, mode=mode, readout=readout
+    )
+    return LanguageModel(config).parameter_counts()["blocks"]
+
+
+# %% tags=["hide-input"]
+rows = []
+for width, d_pos, n_layers in ((64, 16, 3), (64, 32, 3), (128, 32, 4), (80, 20, 3)):
+    d_sem = width - d_pos
+    formula = n_layers * (12 * (d_pos**2 + d_sem**2) + 2 * d_pos * d_sem + 4 * width)
+    modes = [counted(width, d_pos, n_layers, mode) for mode in ("separated", "strict")]
+    assert modes[1] == formula == modes[0] - n_layers * 2 * d_pos * d_sem
+    built = counted(width, d_pos, n_layers, "strict", readout="sem")
+    rows.append([width, d_pos, n_layers, counted(width, 0, n_layers), *modes, built])
+columns = [
+    "D",
+    "d_pos",
+    "blocks",
+    "dense",
+    "separated",
+    "strict",
+    "strict, sem read out",
+]
+figures.show_table(
+    pd.DataFrame(rows, columns=columns),
+    caption="Parameters of the blocks, by formula and counted on models; in the last column without what would reach no output.",
+    formats=dict.fromkeys(columns[3:], ","),
+)
+numbers["parameters_strict_64"] = rows[0][5]
+numbers["strict_of_separated"] = rows[0][5] / rows[0][4]
+numbers["strict_80_over_dense_64"] = rows[3][5] / rows[0][3]
+
+# %% [markdown]
+# With a quarter of the width for position, strict has {num}`09_strict/strict_of_separated:.1%` of the separated blocks' parameters. At
+# {term}`equal parameters` it may be wider: $D = 80$ has {num}`09_strict/strict_80_over_dense_64:.3f` times those of a dense $D = 64$.
+#
+# ## What it forbids, and what it makes expensive
+#
+# The theorem {eq}`eq-strict-positions` says *positions and mask*. Wherever these differ from sequence to sequence, the pos stream does,
+# too, and the sharing ends. Nothing breaks: the package then runs the tower for every sequence.
+#
+# - **A start of its own for each sequence.** One random offset for the whole batch keeps the saving, an offset for each
+#   sequence loses it (`RandomOffset` in `sepnb.positions` offers both).
+# - **Padding.** On the right it is harmless in a causal model: no real token sees it. On the left it shifts the positions
+#   of every sequence by another amount.
+# - **Packed documents.** Positions that restart at each document are positions per sequence. A mask that hides one document from
+#   the next would have to reach the position heads as well; the models of this book take no such mask.
+# - **Positions that depend on the text**, such as "tokens since the last full stop". Position heads cannot be asked by
+#   content. What such a count needs must be found by the sem heads.
+
+# %%
+strict32 = build_model("strict", dtype=torch.float32, n_layers=3)
+batch, length = 4, 24
+tokens, at = some(batch, length), torch.arange(length, device=device)
+starts = torch.tensor([0, 7, 3, 50], device=device)
+choices = {
+    "none given: 0 to 23": None,
+    "one start for the batch": at + 50,
+    "the same, said for each sequence": (at + 50).expand(batch, -1),
+    "a start for each sequence": at + starts[:, None],
+}
+rows, results = [], {}
+for name, positions in choices.items():
+    each = [None] * batch if positions is None else positions.expand(batch, -1)
+    alone = torch.cat([strict32(t[None], p) for t, p in zip(tokens, each, strict=True)])
+    results[name] = strict32(tokens, positions)
+    assert torch.allclose(results[name], alone, atol=1e-4), "as if each were alone"
+    rows.append([name, *computed(strict32, tokens, positions)])
+assert [row[1] for row in rows] == [3 * length * runs for runs in (1, 1, batch, batch)]
+_, shared, said, own = results.values()
+assert torch.allclose(shared, said, atol=1e-4) and not torch.allclose(
+    shared, own, atol=1e-2
+)
+
+# %% tags=["hide-input"]
+figures.show_table(
+    pd.DataFrame(rows, columns=["positions", "pos tokens", "sem tokens"]),
+    caption="Four sequences of 24 tokens through three blocks of a strict model. In each row every sequence gets the logits it would get alone; "
+    "the pos stream is shared only where the positions are.",
+)
+
+# %% [markdown]
+# The third row is a trap: the positions *are* the same, but they were said as one row a sequence, and the model does not compare
+# rows to find out. Padding on the right, and the price in the cache:
+
+# %%
+padded = F.pad(tokens[:1], (0, 16))
+unpadded = strict32(padded)[:, :length]
+assert torch.allclose(unpadded, strict32(tokens[:1]), atol=1e-4)
+
+caches = {name: strict32.make_cache(batch) for name in ("shared", "own")}
+strict32(tokens, at, caches["shared"])
+strict32(tokens, at + starts[:, None], caches["own"])
+print({name: cache.numel() for name, cache in caches.items()}, "numbers in the cache")
+assert caches["own"].numel() == 2 * 3 * batch * length * D > caches["shared"].numel()
+
+# %% [markdown]
+# **Dropout** on the pos stream is drawn with the tower: once for a batch, so the sequences of a batch share it. That is correct,
+# and it is not the same noise as a draw for each sequence: less of it averages out within a step.
+
+# %%
+rows_equal = {}
+for mode in ("separated", "strict"):
+    noisy = build_model(mode, dtype=torch.float32, dropout=0.2).train()
+    twice = tokens_of("the same text").repeat(2, 1)
+    out = noisy.transformer(noisy.embedding(twice))
+    rows_equal[mode] = torch.equal(out["pos"][0], out["pos"][1])
+    assert not torch.equal(out["sem"][0], out["sem"][1])
+print("pos stream of two rows equal under dropout:", rows_equal)
+assert rows_equal == {"separated": False, "strict": True}
+
+# %% [markdown]
+# **Shapes.** A head that straddles the border is harmless in the separated model, where every head reads everything. Here it would
+# have to read positions only for its pos columns, and text for the others, with one set of weights. And key and value heads
+# that several query heads share must lie in one stream as a whole. Both are refused, with the nearest that would do:
+
+# %%
+wrong = {
+    "a head across the border": {"streams": Streams(pos=12, sem=20)},
+    "shared value heads across it": {
+        "streams": Streams(pos=24, sem=8),
+        "n_kv_heads": 2,
+    },
+}
+for name, fields in wrong.items():
+    try:
+        TransformerConfig(
+            n_layers=2, n_heads=H, encoding="sinusoidal", mode="strict", **fields
+        )
+    except ValueError as error:
+        print(f"{name}: {error}\n")
+    else:
+        raise AssertionError(f"{name} must be refused")
+
+# %% [markdown]
+# ## Speed
+#
+# Fewer operations are not yet less time. The experiment `speed` times a training step of the blocks, forward and backward,
+# dense and variant in turns on one core, and prints beside each ratio the limit of {eq}`eq-strict-cost`, which no
+# implementation whose kernels run at the same rate can pass.
+
+# %% tags=["hide-input"]
+timed = experiments.get("speed").table(profile)
+cells = experiments.get("speed").grid(profile)
+listed = []
+for cell, run in zip(cells, timed.to_dict("records"), strict=True):
+    done = run["status"] != "not run"
+    if done:
+        quartiles = f"{run['ratio_lower']:.2f} to {run['ratio_upper']:.2f}"
+    listed.append(
+        {
+            "cell": cell.label,
+            "limit": cell.limit,
+            "times as fast": f"{run['ratio']:.2f} ({quartiles})" if done else "not run",
+            "of the saving": f"{run['share_reached']:.0%}" if done else "",
+        }
+    )
+figures.show_table(
+    pd.DataFrame(listed),
+    caption="How many times as fast as the dense model of the same width: the limit by multiply-adds, the median of paired "
+    "ratios with its quartiles, and the share of the time that the limit would save.",
+    formats={"limit": ".3f"},
+)
+figures.provenance(timed)
+
+# %% tags=["hide-input"]
+sharers = 2 ** np.arange(9)
+shares = [parts for parts in (8, 4, 2) if shape.n_heads % parts == 0]
+looks = dict(
+    zip((8, 4, 2), (("#6b6f74", "s"), ("#0072b2", "o"), ("#d55e00", "^")), strict=True)
+)
+fig, ax = plt.subplots(figsize=(6.8, 3.9))
+for parts in shares:
+    colour, marker = looks[parts]
+    lines = {
+        variant: [
+            replace(shape, variant=variant, pos_parts=parts, batch_size=int(b)).limit
+            for b in sharers
+        ]
+        for variant in ("separated", "strict")
+    }
+    dotted = {"linestyle": (0, (2, 1.5)), "linewidth": 1.3}
+    ax.plot(
+        sharers,
+        lines["separated"],
+        color=colour,
+        label=f"separated, $r$ = 1/{parts}",
+        **dotted,
+    )
+    ax.plot(sharers, lines["strict"], color=colour, label=f"strict, $r$ = 1/{parts}")
+points = 0
+for cell, run in zip(cells, timed.to_dict("records"), strict=True):
+    like = replace(
+        shape,
+        variant=cell.variant,
+        pos_parts=cell.pos_parts,
+        batch_size=cell.batch_size,
+    )
+    same = cell.compiler == shape.compiler and abs(like.limit - cell.limit) < 1e-9
+    if same and run["status"] != "not run":
+        colour, marker = looks[cell.pos_parts]
+        face = colour if cell.variant == "strict" else figures.GROUND
+        ax.plot(
+            cell.batch_size, run["ratio"], marker, color=colour, markerfacecolor=face
+        )
+        points += 1
+ax.set_xscale("log", base=2)
+ax.xaxis.set_major_formatter("{x:.0f}")
+ax.set(xlabel="sequences in a batch (log scale)", ylabel="times as fast as dense")
+figures.label_lines(ax)
+figures.show(
+    fig,
+    name="fig-strict-limit",
+    alt="The limit of the speed-up over the dense model against the batch, for several shares of position. Lines for strict "
+    "start near those for separated at batch 1 and rise to a plateau; lines for separated are level.",
+    caption=f"What sharing the tower can save, for D = {shape.width} and N = {shape.length}: strict (solid) starts a little above separated (dotted) and "
+    "has most of its gain at eight sequences. "
+    + (
+        f"Markers: the {points} measured cells of this shape, filled for strict, open for separated."
+        if points
+        else "No cell of this shape has been timed yet."
+    ),
+)
+
+# %% tags=["remove-input"]
+figures.provenance(timed)
+
+# %% tags=["hide-input"]
+done = timed[(timed.status != "not run") & (timed.method == "strict")]
+for end in ("min", "max"):
+    for column in ("ratio", "share_reached"):
+        value = done[column].agg(end) if len(done) else chapter_numbers.NOT_RUN
+        numbers[f"speed_strict_{column}_{end}"] = value
+
+# %% [markdown]
+# The slowest strict cell of this profile runs {num}`09_strict/speed_strict_ratio_min:.2f` times as fast as dense, the fastest
+# {num}`09_strict/speed_strict_ratio_max:.2f` times. Of the saving that the multiply-adds promise they reach
+# {num}`09_strict/speed_strict_share_reached_min:.0%` to {num}`09_strict/speed_strict_share_reached_max:.0%`. Norms, the
+# softmax and the residual sums are not counted, and they do not shrink as fast as the matrices do.
+#
+# ## Is strict free?
+#
+# It costs less. Does it predict as well? The experiment `extrapolation` trains strict and separated models, among others, on
+# the same novels in the same order as {doc}`chapter 10 <10_language_model>`, and scores them inside the trained length. The claim,
+# with a margin written down beforehand: strict minus separated is below $+0.02$ bits per byte, for the learned table and for the
+# sinusoid.
+
+# %% tags=["hide-input"]
+table = experiments.get("extrapolation").table(profile)
+have = table[table.status != "not run"]
+pairs = {
+    "learned": ("strict-learned", "separated-learned"),
+    "sinusoidal": ("strict-sinusoidal", "separated-sinusoidal"),
+}
+differences = {
+    name: summaries.paired(table, *pair, "bits_per_byte")
+    for name, pair in pairs.items()
+    if set(pair) <= set(have.method)
+}
+told = dict.fromkeys(pairs, chapter_numbers.NOT_RUN)
+for name in pairs:
+    key = f"strict_minus_separated_{name}"
+    numbers[key] = numbers[f"{key}_half"] = chapter_numbers.NOT_RUN
+    if name in differences:
+        found = summaries.summarise(differences[name])
+        numbers[key], numbers[f"{key}_half"] = (
+            found.mean,
+            float(np.nan_to_num(found.half)),
+        )
+        told[name] = f"{found.mean:+.3f}".replace("-", "\N{MINUS SIGN}")
+    print(f"strict minus separated, {name}: {told[name]}")
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.8, 2.1))
+ax.axvline(0, color=figures.FAINT, linewidth=1.2)
+ax.axvline(0.02, color=figures.MIXED, linewidth=1.2, linestyle=(0, (2, 2)))
+for row, (name, (strict_name, _)) in enumerate(reversed(pairs.items())):
+    if name not in differences:
+        about = {"va": "center", "fontsize": 9.5, "transform": ax.get_yaxis_transform()}
+        ax.text(0.05, row, "not run", **about)
+        continue
+    look, found = figures.METHODS[strict_name], summaries.summarise(differences[name])
+    ticks = differences[name]
+    ax.plot(ticks, [row] * len(ticks), "|", color=look.colour, markersize=11, alpha=0.6)
+    half = None if np.isnan(found.half) else found.half
+    line = look.line(linestyle="", markersize=7)
+    ax.errorbar(found.mean, row, xerr=half, elinewidth=3, **line)
+ax.set_yticks(range(len(pairs)), list(reversed(pairs)))
+ax.set(xlabel="strict minus separated (bits per byte)", ylim=(-0.6, 1.6))
+if not differences:
+    ax.set_xlim(-0.06, 0.06)
+listed = "; ".join(f"{name} {told[name]}" for name in pairs)
+figures.show(
+    fig,
+    name="fig-strict-price",
+    alt="Differences in bits per byte between strict and separated models, one row for the learned table and one for the "
+    "sinusoid, one tick per seed, with lines at zero and at the margin of the rule.",
+    caption=f"Strict minus separated inside the trained length, seed by seed: {listed}. Left of zero strict is better; the dashed "
+    "line is the margin up to which it counts as free. Markers: means; bars: 95 % t intervals.",
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% [markdown]
+# Equal width is not equal cost. The next figure puts every model of the experiment at the multiply-adds it needs for a token. A
+# model that is level with its neighbour and stands to the left of it is the better bargain.
+
+# %% tags=["hide-input"]
+size = lm.SIZES[profile]
+shown = [name for name in dict.fromkeys(have.method) if not name.endswith("-long")]
+cost = {
+    name: flops.per_token(lm.model_config(name, size), size.length, size.batch_size)
+    for name in shown
+}
+fig, ax = plt.subplots(figsize=(6.8, 4.2))
+means = {name: have.loc[have.method == name, "bits_per_byte"].mean() for name in shown}
+for name in shown:
+    look, scores = figures.METHODS[name], have.loc[have.method == name, "bits_per_byte"]
+    ax.plot([cost[name]] * len(scores), scores, "_", color=look.colour, alpha=0.6)
+    ax.plot(cost[name], means[name], **look.line(linestyle="", markersize=8))
+ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+ax.xaxis.set_major_locator(plt.MaxNLocator(5))
+ax.margins(x=0.3, y=0.1)
+ax.set(
+    xlabel=f"multiply-adds a token, batch of {size.batch_size}",
+    ylabel="test bits per byte",
+)
+fig.draw_without_rendering()  # settles the layout, which the labels need
+for at in sorted({round(value, -3) for value in cost.values()}):
+    group = sorted((n for n in shown if round(cost[n], -3) == at), key=means.get)
+    wanted = np.array([ax.transData.transform((cost[n], means[n]))[1] for n in group])
+    for name, level in zip(
+        group, figures.spread(wanted, 11 * fig.dpi / 72), strict=True
+    ):
+        place = (cost[name], ax.transData.inverted().transform((0, level))[1])
+        about = {"textcoords": "offset points", "va": "center", "fontsize": 9}
+        look = figures.METHODS[name]
+        ax.annotate(look.label, place, (8, 0), color=look.colour, **about)
+if not shown:
+    ax.text(0.5, 0.5, "not run", ha="center", va="center", transform=ax.transAxes)
+absent = [name for name in dict.fromkeys(table.method) if name not in set(have.method)]
+figures.show(
+    fig,
+    name="fig-strict-bargain",
+    alt="Test bits per byte against multiply-adds per token, one marker per method and one tick per seed. Dense models stand "
+    "on the right, separated ones in the middle, strict ones, where they have been run, on the left.",
+    caption="Quality against arithmetic, inside the trained length: left and low is better. "
+    + (
+        f"Not run: {', '.join(absent)}."
+        if absent
+        else "Means over seeds, with every seed as a tick."
+    ),
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% tags=["hide-input"]
+judged = {row.claim.id: row.verdict for row in claims.evaluate(profile)}
+verdict = judged["strict-as-good-as-separated"]
+own = ("strict-pos-stream-ignores-the-text", "strict-is-dense-plus-tables")
+answers = {name: claims.get(name).rule({"chapter/09_strict": numbers}) for name in own}
+answers["strict-as-good-as-separated"] = verdict
+figures.show_table(
+    pd.DataFrame(
+        [[name, answer.word, answer.detail] for name, answer in answers.items()],
+        columns=["claim", "verdict", "because"],
+    ),
+    caption="The claims of this chapter, judged by rules written beforehand. Two are about numbers of this page.",
+)
+numbers |= {
+    "verdict_ignores_the_text": answers[own[0]].word,
+    "verdict_dense_plus_tables": answers[own[1]].word,
+    "verdict_as_good_as_separated": verdict.word,
+}
+
+# %% [markdown]
+# Strict minus separated is {num}`09_strict/strict_minus_separated_learned:+.3f` bits per byte with the learned table, with an
+# interval of ± {num}`09_strict/strict_minus_separated_learned_half:.3f`, and
+# {num}`09_strict/strict_minus_separated_sinusoidal:+.3f` ± {num}`09_strict/strict_minus_separated_sinusoidal_half:.3f` with the
+# sinusoid. That strict is as good as separated is *{num}`09_strict/verdict_as_good_as_separated`*. This is one
+# size, one share $r$ and one short budget: it says nothing of models that have time to learn a use for text in their position
+# heads.
+#
+# ## Takeaways
+#
+# 1. One more block of zeros, in $W_Q$ and $W_K$ of the position heads, makes the pos stream of every layer a function of positions
+#    alone, exactly and without freezing anything: *{num}`09_strict/verdict_ignores_the_text`*. It takes the split norm, too.
+# 2. A strict model is a dense transformer of width $d_{\text{sem}}$ with tables added to its queries and keys:
+#    *{num}`09_strict/verdict_dense_plus_tables`*. The tables are computed once per batch in training and once per length
+#    afterwards; arithmetic and cache shrink towards $(1-r)^2$ and $1-r$ of the dense model's.
+# 3. The price is not accuracy of the isolation but freedom: whatever gives sequences positions or masks of their own gives
+#    the saving back.
+#
+# **Limits.** The zeros hold for any weights. The maps, shares and spreads belong to one tiny model trained for seconds. The
+# quality is that of one budget; the speed is that of the processor named under the table, and only where batches share their
+# positions.
+#
+# **What would change our mind.** A nonzero entry in a live Jacobian of a strict model. A separated model that pulls ahead with
+# more training: then its routing leak was worth something. Or a dense model of width $d_{\text{sem}}$, which costs
+# as much per token as a strict one, with the same quality: then the tower and its tables would be idle decoration.
+#
+# ## Exercises
+#
+# Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
+#
+# **1. (easy)** At which share $r$ has a strict block the fewest parameters, and what part of the dense block is that? Derive it from
+# {eq}`eq-strict-count` and check it on models.
+
+# %% tags=["hide-cell"]
+# r^2 + (1-r)^2 is smallest, and r (1-r) largest, at r = 1/2: (12/2 + 2/4) / 12 = 13/24. The first falls faster than
+# the second grows: 12 - 24 r (1-r) + 2 r (1-r) = 12 - 22 r (1-r).
+part = {
+    r: (counted(64, int(64 * r), 1, "strict") - 256) / (12 * 64**2)
+    for r in (1 / 4, 1 / 2, 3 / 4)
+}
+assert all(abs(12 * part[r] - (12 - 22 * r * (1 - r))) < 1e-9 for r in part)
+assert min(part, key=part.get) == 1 / 2 and abs(part[1 / 2] - 13 / 24) < 1e-12
+
+# %% [markdown]
+# **2. (easy)** How many sequences must a batch have so that a strict model reaches nine tenths of the speed-up over dense that an endless
+# batch would allow? Take $r = 1/4$, $D = N = 256$, eight heads.
+
+# %% tags=["hide-cell"]
+cell = replace(shape, width=256, n_heads=8, length=256, pos_parts=4, variant="strict")
+endless = replace(cell, batch_size=10**9).limit
+enough = next(
+    b for b in range(1, 100) if replace(cell, batch_size=b).limit >= 0.9 * endless
+)
+# By hand: the cost is e + t / B, with e = 12 * 192^2 + 192 * 256 and t = 12 * 64^2 + 2 * 64 * 192 + 64 * 256, and must not be
+# above e / 0.9: B >= 9 t / e.
+e, t = 12 * 192**2 + 192 * 256, 12 * 64**2 + 2 * 64 * 192 + 64 * 256
+print(f"{enough} sequences; an endless batch allows {endless:.2f} times")
+assert enough == int(np.ceil(9 * t / e))
+
+# %% [markdown]
+# **3. (medium)** The model names three things that are block diagonal: `split={"norm", "value_output", "mlp"}`. Give one of them back at
+# a time in a strict model. Which of them may be joint without a leak? What does the package do with such a model in a batch?
+
+# %% tags=["hide-cell"]
+# None: each is a path of its own from sem to pos. The package sees that the stream is no longer isolated and runs
+# it for every sequence.
+for given_back in sorted(strict.config.splits):
+    leaky = build_model("strict", split=strict.config.splits - {given_back})
+    state = leaky.transformer.input_state(
+        leaky.embedding(tokens_of("split")), torch.arange(5, device=device)
+    )
+    through = leak(
+        jacobian(leaky.transformer, state, frozen=False), leaky.config.streams
+    )
+    assert through > 1e-3 and not leaky.config.isolated
+    assert computed(leaky, some(4, 8))[0] == 2 * 4 * 8, "two blocks, four sequences"
+
+# %% [markdown]
+# **4. (hard)** A table-table term is a product of two matrices with $d$ columns, so as a bias it has rank at most $d$. Is that enough for
+# ALiBi, $-m\,(i - j)$ for $j \le i$, on any number of positions? Give $t_i$ and $\tau_j$, and check the weights.
+
+# %% tags=["hide-cell"]
+# Rank one is enough. The softmax ignores what is constant in a row, so -m (i - j) acts like m j: t_i = sqrt(d) m e_1 and
+# tau_j = j e_1, one column of d.
+slope = alibi_slopes(4)[1].double()
+places = torch.arange(500)
+t, tau = (torch.zeros(500, 16, dtype=torch.float64) for _ in range(2))
+t[:, 0], tau[:, 0] = 16**0.5 * slope, places.double()
+hidden = ~torch.ones(500, 500, dtype=torch.bool).tril()
+ours, theirs = t @ tau.T / 16**0.5, alibi_bias(slope[None], places, places)[0].double()
+ours, theirs = (x.masked_fill(hidden, -torch.inf).softmax(-1) for x in (ours, theirs))
+torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9)
+
+# %%
+chapter_numbers.publish("09_strict", numbers, profile=profile)
