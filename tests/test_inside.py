@@ -11,13 +11,14 @@ import torch
 from sepnb import experiments
 from sepnb.data.documents import Document, Text
 from sepnb.experiments import inside as ex
-from sepnb.experiments import inspection as look
+from sepnb.experiments import inspection_rows as look
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.in_window import InWindow
+from sepnb.experiments.inspection import RULES, Inspection, Sample, sample
 from sepnb.models import LanguageModel
 
 INSIDE = experiments.get("inside")
-TINY = look.Inspection(
+TINY = Inspection(
     16, documents=4, windows=4, texts=2, leak_texts=1, leak_tokens=3, path_points=4, fit_steps=10
 )
 SIZE = dataclasses.replace(lm.SIZES["smoke"], width=32, length=16)
@@ -42,8 +43,8 @@ def held_out() -> Text:
 
 
 @pytest.fixture(scope="module")
-def read(held_out) -> look.Sample:
-    return look.sample(held_out, TINY)
+def read(held_out) -> Sample:
+    return sample(held_out, TINY)
 
 
 def built(method: str, **changes) -> LanguageModel:
@@ -115,7 +116,7 @@ def test_no_document_is_on_both_sides_and_all_texts_come_from_those_that_are_lon
 
 def test_a_text_with_too_few_long_documents_is_refused(held_out):
     with pytest.raises(ValueError, match="5 documents of invented hold 4 windows of 16 bytes; 6 are needed"):
-        look.sample(held_out, dataclasses.replace(TINY, documents=6))
+        sample(held_out, dataclasses.replace(TINY, documents=6))
 
 
 # --- rows with known answers
@@ -162,7 +163,7 @@ def test_with_attention_held_the_content_of_a_separated_model_does_not_drift(met
     assert max(row["drift"] for row in moved) > 1e-3
     assert {row["rule"] for row in of(rows, "start")} == {
         "trained",
-        *look.RULES["learned" if "learned" in method else "sinusoidal"],
+        *RULES["learned" if "learned" in method else "sinusoidal"],
     }
 
 
@@ -175,7 +176,7 @@ def test_beyond_the_window_a_clamped_code_is_read_as_one_position(read):
     rows = look.beyond_rows(built("separated-learned"), read, TINY)
     (clamped,) = of(rows, "position beyond", rule="clamp", stream="pos", depth=0)
     assert clamped["r_squared"] <= 0.0
-    assert {row["rule"] for row in rows} == set(look.RULES["learned"])
+    assert {row["rule"] for row in rows} == set(RULES["learned"])
     assert all(row["depth"] == 0 for row in rows if row["rule"] not in ("clamp",))
 
 
@@ -236,7 +237,7 @@ def test_metrics_are_the_extremes_and_means_of_the_rows(record):
 def test_initial_rows_are_those_of_the_model_before_training(record):
     config, one = record
     torch.manual_seed(config.seed)
-    read = look.sample(lm.splits_of(config.text.name).test, config.inspection)
+    read = sample(lm.splits_of(config.text.name).test, config.inspection)
     expected = look.position_rows(LanguageModel(config.model), read, "initial")
     found = [row for row in one.rows if row.get("state") == "initial" and row["kind"] != "leak"]
     assert len(found) == len(expected)

@@ -11,11 +11,11 @@ import torch
 
 from ..models import LanguageModel
 from ..results import Record
-from . import inspection as look
+from . import inspection_rows as look
 from . import language_modelling as lm
 from .base import Progress, check_profile
 from .in_window import learning_rate
-from .inspection import Inspection
+from .inspection import Inspection, sample
 
 METHODS = (
     "none",
@@ -67,7 +67,7 @@ class InsideRun(lm.LanguageModelRun):
 
 def inspect(config: InsideRun, model: LanguageModel, *, device: str = "cpu") -> tuple[lm.Metrics, lm.Rows]:
     """Everything that is asked of the trained model, and of the same model before training."""
-    read = look.sample(lm.splits_of(config.text.name).test, config.inspection)
+    read = sample(lm.splits_of(config.text.name).test, config.inspection)
     torch.manual_seed(config.seed)
     untrained = LanguageModel(config.model).to(device)
     rows: lm.Rows = []
