@@ -1,4 +1,4 @@
-"""The command line: `sepnb run | build | check | data | results | claims | doctor`.
+"""The command line: `sepnb run | build | check | bench | data | results | claims | doctor`.
 
 Exit status: 0 all well; 1 something failed, differs or is stale; 2 the command could not do what was asked.
 Everything heavy is imported where it is used, so that a command that finds nothing to do ends at once.
@@ -142,6 +142,30 @@ def check(
             options = {"update": update, "reason": reason, "measure": measure}
             status = tasks.check_numbers(console, profile or "smoke", **options)
     raise typer.Exit(status)
+
+
+@app.command()
+def bench(
+    variants: Annotated[list[str] | None, typer.Argument(help="`separated`, `strict`; none: both.")] = None,
+    profile: OfProfile = Profile.laptop,
+    device: Annotated[
+        Device | None, typer.Option(help="Where to compute (default: cuda for gpu, else cpu).")
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option(help="Timed pairs of each cell (default: the profile's).")
+    ] = None,
+) -> None:
+    """Time separated and strict models against the dense one, beside the exact limit of their arithmetic.
+
+    Nothing is stored; `sepnb run speed` measures the same and keeps it.
+    """
+    from sepnb.companion import tasks
+    from sepnb.companion.bench import bench as time_cells
+
+    with _said():
+        where = tasks.device(device, profile)
+        good = time_cells(console, profile=profile, device=where, variants=variants or (), repeats=repeats)
+    raise typer.Exit(0 if good else 1)
 
 
 @app.command()

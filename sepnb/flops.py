@@ -2,8 +2,9 @@
 
 Counted are the maps and the attention of the blocks, per token, forward; backward, the maps cost twice as
 much. Were nothing else to take time, and every product equally fast, the ratio of two counts would be that of
-the times: the limit that a measured ratio is printed beside. Norms, activations, softmax, residual sums,
-embeddings and read-out are not counted.
+the times: the limit that a measured ratio is printed beside. Norms, activations, softmax, rotations, biases,
+residual sums, embeddings and read-out are not counted, nor the zeros with which values are padded where
+queries and keys are wider than they.
 
 With D the width, r the pos share, N the length and B the batch, a block with every stream comes to
 
@@ -33,8 +34,8 @@ class MultiplyAdds:
             that shares its positions.
     """
 
-    each: dict[str, int]
-    once: dict[str, int]
+    each: dict[str, float]
+    once: dict[str, float]
 
     def per_token(self, batch: int = 1) -> float:
         """Multiply-adds of one token where `batch` sequences share their positions.
@@ -56,9 +57,9 @@ class _Tally:
 
     def __init__(self, isolated: bool) -> None:
         self.isolated = isolated
-        self.each, self.once = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
+        self.each, self.once = dict.fromkeys(KINDS, 0.0), dict.fromkeys(KINDS, 0.0)
 
-    def add(self, kind: str, streams: Iterable[str], count: int) -> None:
+    def add(self, kind: str, streams: Iterable[str], count: float | int) -> None:
         shared = self.isolated and "sem" not in streams
         (self.once if shared else self.each)[kind] += count
 
@@ -67,10 +68,16 @@ def block(config: TransformerConfig, outputs: tuple[str, ...], length: int) -> M
     """A block of `config` that computes `outputs`, on sequences of `length` tokens.
 
     Raises:
-        ValueError: a length below 1.
+        ValueError: a length below 1; an encoding with products of its own in every layer, which are not
+            counted.
     """
     if length < 1:
         raise ValueError(f"length is {length}; a sequence has at least 1 token")
+    for encoding in config.encodings:
+        if encoding.at_layer(1, 1, config.max_length) is not None:
+            raise ValueError(
+                f"the terms that {encoding.name!r} adds in every layer are not counted; leave it out"
+            )
     tally, widths, total = _Tally(config.isolated), config.streams.widths, config.streams.d_model
     attended, d, shared = config.attended(outputs), config.head_width, config.heads_per_kv
     split = "value_output" in config.splits
@@ -80,8 +87,10 @@ def block(config: TransformerConfig, outputs: tuple[str, ...], length: int) -> M
         made = (len(heads) + len(heads) // shared) * d
         for name in reads:
             tally.add("query_key", (name,), widths[name] * made)
-        seen = length if config.causal else 2 * length
-        tally.add("attention", _written(config, heads), len(heads) * d * seen)
+        two_parts = config.reading == "untied" and "sem" in reads and len(reads) > 1
+        columns = (3 if two_parts else 2) * d  # of a query, and of a value
+        seen = length / 2 if config.causal else length
+        tally.add("attention", _written(config, heads), len(heads) * columns * seen)
 
     if split:
         for name in attended:

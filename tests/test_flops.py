@@ -88,7 +88,8 @@ def counted(config: TransformerConfig, length: int, batch: int, *, attention: bo
 
     def kernel(query, key, value, *_, **__) -> int:
         (b, h, n, d), m = query, key[-2]
-        return 2 * 2 * b * h * n * m * d if attention else 0
+        columns = d + config.head_width  # wider queries come with values padded to their width
+        return 2 * b * h * n * m * columns if attention else 0
 
     torch.manual_seed(0)
     model = Transformer(config)
@@ -114,6 +115,8 @@ EVERY_SHAPE = {
     "joint perceptron": (SPLIT, {"split": frozenset({"norm", "value_output"})}),
     "nothing split": (SPLIT, {"split": frozenset()}),
     "content alone routes": (SPLIT, {"query_key": "content", "readout": "both"}),
+    "untied": (SPLIT, {"query_key": "untied"}),
+    "untied, both read out": (SPLIT, {"query_key": "untied", "readout": "both"}),
     "constant code": (SPLIT, {"pos_stream": "constant"}),
     "constant code, straddling head": (Streams(pos=5, sem=27), {"pos_stream": "constant"}),
     "code added again, strict": (SPLIT, {"pos_stream": "reinjected", "mode": "strict"}),
@@ -166,3 +169,5 @@ def test_what_cannot_be_counted_is_refused():
         flops.per_token(dense(), 0)
     with pytest.raises(ValueError, match="batch is 0; at least 1 sequence"):
         flops.per_token(dense(), 8, 0)
+    with pytest.raises(ValueError, match="the terms that 'phase' adds in every layer are not counted"):
+        flops.per_token(dataclasses.replace(dense(), encoding=("learned", "phase")), 8)

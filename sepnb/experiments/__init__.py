@@ -12,6 +12,7 @@ from .inside import Inside
 from .lr_screen import LearningRateScreen
 from .recipe_screen import RecipeScreen
 from .recipes import Recipes
+from .speed import Speed
 
 _REGISTRY: dict[str, Experiment] = {
     experiment.name: experiment
@@ -26,6 +27,7 @@ _REGISTRY: dict[str, Experiment] = {
             Inside(),
             RecipeScreen(),
             Recipes(),
+            Speed(),
         ),
         key=lambda experiment: experiment.order,
     )

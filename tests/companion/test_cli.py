@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from sepnb import cli
 from sepnb.companion import numbers, regression, tasks
 from sepnb.companion.chapters import Chapter, fingerprint, remember
+from sepnb.experiments import names as every_experiment
 
 HERE = Path(__file__).parent
 
@@ -84,7 +85,7 @@ def test_names_are_sorted_into_experiments_and_chapters(write_chapter: Callable[
     assert [one.name for one in experiments] == ["in_window"]
     assert [one.name for one in chapters] == ["02_more", "01_order"]
     experiments, chapters = tasks.sort_out(tasks.GROUPS)
-    assert [one.name for one in experiments] == ["lr_screen", "in_window"]
+    assert [one.name for one in experiments] == every_experiment()
     assert [one.name for one in chapters] == ["01_order", "02_more"]
 
 

@@ -1,0 +1,300 @@
+"""Chapter 23: how much faster a separated or strict model runs than the dense one of its width.
+
+A run is one cell: the dense model and one variant, timed in turns, so that every ratio is of one process on
+one machine. Timed is a training step without the optimiser, forward and backward, of the stack of blocks:
+that is what the multiply-adds count, and embedding and read-out, alike in every variant, would only blur it.
+Every block computes every stream (readout="both"), and the content as well as the learned table of positions
+asks for gradients, as in training, so that no block is cheaper than the formula.
+
+The fingerprint holds the models' outputs. It tells a computation that changed, not a speed that did: what a
+change of the code costs or gains in time, `sepnb bench` shows.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from ..flops import speedup
+from ..models import Transformer, TransformerConfig
+from ..provenance import Clock
+from ..results import Record, digest
+from ..streams import Streams
+from ..timing import interleaved, paired_ratio
+from ..training import PRECISIONS, autocast
+from .base import Experiment, Progress, check_profile
+
+VARIANTS = ("separated", "strict")
+REPEATS = {"smoke": 9, "laptop": 15, "gpu": 15}
+CONTENT_STD = 0.5
+
+
+@dataclass(frozen=True)
+class SpeedRun:
+    """One cell: a variant against the dense model of the same width.
+
+    Args:
+        experiment, profile, seed: as in every run; the seed draws weights and content.
+        variant: one of `VARIANTS`.
+        width, n_heads, n_layers, length, batch_size: of both models and what they are given.
+        pos_parts: d_pos is one part in this many of the width.
+        repeats: timed pairs.
+        compiler: a backend of torch.compile for both models, or None for eager.
+        precision: of the forward pass, see `sepnb.training.PRECISIONS`.
+
+    Raises:
+        ValueError: an unknown variant or precision, parts that do not divide the width, or what
+            `TransformerConfig` refuses.
+    """
+
+    experiment: str
+    profile: str
+    variant: str
+    width: int
+    n_heads: int
+    length: int
+    batch_size: int
+    pos_parts: int
+    repeats: int
+    n_layers: int = 4
+    compiler: str | None = None
+    precision: str = "float32"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            raise ValueError(f"unknown variant {self.variant!r}; use one of {', '.join(VARIANTS)}")
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"unknown precision {self.precision!r}; use one of {', '.join(PRECISIONS)}")
+        if self.pos_parts < 2 or self.width % self.pos_parts:
+            raise ValueError(
+                f"pos_parts is {self.pos_parts}; it must be at least 2 and divide the width {self.width}"
+            )
+        if self.batch_size < 1:
+            raise ValueError(f"batch_size is {self.batch_size}; it must be at least 1")
+        self.models()  # what does not fit together is refused here and not in the middle of a grid
+
+    @property
+    def pos_width(self) -> int:
+        """d_pos, in columns."""
+        return self.width // self.pos_parts
+
+    def models(self) -> dict[str, TransformerConfig]:
+        """The two that are timed, by name: `dense` and the variant. They differ in streams and mode only."""
+
+        def model(streams: Streams, mode: str) -> TransformerConfig:
+            return TransformerConfig(
+                streams,
+                self.n_layers,
+                self.n_heads,
+                "learned",
+                mode=mode,
+                readout="both",
+                max_length=self.length,
+            )
+
+        split = Streams(pos=self.pos_width, sem=self.width - self.pos_width)
+        return {
+            "dense": model(Streams.dense(self.width), "separated"),
+            self.variant: model(split, self.variant),
+        }
+
+    @property
+    def limit(self) -> float:
+        """The ratio of the multiply-adds of the two models."""
+        models = self.models()
+        return speedup(models["dense"], models[self.variant], self.length, self.batch_size)
+
+    @property
+    def method(self) -> str:
+        return self.variant
+
+    @property
+    def label(self) -> str:
+        how = "eager" if self.compiler is None else "compiled"
+        return (
+            f"{self.variant}, D={self.width}, d_pos={self.pos_width}, N={self.length}, "
+            f"B={self.batch_size}, {how}"
+        )
+
+    @property
+    def key(self) -> str:
+        how = self.compiler or "eager"
+        cell = f"d{self.width}-pos{self.pos_width}-n{self.length}-b{self.batch_size}"
+        return f"{self.variant}-{cell}-{how}-seed{self.seed}-{digest(self.resolved())[:8]}"
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types."""
+        return asdict(self) | {"models": {name: config.resolved() for name, config in self.models().items()}}
+
+
+class CompilerMissing(ValueError):
+    """A compiled cell cannot be timed on this machine."""
+
+
+def share_reached(ratio: float, limit: float) -> float:
+    """How much of the time that the counts promise to save was saved: (1 - 1/ratio) / (1 - 1/limit)."""
+    return (1 - 1 / ratio) / (1 - 1 / limit)
+
+
+def _content(config: SpeedRun, device: str) -> Tensor:
+    """`[B, N, D]`: the dense model takes all of it, a variant its first d_sem columns."""
+    generator = torch.Generator().manual_seed(config.seed)
+    shape = (config.batch_size, config.length, config.width)
+    return (CONTENT_STD * torch.randn(shape, generator=generator)).to(device)
+
+
+def _model(model: TransformerConfig, seed: int, device: str) -> Transformer:
+    torch.manual_seed(seed)
+    return Transformer(model).to(device)
+
+
+def _step(config: SpeedRun, model: Transformer, content: Tensor, device: str) -> Callable[[], None]:
+    """One forward and backward pass, from a fixed gradient of every output."""
+    forward: nn.Module = model
+    if config.compiler is not None:
+        forward = torch.compile(model, backend=config.compiler, dynamic=False)
+    generator = torch.Generator().manual_seed(config.seed + 1)
+    gradients = [
+        torch.randn(*content.shape[:-1], width, generator=generator).to(device)
+        for width in model.config.streams.widths.values()
+    ]
+    content = content[..., : model.config.streams.widths["sem"]].clone().requires_grad_()
+
+    def step() -> None:
+        model.zero_grad(set_to_none=True)
+        content.grad = None
+        with autocast(device, config.precision):
+            outputs = list(forward(content).values())
+        torch.autograd.backward(outputs, [g.to(x.dtype) for g, x in zip(gradients, outputs, strict=True)])
+
+    return step
+
+
+def _check_compiler(config: SpeedRun, device: str) -> None:
+    if config.compiler != "inductor" or torch.device(device).type != "cpu":
+        return
+    default = "clang++" if sys.platform == "darwin" else "g++"
+    if shutil.which(command := os.environ.get("CXX", default).split()[0]) is None:
+        raise CompilerMissing(
+            f"torch.compile needs the C++ compiler {command}, which is not there; install it, or name "
+            f"another in the environment variable CXX"
+        )
+
+
+def fingerprint(config: SpeedRun, *, device: str = "cpu") -> dict[str, list[float]]:
+    """The mean square of each stream that each model puts out, for the first sequence, never compiled."""
+    content, found = _content(config, device)[:1], {}
+    for name, settings in config.models().items():
+        model = _model(settings, config.seed, device)
+        with torch.no_grad(), autocast(device, config.precision):
+            outputs = model(content[..., : settings.streams.widths["sem"]])
+        found[name] = [float(x.float().square().mean()) for x in outputs.values()]
+    return found
+
+
+def run(config: SpeedRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+    """Time one cell; on a CPU with one thread, whatever the process may use.
+
+    Raises:
+        CompilerMissing: a compiled cell on a machine without a C++ compiler.
+    """
+    _check_compiler(config, device)
+    clock = Clock(device)
+    content = _content(config, device)
+    if config.compiler is not None:
+        torch.compiler.reset()  # a process that compiled many models before would fall back to eager
+    steps = {
+        name: _step(config, _model(settings, config.seed, device), content, device)
+        for name, settings in config.models().items()
+    }
+    on_repeat = None if progress is None else lambda repeat: progress(repeat + 1, config.repeats)
+    times = interleaved(steps, repeats=config.repeats, device=device, on_repeat=on_repeat)
+    dense, variant = times["dense"], times[config.variant]
+    ratio, limit = paired_ratio(dense, variant), config.limit
+    rows = [
+        {"kind": "pair", "repeat": repeat, "dense_s": a, "variant_s": b, "ratio": a / b}
+        for repeat, (a, b) in enumerate(zip(dense, variant, strict=True))
+    ]
+    metrics = {
+        "ratio": ratio.median,
+        "ratio_lower": ratio.lower,
+        "ratio_upper": ratio.upper,
+        "limit": limit,
+        "share_reached": share_reached(ratio.median, limit),
+        "width": config.width,
+        "pos_width": config.pos_width,
+        "length": config.length,
+        "batch_size": config.batch_size,
+        "compiled": int(config.compiler is not None),
+        "timed_threads": 1,
+    }
+    return Record(
+        experiment=config.experiment,
+        profile=config.profile,
+        key=config.key,
+        config=config.resolved(),
+        metrics=metrics,
+        rows=rows,
+        fingerprint=fingerprint(config, device=device),
+        provenance=clock.facts(seed=config.seed, data={}, bytes_seen=0),
+    )
+
+
+def _cells(profile: str) -> list[dict[str, Any]]:
+    """The cells of a profile, without variant and seed."""
+    if profile == "smoke":
+        return [{"width": 128, "n_heads": 4, "length": 128, "batch_size": 4, "pos_parts": 4, "n_layers": 2}]
+    if profile == "gpu":
+        shape = {"width": 1024, "n_heads": 16, "length": 1024, "batch_size": 16, "precision": "bfloat16"}
+        return [
+            shape | {"pos_parts": parts, "compiler": compiler}
+            for compiler in (None, "inductor")
+            for parts in (8, 4, 2)
+        ]
+    shape = {"n_heads": 8, "length": 256, "batch_size": 8, "width": 256}
+    return [
+        *(shape | {"pos_parts": parts} for parts in (8, 4, 2)),
+        shape | {"pos_parts": 4, "width": 512, "batch_size": 4},
+        shape | {"pos_parts": 4, "length": 1024, "batch_size": 4},
+        shape | {"pos_parts": 4, "batch_size": 4, "compiler": "inductor"},
+    ]
+
+
+class Speed(Experiment):
+    """How much of the arithmetic that separation saves becomes time?"""
+
+    name: ClassVar[str] = "speed"
+    title: ClassVar[str] = "Speed against the dense model"
+    question: ClassVar[str] = (
+        "How many times faster than the dense model of the same width do separated and strict models train, "
+        "and how much of what their multiply-adds allow is that?"
+    )
+    order: ClassVar[int] = 9
+    """Last: nothing else waits for it, and it is timed best when nothing else computes."""
+
+    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[SpeedRun]:
+        return [
+            SpeedRun(self.name, profile, variant, repeats=REPEATS[profile], seed=seed, **cell)
+            for seed in ((0,) if seeds is None else seeds)
+            for cell in _cells(check_profile(profile))
+            for variant in (VARIANTS if profile != "smoke" else VARIANTS[:1])
+        ]
+
+    def run(self, config: SpeedRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+        return run(config, device=device, progress=progress)
+
+    def fingerprint(self, config: SpeedRun, *, device: str = "cpu") -> dict[str, list[float]]:
+        return fingerprint(config, device=device)
+
+    def seconds(self, profile: str) -> float:
+        return {"smoke": 1.0, "laptop": 20.0, "gpu": 30.0}[check_profile(profile)]
+
+    def data_sets(self, profile: str) -> tuple[str, ...]:
+        check_profile(profile)
+        return ()
