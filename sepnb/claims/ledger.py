@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from sepnb.claims import ablation, beyond, budget, exact, extrapolation, history, in_window, inside
+from sepnb.claims import ablation, beyond, budget, exact, extrapolation, history, in_window, inside, recipes
 from sepnb.claims.verdict import Claim, Verdict
 
 CLAIMS: tuple[Claim, ...] = (
@@ -18,6 +18,7 @@ CLAIMS: tuple[Claim, ...] = (
     + extrapolation.CLAIMS
     + beyond.CLAIMS
     + inside.CLAIMS
+    + recipes.CLAIMS
 )
 
 PUBLISHED = ("gpu", "laptop")

@@ -1,0 +1,387 @@
+"""Rules on the experiment `recipes`: what makes extrapolation work (chapter 12).
+
+Written before its records. A reading's *gap* is its bits per byte less those of the same model through a
+window of the trained length that slides byte by byte, over the same bytes. The *gain* is what a model pays
+more once the text further back than a trained length is that of another novel. Bins end at 2, 4 and 8 times
+the trained length. All bounds are in bits per byte and stand in the rules.
+"""
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+
+from sepnb.claims.evidence import RULES_OF_EVIDENCE, Comparison, _below_the_bar, _not_complete, judge
+from sepnb.claims.verdict import NOT_RUN, NOT_TESTABLE, Claim, Tables, Verdict
+
+OURS = "ours, written before the records"
+TABLE = "experiment/recipes"
+LONG = "experiment/extrapolation"
+
+FAR = ("2x", "4x", "8x")
+ZERO = "zero"
+
+
+def compared(tables: Tables, comparisons: list[Comparison]) -> Verdict:
+    """Judge comparisons of columns, named `model:column`, or `one+other:column` for the mean of two models;
+    `zero` is 0. Every model compared must clear, inside its trained length, the bar of `in_window`, a mean
+    below 3.35 bits per byte: past it, what a model knew is the question."""
+    table = tables.get(TABLE)
+    names = list(dict.fromkeys(name for pair in comparisons for name in (pair.a, pair.b)))
+    models = list(dict.fromkeys(m for n in names if n != ZERO for m in n.split(":")[0].split("+")))
+    obstacle = _not_complete(table, models) or _below_the_bar(table, models, 3.35)
+    if obstacle:
+        return obstacle
+    runs = {model: table[table.method == model].set_index("seed") for model in models}
+
+    def scores(name: str) -> pd.Series:
+        if name == ZERO:
+            return pd.Series(0.0, index=runs[models[0]].index)
+        of, column = name.split(":")
+        parts = [runs[model][column].astype(float) for model in of.split("+")]
+        return sum(parts) / len(parts)
+
+    read = [
+        scores(name).rename("bits_per_byte").reset_index().assign(method=name, status="ok") for name in names
+    ]
+    return judge(pd.concat(read), comparisons, bar=math.inf)
+
+
+def gaps(models: Sequence[str], reading: str, **bounds: float) -> list[Comparison]:
+    """The gap of one reading of each model in each bin, as comparisons with the same bounds."""
+    return [Comparison(f"{model}:gap/{reading}/{k}", ZERO, **bounds) for model in models for k in FAR]
+
+
+def moved(models: Sequence[str], start: str, **bounds: float) -> list[Comparison]:
+    """What the same bytes cost each model more at indices from `start` on than from 0 on."""
+    return [Comparison(f"{model}:native-at-{start}", f"{model}:native/1x", **bounds) for model in models]
+
+
+def in_window(pairs: Sequence[tuple[str, str]], **bounds: float) -> list[Comparison]:
+    """Pairs of models inside the trained length, as comparisons with the same bounds."""
+    return [Comparison(f"{a}:bits_per_byte", f"{b}:bits_per_byte", **bounds) for a, b in pairs]
+
+
+# --- survives
+
+
+def rule_random_offsets_survive(tables: Tables) -> Verdict:
+    """Separated and strict sinusoidal, trained at random offsets that cover all indices read, are less than
+    +0.03 bits per byte above their own sliding windows at stride 1, at 2, 4 and 8 times the trained length,
+    with all keys in sight."""
+    return compared(tables, gaps(["separated-offsets", "strict-offsets"], "native", high=0.03))
+
+
+def rule_random_offsets_and_a_window_survive(tables: Tables) -> Verdict:
+    """The same two models, each query held to the last keys of one trained length, are less than +0.03 above
+    their own sliding windows at stride 1, at 2, 4 and 8 times the trained length."""
+    return compared(tables, gaps(["separated-offsets", "strict-offsets"], "native-window", high=0.03))
+
+
+def rule_the_encoding_makes_extrapolation_fail(tables: Tables) -> Verdict:
+    """With the encoding as it was and only the training changed, to random offsets that cover all indices
+    read, separated sinusoidal stays more than +0.03 bits per byte above its own sliding window at stride 1,
+    at 2, 4 and 8 times the trained length, with all keys in sight."""
+    return compared(tables, gaps(["separated-offsets"], "native", low=0.03))
+
+
+def rule_covered_indices_are_no_extrapolation(tables: Tables) -> Verdict:
+    """Trained at random offsets, separated and strict sinusoidal pay more than 0.03 bits per byte more for
+    the same bytes at indices from 100,000 on, far past the covered ones, than from 0 on."""
+    return compared(tables, moved(["separated-offsets", "strict-offsets"], "100k", low=0.03))
+
+
+def rule_the_torus_and_a_window_reach_the_oracle(tables: Tables) -> Verdict:
+    """With no wave longer than twice the trained length, random offsets, and each query held to the last keys
+    of one trained length, separated and strict sinusoidal are less than +0.05 bits per byte above their own
+    sliding windows at stride 1, at 2, 4 and 8 times the trained length; and the same bytes cost less than
+    0.05 more at indices from 100,000 on, which no offset covered, than from 0 on."""
+    models = ["separated-torus-offsets", "strict-torus-offsets"]
+    window = gaps(models, "native-window", high=0.05)
+    return compared(tables, window + moved(models, "100k", high=0.05))
+
+
+def rule_the_phase_read_survives(tables: Tables) -> Verdict:
+    """With the phase read up to 8 trained lengths, the dense model without any other position, and separated
+    sinusoidal trained at random offsets, are less than +0.03 bits per byte above their own sliding windows at
+    stride 1, at 2, 4 and 8 times the trained length, with all keys in sight."""
+    return compared(tables, gaps(["dense-phase-long", "separated-phase-offsets"], "native", high=0.03))
+
+
+def rule_the_toeplitz_clamp_frees_of_the_index(tables: Tables) -> Verdict:
+    """Trained with the Toeplitz clamp, at either weight and without random offsets, the untied model with a
+    constant pos stream pays less than 0.03 bits per byte more for the same bytes at indices from 100,000 on
+    than from 0 on; not testable unless without the clamp it pays more than 0.03."""
+    verdict = compared(
+        tables, moved([f"untied-constant-{c}" for c in ("clamp", "clamp-strong")], "100k", high=0.03)
+    )
+    if verdict.word in (NOT_RUN, NOT_TESTABLE):
+        return verdict
+    table = tables[TABLE]
+    if obstacle := _not_complete(table, ["untied-constant"]):
+        return obstacle
+    runs = table[table.method == "untied-constant"].astype({"native-at-100k": float, "native/1x": float})
+    without = (runs["native-at-100k"] - runs["native/1x"]).mean()
+    if not without > 0.03:
+        return Verdict(
+            NOT_TESTABLE, f"without the clamp the far index costs {without:+.3f}: nothing to repair"
+        )
+    return verdict
+
+
+def rule_the_toeplitz_clamp_survives(tables: Tables) -> Verdict:
+    """Trained with the Toeplitz clamp, at either weight and without random offsets, the untied model with a
+    constant pos stream is less than +0.03 bits per byte above its own sliding window at stride 1, at 2, 4 and
+    8 times the trained length, with all keys in sight."""
+    models = ["untied-constant-clamp", "untied-constant-clamp-strong"]
+    return compared(tables, gaps(models, "native", high=0.03))
+
+
+def rule_separation_makes_recipes_easier(tables: Tables) -> Verdict:
+    """Trained at the same random offsets, separated sinusoidal is less far above its own sliding window at
+    stride 1 than dense sinusoidal above its own (difference below 0), at 2, 4 and 8 times the trained length,
+    with all keys in sight."""
+    pairs = [
+        Comparison(f"separated-offsets:gap/native/{k}", f"sinusoidal-offsets:gap/native/{k}", high=0.0)
+        for k in FAR
+    ]
+    return compared(tables, pairs)
+
+
+def rule_log_n_helps_past_the_length(tables: Tables) -> Verdict:
+    """In the last bin, multiplying the logits by ln n / ln L (n keys in sight, L the trained length) lowers
+    the bits per byte of RoPE, of the phase read in its place, and of separated sinusoidal with random
+    offsets."""
+    models = ["rope", "dense-phase", "separated-offsets"]
+    return compared(tables, [Comparison(f"{m}:native-log/8x", f"{m}:native/8x", high=0.0) for m in models])
+
+
+# --- uses
+
+
+USERS = (
+    "rope",
+    "alibi",
+    "separated-offsets",
+    "separated-torus-offsets",
+    "separated-phase-offsets",
+    "separated-gaps",
+    "separated-phase-gaps",
+    "dense-phase-gaps",
+    "rope-gaps",
+)
+
+
+def rule_something_uses_the_far_past(tables: Tables) -> Verdict:
+    """In the bin that ends at 8 times the trained length, a foreign far past costs each of nine models
+    something (gain above 0): RoPE, ALiBi, separated sinusoidal with random offsets, the torus with them, the
+    phase read with them, separated sinusoidal trained with true gaps, and the phase read, its dense twin and
+    RoPE trained so. Not testable unless one of the two models trained at the long length gains more than 0.02
+    over its own sliding window in that bin, so that this text has something to give."""
+    verdict = compared(tables, [Comparison(f"{name}:gain/8x", ZERO, low=0.0) for name in USERS])
+    if verdict.word in (NOT_RUN, NOT_TESTABLE):
+        return verdict
+    table, trained_long = tables.get(LONG), ["rope-long", "separated-sinusoidal-long"]
+    if obstacle := _not_complete(table, trained_long):
+        return obstacle
+    own = table[table.method.isin(trained_long)].groupby("method")["gap/native/8x"].mean().astype(float)
+    if not own.min() < -0.02:
+        shown = "; ".join(f"{method} {gap:+.3f}" for method, gap in own.items())
+        return Verdict(NOT_TESTABLE, f"no model trained at the long length gains more than 0.02: {shown}")
+    return verdict
+
+
+def rule_true_gaps_teach_use(tables: Tables) -> Verdict:
+    """Trained on two chunks of a novel at their true distance, separated sinusoidal gains more from its far
+    past than (a) trained on the same chunks with their distance hidden, and (b) with a second chunk of
+    another novel at the same indices (differences above 0), in the bins that end at 4 and at 8 times the
+    trained length."""
+    pairs = [
+        Comparison(f"separated-gaps:gain/{k}", f"{control}:gain/{k}", low=0.0)
+        for control in ("separated-gaps-hidden", "separated-gaps-other")
+        for k in ("4x", "8x")
+    ]
+    return compared(tables, pairs)
+
+
+# --- quality
+
+
+def rule_no_recipe_beats_a_window_on_rope(tables: Tables) -> Verdict:
+    """In the bin that ends at 8 times the trained length four separated models, trained at random offsets,
+    pay more than RoPE whose queries are held to the last keys of one trained length (differences above 0):
+    with the sinusoid and with the phase read, all keys in sight; with the torus and with RoPE in all heads,
+    held to as many keys."""
+    models = (
+        "separated-offsets:native",
+        "separated-torus-offsets:native-window",
+        "separated-phase-offsets:native",
+        "separated-rope-offsets:native-window",
+    )
+    return compared(tables, [Comparison(f"{m}/8x", "rope:native-window/8x", low=0.0) for m in models])
+
+
+# --- price
+
+
+def rule_random_offsets_are_free_in_window(tables: Tables) -> Verdict:
+    """Inside the trained length random offsets cost separated and strict sinusoidal, and the torus of both,
+    less than +0.03 bits per byte."""
+    pairs = [
+        ("separated-offsets", "separated-sinusoidal"),
+        ("strict-offsets", "strict-sinusoidal"),
+        ("separated-torus-offsets", "separated-torus"),
+        ("strict-torus-offsets", "strict-torus"),
+    ]
+    return compared(tables, in_window(pairs, high=0.03))
+
+
+def rule_the_phase_read_closes_half_of_the_gap_to_rope(tables: Tables) -> Verdict:
+    """Inside the trained length, separated sinusoidal with the phase read up to the trained length is below
+    the mean of separated sinusoidal and RoPE."""
+    return compared(tables, in_window([("separated-phase", "separated-sinusoidal+rope")], high=0.0))
+
+
+def rule_ladder_of_expressivity(tables: Tables) -> Verdict:
+    """Inside the trained length each rung is better than the one before (differences below 0): position with
+    position only (untied), with the cross terms of content and absolute position (strict); without and with
+    the phase read, content with distance (separated); and that against RoPE in all heads (separated)."""
+    pairs = [
+        ("strict-sinusoidal", "untied"),
+        ("separated-phase", "separated-sinusoidal"),
+        ("separated-rope", "separated-phase"),
+    ]
+    return compared(tables, in_window(pairs, high=0.0))
+
+
+def rule_the_position_stream_matters_beside_rope(tables: Tables) -> Verdict:
+    """Inside the trained length, separated sinusoidal with RoPE in all heads is below the dense model with
+    RoPE alone, and separated sinusoidal with the phase read below the dense model with the phase read
+    alone."""
+    return compared(
+        tables, in_window([("separated-rope", "rope"), ("separated-phase", "dense-phase")], high=0.0)
+    )
+
+
+STANDS_ON = (compared, gaps, moved, in_window, *RULES_OF_EVIDENCE)
+_OURS = {"source": OURS, "needs": (TABLE,), "stands_on": STANDS_ON}
+
+CLAIMS = (
+    Claim(
+        id="random-offsets-survive",
+        statement="A sinusoid in dimensions of its own, trained at random offsets, reads texts of eight "
+        "times the trained length as well as through a sliding window.",
+        rule=rule_random_offsets_survive,
+        **_OURS,
+    ),
+    Claim(
+        id="random-offsets-and-a-window-survive",
+        statement="Trained at random offsets it survives at least where each query sees no more keys than in "
+        "training.",
+        rule=rule_random_offsets_and_a_window_survive,
+        **_OURS,
+    ),
+    Claim(
+        id="the-encoding-makes-extrapolation-fail",
+        source="notes-positional-encoding",
+        statement="The choice of the position encoding is what makes extrapolation fail.",
+        rule=rule_the_encoding_makes_extrapolation_fail,
+        needs=(TABLE,),
+        stands_on=STANDS_ON,
+    ),
+    Claim(
+        id="covered-indices-are-no-extrapolation",
+        statement="Random offsets cover indices and do not extrapolate: past the covered ones the model "
+        "fails.",
+        rule=rule_covered_indices_are_no_extrapolation,
+        **_OURS,
+    ),
+    Claim(
+        id="the-torus-and-a-window-reach-the-oracle",
+        statement="A sinusoid without slow waves, random offsets and a window make a model of any length at "
+        "any index, with an ordinary cache.",
+        rule=rule_the_torus_and_a_window_reach_the_oracle,
+        **_OURS,
+    ),
+    Claim(
+        id="the-phase-read-survives",
+        statement="A score that reads distances by waves which the content of the query chooses survives "
+        "past the trained length.",
+        rule=rule_the_phase_read_survives,
+        **_OURS,
+    ),
+    Claim(
+        id="the-toeplitz-clamp-frees-of-the-index",
+        statement="Teaching the position scores of far indices what those of near ones say makes a model "
+        "indifferent to where a text begins, without random offsets.",
+        rule=rule_the_toeplitz_clamp_frees_of_the_index,
+        **_OURS,
+    ),
+    Claim(
+        id="the-toeplitz-clamp-survives",
+        statement="With position scores that are constant past the last trained distance a model survives "
+        "past the trained length.",
+        rule=rule_the_toeplitz_clamp_survives,
+        **_OURS,
+    ),
+    Claim(
+        id="separation-makes-recipes-easier",
+        statement="The same recipe carries a separated model further than a dense one.",
+        rule=rule_separation_makes_recipes_easier,
+        **_OURS,
+    ),
+    Claim(
+        id="log-n-helps-past-the-length",
+        statement="Logits that grow with the logarithm of the number of keys help past the trained length.",
+        rule=rule_log_n_helps_past_the_length,
+        **_OURS,
+    ),
+    Claim(
+        id="something-uses-the-far-past",
+        statement="Models that survive past the trained length also use what lies further back than it.",
+        rule=rule_something_uses_the_far_past,
+        source=OURS,
+        needs=(TABLE, LONG),
+        stands_on=STANDS_ON,
+    ),
+    Claim(
+        id="true-gaps-teach-use",
+        statement="Training on two distant pieces of a novel at their true distance teaches a model to use "
+        "the far past.",
+        rule=rule_true_gaps_teach_use,
+        **_OURS,
+    ),
+    Claim(
+        id="no-recipe-beats-a-window-on-rope",
+        statement="No recipe for a separated model pays less at eight times the trained length than RoPE "
+        "with a window, which needs no recipe.",
+        rule=rule_no_recipe_beats_a_window_on_rope,
+        **_OURS,
+    ),
+    Claim(
+        id="random-offsets-are-free-in-window",
+        statement="Random offsets cost nothing inside the trained length.",
+        rule=rule_random_offsets_are_free_in_window,
+        **_OURS,
+    ),
+    Claim(
+        id="the-phase-read-closes-half-of-the-gap-to-rope",
+        statement="What separated models lack against RoPE is a product of content and distance: a "
+        "query-gated phase read closes at least half of the gap.",
+        rule=rule_the_phase_read_closes_half_of_the_gap_to_rope,
+        **_OURS,
+    ),
+    Claim(
+        id="ladder-of-expressivity",
+        statement="The more a score can say of content and position together, the better the model: position "
+        "with position, content with absolute position, content of the query with distance, RoPE.",
+        rule=rule_ladder_of_expressivity,
+        **_OURS,
+    ),
+    Claim(
+        id="the-position-stream-matters-beside-rope",
+        statement="Where the score already knows distances, a stream of absolute positions still helps.",
+        rule=rule_the_position_stream_matters_beside_rope,
+        **_OURS,
+    ),
+)
