@@ -1,0 +1,1062 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Inside the model
+#
+# > **Question.** What do the layers of a trained model hold of position and of text, and how far does a text's
+# > representation move when it starts at an index that was never trained?
+#
+# The chapters before this one look at models from outside: what they predict, and what that costs. The
+# slides promise something about the inside. Only the position vectors have to be extrapolated, they say, and so
+# the architecture *preserves the integrity of the learned semantic representations*. That is a statement about
+# vectors, and vectors can be looked at.
+#
+# Chapter {doc}`7 <07_two_streams>` left a question as well. Content can leak into the position stream through
+# the attention weights, and in models with random weights it does. Does it in trained ones?
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 12 s of one CPU core at any profile; two tiny models are trained on the page, nothing is
+#   downloaded. Memory: under 1 GB. The records behind most figures: `sepnb run inside`, 30 runs of about two
+#   minutes on one core; they read ELTeC (`sepnb data eltec-eng`).
+# - **You need**: {doc}`chapter 7 <07_two_streams>` for the streams and the routing leak; what a linear regression
+#   is; variance.
+# - **You will learn**: how to record and differentiate a model's states; how to probe them without fooling
+#   yourself; what a new index does to the content, and by which way it gets there.
+# - **Claims tested** (see {doc}`/book/claims`): `semantic-integrity-is-preserved`,
+#   `separation-steadies-the-content`, `only-the-routing-hears-a-new-index`,
+#   `position-is-readable-without-an-encoding`, `pos-stream-carries-almost-no-text`,
+#   `content-hides-the-position`. Their rules were committed before the first record was made.
+# ```
+
+# %% tags=["parameters"]
+profile = "smoke"
+seed = 0
+device = "cpu"
+
+# %%
+import copy
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+
+from sepnb import claims, experiments, figures, inside
+from sepnb.companion import numbers
+from sepnb.data import text
+from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.inspection import FAR, SHOWN
+from sepnb.models import LanguageModel
+from sepnb.training import TrainingConfig, train
+
+figures.use_style()
+numbers_of_this_chapter = {}
+
+# %% [markdown]
+# ## What there is to look at
+#
+# A block adds to what it is given. Between two blocks there is a *residual state*: one vector for each token,
+# and in a separated model one for each token and stream. With $n$ blocks there are $n + 1$ of them; *depth* $l$
+# is the state after $l$ blocks, so that depth 0 is the input.
+#
+# Two tiny models are trained here, on the source code that is always at hand: a separated one with a learned
+# table, and a dense one without any encoding. The originals are kept, because some of what one finds in a
+# trained model was there before it was trained.
+
+# %%
+small = lm.SIZES["smoke"]
+library = text.load(small.text.name)
+schedule = TrainingConfig(small.steps, small.batch_size, small.length, 4e-3)
+sizes = {"batch_size": small.batch_size, "length": small.length, "steps": small.steps}
+
+
+def live(method: str) -> dict[str, LanguageModel]:
+    """A tiny model before and after training."""
+    torch.manual_seed(seed)
+    model = LanguageModel(lm.model_config(method, small))
+    before = copy.deepcopy(model)
+    train(
+        model,
+        text.sample_batches(library.train, seed=seed, **sizes),
+        schedule,
+        device=device,
+    )
+    return {"initial": before.to(device).eval(), "trained": model.eval()}
+
+
+separated, bare = live("separated-learned"), live("none")
+
+# %%
+held_out = text.windows(
+    library.test, length=small.length, per_document=2 * small.length
+)
+tokens = torch.from_numpy(held_out.tokens[:48, : small.length])
+states = inside.residual_states(separated["trained"], tokens)
+for depth, state in enumerate(states):
+    print("depth", depth, {name: list(x.shape) for name, x in state.items()})
+
+# %% [markdown]
+# The last block leaves no pos stream, because the output is read from the sem stream and what nobody reads is
+# not built. The recording is honest if the last state, normed and multiplied by the output matrix, is what the
+# model says:
+
+# %%
+model = separated["trained"]
+with torch.no_grad():
+    said = model(tokens.to(device)).cpu()
+    rebuilt = model.head(model.norm.parts({"sem": states[-1]["sem"].to(device)})["sem"])
+assert torch.allclose(said, rebuilt.cpu(), atol=1e-5)
+
+# %% tags=["hide-input"]
+records = experiments.get("inside")
+table = records.table(profile)
+have = table[table.status != "not run"]
+present = list(dict.fromkeys(have.method))
+SEPARATED = ("separated-learned", "separated-sinusoidal", "strict-learned")
+DENSE = ("none", "learned", "sinusoidal", "rope")
+
+
+def rows(kind: str, **wanted) -> pd.DataFrame:
+    """The rows of one kind with these values; empty if nothing was run."""
+    found = records.rows(profile, kind)
+    for column, value in wanted.items():
+        if not found.empty:
+            found = found[found[column] == value]
+    return found
+
+
+def mean_by(found: pd.DataFrame, keys: list[str], value: str) -> pd.Series:
+    """The mean over seeds."""
+    if found.empty:
+        return pd.Series(dtype=float, index=pd.MultiIndex.from_arrays([[]] * len(keys)))
+    return found.groupby(keys, sort=False)[value].mean()
+
+
+def nothing(ax) -> None:
+    """Say that there is nothing to draw."""
+    ax.text(0.5, 0.5, "not run", ha="center", va="center", transform=ax.transAxes)
+
+
+def told(value: float | None, form: str = ".2f") -> str:
+    """A number for a caption, or that there is none."""
+    missing = value is None or not np.isfinite(value)
+    return "not run" if missing else format(value, form).replace("-", "\N{MINUS SIGN}")
+
+
+def publish(name: str, value) -> None:
+    """A number of this chapter, or that there is none."""
+    missing = value is None or not np.isfinite(value)
+    numbers_of_this_chapter[name] = numbers.NOT_RUN if missing else float(value)
+
+
+def metric(method: str, name: str) -> float | None:
+    """The mean over seeds of a metric of the records."""
+    if method not in present or name not in have:
+        return None
+    return have.loc[have.method == method, name].mean()
+
+
+# %% [markdown]
+# ## Who hears whom, by depth
+#
+# Chapter {doc}`7 <07_two_streams>` differentiates one stream by the other, with the attention weights *frozen* or
+# *live*. Here the same derivative is taken at a real text, after each block. Its size alone says little, since
+# the streams have different scales. So we compare: disturb the pos input and the sem input by the same share of
+# their root mean square $\rho$; in which proportion do the two arrive in the pos stream?
+#
+# $$
+# \lambda_l \;=\; \frac{\rho_{\text{sem}} \,\big\| \partial p^{(l)} / \partial s^{(0)} \big\|_F}
+# {\rho_{\text{pos}} \,\big\| \partial p^{(l)} / \partial p^{(0)} \big\|_F}
+# $$ (eq-inside-leak)
+#
+# At $\lambda = 1$ the position stream depends on the text as much as on the positions. In the package this is
+# `relative`; `largest` is the largest absolute entry, which must be `0.0` when the weights are frozen.
+
+# %%
+sentence = tokens[:1, :8].to(device)
+leaks = pd.DataFrame(
+    {"model": state, "weights": "frozen" if frozen else "live", **vars(one)}
+    for state, one_model in separated.items()
+    for frozen in (True, False)
+    for one in inside.leakage(one_model, sentence, depth=1, frozen=frozen)
+)
+frozen, freed = leaks[leaks.weights == "frozen"], leaks[leaks.weights == "live"]
+assert (frozen.largest == 0.0).all(), "exactly zero, before and after training"
+assert (freed.largest > 0.0).all()
+to_pos = freed[freed.target == "pos"].set_index("model").relative
+numbers_of_this_chapter["live_leak_initial"] = to_pos["initial"]
+numbers_of_this_chapter["live_leak_trained"] = to_pos["trained"]
+numbers_of_this_chapter["live_leak_frozen"] = frozen.largest.max()
+
+# %% tags=["hide-input"]
+figures.show_table(
+    leaks.assign(direction=leaks.target + " by " + leaks.source)[
+        ["model", "weights", "direction", "largest", "relative"]
+    ],
+    caption="Derivatives between the streams of a tiny separated model after its first block, at a text of "
+    "eight bytes. Frozen they are exactly zero; live, training has changed how large they are.",
+    formats={"largest": ".2g", "relative": ".2g"},
+)
+
+# %% [markdown]
+# With frozen weights training changes nothing: the zeros are a property of the architecture. With live weights
+# the relative leak into the pos stream went from {num}`22_inside/live_leak_initial:.2g` to
+# {num}`22_inside/live_leak_trained:.2g` in this one short training. The records say what becomes of it on novels,
+# with more layers and more steps.
+
+# %% tags=["hide-input"]
+leak = rows("leak", weights="live", target="pos")
+fig, ax = plt.subplots(figsize=(6.8, 3.3))
+largest_leak = {}
+for method in SEPARATED[:2]:
+    for state, dash in (("initial", (0, (1, 1.5))), ("trained", "-")):
+        if leak.empty or method not in present:
+            continue
+        own = leak[(leak.method == method) & (leak.state == state)]
+        look = figures.METHODS[method]
+        for _, run in own.groupby("seed"):
+            ax.plot(
+                run.depth, run.relative, color=look.colour, alpha=0.3, linewidth=0.9
+            )
+        means = own.groupby("depth").relative.mean()
+        label = f"{look.label}, {state}"
+        ax.plot(means.index, means, **look.line(label=label, linestyle=dash))
+        largest_leak[method, state] = means.max()
+ax.set_yscale("log")
+ax.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
+ax.set(xlabel="blocks passed", ylabel="relative leak, pos by sem")
+figures.label_lines(ax) if largest_leak else nothing(ax)
+first = largest_leak.get(("separated-learned", "initial"))
+last = largest_leak.get(("separated-learned", "trained"))
+publish("leak_initial", first)
+publish("leak_trained", last)
+figures.show(
+    fig,
+    name="fig-inside-leak",
+    alt="Relative derivative of the pos stream by the text, on a log scale, against blocks passed; dotted before "
+    "training, solid after it, one thin line per seed.",
+    caption="How strongly the pos stream hears the text, live, in proportion to how strongly it hears the "
+    f"positions. At its largest, separated learned has {told(first)} before training and {told(last)} after it. "
+    "The strict variant has zero and is not on a log scale.",
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% [markdown]
+# A derivative says what a *small* change of the text would do. The texts that a model reads differ by more than
+# that, and only along some directions. The next measure looks at what the states really do.
+#
+# ## How much of a state is position
+#
+# Let $x_{bi}$ be the state of token $i$ of text $b$. The variance of the states over texts and positions falls
+# into two parts that sum to one:
+#
+# $$
+# \frac{\sum_{b,i} \lVert x_{bi} - \bar x \rVert^2}{S}
+# = \underbrace{\frac{B \sum_{i} \lVert \bar x_{i} - \bar x \rVert^2}{S}}_{\text{position}}
+# + \underbrace{\frac{\sum_{b,i} \lVert x_{bi} - \bar x_{i} \rVert^2}{S}}_{\text{text}} = 1 ,
+# $$ (eq-inside-shares)
+#
+# where $\bar x_i$ is the mean over texts at position $i$, $\bar x$ the mean over everything and $S$ the sum on the
+# left. A pos stream that were a function of position alone would have a text share of exactly zero. By hand: two
+# texts, two positions, one column.
+
+# %%
+by_hand = torch.tensor([[[0.0], [4.0]], [[2.0], [6.0]]])  # x[b, i]: rows are texts
+# means by position 1 and 5, overall 3: position 2 (4 + 4) = 16, text 4 * 1 = 4
+assert inside.variance_shares(by_hand) == (16 / 20, 4 / 20)
+shares = {name: inside.variance_shares(states[1][name]).text for name in ("pos", "sem")}
+numbers_of_this_chapter["live_text_share_pos"] = shares["pos"]
+print(
+    {
+        name: f"{share:.4f} of the variance is between texts"
+        for name, share in shares.items()
+    }
+)
+
+# %% tags=["hide-input"]
+variance = rows("variance")
+fig, axes = plt.subplots(1, 2, figsize=(8.2, 3.5))
+panels = (
+    (axes[0], "pos", "text", "between texts, pos stream", SEPARATED),
+    (axes[1], "sem", "position", "between positions, content", SEPARATED + DENSE),
+)
+for ax, stream, share, title, methods in panels:
+    for method in [name for name in methods if name in present]:
+        look = figures.METHODS[method]
+        wanted = stream if method in SEPARATED else "joint"
+        own = variance[(variance.method == method) & (variance.stream == wanted)]
+        means = own.groupby(["state", "depth"])[share].mean()
+        ax.plot(means["trained"].index, means["trained"], **look.line(markersize=4))
+        if method in SEPARATED or method == "none":
+            line = look.line(label="_", marker="", linestyle=(0, (1, 2)), linewidth=1)
+            ax.plot(means["initial"].index, means["initial"], **line)
+    ax.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
+    ax.set(xlabel="depth", title=title, ylabel="share of variance")
+    figures.label_lines(ax, fontsize=8.5) if ax.lines else nothing(ax)
+axes[0].set_yscale("symlog", linthresh=1e-5)
+axes[0].set_ylim(-2e-6, 1)
+text_share = metric("separated-learned", "text/pos")
+publish("text_share_pos", text_share)
+figures.show(
+    fig,
+    name="fig-inside-variance",
+    alt="Two panels against depth. Left: the share of the pos stream's variance between texts, log scale with zero. "
+    "Right: the share of the content's variance between positions. Solid lines after training, dotted before.",
+    caption="Left: at its largest over depths, the trained pos stream of separated learned has "
+    f"{told(text_share, '.2g')} of its variance between texts, strict exactly "
+    f"{told(metric('strict-learned', 'text/pos'), '.0f')}. Right: what position explains of the content, which is "
+    "the sem stream or, dense, the whole state. Solid: trained; dotted: the same models before training. Means "
+    "over seeds.",
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% [markdown]
+# ## Reading a state with a straight line
+#
+# A *linear probe* is a regression from a state to something that one suspects in it. It is fitted on one set of
+# documents and scored on others, so that it cannot profit from what it has seen. Ours is the ridge regression in
+# closed form, on standardised features:
+#
+# $$
+# W = \big( Z^\top Z / n + \lambda I \big)^{-1} Z^\top (Y - \bar Y) / n , \qquad \lambda = 10^{-3} .
+# $$ (eq-inside-ridge)
+#
+# The score for the index is $R^2$: 1 for a perfect reading, 0 for always guessing the mean, negative for worse than
+# that.
+#
+# ### What went wrong: a probe that reads positions out of noise
+#
+# Unseen documents are not enough. A code is the same in every document, so a probe can learn its rows by heart.
+# Here is a table of 64 positions and 32 columns drawn at random, with nothing in it that grows with the index,
+# and a little noise on top, different in every text.
+
+# %%
+generator = torch.Generator().manual_seed(seed)
+rough = torch.randn(64, 32, generator=generator)
+fit_on, score_on = (
+    rough + 0.1 * torch.randn(20, 64, 32, generator=generator) for _ in range(2)
+)
+index = torch.arange(64.0)
+kept = torch.arange(64) % 4 != 2  # three positions of four are fitted
+
+
+def r_squared(fit: torch.Tensor, score: torch.Tensor, at, ask) -> float:
+    """Fit the index at the positions `at`, score it at the positions `ask` of other texts."""
+    probe = inside.fit_probe(
+        fit[:, at].flatten(0, 1), index[at].repeat(len(fit))[:, None]
+    )
+    said = probe(score[:, ask])[..., 0]
+    return inside.r_squared(said, index[ask].expand_as(said))
+
+
+every = torch.ones(64, dtype=torch.bool)
+by_heart = r_squared(fit_on, score_on, every, every)
+really = r_squared(fit_on, score_on, kept, ~kept)
+numbers_of_this_chapter["random_table_known"] = by_heart
+numbers_of_this_chapter["random_table_unseen"] = really
+assert by_heart > 0.2 > 0 > really
+print(f"known positions {by_heart:.2f}, unseen positions {really:.2f}")
+
+# %% [markdown]
+# At the positions that it was fitted on, the probe explains
+# {num}`22_inside/random_table_known:.0%` of the variance of the index of texts that it never saw. At the others it
+# is worse than guessing. A first draft of this chapter had only the first score, and it made every table look like
+# a ruler. From here on the score is the second: **unseen documents and unseen positions**. The first is an upper
+# bound, and is used only where a claim says that something can *not* be read.
+#
+# ### Where is position written?
+
+# %% tags=["hide-input"]
+probes = rows("position probe", target="index")
+if not probes.empty:
+    probes = probes.assign(unseen=probes.unseen.clip(lower=-0.25))
+fig, axes = plt.subplots(1, 3, figsize=(9.4, 3.6), sharey=True)
+panels = (
+    (axes[0], "joint", DENSE, "dense"),
+    (axes[1], "pos", SEPARATED, "pos stream"),
+    (axes[2], "sem", SEPARATED, "sem stream"),
+)
+for ax, stream, methods, title in panels:
+    for method in [name for name in methods if name in present]:
+        own = probes[(probes.method == method) & (probes.stream == stream)]
+        look = figures.METHODS[method]
+        for _, run in own[own.state == "trained"].groupby("seed"):
+            ax.plot(run.depth, run.unseen, color=look.colour, alpha=0.25, linewidth=0.9)
+        means = own.groupby(["state", "depth"])["unseen"].mean()
+        ax.plot(means["trained"].index, means["trained"], **look.line(markersize=4))
+        if method in ("none", "separated-learned"):
+            line = look.line(label="_", marker="", linestyle=(0, (1, 2)), linewidth=1)
+            ax.plot(means["initial"].index, means["initial"], **line)
+    ax.axhline(0, color=figures.FAINT, linewidth=1)
+    ax.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
+    ax.set(xlabel="depth", title=title, ylim=(-0.27, 1.03))
+    figures.label_lines(ax, fontsize=8.5) if len(ax.lines) > 1 else nothing(ax)
+axes[0].set_ylabel("$R^2$ of the index")
+best = {
+    "none": metric("none", "index/joint"),
+    "none_log": metric("none", "log_index/joint"),
+    "pos": metric("separated-learned", "index/pos"),
+    "sem": metric("separated-learned", "index/sem"),
+    "sem_known": metric("separated-learned", "known/sem"),
+    "rope": metric("rope", "index/joint"),
+}
+for name, value in best.items():
+    publish(f"position_{name}", value)
+figures.show(
+    fig,
+    name="fig-inside-position",
+    alt="Three panels of R squared of a linear probe for the index against depth: dense models, the pos stream and "
+    "the sem stream of separated models, one thin line per seed; dotted lines before training.",
+    caption="How well a straight line reads the index, in unseen documents and at unseen positions. Best over "
+    f"depths: no encoding {told(best['none'])}, RoPE {told(best['rope'])}; separated learned {told(best['pos'])} in "
+    f"its pos stream and {told(best['sem'])} in its sem stream. Values below {told(-0.25)} are drawn there; dotted: "
+    "before training.",
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% [markdown]
+# The dense model *without* an encoding is the interesting one. Its input holds no position at all, and its
+# attention weights are symmetric in the tokens, but for the causal mask. {cite:t}`haviv2022` found that such models
+# learn where they are, {cite:t}`kazemnejad2023` gave a construction. The mask does it: the first token averages over
+# itself alone, the hundredth over a hundred, and an average over more tokens is a smaller, steadier one. This is
+# there *before* training, too, as the live model shows.
+
+
+# %%
+def read_index(model: LanguageModel, depth: int) -> float:
+    """R squared of the index of unseen documents and positions, in the content."""
+    state = inside.residual_states(model, tokens)[depth]["sem"]
+    return r_squared(state[:24], state[24:], kept, ~kept)
+
+
+without = {state: read_index(one, depth=1) for state, one in bare.items()}
+for state, value in without.items():
+    numbers_of_this_chapter[f"live_none_{state}"] = value
+print({state: round(value, 2) for state, value in without.items()})
+
+# %% [markdown]
+# Reading an index inside the trained length is one thing. Does the reading *continue*? The probes fitted below $L$
+# are asked for the positions from $L$ to $2L - 1$ of longer texts.
+
+# %% tags=["hide-input"]
+beyond = rows("position beyond")
+listed = []
+for method in present:
+    own = beyond[beyond.method == method]
+    stream = "pos" if method in SEPARATED else "joint"
+    own = own[own.stream == stream]
+    for rule in dict.fromkeys(own.rule):
+        chosen = own[own.rule == rule]
+        chosen = chosen[chosen.depth == chosen.depth.max()]
+        listed.append(
+            {
+                "method": figures.METHODS[method].label,
+                "stream": stream,
+                "depth": int(chosen.depth.iloc[0]),
+                "rule": rule,
+                "R squared": chosen.r_squared.mean(),
+                "error in positions": chosen.error.mean(),
+            }
+        )
+listed = pd.DataFrame(
+    listed,
+    columns=["method", "stream", "depth", "rule", "R squared", "error in positions"],
+)
+figures.show_table(
+    listed,
+    caption="The index read at positions past the trained length by probes fitted below it. R squared is 0 for "
+    "always guessing the middle of the new positions. For the rules of a learned table other than *clamp* the "
+    "code itself is read, at depth 0. Means over seeds.",
+    formats={"R squared": ".2f", "error in positions": ".0f"},
+)
+figures.provenance(table)
+
+# %% [markdown]
+# ## Is there text in the position stream?
+#
+# A share of variance can be small and still hold everything about a byte: a whisper is quiet, and yet it can be
+# understood. So the probes listen. They name the current and the previous byte from the pos stream; once as it is,
+# and once after the mean of each position is taken away, which leaves the whisper alone, amplified to the same
+# loudness as everything else. The floor is the *majority rate*, how often the most frequent byte is right.
+
+# %%
+fit_tokens, score_tokens = tokens[:24], tokens[24:]
+pos = states[1]["pos"].double()
+whisper = pos - inside.position_mean(pos[:24])
+floor = inside.majority_rate(fit_tokens.flatten(), score_tokens.flatten())
+heard = {"majority": floor}
+for name, x in (
+    ("pos", pos),
+    ("pos less position", whisper),
+    ("sem", states[1]["sem"]),
+):
+    probe = inside.fit_classifier(x[:24].flatten(0, 1), fit_tokens.flatten(), 256)
+    heard[name] = inside.accuracy(probe, x[24:].flatten(0, 1), score_tokens.flatten())
+numbers_of_this_chapter["live_byte_whisper"] = heard["pos less position"] - floor
+print({name: round(value, 3) for name, value in heard.items()})
+
+# %% tags=["hide-input"]
+heard = rows("byte probe", method="separated-learned")
+looks = {
+    "pos": (figures.POS, "-", "o"),
+    "pos less position": (figures.MIXED, (0, (4, 1.5)), "s"),
+    "sem": ("#a87400", "-", "^"),
+}
+fig, axes = plt.subplots(1, 2, figsize=(8.2, 3.3), sharey=True)
+for ax, target in zip(axes, ("current", "previous"), strict=True):
+    own = heard[heard.target == target] if len(heard) else heard
+    for stream, (colour, dash, marker) in looks.items() if len(own) else ():
+        means = own[own.stream == stream].groupby("depth").accuracy.mean()
+        line = {"color": colour, "linestyle": dash, "marker": marker, "label": stream}
+        ax.plot(means.index, means, **line)
+    if len(own):
+        ax.axhline(own[own.stream == "majority"].accuracy.mean(), color=figures.FAINT)
+        figures.label_lines(ax, fontsize=8.5)
+    else:
+        nothing(ax)
+    ax.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
+    ax.set(xlabel="depth", title=f"the {target} byte", ylim=(0, 1.03))
+axes[0].set_ylabel("named correctly")
+gains = {
+    name: metric("separated-learned", f"byte/{name}")
+    for name in ("pos", "pos_less_position", "sem")
+}
+for name, value in gains.items():
+    publish(f"byte_gain_{name}", value)
+figures.show(
+    fig,
+    name="fig-inside-bytes",
+    alt="Two panels: how often a probe names the current and the previous byte from the pos stream, from what is left "
+    "of it without the mean of each position, and from the sem stream, against depth, with the majority rate.",
+    caption="Naming bytes from the streams of separated learned. Gain over the majority rate (grey line) at the "
+    f"best depth and target: pos {told(gains['pos'], '+.3f')}, pos without the mean of each position "
+    f"{told(gains['pos_less_position'], '+.3f')}, sem {told(gains['sem'], '+.3f')}. Means over seeds.",
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% [markdown]
+# ## The shape of position
+#
+# Averaged over texts, a pos stream is a table with one row per position, and each depth has its own. The input is
+# the code; what do blocks make of it? The figure draws the rows in the plane of their first two principal
+# components.
+
+# %% tags=["hide-input"]
+drawn = [
+    m for m in ("separated-learned", "separated-sinusoidal", "none") if m in present
+]
+paths = rows("path")
+columns = 4
+fig, axes = plt.subplots(
+    max(1, len(drawn)), columns, figsize=(8.6, 2.2 * max(1, len(drawn))), squeeze=False
+)
+for row, method in enumerate(drawn):
+    own = paths[(paths.method == method) & (paths.seed == paths.seed.min())]
+    at = own.positions.iloc[0]
+    depths = [d for d in sorted(own.depth.unique()) if d or method != "none"][:columns]
+    for ax, depth in zip(axes[row], depths, strict=False):
+        one, two = (
+            own[(own.depth == depth) & (own.component == c)].iloc[0] for c in (1, 2)
+        )
+        ax.plot(one["values"], two["values"], color=figures.FAINT, linewidth=0.8)
+        dots = ax.scatter(
+            one["values"], two["values"], c=at, cmap="viridis", s=14, zorder=3
+        )
+        ax.set_title(f"depth {depth}: {one['share'] + two['share']:.0%}", fontsize=9.5)
+        ax.set_aspect("equal", "datalim")
+    axes[row, 0].set_ylabel(figures.METHODS[method].label, fontsize=9.5)
+for ax in axes.flat:
+    ax.set(xticks=[], yticks=[])
+    ax.set_axis_on() if ax.collections else ax.set_axis_off()
+if drawn:
+    fig.colorbar(dots, ax=axes, shrink=0.6, label="position")
+else:
+    nothing(axes[0, 0])
+figures.show(
+    fig,
+    name="fig-inside-paths",
+    alt="Small multiples of paths in a plane, one dot per position coloured from first to last: rows are methods, "
+    "columns are depths.",
+    caption="The mean state at each position in the plane of its first two principal components, with the share of "
+    "variance that the plane holds: the pos streams of two separated models, and the whole state of the dense model "
+    "without an encoding (from depth 1 on). First seed.",
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% tags=["hide-input"]
+geometry = rows("geometry")
+columns = {
+    "median_step": "step / row norm",
+    "frequencies_8": "top 8 waves",
+    "components_2": "top 2 directions",
+    "components_8": "top 8 directions",
+}
+shape = []
+for method in [name for name in SEPARATED if name in present]:
+    own = geometry[geometry.method == method]
+    own = own.assign(median_step=own.median_step / own.mean_row_norm)
+    for depth, at_depth in own.groupby("depth"):
+        means = {label: at_depth[name].mean() for name, label in columns.items()}
+        shape.append({"method": figures.METHODS[method].label, "depth": depth} | means)
+shape = pd.DataFrame(shape, columns=["method", "depth", *columns.values()])
+figures.show_table(
+    shape,
+    caption="The pos stream by depth, its mean row taken away: the median distance of neighbouring rows beside the "
+    "mean norm of a row (smooth is small), and the energy in its strongest waves and directions. Means over seeds.",
+    formats=dict.fromkeys(columns.values(), ".2f"),
+)
+roughness = shape.set_index(["method", "depth"])["step / row norm"]
+roughness = roughness.get("separated learned", pd.Series(dtype=float))
+publish("step_at_input", roughness.iloc[0] if len(roughness) else None)
+publish("step_at_end", roughness.iloc[-1] if len(roughness) else None)
+figures.provenance(table)
+
+# %% tags=["hide-input"]
+spectrum = rows("spectrum", method="separated-learned")
+fig, ax = plt.subplots(figsize=(6.8, 3.2))
+if spectrum.empty:
+    nothing(ax)
+else:
+    depths = sorted(spectrum.depth.unique())
+    shades = plt.get_cmap("viridis")(np.linspace(0, 0.85, len(depths)))
+    for depth, shade in zip(depths, shades, strict=True):
+        shares = np.mean(spectrum[spectrum.depth == depth]["shares"].tolist(), axis=0)
+        turns = np.arange(1, len(shares) + 1)
+        ax.plot(turns, shares.cumsum(), color=shade, label=f"depth {depth}")
+    ax.set_xscale("log", base=2)
+    ax.xaxis.set_major_formatter("{x:.0f}")
+    ax.legend()
+ax.set(
+    xlabel="turns over the trained length", ylabel="energy up to there", ylim=(0, 1.03)
+)
+figures.show(
+    fig,
+    name="fig-inside-spectrum",
+    alt="Cumulated energy of the pos stream's mean rows against the number of turns over the trained length, one line "
+    "per depth.",
+    caption="Slow and fast waves in the pos stream of separated learned, by depth: the share of the energy in waves "
+    "of at most so many turns over the trained length. A smooth table rises early. Neighbouring rows are "
+    f"{told(numbers_of_this_chapter['step_at_input'] if len(roughness) else None)} of a row's norm apart at the "
+    f"input and {told(numbers_of_this_chapter['step_at_end'] if len(roughness) else None)} at the last depth. Means "
+    "over seeds.",
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% [markdown]
+# ## The same text at another index
+#
+# Now the slides' promise. Take a text of half the trained length $L$, and let it start elsewhere: inside the window,
+# where every index is trained, and past it. No length and no distance in it is new, only the indices are. The
+# *drift* of a layer is how far its content has moved from where it is when the text starts at 0:
+#
+# $$
+# \delta_l(s) = \frac{\lVert x^{(l)}(s) - x^{(l)}(0) \rVert_F}{\lVert x^{(l)}(0) \rVert_F} ,
+# $$ (eq-inside-drift)
+#
+# where *content* is the sem stream of a separated model and the whole state of a dense one, which has no other. An
+# intact representation has a drift of zero. Two rulers help to read the numbers: the drift to a start at $L/2$,
+# where all indices are trained, and the distance to *another text*.
+#
+# By which way does a new index reach the content? In a separated model there is only one. Values, outputs, MLPs and
+# norms keep the streams apart, so a position can act on the content only by deciding *where* the heads look. If the
+# heads are held to look where they look at start 0, the content must not move by a single bit. In a dense model
+# the code itself is part of the content.
+
+# %%
+short = tokens[:, : small.length // 2]
+torch.manual_seed(seed)
+dense = LanguageModel(lm.model_config("sinusoidal", small)).to(device).eval()
+moves = []
+for name, one in (("separated", separated["trained"]), ("dense, untrained", dense)):
+    past = one.extended("clamp") if name == "separated" else one
+    there = torch.arange(small.length // 2) + 4 * small.length
+    here = inside.residual_states(one, short)[-1]["sem"]
+    still = inside.held_attention_states(past, short, torch.arange(small.length // 2))
+    held = inside.held_attention_states(past, short, there)
+    moved = inside.residual_states(past, short, there)[-1]["sem"]
+    moves.append(
+        {
+            "model": name,
+            "drift, live": inside.drift(moved, here),
+            "drift, attention held": inside.drift(held[-1]["sem"], still[-1]["sem"]),
+        }
+    )
+moves = pd.DataFrame(moves).set_index("model")
+assert moves.loc["separated", "drift, attention held"] == 0.0
+assert moves.loc["dense, untrained", "drift, attention held"] > 1e-3
+numbers_of_this_chapter["live_drift"] = moves.loc["separated", "drift, live"]
+numbers_of_this_chapter["live_drift_held"] = moves.loc[
+    "separated", "drift, attention held"
+]
+moves.round(3)
+
+# %% [markdown]
+# With attention held the drift of the trained separated model is {num}`22_inside/live_drift_held:.1f`, to the last
+# bit. So the promise is kept in one sense: nothing in the content itself has to be extrapolated. It is also empty in
+# another, because the heads are not held, and then the drift is {num}`22_inside/live_drift:.2f`.
+
+# %% tags=["hide-input"]
+moved = rows("drift")
+RULES = {
+    "sinusoidal": ("#0072b2", "(2) sinusoidal"),
+    "fourier": ("#009e73", "(3) Fourier"),
+    "cyclic": ("#d55e00", "(4) cyclic"),
+    "learned": ("#7b5ea7", "(5) learned"),
+    "alibi": ("#e69f00", "(6) ALiBi-like"),
+    "clamp": (figures.FAINT, "clamp"),
+}
+pair = [name for name in ("separated-learned", "learned") if name in present]
+fig, axes = plt.subplots(1, 2, figsize=(8.6, 3.7), sharey=True)
+for ax, method in zip(axes, ("separated-learned", "learned"), strict=True):
+    ax.set(xlabel="depth", title=figures.METHODS[method].label)
+    ax.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
+    if method not in present:
+        nothing(ax)
+        continue
+    means = mean_by(moved[moved.method == method], ["rule", "depth"], "drift")
+    for rule, (colour, label) in RULES.items():
+        ax.plot(
+            means[rule].index,
+            means[rule],
+            color=colour,
+            marker="o",
+            markersize=3.5,
+            label=label,
+        )
+    dotted = {"color": figures.INK, "linestyle": (0, (2, 2)), "linewidth": 1.2}
+    ax.plot(means["trained"].index, means["trained"], label="trained index", **dotted)
+    dashed = dotted | {"linestyle": (0, (6, 2))}
+    ax.plot(
+        means["another text"].index,
+        means["another text"],
+        label="another text",
+        **dashed,
+    )
+    figures.label_lines(ax, fontsize=8.5)
+axes[0].set_ylabel("drift of the content")
+inside_window = metric("separated-learned", "drift/trained")
+apart = metric("separated-learned", "another_text")
+publish("drift_trained", inside_window)
+publish("another_text", apart)
+figures.show(
+    fig,
+    name="fig-inside-drift",
+    alt="Drift of the content against depth for six rules past the trained length, in a separated and a dense model "
+    "with a learned table; dotted, the drift to trained indices; dashed, the distance to another text.",
+    caption=f"How far the content moves when a text starts near {SHOWN} times the trained length instead of at 0, by "
+    "depth and rule. The sem stream of separated learned ends at "
+    f"{told(inside_window)} when it moves among trained indices (dotted); another text is {told(apart)} away "
+    "(dashed). Means over seeds.",
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% tags=["hide-input"]
+FIVE = ("sinusoidal", "fourier", "cyclic", "learned", "alibi")
+fig, ax = plt.subplots(figsize=(6.8, 3.7))
+shown = [
+    name
+    for name in ("learned", "separated-learned", "strict-learned")
+    if name in present
+]
+order = [*FIVE, "clamp", "wrap", "trained"]
+for offset, method in zip(
+    (0.22, 0, -0.22), ("learned", "separated-learned", "strict-learned"), strict=True
+):
+    if method not in present:
+        continue
+    look, own = figures.METHODS[method], have[have.method == method]
+    for row, rule in enumerate(reversed(order)):
+        values = own[f"drift/{rule}"]
+        height = row + offset
+        ax.plot(
+            values,
+            [height] * len(values),
+            "|",
+            color=look.colour,
+            alpha=0.5,
+            markersize=7,
+        )
+        label = look.label if row == 0 else "_"
+        ax.plot(
+            values.mean(),
+            height,
+            **look.line(linestyle="", markersize=5.5, label=label),
+        )
+labels = {**{rule: label for rule, (_, label) in RULES.items()}, "wrap": "wrap"}
+labels["trained"] = "trained index"
+ax.set_yticks(range(len(order)), [labels[rule] for rule in reversed(order)])
+ax.set(xlabel="drift of the content at the last depth")
+ax.set_xlim(0)
+if shown:
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+else:
+    nothing(ax)
+five = {
+    method: np.mean([metric(method, f"drift/{rule}") for rule in FIVE])
+    if method in present
+    else None
+    for method in ("separated-learned", "learned")
+}
+publish("drift_five_separated", five["separated-learned"])
+publish("drift_five_dense", five["learned"])
+times = ", ".join(f"{n}" for n in FAR)
+figures.show(
+    fig,
+    name="fig-inside-rules",
+    alt="Dot plot of the drift of the content at the last depth, one row per rule for unseen positions, with dense, "
+    "separated and strict models of a learned table, one tick per seed.",
+    caption=f"Drift of the content under each rule, mean over texts around {times} times the trained length. Over the "
+    f"slides' five rules separated learned has a mean of {told(five['separated-learned'])}, dense learned of "
+    f"{told(five['learned'])}. Ticks: every seed.",
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% [markdown]
+# Content moves because attention does. How much of it goes elsewhere? The figure takes, for each layer, the total
+# variation distance between the weights at the new index and those at index 0: the share of attention that has moved to
+# other tokens. Position heads write to the pos stream, sem heads to the sem stream; both read both.
+
+# %% tags=["hide-input"]
+routing = rows("routing", method="separated-learned")
+fig, axes = plt.subplots(1, 2, figsize=(8.2, 3.3), sharey=True)
+elsewhere = {}
+for ax, heads in zip(axes, ("pos", "sem"), strict=True):
+    ax.set(xlabel="block", title=f"heads that write to {heads}", ylim=(0, 1.03))
+    ax.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
+    if routing.empty:
+        nothing(ax)
+        continue
+    own = routing[(routing.heads == heads) & (routing.start > 0)]
+    means = own.groupby(["rule", "depth"]).distance.mean()
+    for rule, (colour, label) in RULES.items():
+        ax.plot(
+            means[rule].index + 1,
+            means[rule],
+            color=colour,
+            marker="o",
+            markersize=3.5,
+            label=label,
+        )
+    dotted = {"color": figures.INK, "linestyle": (0, (2, 2)), "linewidth": 1.2}
+    ax.plot(
+        means["trained"].index + 1, means["trained"], label="trained index", **dotted
+    )
+    figures.label_lines(ax, fontsize=8.5)
+    elsewhere[heads] = means[list(FIVE)].mean()
+axes[0].set_ylabel("share of attention elsewhere")
+for heads in ("pos", "sem"):
+    publish(f"attention_elsewhere_{heads}", elsewhere.get(heads))
+figures.show(
+    fig,
+    name="fig-inside-routing",
+    alt="Share of attention that goes elsewhere past the trained length, against the block, for heads that write to the "
+    "pos stream and to the sem stream, one line per rule.",
+    caption=f"Where the heads of separated learned look near {SHOWN} times the trained length, beside index 0. Over "
+    f"the five rules {told(elsewhere.get('pos'))} of the attention of position heads and "
+    f"{told(elsewhere.get('sem'))} of that of sem heads goes elsewhere. Means over seeds.",
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% [markdown]
+# Does it matter? A representation may move along directions that nobody reads. The last figure sets the drift beside
+# what the same texts cost there: bits per byte less those at index 0. The four kinds of model are on one picture,
+# each under each of its rules.
+
+# %% tags=["hide-input"]
+points = [
+    {
+        "method": method,
+        "rule": name.removeprefix("drift/"),
+        "drift": metric(method, name),
+        "excess": metric(method, name.replace("drift/", "excess/")),
+    }
+    for method in present
+    for name in have.columns
+    if name.startswith("drift/")
+]
+points = pd.DataFrame(points, columns=["method", "rule", "drift", "excess"]).dropna()
+fig, ax = plt.subplots(figsize=(6.8, 3.8))
+for method, own in points.groupby("method", sort=False):
+    ax.plot(
+        own.drift,
+        own.excess,
+        **figures.METHODS[method].line(linestyle="", markersize=6),
+    )
+ax.axhline(0, color=figures.FAINT, linewidth=1)
+ax.set(
+    xlabel="drift of the content at the last depth",
+    ylabel="bits per byte more than at index 0",
+)
+ax.legend(fontsize=8.5) if len(points) else nothing(ax)
+together = np.corrcoef(points.drift, points.excess)[0, 1] if len(points) > 2 else None
+publish("drift_excess_correlation", together)
+figures.show(
+    fig,
+    name="fig-inside-excess",
+    alt="Scatter plot of bits per byte above those at index 0 against the drift of the content, one marker per method and "
+    "rule.",
+    caption="What the drift costs: one marker per method and rule, means over seeds and far starts, trained starts "
+    f"included. The correlation is {told(together)}.",
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% [markdown]
+# ## Verdicts
+#
+# The rules stand in {mod}`sepnb.claims`; each was committed before the records it judges.
+
+# %%
+IDS = (
+    "semantic-integrity-is-preserved",
+    "separation-steadies-the-content",
+    "only-the-routing-hears-a-new-index",
+    "position-is-readable-without-an-encoding",
+    "pos-stream-carries-almost-no-text",
+    "content-hides-the-position",
+)
+judged = {row.claim.id: row.verdict for row in claims.evaluate(profile)}
+numbers_of_this_chapter |= {
+    f"verdict_{name.replace('-', '_')}": judged[name].word for name in IDS
+}
+numbers_of_this_chapter["runs"] = len(have)
+figures.show_table(
+    pd.DataFrame(
+        [[name, judged[name].word, judged[name].detail] for name in IDS],
+        columns=["claim", "verdict", "because"],
+    ),
+    caption="The six claims of this chapter, judged by rules written beforehand.",
+)
+figures.provenance(table)
+
+# %% [markdown]
+# ## What to take away
+#
+# 1. **The integrity of the content.** That it is preserved past the trained length is
+#    *{num}`22_inside/verdict_semantic_integrity_is_preserved`*. The drift over the five rules is
+#    {num}`22_inside/drift_five_separated:.2f` of the norm, {num}`22_inside/drift_trained:.2f` among trained indices, and
+#    another text is {num}`22_inside/another_text:.2f` away. Dense learned has
+#    {num}`22_inside/drift_five_dense:.2f`; that separation steadies the content is
+#    *{num}`22_inside/verdict_separation_steadies_the_content`*.
+# 2. **By which way.** In a separated model a new index reaches the content through the attention weights alone:
+#    *{num}`22_inside/verdict_only_the_routing_hears_a_new_index`*. An extrapolator that keeps the routing keeps everything.
+# 3. **Who carries what.** That the trained pos stream carries almost no text is
+#    *{num}`22_inside/verdict_pos_stream_carries_almost_no_text`* (text share
+#    {num}`22_inside/text_share_pos:.2g`, gain of a probe for bytes {num}`22_inside/byte_gain_pos:+.3f`, without the mean
+#    of each position {num}`22_inside/byte_gain_pos_less_position:+.3f`); that the sem stream hardly tells the index,
+#    *{num}`22_inside/verdict_content_hides_the_position`*; that the index can be read without any encoding,
+#    *{num}`22_inside/verdict_position_is_readable_without_an_encoding`*.
+#
+# **Limits.** Linear probes: what they miss may be written in another way. The drift counts every direction alike, also
+# those that the output ignores. Texts of half the trained length at far indices isolate the index; a long text has more
+# keys as well, and that is a chapter of its own. One language, models of less than a million parameters, one budget. The
+# leak is measured at texts of a few bytes.
+#
+# **What would change our mind.** About the routing, a single nonzero drift with attention held. About the pos stream, a
+# nonlinear probe that names bytes from it. About integrity, an extrapolator whose drift stays at that of trained indices:
+# the architecture does not forbid one.
+#
+# ## Exercises
+#
+# Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
+#
+# **1. (easy)** A probe is fitted on a random table of $L$ rows and $w$ columns, without noise and with very little ridge. Which
+# $R^2$ do you expect at the positions that it was fitted on? Check it for 128 rows and 32 columns.
+
+# %% tags=["hide-cell"]
+# 32 random directions of the 127 that a centred target can have: about w / (L - 1), a quarter.
+found = []
+for draw in range(20):
+    rows_of = torch.randn(128, 32, generator=torch.Generator().manual_seed(draw))
+    positions = torch.arange(128.0)[:, None]
+    probe = inside.fit_probe(rows_of, positions, ridge=1e-9)
+    found.append(inside.r_squared(probe(rows_of), positions))
+print(f"{np.mean(found):.3f}; predicted {32 / 127:.3f}")
+assert abs(np.mean(found) - 32 / 127) < 0.05
+
+# %% [markdown]
+# **2. (easy)** States that have nothing to do with position still have a position share by {eq}`eq-inside-shares`. How large is
+# it for $B$ texts, on average?
+
+# %% tags=["hide-cell"]
+# The mean over B independent texts has 1/B of their variance: the share is about 1/B.
+noise = torch.randn(25, 300, 16, generator=torch.Generator().manual_seed(0))
+assert abs(inside.variance_shares(noise).position - 1 / 25) < 0.005
+
+# %% [markdown]
+# **3. (medium)** The drift of a dense model with a sinusoid is not zero even with attention held. Which part of it is there at
+# depth 0 already? Predict it from the codes and the embedding, then check.
+
+# %% tags=["hide-cell"]
+# At depth 0 the state is embedding plus code, so that the difference is the difference of two codes.
+places = torch.arange(8)
+code = dense.transformer.input_encodings[0]
+words = short[:4, :8]
+difference = (code((places + 100).to(device)) - code(places.to(device))).cpu()
+start = inside.residual_states(dense, words)[0]["sem"]
+predicted = (len(words) ** 0.5 * difference.norm() / start.norm()).item()
+measured = inside.drift(
+    inside.residual_states(dense, words, places + 100)[0]["sem"], start
+)
+assert abs(predicted - measured) < 1e-5
+
+# %% [markdown]
+# **4. (hard)** The model without an encoding knows where it is by its mask. Build the simplest such clock: uniform attention over
+# visible tokens whose values are independent with variance 1. How does the expected squared norm of the average fall with the
+# index, and which function of the index could a linear probe therefore hope for?
+
+# %% tags=["hide-cell"]
+# The mean of i + 1 independent values has variance 1 / (i + 1): its squared norm falls like that, and the index is a nonlinear
+# function of the state. A first token that always has the same value does better: its share of the mean is 1 / (i + 1),
+# which is linear in the state. So a line reads 1 / (i + 1) well, and the index itself badly.
+values = torch.randn(400, 64, 8, generator=torch.Generator().manual_seed(0))
+values[:, 0] = torch.eye(8)[0] * 8
+counts = torch.arange(1, 65)
+averages = values.cumsum(1) / counts[:, None]
+squared = averages[:, :, 1:].square().sum(-1).mean(0)[1:]
+assert ((squared * counts[1:] ** 2 / counts[:-1] / 7 - 1).abs() < 0.15).all()
+scores = {}
+for name, target in (("index", counts.double()), ("1 / (i + 1)", 1 / counts.double())):
+    probe = inside.fit_probe(averages[:200].flatten(0, 1), target.repeat(200)[:, None])
+    said = probe(averages[200:])[..., 0]
+    scores[name] = inside.r_squared(said, target.expand_as(said))
+print({name: round(score, 2) for name, score in scores.items()})
+assert scores["1 / (i + 1)"] > 0.9 > scores["index"]
+
+# %% [markdown]
+# ---
+# The next cell writes the numbers that this page's sentences, the {doc}`claims page </book/claims>` and the
+# regression tests read.
+
+# %%
+numbers.publish("22_inside", numbers_of_this_chapter, profile=profile)
