@@ -1,5 +1,6 @@
 """What a model is: one frozen description for dense and separated, so that two models differ in one field."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -60,7 +61,7 @@ class TransformerConfig:
     embedding_std: float = 0.5
     tie_embeddings: bool = False
     query_key: str | None = None
-    split: frozenset[str] | None = None
+    split: Collection[str] | None = None
     pos_stream: str = "evolving"
     n_kv_heads: int | None = None
     dropout: float = 0.0
@@ -109,7 +110,7 @@ class TransformerConfig:
     def splits(self) -> frozenset[str]:
         """What is block diagonal, of `SPLIT`."""
         if self.split is not None:
-            return self.split
+            return frozenset(self.split)
         return frozenset(SPLIT) - (frozenset({"norm"}) if self.norm == "joint" else frozenset())
 
     @property

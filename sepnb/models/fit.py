@@ -97,6 +97,12 @@ def _streams(config: "TransformerConfig") -> None:
         raise ValueError(
             "tie_embeddings needs readout='sem': the embedding has no columns for the other streams"
         )
+    for name, width in config.streams.items:
+        if width == 1 and config.norm_kind == "layer" and "norm" in config.splits:
+            raise ValueError(
+                f"d_{name}=1: a LayerNorm over one column is 0 whatever stands there; give {name} at least 2 "
+                f"columns, or use norm_kind='rms'"
+            )
     at_input = [encoding.name for encoding in config.input_encodings]
     if config.separated and len(at_input) != 1:
         remedy = "keep one of them" if at_input else "add e.g. 'sinusoidal' or 'learned'"

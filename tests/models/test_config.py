@@ -1,13 +1,19 @@
 """One description for dense and separated: what two models differ in, what they count, what is refused."""
 
 import dataclasses
+import itertools
 import json
+from pathlib import Path
 
 import pytest
 
-from sepnb.encodings import RoPE
+from sepnb import paths
+from sepnb.encodings import RoPE, build
 from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.results import digest
 from sepnb.streams import Streams
+
+from . import shapes
 
 SEPARATED = Streams(pos=16, sem=48)
 
@@ -86,6 +92,32 @@ def test_what_a_head_reads():
     assert {separated.reads(head) for head in range(4)} == {("pos", "sem")}
 
 
+def test_the_presets_are_the_factors_they_name_and_a_factor_that_is_given_wins():
+    config = TransformerConfig(SEPARATED, 2, 4, "sinusoidal")
+    strict = dataclasses.replace(config, mode="strict")
+    assert (config.reading, strict.reading) == ("joint", "strict")
+    assert dataclasses.replace(config, query_key="strict").reading == "strict"
+    assert dataclasses.replace(strict, query_key="content").reading == "content"
+    assert config.splits == {"norm", "value_output", "mlp"}
+    joint, lacking = (
+        dataclasses.replace(config, **fields)
+        for fields in ({"norm": "joint"}, {"split": {"mlp", "value_output"}})
+    )
+    assert joint.splits == lacking.splits == {"value_output", "mlp"}
+    found = [[(n, p.shape) for n, p in LanguageModel(c).named_parameters()] for c in (joint, lacking)]
+    assert found[0] == found[1]
+
+
+def test_a_split_is_a_set_however_it_is_given():
+    kinds = (frozenset, set, list, tuple)
+    configs = [
+        TransformerConfig(SEPARATED, 2, 4, "sinusoidal", split=kind(("norm", "mlp"))) for kind in kinds
+    ]
+    assert len(set(configs)) == 1
+    assert configs[0].resolved()["split"] == ["mlp", "norm"]
+    assert json.loads(json.dumps(configs[0].resolved())) == configs[0].resolved()
+
+
 def test_a_joint_norm_reads_every_stream_so_the_last_block_computes_every_stream():
     split, joint = (
         TransformerConfig(SEPARATED, 1, 4, "sinusoidal", norm=norm) for norm in ("split", "joint")
@@ -105,6 +137,56 @@ def test_resolved_names_every_field_in_json_types_and_every_option_of_an_encodin
         {"name": "rope", "base": 500.0, "layout": "half"},
     ]
     assert TransformerConfig(SEPARATED, 2, 4, ("learned", "rope")).resolved() != resolved
+
+
+def test_a_factor_at_its_default_leaves_no_trace_in_a_record_and_any_other_value_does():
+    config = TransformerConfig(SEPARATED, 2, 4, "sinusoidal")
+    for factor, value in (
+        ("query_key", "strict"),
+        ("split", ["mlp"]),
+        ("pos_stream", "constant"),
+        ("n_kv_heads", 4),
+        ("dropout", 0.1),
+    ):
+        assert factor not in config.resolved()
+        changed = dataclasses.replace(config, **{factor: value}).resolved()
+        assert changed == {**config.resolved(), factor: value}
+
+
+def published_models() -> dict[str, dict]:
+    """The models of all published records of language models, by digest."""
+    found = {}
+    for path in sorted((paths.root() / "results").rglob("*.json")):
+        config = json.loads(Path(path).read_text(encoding="utf-8")).get("config", {})
+        if isinstance(config.get("model"), dict) and "streams" in config["model"]:
+            found[digest(config["model"])] = config["model"]
+    return found
+
+
+def test_the_models_of_all_published_records_keep_their_keys():
+    """Built again from what a record says, a config has the digest that the record was stored under."""
+    models = published_models()
+    assert len(models) >= 8
+    for stored, model in models.items():
+        encoding = tuple(build(**options) for options in model["encoding"])
+        fields = {**model, "streams": Streams(**model["streams"]), "encoding": encoding}
+        assert digest(TransformerConfig(**fields).resolved()) == stored
+
+
+def test_a_config_of_the_product_of_all_factors_exists_or_is_refused():
+    """34,560 shapes, as far as a factor has a say: all that is legal is accepted, and nothing else is."""
+    free = {"split": [shapes.WHOLE], "readout": ["sem"], "activation": ["gelu"], "norm_kind": ["layer"]}
+    factors = {**shapes.FACTORS, **free}
+    count = 0
+    for values in itertools.product(*factors.values()):
+        shape = dict(zip(factors, values, strict=True))
+        if shapes.legal(shape):
+            TransformerConfig(**shapes.fields(shape))
+            count += 1
+        else:
+            with pytest.raises(ValueError):
+                TransformerConfig(**shapes.fields(shape))
+    assert count == 264
 
 
 @pytest.mark.parametrize(
@@ -133,6 +215,49 @@ def test_resolved_names_every_field_in_json_types_and_every_option_of_an_encodin
             {"mode": "strict", "streams": Streams(pos=60, sem=4)},
             "d_pos=60 is no multiple of the head width 16; the nearest that is: 48",
         ),
+        (
+            {"query_key": "strict", "streams": Streams(row=16, col=20, sem=28)},
+            "d_col=20 is no multiple of the head width 16; the nearest that are: 16 and 32",
+        ),
+        (
+            {"query_key": "strict", "streams": Streams(row=20, col=16, sem=28)},
+            "d_row=20 is no multiple of the head width 16; the nearest that are: 16 and 32",
+        ),
+        (
+            {"query_key": "strict", "streams": Streams(sem=40, pos=16, more=8)},
+            "d_pos=16 is no multiple",
+        ),
+        ({"query_key": "relative"}, "query_key='relative' is unknown; use one of joint, strict, content"),
+        ({"pos_stream": "fixed"}, "pos_stream='fixed' is unknown; use one of evolving, constant, reinjected"),
+        ({"split": {"norm", "value"}}, "split names 'value'; it takes any of norm, value_output, mlp"),
+        ({"split": {"norm"}, "norm": "joint"}, "norm='joint' contradicts a split that holds 'norm'"),
+        ({"n_kv_heads": 3}, "3 key and value heads do not divide 4 heads; use one of 1, 2, 4"),
+        ({"n_kv_heads": 0}, "n_kv_heads is 0; it must be at least 1"),
+        ({"n_kv_heads": 8}, "8 key and value heads do not divide 4 heads; use one of 1, 2, 4"),
+        (
+            {"n_kv_heads": 2},
+            "d_pos=16 cuts through the 2 heads of width 16 that share one value head: each of them would "
+            "bring the same columns, part pos and part sem, to the output, where the cut at column 16 mixes "
+            "them. Whole value heads must belong to one stream, d_pos be a multiple of 32; the nearest that "
+            "are: 0 and 32",
+        ),
+        ({"dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1"),
+        ({"dropout": -0.1}, "dropout is -0.1; it must be at least 0 and below 1"),
+        ({"dropout": float("nan")}, "dropout is nan; it must be at least 0 and below 1"),
+        ({"embedding_std": 0.0}, "embedding_std is 0.0; it must be above 0"),
+        (
+            {"pos_stream": "constant", "streams": Streams.dense(64)},
+            "pos_stream='constant' needs a position stream; give Streams(pos=..., sem=...)",
+        ),
+        (
+            {"pos_stream": "reinjected", "streams": Streams.dense(64), "encoding": "rope"},
+            "pos_stream='reinjected' needs an encoding at the input, e.g. 'sinusoidal'",
+        ),
+        (
+            {"streams": Streams(pos=1, sem=63)},
+            "d_pos=1: a LayerNorm over one column is 0 whatever stands there; give pos at least 2 columns, "
+            "or use norm_kind='rms'",
+        ),
     ],
 )
 def test_what_does_not_fit_together_is_refused_with_the_value_and_what_would(changes, message):
@@ -140,6 +265,28 @@ def test_what_does_not_fit_together_is_refused_with_the_value_and_what_would(cha
     with pytest.raises(ValueError) as refused:
         TransformerConfig(**fields)
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"streams": 64}, "streams must be Streams, such as Streams.dense(128), got 64"),
+        ({"n_layers": 2.0}, "n_layers must be an int, got 2.0"),
+        ({"n_heads": True}, "n_heads must be an int, got True"),
+        ({"n_kv_heads": 2.0}, "n_kv_heads must be an int, got 2.0"),
+        ({"split": "norm"}, "split must be a set of names from norm, value_output, mlp, got 'norm'"),
+    ],
+)
+def test_what_is_of_another_type_is_refused_by_name(unhooked, changes, message):
+    fields = {"streams": SEPARATED, "n_layers": 2, "n_heads": 4, "encoding": "sinusoidal", **changes}
+    with pytest.raises(TypeError) as refused:
+        TransformerConfig(**fields)
+    assert message in str(refused.value)
+
+
+def test_a_stream_of_one_column_is_allowed_where_its_norm_leaves_something():
+    for fields in ({"norm_kind": "rms"}, {"norm": "joint"}):
+        TransformerConfig(Streams(pos=1, sem=63), 2, 4, "sinusoidal", **fields)
 
 
 def test_a_list_of_encodings_is_refused_with_the_remedy(unhooked):
