@@ -293,7 +293,7 @@ class Speed(Experiment):
         return fingerprint(config, device=device)
 
     def seconds(self, profile: str) -> float:
-        return {"smoke": 1.0, "laptop": 20.0, "gpu": 30.0}[check_profile(profile)]
+        return {"smoke": 1.0, "laptop": 25.0, "gpu": 30.0}[check_profile(profile)]
 
     def data_sets(self, profile: str) -> tuple[str, ...]:
         check_profile(profile)
