@@ -64,11 +64,11 @@ class AttentionContext:
 
 @dataclass(frozen=True)
 class Part:
-    """Queries and keys `[B, H, N, d]` of a group, and the streams that they are made from."""
+    """Queries and keys of a group, `[B, H, N, d]` for each of its spans, and the streams that make them."""
 
     reads: tuple[str, ...]
-    queries: Tensor
-    keys: Tensor
+    queries: tuple[Tensor, ...]
+    keys: tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
@@ -190,8 +190,12 @@ class Attention(nn.Module):
         return [self._part(index, tuple(group.reads), joined)]
 
     def _part(self, index: int, reads: tuple[str, ...], joined: Tensor) -> Part:
-        queries = self.groups[index].n_heads * self.head_width
-        return Part(reads, self._heads(joined[..., :queries]), self._heads(joined[..., queries:]))
+        # One split: in the backward pass a slice would fill a tensor of the whole width with zeros.
+        spans, d = self.groups[index].spans, self.head_width
+        counts = [len(span.heads) for span in spans]
+        pieces = joined.split([n * d for n in counts] + [n // self.shared * d for n in counts], dim=-1)
+        pieces = [self._heads(piece) for piece in pieces]
+        return Part(reads, tuple(pieces[: len(spans)]), tuple(pieces[len(spans) :]))
 
     def _projected(self, index: int, parts: Mapping[str, Tensor]) -> Tensor:
         """What `parts`, some of the streams that a group reads, add to its queries and keys.
@@ -220,7 +224,8 @@ class Attention(nn.Module):
             if "sem" in group.reads and len(group.reads) > 1:
                 reads = tuple(name for name in group.reads if name != "sem")
                 part = self._part(index, reads, table)
-                q, k = context.rotated(part.queries, part.keys, reads)
+                (queries,), (keys,) = part.queries, part.keys
+                q, k = context.rotated(queries, keys, reads)
                 k = k.repeat_interleave(self.shared, dim=1)
                 return (q @ k.transpose(-1, -2) * self.head_width**-0.5)[0]
         raise ValueError("no head of this layer reads content and positions")
@@ -246,18 +251,17 @@ class Attention(nn.Module):
         """Normalised streams `[B, N, w]` in, the output streams `[B, N, w]` out."""
         values, mixed = self.values(parts), {}
         for index, group in enumerate(self.groups):
-            spans = [span for span in group.spans if values.keys() & span.columns.keys()]
-            if not spans:
+            if not any(values.keys() & span.columns.keys() for span in group.spans):
                 continue
             made = self.queries_and_keys(index, parts, table if "sem" in group.reads else None)
             terms = self._terms(parts["sem"], context) if "sem" in group.reads else []
-            for span in spans:
+            for number, span in enumerate(group.spans):
+                if not values.keys() & span.columns.keys():
+                    continue
                 v = self._heads(self.streams.join({name: values[name] for name in span.columns}))
                 queries, keys = [], []
                 for place, part in enumerate(made):
-                    q = part.queries[:, span.first : span.first + len(span.heads)]
-                    first, count = span.first // self.shared, len(span.heads) // self.shared
-                    k = part.keys[:, first : first + count]
+                    q, k = part.queries[number], part.keys[number]
                     if cache is not None:  # the values are kept once, with the first part
                         own = v if place == 0 else v[..., :0]
                         k, held = cache.extend((layer, span.heads, place), k, own)
