@@ -4,8 +4,11 @@ import pytest
 import torch
 
 from sepnb import encodings
-from sepnb.models import KVCache
+from sepnb.models import KVCache, LanguageModel, TransformerConfig
 from sepnb.streams import Streams
+
+from . import shapes
+from .conftest import VOCABULARY, draw
 
 LENGTH = 11
 OFFSET = torch.arange(LENGTH) + 20
@@ -23,8 +26,17 @@ CASES = [
     *((Streams(pos=8, sem=24), {"encoding": with_input(name)}) for name in encodings.names()),
     *(
         (Streams(pos=8, sem=24), {"encoding": with_input(name), "mode": "strict"})
-        for name in ("rope", "alibi")
+        for name in encodings.names()
     ),
+    *(
+        (
+            Streams(pos=16, sem=16),
+            {"query_key": query_key, "pos_stream": pos_stream, "n_kv_heads": 2, "readout": readout},
+        )
+        for query_key, readout in (("joint", "sem"), ("strict", "sem"), ("content", "both"))
+        for pos_stream in ("evolving", "constant", "reinjected")
+    ),
+    (Streams.dense(32), {"encoding": "rope", "n_kv_heads": 1}),
     (Streams(pos=12, sem=20), {"encoding": ("learned", "alibi")}),
     (Streams(pos=12, sem=20), {"norm": "joint", "readout": "both"}),
 ]
@@ -66,10 +78,22 @@ def test_given_positions_are_kept_in_the_cache(built, text, streams, fields, pos
         assert (moved - full).abs().max() > 1e-6
 
 
+@pytest.mark.parametrize("shape", shapes.sample(90), ids=shapes.name)
+def test_a_cache_gives_every_shape_its_full_pass(text, shape):
+    model = LanguageModel(TransformerConfig(**shapes.fields(shape)), VOCABULARY).double()
+    draw(model, seed=0)
+    tokens = text(2, 7)
+    with torch.no_grad():
+        torch.testing.assert_close(in_chunks(model, tokens, [3, 1, 2, 1]), model(tokens), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"mode": "strict"}, {"query_key": "untied"}, {"pos_stream": "constant"}], ids=str
+)
 @pytest.mark.parametrize("name", encodings.names())
-def test_shared_positions_and_positions_of_each_row_mix(built, text, name):
+def test_shared_positions_and_positions_of_each_row_mix(built, text, name, fields):
     """A shared prefix, then rows that go on differently, then a shared step."""
-    model, tokens = built(Streams(pos=8, sem=24), encoding=with_input(name)), text(2, 6)
+    model, tokens = built(Streams(pos=8, sem=24), encoding=with_input(name), **fields), text(2, 6)
     pieces = [torch.tensor([0, 1]), torch.tensor([[2, 3], [7, 9]]), torch.tensor([12, 13])]
     cache = model.make_cache(2)
     with torch.no_grad():
@@ -78,6 +102,43 @@ def test_shared_positions_and_positions_of_each_row_mix(built, text, name):
         )
         full = model(tokens, torch.cat([piece.expand(2, 2) for piece in pieces], dim=-1))
     torch.testing.assert_close(cached, full, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("readout", ["sem", "both"])
+@pytest.mark.parametrize(("n_kv_heads", "shared"), [(None, 1), (2, 2)])
+def test_isolated_streams_are_held_once_and_shared_heads_once_for_their_group(
+    built, text, readout, n_kv_heads, shared
+):
+    """Per layer and token: keys and values of every head of a sequence, less what all sequences share."""
+    layers, batch, length, d_pos, d_sem = 2, 5, 7, 16, 16
+    # Read from the sem stream alone, the last layer has no position heads.
+    with_pos = layers if readout == "both" else layers - 1
+
+    def held(**fields) -> int:
+        streams = fields.pop("streams", Streams(pos=d_pos, sem=d_sem))
+        model = built(streams, readout=readout, n_kv_heads=n_kv_heads, **fields)
+        cache = model.make_cache(batch)
+        for piece in text(batch, length).split([4, 1, 2], dim=1):
+            model(piece, cache=cache)
+        return cache.numel()
+
+    each = 2 * length / shared  # keys and values of one column of the width
+    sem, pos = layers * d_sem * batch * each, with_pos * d_pos * each
+    assert held(streams=Streams.dense(32)) == layers * 32 * batch * each
+    assert held() == sem + pos * batch
+    assert held(mode="strict") == sem + pos
+    assert held(mode="strict", pos_stream="reinjected") == sem + pos
+    assert held(pos_stream="constant") == sem
+    assert held() - held(mode="strict") == (batch - 1) * pos
+
+
+def test_rows_with_positions_of_their_own_end_the_sharing(built, text):
+    model, tokens = built(Streams(pos=8, sem=24), mode="strict", readout="both"), text(3, 2)
+    cache = model.make_cache(3)
+    model(tokens, cache=cache)
+    assert cache.numel() == 2 * 2 * 2 * (3 * 24 + 8)
+    model(tokens, torch.tensor([[2, 3], [4, 5], [9, 11]]), cache)
+    assert cache.numel() == 2 * 2 * 4 * (3 * 24 + 3 * 8)
 
 
 def test_without_positions_a_call_goes_on_after_the_largest_position_held():
