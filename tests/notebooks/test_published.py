@@ -5,11 +5,14 @@ import pytest
 from sepnb import experiments, paths
 from sepnb.companion import published
 
+AWAITED = ("ablation_screen", "ablation", "budget", "inside", "recipe_screen", "recipes")
+"""Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
+
 WHERE = [
     (profile, name)
     for profile in published.PROFILES
     for name in experiments.names()
-    if profile == "laptop" or (paths.results() / profile / name).exists()
+    if (profile == "laptop" and name not in AWAITED) or (paths.results() / profile / name).exists()
 ]
 
 
@@ -23,6 +26,12 @@ def test_a_sample_of_published_records_replays(profile: str, name: str, data_set
     assert replays, f"no published records of {name}: `sepnb run {name} --profile {profile}`"
     told = [f"{one.key}: {one.status}: {one.detail}" for one in replays if one.status != "equal"]
     assert told == []
+
+
+@pytest.mark.parametrize("name", AWAITED)
+def test_an_experiment_is_awaited_only_as_long_as_it_has_no_records(name: str) -> None:
+    assert name in experiments.names()
+    assert not (paths.results() / "laptop" / name).exists(), f"{name} has records: take it off the list"
 
 
 def test_a_whole_run_gives_the_same_numbers_twice() -> None:
