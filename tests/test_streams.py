@@ -110,9 +110,9 @@ def test_streams_refuses_tensors_and_names_that_do_not_fit():
 # --- BlockDiagonalLinear
 
 
-def masked_dense(layer: BlockDiagonalLinear, expansion: int) -> tuple[torch.Tensor, torch.Tensor]:
+def masked_dense(layer: BlockDiagonalLinear) -> tuple[torch.Tensor, torch.Tensor]:
     """The same map as one dense weight `[D_out, D_in]` with zeros off the blocks, and its bias `[D_out]`."""
-    out = Streams(**{name: expansion * width for name, width in layer.streams.items})
+    out = Streams(**layer.widths)
     weight = torch.zeros(out.d_model, layer.layout.d_model, dtype=F64)
     bias = torch.zeros(out.d_model, dtype=F64)
     for name, block in layer.blocks.items():
@@ -124,24 +124,28 @@ def masked_dense(layer: BlockDiagonalLinear, expansion: int) -> tuple[torch.Tens
 
 @pytest.mark.parametrize("streams", SPLITS, ids=repr)
 @pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize(("expansion", "contraction"), [(1, 1), (4, 1), (1, 4), (2, 3)])
+@pytest.mark.parametrize(
+    ("expansion", "contraction", "reduction"),
+    [(1, 1, 1), (4, 1, 1), (1, 4, 1), (2, 3, 1), (2, 1, 2), (6, 2, 3)],
+)
 def test_block_diagonal_equals_a_masked_dense_map_in_output_and_every_gradient(
-    streams, bias, expansion, contraction
+    streams, bias, expansion, contraction, reduction
 ):
-    layer = randomised(BlockDiagonalLinear(streams, expansion, bias, contraction=contraction))
-    weight, dense_bias = masked_dense(layer, expansion)
+    sizes = {"contraction": contraction, "reduction": reduction}
+    layer = randomised(BlockDiagonalLinear(streams, expansion, bias, **sizes))
+    weight, dense_bias = masked_dense(layer)
     mask = (weight != 0).to(F64)
     x = noise(2, 3, contraction * streams.d_model).requires_grad_()
     y = x.detach().clone().requires_grad_()
     ours, reference = layer(x), F.linear(y, weight * mask, dense_bias)
-    assert ours.shape == (2, 3, expansion * streams.d_model)
+    assert ours.shape == (2, 3, expansion * streams.d_model // reduction)
     torch.testing.assert_close(ours, reference, rtol=0, atol=1e-10)
 
     cotangent = noise(*ours.shape, seed=2)
     ours.backward(cotangent)
     reference.backward(cotangent)
     torch.testing.assert_close(x.grad, y.grad, rtol=0, atol=1e-10)
-    out = Streams(**{name: expansion * width for name, width in streams.items})
+    out = Streams(**layer.widths)
     for name, block in layer.blocks.items():
         expected = weight.grad[out.slices[name], layer.layout.slices[name]]
         torch.testing.assert_close(block.weight.grad, expected, rtol=0, atol=1e-10)
@@ -149,9 +153,31 @@ def test_block_diagonal_equals_a_masked_dense_map_in_output_and_every_gradient(
             torch.testing.assert_close(block.bias.grad, dense_bias.grad[out.slices[name]], rtol=0, atol=1e-10)
 
 
-def off_block(layer: BlockDiagonalLinear, expansion: int) -> torch.Tensor:
+@pytest.mark.parametrize("streams", SPLITS, ids=repr)
+@pytest.mark.parametrize("outputs", [None, ["sem"]])
+@pytest.mark.parametrize(
+    ("expansion", "contraction", "reduction"), [(1, 1, 1), (4, 1, 1), (1, 4, 1), (2, 1, 2)]
+)
+def test_the_map_that_is_not_split_is_one_plain_linear_map_cut_into_streams(
+    streams, outputs, expansion, contraction, reduction
+):
+    sizes = {"contraction": contraction, "reduction": reduction}
+    layer = randomised(BlockDiagonalLinear(streams, expansion, True, split=False, outputs=outputs, **sizes))
+    (whole,) = layer.blocks.values()
+    x = noise(2, 3, contraction * streams.d_model)
+    expected = F.linear(x, whole.weight, whole.bias)
+    torch.testing.assert_close(layer(x), expected, rtol=0, atol=1e-12)
+    parts = layer.parts(layer.layout.split(x))
+    assert list(parts) == list(outputs or streams.names)
+    assert {name: part.shape[-1] for name, part in parts.items()} == {
+        name: expansion * streams.widths[name] // reduction for name in parts
+    }
+    assert torch.equal(streams.join(parts), layer(x))
+
+
+def off_block(layer: BlockDiagonalLinear) -> torch.Tensor:
     """The largest absolute derivative of one stream's output by another stream's input."""
-    out = Streams(**{name: expansion * width for name, width in layer.streams.items})
+    out = Streams(**layer.widths)
     x = noise(layer.layout.d_model).to(next(layer.parameters()).dtype)
     jacobian = torch.autograd.functional.jacobian(layer, x)
     for name in layer.streams.names:
@@ -164,13 +190,13 @@ def off_block(layer: BlockDiagonalLinear, expansion: int) -> torch.Tensor:
 def test_no_path_leads_off_the_blocks_also_after_training(dtype):
     torch.manual_seed(0)
     layer = BlockDiagonalLinear(Streams(pos=3, sem=5), 2, bias=True).to(dtype)
-    assert off_block(layer, 2) == 0.0
+    assert off_block(layer) == 0.0
     adamw = torch.optim.AdamW(layer.parameters(), lr=1e-2)
     for step in range(5):
         adamw.zero_grad()
         layer(noise(16, 8, seed=step).to(dtype)).square().mean().backward()
         adamw.step()
-    assert off_block(layer, 2) == 0.0
+    assert off_block(layer) == 0.0
 
 
 def test_a_dense_weight_masked_only_at_the_start_would_drift():
@@ -205,6 +231,11 @@ def test_block_diagonal_refuses_sizes_and_streams_that_do_not_exist():
         BlockDiagonalLinear(Streams(sem=4), contraction=-1)
     with pytest.raises(ValueError, match="unknown stream 'pos'"):
         BlockDiagonalLinear(Streams(sem=4), outputs=["pos"])
+    with pytest.raises(
+        ValueError, match=r"reduction by 2 does not divide stream sem of Streams\(pos=4, sem=5"
+    ):
+        BlockDiagonalLinear(Streams(pos=4, sem=5), reduction=2)
+    BlockDiagonalLinear(Streams(pos=4, sem=5), reduction=2, outputs=["pos"])  # sem is not reduced
 
 
 # --- StreamNorm
@@ -325,6 +356,36 @@ def test_the_mlp_computes_only_the_streams_asked_for():
     sem = StreamMLP(streams, outputs=["sem"]).double()
     sem.load_state_dict({key: whole.state_dict()[key] for key in sem.state_dict()})
     assert torch.equal(sem(x), whole(x)[..., 3:])
+
+
+@pytest.mark.parametrize("streams", SPLITS, ids=repr)
+@pytest.mark.parametrize("activation", list(ACTIVATIONS))
+@pytest.mark.parametrize("outputs", [None, ["sem"]])
+def test_the_mlp_that_is_not_split_is_one_perceptron_over_the_width(streams, activation, outputs):
+    mlp = randomised(StreamMLP(streams, 3, activation, bias=True, split=False, outputs=outputs))
+    (up,), (down,) = mlp.up.blocks.values(), mlp.down.blocks.values()
+    x = noise(2, 5, streams.d_model)
+    hidden = F.linear(x, up.weight, up.bias)
+    if activation == "swiglu":
+        hidden = silu(hidden[..., : 3 * streams.d_model]) * hidden[..., 3 * streams.d_model :]
+    else:
+        hidden = ACTIVATIONS[activation](hidden)
+    assert hidden.shape == (2, 5, 3 * streams.d_model)
+    torch.testing.assert_close(mlp(x), F.linear(hidden, down.weight, down.bias), rtol=0, atol=1e-10)
+    assert list(mlp.parts(streams.split(x))) == list(outputs or streams.names)
+
+
+@pytest.mark.parametrize("build", [BlockDiagonalLinear, StreamNorm, StreamMLP])
+def test_a_stream_that_is_absent_is_not_computed_and_not_missed(build):
+    """What lets the position streams run without the content, and the content without them."""
+    streams, x = Streams(row=2, col=3, sem=4), noise(2, 9)
+    layer = randomised(build(streams))
+    parts = streams.split(x)
+    whole = layer.parts(parts)
+    for names in (["row", "col"], ["sem"], []):
+        some = layer.parts({name: parts[name] for name in names})
+        assert some.keys() == set(names)
+        assert all(torch.equal(some[name], whole[name]) for name in names)
 
 
 def test_the_mlp_refuses_an_unknown_activation_and_names_those_it_has():
