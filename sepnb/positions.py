@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from .data import text as texts
+from .data.draws import at_least, uniform
 
 _STREAM = 1  # beside the seed: separates these draws from those of the bytes
 
@@ -39,12 +40,23 @@ class PositionSampler(ABC):
         """`steps` batches of `batch_size` sequences of `length` tokens."""
 
     @abstractmethod
+    def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
+        """The positions of `batches` alone, which depend on no text."""
+
+    @abstractmethod
     def trained_indices(self, length: int) -> int:
-        """Positions that can occur lie below this."""
+        """Positions that can occur lie below this; how many of them a run meets is its `coverage`."""
 
     @abstractmethod
     def trained_distances(self, length: int) -> int:
         """Distances between a query and a key that can occur lie below this."""
+
+    def coverage(self, *, batch_size: int, length: int, seed: int, steps: int) -> float:
+        """Share of the indices below `trained_indices` at which a run of these sizes and seed has a token."""
+        met = np.zeros(self.trained_indices(length), dtype=bool)
+        for positions in self.positions(batch_size=batch_size, length=length, seed=seed, steps=steps):
+            met[positions] = True
+        return float(met.mean())
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
@@ -55,7 +67,8 @@ class PositionSampler(ABC):
 class RandomOffset(PositionSampler):
     """Each sequence is read at `length` neighbouring positions that begin at a random one.
 
-    The offset is uniform, and all positions lie below `maximum`: those are the *covered* indices. Nothing is
+    The offset is uniform, and all positions lie below `maximum`: those *can occur*, and a short run need not
+    meet them all (see `coverage`); the `length` - 1 at either end occur less often than the rest. Nothing is
     learned of a sequence longer than `length`. Kiyono et al. (2021) call it a shifted absolute position.
 
     Args:
@@ -65,6 +78,7 @@ class RandomOffset(PositionSampler):
             it runs them at batch B: the same function, without the saving.
 
     Raises:
+        TypeError: a maximum that is no int.
         ValueError: a maximum below 1, another word for `per`.
     """
 
@@ -74,7 +88,7 @@ class RandomOffset(PositionSampler):
     per: str = "step"
 
     def __post_init__(self) -> None:
-        _at_least_one(maximum=self.maximum)
+        at_least(1, maximum=self.maximum)
         if self.per not in ("step", "sequence"):
             raise ValueError(f"per={self.per!r} is unknown; use 'step' or 'sequence'")
 
@@ -86,13 +100,21 @@ class RandomOffset(PositionSampler):
         Raises:
             ValueError: sequences longer than `maximum`, and whatever `sample_batches` refuses.
         """
+        drawn = self.positions(batch_size=batch_size, length=length, seed=seed, steps=steps)
+        read = texts.sample_batches(text, batch_size=batch_size, length=length, seed=seed, steps=steps)
+        return (
+            Batch(tokens[:, :-1], tokens[:, 1:], positions)
+            for tokens, positions in zip(read, drawn, strict=True)
+        )
+
+    def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
+        at_least(1, batch_size=batch_size, length=length, steps=steps)
         if length > self.maximum:
             raise ValueError(
                 f"maximum is {self.maximum}, and sequences of {length} tokens have as many positions; "
                 f"give at least {length}"
             )
-        read = texts.sample_batches(text, batch_size=batch_size, length=length, seed=seed, steps=steps)
-        return self._with_offsets(read, batch_size, length, seed)
+        return self._offset(batch_size, length, seed, steps)
 
     def trained_indices(self, length: int) -> int:
         return self.maximum
@@ -100,15 +122,13 @@ class RandomOffset(PositionSampler):
     def trained_distances(self, length: int) -> int:
         return length
 
-    def _with_offsets(
-        self, read: Iterator[np.ndarray], batch_size: int, length: int, seed: int
-    ) -> Iterator[Batch]:
-        generator, steps = _generator(seed), np.arange(length)
-        for tokens in read:
-            drawn = _uniform(generator, batch_size if self.per == "sequence" else 1)
+    def _offset(self, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
+        generator, within = _generator(seed), np.arange(length)
+        for _ in range(steps):
+            drawn = uniform(generator, batch_size if self.per == "sequence" else 1)
             offsets = (drawn * (self.maximum - length + 1)).astype(np.int64)
-            positions = offsets[:, None] + steps
-            yield Batch(tokens[:, :-1], tokens[:, 1:], positions if self.per == "sequence" else positions[0])
+            positions = offsets[:, None] + within
+            yield positions if self.per == "sequence" else positions[0]
 
 
 @dataclass(frozen=True)
@@ -120,6 +140,10 @@ class TrueGap(PositionSampler):
     predicted, each byte from those before it in its chunk and, in the second, from the whole first chunk. A
     step costs what it costs without a gap. The two fields that follow make the controls.
 
+    More changes than the positions. A seed draws other bytes than without a sampler. Documents that cannot
+    hold the largest gap, shorter than L + `maximum` bytes, are never read. And the longest contiguous context
+    is L/2: within a chunk, distances of L/2 and more occur across the gap only.
+
     Args:
         maximum: the gap is smaller, in bytes.
         indices: "true", or "contiguous": the same chunks at positions 0 to L - 1, so that their distance is
@@ -128,6 +152,7 @@ class TrueGap(PositionSampler):
             nothing to say of it.
 
     Raises:
+        TypeError: a maximum that is no int.
         ValueError: a maximum below 1, another word for `indices` or `second`.
     """
 
@@ -138,7 +163,7 @@ class TrueGap(PositionSampler):
     second: str = "same"
 
     def __post_init__(self) -> None:
-        _at_least_one(maximum=self.maximum)
+        at_least(1, maximum=self.maximum)
         for field, words in (("indices", ("true", "contiguous")), ("second", ("same", "other"))):
             if (value := getattr(self, field)) not in words:
                 raise ValueError(f"{field}={value!r} is unknown; use {' or '.join(map(repr, words))}")
@@ -146,24 +171,27 @@ class TrueGap(PositionSampler):
     def batches(
         self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
     ) -> Iterator[Batch]:
-        """Every start inside every document that can hold the largest gap is equally likely.
+        """Every start from which the largest gap still fits, in every document that holds it, is equally
+        likely, whatever the gap: the last bytes of a document are read less often than the others.
 
         Raises:
             ValueError: a size below one, an odd length, no document that is long enough, or a single one
                 where two are needed.
         """
-        _at_least_one(batch_size=batch_size, length=length, steps=steps)
-        if length % 2:
-            raise ValueError(f"length is {length}; two chunks of one size need an even number of tokens")
-        room = length + self.maximum
-        documents = [document.data for document in text.documents if len(document) > room]
+        _even(batch_size, length, steps)
+        room = length + self.maximum  # of the largest gap, the last target included
+        documents = [document.data for document in text.documents if len(document) >= room]
         needed = 1 if self.second == "same" else 2
         if len(documents) < needed:
             raise ValueError(
-                f"{len(documents)} documents of {text.name} are longer than {room} bytes, a sequence of "
-                f"{length} with a gap below {self.maximum}; {needed} needed: lower the maximum"
+                f"{len(documents)} documents of {text.name} have {room} bytes, a sequence of {length} with a "
+                f"gap below {self.maximum}; {needed} needed: lower the maximum"
             )
         return self._chunks(documents, room, batch_size, length // 2, seed, steps)
+
+    def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
+        _even(batch_size, length, steps)
+        return (self._placed(gaps, length // 2) for _, gaps, _ in self._draws(batch_size, seed, steps))
 
     def trained_indices(self, length: int) -> int:
         return length + (self.maximum - 1 if self.indices == "true" else 0)
@@ -171,16 +199,29 @@ class TrueGap(PositionSampler):
     def trained_distances(self, length: int) -> int:
         return self.trained_indices(length)
 
+    def _draws(
+        self, batch_size: int, seed: int, steps: int
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Per step, `[B]` each: where the first chunk begins, in [0, 1); the gap; where another begins."""
+        generator = _generator(seed)
+        for _ in range(steps):
+            begun, gapped, elsewhere = uniform(generator, 3 * batch_size).reshape(3, -1)
+            yield begun, ((self.maximum + 1.0) ** gapped).astype(np.int64) - 1, elsewhere
+
+    def _placed(self, gaps: np.ndarray, half: int) -> np.ndarray:
+        """The positions of both chunks, `[B, L]`."""
+        within = np.arange(half)
+        shown = np.zeros_like(gaps) if self.indices == "contiguous" else gaps
+        second = half + shown[:, None] + within
+        return np.concatenate([np.broadcast_to(within, second.shape), second], axis=1)
+
     def _chunks(
         self, documents: list[np.ndarray], room: int, batch_size: int, half: int, seed: int, steps: int
     ) -> Iterator[Batch]:
         # start s of all documents is start s - first[k] of the document k with first[k] <= s < first[k + 1]
-        first = np.cumsum([0] + [len(data) - room for data in documents])
-        sizes, generator = np.diff(first), _generator(seed)
-        within = np.arange(half)
-        for _ in range(steps):
-            begun, gapped, elsewhere = _uniform(generator, 3 * batch_size).reshape(3, -1)
-            gaps = ((self.maximum + 1.0) ** gapped).astype(np.int64) - 1
+        first = np.cumsum([0] + [len(data) - room + 1 for data in documents])
+        sizes = np.diff(first)
+        for begun, gaps, elsewhere in self._draws(batch_size, seed, steps):
             starts = (begun * first[-1]).astype(np.int64)
             holders = np.searchsorted(first, starts, side="right") - 1
             offsets = starts - first[holders]
@@ -196,24 +237,18 @@ class TrueGap(PositionSampler):
                     for a, one, b, two in zip(holders, offsets, others, later, strict=True)
                 ]
             ).astype(np.int64)  # [B, 2, L/2 + 1]
-            shown = np.zeros_like(gaps) if self.indices == "contiguous" else gaps
-            second = half + shown[:, None] + within
-            positions = np.concatenate([np.broadcast_to(within, second.shape), second], axis=1)
             yield Batch(
-                tokens[:, :, :-1].reshape(batch_size, -1), tokens[:, :, 1:].reshape(batch_size, -1), positions
+                tokens[:, :, :-1].reshape(batch_size, -1),
+                tokens[:, :, 1:].reshape(batch_size, -1),
+                self._placed(gaps, half),
             )
+
+
+def _even(batch_size: int, length: int, steps: int) -> None:
+    at_least(1, batch_size=batch_size, length=length, steps=steps)
+    if length % 2:
+        raise ValueError(f"length is {length}; two chunks of one size need an even number of tokens")
 
 
 def _generator(seed: int) -> np.random.PCG64:
     return np.random.PCG64([seed, _STREAM])
-
-
-def _uniform(generator: np.random.PCG64, count: int) -> np.ndarray:
-    """In [0, 1), 53 random bits each, from the raw output, which numpy promises never to change."""
-    return (generator.random_raw(count) >> np.uint64(11)) * 2.0**-53
-
-
-def _at_least_one(**sizes: int) -> None:
-    for name, value in sizes.items():
-        if value < 1:
-            raise ValueError(f"{name} is {value}; it must be at least 1")

@@ -124,21 +124,36 @@ def test_a_second_chunk_of_another_document_keeps_the_first_chunk_and_all_positi
         (lambda: TrueGap(9, second="none"), "second='none' is unknown; use 'same' or 'other'"),
         (
             lambda: drawn(TrueGap(10_000)),
-            "0 documents of two are longer than 10008 bytes, .*lower the maximum",
+            "0 documents of two have 10008 bytes, .*lower the maximum",
         ),
         (
             lambda: drawn(TrueGap(800, second="other")),
-            "1 documents of two are longer than 808 bytes, .*2 needed",
+            "1 documents of two have 808 bytes, .*2 needed",
         ),
         (
             lambda: next(FAR.batches(TEXT, batch_size=1, length=7, seed=0, steps=1)),
             "length is 7; two chunks of one size need an even number",
+        ),
+        (
+            lambda: FAR.positions(batch_size=1, length=7, seed=0, steps=1),
+            "length is 7; two chunks of one size need an even number",
+        ),
+        (
+            lambda: RandomOffset(7).positions(batch_size=1, length=8, seed=0, steps=1),
+            "maximum is 7, and sequences of 8 tokens have as many positions",
         ),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_with_value_bound_and_remedy(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("sampler", [RandomOffset, TrueGap])
+@pytest.mark.parametrize("maximum", [9.0, True, "9"])
+def test_a_maximum_that_is_no_int_is_refused(unhooked, sampler, maximum):
+    with pytest.raises(TypeError, match="maximum must be an int, got"):
+        sampler(maximum)
 
 
 # --- training on them
@@ -247,3 +262,40 @@ def test_what_is_said_to_be_trained_is_what_occurs(sampler):
     positions = [np.broadcast_to(batch.positions, (B, L)) for batch in drawn(sampler, steps=600)]
     assert max(p.max() for p in positions) == sampler.trained_indices(L) - 1
     assert max((p.max(-1) - p.min(-1)).max() for p in positions) == sampler.trained_distances(L) - 1
+
+
+SAMPLERS = [
+    RandomOffset(64),
+    RandomOffset(400, "sequence"),
+    FAR,
+    TrueGap(64, indices="contiguous"),
+    TrueGap(64, second="other"),
+]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
+def test_positions_without_a_text_are_those_of_the_batches(sampler):
+    alone = sampler.positions(seed=5, steps=30, **SIZES)
+    for positions, batch in itertools.zip_longest(alone, drawn(sampler, 5, 30)):
+        assert np.array_equal(positions, batch.positions)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
+@pytest.mark.parametrize("steps", [1, 12])
+def test_coverage_is_the_share_of_the_indices_that_can_occur_at_which_a_run_read_a_token(sampler, steps):
+    met = {int(i) for batch in drawn(sampler, 5, steps) for i in batch.positions.flat}
+    share = sampler.coverage(seed=5, steps=steps, **SIZES)
+    assert share == len(met) / sampler.trained_indices(L)
+    if steps == 1 and sampler.trained_indices(L) > L:
+        assert share < 1  # what can occur has not occurred
+
+
+def test_a_document_that_just_holds_the_largest_gap_is_read_from_its_only_start():
+    """Its last byte is a target where the gap is the largest, and one byte less is one too few."""
+    exact, short = (Text("one", (document(0, length),)) for length in (L + 64, L + 63))
+    batches = drawn(FAR, steps=300, text=exact)
+    assert all((batch.inputs[:, 0] == 0).all() for batch in batches)
+    last = [batch.targets[batch.positions.max(-1) == L + 62, -1] for batch in batches]
+    assert set(np.concatenate(last).tolist()) == {int(exact.documents[0].data[-1])}
+    with pytest.raises(ValueError, match="0 documents of one have 72 bytes"):
+        drawn(FAR, text=short)

@@ -19,6 +19,7 @@ import numpy as np
 from sepnb.data.corpora import load
 from sepnb.data.dataset import DataDamaged, DataMissing
 from sepnb.data.documents import Bytes, Document, Splits, Text
+from sepnb.data.draws import at_least, uniform
 
 __all__ = [
     "DataDamaged",
@@ -49,7 +50,7 @@ def sample_batches(
     Raises:
         ValueError: a size below one, or no document as long as a window.
     """
-    _at_least_one(batch_size=batch_size, length=length, steps=steps)
+    at_least(1, batch_size=batch_size, length=length, steps=steps)
     documents = [document.data for document in text.documents if len(document) > length]
     if not documents:
         longest = max((len(document) for document in text.documents), default=0)
@@ -71,8 +72,7 @@ def _batches(
     steps: int,
 ) -> Iterator[np.ndarray]:
     for _ in range(steps):
-        uniform = (generator.random_raw(batch_size) >> np.uint64(11)) * 2.0**-53  # in [0, 1), 53 random bits
-        starts = np.minimum((uniform * first[-1]).astype(np.int64), first[-1] - 1)
+        starts = np.minimum((uniform(generator, batch_size) * first[-1]).astype(np.int64), first[-1] - 1)
         holders = np.searchsorted(first, starts, side="right") - 1
         batch = np.empty((batch_size, length + 1), dtype=np.int64)
         for row, (start, k) in enumerate(zip(starts, holders, strict=True)):
@@ -115,7 +115,7 @@ def windows(
         ValueError: a size below one, or limits so small that no window fits.
     """
     limits = {"limit_bytes": limit_bytes, "per_document": per_document}
-    _at_least_one(length=length, **{name: value for name, value in limits.items() if value is not None})
+    at_least(1, length=length, **{name: value for name, value in limits.items() if value is not None})
     share = None if limit_bytes is None else limit_bytes // max(len(text.documents), 1)
     bounds = [bound for bound in (share, per_document) if bound is not None]
     tokens, document, start = [], [], []
@@ -189,9 +189,3 @@ def marked(data: Bytes, markers: Sequence[bytes] = (b"<unk>", b"@-@", b"@,@", b"
             mask[at : at + len(marker)] = True
             at = raw.find(marker, at + 1)
     return mask
-
-
-def _at_least_one(**sizes: int) -> None:
-    for name, value in sizes.items():
-        if value < 1:
-            raise ValueError(f"{name} is {value}; it must be at least 1")

@@ -1,0 +1,23 @@
+"""What is drawn, and how much: random numbers that no version of numpy changes, and the check of sizes."""
+
+import numpy as np
+
+
+def uniform(generator: np.random.PCG64, count: int) -> np.ndarray:
+    """`count` numbers in [0, 1), 53 random bits each, from the raw output, which numpy promises never to
+    change; its `Generator` makes no such promise."""
+    return (generator.random_raw(count) >> np.uint64(11)) * 2.0**-53
+
+
+def at_least(lowest: int, **sizes: int) -> None:
+    """Refuse sizes that leave nothing to draw.
+
+    Raises:
+        TypeError: a size that is no int.
+        ValueError: a size below `lowest`.
+    """
+    for name, value in sizes.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise TypeError(f"{name} must be an int, got {value!r}")
+        if value < lowest:
+            raise ValueError(f"{name} is {value}; it must be at least {lowest}")
