@@ -1,0 +1,1297 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # The five extrapolators
+#
+# **The question.** Past the trained length only $p_i$ has to be continued, and the slides give five rules that do it.
+# What does each rule really do, and what is left of the model at two, four and eight times its trained length?
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 15 s of one CPU core at any profile, most of it for one tiny training and five small fits; no GPU
+#   is used. Memory: under 1 GB. Nothing is downloaded. The records behind the second half: `sepnb run extrapolation`,
+#   57 runs of two to four minutes on one core, two side by side; they read ELTeC (`sepnb data eltec-eng`).
+# - **You need**: {doc}`chapter 7 <07_two_streams>` for the two streams, {doc}`chapter 8 <08_split_mlp_norm>` for what
+#   a norm erases, {doc}`chapter 10 <10_language_model>` for bits per byte and the models.
+# - **You will learn**: to see through a formula by asking which trained row its unseen rows look like; what a fair
+#   test of {term}`extrapolation <extrapolator>` needs; what the five rules give under such a test.
+# - **Claims tested** (see {doc}`/book/claims`): `the-five-extrapolate` and one for each rule,
+#   `separation-makes-extrapolation-easier`, `only-the-position-needs-extrapolating`, `wrap-in-disguise`,
+#   `clamp-in-disguise`, `mask-rescues-no-extrapolator`, `lookup-tables-limit-extrapolation`. Their rules were
+#   committed before the first record.
+# ```
+#
+# This is what the separation was made for. A token enters as $[\,p_i \,\Vert\, s_t\,]$, the slides say, and of the
+# two only $p_i$ knows the index; so a longer text asks nothing new of $s_t$, and the problem of length has shrunk
+# from $D$ dimensions to $d_{\text{pos}}$. Then come equations (2) to (6), without a measurement. We read them slowly,
+# then measure.
+
+# %% tags=["parameters"]
+profile = "smoke"
+seed = 0
+device = "cpu"
+
+# %%
+from copy import deepcopy
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+
+from sepnb import claims, experiments, figures, summaries
+from sepnb.companion import numbers as chapter_numbers
+from sepnb.data import text as texts
+from sepnb.encodings import sinusoidal
+from sepnb.experiments import language_modelling as lm
+from sepnb.extrapolators import (
+    CONTROLS,
+    SOURCE_METHODS,
+    build,
+    describe,
+    extrapolate,
+    seam,
+)
+from sepnb.extrapolators.alibi import fading
+from sepnb.extrapolators.cyclic import drift
+from sepnb.extrapolators.fourier import component_energy
+from sepnb.extrapolators.learned import blend
+from sepnb.extrapolators.sinusoidal import printed_columns
+from sepnb.models import LanguageModel
+from sepnb.streams import StreamNorm
+from sepnb.training import TrainingConfig, train
+
+figures.use_style()
+numbers = {}
+
+# %% tags=["hide-input"]
+# One look for each rule, in every figure of this page.
+LOOKS = {
+    "sinusoidal": figures.Method("(2) sinusoidal", "#b07500", (0, (5, 2)), "o"),
+    "fourier": figures.Method("(3) Fourier", "#0072b2", "-", "s"),
+    "cyclic": figures.Method("(4) cyclic", "#7b5ea7", (0, (3, 1.2)), "P"),
+    "learned": figures.Method("(5) learned", "#d55e00", "-", "D"),
+    "alibi": figures.Method("(6) ALiBi-like", "#009e73", (0, (7, 1.5, 1, 1.5)), "^"),
+    "clamp": figures.Method("clamp", "#6b6f74", (0, (1, 1.2)), "v", False),
+    "wrap": figures.Method("wrap", "#26282b", (0, (1, 1.2)), "X", False),
+}
+
+# %% [markdown]
+# ## A table, and what comes after it
+#
+# The pos stream of a separated model with a {term}`learned encoding` is filled from a table of $L$ rows,
+# $p \in \mathbb{R}^{L \times d_{\text{pos}}}$. Its rows are $0, \dots, L-1$. The slides ask for rows
+# "$i > L_{\max}$", but the first row that is missing is $i = L$. We train a small model live, take its table, and ask
+# the model for one token too many.
+
+# %%
+small, steps = lm.SIZES["smoke"], 300
+library = texts.load(small.text.name)
+sizes = {"batch_size": small.batch_size, "length": small.length}
+torch.manual_seed(seed)
+model = LanguageModel(lm.model_config("separated-learned", small))
+batches = texts.sample_batches(library.train, seed=seed, steps=steps, **sizes)
+losses = train(model, batches, TrainingConfig(steps, *sizes.values(), 4e-3))
+(encoding,) = model.transformer.input_encodings
+table = encoding.table.detach().double()
+L, d_pos = table.shape
+window, unseen = torch.arange(L), torch.arange(L, 8 * L)
+print(f"{L} rows of {d_pos} columns, trained for {steps} steps")
+try:
+    model(torch.zeros(1, L + 1, dtype=torch.long))
+except ValueError as error:
+    print(error)
+else:
+    raise AssertionError("row L must be refused: it was never trained")
+
+# %% [markdown]
+# An {term}`extrapolator` turns the table into a row for every index. Each of the five is here in two forms. *Literal*
+# is the printed formula, evaluated at every $i$, slips included. *Corrected* is the formula with its slips repaired,
+# used for $i \ge L$ only: rows of the window come back from the table bit for bit, so that whatever happens past $L$,
+# the trained window is not harmed. The first question to a printed formula is therefore what it would do to the
+# window.
+
+# %%
+rows = []
+for name in SOURCE_METHODS:
+    assert torch.equal(extrapolate(table, window, name), table), "bit for bit"
+    change = (extrapolate(table, window, name, form="literal") - table).norm(dim=1)
+    relative = change / table.norm(dim=1)
+    rows.append([LOOKS[name].label, float(relative.mean()), float(relative.max())])
+    assert (name in ("cyclic", "alibi")) == (not change.any())
+    numbers[f"literal_change_{name}"] = float(relative.mean())
+columns = ["rule", "mean change", "change of the worst row"]
+figures.show_table(
+    pd.DataFrame(rows, columns=columns),
+    caption="What the printed formulas, taken at their word, do to the trained rows, in units of the row. Live table.",
+    formats=dict.fromkeys(columns[1:], ".2f"),
+)
+
+# %% [markdown]
+# Two of the five leave the window alone. (2) and (3) replace it, by
+# {num}`11_extrapolators/literal_change_sinusoidal:.0%` and {num}`11_extrapolators/literal_change_fourier:.0%` of a
+# row on average, and (5) changes it by {num}`11_extrapolators/literal_change_learned:.0%`, most of all at its end.
+# Read so, the model has lost its own positions before the first unseen index. From here on a rule is corrected unless
+# the page says *literal*.
+#
+# ## What a trained table looks like
+#
+# Fourier components, mean drifts and smooth functions of $i/L$ all assume that neighbouring rows are alike. Are they?
+# The table below describes the live table, a sinusoid of the same shape, and the tables of the records.
+
+# %%
+extrapolation = experiments.get("extrapolation")
+runs = extrapolation.table(profile)
+plain = runs.copy()
+plain.attrs = {}  # the records, which pandas would copy at every step
+have = plain[plain.status != "not run"]
+described = {
+    "live": describe(table),
+    "sinusoid": describe(sinusoidal(window, d_pos, dtype=torch.float64)),
+}
+listed = pd.DataFrame({name: dict(d.rows()) for name, d in described.items()})
+of_tables = extrapolation.rows(profile, "table")
+for method in ("separated-learned", "strict-learned", "learned"):
+    here = of_tables[of_tables.method == method] if len(of_tables) else of_tables
+    means = here.groupby("quantity")["value"].mean() if len(here) else {}
+    listed[method] = [means.get(quantity, np.nan) for quantity in listed.index]
+shown = listed.loc[[q for q in listed.index if "32" not in q]].reset_index(names="")
+figures.show_table(
+    shown,
+    caption="Tables in numbers: the live one, a sinusoid of its shape, and the means over the records of each method.",
+    formats=dict.fromkeys(shown.columns[1:], ".3f"),
+)
+figures.provenance(runs)
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 3, figsize=(8.2, 2.9), width_ratios=(1, 1, 1.15))
+smooth = sinusoidal(window, d_pos, dtype=torch.float64)
+paths = {"trained table, live": table, "a sinusoid": smooth}
+for ax, (title, path) in zip(axes, paths.items(), strict=False):
+    centred = path - path.mean(0)
+    plane = (centred @ torch.linalg.svd(centred, full_matrices=False)[2][:2].T).numpy()
+    ax.plot(*plane.T, color=figures.FAINT, linewidth=0.9)
+    ax.scatter(*plane.T, c=window, cmap="viridis", s=14, zorder=3)
+    ax.set(title=title, xticks=[], yticks=[], xlabel="first component")
+    for index in (0, L - 1):
+        spot = {"xytext": (4, 4), "textcoords": "offset points", "fontsize": 9}
+        ax.annotate(f"$i$ = {index}", plane[index], **spot, zorder=4)
+    ax.margins(0.16)
+axes[0].set_ylabel("second component")
+lines = (("sinusoid", "a sinusoid", "o"), ("live", "trained, live", "s"))
+lines += (("separated-learned", "trained, records", "^"),)
+colours = ("#e69f00", "#56b4e9", "#00558a")
+for (name, label, marker), colour in zip(lines, colours, strict=True):
+    share = [
+        listed.loc[f"energy of the top {k} frequencies", name]
+        for k in (1, 2, 4, 8, 16, 32)
+    ]
+    if np.isfinite(share).all():
+        axes[2].plot(range(6), share, marker=marker, color=colour, label=label)
+axes[2].set_xticks(range(6), [1, 2, 4, 8, 16, 32])
+axes[2].set(xlabel="strongest frequencies kept", ylabel="share of the energy")
+axes[2].set_ylim(0, 1.03)
+axes[2].legend(loc="lower right")
+ratio = listed.loc["median step / mean row norm"]
+figures.show(
+    fig,
+    name="fig-extrapolators-table",
+    alt="Left, the rows of the trained table in the plane of their first two principal components, joined in the order of "
+    "the index: a ragged path. Middle, the same for a sinusoid: a smooth curve. Right, the share of energy in the strongest "
+    "frequencies: the trained table rises more slowly than the sinusoid.",
+    caption="From one index to the next the live table moves by "
+    f"{ratio['live']:.2f} of the length of a row, the sinusoid by {ratio['sinusoid']:.2f}"
+    + (
+        f", the tables of the records by {ratio['separated-learned']:.2f}. "
+        if np.isfinite(ratio["separated-learned"])
+        else ". "
+    )
+    + "A trained path has a trend and is ragged, and its energy is spread over more frequencies.",
+)
+
+# %%
+for name in ("live", "sinusoid"):
+    numbers[f"step_of_row_{name}"] = float(ratio[name])
+
+
+def note(key, values):
+    """Publish the mean of one value a seed, or that nothing was run."""
+    values = pd.Series(values, dtype=float).dropna()
+    numbers[key] = float(values.mean()) if len(values) else chapter_numbers.NOT_RUN
+
+
+note("step_of_row_records", [ratio["separated-learned"]])
+note("step_of_row_strict", [ratio["strict-learned"]])
+
+# %% [markdown]
+# In units of a row's length the median step of the trained tables of the records is
+# {num}`11_extrapolators/step_of_row_records:.2f` (separated; a sinusoid's is
+# {num}`11_extrapolators/step_of_row_sinusoid:.2f` at the small size). Nothing in the training asks for smoothness:
+# attention can use any table whose rows can be told apart.
+#
+# ## Five rules, read closely
+#
+# ### Sinusoidal: another code
+#
+# $$
+# p_i^{(2k)} = \sin\frac{i}{10000^{2k/d_{\text{pos}}}}, \qquad
+# p_i^{(2k+1)} = \cos\frac{i}{10000^{2k/d_{\text{pos}}}}, \qquad
+# k \in \{0, \dots, \lfloor d_{\text{pos}}/2 \rfloor\},
+# $$ (eq-ex-sinusoidal)
+#
+# "scaled by $\sigma = \operatorname{std}(\{p_j\})$ to match the amplitude of the learned embeddings". Count the
+# columns first, then the amplitude:
+
+# %%
+for width, columns in ((31, 32), (32, 34)):
+    assert 2 * len(range(width // 2 + 1)) == printed_columns(width) == columns
+
+code, sigma = sinusoidal(window, d_pos, dtype=torch.float64), table.std(correction=0)
+literal = extrapolate(table, window, "sinusoidal", form="literal")
+torch.testing.assert_close(literal, sigma * code, rtol=0, atol=1e-12)
+numbers["sinusoidal_amplitude"] = float(literal.std(correction=0) / sigma)
+
+beyond = sinusoidal(unseen, d_pos, dtype=torch.float64)
+repaired = extrapolate(table, unseen, "sinusoidal")
+expected = beyond * sigma / code.std(correction=0)
+torch.testing.assert_close(repaired, expected, rtol=0, atol=1e-9)
+print(
+    f"printed: {numbers['sinusoidal_amplitude']:.2f} of the amplitude that it is to match"
+)
+
+# %% [markdown]
+# An even $d_{\text{pos}} = 32$ gets 34 columns: $k$ runs one pair too far. And a sine is not of deviation one, so the
+# printed scale reaches {num}`11_extrapolators/sinusoidal_amplitude:.2f` of the amplitude it wants to match.
+# *Corrected*: $k$ ends at $\lceil d_{\text{pos}}/2 \rceil - 1$, and the factor is
+# $\sigma_{\text{table}} / \sigma_{\text{code}}$, both over the window.
+#
+# These are slips. The fault is that nothing ties column $c$ of the sinusoid to column $c$ of the table: training has
+# put its information along directions of its own. Two random directions in $d$ dimensions have a mean absolute cosine
+# of about $\sqrt{2 / (\pi d)}$.
+
+# %%
+cosine = F.cosine_similarity(code, table, dim=1).abs().mean()
+numbers["code_cosine"] = float(cosine)
+numbers["random_cosine"] = float(np.sqrt(2 / (np.pi * d_pos)))
+
+
+def relative(rows):
+    """The error of `rows` on the window, in units of the table."""
+    return float((rows - table).norm() / table.norm())
+
+
+left, _, right = torch.linalg.svd(code.T @ table)
+turned = sigma / code.std(correction=0) * code @ (left @ right)
+numbers["code_error"] = relative(code * sigma / code.std(correction=0))
+numbers["code_error_turned"] = relative(turned)
+print({key: round(numbers[key], 2) for key in ("code_error", "code_error_turned")})
+assert numbers["code_error_turned"] < numbers["code_error"]
+
+# %% [markdown]
+# The code and the table have a mean absolute cosine of {num}`11_extrapolators/code_cosine:.2f`, where strangers have
+# {num}`11_extrapolators/random_cosine:.2f`. So we add an *oracle* that the slides do not have: the orthogonal map
+# that carries the sinusoid best onto the table (Procrustes). It lowers the error on the window from
+# {num}`11_extrapolators/code_error:.2f` to {num}`11_extrapolators/code_error_turned:.2f` of the table, where 1 is
+# what rows of zeros would have. If the aligned code did well past $L$, the idea would be right and only the basis
+# wrong; the table of results has it as *aligned*.
+#
+# ### Fourier: the window again, blurred
+#
+# $$
+# p_i = \frac{2}{L} \sum_{k=1}^{K} \operatorname{Re}\!\left[\hat{p}_k\, e^{2\pi \mathrm{j} k i / L}\right],
+# \qquad \text{"} \hat p_k \text{ the } K \text{ dominant coefficients, } K \ll L \text{"}.
+# $$ (eq-ex-fourier)
+#
+# Formula and text disagree: $k = 1, \dots, K$ are the lowest frequencies and not the dominant ones. Either way
+# $k = 0$ is missing, the mean of the table. Whoever takes the dominant ones from a *full* transform meets a trap: a
+# real table has each wave twice there, at $k$ and at $L - k$, and the factor 2 counts it once more. What comes out is
+# $2S$, where $S$ is the part that was kept, and its error $2S - p$ is the mirror image of $p$: exactly as long as
+# $p$, *whatever $K$ is*. (Where $K$ cuts a pair in two, that one wave comes out right.)
+
+# %%
+full = L // 2 + 1
+constant = torch.ones(L, d_pos, dtype=torch.float64)
+assert not extrapolate(constant, window, "fourier", form="literal").any(), "no mean"
+assert torch.equal(extrapolate(constant, window, "fourier", n_components=1), constant)
+
+
+def reconstructed(k, **options):
+    """Relative error of the corrected form on the window, its rows not taken from the table."""
+    return relative(build("fourier", n_components=k, **options).reconstruction(table))
+
+
+def printed(k, pick):
+    options = {"form": "literal", "n_components": k, "pick": pick}
+    return relative(extrapolate(table, window, "fourier", **options))
+
+
+# %%
+by_k = pd.DataFrame(
+    {
+        "as printed, the lowest": [printed(k, "lowest") for k in range(1, full)],
+        "as told, the dominant": [printed(k, "dominant") for k in range(1, full)],
+        "corrected": [reconstructed(k) for k in range(1, full)],
+        "corrected, K a column": [
+            reconstructed(k, per_dimension=True) for k in range(1, full)
+        ],
+    },
+    index=range(1, full),
+)
+energy = component_energy(table).sum(1)
+open_pair = float(
+    energy[1:].max() / energy.sum()
+)  # a pair that K cuts in two comes out right
+told_errors = by_k["as told, the dominant"]
+assert told_errors.max() > 1 - 1e-9 and told_errors.min() ** 2 > 1 - open_pair - 1e-9
+assert by_k["corrected"].is_monotonic_decreasing and reconstructed(full) < 1e-12
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.8, 3.3))
+looks = (
+    ("#d55e00", (0, (3, 1.2))),
+    ("#b3364f", "-"),
+    ("#0072b2", "-"),
+    ("#0072b2", (0, (1, 1.2))),
+)
+for (name, errors), (colour, dash) in zip(by_k.items(), looks, strict=True):
+    ax.plot(errors.index, errors, color=colour, linestyle=dash, label=name)
+ax.set(xlabel="components kept, $K$", ylabel="error on the window / table")
+ax.set_ylim(0, None)
+figures.label_lines(ax)
+last = by_k.iloc[-1]
+figures.show(
+    fig,
+    name="fig-extrapolators-fourier",
+    alt="Relative error on the trained window against the number of kept components. Two corrected curves fall towards zero; "
+    "the formula as printed levels off above them; the dominant coefficients of the full transform stay near one.",
+    caption=f"On its own window. With K = {full - 1} the printed formula still misses {last.iloc[0]:.0%} of the table, most of it "
+    "the mean that it drops; the dominant coefficients of the full transform miss all of it at every K; the corrected "
+    "forms converge.",
+)
+
+# %% [markdown]
+# *Corrected*: the real transform, $k = 0, \dots, \lfloor L/2 \rfloor$, the $K$ components of largest energy, each
+# with weight 1 (the mean, and $L/2$ if $L$ is even) or 2 (all others), over $L$. It describes the window as well as
+# $K$ waves can. But every component has a whole number of periods in $L$, so every sum of them *repeats after $L$*:
+
+# %%
+rows = extrapolate(table, unseen, "fourier", n_components=8)
+torch.testing.assert_close(rows[: 6 * L], rows[L:], rtol=0, atol=0)  # period L
+everything = extrapolate(table, unseen, "fourier", n_components=full)
+wrapped = extrapolate(table, unseen, "wrap")
+torch.testing.assert_close(everything, wrapped, rtol=0, atol=1e-12)
+numbers["fourier_error_8"] = by_k["corrected"][8]
+numbers["fourier_error_printed"] = last.iloc[0]
+
+# %% [markdown]
+# With all its components, (3) *is* the control `wrap`, $p_{i \bmod L}$. With fewer it is a wrap seen through fogged
+# glass (an error of {num}`11_extrapolators/fourier_error_8:.0%` at $K = 8$). No choice of $K$ continues anything.
+# "$K \ll L$ to avoid overfitting" has the picture upside down: the fit was never the problem.
+#
+# ### Cyclic: the window again
+#
+# $$
+# p_i = p_{i \bmod L} + \left\lfloor \frac{i}{L} \right\rfloor \delta , \qquad
+# \delta = \frac{1}{L-1} \sum_{j=1}^{L-1} (p_j - p_{j-1}) = \frac{p_{L-1} - p_0}{L-1} .
+# $$ (eq-ex-cyclic)
+#
+# The sum telescopes. $\delta$ is the mean drift of one *step*, and the formula adds it once per *period* of $L$
+# steps. *Corrected*: $\lfloor i/L \rfloor\, L\, \delta$. A table that is a straight line tells the two apart.
+
+# %%
+delta = drift(table)
+torch.testing.assert_close(delta, table.diff(dim=0).mean(0), rtol=0, atol=1e-12)
+line = table[:1] + window[:, None] * delta
+continued = table[:1] + unseen[:, None] * delta
+torch.testing.assert_close(extrapolate(line, unseen, "cyclic"), continued)
+missed = extrapolate(line, unseen, "cyclic", form="literal") - continued
+assert missed.norm(dim=1)[0] > 0.9 * L * delta.norm(), (
+    "already the first row is a period off"
+)
+
+step = describe(table).median_step
+numbers["drift_in_steps"] = float(delta.norm()) / step
+numbers["seam_cyclic"] = seam(table, "cyclic")
+numbers["seam_cyclic_literal"] = seam(table, "cyclic", form="literal")
+numbers["seam_wrap"] = seam(table, "wrap")
+assert abs(numbers["seam_cyclic"] - numbers["drift_in_steps"]) < 1e-9
+
+# %% [markdown]
+# Here $|\delta|$ is {num}`11_extrapolators/drift_in_steps:.3f` of a median step: added once per period, it moves next
+# to nothing, and the literal (4) is as good as `wrap`. The **seam** says so: the distance from row $L-1$ to row $L$
+# in units of the median step, 1 where a stranger would not notice the border, is
+# {num}`11_extrapolators/seam_cyclic_literal:.2f` for literal (4) and {num}`11_extrapolators/seam_wrap:.2f` for
+# `wrap`. The corrected form removes the seam ({num}`11_extrapolators/seam_cyclic:.3f`, by construction $|\delta|$
+# itself) and buys another trouble: what is added grows without bound, and after a norm only its direction is left.
+#
+# ### Learned: a network without a target
+#
+# $$
+# p_i = (1 - \alpha_i)\, p_{i \bmod L} + \alpha_i\, f_\theta\!\left(\frac{i}{L}\right), \qquad
+# \alpha_i = \sigma\!\left(5 \left(\frac{i}{L} - 1\right)\right),
+# $$ (eq-ex-learned)
+#
+# with $f_\theta$ an MLP of one number. $\alpha$ is not zero inside the window, so the trained rows change: at
+# $i = L - 1$ nearly half of the row is already $f$. *Corrected*: the window is guarded.
+
+# %%
+asked = torch.tensor([0, 32, 64, 96, 127, 128, 256])
+by_hand = [0.0067, 0.0230, 0.0759, 0.2227, 0.4902, 0.5, 0.9933]  # L = 128
+shares = blend(asked, 128)
+torch.testing.assert_close(
+    shares, torch.tensor(by_hand, dtype=torch.float64), atol=1e-4, rtol=0
+)
+
+# %% [markdown]
+# The graver gap is that nothing says what $f_\theta$ should be past $L$, where it has no target. Two protocols are
+# possible, and both are ours:
+#
+# - *(a) window*: regress $f_\theta(i/L)$ on row $i$, for $i < L$. Past 1 the network is on its own.
+# - *(b) masked*: pretend that the table ends at $L' = L/8$ and fit what {eq}`eq-ex-learned` would need on $[L', L)$,
+#   so that $f_\theta$ sees arguments up to 8. It presumes that what holds at $L'$ holds at $L$.
+
+# %%
+far = torch.arange(64 * L)
+fits = {
+    f"(a) seed {s}": build("learned", seed=s).corrected(table)(far) for s in range(3)
+}
+fits["(b) masked"] = build("learned", protocol="masked").corrected(table)(far)
+fitted = build("learned").literal(table)(window)
+fit_only = build("learned").perceptron(table)(window.double() / L)
+numbers["learned_fit_error"] = relative(fit_only)
+first, second = fits["(a) seed 0"][L : 8 * L], fits["(a) seed 1"][L : 8 * L]
+numbers["learned_seed_spread"] = float((first - second).norm() / first.norm())
+
+
+def read(rows):
+    """The direction that is left of rows after a layer norm: centred, of length 1."""
+    return F.normalize(rows - rows.mean(dim=-1, keepdim=True), dim=-1)
+
+
+ends = read(fits["(a) seed 0"][[8 * L, 64 * L - 1]])
+numbers["learned_end_cosine"] = float(ends[0] @ ends[1])
+torch.testing.assert_close(fits["(a) seed 0"][:L], table, rtol=0, atol=0)
+
+# %% tags=["hide-input"]
+fig, (ax, bx) = plt.subplots(1, 2, figsize=(8.2, 3.1), width_ratios=(1, 1.7))
+units = torch.arange(3 * L) / L
+ax.plot(units, blend(torch.arange(3 * L), L), color=LOOKS["learned"].colour)
+ax.axvspan(0, 1, color=figures.FAINT, alpha=0.15, linewidth=0)
+ax.set(xlabel="$i / L$", ylabel=r"share $\alpha_i$ of the network", ylim=(0, 1.02))
+ax.text(0.5, 0.93, "trained\nwindow", ha="center", va="top", fontsize=9)
+centred = table - table.mean(0)
+axis = torch.linalg.svd(centred, full_matrices=False)[2][0]
+colours = ("#d55e00", "#e8916a", "#8f3f00", "#0072b2")
+dashes = ("-", (0, (4, 1.5)), (0, (1, 1.2)), "-")
+for (name, rows_), colour, dash in zip(fits.items(), colours, dashes, strict=True):
+    path = ((rows_ - table.mean(0)) @ axis)[L : 5 * L]
+    bx.plot(torch.arange(L, 5 * L) / L, path, color=colour, linestyle=dash, label=name)
+bx.plot(units[:L], (table - table.mean(0)) @ axis, color=figures.INK, linewidth=1.2)
+bx.axvspan(0, 1, color=figures.FAINT, alpha=0.15, linewidth=0)
+bx.set(xlabel="$i / L$", ylabel="first principal component")
+figures.label_lines(bx)
+figures.show(
+    fig,
+    name="fig-extrapolators-learned",
+    alt="Left, the share of the network against position in units of L: a sigmoid that is one half at the end of the window. "
+    "Right, the first principal component of the rows: a rough line inside the window, and past it fits from three seeds "
+    "and one masked fit, which part from each other and flatten.",
+    caption="Equation (5). Left: at the end of the window half of the row is the network's. Right: past the window the "
+    f"repetition fades within one period; fits of protocol (a) that differ in the seed only lie "
+    f"{numbers['learned_seed_spread']:.0%} apart between L and 8L, and each becomes constant.",
+)
+
+# %% [markdown]
+# Fit (a) reaches the window with an error of {num}`11_extrapolators/learned_fit_error:.0%`. Past it the seed of the
+# fit decides: two seeds differ by {num}`11_extrapolators/learned_seed_spread:.0%` between $L$ and $8L$. And far out
+# any MLP of one number is known beforehand. With $\tanh$ every unit saturates, and $f$ becomes constant; with ReLU it
+# becomes a straight line, whose *direction* becomes constant. The norm that reads $p$ keeps the direction only: rows
+# $8L$ and $64L$ have a cosine of {num}`11_extrapolators/learned_end_cosine:.3f` after it. **(5) ends as a clamp,
+# whatever $\theta$ is**: one row for all far positions, and which one it is, the seed of the fit decides. A noisy
+# clamp.
+#
+# ### ALiBi-like: a clamp
+#
+# $$
+# p_i = \frac{p_{\min(i,\, L-1)}}{1 + \log\bigl(1 + \max(0,\, i - L + 1)\bigr)} .
+# $$ (eq-ex-alibi)
+#
+# By hand, with the natural logarithm:
+
+# %%
+factors = fading(torch.tensor([L - 1, L, L + 1, 8 * L]), L)
+torch.testing.assert_close(
+    factors[:3],
+    torch.tensor([1, 1 / (1 + np.log(2)), 1 / (1 + np.log(3))], dtype=torch.float64),
+)
+numbers["alibi_cliff"] = 1 - float(factors[1])
+numbers["alibi_at_8"] = float(factors[3])
+slow = fading(torch.tensor([L - 1, L]), L, tau=float(L))
+assert slow[1] > 0.98, "tau = L removes the cliff"
+rows = extrapolate(table, unseen, "alibi")
+cosines = F.cosine_similarity(rows, table[-1:], dim=1)
+torch.testing.assert_close(cosines, torch.ones_like(cosines))  # one direction for all
+
+# %% [markdown]
+# "Progressively attenuating" is a cliff: the first unseen row is {num}`11_extrapolators/alibi_cliff:.0%` shorter than
+# the last seen one, and the next $7L$ rows together bring the factor to {num}`11_extrapolators/alibi_at_8:.2f`. (An
+# option $\tau \approx L$, which measures the distance in windows, removes the cliff.) It is not ALiBi either. ALiBi
+# {cite:p}`press2022` biases the *score* of a pair by its *distance*; here *one vector* is made shorter, for all
+# unseen positions the same one. They differ in length alone, and a split norm removes length:
+# $\operatorname{norm}(c\,p) = \operatorname{norm}(p)$, but for its $\varepsilon$.
+
+# %%
+content = model.embedding.weight.detach().double()[ord("e")]
+last, factor = table[-1], fading(torch.tensor([8 * L - 1]), L)[0]
+
+
+def moved(kind, eps=1e-5):
+    """How far (6) at 8L-1 moves what the first block reads of p, in units of the clamp's."""
+    norm = StreamNorm(
+        model.config.streams, split=kind != "joint norm", eps=eps
+    ).double()
+    of_clamp, of_rule = (
+        norm(torch.cat([row, content]))[:d_pos].detach()
+        for row in (last, factor * last)
+    )
+    if kind == "no norm on p":
+        of_clamp, of_rule = last, factor * last
+    if kind == "factor after the norm":
+        of_rule = factor * of_clamp
+    return float((of_rule - of_clamp).norm() / of_clamp.norm())
+
+
+kinds = ("split norm", "joint norm", "no norm on p", "factor after the norm")
+survival = {kind: moved(kind) for kind in kinds}
+by_eps = {eps: moved("split norm", eps) for eps in (1e-5, 1e-7, 1e-9)}
+assert by_eps[1e-9] < 1e-2 * min(survival[kind] for kind in kinds[1:])
+assert by_eps[1e-5] > by_eps[1e-7] > by_eps[1e-9]
+
+# %% [markdown]
+# That was the first block, row by row. Now the whole live model, on a text of $8L$ bytes, with $\varepsilon$ as good
+# as zero: what does its *second* block read?
+
+# %%
+cut = texts.windows(library.validation, length=8 * L, per_document=8 * L).tokens[:1]
+long_text = torch.from_numpy(cut[:, :-1].astype(np.int64))
+
+
+@torch.no_grad()
+def read_under(model, rule, eps):
+    """Logits, and the pos stream after the first block, under a rule for rows past L."""
+    reader, kept = deepcopy(model).double().extended(rule), []
+    for module in reader.modules():
+        if isinstance(module, StreamNorm):
+            module.eps = eps
+    first_block = reader.transformer.blocks[0]
+    first_block.register_forward_hook(
+        lambda block, given, out: kept.append(out.get("pos"))
+    )
+    return reader(long_text), kept[0]
+
+
+# %%
+second = [read(read_under(model, rule, 1e-12)[1][0]) for rule in ("alibi", "clamp")]
+by_row = (second[0] - second[1]).norm(dim=1)
+assert by_row[:L].max() < 1e-9 < by_row[-1], (
+    "no row of the window moves, and the last does"
+)
+survival["split norm, second block, eps = 0"] = float(by_row[-1])
+figures.show_table(
+    pd.DataFrame(survival.items(), columns=["what reads p", "(6) minus clamp"]),
+    caption="How far (6) moves what a block reads of p at index 8L-1, against a clamp, in units of the clamp's. The first block, unless "
+    "it says otherwise; live model.",
+    formats={"(6) minus clamp": ".3f"},
+)
+numbers |= {
+    "magnitude_split": survival["split norm"],
+    "magnitude_split_small_eps": by_eps[1e-9],
+    "magnitude_joint": survival["joint norm"],
+    "magnitude_none": survival["no norm on p"],
+    "magnitude_second_block": float(by_row[-1]),
+}
+
+# %% [markdown]
+# Behind the split norm of {doc}`chapter 8 <08_split_mlp_norm>` the attenuation changes what the first block reads by
+# {num}`11_extrapolators/magnitude_split:.1%`, and that rest is the $\varepsilon = 10^{-5}$ of the norm: with
+# $10^{-9}$ it is {num}`11_extrapolators/magnitude_split_small_eps:.0e`. Three changes of the model would let
+# magnitude act: a joint norm (which mixes the streams), no norm on $p$ at all, or the factor applied *after* the
+# norm. A separated model has none of them. The same norm cancels the scale of (2).
+#
+# ```{admonition} What we overlooked
+# :class: warning
+# From this we first concluded that (6) is a clamp, exactly, for the whole model. The last row of the table says no.
+# The second block reads $\operatorname{norm}(c\,p + y)$, where $y$ is what the first block has written into the
+# {term}`residual path`, and $y$ does not shrink with $c$: a shorter $p$ weighs less against it. Here that moves what
+# is read by {num}`11_extrapolators/magnitude_second_block:.3f` of its length. So (6) is *nearly* a clamp; how nearly,
+# on real text, the claim `clamp-in-disguise` asks, and exercise 5 takes the path away.
+# ```
+#
+# ## What they really are
+#
+# One picture tells them apart. For each index up to $3L$, take what the model reads of the row, its norm, and ask how
+# much it looks like each of the $L$ rows that it was trained on.
+
+# %% tags=["hide-input"]
+positions = torch.arange(3 * L)
+fig, axes = plt.subplots(2, 3, figsize=(8.4, 5.4), sharex=True, sharey=True)
+panels = {**{name: LOOKS[name].label for name in SOURCE_METHODS}, "reflect": "reflect"}
+for ax, (name, title) in zip(axes.flat, panels.items(), strict=True):
+    likeness = read(table) @ read(extrapolate(table, positions, name)).T
+    look = {"cmap": "RdBu_r", "vmin": -1, "vmax": 1, "interpolation": "none"}
+    image = ax.imshow(likeness, origin="lower", aspect="auto", **look)
+    ax.axvline(L - 0.5, color=figures.INK, linewidth=1)
+    ax.set_title(title + (", control" if name == "reflect" else ""))
+for ax in axes[1]:
+    ax.set_xlabel("index $i$")
+    ax.set_xticks([0, L, 2 * L, 3 * L], ["0", "L", "2L", "3L"])
+for ax in axes[:, 0]:
+    ax.set_ylabel("trained row")
+    ax.set_yticks([0, L - 1], ["0", "L-1"])
+fig.colorbar(image, ax=axes, shrink=0.6, label="cosine after the norm")
+figures.show(
+    fig,
+    name="fig-extrapolators-likeness",
+    alt="Six heat maps of cosines between trained rows and the rows at index 0 to 3L. In the trained window each has the same "
+    "diagonal. Past it: sinusoidal shows stripes without a diagonal; Fourier repeats a blurred diagonal; cyclic repeats a "
+    "diagonal that turns into a constant pattern; learned and ALiBi-like show one column repeated, like the last row; the "
+    "control reflect shows a zigzag.",
+    caption="Which trained row does an unseen row look like? Left of the line every rule is the table. Right of it: (2) resembles "
+    "no row in particular, (3) runs through the window again, blurred, (4) again, while its drift takes over, (5) and (6) stand "
+    "still.",
+)
+
+# %%
+rows = []
+for name in (*SOURCE_METHODS, "wrap", "clamp"):
+    likeness = read(extrapolate(table, unseen, name)) @ read(table).T
+    best, nearest = likeness.max(dim=1)
+    apart = (nearest - unseen % L).abs()
+    found = {
+        "rule": LOOKS[name].label,
+        "cosine": float(best.mean()),
+        "near i mod L": float(
+            (torch.minimum(apart, L - apart) <= L / 16).double().mean()
+        ),
+        "always the same": float(nearest.bincount().max() / len(unseen)),
+        "seam": seam(table, name),
+        "seam, literal": seam(table, name, form="literal"),
+    }
+    rows.append(found)
+    for key, column in zip(("cosine", "wrap", "same"), list(found)[1:4], strict=True):
+        numbers[f"likeness_{key}_{name}"] = found[column]
+# %%
+kinds = pd.DataFrame(rows)
+assert numbers["likeness_wrap_fourier"] > 2 * numbers["likeness_wrap_sinusoidal"]
+assert numbers["likeness_same_alibi"] == numbers["likeness_same_clamp"] == 1
+shares = ("near i mod L", "always the same")
+formats = dict.fromkeys(kinds.columns[1:], ".2f") | dict.fromkeys(shares, ".0%")
+figures.show_table(
+    kinds,
+    caption="Rows L to 8L of the live table, each with the trained row that it looks most like: their mean cosine after the norm, "
+    "how often that row is within L/16 of i mod L (by chance about one in seven), the share of the most frequent such row, and the "
+    "seam in median steps.",
+    formats=formats,
+)
+
+# %% [markdown]
+# | rule | is really | because |
+# |---|---|---|
+# | (2) sinusoidal | a foreign code | its basis is not the table's |
+# | (3) Fourier | a wrap, blurred | every component has period $L$ |
+# | (4) cyclic | literal: a wrap. Corrected: a wrap on a ramp | the drift is per step, added per period |
+# | (5) learned | a noisy clamp | an MLP of one number flattens; there is no target past $L$ |
+# | (6) ALiBi-like | a clamp, nearly | the norm removes length; the residual path keeps a trace of it |
+#
+# So before any text is read we know against what the five have to be held: against the plain `clamp` and `wrap`.
+#
+# ## A fair test
+#
+# A rule that is merely put into a table beside four others will be the best of five. What the table needs beside
+# them:
+#
+# - **The oracle**: the same model through a window of $L$ that slides byte by byte (*stride 1*) and restarts its
+#   positions at 0. It never leaves what it was trained on, needs no extrapolator, and is the bar. {term}`Gap <gap>`
+#   means bits per byte above it, over the same bytes. At stride $L/2$ it is cheaper and softer: a byte has between
+#   $L/2 + 1$ and $L$ bytes of context.
+# - **Controls**: `clamp`, `wrap`, `reflect` (forth and back: a wrap without a seam), `zero`, `interpolate` (all
+#   positions squeezed into the window, which rewrites it).
+# - **A window mask**: every query sees the last $L$ keys only, or the last $L-4$ and the first four ({term}`sinks
+#   <sink>`), indices kept. It separates an unseen *index* from an unseen *number of keys*. Through $n$ layers it
+#   still reads $n(L-1)+1$ bytes.
+# - **The dense model** with the same table *added*, under the same rules: that separation makes it easier is a
+#   difference of differences.
+# - **Train-long**: the same model trained at $8L$. If even that gains nothing over its sliding window, the text
+#   cannot tell whether anybody uses far context.
+# - **RoPE, ALiBi, no encoding**, and what counting bytes (unigram) and pairs of bytes (bigram) would pay.
+#
+# Three sides can be unseen, and they are not the same: the *index* (begin a text of length $L$ at index $7L$: only
+# the index is new), the *length*, the number of visible keys (`wrap` shows trained rows only: only the length is
+# new), the *distance* between two positions (new for a sinusoid, RoPE or ALiBi; a table of rows holds no distances).
+#
+# And four things can be asked of whatever is said to extrapolate:
+#
+# | verdict | asks |
+# |---|---|
+# | {term}`survives <survives>` | is the gap to its own oracle at stride 1 below $+0.03$ bits per byte? |
+# | {term}`uses <uses>` | does it lose when text older than $L$ is hidden from it? |
+# | {term}`quality <quality>` | what does it pay beside RoPE, as it is and with a window mask? |
+# | {term}`price <price>` | what does it cost inside the trained length? |
+
+# %% tags=["hide-input"]
+PLACES = ("1x", "2x", "4x", "8x")
+
+
+def scores(method, metric):
+    """A metric of each run of a method that has it, by seed; empty where nothing was run."""
+    of = have[have.method == method].set_index("seed")
+    return of[metric].astype(float).dropna() if metric in of else pd.Series(dtype=float)
+
+
+def mean(method, metric):
+    """Its mean over seeds, NaN where nothing was run."""
+    return scores(method, metric).mean()
+
+
+def told(values, form="+.2f"):
+    """A mean over seeds with its 95 % t interval, or that nothing was run."""
+    if not len(values):
+        return "not run"
+    found = summaries.summarise(values)
+    half = "" if np.isnan(found.half) else f" ± {found.half:.2f}"
+    return f"{found.mean:{form}}{half}".replace("-", "\N{MINUS SIGN}")
+
+
+status = plain.groupby("method", sort=False)["status"].agg(
+    lambda s: (s != "not run").sum()
+)
+print("runs that are there:", dict(status))
+
+# %% [markdown]
+# ## What is left
+#
+# The models and their training are those of {doc}`chapter 10 <10_language_model>`. They read windows of $8L$ from
+# held-out novels, each seed other passages; a bin is a stretch of positions in such a window.
+
+# %% tags=["hide-input"]
+ours, x = "separated-learned", np.arange(4)
+OTHERS = {
+    "rope:native": figures.METHODS["rope"].line(),
+    "rope:native-window": figures.METHODS["rope"].line(
+        label="RoPE, masked", linestyle=(0, (2, 1.5)), markerfacecolor=figures.GROUND
+    ),
+    "alibi:native": figures.METHODS["alibi"].line(),
+    "none:native": figures.METHODS["none"].line(),
+    "sinusoidal:native": figures.METHODS["sinusoidal"].line(),
+    "separated-sinusoidal:native": figures.METHODS["separated-sinusoidal"].line(),
+}
+oracle_line = {"color": figures.INK, "linewidth": 3, "label": "its sliding window"}
+first = {f"{ours}:{name}": look.line(markersize=5) for name, look in LOOKS.items()}
+first[f"{ours}:oracle-coarse"] = oracle_line | {"marker": ""}
+
+
+def curve(name):
+    """Means over seeds in the four bins, of `method:reading`."""
+    method, reading = name.split(":")
+    return np.array([mean(method, f"{reading}/{place}") for place in PLACES])
+
+
+fig, axes = plt.subplots(2, 1, figsize=(6.8, 7.6), sharex=True, sharey=True)
+for ax, lines in zip(axes, (first, OTHERS), strict=True):
+    for name, look in lines.items():
+        if np.isfinite(values := curve(name)).any():
+            ax.plot(x, values, **look)
+    for floor in ("unigram", "bigram"):
+        if f"{floor}_bits_per_byte" in have and len(have):
+            level = have[f"{floor}_bits_per_byte"].astype(float).mean()
+            ax.axhline(level, color=figures.FAINT, linestyle=":", zorder=0.5)
+            place = {"fontsize": 9, "va": "bottom", "color": figures.INK}
+            ax.text(-0.1, level, f"{floor} floor", **place)
+    ax.set_ylabel("bits per byte")
+    if have.empty:
+        ax.text(1.5, 0.5, "not run", ha="center", fontsize=12)
+axes[0].set_title("separated, learned table, under the five rules")
+axes[1].set_title("other encodings, nothing extrapolated")
+axes[1].set_xticks(x, ["[0, L)", "[L, 2L)", "[2L, 4L)", "[4L, 8L)"])
+axes[1].set_xlabel("position in the text")
+for ax in axes:
+    figures.label_lines(ax)
+ends = {name: curve(name)[-1] for name in first if np.isfinite(curve(name)[-1])}
+five = {n: v for n, v in ends.items() if n.split(":")[1] in SOURCE_METHODS}
+oracle_end = ends.get(f"{ours}:oracle-coarse", np.nan)
+figures.show(
+    fig,
+    name="fig-extrapolators-beyond",
+    alt="Two panels of bits per byte by position, up to eight times the trained length, with the unigram and bigram floors "
+    "dotted. Above: the separated model under the five rules, clamp and wrap, and its sliding window as a thick line. Below: "
+    "RoPE with and without a mask, ALiBi, no encoding and the sinusoids.",
+    caption=(
+        f"In the last bin the five rules pay {min(five.values()):.2f} to {max(five.values()):.2f} bits per byte, clamp "
+        f"{ends[f'{ours}:clamp']:.2f}, wrap {ends[f'{ours}:wrap']:.2f}; the same weights through a sliding window "
+        f"(stride L/2) {oracle_end:.2f}. Means over seeds, all on the same bytes of each seed."
+        if five
+        else "Not run yet: the records of the experiment are missing at this profile."
+    ),
+)
+
+# %% tags=["remove-input"]
+figures.provenance(runs)
+
+# %% tags=["hide-input"]
+READINGS = {name: LOOKS[name].label for name in SOURCE_METHODS}
+READINGS |= {name: f"control: {name}" for name in CONTROLS}
+READINGS |= {
+    "zero-everywhere": "control: zero, window too",
+    "sinusoidal-aligned": "(2) aligned",
+    "fourier-full": "(3) all components",
+    "learned-masked-fit": "(5) fit (b)",
+    "alibi-slow": "(6) with tau = L",
+}
+models = {"separated": ours, "dense": "learned", "strict": "strict-learned"}
+gaps = pd.DataFrame(
+    {"rule": label}
+    | {
+        f"{short} {place}": mean(method, f"gap/{reading}/{place}")
+        for short, method in models.items()
+        for place in ("2x", "8x")
+    }
+    for reading, label in READINGS.items()
+)
+figures.show_table(
+    gaps,
+    caption="Bits per byte above the model's own sliding window at stride 1, in the second bin (2x) and in the last (8x): the same "
+    "rule on three models with a learned table. To survive, a gap must be below +0.03. Means over seeds.",
+    formats=dict.fromkeys(gaps.columns[1:], "+.2f"),
+    highlight=range(len(SOURCE_METHODS)),
+)
+figures.provenance(runs)
+
+# %%
+for name in (*SOURCE_METHODS, "clamp", "wrap"):
+    for place in ("2x", "8x"):
+        note(f"gap_{name}_{place}", scores(ours, f"gap/{name}/{place}"))
+in_bins = pd.DataFrame(
+    {p: {n: mean(ours, f"gap/{n}/{p}") for n in READINGS} for p in PLACES[1:]}
+)
+nearest = in_bins.loc[list(SOURCE_METHODS)].stack()
+there = len(nearest.dropna()) > 0
+numbers["nearest_rule"], numbers["nearest_place"] = (
+    (LOOKS[nearest.idxmin()[0]].label, nearest.idxmin()[1])
+    if there
+    else (chapter_numbers.NOT_RUN,) * 2
+)
+note("least_gap", [nearest.min()])
+note("least_gap_five_8x", [in_bins.loc[list(SOURCE_METHODS), "8x"].min()])
+note("least_gap_control_8x", [in_bins.loc[list(CONTROLS), "8x"].min()])
+note("oracle_8x", scores(ours, "oracle/8x"))
+note("oracle_1x", scores(ours, "oracle/1x"))
+for name, method in models.items():
+    note(f"coarse_8x_{name}", scores(method, "oracle-coarse/8x"))
+
+# %% [markdown]
+# The nearest that any of the five comes to the oracle is a gap of {num}`11_extrapolators/least_gap:+.2f` bits per
+# byte: {num}`11_extrapolators/nearest_rule`, at {num}`11_extrapolators/nearest_place`. In the last bin the best of
+# the five is {num}`11_extrapolators/least_gap_five_8x:+.2f` above, the best of the plain controls
+# {num}`11_extrapolators/least_gap_control_8x:+.2f`. Where all are far above their oracle, their order says little,
+# and no claim is made about it.
+#
+# ### Survives, uses, quality, price
+
+
+# %%
+def difference(a, b):
+    """One metric minus another, `method:metric` each, for every seed that has both."""
+    one, other = (scores(*name.split(":")) for name in (a, b))
+    return (one - other).dropna()
+
+
+def survives(name):
+    """The verdict of the rule that was written beforehand."""
+    claim = claims.get(f"extrapolation-{name}-survives")
+    return judged(claim).word
+
+
+def judged(claim):
+    """A claim's rule on the records of this page."""
+    return claim.rule({"experiment/extrapolation": plain})
+
+
+# %% tags=["hide-input"]
+four = pd.DataFrame(
+    {
+        "rule": LOOKS[name].label,
+        "survives": survives(name),
+        "uses": told(difference(f"{ours}:{name}-window/8x", f"{ours}:{name}/8x")),
+        "quality": told(difference(f"{ours}:{name}/8x", "rope:native/8x")),
+        "quality, masked RoPE": told(
+            difference(f"{ours}:{name}/8x", "rope:native-window/8x")
+        ),
+        "price, as printed": told(
+            difference(f"{ours}:{name}-literal/1x", f"{ours}:clamp/1x")
+        ),
+    }
+    for name in SOURCE_METHODS
+)
+for name in SOURCE_METHODS:  # corrected: the window is what it was
+    assert (difference(f"{ours}:{name}/1x", f"{ours}:clamp/1x").abs() < 1e-6).all()
+figures.show_table(
+    four,
+    caption="The four verdicts on the separated model. Uses: what hiding all older keys costs in the last bin (below zero: hiding them "
+    "helps). Quality: bits per byte above RoPE in the last bin. Price: above the untouched model inside the trained length. Means "
+    "over seeds, 95 % t intervals.",
+)
+figures.provenance(runs)
+
+# %% [markdown]
+# *Uses* needs a second look. A positive number alone does not say that far text *helps*: a broken model may be less
+# broken without a mask. Only a rule that also survives can be said to use what it reads. The *price* of a corrected
+# rule is zero by construction; that of a literal one is not. What the separation itself costs or gains inside the
+# window is the subject of {doc}`chapter 10 <10_language_model>`.
+#
+# ## Does separation make it easier?
+#
+# The slides' central promise is not that a rule works but that separation *makes it work better*: fewer dimensions to
+# continue, semantics untouched. Take each rule's gap on the separated model, and subtract its gap on the dense model
+# that adds the same kind of table. Left of zero the separation helps.
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 2, figsize=(8.0, 3.1), sharex=True, sharey=True)
+order = list(reversed(SOURCE_METHODS))
+for ax, place in zip(axes, ("2x", "8x"), strict=True):
+    ax.axvline(0, color=figures.FAINT, linewidth=1.2)
+    for row, name in enumerate(order):
+        metric = f"gap/{name}/{place}"
+        for shift, method, filled in (
+            (0.14, ours, True),
+            (-0.18, "strict-learned", False),
+        ):
+            values = difference(f"{method}:{metric}", f"learned:{metric}")
+            if not len(values):
+                continue
+            colour, found = LOOKS[name].colour, summaries.summarise(values)
+            level = [row + shift] * len(values)
+            ax.plot(values, level, "|", color=colour, markersize=9, alpha=0.6)
+            half = None if np.isnan(found.half) else found.half
+            face = colour if filled else figures.GROUND
+            look = {
+                "color": colour,
+                "markerfacecolor": face,
+                "marker": "o",
+                "markersize": 6,
+            }
+            ax.errorbar(found.mean, row + shift, xerr=half, elinewidth=2.4, **look)
+    if have.empty:
+        ax.text(0, 2, "not run", ha="center")
+    ax.set(
+        title=f"{place} the trained length", xlabel="difference of gaps (bits per byte)"
+    )
+axes[0].set_yticks(range(5), [LOOKS[name].label for name in order])
+verdict = judged(claims.get("separation-makes-extrapolation-easier"))
+shown = [
+    f"{LOOKS[name].label} {told(difference(f'{ours}:gap/{name}/8x', f'learned:gap/{name}/8x'))}"
+    for name in SOURCE_METHODS
+]
+figures.show(
+    fig,
+    name="fig-extrapolators-differences",
+    alt="For each of the five rules, the gap of the separated and of the strict model minus the gap of the dense model, at two "
+    "and at eight times the trained length, one tick per seed, with a line at zero.",
+    caption="Separated minus dense (filled) and strict minus dense (open), seed by seed. Separated, at 8x: "
+    f"{'; '.join(shown)}. That separation makes extrapolation easier: {verdict.word}.",
+)
+
+# %% tags=["remove-input"]
+figures.provenance(runs)
+
+# %%
+for name in SOURCE_METHODS:
+    metric = f"gap/{name}/8x"
+    note(f"easier_{name}", difference(f"{ours}:{metric}", f"learned:{metric}"))
+    note(
+        f"easier_strict_{name}",
+        difference(f"strict-learned:{metric}", f"learned:{metric}"),
+    )
+
+# %% [markdown]
+# ## Which side breaks it
+#
+# The same models, with the unseen sides taken one at a time. *Far start*: a text of length $L$ that begins at index
+# $7L$, minus the same bytes from index 0; only the index is new. ($7L$ is a whole number of periods. There `wrap` is
+# the window itself, and (3) nearly: that they read it well is no evidence that they continue anything.) *Masked*: the
+# last bin with at most $L$ keys in sight; the index is new, the number of keys is not. *As it is*: everything at
+# once. `wrap` and `clamp` never show an untrained row: what they lose in the last column they lose to length (and to
+# saying false things about order).
+
+# %% tags=["hide-input"]
+inside = extrapolation.by_bin(profile, "all")
+
+
+def far_start(method, reading):
+    """What the index alone costs: L bytes from index 7L on, minus the same bytes from 0."""
+    ids = {f"{reading}-at-7x"}
+    from_zero = "clamp" if method.endswith("learned") else "native"
+    if inside.empty:
+        return pd.Series(dtype=float)
+    here = inside[(inside.method == method) & (inside.reading == from_zero)]
+    at_home = here[here.start == 0].set_index("seed")["bits_per_byte"]
+    return (scores(method, *ids) - at_home).dropna()
+
+
+asked = [(ours, name, LOOKS[name].label) for name in LOOKS]
+asked += [
+    (method, "native", figures.METHODS[method].label)
+    for method in ("separated-sinusoidal", "sinusoidal", "rope", "alibi", "none")
+]
+sides = pd.DataFrame(
+    {
+        "model": "separated learned" if method == ours else label,
+        "rule": label if method == ours else "its own",
+        "far start": told(far_start(method, reading)),
+        "8x, masked": told(scores(method, f"gap/{reading}-window/8x")),
+        "8x, masked, 4 sinks": told(scores(method, f"gap/{reading}-window-sinks/8x")),
+        "8x, as it is": told(scores(method, f"gap/{reading}/8x")),
+    }
+    for method, reading, label in asked
+)
+sides = sides.replace({"8x, masked, 4 sinks": {"not run": None}})
+figures.show_table(
+    sides,
+    caption="What each unseen side costs, in bits per byte: the index alone, the index with no more keys than in training (with and "
+    "without four sinks), and everything. At 7L wrap is the window itself, bit for bit, and (3) nearly. The first "
+    "column is against the same bytes from index 0, the others against the "
+    "oracle at stride 1. Means over seeds, 95 % t intervals; a dash: no such reading.",
+)
+figures.provenance(runs)
+
+# %%
+note("far_start_fourier", far_start(ours, "fourier"))
+note("far_start_sinusoidal", far_start(ours, "sinusoidal"))
+note("length_alone_wrap", scores(ours, "gap/wrap/8x"))
+note("masked_wrap", scores(ours, "gap/wrap-window/8x"))
+note("masked_clamp", scores(ours, "gap/clamp-window/8x"))
+note("rope_native", scores("rope", "gap/native/8x"))
+note("rope_masked", scores("rope", "gap/native-window/8x"))
+note("alibi_native", scores("alibi", "gap/native/8x"))
+note("none_native", scores("none", "gap/native/8x"))
+note("separated_sinusoidal_native", scores("separated-sinusoidal", "gap/native/8x"))
+
+# %% [markdown]
+# At eight times the length, `wrap` is {num}`11_extrapolators/length_alone_wrap:+.2f` above the oracle, and
+# {num}`11_extrapolators/masked_wrap:+.2f` with a mask that leaves it no more keys than in training. That a window
+# rescues none of the five is *{num}`11_extrapolators/verdict_mask_rescues_no_extrapolator`*. Beside them: RoPE as it
+# is {num}`11_extrapolators/rope_native:+.2f`, masked {num}`11_extrapolators/rope_masked:+.2f`; ALiBi
+# {num}`11_extrapolators/alibi_native:+.2f`. And the separated model filled with a *sinusoid* needs no extrapolator at
+# all, every row is known: {num}`11_extrapolators/separated_sinusoidal_native:+.2f`. A row that can be computed is not
+# yet a row that the layers above have learned to read: whether it is, the claim
+# `only-the-position-needs-extrapolating` asks.
+#
+# ## Is there anything to use?
+#
+# Two models were trained at $8L$, on as many bytes a step as the others. What they gain over their *own* sliding
+# window of $L$ is what far text has to give, on these novels, to a model of this size that has learned to look. The
+# bar was set beforehand: if it is $0.02$ bits per byte or less, this text cannot judge *use*.
+
+# %% tags=["hide-input"]
+long = pd.DataFrame(
+    {
+        "model": label,
+        **{
+            f"gain at {place}": told(-scores(method, f"gap/native/{place}"))
+            for place in PLACES[1:]
+        },
+        "bits per byte at 8x": told(scores(method, "native/8x"), ".2f"),
+    }
+    for method, label in (
+        ("rope-long", "RoPE, trained at 8L"),
+        ("separated-sinusoidal-long", "separated sinusoidal, trained at 8L"),
+    )
+)
+gains = {
+    method: -scores(method, "gap/native/8x")
+    for method in ("rope-long", "separated-sinusoidal-long")
+}
+best = max((g.mean() for g in gains.values() if len(g)), default=np.nan)
+note("train_long_gain", [best])
+numbers["use_can_be_judged"] = (
+    "not run" if np.isnan(best) else "can" if best > 0.02 else "cannot"
+)
+figures.show_table(
+    long,
+    caption="Train-long: bits per byte gained over the model's own sliding window of L. Means over seeds, 95 % t intervals.",
+)
+figures.provenance(runs)
+
+# %% [markdown]
+# The larger of the two gains in the last bin is {num}`11_extrapolators/train_long_gain:+.3f` bits per byte. Can this
+# text judge whether a model uses what lies more than $L$ back? By the bar:
+# *{num}`11_extrapolators/use_can_be_judged`*.
+#
+# ## Verdicts
+#
+# The rules stand in {mod}`sepnb.claims`; each was committed before the records it judges. The {doc}`claims page
+# </book/claims>` prints both commits.
+
+# %% tags=["hide-input"]
+IDS = (
+    *(f"extrapolation-{name}-survives" for name in SOURCE_METHODS),
+    "the-five-extrapolate",
+    "separation-makes-extrapolation-easier",
+    "only-the-position-needs-extrapolating",
+    "wrap-in-disguise",
+    "clamp-in-disguise",
+    "mask-rescues-no-extrapolator",
+    "lookup-tables-limit-extrapolation",
+)
+verdicts = {name: judged(claims.get(name)) for name in IDS}
+numbers |= {
+    f"verdict_{name.replace('-', '_')}": verdict.word
+    for name, verdict in verdicts.items()
+}
+
+
+def in_short(verdict):
+    """The reason of a verdict over a family: how many comparisons hold, and between which means."""
+    if not verdict.numbers or "(" not in verdict.detail:
+        return verdict.detail
+    answers = {"(holds)": "hold", "(fails)": "fail", "(open)": "are open"}
+    counts = [f"{verdict.detail.count(a)} {word}" for a, word in answers.items()]
+    low, high = min(verdict.numbers.values()), max(verdict.numbers.values())
+    means = f"means {low:+.2f} to {high:+.2f}".replace("-", "\N{MINUS SIGN}")
+    return f"{len(verdict.numbers)} comparisons: {', '.join(counts)}; {means}"
+
+
+figures.show_table(
+    pd.DataFrame(
+        [[name, v.word, in_short(v)] for name, v in verdicts.items()],
+        columns=["claim", "verdict", "because"],
+    ),
+    caption="The claims of this chapter, judged by rules written beforehand. The claims page lists every comparison.",
+)
+figures.provenance(runs)
+
+# %%
+numbers["seeds"] = len(set(have.loc[have.method == ours, "seed"]))
+numbers["runs"] = len(have)
+numbers["runs_declared"] = len(runs)
+
+# %% [markdown]
+# ## What to take away
+#
+# 1. **Read the formula before you run it.** Of the five rules, two are a wrap ((3), and (4) as printed), two are a
+#    clamp ((5) and (6)), and one writes in another code (2). That follows from the formulas and the norm. What the
+#    records say of it: that (3) and (4) do what a wrap does is *{num}`11_extrapolators/verdict_wrap_in_disguise`*,
+#    that (5) and (6) do about what a clamp does *{num}`11_extrapolators/verdict_clamp_in_disguise`*.
+# 2. **Survival.** That the five extrapolate is *{num}`11_extrapolators/verdict_the_five_extrapolate`*. One by one:
+#    sinusoidal *{num}`11_extrapolators/verdict_extrapolation_sinusoidal_survives`*, Fourier
+#    *{num}`11_extrapolators/verdict_extrapolation_fourier_survives`*, cyclic
+#    *{num}`11_extrapolators/verdict_extrapolation_cyclic_survives`*, learned
+#    *{num}`11_extrapolators/verdict_extrapolation_learned_survives`*, ALiBi-like
+#    *{num}`11_extrapolators/verdict_extrapolation_alibi_survives`*.
+# 3. **The promise.** That separation makes extrapolation easier is
+#    *{num}`11_extrapolators/verdict_separation_makes_extrapolation_easier`*; that only the position needs to be
+#    continued, judged on a sinusoid whose every row is known, is
+#    *{num}`11_extrapolators/verdict_only_the_position_needs_extrapolating`*; that a table of fixed size limits the
+#    dense model whatever rule fills it, *{num}`11_extrapolators/verdict_lookup_tables_limit_extrapolation`*.
+#
+# **Limits.** One kind of text, one budget, models of less than a million parameters, $L = 128$ in the records of a
+# laptop. The learned fit has two protocols of ours, since the slides name none. All rules are training-free; what a
+# model can be *trained* to do past its length is not the question here. The strict model is compared under the same
+# rules, but its own claims are those of {doc}`chapter 9 <09_strict>`.
+#
+# **What would change our mind.** A table trained to be smooth (a penalty on its steps, say) on which (3) or (4) come
+# near the oracle: then the formulas would be right and the tables wrong. Or a model that does not normalise length
+# away, and in which (6) then helps.
+#
+# ## Exercises
+#
+# **1. (easy)** At how many positions past $L$ has (6) lost half of the row's length? And with $\tau = L$?
+
+# %% tags=["hide-cell"]
+# 1 + ln(1 + n) = 2 for n = e - 1: at the second unseen position it is past one half. With tau = L, n = (e - 1) L.
+halves = {}
+for tau in (1.0, float(L)):
+    below = fading(torch.arange(L, 4 * L), L, tau=tau) < 0.5
+    halves[tau] = int(below.nonzero()[0]) + 1
+print(halves)
+assert halves == {1.0: 2, float(L): int(np.ceil((np.e - 1) * L))}
+
+# %% [markdown]
+# **2. (easy)** Show that `reflect` has no seam larger than the table's own steps, and that corrected (4) has none of
+# `wrap`'s either. Which of the two keeps every unseen row a trained one?
+
+# %% tags=["hide-cell"]
+largest = float(table.diff(dim=0).norm(dim=1).max()) / step
+assert seam(table, "reflect") <= largest + 1e-9
+assert seam(table, "cyclic") < seam(table, "wrap")
+trained_only = {
+    name: bool(
+        (
+            torch.cdist(extrapolate(table, unseen, name), table).min(dim=1)[0] < 1e-6
+        ).all()
+    )
+    for name in ("reflect", "cyclic")
+}
+assert trained_only == {"reflect": True, "cyclic": False}
+
+# %% [markdown]
+# **3. (medium)** Prove that with the dominant coefficients of the full transform, taken in pairs $k$, $L - k$, the
+# error of {eq}`eq-ex-fourier` is exactly one table, for every $K$. Check it for a $K$ that closes all its pairs.
+
+# %% tags=["hide-cell"]
+# Let S be the kept part, a projection of p. The formula gives 2 S, and |2 S - p|^2 = |S|^2 + |p - S|^2 = |p|^2, because
+# 2 S - p = S - (p - S) and S is orthogonal to the rest.
+spectrum = torch.fft.fft(table, dim=0)
+kept = torch.zeros_like(spectrum)
+for k in (1, 5, 9):
+    kept[[k, L - k]] = spectrum[[k, L - k]]
+mirrored = 2 * torch.fft.ifft(kept, dim=0).real
+assert abs(relative(mirrored) - 1) < 1e-12
+
+# %% [markdown]
+# **4. (medium)** Corrected (4) adds $\lfloor i/L \rfloor L \delta$. Past which period do two rows of the same period
+# look alike to the model, say with a cosine above $0.95$ after the norm at any place of the period? Find it for the
+# live table.
+
+# %% tags=["hide-cell"]
+for period in range(1, 200):
+    rows = read(extrapolate(table, period * L + window, "cyclic"))
+    if (rows @ rows.T).min() > 0.95:
+        break
+print(f"in period {period} all rows look alike: the wrap on a ramp has become a clamp")
+assert 1 < period < 199
+
+# %% [markdown]
+# **5. (hard)** The config has a field `pos_stream`: `"evolving"` is the model of this chapter, `"constant"` hands the
+# input $p$ to every block unchanged, `"reinjected"` adds $p$ to the stream anew in every block. For which of them is
+# (6) *exactly* a clamp as $\varepsilon \to 0$? Derive it, then check it on untrained models.
+
+# %% tags=["hide-cell"]
+# Only where every norm reads p alone: norm(c p) = norm(p). A sum of c p and anything else has another direction.
+differ = {}
+for kind in ("evolving", "constant", "reinjected"):
+    torch.manual_seed(seed)
+    variant = LanguageModel(replace(model.config, pos_stream=kind))
+    one, other = (read_under(variant, rule, 1e-12)[0] for rule in ("alibi", "clamp"))
+    differ[kind] = float((one - other).abs().max() / other.std())
+print({kind: f"{value:.0e}" for kind, value in differ.items()})
+assert differ["constant"] < 1e-6 < 1e-3 < min(differ["evolving"], differ["reinjected"])
+
+# %% [markdown]
+# ---
+# The next cell writes the numbers that this page's sentences, the {doc}`claims page </book/claims>` and the
+# regression tests read.
+
+# %%
+chapter_numbers.publish("11_extrapolators", numbers, profile=profile)
