@@ -34,7 +34,7 @@ class RecipeScreen(RecipeExperiment):
 
     def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[RecipeRun]:
         read = beyond(profile)
-        methods = SMOKE[:1] if profile == "smoke" else tuple(RECIPES)
+        methods = SMOKE[1:] if profile == "smoke" else tuple(RECIPES)
         return [
             RecipeRun.of_recipe(self.name, profile, method, seed, read, (0,))
             for seed in ((0,) if seeds is None else seeds)

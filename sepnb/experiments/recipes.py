@@ -7,13 +7,12 @@ Four questions are asked of every recipe, each with a number of its own:
 - *quality*: what does it pay beside RoPE, as it is and with a window?
 - *price*: what does it pay inside the trained length more than the same model without the recipe?
 
-Past the trained length a seed reads the bytes that the methods with six seeds read in `extrapolation`, so
-that columns of one name compare. Inside it a laptop scores less text, so that `bits_per_byte` does not.
+A seed reads the same bytes as in `extrapolation`, under the same rules, so that the two tables compare.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import ClassVar
 
 from ..context import with_foreign_past
 from ..data import text
@@ -24,7 +23,7 @@ from . import language_modelling as lm
 from .base import Progress, check_profile
 from .extrapolation import BEYOND, BLOCKS, Beyond, ExtrapolationRun, long_windows, metrics_of, read
 from .readings import SINKS, Reading, oracles
-from .recipe_methods import RECIPES, run_of
+from .recipe_methods import FAR, RECIPES, run_of
 
 SEEDS = {"smoke": (1,), "laptop": (1, 2, 3), "gpu": (1, 2, 3, 4, 5, 6)}
 """Seed 0 chose what is published. Three seeds show sizes, and leave every verdict undecided."""
@@ -32,38 +31,25 @@ SEEDS = {"smoke": (1,), "laptop": (1, 2, 3), "gpu": (1, 2, 3, 4, 5, 6)}
 SMOKE = ("separated-sinusoidal", "separated-phase-offsets")
 
 TEST_BYTES = {"laptop": 20_480}
-"""Test text scored inside the trained length, in bytes of each novel: on a laptop less than in `in_window`,
-at the other profiles as much. It is the same for every recipe and for its base."""
-
-ELSEWHERE = 1_000_000
-"""Where a text starts that no training reached: the largest offsets, those of the torus, end at 100,000."""
+"""Test text scored inside the trained length, of each novel: less than in `in_window`, and the same for every
+recipe and for its base."""
 
 PUBLISHED: tuple[str, ...] = tuple(RECIPES)
 """What is read on the test text. Chosen on the validation text, by `recipe_screen`."""
 
 
-@dataclass(frozen=True)
 class RecipeRun(ExtrapolationRun):
-    """A run of a recipe and what it reads afterwards: the validation text, unless `reads_test`."""
-
-    reads_test: bool = False
+    """A run of a recipe and what it reads afterwards, on the test text or, in a screening, on the validation
+    text."""
 
     @classmethod
     def of_recipe(
-        cls,
-        experiment: str,
-        profile: str,
-        name: str,
-        seed: int,
-        beyond: Beyond,
-        blocks: tuple[int, ...],
-        *,
-        reads_test: bool = False,
+        cls, experiment: str, profile: str, name: str, seed: int, beyond: Beyond, blocks: tuple[int, ...]
     ) -> "RecipeRun":
         """The run of a recipe and seed."""
         run = run_of(experiment, profile, name, seed)
         scored = replace(run.text, test_bytes=TEST_BYTES.get(profile, run.text.test_bytes))
-        return cls(**vars(run) | {"text": scored}, beyond=beyond, blocks=blocks, reads_test=reads_test)
+        return cls(**vars(run) | {"text": scored}, beyond=beyond, blocks=blocks)
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -79,33 +65,22 @@ class RecipeRun(ExtrapolationRun):
             Reading("native-window", **window),
             Reading("native-window-sinks", window=length - SINKS, sinks=SINKS),
             Reading(f"native-at-{longest // length - 1}x", start=longest - length),
-            Reading("native-at-1m", start=ELSEWHERE),
+            Reading("native-at-100k", start=FAR),
         )
-
-    @property
-    def foreign(self) -> dict[str, int]:
-        """How much of its own past a byte keeps before a foreign one, as in `with_foreign_past`."""
-        return {"recent": self.beyond.length, "stride": self.beyond.length // 2}
-
-    def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; with the split that is read and what a foreign past leaves."""
-        return super().resolved() | {"reads_test": self.reads_test, "foreign": self.foreign}
 
     @property
     def held_out(self) -> text.Text:
         splits = lm.splits_of(self.text.name)
-        return splits.test if self.reads_test else splits.validation
+        return splits.validation if self.experiment == "recipe_screen" else splits.test
 
     def unseen(self, reading: Reading) -> str:
         """The sides of a reading that training never showed. With random offsets the trained indices are more
-        than those of one sequence, with true gaps the trained distances as well; the clamp trains the position
-        scores of both."""
+        than those of one sequence, with true gaps the trained distances as well."""
         if reading.stride is not None:
             return "none"
-        length = self.training.length
-        told = [part for part in (self.training.positions, self.training.auxiliary) if part is not None]
-        indices = max([length, *(part.trained_indices(length) for part in told)])
-        distances = max([length, *(part.trained_distances(length) for part in told)])
+        length, sampler = self.training.length, self.training.positions
+        indices = length if sampler is None else sampler.trained_indices(length)
+        distances = length if sampler is None else sampler.trained_distances(length)
         read_bytes = length if reading.start else self.beyond.longest
         far = reading.window is None or reading.sinks > 0
         sides = {
@@ -132,19 +107,15 @@ def gains(config: RecipeRun, model: LanguageModel, *, device: str = "cpu") -> lm
         "batch_size": max(1, beyond.batch_bytes // beyond.longest),
     }
     native = Reading("native").losses(model, held.tokens[at], held.documents[at], **how)
-    foreign = with_foreign_past(model, held.tokens[at], held.documents[at], **config.foreign, **how)
+    foreign = with_foreign_past(
+        model, held.tokens[at], held.documents[at], recent=beyond.length, stride=beyond.length // 2, **how
+    )
     difference = Losses(foreign.bits - native.bits, native.documents)
     return [{"kind": "gain", **row} for row in difference.by_position(beyond.edges[1:])]
 
 
 class RecipeExperiment(lm.TextExperiment):
-    """Recipes, trained and read. A subclass says which and on which split: the test text if `reads_test`."""
-
-    def run_of(
-        self, profile: str, name: str, seed: int, beyond: Beyond, blocks: tuple[int, ...]
-    ) -> RecipeRun:
-        """The run of a recipe and seed in this experiment."""
-        return RecipeRun.of_recipe(self.name, profile, name, seed, beyond, blocks, reads_test=self.reads_test)
+    """Recipes, trained and read."""
 
     def run(self, config: RecipeRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
         steps, asked = config.training.steps, len(config.readings) + 1
@@ -161,7 +132,7 @@ class RecipeExperiment(lm.TextExperiment):
             named = {f"gain/{row['stop'] // length}x": row["bits_per_byte"] for row in gained}
             return metrics_of(rows, length) | named, rows + gained
 
-        return lm.run(config, device=device, progress=report(0), test=config.reads_test, after=after)
+        return lm.run(config, device=device, progress=report(0), test=self.reads_test, after=after)
 
 
 class Recipes(RecipeExperiment):
@@ -179,7 +150,7 @@ class Recipes(RecipeExperiment):
         beyond = BEYOND[check_profile(profile)]
         methods = SMOKE if profile == "smoke" else PUBLISHED
         return [
-            self.run_of(profile, method, seed, beyond, ((seed - 1) % BLOCKS,))
+            RecipeRun.of_recipe(self.name, profile, method, seed, beyond, ((seed - 1) % BLOCKS,))
             for seed in (SEEDS[profile] if seeds is None else seeds)
             for method in methods
         ]
