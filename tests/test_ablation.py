@@ -103,6 +103,19 @@ def test_the_full_model_gives_one_head_to_position_and_the_sweep_brackets_it():
     assert {model_config(name, size).streams.d_model for name in VARIANTS if "wide" not in name} == {64}
 
 
+def test_a_share_of_less_than_one_head_is_called_so():
+    for name, small in (("pos-16th", PUBLISHED), ("pos-8th", ("laptop",))):
+        variant = f"separated-sinusoidal-{name}"
+        below = [
+            profile
+            for profile in PUBLISHED
+            if (model := model_config(variant, SIZES[profile])).streams.widths["pos"] < model.head_width
+        ]
+        assert tuple(below) == tuple(small)
+        assert "less than one head" in VARIANTS[variant].factor
+        assert ("laptop" in VARIANTS[variant].factor) is (len(below) == 1)
+
+
 def test_an_unknown_variant_is_refused():
     with pytest.raises(ValueError, match="unknown variant 'dense'; use one of separated-sinusoidal"):
         model_config("dense", SIZES["smoke"])
@@ -156,7 +169,7 @@ def test_budgets_are_multiples_of_one_schedule_and_the_middle_one_is_that_of_the
 
 
 def test_the_claims_on_budgets_ask_for_what_is_run():
-    assert (budget_claims.METHODS, budget_claims.BUDGETS) == (budget.METHODS, budget.BUDGETS)
+    assert (budget_claims.models(), budget_claims.budgets()) == (budget.METHODS, budget.BUDGETS)
 
 
 def test_smoke_runs_a_variant_and_its_reference():
@@ -216,6 +229,8 @@ def test_an_incomplete_screening_chooses_nothing():
     table = screening(a=[2.5, 2.4, 2.6])
     with pytest.raises(ValueError, match="1 of 3 runs of the screening are missing"):
         best_rates(table.assign(status=["ok", "not run", "ok"]))
+    with pytest.raises(ValueError, match="1 of 3 runs of the screening are missing or stale"):
+        best_rates(table.assign(status=["ok", "ok", "stale"]))
     with pytest.raises(ValueError, match="b diverged at every rate"):
         best_rates(screening(a=[2.5, 2.4, 2.6], b=[np.nan] * 3))
 

@@ -1,6 +1,7 @@
 """Verdicts on what is left past the trained length, from invented tables: every word, from every rule."""
 
 import gc
+import inspect
 
 import numpy as np
 import pandas as pd
@@ -234,6 +235,18 @@ def test_use_is_judged_only_where_training_at_the_long_length_gains(rope, separa
     found = verdict("alibi-does-not-use-longer-context", table(gaps=gaps))
     assert found.word == word
     assert word == "reproduced" or "gains more than 0.02" in found.detail
+
+
+def test_what_the_rules_compare_is_what_was_written_before_the_records():
+    """These tuples stand outside the rules, where the commit of a rule does not follow them."""
+    assert extrapolation.FIVE == ("sinusoidal", "fourier", "cyclic", "learned", "alibi")
+    assert extrapolation.CONTROLS == ("clamp", "wrap", "reflect", "zero", "interpolate")
+    assert extrapolation.FAR == ("2x", "4x", "8x")
+    defaults = {
+        function: inspect.signature(function).parameters["places"].default
+        for function in (extrapolation.over_oracle, extrapolation.against)
+    }
+    assert set(defaults.values()) == {extrapolation.FAR}
 
 
 def test_rules_and_experiment_mean_the_same_methods_readings_and_extrapolators():

@@ -11,7 +11,19 @@ import numpy as np
 import pytest
 
 from sepnb import claims, experiments
-from sepnb.claims import CLAIMS, Claim, Verdict, history, in_window, ledger, pages
+from sepnb.claims import (
+    CLAIMS,
+    Claim,
+    Verdict,
+    ablation,
+    budget,
+    history,
+    in_window,
+    inside,
+    ledger,
+    pages,
+    recipes,
+)
 from sepnb.claims.evidence import judge
 from sepnb.results import Record, Store
 
@@ -219,6 +231,28 @@ def test_a_rule_precedes_records_made_from_its_commit_or_a_later_one(checkout):
     assert history.precedes(rule, []) is None
     assert history.precedes(None, [after]) is None
     assert history.precedes(rule, ["0" * 40]) is None
+
+
+def names_read(code) -> set[str]:
+    """Global names that a function reads, those of the functions inside it included."""
+    inner = [constant for constant in code.co_consts if inspect.iscode(constant)]
+    return set(code.co_names).union(*map(names_read, inner))
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [claim for module in (ablation, budget, inside, recipes) for claim in module.CLAIMS],
+    ids=lambda claim: claim.id,
+)
+def test_what_decides_a_verdict_stands_where_git_looks_for_it(claim):
+    """A rule reads no constant but single words and numbers, and calls nothing of ours that is not listed."""
+    listed = (claim.rule, *claim.stands_on)
+    for function in listed:
+        for name in names_read(function.__code__):
+            value = function.__globals__.get(name)
+            assert not isinstance(value, (tuple, list, dict, set, frozenset)), f"{function.__name__}: {name}"
+            if inspect.isfunction(value) and value.__module__.startswith("sepnb."):
+                assert value in listed, f"{function.__name__} calls {name}"
 
 
 def test_outside_a_checkout_the_commit_is_unknown(tmp_path, monkeypatch):

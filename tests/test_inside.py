@@ -81,9 +81,26 @@ def test_a_run_is_the_one_of_in_window_with_less_text_scored(profile):
         assert (config.model, config.training) == (twin.model, twin.training)
         assert dataclasses.replace(config.text, test_bytes=twin.text.test_bytes) == twin.text
         assert config.inspection.length == config.training.length
-        assert config.key != twin.key and config.resolved()["inspection"] == dataclasses.asdict(
-            config.inspection
-        )
+        resolved = config.resolved()["inspection"]
+        assert config.key != twin.key
+        assert dataclasses.asdict(config.inspection).items() <= resolved.items()
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "value"),
+    [
+        (ex, "FAR", (2, 4)),
+        (ex, "SHOWN", 8),
+        (ex, "RULES", {"learned": ("clamp",)}),
+        (ex, "RIDGE", 1e-2),
+        (look, "HELD_OUT", 8),
+    ],
+)
+def test_what_all_runs_share_is_part_of_their_keys(module, name, value, monkeypatch):
+    config = ex.InsideRun.of_method("smoke", "separated-learned", 1)
+    before = config.key
+    monkeypatch.setattr(module, name, value)
+    assert config.key != before and json.dumps(config.resolved())
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)

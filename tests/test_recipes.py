@@ -48,7 +48,7 @@ def shortened(config: recipes.RecipeRun, steps: int = 4) -> recipes.RecipeRun:
 def smoke_run(name: str, experiment: str = "recipes") -> recipes.RecipeRun:
     """A shortened smoke run of any recipe."""
     beyond = extrapolation.BEYOND["smoke"]
-    return shortened(recipes.RecipeRun.of_recipe(experiment, "smoke", name, 1, beyond, (0,)))
+    return shortened(experiments.get(experiment).run_of("smoke", name, 1, beyond, (0,)))
 
 
 # --- one change
@@ -111,6 +111,34 @@ def test_a_seed_reads_the_bytes_that_it_reads_in_extrapolation():
                 assert blocks[config.seed] == (config.beyond, config.blocks)
 
 
+def test_a_run_reads_the_validation_text_unless_its_experiment_reads_the_test_text():
+    config = recipes.RecipeRun.of_recipe("x", "smoke", "rope", 1, extrapolation.BEYOND["smoke"], (0,))
+    splits = lm.splits_of(config.text.name)
+    assert config.held_out is splits.validation
+    for experiment in (SCREEN, PUBLISHED):
+        for run in experiment.grid("smoke"):
+            assert run.reads_test is experiment.reads_test
+            assert run.held_out is (splits.test if experiment.reads_test else splits.validation)
+
+
+def test_the_split_and_what_a_foreign_past_leaves_are_part_of_the_key(monkeypatch):
+    config = smoke_run("rope")
+    length = config.beyond.length
+    assert config.resolved()["foreign"] == {"recent": length, "stride": length // 2}
+    assert dataclasses.replace(config, reads_test=False).key != config.key
+    before = config.key
+    monkeypatch.setattr(recipes.RecipeRun, "foreign", {"recent": length, "stride": length})
+    assert config.key != before
+
+
+def test_the_far_start_lies_past_every_index_that_a_recipe_trains():
+    for name in RECIPES:
+        run = run_of("x", "gpu", name, 1)
+        sampler = run.training.positions
+        trained = run.training.length if sampler is None else sampler.trained_indices(run.training.length)
+        assert 2 * trained < recipes.ELSEWHERE
+
+
 def test_what_is_published_uses_other_seeds_than_the_screening_and_holds_every_base():
     for profile in ("laptop", "gpu"):
         published = PUBLISHED.grid(profile)
@@ -127,14 +155,17 @@ def test_what_is_published_uses_other_seeds_than_the_screening_and_holds_every_b
         ("separated-offsets", Reading("native"), "length+distance"),
         ("separated-offsets", Reading("native-window", window=64), "none"),
         ("separated-offsets", Reading("native-at-7x", start=7 * 64), "none"),
-        ("separated-offsets", Reading("native-at-100k", start=100_000), "index"),
-        ("separated-torus-offsets", Reading("native-at-100k", start=99_000), "none"),
+        ("separated-offsets", Reading("native-at-1m", start=1_000_000), "index"),
+        ("separated-torus-offsets", Reading("native-at-1m", start=1_000_000), "index"),
         ("separated-gaps", Reading("native"), "length"),
         ("separated-gaps-hidden", Reading("native"), "index+length+distance"),
         ("rope", Reading("native"), "length+distance"),
         ("rope-gaps", Reading("native"), "length"),
         ("dense-phase", Reading("native-window-sinks", window=60, sinks=4), "distance"),
-        ("dense-phase", Reading("native-at-100k", start=100_000), "none"),
+        ("dense-phase", Reading("native-at-1m", start=1_000_000), "none"),
+        ("untied-clamp", Reading("native"), "length"),
+        ("untied-clamp", Reading("native-at-100k", start=100_000), "none"),
+        ("untied", Reading("native-at-100k", start=100_000), "index"),
         ("rope", Reading("oracle", window=64, stride=1), "none"),
     ],
 )
@@ -168,7 +199,7 @@ def test_a_run_holds_the_four_numbers_and_repeats_exactly(one_thread):
             assert metrics[f"gap/{reading}/{times}x"] == pytest.approx(gap, abs=1e-12)
         assert metrics[f"native/{times}x"] == level("native", "part", stop)
         assert math.isfinite(metrics[f"gain/{times}x"])
-    assert metrics["native-at-100k"] > 0 and metrics["bits_per_byte"] > 0
+    assert metrics["native-at-1m"] > 0 and metrics["bits_per_byte"] > 0
     assert record.fingerprint == PUBLISHED.fingerprint(config)
 
 

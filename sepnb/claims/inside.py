@@ -35,8 +35,11 @@ from sepnb.claims.verdict import (
 OURS = "ours, written before the records"
 TABLE = "experiment/inside"
 
-FIVE = ("sinusoidal", "fourier", "cyclic", "learned", "alibi")
-"""The slides' equations (2) to (6), by the names of `sepnb.extrapolators`."""
+
+def five() -> tuple[str, ...]:
+    """The slides' equations (2) to (6), by the names of `sepnb.extrapolators`. A function and no constant, so
+    that git sees a change of it as one of the rules."""
+    return ("sinusoidal", "fourier", "cyclic", "learned", "alibi")
 
 
 class Level(NamedTuple):
@@ -94,6 +97,14 @@ def _blind(numbers: dict[str, float], why: str) -> Verdict:
     return Verdict(NOT_TESTABLE, f"{why}: {shown}", numbers)
 
 
+def added(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with `added drift/<rule>`: the drift under a rule past the trained length less that of a text
+    that starts half-way inside it, where every index was trained."""
+    return table.assign(
+        **{f"added drift/{name}": table[f"drift/{name}"] - table["drift/trained"] for name in five()}
+    )
+
+
 def rule_semantic_integrity_is_preserved(tables: Tables) -> Verdict:
     """In separated learned under each of equations (2) to (6), corrected, the content of a text that starts
     past the trained length drifts by less than 0.1 more than that of a text that starts half-way inside
@@ -106,30 +117,29 @@ def rule_semantic_integrity_is_preserved(tables: Tables) -> Verdict:
     control = _means(tables, "separated-learned", "another_text")
     if min(control.values()) <= 0.5:
         return _blind(control, "the content hardly differs between texts")
-    beyond = table.assign(
-        **{f"added drift/{name}": table[f"drift/{name}"] - table["drift/trained"] for name in FIVE}
-    )
-    levels = [Level("separated-learned", f"added drift/{name}", high=0.1) for name in FIVE]
-    return hold({TABLE: beyond}, levels)
+    levels = [Level("separated-learned", f"added drift/{name}", high=0.1) for name in five()]
+    return hold({TABLE: added(table)}, levels)
 
 
 def rule_separation_steadies_the_content(tables: Tables) -> Verdict:
     """Under each of equations (2) to (6), corrected, the content of a text that starts past the trained
-    length drifts less in separated learned than in dense learned (difference below 0); with some of the
-    five, *partly*."""
+    length drifts less in separated learned than in dense learned (difference below 0), in each less the
+    drift of a text that starts half-way inside it, where every index was trained; with some of the five,
+    *partly*."""
     table = tables.get(TABLE)
     methods = ["separated-learned", "learned"]
     obstacle = _unusable(table, methods)
     if obstacle:
         return obstacle
+    beyond = added(table)
     drifts = [
-        table[table.method == method][["seed", "status"]].assign(
-            method=f"{method}:{name}", bits_per_byte=table[f"drift/{name}"]
+        beyond[beyond.method == method][["seed", "status"]].assign(
+            method=f"{method}:{name}", bits_per_byte=beyond[f"added drift/{name}"]
         )
         for method in methods
-        for name in FIVE
+        for name in five()
     ]
-    pairs = [Comparison(f"separated-learned:{name}", f"learned:{name}", high=0.0) for name in FIVE]
+    pairs = [Comparison(f"separated-learned:{name}", f"learned:{name}", high=0.0) for name in five()]
     return judge(pd.concat(drifts), pairs, bar=math.inf)
 
 
@@ -202,7 +212,7 @@ def rule_content_hides_the_position(tables: Tables) -> Verdict:
 
 _FROM_THE_TABLE = {
     "needs": (TABLE,),
-    "stands_on": (hold, _unusable, _means, _blind, *RULES_OF_EVIDENCE),
+    "stands_on": (five, added, hold, _unusable, _means, _blind, *RULES_OF_EVIDENCE),
 }
 
 CLAIMS = (

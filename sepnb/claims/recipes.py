@@ -3,7 +3,8 @@
 Written before its records. A reading's *gap* is its bits per byte less those of the same model through a
 window of the trained length that slides byte by byte, over the same bytes. The *gain* is what a model pays
 more once the text further back than a trained length is that of another novel. Bins end at 2, 4 and 8 times
-the trained length. All bounds are in bits per byte and stand in the rules.
+the trained length. All bounds are in bits per byte and stand in the rules, and so do the models compared: the
+commit that last touched a rule is the commit that last changed either.
 """
 
 import math
@@ -16,9 +17,6 @@ from sepnb.claims.verdict import NOT_RUN, NOT_TESTABLE, Claim, Tables, Verdict
 
 OURS = "ours, written before the records"
 TABLE = "experiment/recipes"
-LONG = "experiment/extrapolation"
-
-FAR = ("2x", "4x", "8x")
 ZERO = "zero"
 
 
@@ -47,9 +45,14 @@ def compared(tables: Tables, comparisons: list[Comparison]) -> Verdict:
     return judge(pd.concat(read), comparisons, bar=math.inf)
 
 
+def bins() -> tuple[str, ...]:
+    """The bins past the trained length, by the multiple of it at which each ends."""
+    return ("2x", "4x", "8x")
+
+
 def gaps(models: Sequence[str], reading: str, **bounds: float) -> list[Comparison]:
     """The gap of one reading of each model in each bin, as comparisons with the same bounds."""
-    return [Comparison(f"{model}:gap/{reading}/{k}", ZERO, **bounds) for model in models for k in FAR]
+    return [Comparison(f"{model}:gap/{reading}/{k}", ZERO, **bounds) for model in models for k in bins()]
 
 
 def moved(models: Sequence[str], start: str, **bounds: float) -> list[Comparison]:
@@ -87,18 +90,18 @@ def rule_the_encoding_makes_extrapolation_fail(tables: Tables) -> Verdict:
 
 def rule_covered_indices_are_no_extrapolation(tables: Tables) -> Verdict:
     """Trained at random offsets, separated and strict sinusoidal pay more than 0.03 bits per byte more for
-    the same bytes at indices from 100,000 on, far past the covered ones, than from 0 on."""
-    return compared(tables, moved(["separated-offsets", "strict-offsets"], "100k", low=0.03))
+    the same bytes at indices from 1,000,000 on, far past the covered ones, than from 0 on."""
+    return compared(tables, moved(["separated-offsets", "strict-offsets"], "1m", low=0.03))
 
 
 def rule_the_torus_and_a_window_reach_the_oracle(tables: Tables) -> Verdict:
     """With no wave longer than twice the trained length, random offsets, and each query held to the last keys
     of one trained length, separated and strict sinusoidal are less than +0.05 bits per byte above their own
     sliding windows at stride 1, at 2, 4 and 8 times the trained length; and the same bytes cost less than
-    0.05 more at indices from 100,000 on, which no offset covered, than from 0 on."""
+    0.05 more at indices from 1,000,000 on, which no offset covered, than from 0 on."""
     models = ["separated-torus-offsets", "strict-torus-offsets"]
     window = gaps(models, "native-window", high=0.05)
-    return compared(tables, window + moved(models, "100k", high=0.05))
+    return compared(tables, window + moved(models, "1m", high=0.05))
 
 
 def rule_the_phase_read_survives(tables: Tables) -> Verdict:
@@ -110,22 +113,21 @@ def rule_the_phase_read_survives(tables: Tables) -> Verdict:
 
 def rule_the_toeplitz_clamp_frees_of_the_index(tables: Tables) -> Verdict:
     """Trained with the Toeplitz clamp, at either weight and without random offsets, the untied model with a
-    constant pos stream pays less than 0.03 bits per byte more for the same bytes at indices from 100,000 on
+    constant pos stream pays less than 0.03 bits per byte more for the same bytes at indices from 1,000,000 on
     than from 0 on; not testable unless without the clamp it pays more than 0.03."""
     verdict = compared(
-        tables, moved([f"untied-constant-{c}" for c in ("clamp", "clamp-strong")], "100k", high=0.03)
+        tables, moved([f"untied-constant-{c}" for c in ("clamp", "clamp-strong")], "1m", high=0.03)
     )
     if verdict.word in (NOT_RUN, NOT_TESTABLE):
         return verdict
     table = tables[TABLE]
-    if obstacle := _not_complete(table, ["untied-constant"]):
+    without = ["untied-constant"]
+    if obstacle := _not_complete(table, without) or _below_the_bar(table, without, 3.35):
         return obstacle
-    runs = table[table.method == "untied-constant"].astype({"native-at-100k": float, "native/1x": float})
-    without = (runs["native-at-100k"] - runs["native/1x"]).mean()
-    if not without > 0.03:
-        return Verdict(
-            NOT_TESTABLE, f"without the clamp the far index costs {without:+.3f}: nothing to repair"
-        )
+    runs = table[table.method == "untied-constant"].astype({"native-at-1m": float, "native/1x": float})
+    cost = (runs["native-at-1m"] - runs["native/1x"]).mean()
+    if not cost > 0.03:
+        return Verdict(NOT_TESTABLE, f"without the clamp the far index costs {cost:+.3f}: nothing to repair")
     return verdict
 
 
@@ -143,7 +145,7 @@ def rule_separation_makes_recipes_easier(tables: Tables) -> Verdict:
     with all keys in sight."""
     pairs = [
         Comparison(f"separated-offsets:gap/native/{k}", f"sinusoidal-offsets:gap/native/{k}", high=0.0)
-        for k in FAR
+        for k in bins()
     ]
     return compared(tables, pairs)
 
@@ -159,46 +161,40 @@ def rule_log_n_helps_past_the_length(tables: Tables) -> Verdict:
 # --- uses
 
 
-USERS = (
-    "rope",
-    "alibi",
-    "separated-offsets",
-    "separated-torus-offsets",
-    "separated-phase-offsets",
-    "separated-gaps",
-    "separated-phase-gaps",
-    "dense-phase-gaps",
-    "rope-gaps",
-)
-
-
 def rule_something_uses_the_far_past(tables: Tables) -> Verdict:
-    """In the bin that ends at 8 times the trained length, a foreign far past costs each of nine models
-    something (gain above 0): RoPE, ALiBi, separated sinusoidal with random offsets, the torus with them, the
-    phase read with them, separated sinusoidal trained with true gaps, and the phase read, its dense twin and
-    RoPE trained so. Not testable unless one of the two models trained at the long length gains more than 0.02
-    over its own sliding window in that bin, so that this text has something to give."""
-    verdict = compared(tables, [Comparison(f"{name}:gain/8x", ZERO, low=0.0) for name in USERS])
-    if verdict.word in (NOT_RUN, NOT_TESTABLE):
-        return verdict
-    table, trained_long = tables.get(LONG), ["rope-long", "separated-sinusoidal-long"]
-    if obstacle := _not_complete(table, trained_long):
+    """In the bin that ends at 8 times the trained length each of nine models is less than +0.03 bits per
+    byte above its own sliding window at stride 1, all keys in sight, and pays more than 0.02 more once its
+    far past is foreign (gain): RoPE, ALiBi, separated sinusoidal with random offsets, the torus with them,
+    the phase read with them, separated sinusoidal trained with true gaps, and the phase read, its dense twin
+    and RoPE trained so. One comparison a model: of each seed the smaller of two margins, 0.03 less the gap
+    and the gain less 0.02; its mean is above 0. A gain does not tell use from being disturbed by foreign
+    text, and where the text has nothing to give from so far back, no model can hold."""
+    users = (
+        "rope",
+        "alibi",
+        "separated-offsets",
+        "separated-torus-offsets",
+        "separated-phase-offsets",
+        "separated-gaps",
+        "separated-phase-gaps",
+        "dense-phase-gaps",
+        "rope-gaps",
+    )
+    table = tables.get(TABLE)
+    if obstacle := _not_complete(table, list(users)) or _below_the_bar(table, list(users), 3.35):
         return obstacle
-    own = table[table.method.isin(trained_long)].groupby("method")["gap/native/8x"].mean().astype(float)
-    if not own.min() < -0.02:
-        shown = "; ".join(f"{method} {gap:+.3f}" for method, gap in own.items())
-        return Verdict(NOT_TESTABLE, f"no model trained at the long length gains more than 0.02: {shown}")
-    return verdict
+    margins = pd.DataFrame({"survives": 0.03 - table["gap/native/8x"], "uses": table["gain/8x"] - 0.02})
+    least = table.assign(margin=margins.astype(float).min(axis=1, skipna=False))
+    return compared({TABLE: least}, [Comparison(f"{name}:margin", ZERO, low=0.0) for name in users])
 
 
 def rule_true_gaps_teach_use(tables: Tables) -> Verdict:
     """Trained on two chunks of a novel at their true distance, separated sinusoidal gains more from its far
-    past than (a) trained on the same chunks with their distance hidden, and (b) with a second chunk of
-    another novel at the same indices (differences above 0), in the bins that end at 4 and at 8 times the
-    trained length."""
+    past than trained with a second chunk of another novel at the same indices (difference above 0), in the
+    bins that end at 4 and at 8 times the trained length. The same chunks with their distance hidden are no
+    control here: past the trained length their indices are new."""
     pairs = [
-        Comparison(f"separated-gaps:gain/{k}", f"{control}:gain/{k}", low=0.0)
-        for control in ("separated-gaps-hidden", "separated-gaps-other")
+        Comparison(f"separated-gaps:gain/{k}", f"separated-gaps-other:gain/{k}", low=0.0)
         for k in ("4x", "8x")
     ]
     return compared(tables, pairs)
@@ -263,7 +259,7 @@ def rule_the_position_stream_matters_beside_rope(tables: Tables) -> Verdict:
     )
 
 
-STANDS_ON = (compared, gaps, moved, in_window, *RULES_OF_EVIDENCE)
+STANDS_ON = (compared, bins, gaps, moved, in_window, *RULES_OF_EVIDENCE)
 _OURS = {"source": OURS, "needs": (TABLE,), "stands_on": STANDS_ON}
 
 CLAIMS = (
@@ -338,11 +334,10 @@ CLAIMS = (
     ),
     Claim(
         id="something-uses-the-far-past",
-        statement="Models that survive past the trained length also use what lies further back than it.",
+        statement="Models that survive past the trained length also depend on what lies further back than "
+        "it: foreign text there costs them, whether they used what stood there or are disturbed by it.",
         rule=rule_something_uses_the_far_past,
-        source=OURS,
-        needs=(TABLE, LONG),
-        stands_on=STANDS_ON,
+        **_OURS,
     ),
     Claim(
         id="true-gaps-teach-use",

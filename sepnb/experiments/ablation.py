@@ -67,8 +67,12 @@ def _around_separated() -> dict[str, Variant]:
         f"{full}-content": Variant("queries and keys read content only", full, {"query_key": "content"}),
         f"{full}-constant": Variant("pos stream constant over layers", full, {"pos_stream": "constant"}),
         f"{full}-reinjected": Variant("code added again in every layer", full, {"pos_stream": "reinjected"}),
-        f"{full}-pos-16th": Variant("d_pos = D/16", full, {"streams": _with_pos_share(16)}),
-        f"{full}-pos-8th": Variant("d_pos = D/8", full, {"streams": _with_pos_share(8)}),
+        f"{full}-pos-16th": Variant(
+            "d_pos = D/16, less than one head", full, {"streams": _with_pos_share(16)}
+        ),
+        f"{full}-pos-8th": Variant(
+            "d_pos = D/8, on a laptop less than one head", full, {"streams": _with_pos_share(8)}
+        ),
         f"{full}-pos-half": Variant("d_pos = D/2", full, {"streams": _with_pos_share(2)}),
         f"{full}-wide": Variant("as many parameters as dense", full, {"streams": _wide}),
         "strict-sinusoidal-wide": Variant(

@@ -26,10 +26,12 @@ def best_rates(table: pd.DataFrame) -> dict[str, float]:
     A run that diverged has no loss and is never the best.
 
     Raises:
-        ValueError: a run is missing, or a variant diverged at every rate.
+        ValueError: a run is missing or stale, or a variant diverged at every rate.
     """
-    if missing := int((table["status"] == "not run").sum()):
-        raise ValueError(f"{missing} of {len(table)} runs of the screening are missing; run ablation_screen")
+    if unusable := int((table["status"] != "ok").sum()):
+        raise ValueError(
+            f"{unusable} of {len(table)} runs of the screening are missing or stale; run ablation_screen"
+        )
     scored = table.dropna(subset=["val_bits_per_byte"])
     if lost := [name for name in dict.fromkeys(table["method"]) if name not in set(scored["method"])]:
         raise ValueError(f"{', '.join(lost)} diverged at every rate; add a lower one to the screening")

@@ -59,6 +59,10 @@ class Beyond:
         tight: documents of whose block the first window is read at stride 1: the scope "tight". They change
             from block to block.
         batch_bytes: bytes in one forward pass, for speed only.
+
+    Raises:
+        ValueError: a size below 1, `times` that is no power of two, more parts than windows, or more tight
+            documents than documents.
     """
 
     length: int
@@ -68,6 +72,22 @@ class Beyond:
     part: int
     tight: int
     batch_bytes: int
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if value < 1:
+                raise ValueError(f"{name} is {value}; give at least 1")
+        if self.times & (self.times - 1):
+            raise ValueError(
+                f"times is {self.times}; the bins double, so give a power of two, such as "
+                f"{1 << self.times.bit_length()}"
+            )
+        for few, many in (("part", "windows"), ("tight", "documents")):
+            if getattr(self, few) > getattr(self, many):
+                raise ValueError(
+                    f"{few} is {getattr(self, few)} and {many} is {getattr(self, many)}; "
+                    f"lower {few} to {getattr(self, many)} at most"
+                )
 
     @property
     def longest(self) -> int:
@@ -96,7 +116,13 @@ class ExtrapolationRun(lm.LanguageModelRun):
 
     @classmethod
     def of_method(cls, profile: str, method: str, seed: int) -> "ExtrapolationRun":
-        """The run of a method and seed; a `-long` method differs from the short one in the trained length."""
+        """The run of a method and seed; a `-long` method differs from the short one in the trained length.
+
+        Raises:
+            ValueError: a method that is neither in `METHODS` nor in `CONTROLS`.
+        """
+        if method not in (known := (*METHODS, *CONTROLS)):
+            raise ValueError(f"unknown method {method!r}; use one of {', '.join(known)}")
         short, beyond = method.removesuffix("-long"), BEYOND[profile]
         run = lm.LanguageModelRun.of(Extrapolation.name, profile, short, seed, learning_rate(profile, short))
         if method != short:
@@ -199,7 +225,8 @@ def read(
     """Every reading of a run by its trained model: rows of the kind "reading", one a bin and scope.
 
     The windows of a scope are the same for all readings that cover it. A reading that starts far out has one
-    row, of the scope "far": the first L bytes of every long window, at the indices from `start` on.
+    row, of the scope "far": the first L bytes of every long window of its own scope, at the indices from
+    `start` on.
     """
     beyond = config.beyond
     held = long_windows(config.held_out, beyond, config.blocks)
@@ -236,7 +263,8 @@ def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
     - `<reading>/<k>x`, on the scope "part", which all readings share but the oracle at stride 1; that one is
       read on the scope "tight" only.
     - `gap/<reading>/<k>x`: the reading less the oracle at stride 1, both on the scope "tight".
-    - `<reading>`, of one that starts far out.
+    - `<reading>`, of one that starts far out, on its own scope. Where that is "all", as it is here for every
+      `-at-7x`, it is the mean over more windows than `<reading>/1x` and no partner of it.
     """
     tight = {(row["reading"], row["stop"]): row["bits_per_byte"] for row in rows if row["scope"] == "tight"}
     metrics: lm.Metrics = {}
@@ -282,6 +310,11 @@ class Extrapolation(lm.TextExperiment):
     order: ClassVar[int] = 2
 
     def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[ExtrapolationRun]:
+        """The runs of a profile, with the declared seeds or every method with these.
+
+        There are six blocks of text: seeds that are six apart read the same bytes, and a method of `CONTROLS`
+        reads with seeds three apart the same two blocks.
+        """
         if check_profile(profile) == "smoke":
             declared = dict.fromkeys(SMOKE, (1,))
         else:

@@ -42,8 +42,15 @@ holds the table against its records."""
 
 
 def learning_rate(profile: str, method: str) -> float:
-    """The rate of a method in the runs of a profile."""
-    return LEARNING_RATES.get(profile, LEARNING_RATES["laptop"])[method]
+    """The rate of a method in the runs of a profile.
+
+    Raises:
+        ValueError: a method without a screened rate.
+    """
+    rates = LEARNING_RATES.get(profile, LEARNING_RATES["laptop"])
+    if method not in rates:
+        raise ValueError(f"no learning rate for the method {method!r}; there is one for {', '.join(rates)}")
+    return rates[method]
 
 
 class InWindow(lm.TextExperiment):

@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 
 import torch
 
+from ..inside.probes import RIDGE
 from ..models import LanguageModel
 from ..results import Record
 from . import inspection_rows as look
 from . import language_modelling as lm
 from .base import Progress, check_profile
 from .in_window import learning_rate
-from .inspection import Inspection, sample
+from .inspection import FAR, NATIVE, RULES, SHOWN, Inspection, sample
 
 METHODS = (
     "none",
@@ -61,8 +62,16 @@ class InsideRun(lm.LanguageModelRun):
         return cls(**vars(run), inspection=INSPECTIONS[profile])
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types."""
-        return super().resolved() | {"inspection": asdict(self.inspection)}
+        """Every setting in plain JSON types; with what all runs share: rules, far starts, probes."""
+        (encoding,) = self.model.encodings
+        shared = {
+            "rules": list(RULES.get(encoding.name, (NATIVE,))),
+            "far": list(FAR),
+            "shown": SHOWN,
+            "held_out": look.HELD_OUT,
+            "ridge": RIDGE,
+        }
+        return super().resolved() | {"inspection": asdict(self.inspection) | shared}
 
 
 def inspect(config: InsideRun, model: LanguageModel, *, device: str = "cpu") -> tuple[lm.Metrics, lm.Rows]:

@@ -13,6 +13,9 @@ What is unseen in a reading has up to three sides, and each reading says which o
   differences, so it does not have this side; nor has a sinusoid whose rows are clamped or wrapped.
 
 `wrap` therefore shows the length alone, and a text of the trained length that begins far out the index alone.
+Such a text begins at a multiple of the trained length. There `wrap` has gone round whole times and is the
+model inside its window bit for bit, and `fourier`, which repeats after the trained length too, is so nearly:
+how well they read it is no evidence that they continue a table.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,8 @@
 
 Each recipe is another model or training with one field replaced, or a few that only make sense together, so
 that a difference from its base is what the recipe does. At the root of every chain stands a method of
-`language_modelling`, whose screened learning rate all of its recipes take.
+`language_modelling`, whose screened learning rate all of its recipes take: no recipe has a rate of its own,
+which tilts comparisons with the root against the recipe.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +20,7 @@ TIMES = 8
 """Offsets and gaps cover, and long waves reach, this many trained lengths: as far as is read."""
 
 FAR = 100_000
-"""Indices that the torus is trained on."""
+"""The torus is trained at indices below this."""
 
 
 @dataclass(frozen=True)

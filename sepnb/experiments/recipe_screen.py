@@ -36,7 +36,7 @@ class RecipeScreen(RecipeExperiment):
         read = beyond(profile)
         methods = SMOKE[1:] if profile == "smoke" else tuple(RECIPES)
         return [
-            RecipeRun.of_recipe(self.name, profile, method, seed, read, (0,))
+            self.run_of(profile, method, seed, read, (0,))
             for seed in ((0,) if seeds is None else seeds)
             for method in methods
         ]

@@ -7,12 +7,13 @@ Four questions are asked of every recipe, each with a number of its own:
 - *quality*: what does it pay beside RoPE, as it is and with a window?
 - *price*: what does it pay inside the trained length more than the same model without the recipe?
 
-A seed reads the same bytes as in `extrapolation`, under the same rules, so that the two tables compare.
+Past the trained length a seed reads the bytes that the methods with six seeds read in `extrapolation`, so
+that columns of one name compare. Inside it a laptop scores less text, so that `bits_per_byte` does not.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from ..context import with_foreign_past
 from ..data import text
@@ -23,7 +24,7 @@ from . import language_modelling as lm
 from .base import Progress, check_profile
 from .extrapolation import BEYOND, BLOCKS, Beyond, ExtrapolationRun, long_windows, metrics_of, read
 from .readings import SINKS, Reading, oracles
-from .recipe_methods import FAR, RECIPES, run_of
+from .recipe_methods import RECIPES, run_of
 
 SEEDS = {"smoke": (1,), "laptop": (1, 2, 3), "gpu": (1, 2, 3, 4, 5, 6)}
 """Seed 0 chose what is published. Three seeds show sizes, and leave every verdict undecided."""
@@ -31,25 +32,38 @@ SEEDS = {"smoke": (1,), "laptop": (1, 2, 3), "gpu": (1, 2, 3, 4, 5, 6)}
 SMOKE = ("separated-sinusoidal", "separated-phase-offsets")
 
 TEST_BYTES = {"laptop": 20_480}
-"""Test text scored inside the trained length, of each novel: less than in `in_window`, and the same for every
-recipe and for its base."""
+"""Test text scored inside the trained length, in bytes of each novel: on a laptop less than in `in_window`,
+at the other profiles as much. It is the same for every recipe and for its base."""
+
+ELSEWHERE = 1_000_000
+"""Where a text starts that no training reached: the largest offsets, those of the torus, end at 100,000."""
 
 PUBLISHED: tuple[str, ...] = tuple(RECIPES)
 """What is read on the test text. Chosen on the validation text, by `recipe_screen`."""
 
 
+@dataclass(frozen=True)
 class RecipeRun(ExtrapolationRun):
-    """A run of a recipe and what it reads afterwards, on the test text or, in a screening, on the validation
-    text."""
+    """A run of a recipe and what it reads afterwards: the validation text, unless `reads_test`."""
+
+    reads_test: bool = False
 
     @classmethod
     def of_recipe(
-        cls, experiment: str, profile: str, name: str, seed: int, beyond: Beyond, blocks: tuple[int, ...]
+        cls,
+        experiment: str,
+        profile: str,
+        name: str,
+        seed: int,
+        beyond: Beyond,
+        blocks: tuple[int, ...],
+        *,
+        reads_test: bool = False,
     ) -> "RecipeRun":
         """The run of a recipe and seed."""
         run = run_of(experiment, profile, name, seed)
         scored = replace(run.text, test_bytes=TEST_BYTES.get(profile, run.text.test_bytes))
-        return cls(**vars(run) | {"text": scored}, beyond=beyond, blocks=blocks)
+        return cls(**vars(run) | {"text": scored}, beyond=beyond, blocks=blocks, reads_test=reads_test)
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -65,13 +79,22 @@ class RecipeRun(ExtrapolationRun):
             Reading("native-window", **window),
             Reading("native-window-sinks", window=length - SINKS, sinks=SINKS),
             Reading(f"native-at-{longest // length - 1}x", start=longest - length),
-            Reading("native-at-100k", start=FAR),
+            Reading("native-at-1m", start=ELSEWHERE),
         )
+
+    @property
+    def foreign(self) -> dict[str, int]:
+        """How much of its own past a byte keeps before a foreign one, as in `with_foreign_past`."""
+        return {"recent": self.beyond.length, "stride": self.beyond.length // 2}
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types; with the split that is read and what a foreign past leaves."""
+        return super().resolved() | {"reads_test": self.reads_test, "foreign": self.foreign}
 
     @property
     def held_out(self) -> text.Text:
         splits = lm.splits_of(self.text.name)
-        return splits.validation if self.experiment == "recipe_screen" else splits.test
+        return splits.test if self.reads_test else splits.validation
 
     def unseen(self, reading: Reading) -> str:
         """The sides of a reading that training never showed. With random offsets the trained indices are more
@@ -107,15 +130,19 @@ def gains(config: RecipeRun, model: LanguageModel, *, device: str = "cpu") -> lm
         "batch_size": max(1, beyond.batch_bytes // beyond.longest),
     }
     native = Reading("native").losses(model, held.tokens[at], held.documents[at], **how)
-    foreign = with_foreign_past(
-        model, held.tokens[at], held.documents[at], recent=beyond.length, stride=beyond.length // 2, **how
-    )
+    foreign = with_foreign_past(model, held.tokens[at], held.documents[at], **config.foreign, **how)
     difference = Losses(foreign.bits - native.bits, native.documents)
     return [{"kind": "gain", **row} for row in difference.by_position(beyond.edges[1:])]
 
 
 class RecipeExperiment(lm.TextExperiment):
-    """Recipes, trained and read."""
+    """Recipes, trained and read. A subclass says which and on which split: the test text if `reads_test`."""
+
+    def run_of(
+        self, profile: str, name: str, seed: int, beyond: Beyond, blocks: tuple[int, ...]
+    ) -> RecipeRun:
+        """The run of a recipe and seed in this experiment."""
+        return RecipeRun.of_recipe(self.name, profile, name, seed, beyond, blocks, reads_test=self.reads_test)
 
     def run(self, config: RecipeRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
         steps, asked = config.training.steps, len(config.readings) + 1
@@ -132,7 +159,7 @@ class RecipeExperiment(lm.TextExperiment):
             named = {f"gain/{row['stop'] // length}x": row["bits_per_byte"] for row in gained}
             return metrics_of(rows, length) | named, rows + gained
 
-        return lm.run(config, device=device, progress=report(0), test=self.reads_test, after=after)
+        return lm.run(config, device=device, progress=report(0), test=config.reads_test, after=after)
 
 
 class Recipes(RecipeExperiment):
@@ -150,7 +177,7 @@ class Recipes(RecipeExperiment):
         beyond = BEYOND[check_profile(profile)]
         methods = SMOKE if profile == "smoke" else PUBLISHED
         return [
-            RecipeRun.of_recipe(self.name, profile, method, seed, beyond, ((seed - 1) % BLOCKS,))
+            self.run_of(profile, method, seed, beyond, ((seed - 1) % BLOCKS,))
             for seed in (SEEDS[profile] if seeds is None else seeds)
             for method in methods
         ]
