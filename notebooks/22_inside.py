@@ -122,6 +122,7 @@ assert torch.allclose(said, rebuilt.cpu(), atol=1e-5)
 records = experiments.get("inside")
 table = records.table(profile)
 have = table[table.status != "not run"]
+have.attrs = {}  # the records, which pandas would copy at every step
 present = list(dict.fromkeys(have.method))
 SEPARATED = ("separated-learned", "separated-sinusoidal", "strict-learned")
 DENSE = ("none", "learned", "sinusoidal", "rope")
@@ -146,6 +147,14 @@ def mean_by(found: pd.DataFrame, keys: list[str], value: str) -> pd.Series:
 def nothing(ax) -> None:
     """Say that there is nothing to draw."""
     ax.text(0.5, 0.5, "not run", ha="center", va="center", transform=ax.transAxes)
+
+
+def by_depth(ax, name: str = "depth") -> None:
+    """An axis of whole numbers with room at both ends."""
+    ax.xaxis.set_major_locator(plt.MaxNLocator(integer=True, min_n_ticks=1))
+    low, high = ax.dataLim.intervalx
+    low, high = (low, high) if np.isfinite([low, high]).all() else (0, 1)
+    ax.set(xlabel=name, xlim=(low - 0.15, high + 0.15))
 
 
 def told(value: float | None, form: str = ".2f") -> str:
@@ -234,8 +243,8 @@ for method in SEPARATED[:2]:
         ax.plot(means.index, means, **look.line(label=label, linestyle=dash))
         largest_leak[method, state] = means.max()
 ax.set_yscale("log")
-ax.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
-ax.set(xlabel="blocks passed", ylabel="relative leak, pos by sem")
+by_depth(ax, "blocks passed")
+ax.set(ylabel="relative leak, pos by sem")
 figures.label_lines(ax) if largest_leak else nothing(ax)
 first = largest_leak.get(("separated-learned", "initial"))
 last = largest_leak.get(("separated-learned", "trained"))
@@ -247,7 +256,7 @@ figures.show(
     alt="Relative derivative of the pos stream by the text, on a log scale, against blocks passed; dotted before "
     "training, solid after it, one thin line per seed.",
     caption="How strongly the pos stream hears the text, live, in proportion to how strongly it hears the "
-    f"positions. At its largest, separated learned has {told(first)} before training and {told(last)} after it. "
+    f"positions. At its largest, separated learned: {told(first)} before training, {told(last)} after it. "
     "The strict variant has zero and is not on a log scale.",
 )
 
@@ -303,11 +312,12 @@ for ax, stream, share, title, methods in panels:
         if method in SEPARATED or method == "none":
             line = look.line(label="_", marker="", linestyle=(0, (1, 2)), linewidth=1)
             ax.plot(means["initial"].index, means["initial"], **line)
-    ax.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
-    ax.set(xlabel="depth", title=title, ylabel="share of variance")
-    figures.label_lines(ax, fontsize=8.5) if ax.lines else nothing(ax)
+    by_depth(ax)
+    ax.set(title=title, ylabel="share of variance", ylim=(0, None))
 axes[0].set_yscale("symlog", linthresh=1e-5)
 axes[0].set_ylim(-2e-6, 1)
+for ax in axes:
+    figures.label_lines(ax, fontsize=8.5) if ax.lines else nothing(ax)
 text_share = metric("separated-learned", "text/pos")
 publish("text_share_pos", text_share)
 figures.show(
@@ -315,9 +325,9 @@ figures.show(
     name="fig-inside-variance",
     alt="Two panels against depth. Left: the share of the pos stream's variance between texts, log scale with zero. "
     "Right: the share of the content's variance between positions. Solid lines after training, dotted before.",
-    caption="Left: at its largest over depths, the trained pos stream of separated learned has "
-    f"{told(text_share, '.2g')} of its variance between texts, strict exactly "
-    f"{told(metric('strict-learned', 'text/pos'), '.0f')}. Right: what position explains of the content, which is "
+    caption="Left: what differs between texts in the trained pos stream, at its largest over depths; separated "
+    f"learned: {told(text_share, '.2g')}, strict learned: "
+    f"{told(metric('strict-learned', 'text/pos'), '.2g')}. Right: what position explains of the content, which is "
     "the sem stream or, dense, the whole state. Solid: trained; dotted: the same models before training. Means "
     "over seeds.",
 )
@@ -403,8 +413,8 @@ for ax, stream, methods, title in panels:
             line = look.line(label="_", marker="", linestyle=(0, (1, 2)), linewidth=1)
             ax.plot(means["initial"].index, means["initial"], **line)
     ax.axhline(0, color=figures.FAINT, linewidth=1)
-    ax.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
-    ax.set(xlabel="depth", title=title, ylim=(-0.27, 1.03))
+    by_depth(ax)
+    ax.set(title=title, ylim=(-0.27, 1.03))
     figures.label_lines(ax, fontsize=8.5) if len(ax.lines) > 1 else nothing(ax)
 axes[0].set_ylabel("$R^2$ of the index")
 best = {
@@ -423,8 +433,8 @@ figures.show(
     alt="Three panels of R squared of a linear probe for the index against depth: dense models, the pos stream and "
     "the sem stream of separated models, one thin line per seed; dotted lines before training.",
     caption="How well a straight line reads the index, in unseen documents and at unseen positions. Best over "
-    f"depths: no encoding {told(best['none'])}, RoPE {told(best['rope'])}; separated learned {told(best['pos'])} in "
-    f"its pos stream and {told(best['sem'])} in its sem stream. Values below {told(-0.25)} are drawn there; dotted: "
+    f"depths: no encoding {told(best['none'])}, RoPE {told(best['rope'])}; separated learned: pos "
+    f"stream {told(best['pos'])}, sem stream {told(best['sem'])}. Values below {told(-0.25)} are drawn there; dotted: "
     "before training.",
 )
 
@@ -435,8 +445,8 @@ figures.provenance(table)
 # The dense model *without* an encoding is the interesting one. Its input holds no position at all, and its
 # attention weights are symmetric in the tokens, but for the causal mask. {cite:t}`haviv2022` found that such models
 # learn where they are, {cite:t}`kazemnejad2023` gave a construction. The mask does it: the first token averages over
-# itself alone, the hundredth over a hundred, and an average over more tokens is a smaller, steadier one. This is
-# there *before* training, too, as the live model shows.
+# itself alone, the hundredth over a hundred, and an average over more tokens is a smaller, steadier one. Some of
+# that is there before training. In the live model:
 
 
 # %%
@@ -452,6 +462,10 @@ for state, value in without.items():
 print({state: round(value, 2) for state, value in without.items()})
 
 # %% [markdown]
+# The $R^2$ of the index after one block is {num}`22_inside/live_none_initial:.2f` before training and
+# {num}`22_inside/live_none_trained:.2f` after it; there are few texts here, and a straight line may not be the right
+# reader for what a mask leaves (exercise 4).
+#
 # Reading an index inside the trained length is one thing. Does the reading *continue*? The probes fitted below $L$
 # are asked for the positions from $L$ to $2L - 1$ of longer texts.
 
@@ -526,13 +540,13 @@ for ax, target in zip(axes, ("current", "previous"), strict=True):
         means = own[own.stream == stream].groupby("depth").accuracy.mean()
         line = {"color": colour, "linestyle": dash, "marker": marker, "label": stream}
         ax.plot(means.index, means, **line)
+    by_depth(ax)
+    ax.set(title=f"the {target} byte", ylim=(0, 1.03))
     if len(own):
         ax.axhline(own[own.stream == "majority"].accuracy.mean(), color=figures.FAINT)
         figures.label_lines(ax, fontsize=8.5)
     else:
         nothing(ax)
-    ax.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
-    ax.set(xlabel="depth", title=f"the {target} byte", ylim=(0, 1.03))
 axes[0].set_ylabel("named correctly")
 gains = {
     name: metric("separated-learned", f"byte/{name}")
@@ -565,15 +579,25 @@ drawn = [
     m for m in ("separated-learned", "separated-sinusoidal", "none") if m in present
 ]
 paths = rows("path")
-columns = 4
+depths_of = {
+    method: [
+        depth
+        for depth in sorted(paths[paths.method == method].depth.unique())
+        if depth or method != "none"  # at the input there is no position to see
+    ][:4]
+    for method in drawn
+}
+columns = max((len(depths) for depths in depths_of.values()), default=1)
 fig, axes = plt.subplots(
-    max(1, len(drawn)), columns, figsize=(8.6, 2.2 * max(1, len(drawn))), squeeze=False
+    max(1, len(drawn)),
+    columns,
+    figsize=(1 + 1.9 * columns, 2.1 * max(1, len(drawn))),
+    squeeze=False,
 )
 for row, method in enumerate(drawn):
     own = paths[(paths.method == method) & (paths.seed == paths.seed.min())]
     at = own.positions.iloc[0]
-    depths = [d for d in sorted(own.depth.unique()) if d or method != "none"][:columns]
-    for ax, depth in zip(axes[row], depths, strict=False):
+    for ax, depth in zip(axes[row], depths_of[method], strict=False):
         one, two = (
             own[(own.depth == depth) & (own.component == c)].iloc[0] for c in (1, 2)
         )
@@ -656,10 +680,10 @@ figures.show(
     alt="Cumulated energy of the pos stream's mean rows against the number of turns over the trained length, one line "
     "per depth.",
     caption="Slow and fast waves in the pos stream of separated learned, by depth: the share of the energy in waves "
-    "of at most so many turns over the trained length. A smooth table rises early. Neighbouring rows are "
-    f"{told(numbers_of_this_chapter['step_at_input'] if len(roughness) else None)} of a row's norm apart at the "
-    f"input and {told(numbers_of_this_chapter['step_at_end'] if len(roughness) else None)} at the last depth. Means "
-    "over seeds.",
+    "of at most so many turns over the trained length. A smooth table rises early. The step to "
+    "the next row in units of a row's norm: at the input "
+    f"{told(roughness.iloc[0] if len(roughness) else None)}, at the last depth "
+    f"{told(roughness.iloc[-1] if len(roughness) else None)}. Means over seeds.",
 )
 
 # %% tags=["remove-input"]
@@ -711,7 +735,12 @@ numbers_of_this_chapter["live_drift"] = moves.loc["separated", "drift, live"]
 numbers_of_this_chapter["live_drift_held"] = moves.loc[
     "separated", "drift, attention held"
 ]
-moves.round(3)
+figures.show_table(
+    moves.reset_index(),
+    caption="Drift of the final content, four trained lengths away: live, and with every head looking where "
+    "it looks at index 0.",
+    formats=dict.fromkeys(moves.columns, ".3f"),
+)
 
 # %% [markdown]
 # With attention held the drift of the trained separated model is {num}`22_inside/live_drift_held:.1f`, to the last
@@ -732,7 +761,6 @@ pair = [name for name in ("separated-learned", "learned") if name in present]
 fig, axes = plt.subplots(1, 2, figsize=(8.6, 3.7), sharey=True)
 for ax, method in zip(axes, ("separated-learned", "learned"), strict=True):
     ax.set(xlabel="depth", title=figures.METHODS[method].label)
-    ax.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
     if method not in present:
         nothing(ax)
         continue
@@ -748,13 +776,8 @@ for ax, method in zip(axes, ("separated-learned", "learned"), strict=True):
         )
     dotted = {"color": figures.INK, "linestyle": (0, (2, 2)), "linewidth": 1.2}
     ax.plot(means["trained"].index, means["trained"], label="trained index", **dotted)
-    dashed = dotted | {"linestyle": (0, (6, 2))}
-    ax.plot(
-        means["another text"].index,
-        means["another text"],
-        label="another text",
-        **dashed,
-    )
+    by_depth(ax)
+for ax in axes:  # they share an axis: only now do all lines stand where they will
     figures.label_lines(ax, fontsize=8.5)
 axes[0].set_ylabel("drift of the content")
 inside_window = metric("separated-learned", "drift/trained")
@@ -765,11 +788,11 @@ figures.show(
     fig,
     name="fig-inside-drift",
     alt="Drift of the content against depth for six rules past the trained length, in a separated and a dense model "
-    "with a learned table; dotted, the drift to trained indices; dashed, the distance to another text.",
+    "with a learned table; dotted, the drift to trained indices.",
     caption=f"How far the content moves when a text starts near {SHOWN} times the trained length instead of at 0, by "
-    "depth and rule. The sem stream of separated learned ends at "
-    f"{told(inside_window)} when it moves among trained indices (dotted); another text is {told(apart)} away "
-    "(dashed). Means over seeds.",
+    "depth and rule. At the last depth of separated learned: among trained indices "
+    f"(dotted) {told(inside_window)}; from one text to another {told(apart)}. "
+    "Means over seeds.",
 )
 
 # %% tags=["remove-input"]
@@ -801,12 +824,9 @@ for offset, method in zip(
             alpha=0.5,
             markersize=7,
         )
-        label = look.label if row == 0 else "_"
-        ax.plot(
-            values.mean(),
-            height,
-            **look.line(linestyle="", markersize=5.5, label=label),
-        )
+        line = look.line(linestyle="", markersize=5.5)
+        line["label"] = look.label if row == 0 else "_"
+        ax.plot(values.mean(), height, **line)
 labels = {**{rule: label for rule, (_, label) in RULES.items()}, "wrap": "wrap"}
 labels["trained"] = "trained index"
 ax.set_yticks(range(len(order)), [labels[rule] for rule in reversed(order)])
@@ -824,6 +844,7 @@ five = {
 }
 publish("drift_five_separated", five["separated-learned"])
 publish("drift_five_dense", five["learned"])
+publish("drift_trained_dense", metric("learned", "drift/trained"))
 times = ", ".join(f"{n}" for n in FAR)
 figures.show(
     fig,
@@ -831,14 +852,18 @@ figures.show(
     alt="Dot plot of the drift of the content at the last depth, one row per rule for unseen positions, with dense, "
     "separated and strict models of a learned table, one tick per seed.",
     caption=f"Drift of the content under each rule, mean over texts around {times} times the trained length. Over the "
-    f"slides' five rules separated learned has a mean of {told(five['separated-learned'])}, dense learned of "
-    f"{told(five['learned'])}. Ticks: every seed.",
+    f"slides' five rules the mean is, separated: {told(five['separated-learned'])}; dense: {told(five['learned'])}. "
+    "Ticks: every seed.",
 )
 
 # %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
+# Read this figure with one warning in mind. A model that does not use positions has no drift at all: without an
+# encoding it is zero, and with RoPE it is rounding. A small drift is a virtue only in a model for which position
+# is worth something, and {doc}`chapter 10 <10_language_model>` says for which it is, and how much.
+#
 # Content moves because attention does. How much of it goes elsewhere? The figure takes, for each layer, the total
 # variation distance between the weights at the new index and those at index 0: the share of attention that has moved to
 # other tokens. Position heads write to the pos stream, sem heads to the sem stream; both read both.
@@ -849,7 +874,6 @@ fig, axes = plt.subplots(1, 2, figsize=(8.2, 3.3), sharey=True)
 elsewhere = {}
 for ax, heads in zip(axes, ("pos", "sem"), strict=True):
     ax.set(xlabel="block", title=f"heads that write to {heads}", ylim=(0, 1.03))
-    ax.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
     if routing.empty:
         nothing(ax)
         continue
@@ -868,6 +892,7 @@ for ax, heads in zip(axes, ("pos", "sem"), strict=True):
     ax.plot(
         means["trained"].index + 1, means["trained"], label="trained index", **dotted
     )
+    by_depth(ax, "block")
     figures.label_lines(ax, fontsize=8.5)
     elsewhere[heads] = means[list(FIVE)].mean()
 axes[0].set_ylabel("share of attention elsewhere")
@@ -878,9 +903,9 @@ figures.show(
     name="fig-inside-routing",
     alt="Share of attention that goes elsewhere past the trained length, against the block, for heads that write to the "
     "pos stream and to the sem stream, one line per rule.",
-    caption=f"Where the heads of separated learned look near {SHOWN} times the trained length, beside index 0. Over "
-    f"the five rules {told(elsewhere.get('pos'))} of the attention of position heads and "
-    f"{told(elsewhere.get('sem'))} of that of sem heads goes elsewhere. Means over seeds.",
+    caption=f"Where the heads of separated learned look near {SHOWN} times the trained length, beside index 0. The "
+    f"share of attention that goes elsewhere, over the five rules: position heads {told(elsewhere.get('pos'))}, sem "
+    f"heads {told(elsewhere.get('sem'))}. Means over seeds.",
 )
 
 # %% tags=["remove-input"]
@@ -888,8 +913,8 @@ figures.provenance(table)
 
 # %% [markdown]
 # Does it matter? A representation may move along directions that nobody reads. The last figure sets the drift beside
-# what the same texts cost there: bits per byte less those at index 0. The four kinds of model are on one picture,
-# each under each of its rules.
+# what the same texts cost there: bits per byte less those at index 0. All models are on one
+# picture, each under each of its rules.
 
 # %% tags=["hide-input"]
 points = [
@@ -963,10 +988,11 @@ figures.provenance(table)
 # ## What to take away
 #
 # 1. **The integrity of the content.** That it is preserved past the trained length is
-#    *{num}`22_inside/verdict_semantic_integrity_is_preserved`*. The drift over the five rules is
-#    {num}`22_inside/drift_five_separated:.2f` of the norm, {num}`22_inside/drift_trained:.2f` among trained indices, and
-#    another text is {num}`22_inside/another_text:.2f` away. Dense learned has
-#    {num}`22_inside/drift_five_dense:.2f`; that separation steadies the content is
+#    *{num}`22_inside/verdict_semantic_integrity_is_preserved`*. In separated learned the drift over the five rules is
+#    {num}`22_inside/drift_five_separated:.2f` of the norm, among trained indices
+#    {num}`22_inside/drift_trained:.2f`, and another text is {num}`22_inside/another_text:.2f` away. In dense learned it
+#    is {num}`22_inside/drift_five_dense:.2f`, among trained indices {num}`22_inside/drift_trained_dense:.2f`. That
+#    separation steadies the content, by what is added past the trained length, is
 #    *{num}`22_inside/verdict_separation_steadies_the_content`*.
 # 2. **By which way.** In a separated model a new index reaches the content through the attention weights alone:
 #    *{num}`22_inside/verdict_only_the_routing_hears_a_new_index`*. An extrapolator that keeps the routing keeps everything.
