@@ -45,8 +45,15 @@ trained length, just under the bigram entropy of the text; otherwise the claim i
 fewer than six seeds it is *undecided*. The differences are means over seeds, below zero where the first is
 better. Each is held against the bounds of its rule by two-sided t tests, paired by seed, with Holm's
 correction over the comparisons of the claim at 5 %; a difference that this leaves open makes the claim
-*undecided*. Past the trained length a comparison names model, reading and bin: 8x is the bin that ends at
-8 times the trained length, and *oracle* the same model through a window that slides byte by byte.
+*undecided*. In the experiment `extrapolation` a comparison past the trained length names model, reading and
+bin: 8x is the bin that ends at 8 times the trained length, and *oracle* the same model through a window that
+slides byte by byte.
+
+Other experiments compare other columns, in the same way. In `recipes` a comparison names model and column:
+*gap* is a reading less that oracle, *gain* what a model pays more once the text further back than a trained
+length is that of another novel, and *zero* is 0. In `budget` the bar holds for the longest training, and a
+ranking is decided by intervals that hold together, corrected after Bonferroni. In `inside` some quantities
+are no bits per byte, and some are held against a bound by themselves, without a partner.
 """.strip()
 _KINDS = {
     "claim": "judged by a claim",
