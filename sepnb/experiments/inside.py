@@ -38,7 +38,7 @@ TEST_BYTES = {"smoke": 512, "laptop": 8_192, "gpu": 65_536}
 
 INSPECTIONS = {
     "smoke": Inspection(
-        64, documents=6, windows=3, texts=1, leak_texts=1, leak_tokens=4, path_points=8, fit_steps=100
+        64, documents=6, windows=3, texts=1, leak_texts=1, leak_tokens=4, path_points=16, fit_steps=100
     ),
     "laptop": Inspection(
         128, documents=20, windows=16, texts=2, leak_texts=2, leak_tokens=8, path_points=32, fit_steps=1000
