@@ -9,6 +9,7 @@ when the rows of a batch differ.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -41,6 +42,11 @@ class QueryKeyModule(nn.Module, ABC):
 
     streams: tuple[str, ...] | None = None
     """It acts on what is made from these streams alone; None: on everything."""
+
+    @property
+    def settings(self) -> Hashable:
+        """What its answers depend on beside positions and parameters, and what may be set anew."""
+        return None
 
     @abstractmethod
     def prepare(self, positions: Tensor) -> Any:

@@ -17,7 +17,7 @@ Shape letters: B batch, H heads, N query length, M key length, W waves.
 """
 
 from dataclasses import dataclass
-from math import pi
+from math import inf, pi
 from typing import ClassVar
 
 import torch
@@ -38,8 +38,10 @@ def phase_frequencies(waves: int, longest: int | float) -> Float[Tensor, " W"]:
     """
     if waves < 2:
         raise ValueError(f"waves is {waves}; give at least 2, the shortest and the longest")
-    if not longest > SHORTEST:
-        raise ValueError(f"longest is {longest}; it must be above the shortest wavelength, {SHORTEST}")
+    if not SHORTEST < longest < inf:
+        raise ValueError(
+            f"longest is {longest}; it must be finite and above the shortest wavelength, {SHORTEST}"
+        )
     steps = torch.arange(waves, dtype=torch.float64) / (waves - 1)
     return 2 * pi / (SHORTEST * (longest / SHORTEST) ** steps)
 
@@ -92,9 +94,14 @@ class Phase(Encoding):
     """The query-gated phase read, in every head that reads the sem stream.
 
     Args:
-        longest: wavelength of the slowest wave, in positions; None takes the trained length. No wave meets an
-            angle at a longer distance that it has not met up to this one.
+        longest: wavelength of the slowest wave, in positions; None takes the trained length. Within this
+            distance every wave has turned once: further on, each alone is at an angle near one that it has
+            met, and all together are at angles that they have not met together.
         waves: how many, with wavelengths geometric from 4 to `longest`.
+
+    Raises:
+        TypeError: waves that are no int, a longest wave that is no number.
+        ValueError: fewer than 2 waves, or a longest one that is not longer than 4.
     """
 
     name: ClassVar[str] = "phase"
@@ -102,6 +109,13 @@ class Phase(Encoding):
 
     longest: int | float | None = None
     waves: int = 16
+
+    def __post_init__(self) -> None:
+        if isinstance(self.waves, bool) or not isinstance(self.waves, int):
+            raise TypeError(f"waves must be an int, got {self.waves!r}")
+        if isinstance(self.longest, bool) or not isinstance(self.longest, int | float | None):
+            raise TypeError(f"longest must be a number of positions, got {self.longest!r}")
+        phase_frequencies(self.waves, 2 * SHORTEST if self.longest is None else self.longest)
 
     def at_layer(self, content_width: int, n_heads: int, max_length: int) -> TermModule:
         longest = max_length if self.longest is None else self.longest

@@ -124,6 +124,11 @@ class RotaryQueryKey(QueryKeyModule):
             self.head_width, base=self.base, extension=extension
         )
 
+    @property
+    def settings(self) -> tuple:
+        """The frequencies, which a context extension sets anew."""
+        return tuple(self.inv_freq.tolist()), self.attention_factor
+
     def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         cos, sin = rotation_table(positions, self.inv_freq, self.attention_factor, torch.float64)
         if positions.dim() == 2:  # one row of positions per sequence: make room for the heads
@@ -144,7 +149,7 @@ class RoPE(Encoding):
         layout: which two columns make a pair, "half" or "interleaved".
         streams: rotate only queries and keys that are made from these streams alone, such as ("pos",): the
             position heads of a strict model, and in an untied one also the position part of the sem heads.
-            None rotates all.
+            ("sem",) rotates the content part of an untied model. None rotates all.
     """
 
     name: ClassVar[str] = "rope"

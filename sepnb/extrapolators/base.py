@@ -53,7 +53,8 @@ class Control(Extrapolator):
 class Continuation:
     """A table continued by one extrapolator: `continuation(positions)` gives the rows.
 
-    The table is copied as it is now: training it further does not change the continuation.
+    The table is copied as it is now: training it further does not change the continuation. Autocast has no
+    effect: codes are no activations, and a position rounded to bfloat16 is another one.
 
     Args:
         table: `[L, d_pos]`, floating and finite, at least 2 rows; gradients do not flow into it.
@@ -74,7 +75,8 @@ class Continuation:
         check_table(table)
         self.table = table.detach().clone()
         self.extrapolator, self.form = extrapolator, form
-        self.rule: Rule = getattr(extrapolator, form)(self.table)
+        with torch.autocast(table.device.type, enabled=False):
+            self.rule: Rule = getattr(extrapolator, form)(self.table)
 
     def __call__(self, positions: Integer[Tensor, "*shape"]) -> Float[Tensor, "*shape d_pos"]:
         """Rows of these positions, in the dtype and on the device of the table.
@@ -85,12 +87,13 @@ class Continuation:
         """
         check_positions(positions)
         flat = positions.to(self.table.device, torch.int64).reshape(-1)
-        if flat.device.type != "cpu" or len(flat) <= BLOCK:
-            rows = self.rule(flat).to(self.table.dtype)
-        else:
-            rows = self.table.new_empty(len(flat), self.table.shape[1])
-            for block, place in zip(flat.split(BLOCK), rows.split(BLOCK), strict=True):
-                place.copy_(self.rule(block))
+        with torch.autocast(flat.device.type, enabled=False):
+            if flat.device.type != "cpu" or len(flat) <= BLOCK:
+                rows = self.rule(flat).to(self.table.dtype)
+            else:
+                rows = self.table.new_empty(len(flat), self.table.shape[1])
+                for block, place in zip(flat.split(BLOCK), rows.split(BLOCK), strict=True):
+                    place.copy_(self.rule(block))
         return rows.reshape(*positions.shape, self.table.shape[1])
 
 

@@ -219,7 +219,8 @@ class Attention(nn.Module):
         return None
 
     def position_logits(self, table: Tensor, context: AttentionContext) -> Tensor:
-        """Of an untied layer: the position part of the sem heads' scaled scores, `[H, N, N]`, no mask."""
+        """Of an untied layer: the position part of the sem heads' scaled scores, `[H, N, N]`, no mask, in
+        float32 or wider."""
         for index, group in enumerate(self.groups):
             if "sem" in group.reads and len(group.reads) > 1:
                 reads = tuple(name for name in group.reads if name != "sem")
@@ -227,6 +228,8 @@ class Attention(nn.Module):
                 (queries,), (keys,) = part.queries, part.keys
                 q, k = context.rotated(queries, keys, reads)
                 k = k.repeat_interleave(self.shared, dim=1)
+                dtype = torch.promote_types(q.dtype, torch.float32)
+                q, k = q.to(dtype), k.to(dtype)
                 return (q @ k.transpose(-1, -2) * self.head_width**-0.5)[0]
         raise ValueError("no head of this layer reads content and positions")
 

@@ -36,16 +36,20 @@ class KVCache:
             return steps
         return self.positions.amax(dim=-1, keepdim=True) + 1 + steps
 
-    def extend_positions(self, positions: Tensor) -> Tensor:
-        """Append `[N]` or `[B, N]`; returns the positions of all keys, `[M]` or `[B, M]`."""
+    def positions_with(self, positions: Tensor) -> Tensor:
+        """The positions of all keys, `[M]` or `[B, M]`, were `[N]` or `[B, N]` appended; nothing is."""
         held = self.positions
         if held is not None:
             if held.dim() != positions.dim():
                 held = held.expand(self.batch_size, -1) if held.dim() == 1 else held
                 positions = positions.expand(self.batch_size, -1) if positions.dim() == 1 else positions
             positions = torch.cat([held, positions], dim=-1)
-        self.positions = positions
         return positions
+
+    def extend_positions(self, positions: Tensor) -> Tensor:
+        """Append `[N]` or `[B, N]`; returns the positions of all keys, `[M]` or `[B, M]`."""
+        self.positions = self.positions_with(positions)
+        return self.positions
 
     def extend(self, place: Hashable, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Append `[B, H, N, d]` to what is held at `place`, a layer's group of heads; returns all of it,

@@ -38,7 +38,8 @@ class TransformerConfig:
         n_kv_heads: key and value heads, each shared by n_heads / n_kv_heads query heads (Ainslie et al.
             2023); must divide n_heads. None gives every query head its own.
         dropout: share of what enters the stack, and of what each sublayer adds to it, that is zeroed in
-            training.
+            training. Where isolated position streams run once for the batch, one mask serves all sequences;
+            positions `[B, N]` give every sequence its own.
 
     Raises:
         TypeError: streams, an encoding or a count of another type.
@@ -115,7 +116,9 @@ class TransformerConfig:
 
     @property
     def isolated(self) -> bool:
-        """Whether the position streams are functions of the positions alone, the same for every text."""
+        """Whether the position streams are functions of the positions alone, whatever the text, and can be
+        run on their own: that takes every split. With pos_stream="constant" and a joint map or norm the
+        streams do not change with the text either, but what a block makes of them does: this is False."""
         closed = self.reading in ("strict", "untied") or self.pos_stream == "constant"
         return self.separated and closed and self.splits == frozenset(SPLIT)
 
@@ -192,7 +195,8 @@ class TransformerConfig:
         """Every field in plain JSON types, for a record.
 
         The fields after `tie_embeddings` are left out where they have their default: a record made before a
-        field existed keeps its key.
+        field existed keeps its key. Streams are an object by name, or a list of pairs where their order is
+        not that of their names, because a key is taken from objects with sorted names.
         """
         names = [field.name for field in fields(self)]
         later = set(names[names.index("tie_embeddings") + 1 :])
@@ -203,6 +207,8 @@ class TransformerConfig:
         }
         if "split" in resolved:
             resolved["split"] = sorted(self.splits)
-        resolved["streams"] = self.streams.widths
+        names = list(self.streams.names)
+        by_name = names == sorted(names)
+        resolved["streams"] = self.streams.widths if by_name else [list(item) for item in self.streams.items]
         resolved["encoding"] = [item.resolved() for item in self.encodings]
         return resolved

@@ -63,7 +63,10 @@ def extended(
     if sinks < 0:
         raise ValueError(f"sinks is {sinks}; give 0 or more")
     if sinks and window is None:
-        raise ValueError(f"sinks={sinks} without a window: every token is seen anyway; give window too")
+        raise ValueError(
+            f"sinks={sinks} without a window: the two are one rule, also where a window is set already; give "
+            f"window too"
+        )
     if window is not None and not model.config.causal:
         raise ValueError("a window needs a causal model")
     if extrapolator is None and (options or form != "corrected"):

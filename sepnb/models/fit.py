@@ -140,14 +140,24 @@ def _whole_heads(config: "TransformerConfig") -> None:
 
 def _rotations(config: "TransformerConfig") -> None:
     """An encoding that rotates some streams only needs queries and keys that are made from these alone."""
+    made_from = {part for head in range(config.n_heads) for part in _parts(config, config.reads(head))}
     for encoding in config.encodings:
         if isinstance(encoding, RoPE) and encoding.streams is not None:
             chosen = config.streams.select(encoding.streams)
-            if not any(set(config.reads(head)) <= set(chosen) for head in range(config.n_heads)):
+            if not any(set(part) <= set(chosen) for part in made_from):
+                remedy = "'untied' or 'content'" if chosen == ("sem",) else "'strict' or 'untied'"
                 raise ValueError(
                     f"rope on {', '.join(chosen)} only: every head of this model reads other streams too; "
-                    f"use query_key='strict' or 'untied'"
+                    f"use query_key={remedy}"
                 )
+
+
+def _parts(config: "TransformerConfig", reads: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """What a head makes its queries and keys from: in an untied model content and positions apart."""
+    positions = tuple(name for name in reads if name != "sem")
+    if config.reading == "untied" and positions and "sem" in reads:
+        return [("sem",), positions]
+    return [reads]
 
 
 def _nearest(config: "TransformerConfig", name: str, unit: int) -> str:
@@ -156,7 +166,10 @@ def _nearest(config: "TransformerConfig", name: str, unit: int) -> str:
     below = width // unit * unit
     if width == below:
         return f"; put {name} before the streams whose widths are none"
-    above = below + unit  # at the whole width nothing is left for the sem stream
-    fitting = [str(n) for n in (below, above) if n < config.streams.d_model]
+    above = below + unit
+    # at width 0 there is no such stream, and at the whole width nothing is left for the sem stream
+    fitting = [str(n) for n in (below, above) if 0 < n < config.streams.d_model]
+    if not fitting:
+        return f", and none is below the model width {config.streams.d_model}; use more and narrower heads"
     verb = "that are" if len(fitting) > 1 else "that is"
     return f"; the nearest {verb}: {' and '.join(fitting)}"

@@ -104,7 +104,8 @@ class LanguageModel(nn.Module):
     ) -> "LanguageModel":
         """The same weights under another rule of evaluation; never retrains, never changes the original.
 
-        Rules add up: of a model that follows some already, what is not given here stays.
+        Rules add up: of a model that follows some already, what is not given here stays. Window and sinks are
+        one rule and given together: a new window without sinks has none.
 
         Args:
             extrapolator: one of `sepnb.extrapolators.METHODS`. The codes of the encoding at the input, at
@@ -112,9 +113,10 @@ class LanguageModel(nn.Module):
             form: "corrected" or "literal", of the extrapolator.
             extension: other frequencies for RoPE.
             window: tokens that a query sees, itself included; positions keep their indices.
-            sinks: tokens at the beginning that it sees besides (Xiao et al. 2024).
+            sinks: tokens at the beginning that it sees besides (Xiao et al. 2024); with a window only.
             log_scale: multiply a query's logits by max(1, ln n / ln L), n the keys that it sees: the entropy
                 of attention grows with their number, and this sharpens it again (Chiang and Cholak 2022).
+                Biases of the score, such as ALiBi's, are added afterwards and not multiplied.
             options: of the extrapolator, such as `length` for "interpolate".
 
         Raises:

@@ -71,6 +71,10 @@ class PassMemory:
 
 
 def may_remember(model: nn.Module) -> bool:
-    """Whether nothing but the positions can change what the tower computes."""
+    """Whether nothing but the positions and the rules of evaluation can change what the tower computes, and
+    nobody listens to it: a hook on one of its modules may do either."""
     quiet = not model.training and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
-    return quiet and all(getattr(module, "tape", None) is None for module in model.modules())
+    return quiet and not any(
+        getattr(module, "tape", None) is not None or module._forward_hooks or module._forward_pre_hooks
+        for module in model.modules()
+    )

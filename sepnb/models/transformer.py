@@ -16,6 +16,7 @@ from ..streams import StreamMLP, StreamNorm
 from .attention import Attention, AttentionContext
 from .cache import KVCache
 from .config import TransformerConfig
+from .fit import SPLIT
 from .freezing import visible
 from .tower import PassMemory, PositionPass, may_remember
 
@@ -64,7 +65,7 @@ class Transformer(nn.Module):
     With one stream the code of the input encoding is added to the content; otherwise it fills the position
     streams. Encodings are shared by all layers. `window`, `sinks` and `log_scale` are rules of evaluation:
     each query sees the last `window` tokens, itself included, and the first `sinks`, in the order of the
-    sequence; its logits are multiplied by max(1, ln n / ln L), n the tokens that it sees.
+    sequence; its logits, biases excepted, are multiplied by max(1, ln n / ln L), n the tokens that it sees.
     """
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -196,10 +197,7 @@ class Transformer(nn.Module):
             ValueError: the model's position streams hear the content.
         """
         if not self.config.isolated:
-            raise ValueError(
-                "the position streams of this model depend on the text; use mode='strict' with every "
-                "split, or pos_stream='constant'"
-            )
+            raise ValueError(f"the model has no position pass of its own: {self._what_opens_it()}")
         codes = {name: code[None] for name, code in codes.items()}
         state = {name: self._dropped(code) for name, code in codes.items()}
         tables = []
@@ -209,6 +207,19 @@ class Transformer(nn.Module):
             if any(name in state for name in block.outputs):
                 state = {**state, **block(state, context, cache, layer)}
         return PositionPass(tuple(tables), dict(state))
+
+    def _what_opens_it(self) -> str:
+        """What keeps a model from being isolated, with the remedy."""
+        config = self.config
+        if not config.separated:
+            return "it has one stream; give Streams(pos=..., sem=...)"
+        missing = [name for name in SPLIT if name not in config.splits]
+        if missing:
+            return f"{', '.join(missing)} not split; leave out split= and norm=, which split everything"
+        return (
+            f"with query_key={config.reading!r} the position streams hear the text; use query_key='strict' "
+            f"or 'untied', or pos_stream='constant'"
+        )
 
     def _dropped(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.config.dropout, self.training)
@@ -225,7 +236,8 @@ class Transformer(nn.Module):
         run once for the whole batch, and at inference once for every length.
 
         Raises:
-            ValueError, TypeError: see `check_positions`; also for shapes that do not fit.
+            ValueError, TypeError: see `check_positions`; also for shapes that do not fit. A cache is then
+                left as it was.
         """
         batch, n = content.shape[:2]
         self._check_cache(cache, batch)
@@ -242,31 +254,39 @@ class Transformer(nn.Module):
                     f"tokens; give [{n}] or [{batch}, {n}]"
                 )
             self.check_positions(positions)
-        key_positions = positions if cache is None else cache.extend_positions(positions)
+        key_positions = positions if cache is None else cache.positions_with(positions)
         context = self.attention_context(positions, key_positions, content.dtype)
-        if not self.config.isolated or key_positions.dim() > 1:
-            codes = self.codes(positions, content.dtype)
+        shared = self.config.isolated and key_positions.dim() == 1
+        known = shared and by_default and cache is None and may_remember(self)
+        codes = {} if known else self.codes(positions, content.dtype)
+        if cache is not None:  # written only now: the encodings above may refuse a position
+            cache.extend_positions(positions)
+        if not shared:
             state = {name: self._dropped(x) for name, x in self.input_state(content, positions).items()}
             return self.run_blocks(state, context, codes, cache)
 
-        def compute() -> PositionPass:
-            return self.position_pass(self.codes(positions, content.dtype), context, cache)
-
-        if by_default and cache is None and may_remember(self):
+        if known:
             kind = content.device.type
             cast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
-            key = (n, content.dtype, content.device, cast)
-            positional = self._memory.recall(self, key, compute)
+            key = (n, content.dtype, content.device, cast, self._rules())
+            positional = self._memory.recall(
+                self, key, lambda: self.position_pass(self.codes(positions, content.dtype), context)
+            )
         else:
             if torch.is_grad_enabled() and not torch.compiler.is_compiling():
                 self._memory.forget()
-            positional = compute()
+            positional = self.position_pass(codes, context, cache)
         state = self.run_blocks({"sem": self._dropped(content)}, context, {}, cache, positional.tables)
         # Copied, because what is remembered must not change with what a caller writes to his output.
         ends = {
             n: x.repeat(batch, 1, 1) for n, x in positional.streams.items() if n in self.config.last_streams
         }
         return {name: (ends | state)[name] for name in self.config.last_streams}
+
+    def _rules(self) -> tuple:
+        """The rules of evaluation that a position pass follows; they may be set at any time."""
+        settings = tuple(module.settings for module in self.query_key_encodings)
+        return self.window, self.sinks, self.log_scale, settings
 
     def train(self, mode: bool = True) -> "Transformer":
         self._memory.forget()

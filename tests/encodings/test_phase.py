@@ -116,7 +116,7 @@ def test_the_longest_wave_is_the_trained_length_unless_it_is_given():
 def test_waves_that_do_not_exist_are_refused():
     with pytest.raises(ValueError, match="waves is 1; give at least 2"):
         phase_frequencies(1, 64.0)
-    with pytest.raises(ValueError, match=r"longest is 4.0; it must be above the shortest wavelength, 4.0"):
+    with pytest.raises(ValueError, match=r"longest is 4.0; it must be finite and above the shortest .*, 4.0"):
         Phase(4.0).at_layer(6, 2, 32)
 
 
@@ -191,3 +191,19 @@ def test_every_coefficient_learns():
         gradient = block.attention.terms[0].coefficients.weight.grad
         # a wave turns by nothing at distance 0, so the first query alone would leave imaginary parts without
         assert (gradient.abs().amax(dim=1) > 0).all() and gradient.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "message"),
+    [
+        ({"waves": 1}, ValueError, "waves is 1; give at least 2"),
+        ({"waves": 4.0}, TypeError, r"waves must be an int, got 4\.0"),
+        ({"waves": True}, TypeError, "waves must be an int, got True"),
+        ({"longest": "64"}, TypeError, "longest must be a number of positions, got '64'"),
+        ({"longest": 4}, ValueError, "longest is 4; it must be finite and above the shortest wavelength"),
+        ({"longest": float("inf")}, ValueError, "longest is inf; it must be finite"),
+    ],
+)
+def test_a_phase_read_that_cannot_be_built_is_refused_where_it_is_described(unhooked, fields, kind, message):
+    with pytest.raises(kind, match=message):
+        Phase(**fields)

@@ -259,3 +259,20 @@ def test_options_out_of_bounds_are_refused_before_there_is_a_table(method, optio
 
 def test_the_package_says_what_it_has():
     assert set(extrapolators.__all__) <= set(dir(extrapolators))
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "form"),
+    [
+        *((*variant, "corrected") for variant in VARIANTS),
+        *((method, OPTIONS.get(method, {}), "literal") for method in METHODS),
+    ],
+    ids=str,
+)
+def test_autocast_changes_no_bit(table, method, options, form):
+    """A product of matrices under it would be rounded to bfloat16, and a position with it."""
+    p, positions = table(dtype=torch.float32), torch.arange(40)
+    exact = extrapolate(p, positions, method, form=form, **options)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        rounded = extrapolate(p, positions, method, form=form, **options)
+    assert rounded.dtype == torch.float32 and torch.equal(rounded, exact)

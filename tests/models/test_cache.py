@@ -172,3 +172,20 @@ def test_a_cache_that_does_not_fit_is_refused_and_left_alone(built, text):
     assert len(cache) == 0
     with pytest.raises(ValueError, match="batch_size is 0; a cache needs at least 1 sequence"):
         model.make_cache(0)
+
+
+@pytest.mark.parametrize("mode", ["separated", "strict"])
+def test_a_position_that_an_encoding_refuses_leaves_the_cache_as_it_was(built, text, mode):
+    """`interpolate` squeezes 100 positions into the table and has none for more."""
+    model = built(Streams(pos=8, sem=24), encoding="learned", mode=mode, max_length=16)
+    model = model.extended("interpolate", length=100)
+    cache, tokens = model.make_cache(2), text(2, 6)
+    with torch.no_grad():
+        model(tokens[:, :4], cache=cache)
+        held = cache.numel()
+        with pytest.raises(ValueError, match="100"):
+            model(tokens[:, 4:], torch.tensor([4, 100]), cache)
+        assert len(cache) == 4 and cache.numel() == held
+        torch.testing.assert_close(
+            model(tokens[:, 4:], cache=cache), model(tokens)[:, 4:], rtol=0, atol=1e-10
+        )

@@ -239,7 +239,11 @@ def test_a_config_of_the_product_of_all_factors_exists_or_is_refused():
             "d_pos=16 cuts through the 2 heads of width 16 that share one value head: each of them would "
             "bring the same columns, part pos and part sem, to the output, where the cut at column 16 mixes "
             "them. Whole value heads must belong to one stream, d_pos be a multiple of 32; the nearest that "
-            "are: 0 and 32",
+            "is: 32",
+        ),
+        (
+            {"n_kv_heads": 1},
+            "d_pos be a multiple of 64, and none is below the model width 64; use more and narrower heads",
         ),
         ({"dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1"),
         ({"dropout": -0.1}, "dropout is -0.1; it must be at least 0 and below 1"),
@@ -297,3 +301,39 @@ def test_a_list_of_encodings_is_refused_with_the_remedy(unhooked):
 def test_an_odd_head_width_is_refused_by_rope_when_the_model_is_built():
     with pytest.raises(ValueError, match="head width must be even and at least 2, got 3"):
         LanguageModel(TransformerConfig(Streams.dense(12), 1, 4, "rope"))
+
+
+def config(**fields) -> TransformerConfig:
+    fields = {"streams": SEPARATED, "n_layers": 2, "n_heads": 4, "encoding": "sinusoidal", **fields}
+    return TransformerConfig(**fields)
+
+
+def test_two_orders_of_the_same_streams_are_two_records():
+    """Keys are taken from JSON with sorted names, where an object has no order."""
+    assert config(streams=Streams(pos=16, sem=48)).resolved()["streams"] == {"pos": 16, "sem": 48}
+    assert config(streams=Streams.dense(64)).resolved()["streams"] == {"sem": 64}
+    turned = config(streams=Streams(sem=48, pos=16)).resolved()
+    assert turned["streams"] == [["sem", 48], ["pos", 16]]
+    digests = {
+        digest(config(streams=Streams(**widths)).resolved())
+        for widths in (
+            {"pos": 16, "sem": 48},
+            {"sem": 48, "pos": 16},
+            {"row": 8, "col": 8, "sem": 48},
+            {"col": 8, "row": 8, "sem": 48},
+        )
+    }
+    assert len(digests) == 4
+
+
+def test_a_rotation_of_the_content_is_for_models_that_have_a_content_part():
+    rotated = {"encoding": ("sinusoidal", RoPE(streams=("sem",)))}
+    for query_key in ("untied", "content"):
+        config(query_key=query_key, **rotated)
+    for query_key in ("joint", "strict"):
+        with pytest.raises(
+            ValueError, match=r"rope on sem only: .* too; use query_key='untied' or 'content'"
+        ):
+            config(query_key=query_key, **rotated)
+    with pytest.raises(ValueError, match=r"rope on pos only: .* too; use query_key='strict' or 'untied'"):
+        config(encoding=("sinusoidal", RoPE(streams=("pos",))))

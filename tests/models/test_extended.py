@@ -187,6 +187,10 @@ def test_rules_add_up_in_any_order_and_each_can_be_given_anew(built, text):
     assert torch.equal(again(tokens), model.extended("cyclic", form="literal")(tokens))
     wider = model.extended("zero", window=2, sinks=1).extended(window=6)
     assert torch.equal(wider(tokens), model.extended("zero", window=6)(tokens))
+    with pytest.raises(
+        ValueError, match="the two are one rule, also where a window is set already; give window"
+    ):
+        wider.extended(sinks=1)
 
 
 def test_what_is_extended_while_attention_is_frozen_is_not_frozen(built, text):

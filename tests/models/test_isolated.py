@@ -98,6 +98,13 @@ def test_dropout_of_the_pos_stream_is_drawn_once_for_all_sequences_and_that_of_t
     assert torch.equal(rest(same), without(same))
 
 
+def test_positions_of_each_row_draw_the_dropout_of_the_pos_stream_for_each_sequence(built, text):
+    model = built(STREAMS, mode="strict", readout="both", dropout=0.4).train()
+    content = model.embedding(text(1, LENGTH).expand(3, -1))
+    states = model.transformer(content, torch.arange(LENGTH).expand(3, -1))
+    assert not torch.equal(states["pos"][0], states["pos"][1])
+
+
 def test_dropout_zeroes_its_share_of_what_enters_and_keeps_the_mean(built):
     model = built(STREAMS, mode="strict", dropout=0.25, max_length=4096).train()
     content, entered = torch.ones(1, 4096, 24, dtype=F64), {}
@@ -119,13 +126,16 @@ def test_a_text_of_no_or_one_token_and_a_batch_of_none_are_answered(built, text,
 
 
 def test_streams_that_hear_the_content_have_no_pass_of_their_own(built):
-    for fields in ({}, {"mode": "strict", "norm": "joint"}, {"mode": "strict", "split": {"norm", "mlp"}}):
-        transformer = built(STREAMS, **fields).transformer
+    for streams, fields, message in (
+        (STREAMS, {}, "query_key='joint' the position streams hear the text; use query_key='strict' or 'unt"),
+        (STREAMS, {"mode": "strict", "norm": "joint"}, "own: norm not split; leave out split= and norm="),
+        (STREAMS, {"pos_stream": "constant", "split": {"norm"}}, "own: value_output, mlp not split; leave"),
+        (Streams.dense(32), {}, r"it has one stream; give Streams\(pos=\.\.\., sem=\.\.\.\)"),
+    ):
+        transformer = built(streams, **fields).transformer
         positions = torch.arange(3)
         context = transformer.attention_context(positions, positions, F64)
-        with pytest.raises(
-            ValueError, match="depend on the text; use mode='strict' with every split, or pos"
-        ):
+        with pytest.raises(ValueError, match=message):
             transformer.position_pass(transformer.codes(positions, F64), context)
 
 

@@ -6,6 +6,7 @@ import io
 import pytest
 import torch
 
+from sepnb.encodings import RoPE
 from sepnb.models import LanguageModel, frozen_attention
 from sepnb.streams import Streams
 from sepnb.training import next_token_losses
@@ -211,3 +212,49 @@ def test_what_is_remembered_is_not_saved_with_the_model(strict, text):
     with torch.no_grad():
         strict(text(2, 60))
     assert size() == before
+
+
+RULES = {
+    "window": {"window": 2},
+    "sinks": {"window": 2, "sinks": 1},
+    "log scale": {"log_scale": True},
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_that_is_set_later_is_followed_at_once(built, text, runs, rule):
+    model, tokens = built(STREAMS, mode="strict", readout="both", max_length=3).eval(), text(2, 9)
+    model.transformer.window = 2 if rule == "sinks" else None
+    with torch.no_grad():
+        before = model(tokens)
+        for name, value in RULES[rule].items():
+            setattr(model.transformer, name, value)
+        assert torch.equal(model(tokens), afresh(model, tokens))
+        assert not torch.allclose(model(tokens), before)
+
+
+def test_frequencies_that_are_set_later_are_followed_at_once(built, text):
+    encoding = ("sinusoidal", RoPE(streams=("pos",)))
+    model, tokens = built(STREAMS, mode="strict", readout="both", encoding=encoding).eval(), text(2, 9)
+    with torch.no_grad():
+        before = model(tokens)
+        model.transformer.query_key_encodings[0].extend(lambda inv_freq, **_: (inv_freq / 4, 1.0))
+        assert torch.equal(model(tokens), afresh(model, tokens))
+        assert not torch.allclose(model(tokens), before)
+
+
+@pytest.mark.parametrize("register", ["register_forward_hook", "register_forward_pre_hook"])
+def test_a_hook_hears_every_pass_and_what_it_changes_is_not_remembered(strict, text, runs, register):
+    tokens, norm = text(2, 5), strict.transformer.blocks[0].attention.query_key[0]
+    with torch.no_grad():
+        before, heard = strict(tokens), []
+        handle = getattr(norm, register)(lambda *given: heard.append(1) or doubled(given[-1]))
+        changed = strict(tokens)
+        strict(tokens)
+        assert len(heard) == 2 and not torch.allclose(changed, before)
+        handle.remove()
+        assert torch.equal(strict(tokens), before)
+
+
+def doubled(given):
+    return tuple(2 * x for x in given) if isinstance(given, tuple) else 2 * given

@@ -25,7 +25,11 @@ def heads_of(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("streams", STREAMS, ids=repr)
 @pytest.mark.parametrize("positions", [SHARED, ROWS], ids=["shared", "each row its own"])
-@pytest.mark.parametrize("rope", [None, RoPE(), "positions"], ids=["plain", "rope", "rope on positions"])
+@pytest.mark.parametrize(
+    "rope",
+    [None, RoPE(), "positions", RoPE(streams=("sem",))],
+    ids=["plain", "rope", "rope on positions", "rope on content"],
+)
 @pytest.mark.parametrize("bias", [False, True])
 def test_a_sem_heads_score_is_one_term_of_content_and_one_of_positions(
     built, text, streams, positions, rope, bias
@@ -43,7 +47,7 @@ def test_a_sem_heads_score_is_one_term_of_content_and_one_of_positions(
         if bias and part == ("sem",):
             made = made + attention.query_key[index].bias
         q, k = heads_of(made[..., :width]), heads_of(made[..., width:])
-        if rope is not None and (rope.streams is None or part == names):
+        if rope is not None and rope.streams in (None, part):
             at = positions.expand(2, -1)[:, None].expand(-1, group.n_heads, -1)
             q, k = (apply_rope(x, at, rope_frequencies(8)[0]) for x in (q, k))
         total = total + q @ k.transpose(-1, -2)
