@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from .models import Transformer, frozen_attention
+from .models.fit import SPLIT
 from .streams import Streams
 
 
@@ -107,12 +108,22 @@ CONTROLS = ("value", "output", "mlp")
 def join_streams(transformer: Transformer, where: str) -> Transformer:
     """Replace the block-diagonal `value`, `output` or `mlp` of every block by a full one, in place.
 
+    For a leak to be planted in a model that exists, untrained. A model that is to be trained without a split
+    is built with `TransformerConfig(split=...)`, which names what is split in its record and starts it well.
+
     Raises:
-        ValueError: an unknown place, or a last block that does not compute every stream.
+        ValueError: an unknown place, a last block that does not compute every stream, or an isolated model.
     """
     if where not in CONTROLS:
         raise ValueError(f"unknown place {where!r}; use one of {', '.join(CONTROLS)}")
     streams = transformer.config.streams
+    if transformer.config.isolated:
+        joined = "mlp" if where == "mlp" else "value_output"
+        rest = ", ".join(repr(name) for name in SPLIT if name != joined)
+        raise ValueError(
+            f"the position streams of this model are run on their own, where a joint {where} lacks the "
+            f"content; build it with split={{{rest}}} instead"
+        )
     if transformer.config.last_streams != streams.names:
         raise ValueError("a control needs every stream in every block; build with readout='both'")
     dtype = next(transformer.parameters()).dtype

@@ -9,7 +9,9 @@ the cost of one pass of the position streams and of no tokens:
 - student: S_pos at a few indices far out, which shall be `f(min(i - j, L - 1))`: the same at every index,
   and constant past the last trained distance.
 
-A softmax does not see a constant added to a row, so neither does anything here.
+A softmax does not see a constant added to a row, so neither does anything here. Everything is computed in the
+dtype of the parameters, and no narrower than float32 from the scores on, also under autocast: rounded to
+bfloat16, scores of a wide range would hide the differences that the loss is made of.
 
 Shape letters: H heads, N sampled indices, L trained length.
 """
@@ -24,6 +26,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from .data.draws import at_least, uniform
 from .models import Transformer
 from .training import AuxiliaryLoss
 
@@ -35,21 +38,41 @@ def position_logits(transformer: Transformer, positions: Tensor) -> list[Tensor]
     positions `[N]`; entries above the diagonal have no meaning.
 
     Where the pos stream evolves, its heads see the given positions only, and not those between them.
+    Positions on the host are checked without waiting for a GPU.
 
     Raises:
-        ValueError: the model is not untied, or its position streams hear the text.
+        TypeError: positions that are not integers.
+        ValueError: the model is not untied, its position streams hear the text or would be dropped from; a
+            position is negative or past a learned table.
     """
     if transformer.config.reading != "untied":
         raise ValueError(
             f"position logits of their own need query_key='untied', got {transformer.config.reading!r}"
         )
-    dtype = next(transformer.parameters()).dtype
-    context = transformer.attention_context(positions, positions, dtype)
-    made = transformer.position_pass(transformer.codes(positions, dtype), context)
-    return [
-        block.attention.position_logits(table, context)
-        for table, block in zip(made.tables, transformer.blocks, strict=True)
-    ]
+    if transformer.training and transformer.config.dropout:
+        raise ValueError(
+            f"dropout is {transformer.config.dropout}: two passes in training would differ by what each "
+            f"drops; train with dropout=0, or call model.eval() first"
+        )
+    transformer.check_positions(positions)
+    parameter = next(transformer.parameters())
+    positions, dtype = positions.to(parameter.device), parameter.dtype
+    with _exact(parameter):
+        context = transformer.attention_context(positions, positions, dtype)
+        made = transformer.position_pass(transformer.codes(positions, dtype), context)
+        return [
+            block.attention.position_logits(table, context)
+            for table, block in zip(made.tables, transformer.blocks, strict=True)
+        ]
+
+
+def _exact(tensor: Tensor) -> torch.autocast:
+    """No autocast on the device of `tensor`."""
+    return torch.autocast(tensor.device.type, enabled=False)
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
 @lru_cache(maxsize=4)
@@ -66,8 +89,9 @@ def toeplitz_fit(logits: Float[Tensor, "H L L"]) -> Float[Tensor, "H L"]:
 
     Averaging the row-centred logits along each diagonal would be biased: short rows are centred over short
     distances only. This is that average with the bias solved for; logits that are Toeplitz up to constants of
-    rows give their f back. It is known up to a constant; the smallest f is returned.
+    rows give their f back. It is known up to a constant; the smallest f is returned, in float32 or wider.
     """
+    logits = _wide(logits)
     length = logits.shape[-1]
     rows = torch.arange(length, device=logits.device)
     distance = rows[:, None] - rows
@@ -87,7 +111,7 @@ def clamp_loss(
         positions: int `[N]`, not falling.
         teacher: f, of `toeplitz_fit`.
     """
-    n = len(positions)
+    n, logits, teacher = len(positions), _wide(logits), _wide(teacher)
     distance = (positions[:, None] - positions).clamp(0, teacher.shape[-1] - 1)
     visible = torch.ones(n, n, dtype=torch.bool, device=logits.device).tril()
     difference = (logits - teacher[:, distance]) * visible
@@ -106,7 +130,10 @@ class ToeplitzClamp(AuxiliaryLoss):
         farthest: they begin at a log-uniform index in [1, `farthest`).
         samples: how many indices.
 
+    The model is trained with dropout=0, and without a learned table, which has no row far out.
+
     Raises:
+        TypeError: a count that is no int.
         ValueError: a weight that is not above 0, or a count that leaves nothing to draw.
     """
 
@@ -121,29 +148,42 @@ class ToeplitzClamp(AuxiliaryLoss):
         if not self.weight > 0:
             raise ValueError(f"weight is {self.weight}; it must be above 0")
         for field in ("reach", "farthest", "samples"):
-            if getattr(self, field) < 2:
-                raise ValueError(f"{field} is {getattr(self, field)}; it must be at least 2")
+            at_least(2, **{field: getattr(self, field)})
+
+    def trained_indices(self, length: int) -> int:
+        """Their position scores alone are trained: no text is read there."""
+        return self.farthest + self.reach - 1
+
+    def trained_distances(self, length: int) -> int:
+        return self.reach
 
     def indices(self, generator: np.random.PCG64) -> np.ndarray:
         """One draw, int64 `[samples]`, rising or level."""
-        uniform = (generator.random_raw(self.samples) >> np.uint64(11)) * 2.0**-53
-        start = int(self.farthest ** uniform[0])
-        back = ((self.reach + 1.0) ** uniform[1:]).astype(np.int64) - 1
+        drawn = uniform(generator, self.samples)
+        start = int(self.farthest ** drawn[0])
+        back = ((self.reach + 1.0) ** drawn[1:]).astype(np.int64) - 1
         return start + self.reach - 1 - np.sort(np.append(back, 0))[::-1]
 
     def bind(self, seed: int) -> Callable[[nn.Module], Tensor]:
-        """The loss as a function of a language model with an untied transformer."""
+        """The loss as a function of a language model with an untied transformer.
+
+        The function raises ValueError for a model that has no position logits, or none at the farthest index.
+        """
         generator = np.random.PCG64([seed, _STREAM])
 
         def loss(model: nn.Module) -> Tensor:
             transformer = model.transformer
-            device = next(transformer.parameters()).device
-            inside = torch.arange(transformer.config.max_length, device=device)
-            with torch.no_grad():
-                teachers = [toeplitz_fit(logits) for logits in position_logits(transformer, inside)]
-            far = torch.from_numpy(self.indices(generator).copy()).to(device)
-            students = position_logits(transformer, far)
-            losses = [clamp_loss(s, far, t) for s, t in zip(students, teachers, strict=True)]
-            return self.weight * torch.stack(losses).mean()
+            length = transformer.config.max_length
+            # The farthest is refused at once, and not in the step that draws an index past a table.
+            transformer.check_positions(torch.tensor([self.trained_indices(length) - 1]))
+            parameter = next(transformer.parameters())
+            with _exact(parameter):
+                with torch.no_grad():
+                    inside = position_logits(transformer, torch.arange(length))
+                    teachers = [toeplitz_fit(logits) for logits in inside]
+                drawn = torch.from_numpy(self.indices(generator).copy())
+                students, far = position_logits(transformer, drawn), drawn.to(parameter.device)
+                losses = [clamp_loss(s, far, t) for s, t in zip(students, teachers, strict=True)]
+                return self.weight * torch.stack(losses).mean()
 
         return loss

@@ -27,6 +27,14 @@ class AuxiliaryLoss(ABC):
     def bind(self, seed: int) -> Callable[[nn.Module], Tensor]:
         """The loss itself, weighted, a function of the model; called once in every step."""
 
+    def trained_indices(self, length: int) -> int:
+        """Positions that can occur in this loss lie below this; 0 where it reads none of its own."""
+        return 0
+
+    def trained_distances(self, length: int) -> int:
+        """Distances that can occur in this loss lie below this; 0 where it reads none of its own."""
+        return 0
+
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
         return {"name": self.name, **asdict(self)}
@@ -42,7 +50,8 @@ class TrainingConfig:
         length: tokens predicted per sequence, the trained length L.
         learning_rate: its highest value, after the warm-up.
         warmup: share of the steps in which the learning rate rises.
-        weight_decay: acts on the weights of linear maps; not on tables, gains and biases.
+        weight_decay: acts on the weights of linear maps; not on tables, gains and biases. A tied embedding is
+            the weight of the output map, and decays.
         betas, clip: AdamW's averages; the largest norm of the gradient.
         precision: "float32", or "bfloat16" for the forward pass under autocast.
         compiler: a backend of torch.compile, or None for eager.
@@ -103,14 +112,24 @@ class TrainingConfig:
 
 
 class Diverged(ValueError):
-    """A loss that is not finite: its step, and the losses before it."""
+    """A loss that is not finite: its step, and the losses before it.
 
-    def __init__(self, curve: list[float], learning_rate: float) -> None:
-        self.step = int(np.argmin(np.isfinite(curve)))
+    Args:
+        curve: the loss of the tokens in every step.
+        learning_rate: of the run.
+        objective: what each step minimised, where that is more than the loss of the tokens.
+    """
+
+    def __init__(
+        self, curve: list[float], learning_rate: float, objective: list[float] | None = None
+    ) -> None:
+        minimised = curve if objective is None else objective
+        self.step = int(np.argmin(np.isfinite(curve) & np.isfinite(minimised)))
         self.losses = curve[: self.step]
-        super().__init__(
-            f"the loss of step {self.step} is {curve[self.step]}; lower learning_rate={learning_rate}"
-        )
+        what, value = "the loss", curve[self.step]
+        if np.isfinite(value):
+            what, value = "the loss with its auxiliary part", minimised[self.step]
+        super().__init__(f"{what} of step {self.step} is {value}; lower learning_rate={learning_rate}")
 
 
 def autocast(device: str, precision: str) -> AbstractContextManager:
@@ -136,7 +155,7 @@ def target_losses(
 
 
 def optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
-    """AdamW with weight decay on the weights of linear maps only."""
+    """AdamW with weight decay on the weights of linear maps only, a tied embedding among them."""
     maps = {module.weight for module in model.modules() if isinstance(module, nn.Linear)}
     groups = [
         {"params": [p for p in model.parameters() if p in maps], "weight_decay": config.weight_decay},
@@ -159,28 +178,34 @@ def train(
 
     Args:
         model: takes tokens `[B, L]`, returns logits `[B, L, V]`.
-        batches: yields one item per step, an integer array `[B, L+1]`, or a `Batch` where the positions are
-            not those from 0 on.
+        batches: yields one item per step: a `Batch` where the config has `positions`, an integer array
+            `[B, L+1]`, read at the positions from 0 on, where it has none.
         config: the schedule.
         device: where the model is moved and trained.
-        auxiliary: added to the loss of the tokens before the gradient is taken; what is returned is the loss
-            of the tokens alone.
+        auxiliary: the config's auxiliary loss, bound; added to the loss of the tokens before the gradient is
+            taken. What is returned is the loss of the tokens alone.
         stop_after: leave the schedule after this many steps, at least 1 (for a fingerprint).
         on_step: called after each step with its number, counted from 0.
 
     Raises:
-        Diverged: a loss is not finite.
-        ValueError: the batches end before the steps do, or lack the positions or the auxiliary loss of the
-            config, or `stop_after` is below 1.
+        Diverged: a loss is not finite, that of the tokens or the sum with the auxiliary one.
+        ValueError: the batches end before the steps do; positions or an auxiliary loss that the config has
+            and the call lacks, or the other way round; `stop_after` below 1.
     """
     if stop_after is not None and stop_after < 1:
         raise ValueError(f"stop_after is {stop_after}; it must be at least 1")
     if config.auxiliary is not None and auxiliary is None:
         raise ValueError(f"give auxiliary=, the bound loss of the config's {config.auxiliary!r}")
+    if config.auxiliary is None and auxiliary is not None:
+        raise ValueError(
+            f"auxiliary={auxiliary!r} is given and the config names none, so that no record would; set "
+            f"TrainingConfig.auxiliary, or leave it out"
+        )
     model.to(device).train()
     forward = model if config.compiler is None else torch.compile(model, backend=config.compiler)
     adamw = optimiser(model, config)
     losses: list[Tensor] = []
+    objectives: list[Tensor] = []
     for step in range(config.steps if stop_after is None else min(stop_after, config.steps)):
         if (drawn := next(batches, None)) is None:
             raise ValueError(f"the batches ended at step {step} of {config.steps}; give one batch per step")
@@ -195,11 +220,12 @@ def train(
         nn.utils.clip_grad_norm_(model.parameters(), config.clip)
         adamw.step()
         losses.append(loss.detach())  # read at the end: a read in every step would stall a GPU
+        objectives.append(objective.detach())
         if on_step is not None:
             on_step(step)
-    curve = torch.stack(losses).tolist()
-    if not np.isfinite(curve).all():
-        raise Diverged(curve, config.learning_rate)
+    curve, minimised = torch.stack(losses).tolist(), torch.stack(objectives).tolist()
+    if not (np.isfinite(curve).all() and np.isfinite(minimised).all()):
+        raise Diverged(curve, config.learning_rate, minimised)
     return curve
 
 
@@ -208,6 +234,11 @@ def _parts(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Tokens, targets and positions of a batch on the device; no positions where it has none."""
     if isinstance(drawn, Batch):
+        if config.positions is None:
+            raise ValueError(
+                "the batches have positions and the config draws none, so that no record would name them; "
+                "set TrainingConfig.positions, or give integer arrays [B, L+1]"
+            )
         return tuple(torch.from_numpy(array.astype(np.int64)).to(device) for array in drawn)
     if config.positions is not None:
         raise ValueError(

@@ -61,6 +61,12 @@ def test_a_joint_norm_leaks():
     assert leak(jacobian(model, state, frozen=True), model.config.streams) > 1e-3
 
 
+@pytest.mark.parametrize("split", [{"norm", "value_output"}, {"norm", "mlp"}], ids=sorted)
+def test_strict_built_without_a_split_leaks_as_the_refusal_of_a_control_promises(split):
+    model, state, _ = built(mode="strict", split=split)
+    assert leak(jacobian(model, state, frozen=True), model.config.streams) > 1e-3
+
+
 def test_strict_has_no_routing_leak_either():
     model, state, _ = built(mode="strict")
     assert leak(jacobian(model, state, frozen=False), model.config.streams) == 0.0
@@ -76,5 +82,8 @@ def test_refusals_say_what_to_do():
     narrow = LanguageModel(config, vocab_size=11).transformer
     with pytest.raises(ValueError, match="readout='both'"):
         join_streams(narrow, "mlp")
+    for where, rest in (("mlp", "'norm', 'value_output'"), ("value", "'norm', 'mlp'")):
+        with pytest.raises(ValueError, match=f"lacks the content; build it with split={{{rest}}} instead"):
+            join_streams(built(mode="strict")[0], where)
     with pytest.raises(ValueError, match="24 of 32 columns"):
         leak(torch.zeros(4, 24, 4, 32), config.streams)

@@ -22,10 +22,10 @@ def random(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, dtype=F64, generator=torch.Generator().manual_seed(seed))
 
 
-def model(seed: int = 0, **fields) -> LanguageModel:
+def model(seed: int = 0, streams: Streams = Streams(pos=8, sem=24), **fields) -> LanguageModel:  # noqa: B008
     fields = {"encoding": "sinusoidal", "query_key": "untied", "max_length": LENGTH, **fields}
     torch.manual_seed(seed)
-    return LanguageModel(TransformerConfig(Streams(pos=8, sem=24), 2, 4, **fields), 11).to(F64)
+    return LanguageModel(TransformerConfig(streams, 2, 4, **fields), 11).to(F64)
 
 
 # --- the teacher
@@ -90,7 +90,12 @@ def test_indices_begin_anywhere_on_a_logarithmic_scale_and_so_do_the_distances()
 
 @pytest.mark.parametrize(
     "fields",
-    [{}, {"pos_stream": "constant"}, {"encoding": ("sinusoidal", "rope")}, {"n_kv_heads": 4}],
+    [
+        {},
+        {"pos_stream": "constant"},
+        {"encoding": ("sinusoidal", "rope")},
+        {"n_kv_heads": 2, "streams": Streams(pos=16, sem=16)},
+    ],
     ids=repr,
 )
 def test_position_logits_are_the_scores_of_a_model_whose_content_is_silent(fields):
@@ -174,10 +179,63 @@ def test_training_with_it_makes_far_indices_like_near_ones():
         ),
         (
             lambda: position_logits(model(norm="joint").transformer, torch.arange(3)),
-            "the position streams of this model depend on the text",
+            "the model has no position pass of its own: norm not split",
+        ),
+        (
+            lambda: position_logits(model(encoding="learned").transformer, torch.arange(LENGTH + 1)),
+            "position 12 has no row in the learned table of 12 positions",
+        ),
+        (
+            lambda: ToeplitzClamp(1.0, 2, 2, 2).bind(0)(model(encoding="learned", max_length=2)),
+            "position 2 has no row in the learned table of 2 positions",
+        ),
+        (
+            lambda: CLAMP.bind(0)(model(dropout=0.1)),
+            r"dropout is 0.1: two passes in training .*; train with dropout=0, or call model.eval\(\) first",
         ),
     ],
 )
 def test_what_has_no_position_logits_or_draws_nothing_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_model_with_dropout_pays_what_it_pays_without_once_it_rests():
+    ours, without = (CLAMP.bind(3)(model(dropout=rate).eval()) for rate in (0.1, 0.0))
+    assert torch.equal(ours, without)
+
+
+def test_what_it_trains_is_said_and_occurs():
+    clamp = ToeplitzClamp(weight=1.0, reach=6, farthest=9, samples=5)
+    generator = np.random.PCG64([0, 2])
+    drawn = np.stack([clamp.indices(generator) for _ in range(2000)])
+    assert drawn.max() == clamp.trained_indices(LENGTH) - 1
+    assert (drawn.max(1) - drawn.min(1)).max() == clamp.trained_distances(LENGTH) - 1
+
+
+def test_autocast_changes_no_bit_of_the_loss_and_of_its_gradients():
+    outcomes = []
+    for enabled in (False, True):
+        made = model().float()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            logits = position_logits(made.transformer, torch.arange(LENGTH))
+            fitted = [toeplitz_fit(layer) for layer in logits]
+            loss = CLAMP.bind(0)(made)
+        loss.backward()
+        gradients = [p.grad for p in made.parameters() if p.grad is not None]
+        outcomes.append([*logits, *fitted, loss, *gradients])
+    assert all(tensor.dtype == torch.float32 for tensor in outcomes[1])
+    assert len(outcomes[0]) > 10 and all(map(torch.equal, *outcomes))
+
+
+def test_scores_of_a_bfloat16_model_are_taken_in_float32():
+    """Far larger than the loss: rounded to 8 bits, the differences would be lost."""
+    made = model().bfloat16()
+    logits = position_logits(made.transformer, torch.arange(LENGTH))
+    assert {layer.dtype for layer in logits} == {torch.float32}
+    f, at = 100 + random(2, LENGTH).float(), torch.tensor([3, 4, 7, 20])
+    rounded = f.bfloat16()
+    scores = rounded[:, (at[:, None] - at).clamp(0, LENGTH - 1)]
+    assert clamp_loss(scores, at, rounded).dtype == torch.float32
+    assert clamp_loss(scores, at, rounded) < 1e-8
+    assert toeplitz_fit(random(2, LENGTH, LENGTH).bfloat16()).dtype == torch.float32

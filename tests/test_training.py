@@ -11,8 +11,17 @@ import torch
 from torch import nn
 
 from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.positions import Batch
 from sepnb.streams import Streams
-from sepnb.training import TrainingConfig, autocast, next_token_losses, optimiser, train
+from sepnb.training import (
+    AuxiliaryLoss,
+    Diverged,
+    TrainingConfig,
+    autocast,
+    next_token_losses,
+    optimiser,
+    train,
+)
 
 CONFIG = TrainingConfig(steps=20, batch_size=4, length=8, learning_rate=1e-2)
 
@@ -192,6 +201,51 @@ def test_a_loss_that_is_not_finite_names_its_step_and_the_remedy():
 
     with pytest.raises(ValueError, match=r"the loss of step 3 is nan; lower learning_rate=0\.01"):
         train(Breaking(), batches(), CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("at", "told"), [(2, r"the loss with its auxiliary part of step 2 is nan"), (9, None)]
+)
+def test_an_auxiliary_loss_that_is_not_finite_is_told_with_its_own_step(at, told):
+    """Also in the last step, after which no loss of tokens would show it."""
+    calls = []
+
+    def breaking(m):
+        calls.append(1)
+        return m.embedding.weight.sum() * (math.nan if len(calls) > at else 0.0)
+
+    config = dataclasses.replace(CONFIG, steps=at + 1 if told is None else 5, auxiliary=Nothing())
+    with pytest.raises(Diverged, match=told or "the loss with its auxiliary part of step 9 is nan") as error:
+        train(model(), batches(), config, auxiliary=breaking)
+    assert error.value.step == at == len(error.value.losses)
+    assert np.isfinite(error.value.losses).all()
+
+
+@dataclasses.dataclass(frozen=True)
+class Nothing(AuxiliaryLoss):
+    """An auxiliary loss of a config; the bound one is given by hand."""
+
+    name = "nothing"
+
+    def bind(self, seed):
+        return lambda m: m.embedding.weight.sum() * 0.0
+
+
+def test_what_no_config_names_is_not_trained_on():
+    with pytest.raises(
+        ValueError, match=r"the config names none, so that no record would; set TrainingConfig\.a"
+    ):
+        train(model(), batches(), CONFIG, auxiliary=Nothing().bind(0))
+    tokens = next(batches())
+    placed = iter([Batch(tokens[:, :-1], tokens[:, 1:], np.arange(8))])
+    with pytest.raises(
+        ValueError, match=r"have positions and the config draws none.*TrainingConfig\.positions"
+    ):
+        train(model(), placed, CONFIG)
+
+
+def test_an_auxiliary_loss_without_indices_of_its_own_trains_none():
+    assert Nothing().trained_indices(8) == Nothing().trained_distances(8) == 0
 
 
 def test_bfloat16_autocast_keeps_float32_parameters_and_follows_the_float32_run():
