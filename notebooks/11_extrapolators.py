@@ -998,6 +998,7 @@ for ax, place in zip(axes, ("2x", "8x"), strict=True):
         title=f"{place} the trained length", xlabel="difference of gaps (bits per byte)"
     )
 axes[0].set_yticks(range(5), [LOOKS[name].label for name in order])
+axes[0].set_ylim(-0.6, 4.5)
 verdict = judged(claims.get("separation-makes-extrapolation-easier"))
 shown = [
     f"{LOOKS[name].label} {told(difference(f'{ours}:gap/{name}/8x', f'learned:gap/{name}/8x'))}"
