@@ -2,9 +2,9 @@
 
 A method has one colour, one dash and one marker on every page. Encodings have their own hue (the colours of
 Okabe and Ito, 2008, chosen to stay apart for colour-blind readers); the separated variant of an encoding is
-its darker shade, the strict one dotted; what is widened to equal parameters or trained at the long length has
-open markers. In grey print the dash and the marker tell them apart. Figures have an opaque, almost white
-ground: they read the same on a dark page.
+its darker shade; the strict one is dotted and has a marker of its own; what is widened to equal parameters or
+trained at the long length has open markers. In grey print the dash and the marker tell them apart. Figures
+have an opaque, almost white ground: they read the same on a dark page.
 
 `show` displays a figure as SVG (as PNG at twice the size where the SVG would be heavy) with its alternative
 text, caption and name in the output's metadata; `lift` moves these to the cell, where MyST-NB looks for them.
@@ -71,11 +71,11 @@ METHODS = Methods(
         "separated-learned": Method("separated learned", "#00558a", "-", "s"),
         "separated-sinusoidal-wide": Method("separated sinusoidal, wide", "#6b4500", (0, (3, 1)), "o", False),
         "separated-learned-wide": Method("separated learned, wide", "#00558a", (0, (3, 1)), "s", False),
-        "strict-sinusoidal": Method("strict sinusoidal", "#6b4500", (0, (1, 1.2)), "o"),
-        "strict-learned": Method("strict learned", "#00558a", (0, (1, 1.2)), "s"),
+        "strict-sinusoidal": Method("strict sinusoidal", "#6b4500", (0, (1, 1.2)), "v"),
+        "strict-learned": Method("strict learned", "#00558a", (0, (1, 1.2)), "P"),
         "rope-long": Method("RoPE, trained long", "#d55e00", (0, (4, 1, 1, 1)), "^", False),
         "separated-sinusoidal-long": Method(
-            "separated sinusoidal, trained long", "#6b4500", (0, (4, 1, 1, 1)), "o", False
+            "separated sinusoidal, trained long", "#6b4500", (0, (4, 1, 1, 1)), "d", False
         ),
     }
 )

@@ -18,9 +18,10 @@ from sepnb.experiments import extrapolation as ex
 from sepnb.experiments import in_window
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.readings import Reading, readings
-from sepnb.extrapolators import METHODS, SOURCE_METHODS
-from sepnb.models import LanguageModel
+from sepnb.extrapolators import METHODS, SOURCE_METHODS, build
+from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.results import Store, canonical
+from sepnb.streams import Streams
 from sepnb.training import Diverged
 
 EXPERIMENT = experiments.get("extrapolation")
@@ -136,6 +137,140 @@ def test_each_reading_says_what_training_never_showed(encoding, reading, unseen)
     assert asked[reading].unseen(encoding) == unseen
 
 
+DEFAULTS = {
+    "sinusoidal": {"per_dimension": False, "align": "none"},
+    "fourier": {"n_components": None, "pick": None, "per_dimension": False},
+    "cyclic": {},
+    "learned": {"protocol": "window", "seed": 0, "hidden": 64, "steps": 1000, "activation": "tanh"},
+    "alibi": {"tau": 1.0},
+    "clamp": {},
+    "wrap": {},
+    "reflect": {},
+    "zero": {"everywhere": False},
+    "interpolate": {"length": 8},
+}
+"""What a reading without options stands for: records do not name it."""
+
+
+def test_the_defaults_that_records_leave_unsaid_are_those_they_were_made_with():
+    assert tuple(DEFAULTS) == METHODS
+    for name, options in DEFAULTS.items():
+        needed = {"length": 8} if name == "interpolate" else {}
+        assert dataclasses.asdict(build(name, **needed)) == options, name
+
+
+PINNED = {
+    "learned": {
+        "oracle": 10.4696459,
+        "oracle-coarse": 10.4053073,
+        "oracle-coarse-sinks": 10.4067139,
+        "sinusoidal": 10.3034382,
+        "fourier": 10.3714900,
+        "cyclic": 10.2871582,
+        "learned": 10.3126326,
+        "alibi": 10.2412085,
+        "clamp": 10.2392126,
+        "wrap": 10.3714900,
+        "reflect": 10.3252299,
+        "zero": 10.3683454,
+        "interpolate": 10.3470733,
+        "sinusoidal-literal": 10.2362606,
+        "fourier-literal": 10.4105171,
+        "cyclic-literal": 10.3587899,
+        "learned-literal": 10.3099023,
+        "alibi-literal": 10.2412085,
+        "sinusoidal-aligned": 10.2617211,
+        "fourier-full": 10.3714900,
+        "learned-masked-fit": 10.3130271,
+        "alibi-slow": 10.2403902,
+        "zero-everywhere": 10.3182104,
+        "sinusoidal-window": 10.4062293,
+        "fourier-window": 10.5742569,
+        "cyclic-window": 10.4676042,
+        "learned-window": 10.4609293,
+        "alibi-window": 10.4238765,
+        "clamp-window": 10.4251512,
+        "wrap-window": 10.5742569,
+        "clamp-window-sinks": 10.2971060,
+        "sinusoidal-at-3x": 10.6427237,
+        "fourier-at-3x": 10.5859771,
+        "cyclic-at-3x": 10.7273147,
+        "learned-at-3x": 10.7534239,
+        "alibi-at-3x": 10.7827151,
+        "clamp-at-3x": 10.7842808,
+        "wrap-at-3x": 10.5859771,
+    },
+    "sinusoidal": {
+        "oracle": 11.9956291,
+        "oracle-coarse": 12.0257644,
+        "oracle-coarse-sinks": 12.3067210,
+        "native": 12.2161006,
+        "native-at-3x": 12.8499665,
+        "native-window": 12.2196042,
+        "native-window-sinks": 12.3522833,
+        "clamp": 12.1281365,
+        "clamp-at-3x": 12.5664713,
+        "wrap": 12.1282567,
+        "wrap-at-3x": 12.6439135,
+    },
+    "rope": {
+        "oracle": 14.2693751,
+        "oracle-coarse": 14.3414437,
+        "oracle-coarse-sinks": 14.1664607,
+        "native": 14.0039383,
+        "native-at-3x": 15.4346008,
+        "native-window": 14.2960894,
+        "native-window-sinks": 13.9589999,
+    },
+    "alibi": {
+        "oracle": 14.2215868,
+        "oracle-coarse": 14.3907976,
+        "oracle-coarse-sinks": 14.2237375,
+        "native": 14.5335045,
+        "native-at-3x": 15.5341421,
+        "native-window": 14.2156451,
+        "native-window-sinks": 14.4701189,
+    },
+    "none": {
+        "oracle": 14.2551222,
+        "oracle-coarse": 14.4009545,
+        "oracle-coarse-sinks": 14.2674055,
+        "native": 14.6171198,
+        "native-at-3x": 15.5753625,
+        "native-window": 14.2636253,
+        "native-window-sinks": 14.5484884,
+    },
+}
+"""Bits per byte of every reading by a small fixed model; `learned` with 20 steps of fitting."""
+
+
+def pinned_model(encoding: str) -> LanguageModel:
+    """Weights by a formula, so that no generator of random numbers stands between a reading and its value."""
+    at_input = encoding in ("learned", "sinusoidal")
+    streams = Streams(pos=8, sem=24) if at_input else Streams.dense(32)
+    config = TransformerConfig(streams, 2, 4, encoding, max_length=8)
+    model = LanguageModel(config)
+    with torch.no_grad():
+        for number, weights in enumerate(model.parameters(), 1):
+            at = torch.arange(weights.numel(), dtype=torch.float64)
+            weights.copy_((0.8 * torch.sin(number + 1.7 * at + 0.01 * at**2)).reshape(weights.shape))
+    return model.double().eval()
+
+
+@pytest.mark.parametrize("encoding", ["learned", "sinusoidal", "rope", "alibi", "none"])
+def test_every_reading_computes_what_it_computed_for_the_records(encoding):
+    """Records hold the names and options of readings, which cannot tell that their computation changed."""
+    model = pinned_model(encoding)
+    tokens = (np.arange(2 * 33).reshape(2, 33) * 37 + 11) % 256
+    found = {}
+    for reading in readings(encoding, 8, 32):
+        if reading.extrapolator == "learned":
+            reading = dataclasses.replace(reading, options=(*reading.options, ("steps", 20)))
+        read = tokens[:, :9] if reading.start else tokens
+        found[reading.id] = reading.losses(model, read, np.array([0, 1])).bits_per_byte
+    assert found == pytest.approx(PINNED[encoding], rel=1e-5)
+
+
 # --- what is read
 
 
@@ -247,6 +382,32 @@ def test_a_model_trained_at_the_long_length_differs_in_nothing_else(profile, met
         "native",
     ]
     assert long.readings[0].window == short.training.length
+
+
+@pytest.mark.parametrize("method", ["alibi-long", "none-long", "ropes", "separated-learned-wide"])
+def test_a_method_that_the_experiment_does_not_have_is_refused(method):
+    with pytest.raises(ValueError, match=f"unknown method '{method}'; use one of learned, separated-learned"):
+        ex.ExtrapolationRun.of_method("smoke", method, 1)
+
+
+def test_a_method_without_a_screened_rate_is_refused():
+    with pytest.raises(ValueError, match="no learning rate for the method 'ropes'; there is one for none, s"):
+        in_window.learning_rate("laptop", "ropes")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"times": 6}, "times is 6; the bins double, so give a power of two, such as 8"),
+        ({"times": 0}, "times is 0; give at least 1"),
+        ({"length": 0}, "length is 0; give at least 1"),
+        ({"windows": 2, "part": 3}, "part is 3 and windows is 2; lower part to 2 at most"),
+        ({"documents": 3, "tight": 4}, "tight is 4 and documents is 3; lower tight to 3 at most"),
+    ],
+)
+def test_sizes_that_do_not_fit_together_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(ex.Beyond(8, 4, 5, windows=3, part=2, tight=2, batch_bytes=64), **changes)
 
 
 def test_any_change_of_what_is_read_is_another_key():

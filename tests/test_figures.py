@@ -77,6 +77,12 @@ def test_methods_are_told_apart_without_colour():
     assert len(set(looks)) == len(looks)
 
 
+def test_methods_are_told_apart_without_lines():
+    """Points alone, as in a scatter plot, have no dash."""
+    looks = [(method.marker, method.filled, method.colour) for method in figures.METHODS.values()]
+    assert len(set(looks)) == len(looks)
+
+
 def test_the_methods_of_the_design_have_a_look_and_others_are_refused():
     encodings = {"none", "sinusoidal", "learned", "rope", "alibi"}
     separated = {f"separated-{name}{wide}" for name in ("sinusoidal", "learned") for wide in ("", "-wide")}
