@@ -98,12 +98,14 @@ class RecipeRun(ExtrapolationRun):
 
     def unseen(self, reading: Reading) -> str:
         """The sides of a reading that training never showed. With random offsets the trained indices are more
-        than those of one sequence, with true gaps the trained distances as well."""
+        than those of one sequence, with true gaps the trained distances as well; the clamp trains the position
+        scores of both."""
         if reading.stride is not None:
             return "none"
-        length, sampler = self.training.length, self.training.positions
-        indices = length if sampler is None else sampler.trained_indices(length)
-        distances = length if sampler is None else sampler.trained_distances(length)
+        length = self.training.length
+        told = [part for part in (self.training.positions, self.training.auxiliary) if part is not None]
+        indices = max([length, *(part.trained_indices(length) for part in told)])
+        distances = max([length, *(part.trained_distances(length) for part in told)])
         read_bytes = length if reading.start else self.beyond.longest
         far = reading.window is None or reading.sinks > 0
         sides = {
