@@ -40,6 +40,12 @@ CASES = {
     "strict-rms": config(Streams(pos=4, sem=12), "learned", mode="strict", norm_kind="rms"),
     "joint-both-bias": config(SEPARATED, "sinusoidal", norm="joint", readout="both", bias=True),
 }
+EXTENDED = {
+    "learned": {"extrapolator": "learned", "steps": 20},
+    "procrustes": {"extrapolator": "sinusoidal", "align": "procrustes"},
+}
+"""How the models that have an encoding at the input read twice their trained length."""
+
 VARIANTS = {
     "eager": EAGER,
     "compiled": replace(EAGER, compiler="aot_eager", precision="bfloat16"),
@@ -64,9 +70,17 @@ def drive() -> dict[str, dict]:
             model = LanguageModel(model_config, VOCABULARY)
             tokens = np.random.default_rng(0).integers(VOCABULARY, size=(3, 2, LENGTH + 1))
             losses = train(model, iter(tokens), training)
+            longer = np.random.default_rng(1).integers(VOCABULARY, size=(2, 2 * LENGTH + 1))
+            rules = EXTENDED if model_config.input_encodings else {}
             found[f"{case} {variant}"] = {
                 "losses": losses,
                 "bits": evaluate(model, tokens[2], precision=training.precision).bits_per_byte,
+                "extended": {
+                    rule: evaluate(
+                        model.extended(**options), longer, precision=training.precision
+                    ).bits_per_byte
+                    for rule, options in rules.items()
+                },
                 "dtypes": sorted({str(parameter.dtype) for parameter in model.parameters()}),
                 "finite": all(bool(parameter.isfinite().all()) for parameter in model.parameters()),
                 "graphs": counters["stats"]["unique_graphs"],
@@ -93,6 +107,13 @@ def test_compiled_training_in_bfloat16_follows_the_eager_one_in_float32(driven, 
     assert compiled["losses"] != eager["losses"]
     assert compiled["losses"] == pytest.approx(eager["losses"], abs=0.05)
     assert compiled["bits"] == pytest.approx(eager["bits"], abs=0.05)
+
+
+@pytest.mark.parametrize("case", [case for case, built in CASES.items() if built.input_encodings])
+@pytest.mark.parametrize("rule", EXTENDED)
+def test_extrapolated_positions_are_read_in_bfloat16_as_in_float32(driven, case, rule):
+    eager, rounded = (driven[f"{case} {variant}"]["extended"][rule] for variant in VARIANTS)
+    assert rounded == pytest.approx(eager, abs=0.05)
 
 
 if __name__ == "__main__":
