@@ -48,10 +48,14 @@ class Plain:
     def noise(self, *shape: int) -> Tensor:
         return self.unbuilt * torch.randn(*shape, generator=self.generator, dtype=F64)
 
+    @property
+    def kind(self) -> str:
+        """The `query_key`, with the preset of the mode."""
+        return self.config.query_key or {"separated": "joint", "strict": "strict"}[self.config.mode]
+
     def reads(self, head: int) -> list[str]:
         """The streams of which a head makes queries and keys, by the definition of `query_key`."""
-        names, d = list(self.config.streams.names), self.config.head_width
-        kind = self.config.query_key or {"separated": "joint", "strict": "strict"}[self.config.mode]
+        names, d, kind = list(self.config.streams.names), self.config.head_width, self.kind
         if len(names) == 1 or kind == "joint":
             return names
         if kind == "content":
@@ -175,14 +179,25 @@ class Plain:
         """`[B, H, N, N]` of the normalised state, biases included, no mask."""
         config, d = self.config, self.config.head_width
         (w_q, b_q), (w_k, b_k) = self.queries_and_keys(layer)
-        q = (u @ w_q.T + b_q).unflatten(-1, (-1, d)).transpose(1, 2)
-        k = (u @ w_k.T + b_k).unflatten(-1, (-1, d)).transpose(1, 2).repeat_interleave(self.shared, dim=1)
         names = [encoding.name for encoding in config.encodings]
-        if "rope" in names:
-            per_head = positions.expand(len(u), -1)[:, None].expand(-1, config.n_heads, -1)
-            inv_freq, _ = rope_frequencies(d)
-            q, k = apply_rope(q, per_head, inv_freq), apply_rope(k, per_head, inv_freq)
-        scores = q @ k.transpose(-1, -2) / d**0.5
+
+        def products(u: Tensor, bias: float) -> Tensor:
+            q = (u @ w_q.T + bias * b_q).unflatten(-1, (-1, d)).transpose(1, 2)
+            k = (u @ w_k.T + bias * b_k).unflatten(-1, (-1, d)).transpose(1, 2)
+            k = k.repeat_interleave(self.shared, dim=1)
+            if "rope" in names:
+                per_head = positions.expand(len(u), -1)[:, None].expand(-1, config.n_heads, -1)
+                inv_freq, _ = rope_frequencies(d)
+                q, k = apply_rope(q, per_head, inv_freq), apply_rope(k, per_head, inv_freq)
+            return q @ k.transpose(-1, -2) / d**0.5
+
+        scores = products(u, 1.0)
+        if self.kind == "untied":  # content with content, positions with positions; the bias is the content's
+            content = torch.zeros_like(u)
+            content[..., config.streams.slices["sem"]] = u[..., config.streams.slices["sem"]]
+            apart = products(content, 1.0) + products(u - content, 0.0)
+            both = torch.tensor([len(self.reads(head)) > 1 for head in range(config.n_heads)])
+            scores = torch.where(both[:, None, None], apart, scores)
         if "alibi" in names:
             scores = scores + alibi_bias(alibi_slopes(config.n_heads), positions, positions)
         return scores

@@ -24,7 +24,7 @@ SEPARATED = [name for name, streams in STREAMS.items() if len(streams.names) > 1
 FACTORS = {
     "streams": list(STREAMS),
     "encoding": ["sinusoidal", "learned", ("sinusoidal", "rope"), ("learned", "alibi"), "none", "rope"],
-    "query_key": ["joint", "strict", "content"],
+    "query_key": ["joint", "strict", "content", "untied"],
     "split": SPLITS,
     "pos_stream": ["evolving", "constant", "reinjected"],
     "readout": ["sem", "both"],
@@ -43,7 +43,7 @@ def legal(shape: dict) -> bool:
     whole_shared_heads = shape["streams"] in ("whole", "turned")
     return (
         has_input
-        and (whole_heads or shape["query_key"] != "strict")
+        and (whole_heads or shape["query_key"] not in ("strict", "untied"))
         and (whole_shared_heads or shape["n_kv_heads"] is None)
     )
 

@@ -83,7 +83,7 @@ def test_with_frozen_attention_no_position_state_hears_the_content(shape, change
 @pytest.mark.parametrize("shape", shapes.sample(60, **ALL_SPLIT), ids=shapes.name)
 def test_with_live_attention_isolated_streams_have_no_path_from_the_content_and_others_leak_by_routing(shape):
     model = shaped(shape)
-    isolated = shape["query_key"] == "strict" or shape["pos_stream"] == "constant"
+    isolated = shape["query_key"] in ("strict", "untied") or shape["pos_stream"] == "constant"
     unheard = shape["query_key"] == "content" and shape["readout"] == "sem"  # no position stream is built
     assert model.config.isolated == isolated
     if isolated or unheard:
