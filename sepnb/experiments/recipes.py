@@ -97,9 +97,9 @@ class RecipeRun(ExtrapolationRun):
         return splits.test if self.reads_test else splits.validation
 
     def unseen(self, reading: Reading) -> str:
-        """The sides of a reading that training never showed. With random offsets the trained indices are more
-        than those of one sequence, with true gaps the trained distances as well; the clamp trains the position
-        scores of both."""
+        """The sides of a reading that training never showed. With random offsets the trained indices are
+        more than those of one sequence, with true gaps the trained distances as well; the clamp trains the
+        position scores of both."""
         if reading.stride is not None:
             return "none"
         length = self.training.length
