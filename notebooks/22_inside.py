@@ -496,7 +496,7 @@ listed = pd.DataFrame(
 figures.show_table(
     listed,
     caption="The index read at positions past the trained length by probes fitted below it. R squared is 0 for "
-    "always guessing the middle of the new positions. For the rules of a learned table other than *clamp* the "
+    "always guessing the middle of the new positions. For the rules of a learned table other than clamp the "
     "code itself is read, at depth 0. Means over seeds.",
     formats={"R squared": ".2f", "error in positions": ".0f"},
 )
