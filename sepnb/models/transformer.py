@@ -152,7 +152,8 @@ class Transformer(nn.Module):
             seen = visible(n, m, query_positions.device, window=window, sinks=self.sinks)
             mask = torch.zeros(n, m, dtype=dtype, device=seen.device) if mask is None else mask
             mask = mask.masked_fill(~seen, -torch.inf)
-        terms = [term.prepare(query_positions, key_positions) for term in self.blocks[0].attention.terms]
+        own = self.blocks[0].attention.terms if len(self.blocks) else []
+        terms = [term.prepare(query_positions, key_positions) for term in own]
         sharpening = self._sharpening(n, m, dtype, query_positions.device) if self.log_scale else None
         return AttentionContext(rotations, mask, causal, terms, sharpening)
 
