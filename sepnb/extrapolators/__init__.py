@@ -110,7 +110,7 @@ def extrapolate(
 def seam(
     table: Float[Tensor, "L d_pos"], method: str, *, form: str = "corrected", **options: object
 ) -> float:
-    """|p_L - p_(L-1)| in units of the table's median step: 1 where a stranger would not notice the border.
+    """`|p_L - p_(L-1)|` in units of the table's median step: 1 where a stranger would not notice the border.
 
     Both rows are the method's own, so that row L-1 of a literal form need not be the table's.
 

@@ -23,8 +23,8 @@ class Description:
         length: L, its rows.
         width: d_pos, its columns.
         std: population standard deviation of all entries.
-        median_step: median over j of |p_(j+1) - p_j|.
-        mean_row_norm: mean over j of |p_j|.
+        median_step: median over j of `|p_(j+1) - p_j|`.
+        mean_row_norm: mean over j of `|p_j|`.
         frequency_energy: K to the share of the sum of squares in the K strongest Fourier components, the mean
             (k = 0) counted as one. 1 less this is the squared relative error of `fourier` with K components.
         component_energy: K to the share of the variance in the first K principal components (the mean row is

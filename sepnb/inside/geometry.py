@@ -13,12 +13,8 @@ from ..extrapolators.fourier import component_energy
 
 
 class VarianceShares(NamedTuple):
-    """The two parts of the variance of a state; they sum to 1.
-
-    Attributes:
-        position: what the mean over texts at each position explains.
-        text: what differs between texts at the same position.
-    """
+    """The two parts of the variance of a state, which sum to 1: what the mean over texts at each position
+    explains, and what differs between texts at the same position."""
 
     position: float
     text: float
