@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def drift(states: Float[Tensor, "B N w"], reference: Float[Tensor, "B N w"]) -> float:
-    """How far the states have moved from the reference, in units of its norm: `|x - r| / |r|` over all tokens.
+    """How far the states have moved from the reference, `|x - r| / |r|` over all tokens.
 
     0 is no change; two unrelated states of the same norm are sqrt(2) apart.
 
