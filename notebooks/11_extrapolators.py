@@ -777,7 +777,9 @@ def told(values, form="+.2f"):
 status = plain.groupby("method", sort=False)["status"].agg(
     lambda s: (s != "not run").sum()
 )
-print("runs that are there:", dict(status))
+print(
+    "runs that are there:", *(f"{method} {count}," for method, count in status.items())
+)
 
 # %% [markdown]
 # ## What is left
