@@ -715,7 +715,7 @@ numbers["spread_position_position"] = terms["position, position"].iloc[-1]
 #
 # The tower has no text in it, so it is run once for a whole batch while training, with gradients, and, when nothing is being
 # trained, once for every length: the package keeps its result until a weight changes. We count the tokens for which each
-# stream is really computed, with a hook on every block.
+# stream is really computed, with a counter in every block.
 
 
 # %% tags=["hide-input"]
