@@ -186,7 +186,7 @@ class Attention(nn.Module):
         if table is None:
             joined = projection(self.streams.join({name: parts[name] for name in group.reads}))
         else:
-            joined = self._projected(index, {"sem": parts["sem"]}) + table
+            joined = self._projected(index, {"sem": parts["sem"]}).add_(table)  # in place: one copy less
         return [self._part(index, tuple(group.reads), joined)]
 
     def _part(self, index: int, reads: tuple[str, ...], joined: Tensor) -> Part:
@@ -203,10 +203,11 @@ class Attention(nn.Module):
         The bias counts as the content's, so that it is added once.
         """
         projection, slices = self.query_key[index], self.groups[index].reads
-        return sum(
+        first, *others = (
             F.linear(x, projection.weight[:, slices[name]], projection.bias if name == "sem" else None)
             for name, x in parts.items()
         )
+        return sum(others, start=first)
 
     def position_table(self, parts: Mapping[str, Tensor]) -> Tensor | None:
         """What the position streams give to the queries and keys of the sem heads: `[1, N, 2*H*d]`.
