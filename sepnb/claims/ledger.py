@@ -7,7 +7,18 @@ from typing import Any
 
 import pandas as pd
 
-from sepnb.claims import ablation, beyond, budget, exact, extrapolation, history, in_window, inside, recipes
+from sepnb.claims import (
+    ablation,
+    beyond,
+    budget,
+    exact,
+    extrapolation,
+    history,
+    in_window,
+    inside,
+    recipes,
+    recipes_quality,
+)
 from sepnb.claims.verdict import Claim, Verdict
 
 CLAIMS: tuple[Claim, ...] = (
@@ -19,6 +30,7 @@ CLAIMS: tuple[Claim, ...] = (
     + beyond.CLAIMS
     + inside.CLAIMS
     + recipes.CLAIMS
+    + recipes_quality.CLAIMS
 )
 
 PUBLISHED = ("gpu", "laptop")

@@ -170,11 +170,12 @@ def _combinations() -> dict[str, Recipe]:
     """Remedies put together, one for each thing that is new past the trained length: the torus and random
     offsets for the index, gaps or ALiBi for the distance of keys, the phase read for quality."""
 
-    phase, alibi = "phase read up to the trained length", "ALiBi in all heads"
+    def torus_with_phase(times: int) -> Callable[[lm.Size], tuple]:
+        return lambda size: (_torus(size), Phase(times * size.length))
+
+    short, long = "phase read up to the trained length", "phase read up to 8 trained lengths"
     return {
-        "separated-torus-phase": Recipe(
-            phase, "separated-torus", {"encoding": lambda size: (_torus(size), Phase(size.length))}
-        ),
+        "separated-torus-phase": Recipe(short, "separated-torus", {"encoding": torus_with_phase(1)}),
         "separated-torus-phase-offsets": Recipe(
             "random offset below 100,000",
             "separated-torus-phase",
@@ -186,20 +187,31 @@ def _combinations() -> dict[str, Recipe]:
         "separated-torus-phase-gaps-wide": Recipe(
             "as many parameters as dense", "separated-torus-phase-gaps", {"streams": _matched}
         ),
+        "separated-torus-phase-long": Recipe(long, "separated-torus", {"encoding": torus_with_phase(TIMES)}),
+        "separated-torus-phase-long-gaps": Recipe(
+            "two chunks at their distance", "separated-torus-phase-long", training=_gaps()
+        ),
+        "separated-torus-phase-long-gaps-wide": Recipe(
+            "as many parameters as dense", "separated-torus-phase-long-gaps", {"streams": _matched}
+        ),
         "untied-torus": Recipe("longest wave twice the trained length", "untied", {"encoding": _torus}),
         "untied-torus-offsets": Recipe(
             "one random offset a step, below 100,000", "untied-torus", training=_offsets("step", far=True)
         ),
         "untied-torus-phase-offsets": Recipe(
-            phase, "untied-torus-offsets", {"encoding": lambda size: (_torus(size), Phase(size.length))}
+            short, "untied-torus-offsets", {"encoding": torus_with_phase(1)}
         ),
         "untied-torus-phase-alibi-offsets": Recipe(
-            alibi,
+            "ALiBi in all heads",
             "untied-torus-phase-offsets",
             {"encoding": lambda size: (_torus(size), Phase(size.length), "alibi")},
         ),
+        "untied-torus-phase-long": Recipe(long, "untied-torus", {"encoding": torus_with_phase(TIMES)}),
+        "untied-torus-phase-long-gaps": Recipe(
+            "two chunks at their distance", "untied-torus-phase-long", training=_gaps()
+        ),
         "dense-phase-alibi": Recipe(
-            alibi, "dense-phase", {"encoding": lambda size: (Phase(size.length), "alibi")}
+            "ALiBi in all heads", "dense-phase", {"encoding": lambda size: (Phase(size.length), "alibi")}
         ),
     }
 

@@ -1,0 +1,222 @@
+"""Rules on the experiment `recipes`: does a recipe use the far past, how good is it, what does it cost?
+
+Written before its records, like those on survival in `claims.recipes`, whose words hold here too. What was
+known is the screening: one seed, on the validation text. It chose the models that are compared.
+"""
+
+import pandas as pd
+
+from sepnb.claims.evidence import RULES_OF_EVIDENCE, Comparison, _below_the_bar, _not_complete
+from sepnb.claims.recipes import OURS, TABLE, ZERO, bins, compared, gaps, in_window, moved
+from sepnb.claims.verdict import NOT_TESTABLE, Claim, Tables, Verdict
+
+LONG = "experiment/extrapolation"
+"""Its models trained at the long length tell whether the text has anything to give from far back."""
+
+
+def _text_has_nothing_to_give(tables: Tables) -> Verdict | None:
+    """An obstacle unless a model trained at eight lengths gains more than 0.02 bits per byte over its sliding
+    window in the last bin: else the text, for models of this size, cannot judge whether any uses more."""
+    table, trained_long = tables.get(LONG), ["rope-long", "separated-sinusoidal-long"]
+    if obstacle := _not_complete(table, trained_long):
+        return obstacle
+    rows = table[table.method.isin(trained_long)].astype({"gap/native/8x": float})
+    gap = rows.groupby("method")["gap/native/8x"].agg(lambda values: values.mean(skipna=False))
+    if (gap < -0.02).any():
+        return None
+    shown = "; ".join(f"{method} {value:+.3f}" for method, value in gap.items())
+    return Verdict(NOT_TESTABLE, f"no model trained at the long length gains more than 0.02: {shown}")
+
+
+def rule_something_uses_the_far_past(tables: Tables) -> Verdict:
+    """In the bin that ends at 8 times the trained length each of five models is less than +0.03 bits per byte
+    above its own sliding window at stride 1, all keys in sight, and pays more than 0.02 more once its far
+    past is foreign (gain): RoPE, separated sinusoidal with random offsets, the torus with them, the phase
+    read with true gaps, and its dense twin. One comparison a model: of each seed the smaller of two margins,
+    0.03 less the gap and the gain less 0.02; its mean is above 0. A gain does not tell use from being
+    disturbed by foreign text. Not testable unless RoPE or separated sinusoidal, trained at eight lengths,
+    gains more than 0.02 over its own sliding window there."""
+    if obstacle := _text_has_nothing_to_give(tables):
+        return obstacle
+    users = (
+        "rope",
+        "separated-offsets",
+        "separated-torus-offsets",
+        "separated-phase-gaps",
+        "dense-phase-gaps",
+    )
+    table = tables.get(TABLE)
+    if obstacle := _not_complete(table, list(users)) or _below_the_bar(table, list(users), 3.35):
+        return obstacle
+    margins = pd.DataFrame({"survives": 0.03 - table["gap/native/8x"], "uses": table["gain/8x"] - 0.02})
+    least = table.assign(margin=margins.astype(float).min(axis=1, skipna=False))
+    return compared({TABLE: least}, [Comparison(f"{name}:margin", ZERO, low=0.0) for name in users])
+
+
+def rule_true_gaps_teach_use(tables: Tables) -> Verdict:
+    """Trained on two chunks of a novel at their true distance, separated sinusoidal with the phase read, and
+    the dense model with it, gain more from their far past than trained on contiguous text (difference above
+    0), in the bins that end at 4 and at 8 times the trained length. Not testable unless RoPE or separated
+    sinusoidal, trained at eight lengths, gains more than 0.02 over its own sliding window in the last bin."""
+    if obstacle := _text_has_nothing_to_give(tables):
+        return obstacle
+    pairs = [
+        Comparison(f"{name}-gaps:gain/{k}", f"{name}:gain/{k}", low=0.0)
+        for name in ("separated-phase", "dense-phase")
+        for k in ("4x", "8x")
+    ]
+    return compared(tables, pairs)
+
+
+def rule_no_recipe_beats_a_window_on_rope(tables: Tables) -> Verdict:
+    """In the bin that ends at 8 times the trained length four separated models pay more than RoPE whose
+    queries are held to the last keys of one trained length (differences above 0): with random offsets, and
+    with the phase read trained at true gaps, all keys in sight; with the torus and random offsets, and with
+    the phase read alone, held to as many keys."""
+    models = (
+        "separated-offsets:native",
+        "separated-torus-offsets:native-window",
+        "separated-phase:native-window",
+        "separated-phase-gaps:native",
+    )
+    return compared(tables, [Comparison(f"{m}/8x", "rope:native-window/8x", low=0.0) for m in models])
+
+
+def rule_a_separated_model_stands_beside_rope(tables: Tables) -> Verdict:
+    """With as many parameters as RoPE's model (within 1 % in the blocks), separated with torus and phase
+    read, trained at true gaps: survives, less than +0.03 bits per byte above its own sliding window at stride
+    1, at 2, 4 and 8 times the trained length, all keys in sight; pays less than 0.03 more for the same bytes
+    at indices from 1,000,000 on than from 0 on; and is less than +0.02 above RoPE inside the trained length,
+    and in the last bin, all keys in sight, above RoPE with a window of one trained length."""
+    model = "separated-torus-phase-gaps-wide"
+    survives = gaps([model], "native", high=0.03) + moved([model], "1m", high=0.03)
+    beside = in_window([(model, "rope")], high=0.02)
+    beside.append(Comparison(f"{model}:native/8x", "rope:native-window/8x", high=0.02))
+    return compared(tables, survives + beside)
+
+
+def rule_separation_helps_the_survivor(tables: Tables) -> Verdict:
+    """Separated with torus and phase read, trained at true gaps, is below the dense model with the phase read
+    trained so, which has more parameters in its blocks: inside the trained length, and in the bin that ends
+    at 8 times it, all keys in sight (differences below 0)."""
+    ours, dense = "separated-torus-phase-gaps-wide", "dense-phase-gaps"
+    last = Comparison(f"{ours}:native/8x", f"{dense}:native/8x", high=0.0)
+    return compared(tables, [*in_window([(ours, dense)], high=0.0), last])
+
+
+def rule_random_offsets_are_free_in_window(tables: Tables) -> Verdict:
+    """Inside the trained length random offsets cost separated and strict sinusoidal, and the separated torus,
+    less than +0.03 bits per byte."""
+    pairs = [
+        ("separated-offsets", "separated-sinusoidal"),
+        ("strict-offsets", "strict-sinusoidal"),
+        ("separated-torus-offsets", "separated-torus"),
+    ]
+    return compared(tables, in_window(pairs, high=0.03))
+
+
+def rule_true_gaps_are_free_in_window(tables: Tables) -> Verdict:
+    """Inside the trained length true gaps cost separated sinusoidal with the phase read, and the dense model
+    with it, less than +0.03 bits per byte."""
+    pairs = [("separated-phase-gaps", "separated-phase"), ("dense-phase-gaps", "dense-phase")]
+    return compared(tables, in_window(pairs, high=0.03))
+
+
+def rule_the_phase_read_closes_half_of_the_gap_to_rope(tables: Tables) -> Verdict:
+    """Inside the trained length, separated sinusoidal with the phase read up to the trained length is below
+    the mean of separated sinusoidal and RoPE."""
+    return compared(tables, in_window([("separated-phase", "separated-sinusoidal+rope")], high=0.0))
+
+
+def rule_ladder_of_expressivity(tables: Tables) -> Verdict:
+    """Inside the trained length each rung is better than the one before (differences below 0): position with
+    position only (untied), with the cross terms of content and absolute position (strict); without and with
+    the phase read, content with distance (separated); and that against RoPE in all heads (separated)."""
+    pairs = [
+        ("strict-sinusoidal", "untied"),
+        ("separated-phase", "separated-sinusoidal"),
+        ("separated-rope", "separated-phase"),
+    ]
+    return compared(tables, in_window(pairs, high=0.0))
+
+
+def rule_the_position_stream_matters_beside_rope(tables: Tables) -> Verdict:
+    """Inside the trained length, separated sinusoidal with RoPE in all heads is below the dense model with
+    RoPE alone, and separated sinusoidal with the phase read below the dense model with the phase read
+    alone."""
+    return compared(
+        tables, in_window([("separated-rope", "rope"), ("separated-phase", "dense-phase")], high=0.0)
+    )
+
+
+STANDS_ON = (compared, bins, gaps, moved, in_window, _text_has_nothing_to_give, *RULES_OF_EVIDENCE)
+_OURS = {"source": OURS, "needs": (TABLE,), "stands_on": STANDS_ON}
+
+CLAIMS = (
+    Claim(
+        id="something-uses-the-far-past",
+        statement="Models that survive past the trained length also depend on what lies further back than "
+        "it: foreign text there costs them, whether they used what stood there or are disturbed by it.",
+        rule=rule_something_uses_the_far_past,
+        **_OURS | {"needs": (TABLE, LONG)},
+    ),
+    Claim(
+        id="true-gaps-teach-use",
+        statement="Training on two distant pieces of a novel at their true distance teaches a model to use "
+        "the far past.",
+        rule=rule_true_gaps_teach_use,
+        **_OURS | {"needs": (TABLE, LONG)},
+    ),
+    Claim(
+        id="no-recipe-beats-a-window-on-rope",
+        statement="No recipe for a separated model pays less at eight times the trained length than RoPE "
+        "with a window, which needs no recipe.",
+        rule=rule_no_recipe_beats_a_window_on_rope,
+        **_OURS,
+    ),
+    Claim(
+        id="a-separated-model-stands-beside-rope",
+        statement="With as many parameters as RoPE, a separated model reads texts of eight times the trained "
+        "length with all keys in sight, at any index, no worse than RoPE with a window.",
+        rule=rule_a_separated_model_stands_beside_rope,
+        **_OURS,
+    ),
+    Claim(
+        id="separation-helps-the-survivor",
+        statement="What makes a model survive does so better when position has its own dimensions.",
+        rule=rule_separation_helps_the_survivor,
+        **_OURS,
+    ),
+    Claim(
+        id="random-offsets-are-free-in-window",
+        statement="Random offsets cost nothing inside the trained length.",
+        rule=rule_random_offsets_are_free_in_window,
+        **_OURS,
+    ),
+    Claim(
+        id="true-gaps-are-free-in-window",
+        statement="Training on distant pieces costs nothing inside the trained length.",
+        rule=rule_true_gaps_are_free_in_window,
+        **_OURS,
+    ),
+    Claim(
+        id="the-phase-read-closes-half-of-the-gap-to-rope",
+        statement="What separated models lack against RoPE is a product of content and distance: a "
+        "query-gated phase read closes at least half of the gap.",
+        rule=rule_the_phase_read_closes_half_of_the_gap_to_rope,
+        **_OURS,
+    ),
+    Claim(
+        id="ladder-of-expressivity",
+        statement="The more a score can say of content and position together, the better the model: position "
+        "with position, content with absolute position, content of the query with distance, RoPE.",
+        rule=rule_ladder_of_expressivity,
+        **_OURS,
+    ),
+    Claim(
+        id="the-position-stream-matters-beside-rope",
+        statement="Where the score already knows distances, a stream of absolute positions still helps.",
+        rule=rule_the_position_stream_matters_beside_rope,
+        **_OURS,
+    ),
+)
