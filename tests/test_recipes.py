@@ -94,7 +94,7 @@ def test_the_torus_turns_at_most_half_as_often_as_its_longest_wave_of_two_traine
 
 @pytest.mark.parametrize("profile", ["laptop", "gpu"])
 def test_the_wide_combination_has_the_parameters_of_the_dense_models(profile):
-    name = "separated-torus-phase-gaps-wide"
+    name = "separated-torus-phase-long-gaps-wide"
     with torch.device("meta"):
         wide, rope = (
             LanguageModel(run_of("x", profile, one, 1).model).parameter_counts()["blocks"]
