@@ -48,13 +48,21 @@ class QueryKeyModule(nn.Module, ABC):
         """What its answers depend on beside positions and parameters, and what may be set anew."""
         return None
 
+    by_length: bool = False
+    """Whether its answers depend on the length of the whole text."""
+
     @abstractmethod
-    def prepare(self, positions: Tensor) -> Any:
-        """What `forward` needs of the positions, computed once and shared by all layers."""
+    def prepare(
+        self, query_positions: Tensor, key_positions: Tensor, length: int | None = None
+    ) -> tuple[Any, Any]:
+        """What `forward` needs of the queries and what it needs of the keys, computed once for all layers.
+
+        `length` is that of the whole text, where more of it may follow; None: it ends with these keys.
+        """
 
     @abstractmethod
     def forward(self, x: Tensor, prepared: Any) -> Tensor:
-        """x `[B, H, N, d]` to the same shape."""
+        """x, queries or keys `[B, H, N, d]`, to the same shape."""
 
 
 class TermModule(nn.Module, ABC):
@@ -87,6 +95,8 @@ class Encoding:
 
     name: ClassVar[str]
     sites: ClassVar[frozenset[Site]] = frozenset()
+    causal_only: ClassVar[bool] = False
+    """Whether it makes sense only where no query sees a later key."""
 
     def at_input(self, width: int, max_length: int) -> InputModule | None:
         """A module for vectors of this width, for positions below `max_length` if it holds a table."""

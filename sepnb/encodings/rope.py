@@ -129,7 +129,12 @@ class RotaryQueryKey(QueryKeyModule):
         """The frequencies, which a context extension sets anew."""
         return tuple(self.inv_freq.tolist()), self.attention_factor
 
-    def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+    def prepare(
+        self, query_positions: Tensor, key_positions: Tensor, length: int | None = None
+    ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        return self._table(query_positions), self._table(key_positions)
+
+    def _table(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         cos, sin = rotation_table(positions, self.inv_freq, self.attention_factor, torch.float64)
         if positions.dim() == 2:  # one row of positions per sequence: make room for the heads
             cos, sin = cos[:, None], sin[:, None]

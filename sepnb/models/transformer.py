@@ -137,8 +137,7 @@ class Transformer(nn.Module):
     ) -> AttentionContext:
         """What the layers share; `key_positions` ends with `query_positions`."""
         rotations = [
-            (module, module.prepare(query_positions), module.prepare(key_positions))
-            for module in self.query_key_encodings
+            (module, *module.prepare(query_positions, key_positions)) for module in self.query_key_encodings
         ]
         n, m = query_positions.shape[-1], key_positions.shape[-1]
         mask = None

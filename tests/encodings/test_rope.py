@@ -114,18 +114,24 @@ def test_positions_are_not_rounded_to_the_dtype_of_the_model(dtype):
 def test_a_call_in_another_dtype_leaves_nothing_behind():
     module = RoPE().at_query_key(8)
     x, positions = noise(1, 1, 4, 8).float(), torch.arange(1000, 1004)
-    first = module(x, module.prepare(positions))
-    module(x.bfloat16(), module.prepare(positions))
-    assert torch.equal(module(x, module.prepare(positions)), first)
+
+    def turned(x: torch.Tensor) -> torch.Tensor:
+        return module(x, module.prepare(positions, positions)[0])
+
+    first = turned(x)
+    turned(x.bfloat16())
+    assert torch.equal(turned(x), first)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_module_is_the_function_also_when_rows_have_their_own_positions(layout):
     module, (w, _) = RoPE(layout=layout, base=100.0).at_query_key(8), rope_frequencies(8, base=100.0)
     x, positions = noise(2, 3, 4, 8), torch.tensor([[0, 1, 2, 3], [5, 4, 9, 100]])
-    assert torch.equal(module(x, module.prepare(positions[1])), apply_rope(x, positions[1], w, layout=layout))
+    for query, key in ((positions[1], positions[0]), (positions[0], positions[1])):
+        for prepared, at in zip(module.prepare(query, key), (query, key), strict=True):
+            assert torch.equal(module(x, prepared), apply_rope(x, at, w, layout=layout))
     per_row = torch.stack([apply_rope(x[row], positions[row], w, layout=layout) for row in range(2)])
-    assert torch.equal(module(x, module.prepare(positions)), per_row)
+    assert torch.equal(module(x, module.prepare(positions, positions)[1]), per_row)
 
 
 def test_casting_the_module_leaves_the_frequencies_bitwise():
