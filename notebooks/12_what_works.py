@@ -802,17 +802,17 @@ print(f"{small.n_layers} layers, window 8: the last byte depends on {reach} toke
 assert reach == small.n_layers * (8 - 1) + 1
 
 # %% [markdown]
-# **5. (hard)** Add a recipe: the torus *without* offsets but with the phase read. Which two lines of
+# **5. (hard)** Add a recipe: strict with the torus and the phase read, *without* offsets. Which lines of
 # `sepnb/experiments/recipe_methods.py` are needed, and which unseen side is left?
 
 # %% tags=["hide-cell"]
-# "separated-torus-phase": Recipe(
-#     "phase read up to the trained length", "separated-torus",
+# "strict-torus-phase": Recipe(
+#     "phase read up to the trained length", "strict-torus",
 #     {"encoding": lambda size: (_torus(size), Phase(size.length))},
 # ),
-# It is one change (the encoding) of "separated-torus". Combinations of the hands are still unseen past L, and so is
+# It is one change (the encoding) of "strict-torus". Combinations of the hands are still unseen past L, and so is
 # the number of keys; every single hand, and every wave of the phase read, has been seen.
-encoding = run_of("demo", "smoke", "separated-torus", seed).model.encodings[0]
+encoding = run_of("demo", "smoke", "strict-torus", seed).model.encodings[0]
 slowest = 2 * np.pi * encoding.base ** (1 - 2 / (small.width // lm.POS_SHARE))
 assert np.isclose(slowest, 2 * small.length)
 

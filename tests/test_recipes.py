@@ -92,6 +92,17 @@ def test_the_torus_turns_at_most_half_as_often_as_its_longest_wave_of_two_traine
         assert 2 * math.pi / slowest == pytest.approx(2 * size.length)
 
 
+@pytest.mark.parametrize("profile", ["laptop", "gpu"])
+def test_the_wide_combination_has_about_as_many_parameters_as_the_dense_models(profile):
+    name = "untied-torus-phase-alibi-offsets-wide"
+    with torch.device("meta"):
+        wide, rope = (
+            LanguageModel(run_of("x", profile, one, 1).model).parameter_counts()["blocks"]
+            for one in (name, "rope")
+        )
+    assert abs(wide / rope - 1) < 0.05
+
+
 def test_an_unknown_recipe_is_answered_with_those_there_are():
     with pytest.raises(
         ValueError, match="unknown recipe 'ropes'; use one of separated-sinusoidal, strict-sin"

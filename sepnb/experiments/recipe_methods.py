@@ -12,6 +12,7 @@ from typing import Any
 
 from ..encodings import Phase, RoPE, Sinusoidal, base_of_longest_wave
 from ..positions import RandomOffset, TrueGap
+from ..streams import Streams
 from ..toeplitz import ToeplitzClamp
 from . import language_modelling as lm
 from .in_window import learning_rate
@@ -55,6 +56,13 @@ def _clamp(weight: float) -> Mapping[str, Callable[[lm.Size], ToeplitzClamp]]:
 def _torus(size: lm.Size) -> Sinusoidal:
     """A sinusoid over the position stream whose longest wave is twice the trained length."""
     return Sinusoidal(base=base_of_longest_wave(size.width // lm.POS_SHARE, 2 * size.length))
+
+
+def _matched(size: lm.Size) -> Streams:
+    """The streams with which an untied model with the phase read has about as many block parameters as the
+    dense one of the size (within 5 %)."""
+    width = size.width * 19 // 16
+    return Streams(pos=width // lm.POS_SHARE, sem=width - width // lm.POS_SHARE)
 
 
 def _with_phase(times: int) -> Callable[[lm.Size], tuple]:
@@ -158,11 +166,49 @@ def _gap_recipes() -> dict[str, Recipe]:
     }
 
 
+def _combinations() -> dict[str, Recipe]:
+    """Remedies put together, one for each thing that is new past the trained length: the torus and random
+    offsets for the index, ALiBi for the number and the distance of keys, the phase read for quality."""
+
+    phase, alibi = "phase read up to the trained length", "ALiBi in all heads"
+    return {
+        "separated-torus-phase": Recipe(
+            phase, "separated-torus", {"encoding": lambda size: (_torus(size), Phase(size.length))}
+        ),
+        "separated-torus-phase-offsets": Recipe(
+            "random offset below 100,000",
+            "separated-torus-phase",
+            training=_offsets("sequence", far=True),
+        ),
+        "untied-torus": Recipe("longest wave twice the trained length", "untied", {"encoding": _torus}),
+        "untied-torus-offsets": Recipe(
+            "one random offset a step, below 100,000", "untied-torus", training=_offsets("step", far=True)
+        ),
+        "untied-torus-phase-offsets": Recipe(
+            phase, "untied-torus-offsets", {"encoding": lambda size: (_torus(size), Phase(size.length))}
+        ),
+        "untied-torus-phase-alibi-offsets": Recipe(
+            alibi,
+            "untied-torus-phase-offsets",
+            {"encoding": lambda size: (_torus(size), Phase(size.length), "alibi")},
+        ),
+        "untied-torus-phase-alibi-offsets-wide": Recipe(
+            "as many parameters as dense",
+            "untied-torus-phase-alibi-offsets",
+            {"streams": _matched},
+        ),
+        "dense-phase-alibi": Recipe(
+            alibi, "dense-phase", {"encoding": lambda size: (Phase(size.length), "alibi")}
+        ),
+    }
+
+
 RECIPES: dict[str, Recipe] = {
     **_references(),
     **_offset_recipes(),
     **_score_recipes(),
     **_gap_recipes(),
+    **_combinations(),
 }
 
 
