@@ -9,16 +9,7 @@ from dataclasses import fields
 from difflib import get_close_matches
 
 from .alibi import ALiBi, alibi_bias, alibi_slopes
-from .base import (
-    Encoding,
-    InputModule,
-    PairModule,
-    QueryKeyModule,
-    ScoreModule,
-    Site,
-    TermModule,
-    ValueModule,
-)
+from .base import Encoding, InputModule, QueryKeyModule, ScoreModule, Site, TermModule
 from .context import (
     DynamicNTK,
     Llama3,
@@ -50,7 +41,6 @@ __all__ = [
     "NTKAware",
     "NTKByParts",
     "NoEncoding",
-    "PairModule",
     "Phase",
     "PositionInterpolation",
     "QueryKeyModule",
@@ -60,7 +50,6 @@ __all__ = [
     "Sinusoidal",
     "Site",
     "TermModule",
-    "ValueModule",
     "YaRN",
     "alibi_bias",
     "alibi_slopes",
