@@ -93,14 +93,14 @@ def test_the_torus_turns_at_most_half_as_often_as_its_longest_wave_of_two_traine
 
 
 @pytest.mark.parametrize("profile", ["laptop", "gpu"])
-def test_the_wide_combination_has_about_as_many_parameters_as_the_dense_models(profile):
+def test_the_wide_combination_has_at_most_the_parameters_of_the_dense_models_and_nearly_as_many(profile):
     name = "untied-torus-phase-alibi-offsets-wide"
     with torch.device("meta"):
         wide, rope = (
             LanguageModel(run_of("x", profile, one, 1).model).parameter_counts()["blocks"]
             for one in (name, "rope")
         )
-    assert abs(wide / rope - 1) < 0.05
+    assert 0.94 < wide / rope < 1
 
 
 def test_an_unknown_recipe_is_answered_with_those_there_are():

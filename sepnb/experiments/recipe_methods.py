@@ -60,7 +60,7 @@ def _torus(size: lm.Size) -> Sinusoidal:
 
 def _matched(size: lm.Size) -> Streams:
     """The streams with which an untied model with the phase read has about as many block parameters as the
-    dense one of the size (within 5 %)."""
+    dense one of the size, and no more: 4 % less on a laptop, 5 % on gpu."""
     width = size.width * 19 // 16
     return Streams(pos=width // lm.POS_SHARE, sem=width - width // lm.POS_SHARE)
 
