@@ -137,7 +137,7 @@ class Encoding:
     sites: ClassVar[frozenset[Site]] = frozenset()
     causal_only: ClassVar[bool] = False
     """Whether it makes sense only where no query sees a later key."""
-    per_layer: ClassVar[bool] = False
+    per_layer = False  # without annotation: a subclass may make it a field, in its own place
     """Whether every layer has a bias of its own, of `at_score`; else all share one."""
 
     def at_input(self, width: int, max_length: int) -> InputModule | None:
