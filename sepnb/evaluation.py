@@ -33,18 +33,40 @@ class Losses:
         """The mean over all scored bytes."""
         return float(self.bits.mean())
 
-    def by_position(self, edges: Sequence[int]) -> list[dict[str, float | int]]:
-        """The mean over [start, stop) of the position in the window, for each pair of neighbouring edges."""
+    def by_position(
+        self, edges: Sequence[int], marked: np.ndarray | None = None
+    ) -> list[dict[str, float | int | None]]:
+        """The mean over [start, stop) of the position in the window, for each pair of neighbouring edges.
+
+        Args:
+            edges: rising, from 0 up and to at most L.
+            marked: bool `[n, L]`, bytes to be told apart. Where it is given, each row has their
+                `marked_share` of the bytes, and the means over them and over the others, in bits per byte:
+                `marked` and `rest`, None where there is no such byte.
+
+        Raises:
+            ValueError: edges that do not rise or do not fit, or marks of another shape than the bits.
+            TypeError: marks that are not bool.
+        """
         rising = len(edges) > 1 and list(edges) == sorted(set(edges))
         if not rising or edges[0] < 0 or edges[-1] > self.bits.shape[1]:
             raise ValueError(
                 f"edges {list(edges)} must be two or more, rising, from 0 up and to at most "
                 f"{self.bits.shape[1]}"
             )
-        return [
-            {"start": start, "stop": stop, "bits_per_byte": float(self.bits[:, start:stop].mean())}
-            for start, stop in pairwise(edges)
-        ]
+        if marked is not None and marked.shape != self.bits.shape:
+            raise ValueError(
+                f"marks of shape {list(marked.shape)} do not fit bits of shape {list(self.bits.shape)}; "
+                "give one for each scored byte"
+            )
+        if marked is not None and marked.dtype != bool:
+            raise TypeError(f"marks are {marked.dtype}, which would be read as indices; give bool")
+        rows: list[dict[str, float | int | None]] = []
+        for start, stop in pairwise(edges):
+            bits = self.bits[:, start:stop]
+            row = {"start": start, "stop": stop, "bits_per_byte": float(bits.mean())}
+            rows.append(row if marked is None else row | _apart(bits, marked[:, start:stop]))
+        return rows
 
     def by_document(self) -> list[dict[str, float | int]]:
         """Bytes scored and bits paid in each document: what a bootstrap over documents needs."""
@@ -56,6 +78,15 @@ class Losses:
             }
             for document in np.unique(self.documents)
         ]
+
+
+def _apart(bits: np.ndarray, marked: np.ndarray) -> dict[str, float | None]:
+    """The share of the marked bytes, and the means over them and over the others."""
+    means = {
+        name: float(bits[chosen].mean()) if chosen.any() else None
+        for name, chosen in (("marked", marked), ("rest", ~marked))
+    }
+    return {"marked_share": float(marked.mean()), **means}
 
 
 @torch.no_grad()

@@ -129,6 +129,43 @@ def test_positions_and_documents_are_not_mixed_up():
     ]
 
 
+@settings(max_examples=40)
+@given(
+    n=st.integers(1, 6),
+    length=st.integers(1, 10),
+    cuts=st.sets(st.integers(1, 9)),
+    share=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
+)
+def test_marked_bytes_and_the_rest_are_the_sums_of_a_loop_over_bytes(n, length, cuts, share):
+    generator = np.random.default_rng(n * 100 + length)
+    losses = Losses(generator.random((n, length)) * 9, np.zeros(n, dtype=int))
+    marked = generator.random((n, length)) < share
+    edges = [0, *sorted(cut for cut in cuts if cut < length), length]
+    rows = losses.by_position(edges, marked)
+    for row, plain in zip(rows, losses.by_position(edges), strict=True):
+        bits = {True: [], False: []}
+        for window in range(n):
+            for place in range(row["start"], row["stop"]):
+                bits[bool(marked[window, place])].append(losses.bits[window, place])
+        size = n * (row["stop"] - row["start"])
+        assert row["marked_share"] == pytest.approx(len(bits[True]) / size)
+        for name, paid in (("marked", bits[True]), ("rest", bits[False])):
+            assert row[name] == (pytest.approx(sum(paid) / len(paid)) if paid else None)
+        parts = row["marked_share"] * (row["marked"] or 0) + (1 - row["marked_share"]) * (row["rest"] or 0)
+        assert parts == pytest.approx(row["bits_per_byte"])
+        assert {name: row[name] for name in plain} == plain
+
+
+def test_marks_that_do_not_fit_the_bytes_are_refused():
+    losses = Losses(np.ones((2, 3)), np.zeros(2, dtype=int))
+    with pytest.raises(
+        ValueError, match=r"marks of shape \[2, 4\] do not fit bits of shape \[2, 3\]; give one"
+    ):
+        losses.by_position([0, 3], np.ones((2, 4), dtype=bool))
+    with pytest.raises(TypeError, match="marks are int64, which would be read as indices; give bool"):
+        losses.by_position([0, 3], np.ones((2, 3), dtype=np.int64))
+
+
 @pytest.mark.parametrize("edges", [[], [0], [0, 4], [-1, 2], [2, 1], [0, 0, 3]])
 def test_edges_that_do_not_rise_inside_the_window_are_refused(edges):
     losses = Losses(np.ones((2, 3)), np.zeros(2, dtype=int))

@@ -22,6 +22,7 @@ from sepnb.data.documents import Bytes, Document, Splits, Text
 from sepnb.data.draws import at_least, uniform
 
 __all__ = [
+    "MARKERS",
     "DataDamaged",
     "DataMissing",
     "Document",
@@ -32,6 +33,7 @@ __all__ = [
     "entropies",
     "load",
     "marked",
+    "marks",
     "sample_batches",
     "windows",
 ]
@@ -175,12 +177,13 @@ def _pair_counts(text: Text) -> np.ndarray:
     return counts.reshape(256, 256)
 
 
-def marked(data: Bytes, markers: Sequence[bytes] = (b"<unk>", b"@-@", b"@,@", b"@.@")) -> np.ndarray:
-    """Where `data` (uint8 `[n]`) spells one of `markers`: bool `[n]`, true on every byte of each occurrence.
+MARKERS = (b"<unk>", b"@-@", b"@,@", b"@.@")
+"""WikiText-2 writes rare words as `<unk>` and joins words and numbers by `@-@`, `@,@` and `@.@`. A byte model
+learns to spell these marks quickly, so their bytes are reported apart from the rest."""
 
-    WikiText-2 writes rare words as `<unk>` and joins words and numbers by `@-@`, `@,@` and `@.@`. A byte
-    model learns to spell these marks quickly, so their bytes are reported apart from the rest.
-    """
+
+def marked(data: Bytes, markers: Sequence[bytes] = MARKERS) -> np.ndarray:
+    """Where `data` (uint8 `[n]`) spells one of `markers`: bool `[n]`, true on every byte of an occurrence."""
     raw = data.tobytes()
     mask = np.zeros(len(raw), dtype=bool)
     for marker in markers:
@@ -189,3 +192,15 @@ def marked(data: Bytes, markers: Sequence[bytes] = (b"<unk>", b"@-@", b"@,@", b"
             mask[at : at + len(marker)] = True
             at = raw.find(marker, at + 1)
     return mask
+
+
+def marks(text: Text, markers: Sequence[bytes] = MARKERS) -> Text:
+    """`text` with 1 for every byte that is `marked` and 0 for every other: a window cut out of it is the mask
+    of the window cut out of `text` in the same way, also where a mark lies across the border of two windows.
+    """
+    documents = []
+    for document in text.documents:
+        data = marked(document.data, markers).astype(np.uint8)
+        data.flags.writeable = False
+        documents.append(Document(document.name, document.author, data))
+    return Text(f"{text.name}, marked", tuple(documents))

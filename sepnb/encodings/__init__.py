@@ -10,6 +10,16 @@ from difflib import get_close_matches
 
 from .alibi import ALiBi, alibi_bias, alibi_slopes
 from .base import Encoding, InputModule, QueryKeyModule, ScoreModule, Site, TermModule
+from .context import (
+    DynamicNTK,
+    Llama3,
+    LongRoPE,
+    NTKAware,
+    NTKByParts,
+    PositionInterpolation,
+    RaisedBase,
+    YaRN,
+)
 from .learned import Learned
 from .none import NoEncoding
 from .phase import Phase, phase_frequencies, phase_scores
@@ -22,17 +32,25 @@ _REGISTRY: dict[str, type[Encoding]] = {
 
 __all__ = [
     "ALiBi",
+    "DynamicNTK",
     "Encoding",
     "InputModule",
     "Learned",
+    "Llama3",
+    "LongRoPE",
+    "NTKAware",
+    "NTKByParts",
     "NoEncoding",
     "Phase",
+    "PositionInterpolation",
     "QueryKeyModule",
+    "RaisedBase",
     "RoPE",
     "ScoreModule",
     "Sinusoidal",
     "Site",
     "TermModule",
+    "YaRN",
     "alibi_bias",
     "alibi_slopes",
     "apply_rope",

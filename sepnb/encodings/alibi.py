@@ -53,7 +53,7 @@ class AlibiScore(ScoreModule):
         # A plain attribute, not a buffer: model.to(bfloat16) must not round the slopes.
         self.slopes = alibi_slopes(n_heads).to(torch.float32)
 
-    def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+    def forward(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
         return alibi_bias(self.slopes, query_positions, key_positions)
 
 

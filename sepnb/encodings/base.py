@@ -48,13 +48,21 @@ class QueryKeyModule(nn.Module, ABC):
         """What its answers depend on beside positions and parameters, and what may be set anew."""
         return None
 
+    by_length: bool = False
+    """Whether its answers depend on the length of the whole text."""
+
     @abstractmethod
-    def prepare(self, positions: Tensor) -> Any:
-        """What `forward` needs of the positions, computed once and shared by all layers."""
+    def prepare(
+        self, query_positions: Tensor, key_positions: Tensor, length: int | None = None
+    ) -> tuple[Any, Any]:
+        """What `forward` needs of the queries and what it needs of the keys, computed once for all layers.
+
+        `length` is that of the whole text, where more of it may follow; None: it ends with these keys.
+        """
 
     @abstractmethod
     def forward(self, x: Tensor, prepared: Any) -> Tensor:
-        """x `[B, H, N, d]` to the same shape."""
+        """x, queries or keys `[B, H, N, d]`, to the same shape."""
 
 
 class TermModule(nn.Module, ABC):
@@ -74,11 +82,51 @@ class TermModule(nn.Module, ABC):
 
 
 class ScoreModule(nn.Module, ABC):
-    """A bias on the scaled scores, the same in every layer: positions to `[H, N, M]` or `[B, H, N, M]`."""
+    """A bias on the scaled scores: positions to `[H, N, M]`, or `[B, H, N, M]` where sequences differ."""
 
     @abstractmethod
-    def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
-        """The bias of every pair."""
+    def forward(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
+        """The bias of every pair. `consecutive`: as in `sepnb.encodings.relative.by_distance`."""
+
+
+class PairModule(nn.Module, ABC):
+    """The scores of one layer, where they are more than q k^T d^-1/2 and a bias of positions.
+
+    Attention then computes the softmax in the open. A model has at most one encoding with such a module.
+    """
+
+    @abstractmethod
+    def prepare(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Any:
+        """What `forward` needs of the positions, computed once and shared by the modules of all layers.
+
+        `consecutive`: as in `sepnb.encodings.relative.by_distance`.
+        """
+
+    @abstractmethod
+    def forward(self, q: Tensor, k: Tensor, prepared: Any, heads: slice) -> Tensor:
+        """Scaled scores `[B, H, N, M]`, without a mask: what it will hide may be anything finite.
+
+        Args:
+            q, k: `[B, H, N, e]` and `[B, H, M, e]`. The first d columns are those of the head; what stands
+                beside them adds its product to that of the head's own, under the same scale d^-1/2.
+            prepared: of `prepare`.
+            heads: which of the heads that the module was built for.
+        """
+
+
+class ValueModule(nn.Module, ABC):
+    """What one layer adds to the averaged values, from the attention weights and the positions.
+
+    In a model of several streams it adds to the position streams only: the content stays free of positions.
+    """
+
+    @abstractmethod
+    def prepare(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Any:
+        """As in `PairModule`."""
+
+    @abstractmethod
+    def forward(self, weights: Tensor, prepared: Any, heads: slice) -> Tensor:
+        """Weights `[B, H, N, M]` to `[B, H, N, d]`; `heads` as in `PairModule`."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +135,10 @@ class Encoding:
 
     name: ClassVar[str]
     sites: ClassVar[frozenset[Site]] = frozenset()
+    causal_only: ClassVar[bool] = False
+    """Whether it makes sense only where no query sees a later key."""
+    per_layer = False  # without annotation: a subclass may make it a field, in its own place
+    """Whether every layer has a bias of its own, of `at_score`; else all share one."""
 
     def at_input(self, width: int, max_length: int) -> InputModule | None:
         """A module for vectors of this width, for positions below `max_length` if it holds a table."""
@@ -101,7 +153,16 @@ class Encoding:
         return None
 
     def at_score(self, n_heads: int) -> ScoreModule | None:
-        """A module for this many heads."""
+        """A module for this many heads: all of the model's, or where `per_layer` those of one layer."""
+        return None
+
+    def at_pairs(self, n_heads: int, head_width: int, width: int, causal: bool) -> PairModule | None:
+        """A module for one layer of this many heads, of a model of this width; `causal`: what it gives for a
+        key after the query is hidden."""
+        return None
+
+    def at_values(self, n_heads: int, head_width: int, causal: bool) -> ValueModule | None:
+        """A module for one layer of this many heads; `causal`: no key after the query has a weight."""
         return None
 
     def resolved(self) -> dict[str, Any]:

@@ -5,14 +5,16 @@ depends on i - j only. Values are not rotated. Which two columns make a pair is 
 code disagrees: "half" pairs (m, m + d/2) as in Llama, "interleaved" pairs (2m, 2m+1) as in the paper.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from .base import Encoding, QueryKeyModule, Site
+from .context import Extension
 
 LAYOUTS = ("half", "interleaved")
 
@@ -24,11 +26,19 @@ class ContextExtension(Protocol):
     def __call__(
         self, inv_freq: Tensor, *, dim: int, base: float, length: int | None
     ) -> tuple[Tensor, float]:
-        """Plain frequencies `[dim/2]` in; changed ones and the attention factor out."""
+        """Plain frequencies `[dim/2]` in; changed ones and the attention factor out.
+
+        One whose frequencies depend on `length` says so by an attribute `by_length`; its factor must not.
+        """
 
 
 def rope_frequencies(
-    dim: int, *, base: float = 10_000.0, extension: ContextExtension | None = None, length: int | None = None
+    dim: int,
+    *,
+    base: int | float = 10_000.0,
+    extension: ContextExtension | None = None,
+    length: int | None = None,
+    p: int | float | None = None,
 ) -> tuple[Float[Tensor, " half"], float]:
     """Angular frequencies `[dim/2]` in float64, highest first, and the attention factor.
 
@@ -37,9 +47,12 @@ def rope_frequencies(
         base: the frequencies run from 1 down to base^(-(dim-2)/dim).
         extension: changes the frequencies for a longer context; None leaves them.
         length: current length, for an extension that depends on it.
+        p: share of the pairs, those that turn fastest, that keep their frequency; that of the others is 0
+            (p-RoPE; Barbero et al. 2025). None keeps all.
 
     Raises:
-        ValueError: `dim` odd or below 2, or a base that is not above 1.
+        TypeError: a share that is no number.
+        ValueError: `dim` odd or below 2, a base that is not above 1, or a share that leaves no whole pairs.
     """
     if dim < 2 or dim % 2:
         raise ValueError(
@@ -48,13 +61,32 @@ def rope_frequencies(
     if base <= 1:
         raise ValueError(f"base is {base}; it must be above 1, or no pair turns slower than the first")
     inv_freq = base ** -(torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    if p is not None:
+        inv_freq[rotary_width(dim, "p", p) // 2 :] = 0
     return (inv_freq, 1.0) if extension is None else extension(inv_freq, dim=dim, base=base, length=length)
+
+
+def rotary_width(dim: int, option: str, share: int | float) -> int:
+    """The columns, whole pairs of them, that are `share` of a head of `dim`; `option` names it in errors."""
+    if isinstance(share, bool) or not isinstance(share, int | float):
+        raise TypeError(f"{option} must be a number, got {share!r}")
+    if not 0 < share <= 1:
+        raise ValueError(f"{option} is {share}; it must be above 0 and at most 1; without RoPE nothing turns")
+    nearest = max(2, 2 * round(share * dim / 2))
+    if abs(share * dim - nearest) > 1e-6:
+        raise ValueError(
+            f"{option}={share} of a head of {dim} columns are {share * dim:g}; pairs need an even number of "
+            f"them: give {nearest / dim:g}, which are {nearest}"
+        )
+    return nearest
 
 
 def rotation_table(
     positions: Tensor, inv_freq: Tensor, attention_factor: float, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
     """cos and sin of every angle, `[..., N, dim/2]`, times the attention factor.
+
+    Frequencies are `[dim/2]`, or `[B, 1, dim/2]` where every sequence has its own.
 
     Angles are computed in float64 whatever the dtype of the model: in bfloat16 integers above 256 are not
     exact, and a rotation by a rounded position is another position.
@@ -66,7 +98,13 @@ def rotation_table(
 def rotate(
     x: Float[Tensor, "... N dim"], cos: Tensor, sin: Tensor, layout: str
 ) -> Float[Tensor, "... N dim"]:
-    """Rotate the pairs of `x` by the angles whose cos and sin are given, broadcast over the rest."""
+    """Rotate the pairs of `x` by the angles whose cos and sin are given, broadcast over the rest.
+
+    Where there are fewer angles than pairs, only the first columns turn, as a head of their own.
+    """
+    turning = 2 * cos.shape[-1]
+    if turning < x.shape[-1]:
+        return torch.cat([rotate(x[..., :turning], cos, sin, layout), x[..., turning:]], dim=-1)
     if layout == "half":
         a, b = x.chunk(2, dim=-1)
         return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
@@ -107,31 +145,53 @@ def apply_rope(
 class RotaryQueryKey(QueryKeyModule):
     """`apply_rope` split in two: the table once per forward pass, the rotation once per layer."""
 
-    def __init__(
-        self, head_width: int, base: float, layout: str, streams: tuple[str, ...] | None = None
-    ) -> None:
+    def __init__(self, head_width: int, encoding: "RoPE") -> None:
         super().__init__()
-        self.streams = streams
-        if layout not in LAYOUTS:
-            raise ValueError(f"unknown layout {layout!r}; use one of {', '.join(LAYOUTS)}")
-        self.layout, self.head_width, self.base = layout, head_width, base
-        # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
-        self.inv_freq, self.attention_factor = rope_frequencies(head_width, base=base)
-
-    def extend(self, extension: ContextExtension) -> None:
-        """Take the frequencies of a context extension from now on."""
-        self.inv_freq, self.attention_factor = rope_frequencies(
-            self.head_width, base=self.base, extension=extension
+        if encoding.layout not in LAYOUTS:
+            raise ValueError(f"unknown layout {encoding.layout!r}; use one of {', '.join(LAYOUTS)}")
+        self.streams, self.layout, self.base, self.p = (
+            encoding.streams,
+            encoding.layout,
+            encoding.base,
+            encoding.p,
         )
+        partial = encoding.partial
+        self.width = head_width if partial is None else rotary_width(head_width, "partial", partial)
+        self.extend(encoding.extension)
+
+    def extend(self, extension: ContextExtension | None) -> None:
+        """Take the frequencies of a context extension from now on; None: those of plain RoPE."""
+        if extension is not None and not callable(extension):
+            raise TypeError(
+                f"extension must be a context extension such as PositionInterpolation(4.0), got {extension!r}"
+            )
+        self.extension, self.by_length = extension, getattr(extension, "by_length", False)
+        # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
+        self.inv_freq, self.attention_factor = self._frequencies(1 if self.by_length else None)
+
+    def _frequencies(self, length: int | None) -> tuple[Tensor, float]:
+        return rope_frequencies(self.width, base=self.base, extension=self.extension, length=length, p=self.p)
 
     @property
-    def settings(self) -> tuple:
+    def settings(self) -> Hashable:
         """The frequencies, which a context extension sets anew."""
-        return tuple(self.inv_freq.tolist()), self.attention_factor
+        by_length = self.extension if self.by_length else None
+        return tuple(self.inv_freq.tolist()), self.attention_factor, by_length
 
-    def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        cos, sin = rotation_table(positions, self.inv_freq, self.attention_factor, torch.float64)
-        if positions.dim() == 2:  # one row of positions per sequence: make room for the heads
+    def prepare(
+        self, query_positions: Tensor, key_positions: Tensor, length: int | None = None
+    ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        inv_freq = self.inv_freq
+        if self.by_length:
+            # Without a length the text ends with its largest position, each sequence with its own.
+            ends = key_positions.amax(dim=-1) + 1 if length is None else torch.tensor(length)
+            rows = [self._frequencies(n)[0] for n in ends.flatten().tolist()]
+            inv_freq = torch.stack(rows)[:, None] if ends.dim() else rows[0]
+        return self._table(query_positions, inv_freq), self._table(key_positions, inv_freq)
+
+    def _table(self, positions: Tensor, inv_freq: Tensor) -> tuple[Tensor, Tensor]:
+        cos, sin = rotation_table(positions, inv_freq, self.attention_factor, torch.float64)
+        if cos.dim() == 3:  # one row of angles per sequence: make room for the heads
             cos, sin = cos[:, None], sin[:, None]
         return cos, sin
 
@@ -150,6 +210,12 @@ class RoPE(Encoding):
         streams: rotate only queries and keys that are made from these streams alone, such as ("pos",): the
             position heads of a strict model, and in an untied one also the position part of the sem heads.
             ("sem",) rotates the content part of an untied model. None rotates all.
+        partial: share of the columns of a head, its first ones, that turn; the frequencies are those of a
+            head of so many columns, so the slowest stays (partial rotary, as in GPT-NeoX). None turns all.
+        p: share of the pairs that turn, the fastest, with the frequencies of the whole head (p-RoPE; Barbero
+            et al. 2025). None turns all.
+        extension: train with the frequencies of a context extension. `LanguageModel.extended` changes those
+            of a trained model.
     """
 
     name: ClassVar[str] = "rope"
@@ -158,10 +224,26 @@ class RoPE(Encoding):
     base: float = 10_000.0
     layout: str = "half"
     streams: tuple[str, ...] | None = None
+    partial: int | float | None = None
+    p: int | float | None = None
+    extension: Extension | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.streams, str):
             raise TypeError(f"streams={self.streams!r} is one name; give a tuple, ({self.streams!r},)")
+        if self.partial is not None and self.p is not None:
+            raise ValueError(
+                f"partial={self.partial} and p={self.p} are two ways to turn a part of a head; give one"
+            )
+        if self.extension is not None and not isinstance(self.extension, Extension):
+            raise TypeError(
+                f"extension must be one that a record can name, such as PositionInterpolation(4.0), got "
+                f"{self.extension!r}"
+            )
 
     def at_query_key(self, head_width: int) -> QueryKeyModule:
-        return RotaryQueryKey(head_width, self.base, self.layout, self.streams)
+        return RotaryQueryKey(head_width, self)
+
+    def resolved(self) -> dict[str, Any]:
+        resolved = super().resolved()
+        return resolved if self.extension is None else resolved | {"extension": self.extension.resolved()}

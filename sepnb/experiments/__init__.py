@@ -12,6 +12,7 @@ from .inside import Inside
 from .lr_screen import LearningRateScreen
 from .recipe_screen import RecipeScreen
 from .recipes import Recipes
+from .second_text import SecondText
 from .speed import Speed
 
 _REGISTRY: dict[str, Experiment] = {
@@ -21,6 +22,7 @@ _REGISTRY: dict[str, Experiment] = {
             LearningRateScreen(),
             InWindow(),
             Extrapolation(),
+            SecondText(),
             AblationScreen(),
             Ablation(),
             Budget(),

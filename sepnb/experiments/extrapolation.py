@@ -9,9 +9,8 @@ seed k. Methods with three seeds read two blocks each. What seeds have in common
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 
 from ..data import text
@@ -22,6 +21,7 @@ from ..results import Record, Store
 from . import language_modelling as lm
 from .base import Progress, check_profile
 from .in_window import learning_rate
+from .long_windows import BLOCKS, Beyond, LongWindows, long_windows
 from .readings import ORACLE, SCOPES, Reading, oracles, readings
 
 METHODS = (
@@ -42,63 +42,6 @@ the rate of the short one: what it gains over its own sliding window, no wider t
 what this text has to give to a model that uses it."""
 
 SMOKE = ("learned", "separated-learned", "rope")
-
-BLOCKS = 6
-
-
-@dataclass(frozen=True)
-class Beyond:
-    """How much text past the trained length a run reads.
-
-    Args:
-        length: the trained length L, in which bins, windows and starts are counted.
-        times: the long windows are this many times as long, a power of two.
-        documents: test documents that are read, the first of those that hold six blocks.
-        windows: long windows of one block of a document; the scope "all" of a reading.
-        part: of these, the first ones, which every reading scores: the scope "part".
-        tight: documents of whose block the first window is read at stride 1: the scope "tight". They change
-            from block to block.
-        batch_bytes: bytes in one forward pass, for speed only.
-
-    Raises:
-        ValueError: a size below 1, `times` that is no power of two, more parts than windows, or more tight
-            documents than documents.
-    """
-
-    length: int
-    times: int
-    documents: int
-    windows: int
-    part: int
-    tight: int
-    batch_bytes: int
-
-    def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if value < 1:
-                raise ValueError(f"{name} is {value}; give at least 1")
-        if self.times & (self.times - 1):
-            raise ValueError(
-                f"times is {self.times}; the bins double, so give a power of two, such as "
-                f"{1 << self.times.bit_length()}"
-            )
-        for few, many in (("part", "windows"), ("tight", "documents")):
-            if getattr(self, few) > getattr(self, many):
-                raise ValueError(
-                    f"{few} is {getattr(self, few)} and {many} is {getattr(self, many)}; "
-                    f"lower {few} to {getattr(self, many)} at most"
-                )
-
-    @property
-    def longest(self) -> int:
-        """Bytes of a long window."""
-        return self.times * self.length
-
-    @property
-    def edges(self) -> list[int]:
-        """Borders of the bins [0, L), [L, 2L), [2L, 4L) and so on."""
-        return [0, *(self.length * 2**k for k in range(self.times.bit_length()))]
-
 
 BEYOND = {
     "smoke": Beyond(64, 8, documents=3, windows=1, part=1, tight=1, batch_bytes=2048),
@@ -164,6 +107,10 @@ class ExtrapolationRun(lm.LanguageModelRun):
         """The text that is read."""
         return lm.splits_of(self.text.name).test
 
+    def passages(self) -> LongWindows:
+        """What is read of that text: the long windows of the run's blocks."""
+        return long_windows(self.held_out, self.beyond, self.blocks)
+
     def unseen(self, reading: Reading) -> str:
         """The sides of a reading that training never showed, as `Reading.unseen` names them."""
         return "none" if self.trained_long else reading.unseen(self.encoding)
@@ -179,42 +126,6 @@ class ExtrapolationRun(lm.LanguageModelRun):
         return super().resolved() | {"beyond": beyond}
 
 
-class LongWindows(NamedTuple):
-    """What a run reads: tokens `[n, times * L + 1]`, the document of each, and per scope which are in it."""
-
-    tokens: np.ndarray
-    documents: np.ndarray
-    scopes: dict[str, np.ndarray]
-
-
-def long_windows(held_out: text.Text, beyond: Beyond, blocks: Sequence[int]) -> LongWindows:
-    """The long windows of these blocks, in the order of the documents.
-
-    Raises:
-        ValueError: too few documents are long enough to hold all six blocks.
-    """
-    whole = BLOCKS * beyond.windows
-    cut = text.windows(held_out, length=beyond.longest, per_document=whole * beyond.longest)
-    documents, counts = np.unique(cut.document, return_counts=True)
-    documents = documents[counts == whole][: beyond.documents]
-    if len(documents) < beyond.documents:
-        raise ValueError(
-            f"{len(documents)} documents of {held_out.name} hold {BLOCKS} blocks of {beyond.windows} windows "
-            f"of {beyond.longest} bytes; {beyond.documents} are needed: lower documents, windows or times"
-        )
-    number = cut.start // beyond.longest
-    block, place = number // beyond.windows, number % beyond.windows
-    chosen = np.isin(cut.document, documents) & np.isin(block, blocks)
-    block, place, document = block[chosen], place[chosen], cut.document[chosen]
-    turn = (np.searchsorted(documents, document) - block * beyond.tight) % len(documents)
-    scopes = {
-        "all": np.ones(len(document), dtype=bool),
-        "part": place < beyond.part,
-        "tight": (place == 0) & (turn < beyond.tight),
-    }
-    return LongWindows(cut.tokens[chosen], document, scopes)
-
-
 def read(
     config: ExtrapolationRun,
     model: LanguageModel,
@@ -226,10 +137,11 @@ def read(
 
     The windows of a scope are the same for all readings that cover it. A reading that starts far out has one
     row, of the scope "far": the first L bytes of every long window of its own scope, at the indices from
-    `start` on.
+    `start` on. Where the passages have marked bytes, the rows that start at 0 tell them apart, as
+    `Losses.by_position` does.
     """
     beyond = config.beyond
-    held = long_windows(config.held_out, beyond, config.blocks)
+    held = config.passages()
     rows: lm.Rows = []
     for done, reading in enumerate(config.readings, 1):
         at = held.scopes[reading.scope]
@@ -249,7 +161,8 @@ def read(
             for scope in SCOPES[SCOPES.index(reading.scope) :]:
                 inside = held.scopes[scope][at]
                 shared = Losses(losses.bits[inside], losses.documents[inside])
-                rows += [about | {"scope": scope, **row} for row in shared.by_position(beyond.edges)]
+                marked = None if held.marked is None else held.marked[at][inside]
+                rows += [about | {"scope": scope, **row} for row in shared.by_position(beyond.edges, marked)]
         if progress is not None:
             progress(done, len(config.readings))
     return rows
@@ -281,7 +194,10 @@ def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
 
 
 def _told_by_the_metrics(config: ExtrapolationRun, row: dict[str, Any]) -> bool:
-    """Whether a record needs no such row: of a secondary reading on the scope "tight" it holds the gaps."""
+    """Whether a record needs no such row: of a secondary reading on the scope "tight" it holds the gaps. They
+    do not tell marked bytes apart."""
+    if "marked_share" in row:
+        return False
     scopes = {reading.id: reading.scope for reading in config.readings}
     return row["scope"] == "tight" and scopes[row["reading"]] == "part"
 

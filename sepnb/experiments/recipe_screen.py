@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 from .base import check_profile
-from .extrapolation import BEYOND, Beyond
+from .extrapolation import BEYOND
+from .long_windows import Beyond
 from .recipe_methods import RECIPES
 from .recipes import SMOKE, RecipeExperiment, RecipeRun
 

@@ -22,7 +22,8 @@ from ..models import LanguageModel
 from ..results import Record
 from . import language_modelling as lm
 from .base import Progress, check_profile
-from .extrapolation import BEYOND, BLOCKS, Beyond, ExtrapolationRun, long_windows, metrics_of, read
+from .extrapolation import BEYOND, ExtrapolationRun, metrics_of, read
+from .long_windows import BLOCKS, Beyond, long_windows
 from .readings import SINKS, Reading, oracles
 from .recipe_methods import run_of
 

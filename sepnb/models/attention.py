@@ -21,7 +21,7 @@ Shape letters: B batch, H heads, N query length, M key length, d head width, w w
 that is the same for every sequence has a batch of 1.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
@@ -29,37 +29,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..encodings import QueryKeyModule
 from ..streams import BlockDiagonalLinear, Streams
+from .averaging import Averaging, Span
 from .cache import KVCache
 from .config import TransformerConfig
-from .freezing import Tape, attention_weights
-
-
-@dataclass
-class AttentionContext:
-    """What all layers of one forward pass share.
-
-    Attributes:
-        rotations: per query/key encoding its module and what it prepared for the queries and for the keys.
-        mask: additive `[N, M]`, `[H, N, M]` or `[B, H, N, M]`, biases included; None: see `causal`.
-        causal: with no mask, let the kernel apply the causal one.
-        terms: what the terms of a layer prepared of the positions, in their order.
-        sharpening: factor of the logits of each query, `[N, 1]`; None is 1.
-    """
-
-    rotations: list[tuple[QueryKeyModule, object, object]]
-    mask: Tensor | None
-    causal: bool
-    terms: Sequence[object] = ()
-    sharpening: Tensor | None = None
-
-    def rotated(self, q: Tensor, k: Tensor, reads: Collection[str]) -> tuple[Tensor, Tensor]:
-        """Queries and keys that are made from the streams `reads`, as the encodings change them."""
-        for module, for_queries, for_keys in self.rotations:
-            if module.streams is None or set(reads) <= set(module.streams):
-                q, k = module(q, for_queries), module(k, for_keys)
-        return q, k
+from .context import AttentionContext
 
 
 @dataclass(frozen=True)
@@ -69,21 +43,6 @@ class Part:
     reads: tuple[str, ...]
     queries: tuple[Tensor, ...]
     keys: tuple[Tensor, ...]
-
-
-@dataclass(frozen=True)
-class Span:
-    """Neighbouring heads of a group whose columns are whole streams, or the built part of them.
-
-    Attributes:
-        heads: their numbers.
-        first: how many heads of the group stand before them.
-        columns: how many of their columns lie in each stream, in order.
-    """
-
-    heads: tuple[int, ...]
-    first: int
-    columns: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -142,7 +101,10 @@ class Attention(nn.Module):
             for encoding in config.encodings
         ]
         self.terms = nn.ModuleList(term for term in terms if term is not None)
-        self.tape: Tape | None = None
+        written = outputs if split else self.streams.names
+        spans = [span for group in self.groups for span in group.spans]
+        written = {name for span in spans for name in span.columns if name in written}
+        self.averaging = Averaging(config, len(self.heads), written)
 
     def _group(self, reads: tuple[str, ...], heads: tuple[int, ...]) -> Group:
         d, slices = self.head_width, self.streams.slices
@@ -155,7 +117,8 @@ class Attention(nn.Module):
                 name: min(stop, columns.stop) - max(start, columns.start) for name, columns in slices.items()
             }
             columns = {name: count for name, count in overlaps.items() if count > 0}
-            spans.append(Span(heads[first:last], first, columns))
+            place = self.heads.index(heads[first])
+            spans.append(Span(heads[first:last], first, slice(place, place + last - first), columns))
         read = Streams(**{name: self.streams.widths[name] for name in reads})
         return Group(read.slices, len(heads), tuple(spans))
 
@@ -279,7 +242,7 @@ class Attention(nn.Module):
                 for more_q, more_k in terms:
                     q = _beside([q, more_q[:, span.first : span.first + len(span.heads)]])
                     k = _beside([k, more_k])
-                z = self._attend(span.heads, q, k, v, context).transpose(1, 2).flatten(-2)
+                z = self.averaging(span, q, k, v, context).transpose(1, 2).flatten(-2)
                 pieces = z.split(list(span.columns.values()), dim=-1)
                 mixed |= dict(zip(span.columns, pieces, strict=True))
         return self.output.parts(mixed)
@@ -288,28 +251,6 @@ class Attention(nn.Module):
         """Per term its columns of the queries and of the keys, of all heads that read the sem stream."""
         pairs = zip(self.terms, context.terms, strict=True)
         return [term(content, prepared) for term, prepared in pairs]
-
-    def _attend(
-        self, heads: tuple[int, ...], q: Tensor, k: Tensor, v: Tensor, context: AttentionContext
-    ) -> Tensor:
-        """`[B, H, N, d]`: the values, averaged with the weights of these heads."""
-        mask, width, more = context.mask, v.shape[-1], q.shape[-1] - v.shape[-1]
-        scale = self.head_width**-0.5 if more else None  # of the head, whatever stands beside its columns
-        if context.sharpening is not None:
-            q = q * context.sharpening
-        if mask is not None and mask.dim() > 2 and len(heads) < mask.shape[-3]:
-            mask = mask[..., heads, :, :]  # one slice per head
-        if self.tape is None:
-            mask = mask if mask is None else mask.to(q.dtype)
-            v = F.pad(v, (0, more)) if more else v  # fused kernels want one width
-            return F.scaled_dot_product_attention(
-                q, k, v, attn_mask=mask, is_causal=context.causal and mask is None, scale=scale
-            )[..., :width]
-        weights = self.tape.play(heads)
-        if weights is None:
-            weights = attention_weights(q, k, mask, causal=context.causal, scale=scale)
-            weights = self.tape.record(heads, weights)
-        return weights @ v
 
 
 def _beside(tensors: Sequence[Tensor]) -> Tensor:

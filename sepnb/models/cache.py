@@ -12,12 +12,20 @@ class KVCache:
     Keys are kept as projected, before any rotation: an encoding whose frequencies depend on the current
     length may then change them without leaving stale keys behind. What is the same for every sequence, such
     as the position heads of a strict model, is kept once.
+
+    Args:
+        batch_size: sequences.
+        n_layers: of the model.
+        length: positions of the whole text, for encodings that depend on it. What a layer leaves behind was
+            computed with one length and holds for no other, so it is said beforehand.
     """
 
-    def __init__(self, batch_size: int, n_layers: int) -> None:
+    def __init__(self, batch_size: int, n_layers: int, length: int | None = None) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}; a cache needs at least 1 sequence")
-        self.batch_size, self.n_layers = batch_size, n_layers
+        if length is not None and length < 1:
+            raise ValueError(f"length is {length}; a text has at least 1 position")
+        self.batch_size, self.n_layers, self.length = batch_size, n_layers, length
         self.positions: Tensor | None = None
         self._held: dict[Hashable, tuple[Tensor, Tensor]] = {}
 

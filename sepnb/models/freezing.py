@@ -39,10 +39,16 @@ def attention_weights(
     The scale is d^-1/2 unless given.
     """
     scores = q @ k.transpose(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    return masked_softmax(scores, mask, causal=causal)
+
+
+def masked_softmax(scores: Tensor, mask: Tensor | None, *, causal: bool) -> Tensor:
+    """softmax(scores + mask) over the keys, `[B, H, N, M]`; with no mask, the causal one if `causal`."""
     if mask is not None:
         scores = scores + mask
     elif causal:
-        scores = scores.masked_fill(~causal_mask(q.shape[-2], k.shape[-2], q.device), -torch.inf)
+        n, m = scores.shape[-2:]
+        scores = scores.masked_fill(~causal_mask(n, m, scores.device), -torch.inf)
     return scores.softmax(dim=-1)
 
 

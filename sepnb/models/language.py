@@ -58,9 +58,12 @@ class LanguageModel(nn.Module):
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
 
-    def make_cache(self, batch_size: int) -> KVCache:
-        """An empty cache; every call that is given it extends it in place."""
-        return KVCache(batch_size, self.config.n_layers)
+    def make_cache(self, batch_size: int, length: int | None = None) -> KVCache:
+        """An empty cache; every call that is given it extends it in place.
+
+        Where the frequencies of RoPE follow the length of the text, as with `DynamicNTK`, it must be given.
+        """
+        return KVCache(batch_size, self.config.n_layers, length)
 
     def forward(
         self,
@@ -111,7 +114,8 @@ class LanguageModel(nn.Module):
             extrapolator: one of `sepnb.extrapolators.METHODS`. The codes of the encoding at the input, at
                 positions below `max_length`, are its table; it gives those from there on.
             form: "corrected" or "literal", of the extrapolator.
-            extension: other frequencies for RoPE.
+            extension: other frequencies for RoPE. One that follows the length of the text takes that of a
+                call, its largest position + 1, or that of the cache.
             window: tokens that a query sees, itself included; positions keep their indices.
             sinks: tokens at the beginning that it sees besides (Xiao et al. 2024); with a window only.
             log_scale: multiply a query's logits by max(1, ln n / ln L), n the keys that it sees: the entropy

@@ -12,12 +12,13 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ..encodings.relative import are_consecutive
 from ..streams import StreamMLP, StreamNorm
-from .attention import Attention, AttentionContext
+from .attention import Attention
 from .cache import KVCache
 from .config import TransformerConfig
+from .context import AttentionContext
 from .fit import SPLIT
-from .freezing import visible
 from .tower import PassMemory, PositionPass, may_remember
 
 
@@ -85,7 +86,9 @@ class Transformer(nn.Module):
             if name in config.live_streams
         )
         self.query_key_encodings = _modules(e.at_query_key(config.head_width) for e in config.encodings)
-        self.score_encodings = _modules(e.at_score(config.n_heads) for e in config.encodings)
+        self.score_encodings = _modules(
+            encoding.at_score(config.n_heads) for encoding in config.encodings if not encoding.per_layer
+        )
         self.blocks = nn.ModuleList(Block(config, outputs) for outputs in config.block_outputs)
         self._memory = PassMemory()
 
@@ -133,29 +136,44 @@ class Transformer(nn.Module):
         return {name: sem if name == "sem" else state[name] for name in self.config.live_streams}
 
     def attention_context(
-        self, query_positions: Tensor, key_positions: Tensor, dtype: torch.dtype
+        self,
+        query_positions: Tensor,
+        key_positions: Tensor,
+        dtype: torch.dtype,
+        consecutive: bool | None = None,
+        length: int | None = None,
     ) -> AttentionContext:
-        """What the layers share; `key_positions` ends with `query_positions`."""
+        """What the layers share; `key_positions` ends with `query_positions`.
+
+        `consecutive`: as in `sepnb.encodings.relative.by_distance`; None looks for itself where it matters.
+        `length`: as in `QueryKeyModule.prepare`.
+        """
         rotations = [
-            (module, module.prepare(query_positions), module.prepare(key_positions))
+            (module, *module.prepare(query_positions, key_positions, length))
             for module in self.query_key_encodings
         ]
+        first = self.blocks[0].attention if len(self.blocks) else None
+        own = [] if first is None else first.terms
+        own_biases = first is not None and len(first.averaging.biases) > 0
         n, m = query_positions.shape[-1], key_positions.shape[-1]
-        mask = None
-        for module in self.score_encodings:
-            bias = module(query_positions, key_positions)
-            mask = bias if mask is None else mask + bias
-        causal, window = self.config.causal, self.window
-        windowed = window is not None and window < m
-        # Without a mask the kernel's own is used; it aligns queries with the first keys, not with the last.
-        if causal and (mask is not None or windowed or n != m):
-            seen = visible(n, m, query_positions.device, window=window, sinks=self.sinks)
-            mask = torch.zeros(n, m, dtype=dtype, device=seen.device) if mask is None else mask
-            mask = mask.masked_fill(~seen, -torch.inf)
-        own = self.blocks[0].attention.terms if len(self.blocks) else []
-        terms = [term.prepare(query_positions, key_positions) for term in own]
-        sharpening = self._sharpening(n, m, dtype, query_positions.device) if self.log_scale else None
-        return AttentionContext(rotations, mask, causal, terms, sharpening)
+        if consecutive is None:
+            read = len(self.score_encodings) > 0 or (first is not None and first.averaging.reads_positions)
+            may = read and not torch.compiler.is_compiling()
+            consecutive = may and are_consecutive(query_positions, key_positions)
+        return AttentionContext(
+            query_positions,
+            key_positions,
+            dtype,
+            self.config.causal,
+            consecutive=consecutive,
+            window=self.window,
+            sinks=self.sinks,
+            biases=tuple(self.score_encodings),
+            own_biases=own_biases,
+            rotations=rotations,
+            terms=[term.prepare(query_positions, key_positions) for term in own],
+            sharpening=self._sharpening(n, m, dtype, query_positions.device) if self.log_scale else None,
+        )
 
     def _sharpening(self, n: int, m: int, dtype: torch.dtype, device: torch.device) -> Tensor:
         """max(1, ln n_i / ln L) for the n_i keys that each of the last `n` of `m` tokens sees, `[n, 1]`."""
@@ -256,7 +274,9 @@ class Transformer(nn.Module):
                 )
             self.check_positions(positions)
         key_positions = positions if cache is None else cache.positions_with(positions)
-        context = self.attention_context(positions, key_positions, content.dtype)
+        known_steps = True if by_default else None
+        length = self._whole_length(cache, key_positions)
+        context = self.attention_context(positions, key_positions, content.dtype, known_steps, length)
         shared = self.config.isolated and key_positions.dim() == 1
         known = shared and by_default and cache is None and may_remember(self)
         codes = {} if known else self.codes(positions, content.dtype)
@@ -292,6 +312,22 @@ class Transformer(nn.Module):
     def train(self, mode: bool = True) -> "Transformer":
         self._memory.forget()
         return super().train(mode)
+
+    def _whole_length(self, cache: KVCache | None, key_positions: Tensor) -> int | None:
+        """The length of the text that a cache is for, where an encoding depends on it."""
+        if cache is None or not any(module.by_length for module in self.query_key_encodings):
+            return None
+        if cache.length is None:
+            raise ValueError(
+                "the frequencies of this model follow the length of the text, and what a cache holds was "
+                "computed with one length; say it beforehand: make_cache(batch_size, length=...)"
+            )
+        if (highest := int(key_positions.max())) >= cache.length:
+            raise ValueError(
+                f"position {highest} is past the {cache.length} positions that this cache is for; make one "
+                f"with a length of at least {highest + 1}"
+            )
+        return cache.length
 
     def _check_cache(self, cache: KVCache | None, batch: int) -> None:
         if cache is None:

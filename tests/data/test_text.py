@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sepnb.data.documents import Document, Text
-from sepnb.data.text import entropies, marked, sample_batches, windows
+from sepnb.data.text import MARKERS, entropies, marked, marks, sample_batches, windows
 
 
 def text(*documents: bytes) -> Text:
@@ -163,3 +163,31 @@ def test_marks_are_found_in_full():
     assert data[marked(data)].tobytes() == b"<unk>@,@@-@<unk>"
     assert data[marked(data, (b"@-@",))].tobytes() == b"@-@"
     assert not marked(data[:5]).any()
+
+
+@given(
+    st.lists(st.sampled_from([b"<unk>", b"@-@", b"@", b"-", b" a", b"<", b">"]), max_size=40).map(b"".join),
+    st.integers(1, 7),
+)
+def test_windows_of_the_marks_lie_over_windows_of_the_text_and_see_marks_across_borders(data, length):
+    source = text(data, b"before <unk> after")
+    cut, mask = windows(source, length=length), windows(marks(source), length=length)
+    assert np.array_equal(mask.document, cut.document) and np.array_equal(mask.start, cut.start)
+    assert mask.tokens.shape == cut.tokens.shape
+    for tokens, document, start in zip(mask.tokens, mask.document, mask.start, strict=True):
+        whole = source.documents[document].data.tobytes()
+        for place, value in enumerate(tokens):
+            at = int(start) + place
+            inside = any(
+                whole[begin : begin + len(marker)] == marker
+                for marker in MARKERS
+                for begin in range(max(0, at - len(marker) + 1), at + 1)
+            )
+            assert value == inside
+
+
+def test_marks_are_a_text_that_cannot_be_changed():
+    (document,) = marks(text(b"a <unk>")).documents
+    assert document.data.tolist() == [0, 0, 1, 1, 1, 1, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        document.data[0] = 1

@@ -61,7 +61,8 @@ def test_modules_keep_no_state_between_calls_and_take_any_positions(name):
                 [part.flatten() for part in module(content, module.prepare(positions, positions))]
             )
         if site is Site.QUERY_KEY:
-            return module(torch.ones(2, 3, positions.shape[-1], 4), module.prepare(positions))
+            x = torch.ones(2, 3, positions.shape[-1], 4)
+            return torch.stack([module(x, prepared) for prepared in module.prepare(positions, positions)])
         return module(positions, positions)
 
     for site in encodings.build(name).sites:

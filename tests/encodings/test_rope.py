@@ -1,5 +1,6 @@
 """RoPE against complex numbers, and the identities by which it is derived."""
 
+import json
 import math
 
 import pytest
@@ -7,7 +8,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sepnb.encodings import RoPE, apply_rope, rope_frequencies
+from sepnb.encodings import (
+    DynamicNTK,
+    NTKAware,
+    PositionInterpolation,
+    RaisedBase,
+    RoPE,
+    YaRN,
+    apply_rope,
+    rope_frequencies,
+)
 from sepnb.encodings.rope import LAYOUTS
 
 F64 = torch.float64
@@ -114,18 +124,24 @@ def test_positions_are_not_rounded_to_the_dtype_of_the_model(dtype):
 def test_a_call_in_another_dtype_leaves_nothing_behind():
     module = RoPE().at_query_key(8)
     x, positions = noise(1, 1, 4, 8).float(), torch.arange(1000, 1004)
-    first = module(x, module.prepare(positions))
-    module(x.bfloat16(), module.prepare(positions))
-    assert torch.equal(module(x, module.prepare(positions)), first)
+
+    def turned(x: torch.Tensor) -> torch.Tensor:
+        return module(x, module.prepare(positions, positions)[0])
+
+    first = turned(x)
+    turned(x.bfloat16())
+    assert torch.equal(turned(x), first)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_module_is_the_function_also_when_rows_have_their_own_positions(layout):
     module, (w, _) = RoPE(layout=layout, base=100.0).at_query_key(8), rope_frequencies(8, base=100.0)
     x, positions = noise(2, 3, 4, 8), torch.tensor([[0, 1, 2, 3], [5, 4, 9, 100]])
-    assert torch.equal(module(x, module.prepare(positions[1])), apply_rope(x, positions[1], w, layout=layout))
+    for query, key in ((positions[1], positions[0]), (positions[0], positions[1])):
+        for prepared, at in zip(module.prepare(query, key), (query, key), strict=True):
+            assert torch.equal(module(x, prepared), apply_rope(x, at, w, layout=layout))
     per_row = torch.stack([apply_rope(x[row], positions[row], w, layout=layout) for row in range(2)])
-    assert torch.equal(module(x, module.prepare(positions)), per_row)
+    assert torch.equal(module(x, module.prepare(positions, positions)[1]), per_row)
 
 
 def test_casting_the_module_leaves_the_frequencies_bitwise():
@@ -184,3 +200,152 @@ def test_positions_that_would_be_broadcast_to_the_wrong_vectors_are_refused(shap
     x = noise(2, 2, 3, 8)
     with pytest.raises(ValueError, match=r"positions of shape .* do not fit x of shape .*; give \[3\]"):
         apply_rope(x, torch.zeros(shape, dtype=torch.long), rope_frequencies(8)[0])
+
+
+# --- a part of a head
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_partial_turns_the_first_columns_as_a_head_of_their_own(layout):
+    x, at = noise(2, 3, 5, 16), torch.arange(5) * 100
+    module = RoPE(partial=0.25, layout=layout).at_query_key(16)
+    turned = module(x, module.prepare(at, at)[0])
+    assert torch.equal(turned[..., :4], apply_rope(x[..., :4], at, rope_frequencies(4)[0], layout=layout))
+    assert torch.equal(turned[..., 4:], x[..., 4:])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_p_keeps_the_fastest_pairs_of_the_whole_head(layout):
+    x, at, w = noise(2, 3, 5, 16), torch.arange(5) * 100, rope_frequencies(16)[0]
+    module = RoPE(p=0.25, layout=layout).at_query_key(16)
+    turned, whole = module(x, module.prepare(at, at)[0]), apply_rope(x, at, w, layout=layout)
+    moving = [0, 1, 8, 9] if layout == "half" else [0, 1, 2, 3]
+    still = [column for column in range(16) if column not in moving]
+    assert torch.equal(turned[..., moving], whole[..., moving]) and not torch.equal(turned, whole)
+    assert torch.equal(turned[..., still], x[..., still])
+    assert rope_frequencies(16, p=0.25)[0].tolist() == [*w[:2].tolist(), *6 * [0.0]]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_partial_and_p_are_different_functions_and_a_whole_share_is_rope(layout):
+    x, at = noise(1, 1, 4, 16), torch.arange(4)
+
+    def turned(**options: float) -> torch.Tensor:
+        module = RoPE(layout=layout, **options).at_query_key(16)
+        return module(x, module.prepare(at, at)[0])
+
+    assert (turned(partial=0.5) - turned(p=0.5)).abs().max() > 0.1
+    assert torch.equal(turned(partial=1.0), turned()) and torch.equal(turned(p=1), turned())
+
+
+@given(half=st.integers(2, 16), a=st.integers(0, 5000), shift=st.integers(0, 10**6), data=st.data())
+def test_scores_of_a_partly_turned_head_depend_on_the_distance_only(half, a, shift, data):
+    pairs = data.draw(st.integers(1, half))
+    option = data.draw(st.sampled_from(["partial", "p"]))
+    layout = data.draw(st.sampled_from(LAYOUTS))
+    module = RoPE(layout=layout, **{option: pairs / half}).at_query_key(2 * half)
+    q, k = noise(1, 1, 3, 2 * half), noise(1, 1, 3, 2 * half, seed=1)
+
+    def scores(at: torch.Tensor) -> torch.Tensor:
+        for_queries, for_keys = module.prepare(at, at)
+        return module(q, for_queries) @ module(k, for_keys).mT
+
+    at = torch.tensor([0, a, 7])
+    torch.testing.assert_close(scores(at + shift), scores(at), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("option", ["partial", "p"])
+def test_a_share_that_leaves_no_whole_pairs_is_answered_with_the_nearest_that_does(unhooked, option):
+    message = (
+        rf"{option}=0\.3 of a head of 16 columns are 4\.8; .* even number of them: give 0\.25, which are 4"
+    )
+    with pytest.raises(ValueError, match=message):
+        RoPE(**{option: 0.3}).at_query_key(16)
+    with pytest.raises(ValueError, match=rf"{option}=0\.01 of a head of 16 .* give 0\.125, which are 2"):
+        RoPE(**{option: 0.01}).at_query_key(16)
+    for wrong in (0, -0.5, 1.5, math.nan):
+        with pytest.raises(ValueError, match=f"{option} is {wrong}; it must be above 0 and at most 1"):
+            RoPE(**{option: wrong}).at_query_key(16)
+    for wrong in ("half", True):
+        with pytest.raises(TypeError, match=f"{option} must be a number, got {wrong!r}"):
+            RoPE(**{option: wrong}).at_query_key(16)
+    third = RoPE(**{option: 1 / 3}).at_query_key(12)  # a share that binary fractions do not hit
+    assert (third.inv_freq > 0).sum() == 2
+
+
+def test_two_ways_to_turn_a_part_are_refused_together():
+    with pytest.raises(ValueError, match=r"partial=0\.5 and p=0\.25 are two ways .*; give one"):
+        RoPE(partial=0.5, p=0.25)
+
+
+# --- options in a record, and a context extension that a model is trained with
+
+
+def test_an_option_that_is_not_used_is_not_in_a_record():
+    """Records made before the options existed keep their keys."""
+    assert RoPE().resolved() == {"name": "rope", "base": 10_000.0, "layout": "half"}
+    used = RoPE(p=0.5, extension=YaRN(4.0, 128)).resolved()
+    assert json.loads(json.dumps(used)) == used
+    assert used == RoPE().resolved() | {"p": 0.5, "extension": YaRN(4.0, 128).resolved()}
+    assert RoPE(extension=PositionInterpolation(2)) != RoPE(extension=RaisedBase(2))
+
+
+@pytest.mark.parametrize("options", [{}, {"partial": 0.5}, {"p": 0.5}], ids=str)
+def test_an_extension_acts_on_the_frequencies_of_what_turns(options):
+    """Of a partly turned head the rotary width counts; a pair that stands still stays."""
+    width, p = (8, None) if "partial" in options else (16, options.get("p"))
+    for extension in (YaRN(4.0, 128), NTKAware(4.0)):
+        module = RoPE(extension=extension, base=300.0, **options).at_query_key(16)
+        expected = rope_frequencies(width, base=300.0, p=p)[0]
+        expected, factor = extension(expected, dim=width, base=300.0, length=None)
+        assert torch.equal(module.inv_freq, expected) and module.attention_factor == factor
+        plain = RoPE(base=300.0, **options).at_query_key(16)
+        plain.extend(extension)
+        assert plain.settings == module.settings
+        plain.extend(None)
+        assert plain.settings == RoPE(base=300.0, **options).at_query_key(16).settings != module.settings
+
+
+def test_frequencies_that_follow_the_length_take_that_of_the_text_or_of_each_sequence():
+    """A text that ends with its last key, unless it is said how long it will be."""
+    extension, x = DynamicNTK(4.0, 8), noise(2, 3, 4, 16)
+    module = RoPE(extension=extension).at_query_key(16)
+    keys = torch.tensor([[0, 1, 2, 3], [5, 6, 30, 7]])
+
+    def expected(row: int, length: int) -> torch.Tensor:
+        return apply_rope(x[row], keys[row], rope_frequencies(16, extension=extension, length=length)[0])
+
+    each = module(x, module.prepare(keys, keys)[1])
+    assert torch.equal(each, torch.stack([expected(0, 4), expected(1, 31)]))
+    shared = module.prepare(keys[1], keys)[0]  # queries at the same places, in texts of two lengths
+    assert torch.equal(module(x, shared)[1], expected(1, 31))
+    whole = module(x, module.prepare(keys, keys, 64)[0])
+    assert torch.equal(whole, torch.stack([expected(0, 64), expected(1, 64)]))
+
+
+def test_an_extension_that_no_record_could_name_is_refused(unhooked):
+    with pytest.raises(TypeError, match="one that a record can name, such as PositionInterpolation"):
+        RoPE(extension=lambda inv_freq, **_: (inv_freq, 1.0))
+    with pytest.raises(TypeError, match=r"must be a context extension such as .*, got 4\.0"):
+        RoPE().at_query_key(8).extend(4.0)
+
+
+# --- properties
+
+
+@given(position=st.integers(0, 10**6), layout=st.sampled_from(LAYOUTS))
+def test_tables_are_exact_up_to_a_million_positions_in_every_dtype(position, layout):
+    expected = complex_reference(torch.ones(1, 8, dtype=F64), torch.tensor([position]), layout)
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+        module = RoPE(layout=layout).at_query_key(8).to(dtype)
+        at = torch.tensor([position])
+        ours = module(torch.ones(1, 1, 1, 8, dtype=dtype), module.prepare(at, at)[0])
+        bound = 3 * torch.finfo(dtype).eps
+        torch.testing.assert_close(ours[0, 0].double(), expected, rtol=0, atol=bound)
+
+
+@given(order=st.permutations(range(6)), start=st.integers(0, 10**6))
+def test_a_permutation_of_vectors_and_positions_is_one_of_the_answers(order, start):
+    x, at, (w, _) = noise(6, 8), torch.tensor([0, 1, 2, 50, 700, 701]) + start, rope_frequencies(8)
+    order = list(order)
+    assert torch.equal(apply_rope(x[order], at[order], w), apply_rope(x, at, w)[order])

@@ -1,0 +1,319 @@
+"""Context extensions: other frequencies for RoPE, so that it reads texts longer than those it was trained on.
+
+A pair of columns with the angular frequency w makes L w / 2 pi turns in the L positions of training. A pair
+that makes many has shown every angle; one that makes less than a turn meets unseen angles past L, unless it
+is slowed down. The extensions differ in which pairs they slow down, and by how much. s is the factor of the
+context, d the rotary width, w_m = base^(-2m/d).
+
+An extension is the `extension` argument of `rope_frequencies`, `RoPE` and `LanguageModel.extended`. It is
+called with the plain frequencies and returns others and the attention factor, which multiplies queries and
+keys and so enters a score squared.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from math import ceil, floor, isfinite, log, pi, sqrt
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+RAMPS = ("dimension", "rotations")
+
+
+@dataclass(frozen=True)
+class Extension(ABC):
+    """Base of all context extensions: a frozen description that is called with frequencies."""
+
+    name: ClassVar[str]
+    by_length: ClassVar[bool] = False
+    """Whether the frequencies depend on the current length of the text."""
+
+    @abstractmethod
+    def __call__(
+        self, inv_freq: Float[Tensor, " half"], *, dim: int, base: int | float, length: int | None
+    ) -> tuple[Float[Tensor, " half"], float]:
+        """Plain frequencies `[dim/2]` in; changed ones and the attention factor out."""
+
+    def resolved(self) -> dict[str, Any]:
+        """Name and options in plain JSON types."""
+        return {
+            "name": self.name,
+            **{key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()},
+        }
+
+
+def _number(extension: Extension, field: str, at_least: int | float) -> None:
+    value = getattr(extension, field)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{field} must be a number, got {value!r}")
+    if not (value >= at_least and isfinite(value)):
+        hint = "; a smaller one would shorten the context, for which RoPE needs nothing" * (field == "factor")
+        raise ValueError(f"{field} is {value}; it must be finite and at least {at_least}{hint}")
+
+
+def _length(extension: Extension) -> None:
+    value = extension.original_length
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"original_length must be an int, got {value!r}")
+    if value < 2:
+        raise ValueError(f"original_length is {value}; give the trained length, at least 2")
+
+
+def _between(extension: Extension, low: str, high: str) -> None:
+    """Both are numbers of turns, and there are some between them."""
+    for field in (low, high):
+        _number(extension, field, 0)
+    a, b = getattr(extension, low), getattr(extension, high)
+    if not a < b:
+        raise ValueError(f"{low} is {a} and {high} is {b}; {low} must be below {high}")
+
+
+def _current(extension: Extension, length: int | None) -> int:
+    """The current length n, at least the original one."""
+    if length is None:
+        raise ValueError(
+            f"length is None; the frequencies of {extension.name} follow the length of the text: give "
+            f"rope_frequencies(..., length=n), or make_cache(batch_size, length=n) to a model"
+        )
+    if isinstance(length, bool) or not isinstance(length, int):
+        raise TypeError(f"length must be an int, got {length!r}")
+    if length < 1:
+        raise ValueError(f"length is {length}; a text has at least 1 token")
+    return max(length, extension.original_length)
+
+
+def _rebased(inv_freq: Tensor, dim: int, ratio: int | float) -> Tensor:
+    """The frequencies of a base that is `ratio` times as large: w_m ratio^(-2m/d)."""
+    exponents = torch.arange(len(inv_freq), dtype=torch.float64, device=inv_freq.device) * (2 / dim)
+    return inv_freq * ratio**-exponents
+
+
+def _ntk(inv_freq: Tensor, dim: int, factor: int | float, name: str) -> Tensor:
+    """The base that leaves the first frequency and divides the last, m = d/2 - 1, by `factor`."""
+    if dim <= 2:
+        raise ValueError(f"the rotary width is {dim}; {name} needs more than one pair, at least 4 columns")
+    return _rebased(inv_freq, dim, factor ** (dim / (dim - 2)))
+
+
+def _by_parts(
+    inv_freq: Tensor, factor: int | float, length: int, slow: int | float, fast: int | float
+) -> Tensor:
+    """Frequencies with `fast` turns in `length` or more are kept, those with `slow` or fewer are divided by
+    `factor`; between, the share that is kept grows linearly with the turns."""
+    turns = length * inv_freq / (2 * pi)
+    kept = ((turns - slow) / (fast - slow)).clamp(0, 1)
+    return torch.lerp(inv_freq / factor, inv_freq, kept)  # exact at both ends
+
+
+@dataclass(frozen=True)
+class PositionInterpolation(Extension):
+    """Every frequency is divided by s, as if positions were (PI; Chen et al. 2023).
+
+    No angle is larger than in training, but neighbours come closer at every frequency.
+    """
+
+    name: ClassVar[str] = "position-interpolation"
+
+    factor: int | float
+
+    def __post_init__(self) -> None:
+        _number(self, "factor", 1)
+
+    def __call__(self, inv_freq, *, dim, base, length):
+        return inv_freq / self.factor, 1.0
+
+
+@dataclass(frozen=True)
+class RaisedBase(Extension):
+    """The frequencies of a larger base (Xiong et al. 2023): weights that were trained with one are read with
+    another. `RoPE(base=...)` trains with it."""
+
+    name: ClassVar[str] = "raised-base"
+
+    base: int | float
+
+    def __post_init__(self) -> None:
+        _number(self, "base", 1)
+
+    def __call__(self, inv_freq, *, dim, base, length):
+        if self.base < base:
+            raise ValueError(
+                f"base is {self.base}, below {base}, with which the model was built; give a larger one"
+            )
+        return _rebased(inv_freq, dim, self.base / base), 1.0
+
+
+@dataclass(frozen=True)
+class NTKAware(Extension):
+    """A larger base, base s^(d/(d-2)): the first frequency stays, the last is divided by s (bloc97 2023).
+
+    Those between are divided by less than s, so some leave the trained range before s L.
+    """
+
+    name: ClassVar[str] = "ntk-aware"
+
+    factor: int | float
+
+    def __post_init__(self) -> None:
+        _number(self, "factor", 1)
+
+    def __call__(self, inv_freq, *, dim, base, length):
+        return _ntk(inv_freq, dim, self.factor, self.name), 1.0
+
+
+@dataclass(frozen=True)
+class DynamicNTK(Extension):
+    """`NTKAware` with a factor that follows the current length n: s n/L - (s - 1) where n > L, else 1.
+
+    The frequencies are those of one length for a whole text: with n the number of tokens so far, every token
+    would be read under frequencies of its own, and what it left behind, keys rotated or not, would no longer
+    be what a pass over the whole text computes. A cache must therefore be told the length of the text.
+    """
+
+    name: ClassVar[str] = "dynamic-ntk"
+    by_length: ClassVar[bool] = True
+
+    factor: int | float
+    original_length: int
+
+    def __post_init__(self) -> None:
+        _number(self, "factor", 1)
+        _length(self)
+
+    def __call__(self, inv_freq, *, dim, base, length):
+        beyond = _current(self, length) / self.original_length - 1  # 0 exactly up to L
+        return _ntk(inv_freq, dim, 1 + self.factor * beyond, self.name), 1.0
+
+
+@dataclass(frozen=True)
+class NTKByParts(Extension):
+    """Pairs with at least `beta` turns in training are kept, pairs with at most `alpha` are divided by s, and
+    between the share that is kept grows linearly with the turns (Peng et al. 2024)."""
+
+    name: ClassVar[str] = "ntk-by-parts"
+
+    factor: int | float
+    original_length: int
+    alpha: int | float = 1
+    beta: int | float = 32
+
+    def __post_init__(self) -> None:
+        _number(self, "factor", 1)
+        _length(self)
+        _between(self, "alpha", "beta")
+
+    def __call__(self, inv_freq, *, dim, base, length):
+        return _by_parts(inv_freq, self.factor, self.original_length, self.alpha, self.beta), 1.0
+
+
+@dataclass(frozen=True)
+class YaRN(Extension):
+    """By parts, and queries and keys multiplied by 0.1 ln s + 1, which sharpens attention (Peng et al. 2024).
+
+    Args:
+        factor, original_length: s and L.
+        beta_fast, beta_slow: turns in training from which on a pair is kept, and up to which it is divided.
+        ramp: what stands between is linear in the index of the pair ("dimension": the authors' code, and what
+            the name means in practice) or in its turns ("rotations": the text of the paper).
+    """
+
+    name: ClassVar[str] = "yarn"
+
+    factor: int | float
+    original_length: int
+    beta_fast: int | float = 32
+    beta_slow: int | float = 1
+    ramp: str = "dimension"
+
+    def __post_init__(self) -> None:
+        _number(self, "factor", 1)
+        _length(self)
+        _between(self, "beta_slow", "beta_fast")
+        if self.ramp not in RAMPS:
+            raise ValueError(f"unknown ramp {self.ramp!r}; use one of {', '.join(RAMPS)}")
+        if self.ramp == "dimension" and not 0 < self.beta_slow < self.original_length / (2 * pi):
+            raise ValueError(
+                f"beta_slow is {self.beta_slow}; in {self.original_length} positions the fastest pair makes "
+                f"{self.original_length / (2 * pi):.3g} turns, and the ramp must end between 0 and that: "
+                f"change beta_slow, or use ramp='rotations'"
+            )
+
+    def __call__(self, inv_freq, *, dim, base, length):
+        attention_factor = 0.1 * log(self.factor) + 1
+        if self.ramp == "rotations":
+            slow, fast = self.beta_slow, self.beta_fast
+            return _by_parts(inv_freq, self.factor, self.original_length, slow, fast), attention_factor
+
+        def pair(turns: int | float) -> float:
+            """The index, not a whole number, at which a pair makes so many turns in training."""
+            return dim * log(self.original_length / (2 * pi * turns)) / (2 * log(base))
+
+        # Up to d - 1, although there are d/2 pairs: so does the authors' code.
+        first = min(max(floor(pair(self.beta_fast)), 0), dim - 1)
+        last = min(ceil(pair(self.beta_slow)), dim - 1)
+        index = torch.arange(len(inv_freq), dtype=torch.float64, device=inv_freq.device)
+        divided = ((index - first) / (last - first or 0.001)).clamp(0, 1)
+        return torch.lerp(inv_freq, inv_freq / self.factor, divided), attention_factor
+
+
+@dataclass(frozen=True)
+class Llama3(Extension):
+    """The rule of Llama 3.1 (Grattafiori et al. 2024): waves shorter than L/high are kept, those longer than
+    L/low are divided by s; it is `NTKByParts` with `low` and `high` turns."""
+
+    name: ClassVar[str] = "llama3"
+
+    factor: int | float
+    original_length: int
+    low_freq_factor: int | float = 1
+    high_freq_factor: int | float = 4
+
+    def __post_init__(self) -> None:
+        _number(self, "factor", 1)
+        _length(self)
+        _between(self, "low_freq_factor", "high_freq_factor")
+
+    def __call__(self, inv_freq, *, dim, base, length):
+        low, high = self.low_freq_factor, self.high_freq_factor
+        return _by_parts(inv_freq, self.factor, self.original_length, low, high), 1.0
+
+
+@dataclass(frozen=True)
+class LongRoPE(Extension):
+    """A divisor for every pair, from a search (Ding et al. 2024): `short` where the text has at most L
+    positions, else `long`; queries and keys are multiplied by sqrt(1 + ln s / ln L) in both cases.
+
+    The length is that of the whole text, as in `DynamicNTK`. There are no default lists: they belong to a
+    checkpoint.
+    """
+
+    name: ClassVar[str] = "longrope"
+    by_length: ClassVar[bool] = True
+
+    short: tuple[int | float, ...]
+    long: tuple[int | float, ...]
+    factor: int | float
+    original_length: int
+
+    def __post_init__(self) -> None:
+        _number(self, "factor", 1)
+        _length(self)
+        for field in ("short", "long"):
+            divisors = getattr(self, field)
+            if not isinstance(divisors, tuple):
+                raise TypeError(f"{field} must be a tuple of divisors, one for each pair, got {divisors!r}")
+            if wrong := [x for x in divisors if not (x > 0 and isfinite(x))]:
+                raise ValueError(f"{field} holds {wrong[0]}; divisors must be finite and above 0")
+
+    def __call__(self, inv_freq, *, dim, base, length):
+        for field in ("short", "long"):
+            if (given := len(getattr(self, field))) != len(inv_freq):
+                raise ValueError(
+                    f"{field} holds {given} divisors for {len(inv_freq)} pairs; give one for each, half the "
+                    f"rotary width {dim}"
+                )
+        divisors = self.short if _current(self, length) == self.original_length else self.long
+        divided = inv_freq / torch.tensor(divisors, dtype=torch.float64, device=inv_freq.device)
+        return divided, sqrt(1 + log(self.factor) / log(self.original_length))

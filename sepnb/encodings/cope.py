@@ -1,0 +1,127 @@
+"""Contextual position encoding (CoPE; Golovneva et al. 2024): positions are counted by what the keys say.
+
+    g_ij = sigmoid(q_i . k_j)
+    p_ij = sum of g_it over the keys t = j .. i, at most P - 1
+    S_ij = q_i . k_j / sqrt(d) + q_i . e[p_ij]
+
+with e[p] read between the rows of a table `[P, d]` by linear interpolation. The sum holds the key's own gate
+and that of the query's own place. The positions of the tokens play no part, only their order; each query
+needs its whole row of gates, and a count makes sense towards the past only: causal models.
+
+Shape letters: B batch, H heads, N query length, M key length, d head width, P rows of the table.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from .base import Encoding, PairModule, Site
+
+GATES = ("raw", "scaled")
+
+
+def cope_positions(logits: Float[Tensor, "B H N M"], n_positions: int) -> Float[Tensor, "B H N M"]:
+    """p_ij of the logits of the gates, in float32 or wider; the queries are the last N of the M keys.
+
+    Gates of keys after the query are shut before anything is summed. Where the key comes after the query,
+    p is 0 and means nothing.
+    """
+    n, m = logits.shape[-2:]
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    gates = torch.sigmoid(wide).tril(m - n)
+    return gates.flip(-1).cumsum(dim=-1).flip(-1).clamp(max=n_positions - 1)
+
+
+def cope_scores(
+    q: Float[Tensor, "B H N d"],
+    k: Float[Tensor, "B H M d"],
+    table: Float[Tensor, "P d"],
+    *,
+    gate: str = "raw",
+) -> Float[Tensor, "B H N M"]:
+    """Scaled scores and the bias of the counted positions, of queries that are the last N of the M keys.
+
+    Args:
+        q, k: queries and keys.
+        table: e; its products with queries are not scaled.
+        gate: "raw" gates by q . k, "scaled" by q . k / sqrt(d).
+
+    Raises:
+        ValueError: an unknown gate, a table of fewer than 2 rows, or more queries than keys.
+    """
+    if q.shape[-2] > k.shape[-2]:
+        raise ValueError(
+            f"{q.shape[-2]} queries cannot be the last of {k.shape[-2]} keys; give at most as many"
+        )
+    _check(len(table), gate)
+    products = q @ k.transpose(-1, -2)
+    scaled = products * q.shape[-1] ** -0.5
+    return scaled + _bias(q @ table.T, products if gate == "raw" else scaled)
+
+
+def _bias(rows: Tensor, logits: Tensor) -> Tensor:
+    """q e^T `[B, H, N, P]` and the logits of the gates to the bias `[B, H, N, M]`."""
+    positions = cope_positions(logits, rows.shape[-1])
+    below = positions.detach().floor()
+    share = (positions - below).to(rows.dtype)
+    low = below.long()
+    high = (low + 1).clamp(max=rows.shape[-1] - 1)
+    return torch.lerp(rows.gather(-1, low), rows.gather(-1, high), share)
+
+
+def _check(n_positions: int, gate: str) -> None:
+    if n_positions < 2:
+        raise ValueError(f"the table has {n_positions} rows; counting needs at least 2, a nearest and a next")
+    if gate not in GATES:
+        raise ValueError(f"unknown gate {gate!r}; use one of {', '.join(GATES)}")
+
+
+class CopeScore(PairModule):
+    """`cope_scores` of one layer. One table for all heads, 0 at the start, as in the paper's listing."""
+
+    def __init__(self, head_width: int, n_positions: int, gate: str) -> None:
+        super().__init__()
+        self.head_width, self.gate = head_width, gate
+        self.table = nn.Parameter(torch.zeros(n_positions, head_width))
+
+    def prepare(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> None:
+        return None
+
+    def forward(self, q: Tensor, k: Tensor, prepared: None, heads: slice) -> Tensor:
+        products, scale = q @ k.transpose(-1, -2), self.head_width**-0.5
+        logits = products if self.gate == "raw" else products * scale
+        return products * scale + _bias(q[..., : self.head_width] @ self.table.T, logits)
+
+
+@dataclass(frozen=True)
+class Cope(Encoding):
+    """Positions counted by gates on the products of queries and keys.
+
+    Behind a window a query counts the tokens that it does not see too: distances keep their meaning.
+
+    Args:
+        n_positions: P; whatever is counted beyond P - 1 shares the last row.
+        gate: as in `cope_scores`.
+
+    Raises:
+        TypeError: a number of positions that is no int.
+        ValueError: fewer than 2 positions, or an unknown gate.
+    """
+
+    name: ClassVar[str] = "cope"
+    sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
+    causal_only: ClassVar[bool] = True
+
+    n_positions: int = 64
+    gate: str = "raw"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n_positions, bool) or not isinstance(self.n_positions, int):
+            raise TypeError(f"n_positions must be an int, got {self.n_positions!r}")
+        _check(self.n_positions, self.gate)
+
+    def at_pairs(self, n_heads: int, head_width: int, width: int, causal: bool) -> PairModule:
+        return CopeScore(head_width, self.n_positions, self.gate)

@@ -1,0 +1,105 @@
+"""DA-Transformer (Wu, Wu and Huang 2021): scores are multiplied by a learned function of the distance.
+
+    f_h(R) = (1 + e^{v_h}) / (1 + e^{v_h - w_h R})            R = |i - j|
+    S = ReLU(Q K^T) * f_h(R) / sqrt(d)
+
+with one w and one v per head and layer. f(0) = 1; where w > 0 it rises to 1 + e^v and the head prefers far
+keys, where w < 0 it falls to 0. The ReLU keeps a negative product from sinking where the factor is larger;
+it also leaves every unwanted key the weight e^0, so that attention thins out as a text grows.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from .base import Encoding, PairModule, Site
+from .relative import by_distance, relative_positions
+
+
+def distance_aware_gate(
+    distance: Tensor | float, w: Tensor | float, v: Tensor | float
+) -> Float[Tensor, "*gate"]:
+    """(1 + e^v) / (1 + e^(v - w distance)), with finite gradients at any finite distance.
+
+    Computed as exp(softplus(v) - softplus(v - w distance)): the quotient as it is written overflows at
+    e^89 in float32, and its gradient is then NaN. (Where w > 0 the value itself tends to 1 + e^v.)
+
+    Args:
+        distance: any shape, not negative.
+        w, v: scalars, or `[H]`.
+
+    Returns:
+        The shape of the distance, or `[H, *distance]`.
+    """
+    distance, w, v = (torch.as_tensor(x) for x in (distance, w, v))
+    dtype = torch.promote_types(torch.promote_types(w.dtype, v.dtype), torch.float32)
+    distance, w, v = distance.to(dtype), w.to(dtype), v.to(dtype)
+    if w.dim() or v.dim():
+        w, v = (x.reshape(-1, *[1] * distance.dim()) for x in torch.broadcast_tensors(w, v))
+    zero = torch.zeros((), dtype=dtype, device=distance.device)
+    return torch.exp(torch.logaddexp(v, zero) - torch.logaddexp(v - w * distance, zero))
+
+
+def distance_aware_scores(
+    q: Float[Tensor, "B H N d"],
+    k: Float[Tensor, "B H M d"],
+    w: Float[Tensor, " H"] | float,
+    v: Float[Tensor, " H"] | float,
+    query_positions: Int[Tensor, "*P N"],
+    key_positions: Int[Tensor, "*P M"],
+) -> Float[Tensor, "B H N M"]:
+    """relu(q k^T) * gate * d^-0.5. No mask is applied: it belongs after the ReLU, which would undo it."""
+    distance = relative_positions(query_positions, key_positions).abs()
+    gate = distance_aware_gate(distance, w, v)  # [H, N, M], or [H, B, N, M]
+    gate = gate if gate.dim() == distance.dim() else gate.movedim(0, -3)
+    return torch.relu(q @ k.transpose(-1, -2)) * gate.to(q.dtype) * q.shape[-1] ** -0.5
+
+
+class DistanceAwareScore(PairModule):
+    """`distance_aware_scores` of one layer; the gate is computed once per distance.
+
+    At the start v = 0 and w is spread evenly over the heads from -`spread` to `spread` (our choice).
+    """
+
+    def __init__(self, n_heads: int, head_width: int, spread: float) -> None:
+        super().__init__()
+        self.head_width = head_width
+        self.w = nn.Parameter(torch.linspace(-spread, spread, n_heads))
+        self.v = nn.Parameter(torch.zeros(n_heads))
+
+    def prepare(
+        self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False
+    ) -> tuple[Tensor, Tensor, bool]:
+        return query_positions, key_positions, consecutive
+
+    def forward(self, q: Tensor, k: Tensor, prepared: tuple[Tensor, Tensor, bool], heads: slice) -> Tensor:
+        w, v = self.w[heads], self.v[heads]
+        gate = by_distance(lambda relative: distance_aware_gate(relative.abs(), w, v), *prepared)
+        return torch.relu((q * self.head_width**-0.5) @ k.transpose(-1, -2)) * gate.to(q.dtype)
+
+
+@dataclass(frozen=True)
+class DistanceAware(Encoding):
+    """Scores through a ReLU, multiplied by a learned sigmoid of the distance.
+
+    Args:
+        spread: w of the heads starts between -`spread` and `spread`.
+
+    Raises:
+        ValueError: a spread that is not above 0, at which no head would know of distances.
+    """
+
+    name: ClassVar[str] = "distance-aware"
+    sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
+
+    spread: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not self.spread > 0:
+            raise ValueError(f"spread is {self.spread}; it must be above 0")
+
+    def at_pairs(self, n_heads: int, head_width: int, width: int, causal: bool) -> PairModule:
+        return DistanceAwareScore(n_heads, head_width, self.spread)

@@ -1,0 +1,119 @@
+"""FIRE (Li et al. 2024): a bias from the distance relative to the position of the query.
+
+    b_ij = MLP(psi(i - j) / psi(max(L, i))),    psi(x) = ln(|c| x + 1)
+
+with learned c, threshold L and perceptron 1 -> 32 -> H, positions counting from 0. The quotient lies in
+[0, 1] at every length. It depends on i as well as on the distance: up to the threshold the bias is a function
+of the distance, beyond it is not, and where a text starts is heard. Causal models only.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from .base import Encoding, ScoreModule, Site
+from .relative import relative_positions
+
+EPSILON = 1e-6
+"""Added to the divisor, which is 0 for the first token where the threshold or c has become 0."""
+
+_AT_ONCE = 2**22
+"""Pairs that go through the perceptron at once, unless gradients keep all of it anyway."""
+
+
+def fire_ratio(
+    c: Float[Tensor, ""],
+    threshold: Float[Tensor, ""],
+    query_positions: Int[Tensor, "*B N"],
+    key_positions: Int[Tensor, "*B M"],
+) -> Float[Tensor, "*B N M"]:
+    """psi(i - j) / (psi(max(threshold, i)) + 1e-6), in float32 or wider; 0 for keys after the query."""
+    dtype = torch.promote_types(c.dtype, torch.float32)
+    c, threshold = c.to(dtype).abs(), threshold.to(dtype)
+    distance = -relative_positions(query_positions, key_positions).clamp(max=0)
+    longest = torch.maximum(threshold, query_positions.to(dtype))[..., None]
+    return torch.log1p(c * distance) / (torch.log1p(c * longest) + EPSILON)
+
+
+def fire_bias(
+    c: Float[Tensor, ""],
+    threshold: Float[Tensor, ""],
+    hidden: Float[Tensor, "2 width"],
+    out: Float[Tensor, "H width+1"],
+    query_positions: Int[Tensor, "*B N"],
+    key_positions: Int[Tensor, "*B M"],
+) -> Float[Tensor, "*B H N M"]:
+    """The perceptron of `fire_ratio`.
+
+    Args:
+        c, threshold: scalars; of c the absolute value counts.
+        hidden: weights and biases of the hidden units, a row each.
+        out: weights of the hidden units for every head, and in the last column the bias.
+        query_positions, key_positions: `[N]` and `[M]`, or `[B, N]` and `[B, M]`.
+    """
+    ratio = fire_ratio(c, threshold, query_positions, key_positions)
+    weights, biases = hidden.to(ratio.dtype)[..., None]
+    units = torch.relu(weights * ratio.flatten() + biases)  # [width, pairs]
+    bias = torch.addmm(out[:, -1:].to(ratio.dtype), out[:, :-1].to(ratio.dtype), units)
+    return bias.unflatten(-1, ratio.shape).movedim(0, -3)
+
+
+class FireScore(ScoreModule):
+    """`fire_bias` with its parameters.
+
+    c starts at 0.1, the threshold is |m L| with m = 1 at the start, and the perceptron is drawn as torch
+    draws linear layers: our choices, taken over from public ports.
+    """
+
+    def __init__(self, n_heads: int, width: int, length: int | float) -> None:
+        super().__init__()
+        self.length = length
+        self.c, self.multiplier = nn.Parameter(torch.tensor(0.1)), nn.Parameter(torch.tensor(1.0))
+        self.hidden = nn.Parameter(torch.empty(2, width).uniform_(-1.0, 1.0))
+        self.out = nn.Parameter(torch.empty(n_heads, width + 1).uniform_(-(width**-0.5), width**-0.5))
+
+    def forward(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
+        threshold = (self.multiplier * self.length).abs()
+        rows = query_positions.shape[-1]
+        if not torch.is_grad_enabled():
+            keys = key_positions.numel()
+            rows = max(1, _AT_ONCE // max(keys, 1))
+        pieces = [
+            fire_bias(self.c, threshold, self.hidden, self.out, queries, key_positions)
+            for queries in query_positions.split(max(rows, 1), dim=-1)
+        ]
+        return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=-2)
+
+
+@dataclass(frozen=True)
+class Fire(Encoding):
+    """A learned bias of the distance, measured against the position of the query.
+
+    Args:
+        threshold: L at the start, a number of positions; up to it the bias depends on the distance alone.
+        hidden: units of the perceptron.
+        per_layer: parameters of its own for every layer; False shares one bias.
+
+    Raises:
+        ValueError: a threshold that is not above 0, fewer than 1 hidden unit.
+    """
+
+    name: ClassVar[str] = "fire"
+    sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
+    causal_only: ClassVar[bool] = True
+
+    threshold: float = 512.0
+    hidden: int = 32
+    per_layer: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.threshold > 0:
+            raise ValueError(f"threshold is {self.threshold}; it must be above 0")
+        if self.hidden < 1:
+            raise ValueError(f"hidden is {self.hidden}; the perceptron needs at least 1 unit")
+
+    def at_score(self, n_heads: int) -> ScoreModule:
+        return FireScore(n_heads, self.hidden, self.threshold)

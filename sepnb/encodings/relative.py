@@ -1,0 +1,75 @@
+"""Functions of the relative position, evaluated once for each distance and not once for each pair.
+
+Shape letters: B batch, H heads, N query length, M key length, T relative positions.
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+def relative_positions(
+    query_positions: Int[Tensor, "*B N"], key_positions: Int[Tensor, "*B M"]
+) -> Int[Tensor, "*B N M"]:
+    """`j - i`, key minus query, of every pair. Integers, so that no distance is rounded."""
+    return key_positions[..., None, :] - query_positions[..., :, None]
+
+
+def by_distance(
+    function: Callable[[Tensor], Tensor],
+    query_positions: Int[Tensor, "*B N"],
+    key_positions: Int[Tensor, "*B M"],
+    consecutive: bool = False,
+) -> Float[Tensor, "*B H N M"]:
+    """`function(j - i)` for every pair of a query at i and a key at j.
+
+    Args:
+        function: int `[T]`, relative positions of either sign, to `[H, T]`.
+        query_positions, key_positions: `[N]` and `[M]`, or `[B, N]` and `[B, M]`.
+        consecutive: it is known that the keys are at p, p + 1, ..., p + M - 1 and the queries at the last N
+            of these. No position is then read, which would make the host wait for a GPU.
+    """
+    n, m, device = query_positions.shape[-1], key_positions.shape[-1], query_positions.device
+    if consecutive:
+        table = function(torch.arange(1 - m, n, device=device))
+        return table.unfold(-1, m, 1).flip(-2)  # row n begins at relative position -(M - N) - n
+    relative = relative_positions(query_positions, key_positions)
+    if relative.numel() == 0:
+        return function(relative.flatten()).unflatten(-1, relative.shape).movedim(0, -3)
+    lowest, highest = (int(end) for end in relative.aminmax())
+    if highest - lowest < relative.numel():
+        spread = function(torch.arange(lowest, highest + 1, device=device))[:, relative - lowest]
+    else:  # more distances between the ends than there are pairs
+        spread = function(relative.flatten()).unflatten(-1, relative.shape)
+    return spread.movedim(0, -3)
+
+
+def are_consecutive(query_positions: Tensor, key_positions: Tensor) -> bool:
+    """Whether `by_distance` may be told so; positions of each row never are. Reads the positions."""
+    if key_positions.dim() > 1 or not key_positions.numel():
+        return False
+    n, m = query_positions.shape[-1], key_positions.shape[-1]
+    steps = key_positions[0] + torch.arange(m, device=key_positions.device)
+    return torch.equal(key_positions, steps) and torch.equal(query_positions, steps[m - n :])
+
+
+def clipped_relative(
+    query_positions: Int[Tensor, "*B N"], key_positions: Int[Tensor, "*B M"], clip: int
+) -> Int[Tensor, "*B N M"]:
+    """`clip(j - i, -clip, clip) + clip`, from 0 for what is at least `clip` back to 2 clip."""
+    return relative_positions(query_positions, key_positions).clamp(-clip, clip) + clip
+
+
+def from_distances(x: Float[Tensor, "*B N M"]) -> Float[Tensor, "*B N M"]:
+    """Columns for the distances M - 1 down to 0 to columns for the keys 0 to M - 1, as a view.
+
+    The queries are the last N of M consecutive positions. Entry (n, j) becomes that of the distance
+    (M - N) + n - j of the same row; where the key is after the query there is none, and the entry means
+    nothing. Dai et al. (2019, appendix B) reach the same by a column of padding and two reshapes.
+    """
+    n, m = x.shape[-2:]
+    if m == 1:
+        return x
+    return x.flatten(-2)[..., n - 1 :].unfold(-1, m, m - 1)

@@ -1,0 +1,101 @@
+"""Sandwich (Chi et al. 2023): the inner product of two sinusoidal codes, compressed head by head.
+
+    bias_h(i, j) = (sum_m cos(|i - j| w_m) - D'/2) H / (8 h),    w_m = 10000^(-2m/D'), m = 1..D'/2, h = 1..H
+
+The constant changes no softmax. Published code differs in the index set, m from 0 or from 1.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .base import Encoding, ScoreModule, Site
+from .relative import by_distance, relative_positions
+
+
+def _sum_of_waves(distance: Tensor, width: int, base: float) -> Tensor:
+    """sum_m cos(distance w_m) - width/2 in float64, wave by wave: the largest tensor is the result."""
+    distance = distance.to(torch.float64)
+    total = torch.full_like(distance, -width / 2)
+    for m in range(1, width // 2 + 1):
+        total += torch.cos(distance * base ** (-2 * m / width))
+    return total
+
+
+def _compression(n_heads: int) -> Tensor:
+    return n_heads / (8 * torch.arange(1, n_heads + 1, dtype=torch.float64))
+
+
+def sandwich_bias(
+    n_heads: int,
+    query_positions: Int[Tensor, "*B N"],
+    key_positions: Int[Tensor, "*B M"],
+    *,
+    width: int = 128,
+    base: float = 10_000.0,
+) -> Float[Tensor, "*B H N M"]:
+    """The bias of every pair and head, float64. It falls with the distance on average, and oscillates.
+
+    Args:
+        n_heads: H.
+        query_positions, key_positions: `[N]` and `[M]`, or `[B, N]` and `[B, M]`.
+        width: D', even; not the width of a head.
+        base: of the frequencies.
+
+    Raises:
+        ValueError: fewer than 1 head, an odd width or one below 2, a base that is not above 1.
+    """
+    _check(n_heads, width, base)
+    distance = relative_positions(query_positions, key_positions).abs()
+    waves = _sum_of_waves(distance, width, base)[..., None, :, :]
+    return waves * _compression(n_heads).to(distance.device)[:, None, None]
+
+
+def _check(n_heads: int, width: int, base: float) -> None:
+    if n_heads < 1:
+        raise ValueError(f"n_heads is {n_heads}; give at least 1")
+    if width < 2 or width % 2:
+        raise ValueError(f"width is {width}; the code has pairs of columns, so give an even number")
+    if base <= 1:
+        raise ValueError(f"base is {base}; it must be above 1, or no wave is longer than the first")
+
+
+class SandwichScore(ScoreModule):
+    """`sandwich_bias` in float32, computed once per distance. No parameters."""
+
+    def __init__(self, n_heads: int, width: int, base: float) -> None:
+        super().__init__()
+        # A plain attribute, not a buffer: model.to(bfloat16) must not round it.
+        self.width, self.base, self.compression = width, base, _compression(n_heads)
+
+    def forward(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
+        return by_distance(self._of, query_positions, key_positions, consecutive)
+
+    def _of(self, relative: Tensor) -> Tensor:
+        waves = _sum_of_waves(relative.abs(), self.width, self.base)
+        return (self.compression.to(relative.device)[:, None] * waves).to(torch.float32)
+
+
+@dataclass(frozen=True)
+class Sandwich(Encoding):
+    """Fixed sums of cosines of the distance, one compression per head.
+
+    Args:
+        width: D', of the code whose inner product it is; not the width of a head.
+        base: of its frequencies.
+    """
+
+    name: ClassVar[str] = "sandwich"
+    sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
+
+    width: int = 128
+    base: float = 10_000.0
+
+    def __post_init__(self) -> None:
+        _check(1, self.width, self.base)
+
+    def at_score(self, n_heads: int) -> ScoreModule:
+        return SandwichScore(n_heads, self.width, self.base)

@@ -1,0 +1,172 @@
+"""Relative position representations (Shaw et al. 2018): vectors of clipped distances, at keys and values.
+
+    S_ij = q_i . (k_j + aK[c(j - i)]) / sqrt(d)        z_i = sum_j p_ij (v_j + aV[c(j - i)])
+
+with c(r) = clip(r, -k, k) + k: row 0 is of every key at least k back, row k of the query itself. The tables
+have one row per clipped distance, so q aK^T has 2k + 1 columns, which are spread over the pairs, and the
+weights are summed into 2k + 1 bins before they meet aV. A tensor `[N, M, d]` is never made.
+
+Shape letters: B batch, H heads, N query length, M key length, d head width, e columns of queries and keys.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from .base import Encoding, PairModule, Site, ValueModule
+from .relative import clipped_relative, from_distances
+
+
+def shaw_scores(
+    q: Float[Tensor, "B H N d"],
+    k: Float[Tensor, "B H M d"],
+    key_table: Float[Tensor, "rows d"],
+    *,
+    clip: int,
+) -> Float[Tensor, "B H N M"]:
+    """Scaled scores; the queries are the last N of the M positions, row `clip(j - i) + clip` is of key j.
+
+    Raises:
+        ValueError: a table that does not have 2 clip + 1 rows, or more queries than keys.
+    """
+    index = _index_of_last(q.shape[-2], k.shape[-2], key_table, clip)
+    products = q @ key_table.T  # [B, H, N, 2 clip + 1]
+    return (q @ k.transpose(-1, -2) + _spread(products, index)) * q.shape[-1] ** -0.5
+
+
+def shaw_output(
+    weights: Float[Tensor, "B H N M"],
+    v: Float[Tensor, "B H M d"],
+    value_table: Float[Tensor, "rows d"],
+    *,
+    clip: int,
+) -> Float[Tensor, "B H N d"]:
+    """The averages of values and rows of the table; positions and rows as in `shaw_scores`.
+
+    Raises:
+        ValueError: as `shaw_scores`.
+    """
+    index = _index_of_last(weights.shape[-2], v.shape[-2], value_table, clip)
+    return weights @ v + _binned(weights, index, 2 * clip + 1) @ value_table
+
+
+def _index_of_last(n: int, m: int, table: Tensor, clip: int) -> Tensor:
+    if clip < 0 or len(table) != 2 * clip + 1:
+        raise ValueError(f"clip is {clip} and the table has {len(table)} rows; it needs 2 clip + 1")
+    if n > m:
+        raise ValueError(f"{n} queries cannot be the last of {m} keys; give at most as many")
+    keys = torch.arange(m, device=table.device)
+    return clipped_relative(keys[m - n :], keys, clip)
+
+
+def _spread(products: Tensor, index: Tensor) -> Tensor:
+    """`[B, H, N, 2k + 1]` to `[B, H, N, M]`: for each pair the column of its clipped distance."""
+    index = index if index.dim() == 2 else index[:, None]
+    return products.gather(-1, index.expand(*products.shape[:-1], -1))
+
+
+def _binned(weights: Tensor, index: Tensor, rows: int) -> Tensor:
+    """`[B, H, N, M]` to `[B, H, N, 2k + 1]`: the sum of the weights of each clipped distance.
+
+    In float32 or wider: in bfloat16 a sum of many small weights stops growing.
+    """
+    wide = weights.to(torch.promote_types(weights.dtype, torch.float32))
+    index = index if index.dim() == 2 else index[:, None]
+    bins = wide.new_zeros(*weights.shape[:-1], rows)
+    return bins.scatter_add(-1, index.expand_as(weights), wide).to(weights.dtype)
+
+
+class ShawScore(PairModule):
+    """`shaw_scores` of one layer at any positions. The table is shared by the heads, or each has its own."""
+
+    def __init__(
+        self, n_heads: int, head_width: int, clip: int, std: float, per_head: bool, causal: bool
+    ) -> None:
+        super().__init__()
+        self.head_width, self.clip, self.causal = head_width, clip, causal
+        self.table = nn.Parameter(std * torch.randn(n_heads if per_head else 1, 2 * clip + 1, head_width))
+
+    def prepare(
+        self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False
+    ) -> Tensor | None:
+        """The row of the table of each pair, `[N, M]` or `[B, N, M]`; None: no position needs to be read."""
+        if consecutive and self.causal:
+            return None
+        return clipped_relative(query_positions, key_positions, self.clip)
+
+    def forward(self, q: Tensor, k: Tensor, prepared: Tensor | None, heads: slice) -> Tensor:
+        table = self.table[heads] if len(self.table) > 1 else self.table
+        q = q * self.head_width**-0.5
+        own, m = q[..., : self.head_width], k.shape[-2]
+        if prepared is not None:
+            more = _spread(own @ table.transpose(-1, -2), prepared)
+        else:  # columns for distances M - 1 to 0; those past the clip all have row 0 of the table
+            products = own @ table[:, : self.clip + 1].transpose(-1, -2)
+            missing = m - products.shape[-1]
+            if missing > 0:
+                products = torch.cat([products[..., :1].expand(*own.shape[:-1], missing), products], dim=-1)
+            more = from_distances(products[..., -m:])
+        return q @ k.transpose(-1, -2) + more
+
+
+class ShawValue(ValueModule):
+    """What `shaw_output` adds to the averaged values, in one layer and at any positions."""
+
+    def __init__(self, n_heads: int, head_width: int, clip: int, std: float, per_head: bool) -> None:
+        super().__init__()
+        self.clip = clip
+        self.table = nn.Parameter(std * torch.randn(n_heads if per_head else 1, 2 * clip + 1, head_width))
+
+    def prepare(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
+        return clipped_relative(query_positions, key_positions, self.clip)
+
+    def forward(self, weights: Tensor, prepared: Tensor, heads: slice) -> Tensor:
+        table = self.table[heads] if len(self.table) > 1 else self.table
+        return _binned(weights, prepared, 2 * self.clip + 1) @ table
+
+
+@dataclass(frozen=True)
+class Shaw(Encoding):
+    """Learned vectors of clipped distances, added to keys and to values in every layer.
+
+    In a model of several streams those of the values are added to the position streams only. In a causal
+    model the rows of later keys are never used: they are no capacity.
+
+    Args:
+        clip: k; farther keys share the vectors of those k away.
+        values: add vectors to the values too.
+        per_head: tables of each head; the paper shares them.
+        std: of the tables when they are drawn (our choice: the paper was not read on it).
+
+    Raises:
+        TypeError: a clip that is no int.
+        ValueError: a negative clip.
+    """
+
+    name: ClassVar[str] = "shaw"
+
+    clip: int = 16
+    values: bool = True
+    per_head: bool = False
+    std: float = 0.02
+
+    def __post_init__(self) -> None:
+        if isinstance(self.clip, bool) or not isinstance(self.clip, int):
+            raise TypeError(f"clip must be an int, got {self.clip!r}")
+        if self.clip < 0:
+            raise ValueError(f"clip is {self.clip}; give 0 or more")
+
+    @property
+    def sites(self) -> frozenset[Site]:
+        return frozenset({Site.SCORE, Site.VALUE} if self.values else {Site.SCORE})
+
+    def at_pairs(self, n_heads: int, head_width: int, width: int, causal: bool) -> PairModule:
+        return ShawScore(n_heads, head_width, self.clip, self.std, self.per_head, causal)
+
+    def at_values(self, n_heads: int, head_width: int, causal: bool) -> ValueModule | None:
+        if not self.values:
+            return None
+        return ShawValue(n_heads, head_width, self.clip, self.std, self.per_head)

@@ -1,0 +1,135 @@
+"""The bias of T5 (Raffel et al. 2020, section 2.1): one learned number per head and bucket of distances.
+
+Near distances have a bucket each, farther ones share buckets whose width grows in proportion to the distance,
+and everything from `max_distance` on shares the last. T5 itself leaves out the scale d^-1/2; here the scale
+stays, so that the bias is the one difference to a model without it.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from .base import Encoding, ScoreModule, Site
+from .relative import by_distance, relative_positions
+
+
+@cache
+def _edges(n_buckets: int, max_distance: int) -> tuple[int, ...]:
+    """The smallest distance of every bucket but the first, of one direction.
+
+    Bucket `exact + s` begins where n / exact >= (max_distance / exact)^(s / K), K buckets being logarithmic.
+    Compared as integers, n^K >= exact^(K - s) max_distance^s: no logarithm is rounded.
+    """
+    exact = n_buckets // 2
+    logarithmic = n_buckets - exact
+    edges, n = list(range(1, exact + 1)), exact
+    for step in range(1, logarithmic):
+        while n**logarithmic < exact ** (logarithmic - step) * max_distance**step:
+            n += 1
+        edges.append(n)
+    return tuple(edges)
+
+
+def t5_buckets(
+    relative: Int[Tensor, "*shape"],
+    *,
+    n_buckets: int = 32,
+    max_distance: int = 128,
+    bidirectional: bool = False,
+) -> Int[Tensor, "*shape"]:
+    """The bucket of every relative position, key minus query.
+
+    With n the distance into the past, buckets 0 to n_buckets/2 - 1 hold one distance each; from there on
+    n is in bucket exact + floor(ln(n/exact) / ln(max_distance/exact) * (n_buckets - exact)), or the last.
+
+    Args:
+        relative: j - i, integers of any shape.
+        n_buckets: at least 2; bidirectional an even number of at least 4.
+        max_distance: from here on all is one bucket; above n_buckets/2, bidirectional above n_buckets/4.
+        bidirectional: the second half of the buckets is for keys after the query; otherwise these share
+            bucket 0 with the query itself.
+
+    Raises:
+        ValueError: buckets or a largest distance that leave nothing to divide.
+    """
+    if n_buckets < (4 if bidirectional else 2) or (bidirectional and n_buckets % 2):
+        least = "an even number of at least 4" if bidirectional else "at least 2"
+        raise ValueError(f"n_buckets is {n_buckets}; give {least}")
+    half = n_buckets // 2 if bidirectional else n_buckets
+    if max_distance <= half // 2:
+        raise ValueError(
+            f"max_distance is {max_distance}; the first {half // 2} distances have a bucket each, so give at "
+            f"least {half // 2 + 1}"
+        )
+    edges = torch.tensor(_edges(half, max_distance), device=relative.device)
+    distance = relative.abs() if bidirectional else (-relative).clamp(min=0)
+    bucket = torch.bucketize(distance, edges, right=True)
+    return bucket + half * (relative > 0) if bidirectional else bucket
+
+
+def t5_bias(
+    table: Float[Tensor, "buckets H"],
+    query_positions: Int[Tensor, "*B N"],
+    key_positions: Int[Tensor, "*B M"],
+    *,
+    max_distance: int = 128,
+    bidirectional: bool = False,
+) -> Float[Tensor, "*B H N M"]:
+    """`table[bucket(j - i), h]` of every pair and head."""
+    relative = relative_positions(query_positions, key_positions)
+    settings = {"max_distance": max_distance, "bidirectional": bidirectional}
+    return table[t5_buckets(relative, n_buckets=len(table), **settings)].movedim(-1, -3)
+
+
+class T5Score(ScoreModule):
+    """`t5_bias`, looked up once per distance. The table is `[n_buckets, H]`, drawn from N(0, std^2)."""
+
+    def __init__(
+        self, n_heads: int, n_buckets: int, max_distance: int, bidirectional: bool, std: float
+    ) -> None:
+        super().__init__()
+        self.max_distance, self.bidirectional = max_distance, bidirectional
+        self.table = nn.Parameter(std * torch.randn(n_buckets, n_heads))
+
+    def forward(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
+        return by_distance(self._of, query_positions, key_positions, consecutive)
+
+    def _of(self, relative: Tensor) -> Tensor:
+        buckets = t5_buckets(
+            relative,
+            n_buckets=len(self.table),
+            max_distance=self.max_distance,
+            bidirectional=self.bidirectional,
+        )
+        return self.table.T[:, buckets]
+
+
+@dataclass(frozen=True)
+class T5(Encoding):
+    """A learned bias for every bucket of distances.
+
+    Args:
+        n_buckets, max_distance, bidirectional: as in `t5_buckets`.
+        std: of the table when it is drawn (our choice: the paper does not say).
+        per_layer: a table of its own for every layer; T5 has one for all.
+    """
+
+    name: ClassVar[str] = "t5"
+    sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
+
+    n_buckets: int = 32
+    max_distance: int = 128
+    bidirectional: bool = False
+    std: float = 0.02
+    per_layer: bool = False
+
+    def __post_init__(self) -> None:
+        settings = {"max_distance": self.max_distance, "bidirectional": self.bidirectional}
+        t5_buckets(torch.zeros(1, dtype=torch.int64), n_buckets=self.n_buckets, **settings)
+
+    def at_score(self, n_heads: int) -> ScoreModule:
+        return T5Score(n_heads, self.n_buckets, self.max_distance, self.bidirectional, self.std)

@@ -1,0 +1,147 @@
+"""The relative score of Transformer-XL (Dai et al. 2019, section 3.3).
+
+    S_ij = [(q_i + u) . k_j + (q_i + v) . (W_r R_{i-j})] / sqrt(d)
+
+(q_i + u) . k_j is content with content and a bias of the key's content; (q_i + v) . W_r R is content with
+distance and a bias of the distance. R_t holds the sines and then the cosines of t w_m, w_m = 10000^(-2m/D),
+and W_r maps it to one vector per head. The segment recurrence of the paper is another matter and not here.
+
+Shape letters: B batch, H heads, N query length, M key length, d head width, D width of R, e columns.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from .base import Encoding, PairModule, Site
+from .relative import from_distances
+
+
+def transformer_xl_scores(
+    q: Float[Tensor, "B H N d"],
+    k: Float[Tensor, "B H M d"],
+    r: Float[Tensor, "H M d"],
+    u: Float[Tensor, "H d"],
+    v: Float[Tensor, "H d"],
+) -> Float[Tensor, "B H N M"]:
+    """Scaled scores of queries that are the last N of the M positions.
+
+    Args:
+        q, k: queries and keys.
+        r: row t is W_r R_t, for the distances 0 to M - 1. (The authors' release stores them descending.)
+        u, v: the two biases.
+
+    Returns:
+        What is above the diagonal, where a key comes after the query, has no meaning: mask it.
+
+    Raises:
+        ValueError: more queries than keys.
+    """
+    n, m = q.shape[-2], k.shape[-2]
+    if n > m:
+        raise ValueError(f"{n} queries cannot be the last of {m} keys; give at most as many")
+    content = (q + u[:, None]) @ k.transpose(-1, -2)
+    by_distance = (q + v[:, None]) @ r.transpose(-1, -2)  # column t is distance t
+    keys = torch.arange(m, device=q.device)
+    distance = (keys[m - n :, None] - keys).clamp(min=0)
+    return (content + by_distance.gather(-1, distance.expand_as(by_distance))) * q.shape[-1] ** -0.5
+
+
+class Waves(NamedTuple):
+    """Sines and cosines `[*B, N, D/2]` in float64, of the distances M - 1 to 0 or of all queries and keys."""
+
+    distances: tuple[Tensor, Tensor] | None
+    queries: tuple[Tensor, Tensor] | None
+    keys: tuple[Tensor, Tensor] | None
+
+
+class TransformerXLScore(PairModule):
+    """`transformer_xl_scores` of one layer at any positions.
+
+    At consecutive ones, and where later keys are hidden, by one product with M distances, read along shifted
+    rows. At others by the difference of angles: sin((i - j) w) and cos((i - j) w) are sums of products of
+    waves of i and waves of j, so that A . R_{i-j}, A = (q_i + v) W_r, is a product of D columns of the query
+    with D columns of the key.
+    """
+
+    def __init__(
+        self, n_heads: int, head_width: int, width: int, base: float, std: float, causal: bool
+    ) -> None:
+        super().__init__()
+        self.n_heads, self.head_width, self.width, self.causal = n_heads, head_width, width, causal
+        # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
+        self.frequencies = base ** -(torch.arange(0, width, 2, dtype=torch.float64) / width)
+        self.u = nn.Parameter(std * torch.randn(n_heads, head_width))
+        self.v = nn.Parameter(std * torch.randn(n_heads, head_width))
+        self.distances = nn.Linear(width, n_heads * head_width, bias=False)
+
+    def prepare(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Waves:
+        if consecutive and self.causal:
+            m = key_positions.shape[-1]
+            return Waves(self._waves(torch.arange(m - 1, -1, -1, device=key_positions.device)), None, None)
+        return Waves(None, self._waves(query_positions), self._waves(key_positions))
+
+    def _waves(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        angles = positions.to(torch.float64)[..., None] * self.frequencies.to(positions.device)
+        if positions.dim() == 2:  # one row of positions per sequence: make room for the heads
+            angles = angles[:, None]
+        return angles.sin(), angles.cos()
+
+    def forward(self, q: Tensor, k: Tensor, prepared: Waves, heads: slice) -> Tensor:
+        scale, more = self.head_width**-0.5, q.shape[-1] - self.head_width
+        u, v = self.u[heads, None], self.v[heads, None]
+        content = ((q + F.pad(u, (0, more))) * scale) @ k.transpose(-1, -2)
+        asked = (q[..., : self.head_width] + v) * scale
+        maps = self.distances.weight.unflatten(0, (self.n_heads, -1))[heads]  # [H, d, D]
+        if prepared.distances is not None:
+            sin, cos = prepared.distances
+            waves = torch.cat([sin, cos[..., : self.width // 2]], dim=-1).to(maps.dtype)
+            r = waves @ maps.transpose(-1, -2)  # [H, M, d]
+            return content + from_distances(asked @ r.transpose(-1, -2))
+        return content + self._by_angles(asked @ maps, prepared)
+
+    def _by_angles(self, coefficients: Tensor, prepared: Waves) -> Tensor:
+        """Coefficients `[B, H, N, D]` of the sines and cosines of R to their sum for every pair.
+
+        sin(a - b) = sin a cos b - cos a sin b and cos(a - b) = cos a cos b + sin a sin b.
+        """
+        of_sin, of_cos = coefficients.split([len(self.frequencies), self.width // 2], dim=-1)
+        of_cos = F.pad(of_cos, (0, self.width % 2))  # an odd width has one sine more
+        (sin_i, cos_i), (sin_j, cos_j) = (
+            tuple(x.to(coefficients.dtype) for x in waves) for waves in (prepared.queries, prepared.keys)
+        )
+        columns = [of_sin * sin_i + of_cos * cos_i, of_cos * sin_i - of_sin * cos_i]
+        return torch.cat(columns, dim=-1) @ torch.cat([cos_j, sin_j], dim=-1).transpose(-1, -2)
+
+
+@dataclass(frozen=True)
+class TransformerXL(Encoding):
+    """Scores of content and distance through projected sinusoids, with two learned biases.
+
+    Every layer has u, v and W_r of its own. (The authors' release shares u and v over the layers unless told
+    otherwise.)
+
+    Args:
+        base: of the sinusoids, above 1.
+        std: of u and v when they are drawn; 0.02 as in the release.
+
+    Raises:
+        ValueError: a base that is not above 1.
+    """
+
+    name: ClassVar[str] = "transformer-xl"
+    sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
+
+    base: float = 10_000.0
+    std: float = 0.02
+
+    def __post_init__(self) -> None:
+        if self.base <= 1:
+            raise ValueError(f"base is {self.base}; it must be above 1, or no wave is longer than the first")
+
+    def at_pairs(self, n_heads: int, head_width: int, width: int, causal: bool) -> PairModule:
+        return TransformerXLScore(n_heads, head_width, width, self.base, self.std, causal)

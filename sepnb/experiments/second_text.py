@@ -1,0 +1,126 @@
+"""Chapter 11: does what novels say past the trained length hold on a second text, WikiText-2?
+
+Models, schedule and rules are those of `extrapolation`; the text, how much of it is read and the list of
+readings are not. The learning rates are those of `in_window`, screened on novels: this text has no rates of
+its own.
+
+Articles are shorter than novels. Of the 60 test articles those are read that hold six blocks, and each of
+three seeds reads two blocks, so that no two share a byte. Together they read less than a megabyte, and three
+seeds allow no verdict: this is a second look at a result and not a result of its own.
+
+Some bytes of the articles are no English: `<unk>` stands for every rare word, and `@-@` and its like join
+what the owner's tokeniser took apart. Every reading tells these marks from the rest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from ..data import text
+from . import language_modelling as lm
+from .base import check_profile
+from .extrapolation import BEYOND as OF_NOVELS
+from .extrapolation import Extrapolation, ExtrapolationRun
+from .in_window import learning_rate
+from .long_windows import BLOCKS, Beyond, LongWindows, long_windows
+from .readings import ORACLE, Reading
+
+METHODS = ("learned", "separated-learned", "strict-learned", "separated-sinusoidal", "rope", "alibi")
+
+SMOKE = ("separated-learned", "rope")
+
+SEEDS = {"smoke": (1,), "laptop": (1, 2, 3), "gpu": (1, 2, 3)}
+
+TEXTS = {
+    "smoke": lm.SIZES["smoke"].text,
+    "laptop": lm.TextConfig("wikitext-2", 1_024, 4_096),
+    "gpu": lm.TextConfig("wikitext-2", 65_536, 262_144),
+}
+"""Inside the trained length a laptop scores little of each of the 60 articles, a GPU all of it."""
+
+BEYOND = {
+    "smoke": OF_NOVELS["smoke"],
+    "laptop": Beyond(128, 8, documents=16, windows=5, part=5, tight=3, batch_bytes=2048),
+    "gpu": Beyond(256, 8, documents=18, windows=2, part=2, tight=9, batch_bytes=131_072),
+}
+"""Of all numbers of windows in a block, those with which the articles that are long enough hold most bytes:
+163,840 a seed (gpu: 147,456). Every reading but the oracle at stride 1 reads whole blocks."""
+
+MARKERS = {
+    "sympy": ("    ",),
+    "wikitext-2": tuple(marker.decode() for marker in text.MARKERS),
+}
+"""The marks of each text. Python source has none, so that at smoke an indentation stands for them."""
+
+
+@dataclass(frozen=True)
+class SecondTextRun(ExtrapolationRun):
+    """A run on the second text: its primary readings, which tell the bytes of `markers` apart."""
+
+    markers: tuple[str, ...]
+
+    @classmethod
+    def of_method(cls, profile: str, method: str, seed: int) -> "SecondTextRun":
+        """The run of a method and seed.
+
+        Raises:
+            ValueError: a method that is not in `METHODS`.
+        """
+        if method not in METHODS:
+            raise ValueError(f"unknown method {method!r}; use one of {', '.join(METHODS)}")
+        rate, source = learning_rate(profile, method), TEXTS[profile]
+        run = lm.LanguageModelRun.of(SecondText.name, profile, method, seed, rate)
+        first, apart = (seed - 1) % (BLOCKS // 2), BLOCKS // 2
+        return cls(
+            **vars(run) | {"text": source},
+            beyond=BEYOND[profile],
+            blocks=(first, first + apart),
+            markers=MARKERS[source.name],
+        )
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """Of the readings in `extrapolation` the two oracles and what its claims on survival compare: a table
+        under the five rules, `clamp` and `wrap`; any other encoding as it is and in a window."""
+        return tuple(
+            reading if reading.id == ORACLE else replace(reading, scope="part")
+            for reading in super().readings
+            if not reading.start and (reading.scope != "part" or reading.id == "native-window")
+        )
+
+    def passages(self) -> LongWindows:
+        """The long windows of the run's blocks, and which of their bytes belong to a mark."""
+        marks = text.marks(self.held_out, [marker.encode() for marker in self.markers])
+        marked = long_windows(marks, self.beyond, self.blocks).tokens[:, 1:] == 1
+        return super().passages()._replace(marked=marked)
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types; with the marks."""
+        return super().resolved() | {"markers": list(self.markers)}
+
+
+class SecondText(Extrapolation):
+    """What is left of each model past its trained length, on articles?"""
+
+    name: ClassVar[str] = "extrapolation_wikitext"
+    title: ClassVar[str] = "Past the trained length, on a second text"
+    question: ClassVar[str] = (
+        "On WikiText-2, with the bytes of its marks told apart, what is left of each model at one to eight "
+        "times its trained length?"
+    )
+    order: ClassVar[int] = 3
+
+    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[SecondTextRun]:
+        """The runs of a profile, with the declared seeds or with these; seeds three apart read the same."""
+        methods = SMOKE if check_profile(profile) == "smoke" else METHODS
+        return [
+            SecondTextRun.of_method(profile, method, seed)
+            for seed in (SEEDS[profile] if seeds is None else seeds)
+            for method in methods
+        ]
+
+    def seconds(self, profile: str) -> float:
+        return {"smoke": 3.0, "laptop": 160.0, "gpu": 90.0}[check_profile(profile)]
+
+    def data_sets(self, profile: str) -> tuple[str, ...]:
+        return (TEXTS[check_profile(profile)].name,)

@@ -1,0 +1,175 @@
+"""From queries, keys and values to averaged values: by the fused kernel, or in the open.
+
+Biases of positions join the mask, and the kernel takes both. Where an encoding makes scores that are no
+product plus bias, or adds to the averaged values, the softmax is computed in the open. What is too large to
+be held at once is computed for some rows of queries at a time, where no gradients are needed.
+
+Shape letters: B batch, H heads, N query length, M key length, d head width, e columns of queries and keys.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .config import TransformerConfig
+from .context import AttentionContext
+from .freezing import Tape, attention_weights, masked_softmax
+
+AT_ONCE = 2**26
+"""Scores, or entries of a mask, that are held at once where no gradients are needed: 256 MiB in float32."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """Neighbouring heads of a group whose columns are whole streams, or the built part of them.
+
+    Attributes:
+        heads: their numbers.
+        first: how many heads of the group stand before them.
+        built: their places among the heads that the layer has.
+        columns: how many of their columns lie in each stream, in order.
+    """
+
+    heads: tuple[int, ...]
+    first: int
+    built: slice
+    columns: Mapping[str, int]
+
+
+class Averaging(nn.Module):
+    """What the heads of one layer do with queries, keys and values, as encodings change it.
+
+    Args:
+        config: of the model.
+        n_built: how many heads the layer has.
+        written: the streams to which they write; see `ValueModule` for those that hear positions.
+
+    Raises:
+        ValueError: two encodings that both make the scores, or both add to the values.
+    """
+
+    def __init__(self, config: TransformerConfig, n_built: int, written: Collection[str]) -> None:
+        super().__init__()
+        self.n_heads, self.head_width = config.n_heads, config.head_width
+        self.hearing = frozenset(written) - ({"sem"} if config.separated else set())
+        d, encodings = config.head_width, config.encodings
+        biases = [encoding.at_score(n_built) for encoding in encodings if encoding.per_layer]
+        width, causal = config.streams.d_model, config.causal
+        pairs = {encoding.name: encoding.at_pairs(n_built, d, width, causal) for encoding in encodings}
+        added = {e.name: e.at_values(n_built, d, causal) for e in encodings if self.hearing}
+        self.biases = nn.ModuleList(bias for bias in biases if bias is not None)
+        self.pairs, self.added = _only(pairs, "scores"), _only(added, "averaged values")
+        self.tape: Tape | None = None
+
+    @property
+    def in_the_open(self) -> bool:
+        """Whether the attention weights themselves are needed."""
+        return self.pairs is not None or self.added is not None
+
+    @property
+    def reads_positions(self) -> bool:
+        """Whether anything here depends on the positions."""
+        return len(self.biases) > 0 or self.in_the_open
+
+    def forward(self, span: Span, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:
+        """The values, averaged with the weights of these heads.
+
+        Args:
+            span: the heads.
+            q, k: `[B, H, N, e]` and `[B, H, M, e]`; of a head's own d columns, and others beside them.
+            v: `[B, H, M, d]`.
+            context: of this forward pass.
+
+        Returns:
+            `[B, H, N, d]`.
+        """
+        n = q.shape[-2]
+        size = self._rows_at_once(q, k, context)
+        if size >= n:
+            return self._rows(span, q, k, v, context)
+        pieces = []
+        for start in range(0, n, size):
+            stop = min(start + size, n)
+            part = context.rows(start, stop)
+            m = part.key_positions.shape[-1]
+            pieces.append(self._rows(span, q[..., start:stop, :], k[..., :m, :], v[..., :m, :], part))
+        return torch.cat(pieces, dim=-2)
+
+    def _rows_at_once(self, q: Tensor, k: Tensor, context: AttentionContext) -> int:
+        """How many queries meet their keys at once: all, for gradients and for who records the weights."""
+        n, m = q.shape[-2], k.shape[-2]
+        if torch.is_grad_enabled() or self.tape is not None:
+            return n
+        if self.in_the_open:
+            each = q.shape[0] * q.shape[1] * m
+        elif context.masked:
+            biased = len(context.biases) > 0 or context.own_biases
+            sequences = q.shape[0] if context.key_positions.dim() > 1 else 1
+            each = m * (self.n_heads * sequences if biased else 1)
+        else:
+            return n  # the kernel holds no scores
+        return n if n * each <= AT_ONCE else max(1, AT_ONCE // each)
+
+    def _rows(self, span: Span, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:
+        mask = self._mask(span, context)
+        mask = mask if mask is None else mask.to(q.dtype)
+        if self.in_the_open or self.tape is not None:
+            weights = self._weights(span, q, k, mask, context)
+            return self._with_added(span, weights @ v, weights, context)
+        width, more = v.shape[-1], q.shape[-1] - v.shape[-1]
+        if context.sharpening is not None:
+            q = q * context.sharpening
+        v = F.pad(v, (0, more)) if more else v  # fused kernels want one width
+        scale = self.head_width**-0.5 if more else None  # of the head, whatever stands beside its columns
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, is_causal=context.causal and mask is None, scale=scale
+        )[..., :width]
+
+    def _mask(self, span: Span, context: AttentionContext) -> Tensor | None:
+        """The additive mask of these heads, biases included."""
+        mask = context.mask
+        if mask is not None and mask.dim() > 2 and len(span.heads) < mask.shape[-3]:
+            mask = mask[..., span.heads, :, :]  # one slice per head
+        if len(self.biases):
+            own = context.own_bias(self.biases)[..., span.built, :, :]
+            mask = own if mask is None else mask + own
+        return mask
+
+    def _weights(
+        self, span: Span, q: Tensor, k: Tensor, mask: Tensor | None, context: AttentionContext
+    ) -> Tensor:
+        """`[B, H, N, M]`, by the plain formula, or from the tape."""
+        held = None if self.tape is None else self.tape.play(span.heads)
+        if held is not None:
+            return held
+        if self.pairs is None:
+            q = q if context.sharpening is None else q * context.sharpening
+            weights = attention_weights(q, k, mask, causal=context.causal, scale=self.head_width**-0.5)
+        else:
+            scores = self.pairs(q, k, context.prepared("pairs", self.pairs), span.built)
+            scores = scores if context.sharpening is None else scores * context.sharpening
+            weights = masked_softmax(scores, mask, causal=context.causal)
+        return weights if self.tape is None else self.tape.record(span.heads, weights)
+
+    def _with_added(self, span: Span, z: Tensor, weights: Tensor, context: AttentionContext) -> Tensor:
+        """z `[B, H, N, d]` and what an encoding adds to those of its columns that may hear it."""
+        hearing = [name in self.hearing for name in span.columns]
+        if self.added is None or not any(hearing):
+            return z
+        more = self.added(weights, context.prepared("values", self.added), span.built)
+        if not all(hearing):  # a head straddles the border of two streams
+            counts = torch.tensor(list(span.columns.values()), device=z.device)
+            keep = torch.tensor(hearing, device=z.device).repeat_interleave(counts)
+            more = more * keep.unflatten(0, (-1, 1, self.head_width))
+        return z + more
+
+
+def _only(modules: Mapping[str, nn.Module | None], what: str) -> nn.Module | None:
+    """The one module among those that encodings built, by their names."""
+    made = {name: module for name, module in modules.items() if module is not None}
+    if len(made) > 1:
+        raise ValueError(f"{' and '.join(made)} would each make the {what} of a layer; keep one of them")
+    return next(iter(made.values()), None)

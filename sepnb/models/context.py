@@ -1,0 +1,110 @@
+"""What all layers of one forward pass share: positions, who sees whom, and what encodings made of these.
+
+Shape letters: B batch, H heads, N query length, M key length.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..encodings.base import PairModule, QueryKeyModule, ScoreModule, ValueModule
+from .freezing import visible
+
+
+@dataclass
+class AttentionContext:
+    """Positions of one forward pass, and what follows of them. Masks are made when first asked for.
+
+    Attributes:
+        query_positions, key_positions: `[N]` and `[M]`, or `[B, N]` and `[B, M]`; the queries are the last N
+            of the M keys.
+        dtype: of a mask without biases.
+        causal: each query sees keys up to itself.
+        consecutive: as in `sepnb.encodings.relative.by_distance`.
+        window, sinks: as in `visible`.
+        biases: the score modules that all layers share.
+        own_biases: layers add biases of their own.
+        rotations: per query/key encoding its module and what it prepared for the queries and for the keys.
+        terms: what the terms of a layer prepared of the positions, in their order.
+        sharpening: factor of the logits of each query, `[N, 1]`; None is 1.
+    """
+
+    query_positions: Tensor
+    key_positions: Tensor
+    dtype: torch.dtype
+    causal: bool
+    consecutive: bool = False
+    window: int | None = None
+    sinks: int = 0
+    biases: Sequence[ScoreModule] = ()
+    own_biases: bool = False
+    rotations: Sequence[tuple[QueryKeyModule, Any, Any]] = ()
+    terms: Sequence[Any] = ()
+    sharpening: Tensor | None = None
+    _mask: Tensor | None = field(default=None, init=False)
+    _own: tuple[nn.ModuleList, Tensor] | None = field(default=None, init=False)
+    _prepared: dict[str, Any] = field(default_factory=dict, init=False)
+
+    @property
+    def masked(self) -> bool:
+        """Whether there is a `mask`. The kernel's own causal one aligns queries with the first keys, not with
+        the last, and cannot be joined with a bias."""
+        n, m = self.query_positions.shape[-1], self.key_positions.shape[-1]
+        windowed = self.window is not None and self.window < m
+        return bool(self.biases) or (self.causal and (self.own_biases or windowed or n != m))
+
+    @property
+    def mask(self) -> Tensor | None:
+        """Additive `[N, M]`, `[H, N, M]` or `[B, H, N, M]`, with the shared biases; None if not `masked`."""
+        if self._mask is None and self.masked:
+            mask = None
+            for module in self.biases:
+                bias = self._bias(module)
+                mask = bias if mask is None else mask + bias
+            if self.causal:
+                n, m = self.query_positions.shape[-1], self.key_positions.shape[-1]
+                seen = visible(n, m, self.query_positions.device, window=self.window, sinks=self.sinks)
+                mask = torch.zeros(n, m, dtype=self.dtype, device=seen.device) if mask is None else mask
+                mask = mask.masked_fill(~seen, -torch.inf)
+            self._mask = mask
+        return self._mask
+
+    def own_bias(self, modules: nn.ModuleList) -> Tensor:
+        """The sum of the biases of one layer; that of the layer asked last is kept for its other heads."""
+        if self._own is None or self._own[0] is not modules:
+            first, *others = (self._bias(module) for module in modules)
+            self._own = modules, sum(others, start=first)
+        return self._own[1]
+
+    def _bias(self, module: ScoreModule) -> Tensor:
+        return module(self.query_positions, self.key_positions, self.consecutive)
+
+    def prepared(self, site: str, module: PairModule | ValueModule) -> Any:
+        """What a module needs of the positions: from the first layer that asks, for all."""
+        if site not in self._prepared:
+            self._prepared[site] = module.prepare(self.query_positions, self.key_positions, self.consecutive)
+        return self._prepared[site]
+
+    def rotated(self, q: Tensor, k: Tensor, reads: Collection[str]) -> tuple[Tensor, Tensor]:
+        """Queries and keys that are made from the streams `reads`, as the encodings change them."""
+        for module, for_queries, for_keys in self.rotations:
+            if module.streams is None or set(reads) <= set(module.streams):
+                q, k = module(q, for_queries), module(k, for_keys)
+        return q, k
+
+    def rows(self, start: int, stop: int) -> "AttentionContext":
+        """That of the queries `start` to `stop` - 1 alone, with the keys up to the last that one of them may
+        see. What is done before queries meet keys, rotations and terms, is done and left out."""
+        n, m = self.query_positions.shape[-1], self.key_positions.shape[-1]
+        keys = m - n + stop if self.causal else m
+        return replace(
+            self,
+            query_positions=self.query_positions[..., start:stop],
+            key_positions=self.key_positions[..., :keys],
+            rotations=(),
+            terms=(),
+            sharpening=None if self.sharpening is None else self.sharpening[start:stop],
+        )

@@ -1,0 +1,406 @@
+"""Context extensions against loops written from their equations, and what each promises at its edges."""
+
+import dataclasses
+import json
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sepnb.encodings import (
+    DynamicNTK,
+    Llama3,
+    LongRoPE,
+    NTKAware,
+    NTKByParts,
+    PositionInterpolation,
+    RaisedBase,
+    YaRN,
+    apply_rope,
+    rope_frequencies,
+)
+from sepnb.encodings.context import Extension
+from sepnb.encodings.rope import ContextExtension
+
+F64 = torch.float64
+L, S = 2048, 8.0
+ONES = (1.0,) * 32
+
+# --- the equations, pair by pair, in Python's own floats
+
+
+def plain(dim: int, base: float) -> list[float]:
+    return [base ** (-2 * m / dim) for m in range(dim // 2)]
+
+
+def interpolated(dim, base, s=S):
+    return [w / s for w in plain(dim, base)], 1.0
+
+
+def raised(dim, base, new=500_000.0):
+    return plain(dim, new), 1.0
+
+
+def ntk_aware(dim, base, s=S):
+    return plain(dim, base * s ** (dim / (dim - 2))), 1.0
+
+
+def dynamic(dim, base, length=5 * L, s=S):
+    n = max(length, L)
+    return plain(dim, base * (s * n / L - (s - 1)) ** (dim / (dim - 2))), 1.0
+
+
+def by_parts(dim, base, s=S, alpha=1.0, beta=32.0):
+    answer = []
+    for w in plain(dim, base):
+        wavelength = 2 * math.pi / w
+        gamma = min(max((L / wavelength - alpha) / (beta - alpha), 0.0), 1.0)
+        answer.append((1 - gamma) * w / s + gamma * w)
+    return answer, 1.0
+
+
+def yarn_rotations(dim, base, s=S):
+    return by_parts(dim, base, s)[0], 0.1 * math.log(s) + 1
+
+
+def yarn_dimension(dim, base, s=S, fast=32.0, slow=1.0):
+    def pair(turns):
+        return dim * math.log(L / (turns * 2 * math.pi)) / (2 * math.log(base))
+
+    low, high = max(math.floor(pair(fast)), 0), min(math.ceil(pair(slow)), dim - 1)
+    answer = []
+    for m, w in enumerate(plain(dim, base)):
+        ramp = min(max((m - low) / (high - low if high != low else 0.001), 0.0), 1.0)
+        answer.append(ramp * w / s + (1 - ramp) * w)
+    return answer, 0.1 * math.log(s) + 1
+
+
+def llama3(dim, base, s=S, low=1.0, high=4.0):
+    answer = []
+    for w in plain(dim, base):
+        wavelength = 2 * math.pi / w
+        if wavelength < L / high:
+            answer.append(w)
+        elif wavelength > L / low:
+            answer.append(w / s)
+        else:
+            g = (L / wavelength - low) / (high - low)
+            answer.append(((1 - g) / s + g) * w)
+    return answer, 1.0
+
+
+def longrope(dim, base, length=5 * L, s=S):
+    divisors = SHORT if length <= L else LONG
+    factor = math.sqrt(1 + math.log(s) / math.log(L))
+    return [w / divisors[m] for m, w in enumerate(plain(dim, base))], factor
+
+
+SHORT, LONG = tuple(1 + 0.1 * m for m in range(32)), tuple(1 + 0.25 * m for m in range(32))
+CASES = {
+    "position interpolation": (PositionInterpolation(S), interpolated),
+    "raised base": (RaisedBase(500_000.0), raised),
+    "NTK-aware": (NTKAware(S), ntk_aware),
+    "dynamic NTK": (DynamicNTK(S, L), dynamic),
+    "NTK by parts": (NTKByParts(S, L), by_parts),
+    "NTK by other parts": (
+        NTKByParts(S, L, alpha=2, beta=9),
+        lambda dim, base: by_parts(dim, base, S, 2.0, 9.0),
+    ),
+    "YaRN, dimension": (YaRN(S, L), yarn_dimension),
+    "YaRN, other turns": (
+        YaRN(S, L, beta_fast=20, beta_slow=2),
+        lambda dim, base: yarn_dimension(dim, base, S, 20.0, 2.0),
+    ),
+    "YaRN, rotations": (YaRN(S, L, ramp="rotations"), yarn_rotations),
+    "Llama 3": (Llama3(S, L), llama3),
+    "LongRoPE": (LongRoPE(SHORT, LONG, S, L), longrope),
+}
+EXTENSIONS = {name: extension for name, (extension, _) in CASES.items()}
+BY_S = {
+    "position interpolation": PositionInterpolation,
+    "NTK-aware": NTKAware,
+    "NTK by parts": lambda s: NTKByParts(s, L),
+    "YaRN, dimension": lambda s: YaRN(s, L),
+    "YaRN, rotations": lambda s: YaRN(s, L, ramp="rotations"),
+    "Llama 3": lambda s: Llama3(s, L),
+}
+"""Those of which the factor alone says by how much the slowest pair is divided."""
+
+
+def frequencies(extension, dim: int = 64, base: float = 10_000.0, length: int | None = 5 * L):
+    return rope_frequencies(dim, base=base, extension=extension, length=length)
+
+
+# --- what all of them owe
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("dim", "base"), [(64, 10_000.0), (64, 300_000.0), (16, 10_000.0), (6, 100.0)])
+def test_every_frequency_is_its_equation(name, dim, base):
+    extension, reference = CASES[name]
+    if isinstance(extension, LongRoPE):
+        extension = LongRoPE(SHORT[: dim // 2], LONG[: dim // 2], S, L)
+    ours, factor = frequencies(extension, dim, base)
+    expected, expected_factor = reference(dim, base)
+    assert ours.dtype == F64 and ours.tolist() == pytest.approx(expected, rel=1e-12)
+    assert factor == pytest.approx(expected_factor, rel=1e-14)
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS.values(), ids=EXTENSIONS)
+def test_an_extension_is_frozen_hashable_equal_to_its_twin_and_plain_in_a_record(extension):
+    twin = dataclasses.replace(extension)
+    assert twin == extension and hash(twin) == hash(extension) and isinstance(extension, ContextExtension)
+    for field in dataclasses.fields(extension):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(extension, field.name, 1)
+    resolved = extension.resolved()
+    assert json.loads(json.dumps(resolved)) == resolved and resolved.pop("name") == extension.name
+    assert type(extension)(**{k: tuple(v) if isinstance(v, list) else v for k, v in resolved.items()}) == twin
+
+
+def test_every_extension_has_a_name_of_its_own():
+    classes = {type(extension) for extension in EXTENSIONS.values()}
+    assert classes == set(Extension.__subclasses__())
+    assert len({cls.name for cls in classes}) == len(classes)
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS.values(), ids=EXTENSIONS)
+def test_no_pair_is_sped_up_and_none_overtakes_another(extension):
+    ours, plain_frequencies = frequencies(extension)[0], rope_frequencies(64)[0]
+    assert (ours <= plain_frequencies).all() and (ours.diff() < 0).all() and (ours > 0).all()
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS.values(), ids=EXTENSIONS)
+def test_what_was_given_is_left_as_it_was(extension):
+    given = rope_frequencies(64)[0]
+    extension(given, dim=64, base=10_000.0, length=5 * L)
+    assert torch.equal(given, rope_frequencies(64)[0])
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS.values(), ids=EXTENSIONS)
+@pytest.mark.parametrize("start", [37, 4096])
+def test_scores_still_depend_on_the_distance_only(extension, start):
+    generator = torch.Generator().manual_seed(0)
+    q, k = torch.randn(2, 6, 64, generator=generator, dtype=F64)
+    w, factor = frequencies(extension)
+
+    def scores(at: torch.Tensor) -> torch.Tensor:
+        return apply_rope(q, at, w, attention_factor=factor) @ apply_rope(k, at, w, attention_factor=factor).T
+
+    at = torch.tensor([0, 1, 5, 9, 700, 2000])
+    torch.testing.assert_close(scores(at + start), scores(at), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("make", BY_S.values(), ids=BY_S)
+def test_a_factor_of_one_is_plain_rope_bit_for_bit(make):
+    ours, factor = frequencies(make(1))
+    assert torch.equal(ours, rope_frequencies(64)[0]) and factor == 1.0
+
+
+@given(s=st.floats(1, 1000), half=st.integers(2, 40), base=st.floats(10, 1e6))
+def test_the_slowest_pair_is_divided_by_the_factor_and_none_by_more(s, half, base):
+    """NTK-aware: exactly the last pair. The others: every pair with less than a turn, where there is one."""
+    w = rope_frequencies(2 * half, base=base)[0]
+    for name, make in BY_S.items():
+        ratio = w / frequencies(make(s), 2 * half, base)[0]
+        assert ratio.max() <= s * (1 + 1e-12) and ratio.min() >= 1 - 1e-12
+        if name in ("position interpolation", "NTK-aware"):
+            assert ratio[-1].item() == pytest.approx(s, rel=1e-12)
+        elif L * w[-1] / (2 * math.pi) <= 1 and name != "YaRN, dimension":
+            assert ratio[-1].item() == pytest.approx(s, rel=1e-15)
+        assert (ratio.diff() >= -1e-12 * s).all()  # slower pairs are divided by more
+
+
+# --- each of them
+
+
+@given(s=st.floats(1, 64), position=st.integers(0, 10**6))
+def test_interpolated_frequencies_are_interpolated_positions(s, position):
+    x = torch.randn(1, 16, generator=torch.Generator().manual_seed(1), dtype=F64)
+    at, (w, _) = torch.tensor([position], dtype=F64), rope_frequencies(16)
+    ours = apply_rope(x, at, frequencies(PositionInterpolation(s), 16)[0])
+    torch.testing.assert_close(ours, apply_rope(x, at / s, w), rtol=0, atol=1e-9)
+
+
+def test_interpolation_keeps_every_angle_inside_the_trained_range():
+    w, squeezed = rope_frequencies(64)[0], frequencies(PositionInterpolation(S))[0]
+    assert ((8 * L - 1) * squeezed < L * w).all()
+    assert ((8 * L - 1) * frequencies(NTKAware(S))[0] > L * w).sum() == 31  # all but the last go past it
+
+
+def test_ntk_leaves_the_first_frequency_and_divides_the_last_by_the_factor():
+    w, ours = rope_frequencies(64)[0], frequencies(NTKAware(S))[0]
+    assert ours[0] == w[0] and ours[-1].item() == pytest.approx(w[-1].item() / S, rel=1e-14)
+    ratio = w / ours
+    assert (ratio.diff() > 0).all() and (ratio[1:-1] < S).all()
+
+
+def test_a_raised_base_is_that_of_a_model_built_with_it():
+    ours = frequencies(RaisedBase(500_000.0), base=10_000.0)[0]
+    torch.testing.assert_close(ours, rope_frequencies(64, base=500_000.0)[0], rtol=1e-14, atol=0)
+    assert torch.equal(frequencies(RaisedBase(300.0), base=300.0)[0], rope_frequencies(64, base=300.0)[0])
+    with pytest.raises(ValueError, match=r"base is 100\.0, below 300\.0, with which the model was built"):
+        frequencies(RaisedBase(100.0), base=300.0)
+
+
+@given(length=st.integers(1, L), s=st.floats(1, 100))
+def test_dynamic_ntk_is_plain_rope_bit_for_bit_up_to_the_original_length(length, s):
+    assert torch.equal(frequencies(DynamicNTK(s, L), length=length)[0], rope_frequencies(64)[0])
+
+
+def test_dynamic_ntk_leaves_plain_rope_continuously_and_grows_with_the_length():
+    lengths = [L, L + 1, L + 2, 2 * L, 8 * L]
+    last = [frequencies(DynamicNTK(4.0, L), length=n)[0][-1].item() for n in lengths]
+    assert last == sorted(last, reverse=True) and last[1] == pytest.approx(last[0], rel=3e-3)
+    assert last[0] / last[-1] == pytest.approx(4 * 8 - 3)
+    at_twice = frequencies(NTKAware(4 * 2 - 3), length=None)[0]
+    torch.testing.assert_close(frequencies(DynamicNTK(4.0, L), length=2 * L)[0], at_twice, rtol=1e-13, atol=0)
+
+
+@pytest.mark.parametrize("extension", [DynamicNTK(S, L), LongRoPE(ONES, ONES, S, L)])
+def test_what_follows_the_length_must_be_told_it(unhooked, extension):
+    assert extension.by_length
+    with pytest.raises(ValueError, match=f"length is None; the frequencies of {extension.name} follow the l"):
+        frequencies(extension, length=None)
+    with pytest.raises(ValueError, match="length is 0; a text has at least 1 token"):
+        frequencies(extension, length=0)
+    with pytest.raises(TypeError, match=r"length must be an int, got 4096\.0"):
+        frequencies(extension, length=4096.0)
+
+
+def test_by_parts_keeps_fast_pairs_and_divides_slow_ones_exactly():
+    w, ours = rope_frequencies(64)[0], frequencies(NTKByParts(S, L))[0]
+    turns = L * w / (2 * math.pi)
+    fast, slow = turns >= 32, turns <= 1
+    assert fast.any() and slow.any() and (~fast & ~slow).sum() > 3
+    assert torch.equal(ours[fast], w[fast]) and torch.equal(ours[slow], w[slow] / S)
+    between = ours[~fast & ~slow]
+    assert (between < w[~fast & ~slow]).all() and (between > w[~fast & ~slow] / S).all()
+
+
+def test_the_two_ramps_of_yarn_are_different_functions():
+    """The paper's text and the authors' code: at pair 16 of this example, a factor of 2.44 between them."""
+    dimension, rotations = (frequencies(YaRN(8.0, 2048, ramp=ramp))[0] for ramp in ("dimension", "rotations"))
+    ratio = dimension / rotations
+    assert ratio.argmax() == 16 and ratio.max().item() == pytest.approx(2.44, abs=5e-3)
+    w = rope_frequencies(64)[0]
+    assert torch.equal(dimension[:9], w[:9]) and torch.equal(dimension[21:], w[21:] / 8)
+    assert dimension[9] < w[9] and dimension[20] > w[20] / 8
+
+
+def test_the_ramp_in_rotations_is_by_parts():
+    assert torch.equal(frequencies(YaRN(S, L, ramp="rotations"))[0], frequencies(NTKByParts(S, L))[0])
+
+
+@pytest.mark.parametrize(("s", "factor"), [(1, 1.0), (2, 1.06931), (4, 1.13863), (8, 1.20794)])
+@pytest.mark.parametrize("ramp", ["dimension", "rotations"])
+def test_yarn_sharpens_attention_by_the_printed_factor(s, factor, ramp):
+    assert frequencies(YaRN(s, L, ramp=ramp))[1] == pytest.approx(factor, abs=1e-5)
+
+
+def test_the_attention_factor_enters_a_score_squared():
+    x = torch.ones(1, 64, dtype=F64)
+    w, factor = frequencies(YaRN(8, L))
+    turned = apply_rope(x, torch.tensor([5]), w, attention_factor=factor)
+    assert (turned @ turned.T).item() == pytest.approx(64 * factor**2) != pytest.approx(64 * factor)
+
+
+@pytest.mark.parametrize(
+    ("length", "base", "kept"),
+    [(8, 10_000.0, 0), (64, 10_000.0, 0), (10**13, 100.0, 32)],
+    ids=["a turn or so", "shorter than 32 turns", "longer than every wave"],
+)
+def test_the_ramp_in_the_dimension_has_its_ends_inside_the_head(length, base, kept):
+    w, ours = rope_frequencies(64, base=base)[0], frequencies(YaRN(S, length), base=base)[0]
+    assert (ours == w).sum() >= kept and ours.isfinite().all()
+    assert kept == 32 or torch.equal(ours[-1:], w[-1:] / S)
+
+
+def test_a_ramp_that_would_end_before_the_first_pair_is_refused():
+    message = "beta_slow is 1; in 6 positions the fastest pair makes 0.955 turns, .* or use ramp='rotations'"
+    with pytest.raises(ValueError, match=message):
+        YaRN(S, 6)
+    assert torch.equal(frequencies(YaRN(S, 6, ramp="rotations"))[0], frequencies(NTKByParts(S, 6))[0])
+
+
+def test_llama3_is_by_parts_between_one_and_four_turns():
+    ours = frequencies(Llama3(8, 8192), 128, 500_000.0)[0]
+    assert torch.equal(ours, frequencies(NTKByParts(8, 8192, alpha=1, beta=4), 128, 500_000.0)[0])
+
+
+@pytest.mark.parametrize("turns", [1, 4])
+def test_llama3_is_continuous_where_its_parts_meet(turns):
+    """One frequency just above the border, one just below."""
+    border = 2 * math.pi * turns / L
+    two = torch.tensor([border * (1 + 1e-9), border * (1 - 1e-9)], dtype=F64)
+    above, below = Llama3(S, L)(two, dim=4, base=10.0, length=None)[0]
+    assert above.item() == pytest.approx(below.item(), rel=1e-7)
+
+
+def test_longrope_switches_its_divisors_right_after_the_original_length():
+    extension, w = LongRoPE(SHORT, LONG, S, L), rope_frequencies(64)[0]
+    for length, divisors in ((1, SHORT), (L, SHORT), (L + 1, LONG)):
+        ours, factor = frequencies(extension, length=length)
+        assert torch.equal(ours, w / torch.tensor(divisors, dtype=F64))
+        assert factor == pytest.approx(math.sqrt(1 + math.log(8) / math.log(2048)))
+    assert torch.equal(frequencies(LongRoPE(ONES, ONES, S, L))[0], w)
+    assert frequencies(LongRoPE(ONES, ONES, 1, L))[1] == 1.0
+    with pytest.raises(ValueError, match="short holds 32 divisors for 8 pairs; give one for each"):
+        frequencies(extension, 16)
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *BY_S.values(),
+        lambda s: DynamicNTK(s, L),
+        lambda s: LongRoPE(ONES, ONES, s, L),
+    ],
+)
+def test_a_factor_below_one_or_none_is_refused(unhooked, make):
+    for wrong in (0.5, 0, -2.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match=f"factor is {wrong}; it must be finite and at least 1"):
+            make(wrong)
+    for wrong in ("8", None, True):
+        with pytest.raises(TypeError, match="factor must be a number"):
+            make(wrong)
+
+
+@pytest.mark.parametrize("make", [DynamicNTK, NTKByParts, YaRN, Llama3])
+def test_an_original_length_that_is_none_is_refused(unhooked, make):
+    for wrong in (1, 0, -5):
+        with pytest.raises(ValueError, match=f"original_length is {wrong}; give the trained length"):
+            make(2.0, wrong)
+    for wrong in (128.0, None, True):
+        with pytest.raises(TypeError, match="original_length must be an int"):
+            make(2.0, wrong)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: NTKByParts(2, L, alpha=32, beta=32), "alpha is 32 and beta is 32; alpha must be below beta"),
+        (lambda: NTKByParts(2, L, alpha=-1), "alpha is -1; it must be finite and at least 0"),
+        (lambda: YaRN(2, L, beta_slow=40), "beta_slow is 40 and beta_fast is 32; beta_slow must be below"),
+        (lambda: YaRN(2, L, ramp="index"), "unknown ramp 'index'; use one of dimension, rotations"),
+        (lambda: YaRN(2, L, beta_slow=0), "beta_slow is 0; in 2048 positions .* between 0 and that"),
+        (lambda: Llama3(2, L, low_freq_factor=4), "low_freq_factor is 4 and high_freq_factor is 4"),
+        (lambda: LongRoPE((1.0, 0.0), ONES, 2, L), r"short holds 0\.0; divisors must be finite and above 0"),
+        (lambda: RaisedBase(math.inf), "base is inf; it must be finite"),
+        (lambda: frequencies(NTKAware(2), 2), "rotary width is 2; ntk-aware needs more than one pair"),
+        (lambda: frequencies(DynamicNTK(2, L), 2), "rotary width is 2; dynamic-ntk needs more than one pair"),
+    ],
+)
+def test_options_that_make_no_sense_name_themselves(unhooked, call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_divisors_come_as_a_tuple(unhooked):
+    with pytest.raises(TypeError, match="long must be a tuple of divisors"):
+        LongRoPE(ONES, list(ONES), 2, L)

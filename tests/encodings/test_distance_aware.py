@@ -1,0 +1,141 @@
+"""The distance-aware gate and score against loops, at extreme distances, and behind a mask."""
+
+import math
+
+import pytest
+import torch
+
+from sepnb.encodings import DistanceAware, distance_aware_gate, distance_aware_scores
+from sepnb.encodings.relative import are_consecutive
+from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.streams import Streams
+
+from .drawn import F64, POSITIONS, UNSORTED, agree, drawn, random
+
+
+def printed(r: float, w: float, v: float) -> float:
+    return (1 + math.exp(v)) / (1 + math.exp(v - w * r))
+
+
+def test_the_gate_is_the_printed_quotient():
+    distance = torch.tensor([0.0, 1, 2, 30], dtype=F64)
+    w, v = torch.tensor([0.3, -0.2, 0.0], dtype=F64), torch.tensor([-1.0, 2.0, 0.5], dtype=F64)
+    gate = distance_aware_gate(distance, w, v)
+    assert gate.shape == (3, 4)
+    for h in range(3):
+        for n, r in enumerate(distance.tolist()):
+            assert gate[h, n].item() == pytest.approx(printed(r, w[h].item(), v[h].item()), abs=1e-12)
+    one = distance_aware_gate(distance, 0.3, -1.0)
+    assert one.shape == (4,)
+    torch.testing.assert_close(one.double(), gate[0], rtol=1e-6, atol=0)
+
+
+def test_it_is_1_at_distance_0_monotone_and_reaches_its_limits():
+    distance = torch.tensor([0, 1, 5, 50, 10**6])
+    w, v = torch.tensor([0.5, 0.01, -0.5, -0.01], dtype=F64), torch.tensor([1.0, -2.0, 1.0, 0.0], dtype=F64)
+    gate = distance_aware_gate(distance, w, v)
+    assert (gate[:, 0] == 1).all()
+    assert (gate[:2].diff() >= 0).all() and (gate[2:].diff() <= 0).all()
+    torch.testing.assert_close(gate[:2, -1], 1 + v[:2].exp(), rtol=0, atol=1e-12)
+    assert (gate[2:, -1] == 0).all()
+    assert (distance_aware_gate(distance, torch.zeros(4, dtype=F64), v) == 1).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, F64])
+@pytest.mark.parametrize("w", [0.5, -0.5, 10.0, -10.0, 0.0])
+@pytest.mark.parametrize("v", [0.0, 80.0, -100.0])
+def test_value_and_gradients_are_finite_at_every_distance(dtype, w, v):
+    for distance in (0.0, 1.0, 400.0, 1e6, 3e38):
+        at = torch.tensor([distance], dtype=dtype)
+        leaves = [torch.tensor([x], dtype=dtype, requires_grad=True) for x in (w, v)]
+        gate = distance_aware_gate(at, *leaves)
+        gate.sum().backward()
+        assert gate.isfinite().all() and gate.dtype == dtype
+        assert all(leaf.grad.isfinite().all() for leaf in leaves), (distance, w, v)
+
+
+def test_a_large_v_is_finite_where_its_own_exponential_is_not():
+    """(1 + e^v) sigmoid(w R - v) would be inf times 0."""
+    leaves = [torch.tensor([x], requires_grad=True) for x in (-0.5, 100.0)]
+    gate = distance_aware_gate(torch.tensor([0.0, 1.0, 400.0, 3e38]), *leaves)
+    gate.sum().backward()
+    torch.testing.assert_close(gate[0, :2].detach(), torch.tensor([1.0, math.exp(-0.5)]))
+    assert gate.isfinite().all() and all(leaf.grad.isfinite().all() for leaf in leaves)
+
+
+def test_the_quotient_as_it_is_written_has_no_gradient_at_distance_400():
+    w = torch.tensor(-0.5, requires_grad=True)
+    written = 2 / (1 + torch.exp(-w * 400))
+    written.backward()
+    assert written.item() == 0 and w.grad.isnan()
+
+
+@pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
+def test_scores_are_the_loop_and_the_module_is_the_scores_in_value_and_every_gradient(keys):
+    module = drawn(DistanceAware().at_pairs(3, 4, 12, True), std=0.2)
+    q, k, heads = random(2, 2, 7, 4), random(2, 2, 7, 4, seed=1), slice(1, 3)
+    rows = keys if keys.dim() == 2 else keys.expand(2, -1)
+
+    def looped() -> torch.Tensor:
+        scores = []
+        for b in range(2):
+            for h in range(2):
+                for n, i in enumerate(rows[b].tolist()):
+                    for m, j in enumerate(rows[b].tolist()):
+                        w, v = module.w[1 + h], module.v[1 + h]
+                        f = (1 + v.exp()) / (1 + (v - w * abs(i - j)).exp())
+                        scores.append(torch.relu(q[b, h, n] @ k[b, h, m]) * f / 2)
+        return torch.stack(scores).unflatten(0, (2, 2, 7, 7))
+
+    leaves, known = [q, k, module.w, module.v], are_consecutive(keys, keys)
+    agree(lambda: distance_aware_scores(q, k, module.w[1:], module.v[1:], keys, keys), looped, leaves)
+    agree(lambda: module(q, k, module.prepare(keys, keys, known), heads), looped, leaves)
+
+
+def test_at_w_0_it_is_plain_attention_on_what_is_positive():
+    q, k = random(1, 2, 7, 4), random(1, 2, 7, 4, seed=1)
+    scores = distance_aware_scores(q, k, 0.0, 0.7, UNSORTED, UNSORTED)
+    torch.testing.assert_close(scores, (q @ k.transpose(-1, -2)).clamp(min=0) / 2)
+
+
+def model(sign: float) -> LanguageModel:
+    """One dense layer whose products of queries and keys all have one sign."""
+    torch.manual_seed(0)
+    config = TransformerConfig(Streams.dense(8), 1, 2, "distance-aware", max_length=16)
+    made = LanguageModel(config, 5).double()
+    attention = made.transformer.blocks[0].attention
+    with torch.no_grad():
+        made.embedding.weight.copy_(torch.eye(8)[:5] * 3)
+        queries, keys = attention.query_key[0].weight.chunk(2)
+        queries.copy_(torch.eye(8)), keys.copy_(sign * torch.eye(8))
+    return made
+
+
+def test_a_masked_key_has_the_weight_0_though_a_relu_would_lift_it():
+    made = model(1.0)
+    with frozen_attention(made) as tapes, torch.no_grad():
+        made(torch.tensor([[0, 1, 2, 0, 1, 2]]))
+    future = torch.ones(6, 6, dtype=torch.bool).triu(1)
+    assert (tapes[0].weights[..., future] == 0).all() and tapes[0].weights.isfinite().all()
+    narrow = made.extended(window=2)
+    with frozen_attention(narrow) as tapes, torch.no_grad():
+        narrow(torch.tensor([[0, 1, 2, 0, 1, 2]]))
+    unseen = future | torch.ones(6, 6, dtype=torch.bool).tril(-2)
+    assert (tapes[0].weights[..., unseen] == 0).all()
+
+
+def test_where_nothing_fits_attention_thins_out_evenly():
+    """Every product negative: each of the i + 1 keys keeps e^0, whatever the distance."""
+    made = model(-1.0)
+    with frozen_attention(made) as tapes, torch.no_grad():
+        made(torch.full((1, 6), 3))
+    expected = torch.ones(6, 6, dtype=F64).tril() / torch.arange(1, 7, dtype=F64)[:, None]
+    torch.testing.assert_close(tapes[0].weights, expected.expand(1, 2, 6, 6))
+
+
+def test_heads_start_with_a_preference_from_near_to_far_and_none_for_size():
+    module = DistanceAware(spread=0.2).at_pairs(5, 4, 20, True)
+    torch.testing.assert_close(module.w.detach(), torch.tensor([-0.2, -0.1, 0.0, 0.1, 0.2]))
+    assert (module.v == 0).all()
+    with pytest.raises(ValueError, match=r"spread is 0\.0; it must be above 0"):
+        DistanceAware(spread=0.0)

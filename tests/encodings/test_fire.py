@@ -1,0 +1,129 @@
+"""FIRE against a loop, its quotient, and where it stops to be a function of the distance."""
+
+import math
+
+import pytest
+import torch
+
+from sepnb.encodings import Fire, fire, fire_bias, fire_ratio
+from sepnb.encodings.relative import are_consecutive
+from sepnb.models import TransformerConfig
+from sepnb.streams import Streams
+
+from .drawn import F64, POSITIONS, UNSORTED, agree, drawn, random
+
+C, L = torch.tensor(0.3, dtype=F64), torch.tensor(6.0, dtype=F64)
+
+
+def printed(i: int, j: int, c: float, threshold: float) -> float:
+    def psi(x: float) -> float:
+        return math.log(abs(c) * x + 1)
+
+    return psi(i - j) / (psi(max(threshold, i)) + 1e-6)
+
+
+@pytest.mark.parametrize("c", [0.3, -0.3])
+def test_the_quotient_is_the_printed_one_with_the_size_of_c(c):
+    ratio = fire_ratio(torch.tensor(c, dtype=F64), L, UNSORTED, UNSORTED)
+    for n, i in enumerate(UNSORTED.tolist()):
+        for m, j in enumerate(UNSORTED.tolist()):
+            expected = printed(i, j, c, 6.0) if j <= i else 0.0
+            assert ratio[n, m].item() == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
+def test_the_quotient_lies_between_0_and_1_at_every_length(keys):
+    for c, threshold in ((0.3, 6.0), (0.3, 0.0), (1e-9, 1.0), (50.0, 512.0), (0.0, 0.0)):
+        ratio = fire_ratio(torch.tensor(c, dtype=F64), torch.tensor(threshold, dtype=F64), keys, keys)
+        assert ratio.isfinite().all() and ratio.min() >= 0 and ratio.max() <= 1
+
+
+@pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
+def test_the_module_is_the_loop_over_pairs_heads_and_units_in_value_and_every_gradient(keys):
+    module = drawn(Fire(threshold=6.0, hidden=5).at_score(3))
+    rows = keys if keys.dim() == 2 else keys[None]
+
+    def looped() -> torch.Tensor:
+        found = []
+        for positions in rows.tolist():
+            for h in range(3):
+                for i in positions:
+                    for j in positions:
+                        c, threshold = module.c.abs(), (module.multiplier * 6.0).abs()
+                        longest = torch.maximum(threshold, torch.tensor(i, dtype=F64))
+                        x = torch.log1p(c * max(i - j, 0)) / (torch.log1p(c * longest) + 1e-6)
+                        units = torch.relu(module.hidden[0] * x + module.hidden[1])
+                        found.append(module.out[h, :-1] @ units + module.out[h, -1])
+        return torch.stack(found).unflatten(0, (len(rows), 3, 7, 7))
+
+    known = are_consecutive(keys, keys)
+    shape = (lambda x: x) if keys.dim() == 2 else (lambda x: x[None])
+    agree(lambda: shape(module(keys, keys, known)), looped, list(module.parameters()))
+
+
+def test_up_to_the_threshold_it_is_a_function_of_the_distance_and_beyond_it_is_not():
+    module, at = drawn(Fire(threshold=20.0).at_score(2)), torch.arange(40)
+    with torch.no_grad():
+        module.multiplier.fill_(1.0)
+        bias = module(at, at)
+    inside, outside = bias[:, :20, :20], bias[:, 20:, :20]
+    seen = torch.ones(19, 19, dtype=torch.bool).tril()
+    difference = (inside[:, 1:, 1:] - inside[:, :-1, :-1])[:, seen]
+    assert difference.abs().max() < 1e-12
+    assert (outside[:, 1:, 1:] - outside[:, :-1, :-1]).abs().amax((1, 2)).min() > 1e-4
+
+
+def test_where_a_text_starts_is_heard():
+    module, at = drawn(Fire(threshold=4.0).at_score(2)), torch.arange(9)
+    moved = (module(at + 100, at + 100) - module(at, at)).abs()
+    assert moved[:, torch.ones(9, 9, dtype=torch.bool).tril(-1)].max() > 1e-3
+
+
+def test_gradients_are_finite_at_the_first_token_and_at_distance_0_even_without_a_threshold():
+    module = drawn(Fire().at_score(2))
+    with torch.no_grad():
+        module.multiplier.zero_()
+    at = torch.tensor([0])
+    module(at, at).sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in module.parameters())
+    module.zero_grad()
+    with torch.no_grad():
+        module.c.zero_()
+    module(torch.arange(3), torch.arange(3)).sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in module.parameters())
+
+
+def test_without_gradients_it_is_made_some_rows_at_a_time_and_is_the_same(monkeypatch):
+    module, at = drawn(Fire().at_score(2)), torch.arange(11)
+    whole = module(at, at).detach()
+    monkeypatch.setattr(fire, "_AT_ONCE", 25)
+    with torch.no_grad():
+        for positions in (at, at.expand(2, -1)):
+            pieces = module(positions, positions)
+            torch.testing.assert_close(pieces, whole.expand_as(pieces), rtol=0, atol=1e-12)
+
+
+def test_parameters_start_where_the_ports_start_them():
+    torch.manual_seed(0)
+    module = Fire().at_score(40)
+    assert module.c.item() == pytest.approx(0.1) and module.multiplier.item() == 1 and module.length == 512
+    assert module.hidden.shape == (2, 32) and module.out.shape == (40, 33)
+    assert module.hidden.abs().max() <= 1 and module.out.abs().max() <= 32**-0.5
+
+
+def test_the_function_takes_the_layers_as_rows_and_a_last_column():
+    hidden, out = random(2, 4), random(3, 5, seed=1)
+    bias = fire_bias(C, L, hidden, out, torch.arange(4), torch.arange(4))
+    x = fire_ratio(C, L, torch.arange(4), torch.arange(4))[2, 1]
+    units = [max(0.0, (hidden[0, k] * x + hidden[1, k]).item()) for k in range(4)]
+    expected = sum(out[2, k].item() * units[k] for k in range(4)) + out[2, 4].item()
+    assert bias.shape == (3, 4, 4) and bias[2, 2, 1].item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(ValueError, match=r"threshold is 0\.0; it must be above 0"):
+        Fire(threshold=0.0)
+    with pytest.raises(ValueError, match="hidden is 0; the perceptron needs at least 1 unit"):
+        Fire(hidden=0)
+    with pytest.raises(ValueError, match="fire is for causal models only"):
+        TransformerConfig(Streams.dense(8), 1, 2, "fire", causal=False)

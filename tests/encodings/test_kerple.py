@@ -1,0 +1,106 @@
+"""KERPLE against loops, at distance 0, and at the forms it contains."""
+
+import math
+
+import pytest
+import torch
+
+from sepnb.encodings import Kerple, alibi_bias, kerple_bias
+from sepnb.encodings.relative import are_consecutive
+
+from .drawn import F64, POSITIONS, UNSORTED, agree, drawn
+
+FORMS = ("logarithmic", "power")
+R1, R2 = torch.tensor([0.3, 1.7], dtype=F64), torch.tensor([0.4, 1.2], dtype=F64)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_bias_is_the_printed_kernel_of_every_pair(form):
+    bias = kerple_bias(R1, R2, UNSORTED, UNSORTED + 2, form=form)
+    assert bias.shape == (2, 7, 7) and bias.dtype == F64
+    for h in range(2):
+        a, b = R1[h].item(), R2[h].item()
+        for n, i in enumerate(UNSORTED.tolist()):
+            for m, j in enumerate((UNSORTED + 2).tolist()):
+                t = abs(i - j)
+                expected = -a * math.log(1 + b * t) if form == "logarithmic" else -a * t**b
+                assert bias[h, n, m].item() == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
+def test_the_module_is_the_bias_of_every_pair_in_value_and_gradient(keys, form):
+    module = drawn(Kerple(form).at_score(3))
+    for queries in (keys, keys[..., -2:]):
+        agree(
+            lambda q=queries: module(q, keys, are_consecutive(q, keys)),
+            lambda q=queries: kerple_bias(module.r1, module.r2, q, keys, form=form),
+            [module.raw_r1, module.raw_r2],
+            bound=1e-9,  # powers reach 1e4, and so do their gradients
+        )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_it_is_0_at_distance_0_falls_from_there_and_has_finite_gradients_everywhere(form):
+    r1, r2 = R1.clone().requires_grad_(), R2.clone().requires_grad_()
+    far = torch.tensor([0, 1, 2, 10, 1000, 10**6])
+    bias = kerple_bias(r1, r2, torch.tensor([0]), far, form=form)[:, 0]
+    assert (bias[:, 0] == 0).all() and (bias.diff() < 0).all()
+    bias.sum().backward()
+    for r in (r1, r2):
+        assert r.grad.isfinite().all() and (r.grad != 0).all()
+    r1.grad = r2.grad = None
+    kerple_bias(r1, r2, torch.tensor([5]), torch.tensor([5]), form=form).sum().backward()
+    assert (r1.grad == 0).all() and (r2.grad == 0).all()  # 0 ln 0 would be no number
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_parameters_start_as_released_and_stay_positive_whatever_a_step_does(form):
+    torch.manual_seed(0)
+    module = Kerple(form).at_score(4000)
+    r1, r2 = module.r1, module.r2
+    assert r1.min() > 0 and r1.max() <= 2.001 and r1.mean().item() == pytest.approx(1.0, abs=0.05)
+    assert r2.min() > 0 and r2.max() <= 1.001 and r2.mean().item() == pytest.approx(0.5, abs=0.05)
+    optimiser = torch.optim.SGD(module.parameters(), lr=50.0)
+    for sign in (1, -1):
+        optimiser.zero_grad()
+        (sign * module(torch.tensor([3]), torch.arange(4)).mean(0).sum() * 4000).backward()
+        optimiser.step()
+        assert module.r1.min() >= 0 and module.r2.min() >= 0
+        assert form == "logarithmic" or module.r2.max() <= 2
+
+
+def test_a_small_parameter_still_learns():
+    """The clamp of the release has no gradient below 0.01."""
+    module = Kerple().at_score(1)
+    with torch.no_grad():
+        module.raw_r1.fill_(-6.0), module.raw_r2.fill_(-6.0)
+    assert module.r1.item() < 0.01 and module.r2.item() < 0.01
+    module(torch.tensor([9]), torch.tensor([0])).sum().backward()
+    assert module.raw_r1.grad.abs().item() > 0 and module.raw_r2.grad.abs().item() > 0
+
+
+def test_alibi_is_the_power_one_and_the_limit_of_the_logarithm():
+    slopes, at = torch.tensor([0.5, 0.25], dtype=F64), torch.arange(9)
+    expected = alibi_bias(slopes, at, at)
+    power = kerple_bias(slopes, torch.ones(2, dtype=F64), at, at, form="power")
+    torch.testing.assert_close(power, expected, rtol=0, atol=1e-12)
+    small = torch.full((2,), 1e-9, dtype=F64)
+    limit = kerple_bias(slopes / small, small, at, at)
+    torch.testing.assert_close(limit, expected, rtol=1e-7, atol=1e-7)
+
+
+def test_distances_are_exact_in_a_bfloat16_module():
+    module = Kerple("power").at_score(2).to(torch.bfloat16)
+    bias = module(torch.tensor([4003]), torch.tensor([0, 1, 2, 3]))
+    assert bias.dtype == torch.float32
+    exact = kerple_bias(
+        module.r1.double(), module.r2.double(), torch.tensor([4003]), torch.arange(4), form="power"
+    )
+    torch.testing.assert_close(bias.double(), exact, rtol=1e-5, atol=0)
+
+
+def test_an_unknown_form_is_refused():
+    for make in (lambda: Kerple("cubic"), lambda: kerple_bias(R1, R2, UNSORTED, UNSORTED, form="cubic")):
+        with pytest.raises(ValueError, match="unknown form 'cubic'; use one of logarithmic, power"):
+            make()

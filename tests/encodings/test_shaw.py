@@ -1,0 +1,202 @@
+"""Shaw's relative representations against the loop that makes a vector for every pair."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from sepnb.encodings import Shaw, shaw_output, shaw_scores
+from sepnb.encodings.relative import are_consecutive
+from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.streams import Streams
+
+from .drawn import F64, POSITIONS, agree, drawn, random
+
+
+def vectors(table: Tensor, queries: Tensor, keys: Tensor, clip: int) -> Tensor:
+    """`[N, M, d]`: the row of the table of every pair, `table[clip(j - i) + clip]`."""
+    rows = [[min(max(j - i, -clip), clip) + clip for j in keys.tolist()] for i in queries.tolist()]
+    return torch.stack([torch.stack([table[row] for row in line]) for line in rows])
+
+
+def looped_scores(q: Tensor, k: Tensor, table: Tensor, queries: Tensor, keys: Tensor, clip: int) -> Tensor:
+    pairs = k[:, :, None] + vectors(table, queries, keys, clip)  # [B, H, N, M, d]
+    return (q[:, :, :, None] * pairs).sum(-1) / q.shape[-1] ** 0.5
+
+
+def looped_output(w: Tensor, v: Tensor, table: Tensor, queries: Tensor, keys: Tensor, clip: int) -> Tensor:
+    pairs = v[:, :, None] + vectors(table, queries, keys, clip)
+    return (w[..., None] * pairs).sum(-2)
+
+
+@pytest.mark.parametrize("clip", [0, 1, 3, 40])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 6), (4, 4), (3, 6)])
+def test_scores_and_output_are_the_loops_in_value_and_every_gradient(n, m, clip):
+    q, k, v = random(2, 3, n, 4), random(2, 3, m, 4, seed=1), random(2, 3, m, 4, seed=2)
+    weights, table = random(2, 3, n, m, seed=3).softmax(-1), random(2 * clip + 1, 4, seed=4)
+    keys = torch.arange(m)
+    queries = keys[m - n :]
+    agree(
+        lambda: shaw_scores(q, k, table, clip=clip),
+        lambda: looped_scores(q, k, table, queries, keys, clip),
+        [q, k, table],
+    )
+    agree(
+        lambda: shaw_output(weights, v, table, clip=clip),
+        lambda: looped_output(weights, v, table, queries, keys, clip),
+        [weights, v, table],
+    )
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("clip", [0, 2, 9])
+@pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
+def test_the_modules_are_the_loops_at_any_positions_where_a_query_looks(keys, clip, causal):
+    encoding = Shaw(clip, per_head=True)
+    scores, values = (
+        drawn(encoding.at_pairs(3, 4, 12, causal)),
+        drawn(encoding.at_values(3, 4, causal), seed=1),
+    )
+    heads = slice(1, 3)
+    q, k, v = random(2, 2, 7, 4), random(2, 2, 7, 4, seed=1), random(2, 2, 7, 4, seed=2)
+    seen = torch.ones(7, 7, dtype=torch.bool).tril() if causal else torch.ones(7, 7, dtype=torch.bool)
+    weights = random(2, 2, 7, 7, seed=3).masked_fill(~seen, -torch.inf).softmax(-1).detach()
+    known = are_consecutive(keys, keys)
+    rows = keys if keys.dim() == 2 else keys.expand(2, -1)
+
+    def looped(which, x: Tensor, y: Tensor, table: Tensor) -> Tensor:
+        """Every sequence and head by itself."""
+        return torch.stack(
+            [
+                torch.cat(
+                    [
+                        which(x[b : b + 1, h : h + 1], y[b : b + 1, h : h + 1], table[1 + h], p, p, clip)
+                        for h in range(2)
+                    ],
+                    dim=1,
+                )[0]
+                for b, p in enumerate(rows)
+            ]
+        )
+
+    agree(
+        lambda: scores(q, k, scores.prepare(keys, keys, known), heads),
+        lambda: looped(looped_scores, q, k, scores.table),
+        [q, k, scores.table],
+        seen,
+    )
+    agree(
+        lambda: weights @ v + values(weights, values.prepare(keys, keys, known), heads),
+        lambda: looped(looped_output, weights, v, values.table),
+        [weights, v, values.table],
+    )
+
+
+@pytest.mark.parametrize("n", [1, 3, 8])
+def test_the_last_queries_of_more_keys_are_read_along_shifted_rows(n):
+    module = drawn(Shaw(2).at_pairs(3, 4, 12, True))
+    q, k, keys = random(2, 3, n, 4), random(2, 3, 8, 4, seed=1), torch.arange(8) + 5
+    assert module.prepare(keys[8 - n :], keys, True) is None
+    found = module(q, k, None, slice(0, 3))
+    expected = shaw_scores(q, k, module.table[0], clip=2)
+    seen = torch.ones(n, 8, dtype=torch.bool).tril(8 - n)
+    torch.testing.assert_close(found[..., seen], expected[..., seen], rtol=0, atol=1e-12)
+
+
+def test_the_sign_is_key_minus_query():
+    """With the sign turned round nothing breaks but the meaning of every row."""
+    table = torch.zeros(5, 1, dtype=F64)
+    table[0] = 1.0  # two or more back
+    scores = shaw_scores(torch.ones(1, 1, 4, 1, dtype=F64), torch.zeros(1, 1, 4, 1, dtype=F64), table, clip=2)
+    assert scores[0, 0].tolist() == [[0, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0]]
+
+
+def test_tables_of_zeros_leave_plain_attention():
+    q, k, v, zeros = random(1, 2, 4, 3), random(1, 2, 4, 3), random(1, 2, 4, 3), torch.zeros(5, 3, dtype=F64)
+    torch.testing.assert_close(shaw_scores(q, k, zeros, clip=2), q @ k.transpose(-1, -2) / 3**0.5)
+    weights = random(1, 2, 4, 4).softmax(-1)
+    torch.testing.assert_close(shaw_output(weights, v, zeros, clip=2), weights @ v)
+
+
+def test_in_a_causal_model_the_rows_of_later_keys_never_learn_and_the_others_do():
+    torch.manual_seed(0)
+    model = LanguageModel(TransformerConfig(Streams.dense(16), 1, 2, Shaw(clip=3)), 11)
+    model(torch.arange(8)[None]).square().mean().backward()
+    averaging = model.transformer.blocks[0].attention.averaging
+    for table in (averaging.pairs.table, averaging.added.table):
+        moved = table.grad.abs().amax((0, 2))
+        assert (moved[:4] > 0).all() and (moved[4:] == 0).all()
+
+
+def test_the_sum_over_many_small_weights_does_not_stop_growing_in_bfloat16():
+    values = Shaw(1).at_values(1, 1, True).to(torch.bfloat16)
+    with torch.no_grad():
+        values.table.fill_(1.0)
+    n, keys = 4096, torch.arange(4096)
+    weights = torch.full((1, 1, 1, n), 1 / n, dtype=torch.bfloat16)
+    added = values(weights, values.prepare(keys[-1:], keys), slice(0, 1))
+    assert added.item() == pytest.approx(1.0, abs=1e-2)
+
+
+# --- in a model
+
+
+def states(mode: str, streams: Streams, table: float, frozen=None) -> dict[str, Tensor]:
+    """What one layer of attention gives to each stream, the table of the values filled with one number."""
+    torch.manual_seed(0)
+    config = TransformerConfig(streams, 1, 4, ("sinusoidal", Shaw(clip=2)), mode=mode, readout="both")
+    transformer = LanguageModel(config, 11).double().transformer
+    attention, content = transformer.blocks[0].attention, random(2, 6, streams.widths["sem"])
+    with torch.no_grad():
+        attention.averaging.added.table.fill_(table)
+    at = torch.arange(6)
+    state = transformer.input_state(content, at)
+    context = transformer.attention_context(at, at, F64)
+    return attention(transformer.blocks[0].attention_norm.parts(state), context)
+
+
+@pytest.mark.parametrize("mode", ["separated", "strict"])
+def test_vectors_of_values_reach_the_position_streams_and_never_the_content(mode):
+    streams = Streams(pos=8, sem=8)
+    without, with_vectors = (states(mode, streams, fill) for fill in (0.0, 1.0))
+    assert torch.equal(with_vectors["sem"], without["sem"])
+    assert (with_vectors["pos"] - without["pos"]).abs().min() > 1e-6
+
+
+def test_in_a_head_that_straddles_the_border_they_reach_the_columns_of_positions_alone():
+    streams = Streams(pos=6, sem=10)  # the second head has 2 columns of each
+    without, with_vectors = (states("separated", streams, fill) for fill in (0.0, 1.0))
+    assert torch.equal(with_vectors["sem"], without["sem"])
+    assert (with_vectors["pos"] - without["pos"]).abs().min() > 1e-6
+
+
+def test_where_nothing_could_hear_them_there_are_no_vectors_of_values():
+    def tables(**fields) -> list[bool]:
+        config = TransformerConfig(Streams(pos=8, sem=8), 2, 4, ("sinusoidal", Shaw()), **fields)
+        blocks = LanguageModel(config, 11).transformer.blocks
+        return [block.attention.averaging.added is not None for block in blocks]
+
+    assert tables() == [True, False]  # the last block adds to the sem stream alone
+    assert tables(readout="both") == [True, True]
+    assert tables(pos_stream="constant") == [False, False]
+
+
+def test_without_values_only_the_keys_hear_positions():
+    assert Shaw().sites != Shaw(values=False).sites
+    config = TransformerConfig(Streams.dense(16), 1, 2, Shaw(values=False))
+    model = LanguageModel(config, 11)
+    assert model.transformer.blocks[0].attention.averaging.added is None
+    with frozen_attention(model) as tapes:
+        model(torch.arange(5)[None])
+    assert tapes[0].weights.shape == (1, 2, 5, 5)
+
+
+def test_tables_and_clips_that_do_not_fit_are_refused(unhooked):
+    q = random(1, 1, 3, 2)
+    with pytest.raises(ValueError, match=r"clip is 2 and the table has 4 rows; it needs 2 clip \+ 1"):
+        shaw_scores(q, q, random(4, 2), clip=2)
+    with pytest.raises(ValueError, match="3 queries cannot be the last of 2 keys"):
+        shaw_scores(q, q[:, :, :2], random(5, 2), clip=2)
+    with pytest.raises(ValueError, match="clip is -1; give 0 or more"):
+        Shaw(clip=-1)
+    with pytest.raises(TypeError, match=r"clip must be an int, got 2\.0"):
+        Shaw(clip=2.0)

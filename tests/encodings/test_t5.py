@@ -1,0 +1,110 @@
+"""T5: buckets against the printed formula, the bias against loops, the gradient against a histogram."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sepnb.encodings import T5, t5_bias, t5_buckets
+from sepnb.encodings.relative import are_consecutive
+
+from .drawn import POSITIONS, UNSORTED, agree, drawn, random
+
+SETTINGS = [(32, 128), (32, 64), (64, 256), (16, 50), (8, 2048), (2, 2)]
+
+
+def printed(r: int, n_buckets: int, max_distance: int, bidirectional: bool) -> int:
+    """The formula with logarithms; a margin of 1e-9 stands for exact arithmetic at the edges of buckets."""
+    buckets, offset = n_buckets, 0
+    if bidirectional:
+        buckets //= 2
+        offset = buckets if r > 0 else 0
+    n = abs(r) if bidirectional else max(-r, 0)
+    exact = buckets // 2
+    if n < exact:
+        return offset + n
+    share = math.log(n / exact) / math.log(max_distance / exact)
+    return offset + min(buckets - 1, exact + math.floor(share * (buckets - exact) + 1e-9))
+
+
+@pytest.mark.parametrize(
+    ("n_buckets", "max_distance", "bidirectional"),
+    [(*one, both) for one in SETTINGS for both in (False, True) if one[0] >= 4 or not both],
+)
+def test_buckets_are_the_printed_formula_at_every_distance_up_to_2048(n_buckets, max_distance, bidirectional):
+    relative = torch.arange(-2048, 2049)
+    found = t5_buckets(relative, n_buckets=n_buckets, max_distance=max_distance, bidirectional=bidirectional)
+    assert found.tolist() == [printed(r, n_buckets, max_distance, bidirectional) for r in range(-2048, 2049)]
+
+
+def test_the_released_single_precision_formula_agrees_at_the_default():
+    n = torch.arange(1, 5000)
+    large = 16 + (torch.log(n.float() / 16) / math.log(128 / 16) * 16).to(torch.long)
+    expected = torch.where(n < 16, n, large.clamp(max=31))
+    assert torch.equal(t5_buckets(-n), expected)
+
+
+def test_the_sign_says_which_half_of_the_buckets_and_the_future_shares_bucket_0_without_one():
+    assert t5_buckets(torch.tensor([-3, 0, 3])).tolist() == [3, 0, 0]
+    assert t5_buckets(torch.tensor([-3, 0, 3]), bidirectional=True).tolist() == [3, 0, 16 + 3]
+
+
+@settings(max_examples=30)
+@given(buckets=st.integers(2, 40), extra=st.integers(1, 500), step=st.integers(0, 4000))
+def test_buckets_rise_with_the_distance_and_end_at_the_largest(buckets, extra, step):
+    largest = buckets // 2 + extra
+    far = t5_buckets(-torch.arange(step, step + 50), n_buckets=buckets, max_distance=largest)
+    assert (far.diff() >= 0).all() and far.min() >= 0 and far.max() <= buckets - 1
+    assert t5_buckets(
+        torch.tensor([-largest, -(10**9)]), n_buckets=buckets, max_distance=largest
+    ).tolist() == [
+        buckets - 1,
+        buckets - 1,
+    ]
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
+def test_the_module_is_the_bias_of_every_pair_in_value_and_gradient(keys, bidirectional):
+    module = drawn(T5(n_buckets=8, max_distance=20, bidirectional=bidirectional).at_score(3))
+    for queries in (keys, keys[..., -2:]):
+        known = are_consecutive(queries, keys)
+        agree(
+            lambda q=queries, known=known: module(q, keys, known),
+            lambda q=queries: t5_bias(module.table, q, keys, max_distance=20, bidirectional=bidirectional),
+            [module.table],
+        )
+
+
+def test_the_gradient_of_the_table_is_a_histogram_of_the_pairs():
+    module, weights = drawn(T5().at_score(2)), random(2, 7, 7)
+    (module(UNSORTED, UNSORTED) * weights).sum().backward()
+    expected = torch.zeros(32, 2, dtype=torch.float64)
+    for n, i in enumerate(UNSORTED.tolist()):
+        for m, j in enumerate(UNSORTED.tolist()):
+            for h in range(2):
+                expected[printed(j - i, 32, 128, False), h] += weights[h, n, m]
+    torch.testing.assert_close(module.table.grad, expected, rtol=0, atol=1e-12)
+
+
+def test_one_table_serves_all_layers_unless_each_is_to_have_its_own():
+    assert not T5().per_layer and T5(per_layer=True).per_layer
+    assert T5().resolved() == {
+        "name": "t5",
+        "n_buckets": 32,
+        "max_distance": 128,
+        "bidirectional": False,
+        "std": 0.02,
+        "per_layer": False,
+    }
+
+
+def test_buckets_that_leave_nothing_to_divide_are_refused():
+    with pytest.raises(ValueError, match="n_buckets is 1; give at least 2"):
+        T5(n_buckets=1)
+    with pytest.raises(ValueError, match="n_buckets is 7; give an even number of at least 4"):
+        T5(n_buckets=7, bidirectional=True)
+    with pytest.raises(ValueError, match=r"max_distance is 16; the first 16 distances .* give at least 17"):
+        T5(max_distance=16)
