@@ -9,6 +9,7 @@ from dataclasses import fields
 from difflib import get_close_matches
 
 from .alibi import ALiBi, alibi_bias, alibi_slopes
+from .axial import apply_axial_rope, axial_rope_frequencies, grid_positions
 from .base import Encoding, InputModule, QueryKeyModule, ScoreModule, Site, TermModule
 from .context import (
     DynamicNTK,
@@ -53,9 +54,12 @@ __all__ = [
     "YaRN",
     "alibi_bias",
     "alibi_slopes",
+    "apply_axial_rope",
     "apply_rope",
+    "axial_rope_frequencies",
     "base_of_longest_wave",
     "build",
+    "grid_positions",
     "names",
     "phase_frequencies",
     "phase_scores",

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .base import Encoding, InputModule, Site
 
-LAYOUTS = ("interleaved", "halves")
+LAYOUTS = ("interleaved", "halves", "halves-endpoint")
 
 
 def base_of_longest_wave(dim: int, length: int | float) -> float:
@@ -19,7 +19,7 @@ def base_of_longest_wave(dim: int, length: int | float) -> float:
     The slowest angular frequency is base^-e, e = (dim - 2)/dim (odd `dim`: (dim - 1)/dim), hence
     base = (length / 2 pi)^(1/e). A longest wave of twice the trained length L, base = (L/pi)^(dim/(dim-2)),
     makes a text of L positions show every wave for at least half a turn: the code then moves on a torus whose
-    every axis random offsets can cover.
+    every axis random offsets can cover. Not for the layout "halves-endpoint", of which e is 1.
 
     Raises:
         ValueError: fewer than 3 columns, which have the fastest wave only, or a wave not longer than that.
@@ -45,7 +45,8 @@ def sinusoidal(
     Pair m has the angular frequency w_m = base^(-2m/dim). In the layout "interleaved" column 2m is
     sin(p w_m) and column 2m+1 is cos(p w_m), as printed by Vaswani et al.; in "halves" the sines come
     first, then the cosines. The two differ by a permutation of the columns. An odd `dim` drops the last
-    cosine.
+    cosine. "halves-endpoint" is another function: as "halves", but the frequencies run down to 1/base itself,
+    w_m = base^(-m/(dim/2 - 1)), as in fairseq and tensor2tensor; for checkpoints of that family.
 
     Angles are computed in float64 and cast last: in float32 the cosine is already wrong by 1e-3 at position
     1e5, and not every integer above 2^24 has a float32.
@@ -53,12 +54,13 @@ def sinusoidal(
     Args:
         positions: any shape, integers or floats.
         dim: columns, at least 1.
-        base: the longest wavelength is about 2 pi base.
-        layout: "interleaved" or "halves".
+        base: the longest wavelength is about 2 pi base ("halves-endpoint": exactly).
+        layout: "interleaved", "halves" or "halves-endpoint".
         dtype: of the result; by default that of floating `positions`, else torch's default.
 
     Raises:
-        ValueError: `dim` below 1, an unknown layout, or a base that is not above 1.
+        ValueError: `dim` below 1, an unknown layout, a base that is not above 1, or "halves-endpoint" with a
+            `dim` that is odd or below 4.
     """
     if dim < 1:
         raise ValueError(f"dim is {dim}; a sinusoidal code needs at least 1 column")
@@ -68,11 +70,17 @@ def sinusoidal(
         raise ValueError(f"base is {base}; it must be above 1, or no wave is longer than the first")
     if dtype is None:
         dtype = positions.dtype if positions.is_floating_point() else torch.get_default_dtype()
-    n_sines = (dim + 1) // 2
-    exponents = torch.arange(n_sines, dtype=torch.float64, device=positions.device) * (2 / dim)
+    n_sines, step = (dim + 1) // 2, 2 / dim
+    if layout == "halves-endpoint":
+        if dim < 4 or dim % 2:
+            raise ValueError(
+                f"dim is {dim}; halves-endpoint divides by dim/2 - 1 and needs an even dim of at least 4"
+            )
+        step = 1 / (dim // 2 - 1)
+    exponents = torch.arange(n_sines, dtype=torch.float64, device=positions.device) * step
     angles = positions.to(torch.float64)[..., None] * base**-exponents
     sines, cosines = angles.sin(), angles.cos()[..., : dim // 2]
-    if layout == "halves":
+    if layout != "interleaved":
         return torch.cat([sines, cosines], dim=-1).to(dtype)
     code = torch.empty(*positions.shape, dim, dtype=torch.float64, device=positions.device)
     code[..., 0::2], code[..., 1::2] = sines, cosines

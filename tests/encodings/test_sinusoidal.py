@@ -40,6 +40,30 @@ def test_the_layouts_are_a_permutation_of_columns(dim):
     assert dim < 3 or not torch.equal(interleaved, halves)
 
 
+@pytest.mark.parametrize("dim", [4, 6, 32])
+@pytest.mark.parametrize("base", [10_000.0, 37.0])
+def test_the_layout_with_the_end_point_is_its_formula_and_another_function(dim, base):
+    """PE[p, m] = sin(p w_m), PE[p, D/2 + m] = cos(p w_m), w_m = base^(-m / (D/2 - 1)): the last is 1/base."""
+    positions, half = [0, 1, 2, 63, 4095], dim // 2
+    frequencies = [base ** (-m / (half - 1)) for m in range(half)]
+    expected = [
+        [math.sin(p * w) for w in frequencies] + [math.cos(p * w) for w in frequencies] for p in positions
+    ]
+    code = sinusoidal(torch.tensor(positions), dim, base=base, layout="halves-endpoint", dtype=F64)
+    torch.testing.assert_close(code, torch.tensor(expected, dtype=F64), rtol=0, atol=1e-11)
+    assert code[1, half - 1].item() == pytest.approx(math.sin(1 / base), rel=1e-12)
+    halves = sinusoidal(torch.tensor(positions), dim, base=base, layout="halves", dtype=F64)
+    assert torch.equal(code[:, 0], halves[:, 0]) and (code - halves).abs().max() > 1e-2
+
+
+def test_the_layout_with_the_end_point_needs_two_whole_pairs(unhooked):
+    for dim in (1, 2, 5):
+        with pytest.raises(ValueError, match=f"dim is {dim}; .* needs an even dim of at least 4"):
+            sinusoidal(torch.arange(3), dim, layout="halves-endpoint")
+    with pytest.raises(ValueError, match="dim is 7; halves-endpoint"):
+        Sinusoidal(layout="halves-endpoint").at_input(7, max_length=4)
+
+
 def test_row_zero_is_zero_one_zero_one():
     assert sinusoidal(torch.tensor([0]), 5).tolist() == [[0, 1, 0, 1, 0]]
 

@@ -1,0 +1,142 @@
+"""Axial RoPE against complex numbers, against RoPE in one dimension, and under symmetries of the grid."""
+
+import cmath
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sepnb.encodings import apply_axial_rope, apply_rope, axial_rope_frequencies, grid_positions
+from sepnb.encodings.rope import LAYOUTS
+
+F64 = torch.float64
+
+
+def noise(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=F64)
+
+
+def columns_of(dim: int, layout: str) -> list[tuple[int, int]]:
+    """The two columns of every pair."""
+    half = dim // 2
+    return [(m, m + half) if layout == "half" else (2 * m, 2 * m + 1) for m in range(half)]
+
+
+def complex_reference(x: torch.Tensor, positions: list, layout: str) -> torch.Tensor:
+    """Vector by vector and pair by pair."""
+    dim, out = x.shape[-1], torch.empty_like(x)
+    for n, (row, column) in enumerate(positions):
+        for m, (a, b) in enumerate(columns_of(dim, layout)):
+            coordinate, index = (row, m) if m < dim // 4 else (column, m - dim // 4)
+            turn = cmath.exp(1j * coordinate * 10_000.0 ** (-2 * index / (dim // 2)))
+            turned = complex(x[n, a], x[n, b]) * turn
+            out[n, a], out[n, b] = turned.real, turned.imag
+    return out
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dim", [4, 8, 12])
+def test_rotation_is_multiplication_by_a_complex_number(layout, dim):
+    positions = [(0, 0), (0, 1), (3, 0), (2, 7), (100, 2.5)]
+    x, at = noise(5, dim), torch.tensor(positions, dtype=F64)
+    ours = apply_axial_rope(x, at, axial_rope_frequencies(dim), layout=layout)
+    torch.testing.assert_close(ours, complex_reference(x, positions, layout), rtol=0, atol=1e-11)
+    assert torch.equal(ours[0], x[0])  # a class token at (0, 0) is not rotated
+
+
+@given(a=st.integers(0, 10**5), b=st.integers(0, 10**5), layout=st.sampled_from(LAYOUTS))
+def test_scores_of_patches_do_not_change_when_the_whole_grid_moves(a, b, layout):
+    at, w = grid_positions(2, 3), axial_rope_frequencies(8)
+    q, k = noise(6, 8), noise(6, 8, seed=1)
+
+    def scores(positions: torch.Tensor) -> torch.Tensor:
+        turned = apply_axial_rope(q, positions, w, layout=layout)
+        return turned @ apply_axial_rope(k, positions, w, layout=layout).T
+
+    torch.testing.assert_close(scores(at + torch.tensor([a, b])), scores(at), rtol=0, atol=1e-9)
+
+
+def test_the_scores_of_a_class_token_depend_on_where_the_patches_are():
+    w, token, patch = axial_rope_frequencies(8), noise(1, 8), noise(1, 8, seed=1)
+    near, far = (apply_axial_rope(patch, torch.tensor([place]), w) for place in ((1, 2), (4, 9)))
+    assert (token @ near.T - token @ far.T).abs() > 1e-3
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_transposing_the_grid_swaps_the_pairs_of_rows_and_columns(layout):
+    at, w, x, pairs = grid_positions(3, 4), axial_rope_frequencies(16), noise(12, 16), columns_of(16, layout)
+    swapped = torch.empty(16, dtype=torch.long)
+    for (a, b), (c, d) in zip(pairs, pairs[4:] + pairs[:4], strict=True):
+        swapped[a], swapped[b] = c, d
+    turned = apply_axial_rope(x, at, w, layout=layout)
+    assert torch.equal(apply_axial_rope(x[:, swapped], at.flip(-1), w, layout=layout), turned[:, swapped])
+    assert not torch.equal(apply_axial_rope(x, at.flip(-1), w, layout=layout), turned)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_grid_of_one_row_is_rope_on_half_of_the_pairs(layout):
+    x, at, w = noise(7, 16), grid_positions(1, 7), axial_rope_frequencies(16)
+    turned, pairs = apply_axial_rope(x, at, w, layout=layout), columns_of(16, layout)
+    still = [column for pair in pairs[:4] for column in pair]
+    if layout == "half":
+        moving = [a for a, _ in pairs[4:]] + [b for _, b in pairs[4:]]
+    else:
+        moving = [column for pair in pairs[4:] for column in pair]
+    assert torch.equal(turned[:, still], x[:, still])
+    assert torch.equal(turned[:, moving], apply_rope(x[:, moving], torch.arange(7), w, layout=layout))
+
+
+def test_the_layouts_are_the_same_function_of_permuted_columns():
+    x, at, w = noise(2, 6, 8), grid_positions(2, 3), axial_rope_frequencies(8)
+    order = [0, 2, 4, 6, 1, 3, 5, 7]
+    interleaved = apply_axial_rope(x, at, w, layout="interleaved")
+    assert torch.equal(apply_axial_rope(x[..., order], at, w), interleaved[..., order])
+    assert (apply_axial_rope(x, at, w) - interleaved).abs().max() > 1e-3
+
+
+def test_positions_may_come_one_per_vector():
+    x, w, at = noise(2, 6, 8), axial_rope_frequencies(8), grid_positions(2, 3)
+    both = torch.stack([at, at.flip(0) + 5])
+    expected = torch.stack([apply_axial_rope(x[row], both[row], w) for row in range(2)])
+    assert torch.equal(apply_axial_rope(x, both, w), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_coordinates_are_not_rounded_to_the_dtype_of_the_model(dtype):
+    at, w = torch.tensor([[1001, 77_777]]), axial_rope_frequencies(8)
+    ours = apply_axial_rope(torch.ones(1, 8, dtype=dtype), at, w)
+    expected = complex_reference(torch.ones(1, 8, dtype=F64), at.tolist(), "half")
+    assert ours.dtype == dtype
+    torch.testing.assert_close(ours.double(), expected, rtol=0, atol=3 * torch.finfo(dtype).eps)
+
+
+def test_patches_are_counted_row_by_row_and_a_larger_image_has_larger_positions():
+    assert grid_positions(2, 3).tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+    assert grid_positions(4, 6).max(dim=0).values.tolist() == [3, 5]
+
+
+def test_a_grid_that_is_fitted_has_the_corners_of_the_other():
+    fitted = grid_positions(5, 3, fit=(3, 2))
+    assert fitted[[0, -1]].tolist() == [[0, 0], [2, 1]]
+    assert fitted.reshape(5, 3, 2)[:, 0, 0].tolist() == [0, 0.5, 1, 1.5, 2]
+    assert fitted.reshape(5, 3, 2)[0, :, 1].tolist() == [0, 0.5, 1]
+    assert torch.equal(grid_positions(5, 3, fit=(5, 3)), grid_positions(5, 3))
+    assert grid_positions(1, 4, fit=(3, 4))[:, 0].tolist() == [0, 0, 0, 0]
+
+
+def test_what_cannot_be_rotated_is_refused(unhooked):
+    for dim, near in ((2, 4), (6, 8), (10, 8), (13, 12)):
+        with pytest.raises(ValueError, match=f"must be a multiple of 4, got {dim}; {near} would do"):
+            axial_rope_frequencies(dim)
+    w, x = axial_rope_frequencies(8), noise(6, 8)
+    with pytest.raises(ValueError, match="unknown layout 'halves'"):
+        apply_axial_rope(x, grid_positions(2, 3), w, layout="halves")
+    with pytest.raises(ValueError, match="x has width 8, 3 frequencies need 12"):
+        apply_axial_rope(x, grid_positions(2, 3), axial_rope_frequencies(12))
+    for wrong in (torch.arange(6), grid_positions(1, 6).T, grid_positions(1, 1)):
+        with pytest.raises(ValueError, match=r"positions of shape .* do not fit .*; give \[6, 2\]"):
+            apply_axial_rope(x, wrong, w)
+    for sides, fit in (((0, 3), None), ((2, 3), (0, 1))):
+        with pytest.raises(ValueError, match="a grid of 0 patches; every side has at least 1"):
+            grid_positions(*sides, fit=fit)
