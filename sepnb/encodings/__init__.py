@@ -26,9 +26,10 @@ from .none import NoEncoding
 from .phase import Phase, phase_frequencies, phase_scores
 from .rope import RoPE, apply_rope, rope_frequencies
 from .sinusoidal import Sinusoidal, base_of_longest_wave, sinusoidal
+from .xpos import XPos, apply_xpos, xpos_scales
 
 _REGISTRY: dict[str, type[Encoding]] = {
-    encoding.name: encoding for encoding in (NoEncoding, Sinusoidal, Learned, RoPE, ALiBi, Phase)
+    encoding.name: encoding for encoding in (NoEncoding, Sinusoidal, Learned, RoPE, XPos, ALiBi, Phase)
 }
 
 __all__ = [
@@ -51,11 +52,13 @@ __all__ = [
     "Sinusoidal",
     "Site",
     "TermModule",
+    "XPos",
     "YaRN",
     "alibi_bias",
     "alibi_slopes",
     "apply_axial_rope",
     "apply_rope",
+    "apply_xpos",
     "axial_rope_frequencies",
     "base_of_longest_wave",
     "build",
@@ -65,6 +68,7 @@ __all__ = [
     "phase_scores",
     "rope_frequencies",
     "sinusoidal",
+    "xpos_scales",
 ]
 
 

@@ -24,7 +24,7 @@ def modules(encoding: encodings.Encoding) -> dict[Site, torch.nn.Module | None]:
 
 
 def test_the_first_encodings_are_there():
-    assert encodings.names() == ["none", "sinusoidal", "learned", "rope", "alibi", "phase"]
+    assert encodings.names() == ["none", "sinusoidal", "learned", "rope", "xpos", "alibi", "phase"]
 
 
 @pytest.mark.parametrize("name", encodings.names())
@@ -82,10 +82,12 @@ def test_unknown_names_and_options_are_answered_with_what_there_is(unhooked):
     with pytest.raises(ValueError, match="did you mean sinusoidal"):
         encodings.build("sinusoid")
     with pytest.raises(
-        ValueError, match="'quaternions'; did you mean none, sinusoidal, learned, rope, alibi, phase"
+        ValueError, match="'quaternions'; did you mean none, sinusoidal, learned, rope, xpos, alibi, phase"
     ):
         encodings.build("quaternions")
-    with pytest.raises(ValueError, match="rope has no option 'bass'; it has base, layout, streams"):
+    with pytest.raises(
+        ValueError, match="rope has no option 'bass'; it has base, layout, streams, partial, p"
+    ):
         encodings.build("rope", bass=3)
     with pytest.raises(ValueError, match="none has no option 'base'; it has none"):
         encodings.build("none", base=3)

@@ -1,0 +1,140 @@
+"""Extrapolatable position embedding (xPos; Sun et al. 2023): RoPE whose scores decay with the distance.
+
+Beside its rotation pair m of a query at i is multiplied by zeta_m^(i/512) and that of a key at j by
+zeta_m^(-j/512), zeta_m = (2m/d + 0.4) / 1.4 < 1. Their product gains zeta_m^((i-j)/512): less for far keys,
+and the less the faster the pair turns. For keys *after* the query the factor grows without bound, so the
+encoding is for causal models.
+
+Positions may be counted from any place, the centre, which cancels in every score; at the middle of the keys
+no single factor is larger than it must be. Queries and keys on their own do depend on it.
+"""
+
+from dataclasses import dataclass
+from math import log
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .base import Encoding, QueryKeyModule, Site
+from .rope import RoPE, RotaryQueryKey, apply_rope, rope_frequencies
+
+
+def xpos_scales(
+    positions: Tensor,
+    dim: int,
+    *,
+    scale_base: int | float = 512.0,
+    gamma: int | float = 0.4,
+    centre: int | float | Tensor = 0,
+) -> Float[Tensor, "... half"]:
+    """zeta_m^((p - centre) / scale_base) of every position, `[..., dim/2]` in float64: a query's factors; a
+    key's are their inverses.
+
+    Raises:
+        ValueError: a scale base or a gamma that is not above 0.
+    """
+    if not scale_base > 0:
+        raise ValueError(f"scale_base is {scale_base}; it must be above 0, or far keys would weigh more")
+    if not gamma > 0:
+        raise ValueError(f"gamma is {gamma}; it must be above 0, or the fastest pair has the factor 0")
+    pairs = torch.arange(0, dim, 2, dtype=torch.float64, device=positions.device) / dim
+    zeta = (pairs + gamma) / (1 + gamma)
+    return zeta ** ((positions.to(torch.float64) - centre)[..., None] / scale_base)
+
+
+def apply_xpos(
+    q: Float[Tensor, "... N dim"],
+    k: Float[Tensor, "... M dim"],
+    query_positions: Tensor,
+    key_positions: Tensor,
+    *,
+    base: int | float = 10_000.0,
+    layout: str = "half",
+    scale_base: int | float = 512.0,
+    gamma: int | float = 0.4,
+    centre: int | float = 0,
+) -> tuple[Float[Tensor, "... N dim"], Float[Tensor, "... M dim"]]:
+    """Queries and keys, `[..., N, dim]` and `[..., M, dim]`, rotated and scaled by positions `[N]` and `[M]`.
+
+    Meaningful are their products with j <= i only.
+
+    Raises:
+        ValueError: see `rope_frequencies`, `apply_rope` and `xpos_scales`.
+    """
+    inv_freq, _ = rope_frequencies(q.shape[-1], base=base)
+
+    def turned(x: Tensor, positions: Tensor, sign: int) -> Tensor:
+        scales = xpos_scales(positions, x.shape[-1], scale_base=scale_base, gamma=gamma, centre=centre)
+        both = torch.cat([scales] * 2, -1) if layout == "half" else scales.repeat_interleave(2, -1)
+        return (apply_rope(x, positions, inv_freq, layout=layout).to(both.dtype) * both**sign).to(x.dtype)
+
+    return turned(q, query_positions, 1), turned(k, key_positions, -1)
+
+
+class XPosQueryKey(RotaryQueryKey):
+    """`apply_xpos` split in two; the factors stand in the table of cosines and sines.
+
+    The centre is the middle of the keys of a call. A cache keeps keys as they were before, so all keys of a
+    call have its centre, whenever they came.
+    """
+
+    def __init__(self, head_width: int, encoding: "XPos") -> None:
+        super().__init__(head_width, RoPE(encoding.base, encoding.layout))
+        self.scale_base, self.gamma = encoding.scale_base, encoding.gamma
+        self._scales(torch.zeros(1), 0)  # refuses bad options here, not mid-training
+
+    def _scales(self, positions: Tensor, centre: int | Tensor) -> Tensor:
+        return xpos_scales(positions, self.width, scale_base=self.scale_base, gamma=self.gamma, centre=centre)
+
+    def prepare(
+        self, query_positions: Tensor, key_positions: Tensor, length: int | None = None
+    ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        first, last = key_positions.amin(dim=-1, keepdim=True), key_positions.amax(dim=-1, keepdim=True)
+        self._check_span(last - first)
+        centre = (first + last) / 2
+        for_queries, for_keys = super().prepare(query_positions, key_positions, length)
+        queries, keys = self._scales(query_positions, centre), 1 / self._scales(key_positions, centre)
+        return _times(for_queries, queries), _times(for_keys, keys)
+
+    def _check_span(self, span: Tensor) -> None:
+        if span.device.type != "cpu" or torch.compiler.is_compiling():
+            return
+        pairs = log(torch.finfo(torch.float32).max) / log((1 + self.gamma) / self.gamma)
+        if (widest := int(span.max())) > (limit := 2 * self.scale_base * pairs):
+            raise ValueError(
+                f"the keys span {widest} positions; from {int(limit)} on a factor has no float32: read "
+                f"shorter texts, or build it with a larger scale_base than {self.scale_base:g}"
+            )
+
+
+def _times(table: tuple[Tensor, Tensor], scales: Tensor) -> tuple[Tensor, Tensor]:
+    if scales.dim() == 3:  # one row of positions per sequence: make room for the heads
+        scales = scales[:, None]
+    return table[0] * scales, table[1] * scales
+
+
+@dataclass(frozen=True)
+class XPos(Encoding):
+    """Rotates queries and keys by their position, and lets their product decay with the distance.
+
+    The factors have a float32 for keys that span about 72 000 positions, a float16 for about 9 000.
+
+    Args:
+        base, layout: of the rotation, as in `RoPE`.
+        scale_base: positions after which a pair has decayed by its zeta.
+        gamma: the larger, the less the pairs differ and the slower all decay.
+    """
+
+    name: ClassVar[str] = "xpos"
+    sites: ClassVar[frozenset[Site]] = frozenset({Site.QUERY_KEY})
+    causal_only: ClassVar[bool] = True
+
+    base: int | float = 10_000.0
+    layout: str = "half"
+    scale_base: int | float = 512.0
+    gamma: int | float = 0.4
+
+    def at_query_key(self, head_width: int) -> QueryKeyModule:
+        return XPosQueryKey(head_width, self)

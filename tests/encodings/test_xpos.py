@@ -1,0 +1,147 @@
+"""xPos against its equation, pair by pair, and the identities of its factors."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sepnb.encodings import XPos, apply_rope, apply_xpos, rope_frequencies, xpos_scales
+from sepnb.encodings.rope import LAYOUTS
+from sepnb.models import TransformerConfig
+from sepnb.streams import Streams
+
+F64 = torch.float64
+
+
+def noise(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=F64)
+
+
+def printed(q, k, i: int, j: int, layout: str, base: float = 10_000.0) -> float:
+    """The score of one query and one key: Re q conj(k) exp(J (i-j) w) zeta^((i-j)/512), summed over pairs."""
+    dim, total = len(q), 0.0
+    for m in range(dim // 2):
+        a, b = (m, m + dim // 2) if layout == "half" else (2 * m, 2 * m + 1)
+        zeta = (2 * m / dim + 0.4) / 1.4
+        turn = complex(math.cos((i - j) * base ** (-2 * m / dim)), math.sin((i - j) * base ** (-2 * m / dim)))
+        product = complex(q[a], q[b]) * complex(k[a], k[b]).conjugate() * turn
+        total += product.real * zeta ** ((i - j) / 512)
+    return total
+
+
+def scores(module, q, k, queries, keys) -> torch.Tensor:
+    for_queries, for_keys = module.prepare(queries, keys)
+    return module(q, for_queries) @ module(k, for_keys).mT
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_score_is_its_equation(layout):
+    q, k, at = noise(5, 8), noise(5, 8, seed=1), torch.tensor([0, 1, 7, 300, 4000])
+    module = XPos(layout=layout).at_query_key(8)
+    expected = [[printed(q[i], k[j], int(at[i]), int(at[j]), layout) for j in range(i + 1)] for i in range(5)]
+    turned = apply_xpos(q, k, at, at, layout=layout)
+    for ours in (turned[0] @ turned[1].T, scores(module, q[None, None], k[None, None], at, at)[0, 0]):
+        for i, row in enumerate(expected):
+            assert ours[i, : i + 1].tolist() == pytest.approx(row, rel=0, abs=1e-10)
+
+
+@pytest.mark.parametrize(("distance", "factor"), [(2048, 6.7e-3), (8192, 2.0e-9)])
+def test_the_fastest_pair_decays_as_printed(distance, factor):
+    """zeta_0 = 0.4 / 1.4 = 0.2857."""
+    scales = xpos_scales(torch.tensor([0, 512, distance]), 64)
+    assert scales[0].tolist() == 32 * [1.0] and scales[1, 0].item() == pytest.approx(0.2857, abs=5e-5)
+    assert scales[2, 0].item() == pytest.approx(factor, rel=0.02)
+    assert (scales[2].diff() > 0).all() and scales[2, -1] < 1  # the slower a pair, the less it decays
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(F64, 1e-10), (torch.float32, 5e-5)])
+@pytest.mark.parametrize("centre", [0, 37, 512, -1000])
+def test_the_centre_cancels_in_every_score(dtype, bound, centre):
+    q, k, at = noise(40, 16).to(dtype), noise(40, 16, seed=1).to(dtype), torch.arange(40) * 13
+    (q0, k0), (q1, k1) = (apply_xpos(q, k, at, at, centre=c) for c in (200, centre))
+    assert q1.dtype == dtype and not torch.allclose(q0, q1)
+    difference = ((q0 @ k0.T) - (q1 @ k1.T)).tril()
+    assert difference.abs().max() < bound
+
+
+def test_without_decay_it_is_rope():
+    q, k, at, (w, _) = noise(4, 8), noise(4, 8, seed=1), torch.tensor([0, 3, 90, 1000]), rope_frequencies(8)
+    turned = apply_xpos(q, k, at, at, scale_base=math.inf)
+    assert torch.equal(turned[0], apply_rope(q, at, w)) and torch.equal(turned[1], apply_rope(k, at, w))
+    assert not torch.allclose(apply_xpos(q, k, at, at)[0], turned[0])
+
+
+@given(start=st.integers(0, 10**6), step=st.integers(1, 500), layout=st.sampled_from(LAYOUTS))
+def test_scores_depend_on_the_distance_only(start, step, layout):
+    q, k, at = noise(1, 2, 5, 8), noise(1, 2, 5, 8, seed=1), torch.arange(5) * step
+    module = XPos(layout=layout).at_query_key(8)
+    moved, here = (scores(module, q, k, at + offset, at + offset) for offset in (start, 0))
+    torch.testing.assert_close(moved.tril(), here.tril(), rtol=0, atol=1e-8)
+
+
+def test_new_queries_meet_old_keys_as_in_one_pass():
+    """The centre moves with the keys that are there; the scores do not."""
+    module, at = XPos().at_query_key(8), torch.arange(60) * 20
+    q, k = noise(1, 2, 60, 8), noise(1, 2, 60, 8, seed=1)
+    whole = scores(module, q, k, at, at)
+    for place in (0, 1, 30, 59):
+        part = scores(
+            module, q[..., place : place + 1, :], k[..., : place + 1, :], at[place:][:1], at[: place + 1]
+        )
+        torch.testing.assert_close(part[..., 0, :], whole[..., place, : place + 1], rtol=0, atol=1e-10)
+
+
+def test_sequences_may_have_positions_of_their_own():
+    module, rows = XPos().at_query_key(8), torch.tensor([[0, 1, 2], [5, 400, 9000]])
+    q, k = noise(2, 3, 3, 8), noise(2, 3, 3, 8, seed=1)
+    together = scores(module, q, k, rows, rows)
+    for row in range(2):
+        alone = scores(module, q[row : row + 1], k[row : row + 1], rows[row], rows[row])
+        torch.testing.assert_close(together[row : row + 1], alone, rtol=1e-12, atol=1e-12)
+    shared = scores(module, q[:, :, :1], k, torch.tensor([9000]), rows)  # one row of queries for both
+    torch.testing.assert_close(
+        shared[1], scores(module, q[1:, :, :1], k[1:], torch.tensor([9000]), rows[1])[0]
+    )
+
+
+def test_casting_leaves_the_factors_and_a_far_text_is_exact_in_bfloat16():
+    """Positions that are rounded to bfloat16 would be other positions; only products are rounded."""
+    module, at = XPos().at_query_key(8).to(torch.bfloat16), torch.tensor([1001, 2000])
+    ones = torch.ones(1, 1, 2, 8, dtype=torch.bfloat16)
+    exact = XPos().at_query_key(8)
+    for ours, expected in zip(module.prepare(at, at), exact.prepare(at, at), strict=True):
+        turned = module(ones, ours)
+        assert turned.dtype == torch.bfloat16
+        torch.testing.assert_close(turned.double(), exact(ones.double(), expected), rtol=2**-7, atol=2**-7)
+
+
+def test_keys_may_span_what_has_a_float32_and_no_more():
+    module, q = XPos().at_query_key(8), noise(1, 1, 1, 8).float()
+    for span in (8192, 65_536, 72_000):
+        at = torch.tensor([0, span])
+        near = scores(module, q, torch.cat([q, q], 2), at[1:], at)
+        assert near.isfinite().all() and near[0, 0, 0, 1].item() == pytest.approx(q.square().sum().item())
+    with pytest.raises(ValueError, match=r"span 73000 positions; from 725\d\d on .* scale_base than 512"):
+        module.prepare(torch.tensor([73_000]), torch.tensor([0, 73_000]))
+    XPos(scale_base=1024).at_query_key(8).prepare(torch.tensor([73_000]), torch.tensor([0, 73_000]))
+
+
+def test_a_model_without_a_mask_is_refused():
+    TransformerConfig(Streams.dense(16), 1, 2, "xpos")
+    with pytest.raises(ValueError, match="xpos is for causal models only; use causal=True, or another enc"):
+        TransformerConfig(Streams.dense(16), 1, 2, ("sinusoidal", "xpos"), causal=False)
+
+
+def test_options_that_make_no_sense_are_refused_before_any_training(unhooked):
+    for options, message in (
+        ({"scale_base": 0}, "scale_base is 0; it must be above 0"),
+        ({"gamma": 0}, "gamma is 0; it must be above 0"),
+        ({"base": 1}, "base is 1; it must be above 1"),
+        ({"layout": "neox"}, "unknown layout 'neox'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            XPos(**options).at_query_key(8)
+    with pytest.raises(ValueError, match="even and at least 2, got 7"):
+        XPos().at_query_key(7)
