@@ -84,9 +84,8 @@ class PhaseTerm(TermModule):
         real, imaginary = coefficients.unbind(-1)
         cos, sin = at.unbind(-1)
         turned = [real * cos - imaginary * sin, real * sin + imaginary * cos]
-        return torch.cat(turned, dim=-1), torch.cat(keys.unbind(-1), dim=-1).reshape(
-            -1, 1, keys.shape[-3], 2 * self.waves
-        )
+        given = torch.cat(keys.unbind(-1), dim=-1)
+        return torch.cat(turned, dim=-1), given if given.dim() == 4 else given[None]
 
 
 @dataclass(frozen=True)

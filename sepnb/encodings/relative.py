@@ -32,7 +32,7 @@ def by_distance(
             of these. No position is then read, which would make the host wait for a GPU.
     """
     n, m, device = query_positions.shape[-1], key_positions.shape[-1], query_positions.device
-    if consecutive:
+    if consecutive and n:
         table = function(torch.arange(1 - m, n, device=device))
         return table.unfold(-1, m, 1).flip(-2)  # row n begins at relative position -(M - N) - n
     relative = relative_positions(query_positions, key_positions)

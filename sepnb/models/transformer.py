@@ -274,7 +274,7 @@ class Transformer(nn.Module):
                 )
             self.check_positions(positions)
         key_positions = positions if cache is None else cache.positions_with(positions)
-        known_steps = True if by_default else None
+        known_steps = n > 0 if by_default else None
         length = self._whole_length(cache, key_positions)
         context = self.attention_context(positions, key_positions, content.dtype, known_steps, length)
         shared = self.config.isolated and key_positions.dim() == 1
