@@ -38,6 +38,11 @@ def check(config: "TransformerConfig") -> None:
     _streams(config)
     _whole_heads(config)
     _rotations(config)
+    for encoding in config.encodings:
+        if encoding.causal_only and not config.causal:
+            raise ValueError(
+                f"{encoding.name} is for causal models only; use causal=True, or another encoding"
+            )
 
 
 def _types_and_names(config: "TransformerConfig") -> None:
