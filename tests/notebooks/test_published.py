@@ -11,8 +11,6 @@ AWAITED = (
     "budget",
     "extrapolation_wikitext",
     "inside",
-    "recipe_screen",
-    "recipes",
 )
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 
