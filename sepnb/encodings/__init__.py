@@ -10,7 +10,16 @@ from difflib import get_close_matches
 
 from .alibi import ALiBi, alibi_bias, alibi_slopes
 from .axial import apply_axial_rope, axial_rope_frequencies, grid_positions
-from .base import Encoding, InputModule, QueryKeyModule, ScoreModule, Site, TermModule
+from .base import (
+    Encoding,
+    InputModule,
+    PairModule,
+    QueryKeyModule,
+    ScoreModule,
+    Site,
+    TermModule,
+    ValueModule,
+)
 from .context import (
     DynamicNTK,
     Llama3,
@@ -21,37 +30,72 @@ from .context import (
     RaisedBase,
     YaRN,
 )
+from .cope import Cope, cope_positions, cope_scores
+from .distance_aware import DistanceAware, distance_aware_gate, distance_aware_scores
+from .fire import Fire, fire_bias, fire_ratio
+from .kerple import Kerple, kerple_bias
 from .learned import Learned
 from .none import NoEncoding
 from .phase import Phase, phase_frequencies, phase_scores
 from .rope import RoPE, apply_rope, rope_frequencies
+from .sandwich import Sandwich, sandwich_bias
+from .shaw import Shaw, shaw_output, shaw_scores
 from .sinusoidal import Sinusoidal, base_of_longest_wave, sinusoidal
+from .t5 import T5, t5_bias, t5_buckets
+from .transformer_xl import TransformerXL, transformer_xl_scores
 from .xpos import XPos, apply_xpos, xpos_scales
 
 _REGISTRY: dict[str, type[Encoding]] = {
-    encoding.name: encoding for encoding in (NoEncoding, Sinusoidal, Learned, RoPE, XPos, ALiBi, Phase)
+    encoding.name: encoding
+    for encoding in (
+        NoEncoding,
+        Sinusoidal,
+        Learned,
+        RoPE,
+        XPos,
+        ALiBi,
+        Phase,
+        T5,
+        Kerple,
+        Sandwich,
+        Fire,
+        Shaw,
+        TransformerXL,
+        DistanceAware,
+        Cope,
+    )
 }
 
 __all__ = [
+    "T5",
     "ALiBi",
+    "Cope",
+    "DistanceAware",
     "DynamicNTK",
     "Encoding",
+    "Fire",
     "InputModule",
+    "Kerple",
     "Learned",
     "Llama3",
     "LongRoPE",
     "NTKAware",
     "NTKByParts",
     "NoEncoding",
+    "PairModule",
     "Phase",
     "PositionInterpolation",
     "QueryKeyModule",
     "RaisedBase",
     "RoPE",
+    "Sandwich",
     "ScoreModule",
+    "Shaw",
     "Sinusoidal",
     "Site",
     "TermModule",
+    "TransformerXL",
+    "ValueModule",
     "XPos",
     "YaRN",
     "alibi_bias",
@@ -62,12 +106,25 @@ __all__ = [
     "axial_rope_frequencies",
     "base_of_longest_wave",
     "build",
+    "cope_positions",
+    "cope_scores",
+    "distance_aware_gate",
+    "distance_aware_scores",
+    "fire_bias",
+    "fire_ratio",
     "grid_positions",
+    "kerple_bias",
     "names",
     "phase_frequencies",
     "phase_scores",
     "rope_frequencies",
+    "sandwich_bias",
+    "shaw_output",
+    "shaw_scores",
     "sinusoidal",
+    "t5_bias",
+    "t5_buckets",
+    "transformer_xl_scores",
     "xpos_scales",
 ]
 

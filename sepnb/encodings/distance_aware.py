@@ -48,8 +48,8 @@ def distance_aware_scores(
     k: Float[Tensor, "B H M d"],
     w: Float[Tensor, " H"] | float,
     v: Float[Tensor, " H"] | float,
-    query_positions: Int[Tensor, "*P N"],
-    key_positions: Int[Tensor, "*P M"],
+    query_positions: Int[Tensor, "*queries N"],
+    key_positions: Int[Tensor, "*keys M"],
 ) -> Float[Tensor, "B H N M"]:
     """relu(q k^T) * gate * d^-0.5. No mask is applied: it belongs after the ReLU, which would undo it."""
     distance = relative_positions(query_positions, key_positions).abs()

@@ -27,9 +27,9 @@ _AT_ONCE = 2**22
 def fire_ratio(
     c: Float[Tensor, ""],
     threshold: Float[Tensor, ""],
-    query_positions: Int[Tensor, "*B N"],
-    key_positions: Int[Tensor, "*B M"],
-) -> Float[Tensor, "*B N M"]:
+    query_positions: Int[Tensor, "*queries N"],
+    key_positions: Int[Tensor, "*keys M"],
+) -> Float[Tensor, "*pairs N M"]:
     """psi(i - j) / (psi(max(threshold, i)) + 1e-6), in float32 or wider; 0 for keys after the query."""
     dtype = torch.promote_types(c.dtype, torch.float32)
     c, threshold = c.to(dtype).abs(), threshold.to(dtype)
@@ -43,9 +43,9 @@ def fire_bias(
     threshold: Float[Tensor, ""],
     hidden: Float[Tensor, "2 width"],
     out: Float[Tensor, "H width+1"],
-    query_positions: Int[Tensor, "*B N"],
-    key_positions: Int[Tensor, "*B M"],
-) -> Float[Tensor, "*B H N M"]:
+    query_positions: Int[Tensor, "*queries N"],
+    key_positions: Int[Tensor, "*keys M"],
+) -> Float[Tensor, "*pairs H N M"]:
     """The perceptron of `fire_ratio`.
 
     Args:

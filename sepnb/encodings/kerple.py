@@ -34,11 +34,11 @@ def _kernel(r1: Tensor, r2: Tensor, distance: Tensor, form: str) -> Tensor:
 def kerple_bias(
     r1: Float[Tensor, " H"],
     r2: Float[Tensor, " H"],
-    query_positions: Int[Tensor, "*B N"],
-    key_positions: Int[Tensor, "*B M"],
+    query_positions: Int[Tensor, "*queries N"],
+    key_positions: Int[Tensor, "*keys M"],
     *,
     form: str = "logarithmic",
-) -> Float[Tensor, "*B H N M"]:
+) -> Float[Tensor, "*pairs H N M"]:
     """The kernel of every pair, in float32 or wider; 0 at distance 0.
 
     Raises:

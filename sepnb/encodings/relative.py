@@ -11,23 +11,27 @@ from torch import Tensor
 
 
 def relative_positions(
-    query_positions: Int[Tensor, "*B N"], key_positions: Int[Tensor, "*B M"]
-) -> Int[Tensor, "*B N M"]:
-    """`j - i`, key minus query, of every pair. Integers, so that no distance is rounded."""
+    query_positions: Int[Tensor, "*queries N"], key_positions: Int[Tensor, "*keys M"]
+) -> Int[Tensor, "*pairs N M"]:
+    """`j - i`, key minus query, of every pair. Integers, so that no distance is rounded.
+
+    Positions are `[N]` and `[M]`, or `[B, N]` and `[B, M]`; queries at shared positions may also meet keys at
+    positions of each sequence, as after a cache in which these were mixed.
+    """
     return key_positions[..., None, :] - query_positions[..., :, None]
 
 
 def by_distance(
     function: Callable[[Tensor], Tensor],
-    query_positions: Int[Tensor, "*B N"],
-    key_positions: Int[Tensor, "*B M"],
+    query_positions: Int[Tensor, "*queries N"],
+    key_positions: Int[Tensor, "*keys M"],
     consecutive: bool = False,
-) -> Float[Tensor, "*B H N M"]:
+) -> Float[Tensor, "*pairs H N M"]:
     """`function(j - i)` for every pair of a query at i and a key at j.
 
     Args:
         function: int `[T]`, relative positions of either sign, to `[H, T]`.
-        query_positions, key_positions: `[N]` and `[M]`, or `[B, N]` and `[B, M]`.
+        query_positions, key_positions: as in `relative_positions`.
         consecutive: it is known that the keys are at p, p + 1, ..., p + M - 1 and the queries at the last N
             of these. No position is then read, which would make the host wait for a GPU.
     """
@@ -56,8 +60,8 @@ def are_consecutive(query_positions: Tensor, key_positions: Tensor) -> bool:
 
 
 def clipped_relative(
-    query_positions: Int[Tensor, "*B N"], key_positions: Int[Tensor, "*B M"], clip: int
-) -> Int[Tensor, "*B N M"]:
+    query_positions: Int[Tensor, "*queries N"], key_positions: Int[Tensor, "*keys M"], clip: int
+) -> Int[Tensor, "*pairs N M"]:
     """`clip(j - i, -clip, clip) + clip`, from 0 for what is at least `clip` back to 2 clip."""
     return relative_positions(query_positions, key_positions).clamp(-clip, clip) + clip
 

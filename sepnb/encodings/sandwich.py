@@ -31,12 +31,12 @@ def _compression(n_heads: int) -> Tensor:
 
 def sandwich_bias(
     n_heads: int,
-    query_positions: Int[Tensor, "*B N"],
-    key_positions: Int[Tensor, "*B M"],
+    query_positions: Int[Tensor, "*queries N"],
+    key_positions: Int[Tensor, "*keys M"],
     *,
     width: int = 128,
     base: float = 10_000.0,
-) -> Float[Tensor, "*B H N M"]:
+) -> Float[Tensor, "*pairs H N M"]:
     """The bias of every pair and head, float64. It falls with the distance on average, and oscillates.
 
     Args:

@@ -73,12 +73,12 @@ def t5_buckets(
 
 def t5_bias(
     table: Float[Tensor, "buckets H"],
-    query_positions: Int[Tensor, "*B N"],
-    key_positions: Int[Tensor, "*B M"],
+    query_positions: Int[Tensor, "*queries N"],
+    key_positions: Int[Tensor, "*keys M"],
     *,
     max_distance: int = 128,
     bidirectional: bool = False,
-) -> Float[Tensor, "*B H N M"]:
+) -> Float[Tensor, "*pairs H N M"]:
     """`table[bucket(j - i), h]` of every pair and head."""
     relative = relative_positions(query_positions, key_positions)
     settings = {"max_distance": max_distance, "bidirectional": bidirectional}

@@ -6,25 +6,31 @@ import pytest
 import torch
 
 from sepnb import encodings
-from sepnb.encodings import Site, TermModule
+from sepnb.encodings import PairModule, Site, TermModule, ValueModule
 
 
 def modules(encoding: encodings.Encoding) -> dict[Site, torch.nn.Module | None]:
     """What the encoding builds at each site, for width 8, heads of width 4 and 2 heads.
 
-    Queries and keys may be changed by a module for all layers or by one of each layer.
+    Queries and keys may be changed by a module for all layers or by one of each layer, and scores by a bias
+    or by a module that makes them.
     """
     rotation, term = encoding.at_query_key(4), encoding.at_layer(8, 2, 64)
+    bias, pairs = encoding.at_score(2), encoding.at_pairs(2, 4, 8, True)
     assert rotation is None or term is None
+    assert bias is None or pairs is None
     return {
         Site.INPUT: encoding.at_input(8, 64),
         Site.QUERY_KEY: term if rotation is None else rotation,
-        Site.SCORE: encoding.at_score(2),
+        Site.SCORE: pairs if bias is None else bias,
+        Site.VALUE: encoding.at_values(2, 4, True),
     }
 
 
 def test_the_first_encodings_are_there():
-    assert encodings.names() == ["none", "sinusoidal", "learned", "rope", "xpos", "alibi", "phase"]
+    at_input_and_queries = ["none", "sinusoidal", "learned", "rope", "xpos", "alibi", "phase"]
+    at_scores = ["t5", "kerple", "sandwich", "fire", "shaw", "transformer-xl", "distance-aware", "cope"]
+    assert encodings.names() == [*at_input_and_queries, *at_scores]
 
 
 @pytest.mark.parametrize("name", encodings.names())
@@ -63,6 +69,12 @@ def test_modules_keep_no_state_between_calls_and_take_any_positions(name):
         if site is Site.QUERY_KEY:
             x = torch.ones(2, 3, positions.shape[-1], 4)
             return torch.stack([module(x, prepared) for prepared in module.prepare(positions, positions)])
+        if isinstance(module, PairModule):
+            x = torch.ones(2, 2, positions.shape[-1], 4)
+            return module(x, x, module.prepare(positions, positions), slice(0, 2))
+        if isinstance(module, ValueModule):
+            weights = torch.ones(2, 2, positions.shape[-1], positions.shape[-1])
+            return module(weights, module.prepare(positions, positions), slice(0, 2))
         return module(positions, positions)
 
     for site in encodings.build(name).sites:

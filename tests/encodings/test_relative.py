@@ -24,6 +24,11 @@ def test_a_function_of_the_distance_reaches_every_pair_of_any_positions(keys, n)
     assert torch.equal(found, two_heads(relative).movedim(0, -3))
 
 
+def test_shared_queries_meet_keys_of_each_row():
+    found = by_distance(two_heads, torch.tensor([12, 13]), ROWS)
+    assert torch.equal(found, by_distance(two_heads, torch.tensor([12, 13]).expand(2, -1), ROWS))
+
+
 def test_far_apart_positions_are_answered_without_a_table_of_all_between():
     asked = []
     far = torch.tensor([0, 10**9])
