@@ -5,6 +5,8 @@ from collections.abc import Hashable
 import torch
 from torch import Tensor
 
+from .config import TransformerConfig
+
 
 class KVCache:
     """Keys and values of every layer, and the positions of the tokens they belong to.
@@ -36,6 +38,44 @@ class KVCache:
     def numel(self) -> int:
         """Numbers held, keys and values of all layers."""
         return sum(keys.numel() + values.numel() for keys, values in self._held.values())
+
+    def check(self, batch: int, config: TransformerConfig) -> None:
+        """Refuse a batch or a model that this cache is not for.
+
+        Raises:
+            ValueError: other sequences, other layers, or a model without a mask.
+        """
+        if self.batch_size != batch:
+            raise ValueError(
+                f"the cache holds {self.batch_size} sequences, the input has {batch}; make a new cache"
+            )
+        if self.n_layers != config.n_layers:
+            raise ValueError(
+                f"the cache is of a model of {self.n_layers} layers, this one has {config.n_layers}; "
+                f"make a cache with this model"
+            )
+        if not config.causal:
+            raise ValueError(
+                "a cache needs a causal model: without a mask, earlier tokens would have to change"
+            )
+
+    def whole_length(self, key_positions: Tensor) -> int:
+        """The length of the text that it is for, of which these are the positions so far.
+
+        Raises:
+            ValueError: it was not told, or a position is past it.
+        """
+        if self.length is None:
+            raise ValueError(
+                "the frequencies of this model follow the length of the text, and what a cache holds was "
+                "computed with one length; say it beforehand: make_cache(batch_size, length=...)"
+            )
+        if (highest := int(key_positions.max())) >= self.length:
+            raise ValueError(
+                f"position {highest} is past the {self.length} positions that this cache is for; make one "
+                f"with a length of at least {highest + 1}"
+            )
+        return self.length
 
     def next_positions(self, count: int, device: torch.device) -> Tensor:
         """The `count` positions after what is held: `[count]`, or `[B, count]` where sequences differ."""

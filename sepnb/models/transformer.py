@@ -259,7 +259,8 @@ class Transformer(nn.Module):
                 left as it was.
         """
         batch, n = content.shape[:2]
-        self._check_cache(cache, batch)
+        if cache is not None:
+            cache.check(batch, self.config)
         by_default = positions is None and (cache is None or not len(cache))
         if by_default:
             positions = torch.arange(n, device=content.device)
@@ -275,7 +276,8 @@ class Transformer(nn.Module):
             self.check_positions(positions)
         key_positions = positions if cache is None else cache.positions_with(positions)
         known_steps = n > 0 if by_default else None
-        length = self._whole_length(cache, key_positions)
+        by_length = cache is not None and any(module.by_length for module in self.query_key_encodings)
+        length = cache.whole_length(key_positions) if by_length else None
         context = self.attention_context(positions, key_positions, content.dtype, known_steps, length)
         shared = self.config.isolated and key_positions.dim() == 1
         known = shared and by_default and cache is None and may_remember(self)
@@ -312,39 +314,6 @@ class Transformer(nn.Module):
     def train(self, mode: bool = True) -> "Transformer":
         self._memory.forget()
         return super().train(mode)
-
-    def _whole_length(self, cache: KVCache | None, key_positions: Tensor) -> int | None:
-        """The length of the text that a cache is for, where an encoding depends on it."""
-        if cache is None or not any(module.by_length for module in self.query_key_encodings):
-            return None
-        if cache.length is None:
-            raise ValueError(
-                "the frequencies of this model follow the length of the text, and what a cache holds was "
-                "computed with one length; say it beforehand: make_cache(batch_size, length=...)"
-            )
-        if (highest := int(key_positions.max())) >= cache.length:
-            raise ValueError(
-                f"position {highest} is past the {cache.length} positions that this cache is for; make one "
-                f"with a length of at least {highest + 1}"
-            )
-        return cache.length
-
-    def _check_cache(self, cache: KVCache | None, batch: int) -> None:
-        if cache is None:
-            return
-        if cache.batch_size != batch:
-            raise ValueError(
-                f"the cache holds {cache.batch_size} sequences, the input has {batch}; make a new cache"
-            )
-        if cache.n_layers != self.config.n_layers:
-            raise ValueError(
-                f"the cache is of a model of {cache.n_layers} layers, this one has {self.config.n_layers}; "
-                f"make a cache with this model"
-            )
-        if not self.config.causal:
-            raise ValueError(
-                "a cache needs a causal model: without a mask, earlier tokens would have to change"
-            )
 
 
 def _modules(candidates) -> nn.ModuleList:
