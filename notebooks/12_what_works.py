@@ -134,12 +134,12 @@ figures.show(
 # Of {num}`12_what_works/hands` hands, {num}`12_what_works/slow_hands` need more than $2L$ indices for one turn; the
 # slowest needs {num}`12_what_works/longest_period:,.0f`. Two remedies follow at once.
 #
-# **Random offsets** show more indices: each sequence of $L$ tokens begins at a random index, so that all indices below
+# **{term}`Random offsets <random offset>`** show more indices: each sequence of $L$ tokens begins at a random index, so that all indices below
 # a maximum are met, while the text and the cost of a step stay what they are. Kiyono et al. {cite:p}`kiyono2021` shift
 # positions so in translation; {cite:t}`ruoss2023` go further and draw the positions themselves at random. Offsets do not
 # extrapolate: they move the border of what was met.
 #
-# **The torus** removes what is new: choose the base so that the longest period is $2L$,
+# **The {term}`torus`** removes what is new: choose the base so that the longest period is $2L$,
 #
 # $$
 # b = \left(\frac{L}{\pi}\right)^{d_{\text{pos}} / (d_{\text{pos}} - 2)},
@@ -211,7 +211,7 @@ print(f"inside: {difference[: small.length].max():.1e}, past it: {difference[-1]
 # | and content with distance | $+ \operatorname{Re} \sum_m c_m(s_i)\, z_m(i)\, \overline{z_m(j)}$ | *phase read* |
 # | content with distance, both ways | RoPE on all heads | hybrid |
 #
-# The **phase read** is the missing product, with $z_m(i) = e^{\mathrm{j} w_m i}$ and coefficients $c_m$ that are linear
+# The **{term}`phase read`** is the missing product, with $z_m(i) = e^{\mathrm{j} w_m i}$ and coefficients $c_m$ that are linear
 # in the content of the query. Its value depends on $i - j$ alone, so no offset is needed for it; only the query's
 # content chooses, the key gives its place and nothing more. In code it is a few more columns of queries and keys:
 # real and imaginary parts of $c_m z_m(i)$ for the query, of $z_m(j)$ for the key.
@@ -283,7 +283,7 @@ numbers["phase_frozen_leak"] = 0.0 if heard is None else float(heard.abs().max()
 # ## A tower taught without text
 #
 # In the untied model the positional part of every score is a function of two indices, and of nothing else. So it can be
-# asked, and taught, at indices that no text ever had. The **Toeplitz clamp** takes as teacher what the scores inside the
+# asked, and taught, at indices that no text ever had. The **{term}`Toeplitz clamp`** takes as teacher what the scores inside the
 # trained length say by distance alone: the least-squares $f$ in $S_{ij} \approx r_i + f(i - j)$, the row constants $r_i$
 # being free because a softmax does not see them. A student, a few indices from far out, shall say
 # $f(\min(i - j, L - 1))$: the same at every index, and constant past the last trained distance. It costs one pass of
@@ -350,7 +350,7 @@ figures.show(
 #
 # ## Chunks at their true distance
 #
-# All of this helps to survive. To *use* what lies far back, a model must have been paid for it. **True gaps** train on
+# All of this helps to survive. To *use* what lies far back, a model must have been paid for it. **{term}`True gaps <true gap>`** train on
 # two chunks of $L/2$ tokens of the same novel, at their true indices, with up to $8L$ bytes between them that are not
 # read; a step costs what it cost. Two controls tell what taught what: a second chunk of another novel at the same
 # indices, so that the first has nothing to say of it, and the same chunks with their distance hidden, whose indices past
