@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
+from .encodings import Fire
 from .models import TransformerConfig
 from .streams import GATED
 
@@ -74,7 +75,12 @@ def block(config: TransformerConfig, outputs: tuple[str, ...], length: int) -> M
     if length < 1:
         raise ValueError(f"length is {length}; a sequence has at least 1 token")
     for encoding in config.encodings:
-        if encoding.at_layer(1, 1, config.max_length) is not None:
+        in_layers = (
+            encoding.at_layer(1, 1, config.max_length),
+            encoding.at_pairs(1, 2, 2, config.causal),
+            encoding.at_values(1, 2, config.causal),
+        )
+        if any(module is not None for module in in_layers) or isinstance(encoding, Fire):
             raise ValueError(
                 f"the terms that {encoding.name!r} adds in every layer are not counted; leave it out"
             )

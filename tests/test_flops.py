@@ -169,5 +169,9 @@ def test_what_cannot_be_counted_is_refused():
         flops.per_token(dense(), 0)
     with pytest.raises(ValueError, match="batch is 0; at least 1 sequence"):
         flops.per_token(dense(), 8, 0)
-    with pytest.raises(ValueError, match="the terms that 'phase' adds in every layer are not counted"):
-        flops.per_token(dataclasses.replace(dense(), encoding=("learned", "phase")), 8)
+    for name in ("phase", "shaw", "cope", "fire"):
+        with pytest.raises(ValueError, match=f"the terms that '{name}' adds in every layer are not counted"):
+            flops.per_token(dataclasses.replace(dense(), encoding=("learned", name)), 8)
+    assert flops.per_token(dataclasses.replace(dense(), encoding=("learned", "t5")), 8) == flops.per_token(
+        dataclasses.replace(dense(), encoding="learned"), 8
+    )

@@ -64,7 +64,7 @@ def fire_bias(
 class FireScore(ScoreModule):
     """`fire_bias` with its parameters.
 
-    c starts at 0.1, the threshold is |m L| with m = 1 at the start, and the perceptron is drawn as torch
+    c starts at 0.1, the threshold is `|m L|` with m = 1 at the start, and the perceptron is drawn as torch
     draws linear layers: our choices, taken over from public ports.
     """
 

@@ -65,10 +65,15 @@ def t5_buckets(
             f"max_distance is {max_distance}; the first {half // 2} distances have a bucket each, so give at "
             f"least {half // 2 + 1}"
         )
-    edges = torch.tensor(_edges(half, max_distance), device=relative.device)
+    return _between(_edges(half, max_distance), relative, bidirectional)
+
+
+def _between(
+    edges: tuple[int, ...], relative: Int[Tensor, "*shape"], bidirectional: bool
+) -> Int[Tensor, "*shape"]:
     distance = relative.abs() if bidirectional else (-relative).clamp(min=0)
-    bucket = torch.bucketize(distance, edges, right=True)
-    return bucket + half * (relative > 0) if bidirectional else bucket
+    bucket = torch.bucketize(distance, torch.tensor(edges, device=relative.device), right=True)
+    return bucket + (len(edges) + 1) * (relative > 0) if bidirectional else bucket
 
 
 def t5_bias(
@@ -92,20 +97,15 @@ class T5Score(ScoreModule):
         self, n_heads: int, n_buckets: int, max_distance: int, bidirectional: bool, std: float
     ) -> None:
         super().__init__()
-        self.max_distance, self.bidirectional = max_distance, bidirectional
+        self.bidirectional = bidirectional
+        self.edges = _edges(n_buckets // 2 if bidirectional else n_buckets, max_distance)
         self.table = nn.Parameter(std * torch.randn(n_buckets, n_heads))
 
     def forward(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
         return by_distance(self._of, query_positions, key_positions, consecutive)
 
     def _of(self, relative: Tensor) -> Tensor:
-        buckets = t5_buckets(
-            relative,
-            n_buckets=len(self.table),
-            max_distance=self.max_distance,
-            bidirectional=self.bidirectional,
-        )
-        return self.table.T[:, buckets]
+        return self.table.T[:, _between(self.edges, relative, self.bidirectional)]
 
 
 @dataclass(frozen=True)

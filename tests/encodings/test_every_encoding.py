@@ -1,7 +1,7 @@
 """What every encoding owes inside a language model: one answer, however it is computed.
 
-An encoding that is added to the registry is tested here without another line. `REFERENCES` holds the scores
-of those that make them by rules of their own.
+An encoding that is added to the registry is tested here; one that acts at scores brings its reference
+function, a line in `REFERENCES` or `BIASES`.
 """
 
 import pytest
