@@ -138,10 +138,15 @@ class Encoding:
     causal_only: ClassVar[bool] = False
     """Whether it makes sense only where no query sees a later key."""
     per_layer = False  # without annotation: a subclass may make it a field, in its own place
-    """Whether every layer has a bias of its own, of `at_score`; else all share one."""
+    """Whether every layer has a module of its own, of `at_input` or `at_score`; else all share one."""
 
     def at_input(self, width: int, max_length: int) -> InputModule | None:
         """A module for vectors of this width, for positions below `max_length` if it holds a table."""
+        return None
+
+    def at_projection(self, width: int, max_length: int) -> InputModule | None:
+        """A module for vectors of this width that are added to the normalised sem stream of every layer where
+        it makes queries and keys, and not where it makes values; `max_length` as in `at_input`."""
         return None
 
     def at_query_key(self, head_width: int) -> QueryKeyModule | None:
