@@ -783,7 +783,8 @@ note(
 #
 # ## Verdicts
 #
-# The rules stand in {mod}`sepnb.claims`; each was committed before the records it judges.
+# The rules stand in {mod}`sepnb.claims`; the {doc}`claims page </book/claims>` says of each which came first, the rule or the
+# records.
 
 # %%
 tables = {"experiment/recipes": published, "experiment/extrapolation": extrapolation}
