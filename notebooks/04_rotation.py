@@ -828,7 +828,7 @@ figures.show(
 # the far half the median is {num}`04_rotation/median_far:.1f`, the pairs keep
 # {num}`04_rotation/rms_far_over_near:.0%` of the root mean square that they have at the first eight distances, and
 # {num}`04_rotation/far_above_near:.0%` of them score more there than near, on average. (How much of the
-# size is kept differs between seeds; that the median does not go on falling does not.)
+# size is kept differs between seeds; with each of the three that were tried, the median stops falling.)
 #
 # And the bound describes none of this. It says more than the simple one for {num}`04_rotation/abel_says_more:.1%` of
 # all pairs. So the notes' sentence needs a word: far tokens *can* be made to matter little, by learned queries and
