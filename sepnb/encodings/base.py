@@ -141,7 +141,7 @@ class Encoding:
     reads_index: ClassVar[bool] = False
     """Whether it can be heard where a text starts: positions are encoded, and not their differences alone."""
     per_layer = False  # without annotation: a subclass may make it a field, in its own place
-    """Whether every layer has a bias of its own, of `at_score`; else all share one."""
+    """Whether every layer has a module of its own, of `at_input` or `at_score`; else all share one."""
 
     @property
     def saturates_at(self) -> float:
@@ -150,6 +150,11 @@ class Encoding:
 
     def at_input(self, width: int, max_length: int) -> InputModule | None:
         """A module for vectors of this width, for positions below `max_length` if it holds a table."""
+        return None
+
+    def at_projection(self, width: int, max_length: int) -> InputModule | None:
+        """A module for vectors of this width that are added to the normalised sem stream of every layer where
+        it makes queries and keys, and not where it makes values; `max_length` as in `at_input`."""
         return None
 
     def at_query_key(self, head_width: int) -> QueryKeyModule | None:

@@ -216,11 +216,11 @@ class Attention(nn.Module):
         table: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """Normalised streams `[B, N, w]` in, the output streams `[B, N, w]` out."""
-        values, mixed = self.values(parts), {}
+        values, heard, mixed = self.values(parts), context.placed(parts), {}
         for index, group in enumerate(self.groups):
             if not any(values.keys() & span.columns.keys() for span in group.spans):
                 continue
-            made = self.queries_and_keys(index, parts, table if "sem" in group.reads else None)
+            made = self.queries_and_keys(index, heard, table if "sem" in group.reads else None)
             terms = self._terms(parts["sem"], context) if "sem" in group.reads else []
             for number, span in enumerate(group.spans):
                 if not values.keys() & span.columns.keys():

@@ -18,8 +18,8 @@ from .config import TransformerConfig
 from .context import AttentionContext
 from .freezing import Tape, attention_weights, masked_softmax
 
-AT_ONCE = 2**26
-"""Scores, or entries of a mask, that are held at once where no gradients are needed: 256 MiB in float32."""
+AT_ONCE = 2**24
+"""Scores, or entries of a mask, that are held at once where no gradients are needed: 64 MiB in float32."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 Shape letters: B batch, H heads, N query length, M key length.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ class AttentionContext:
         rotations: per query/key encoding its module and what it prepared for the queries and for the keys.
         terms: what the terms of a layer prepared of the positions, in their order.
         sharpening: factor of the logits of each query, `[N, 1]`; None is 1.
+        places: `[N, w]` or `[B, N, w]`, added to the sem stream where it makes queries and keys; None is 0.
     """
 
     query_positions: Tensor
@@ -44,6 +45,7 @@ class AttentionContext:
     rotations: Sequence[tuple[QueryKeyModule, Any, Any]] = ()
     terms: Sequence[Any] = ()
     sharpening: Tensor | None = None
+    places: Tensor | None = None
     _mask: Tensor | None = field(default=None, init=False)
     _own: tuple[nn.ModuleList, Tensor] | None = field(default=None, init=False)
     _prepared: dict[str, Any] = field(default_factory=dict, init=False)
@@ -88,6 +90,12 @@ class AttentionContext:
             self._prepared[site] = module.prepare(self.query_positions, self.key_positions, self.consecutive)
         return self._prepared[site]
 
+    def placed(self, parts: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The normalised streams as queries and keys hear them."""
+        if self.places is None or "sem" not in parts:
+            return parts
+        return {**parts, "sem": parts["sem"] + self.places}
+
     def rotated(self, q: Tensor, k: Tensor, reads: Collection[str]) -> tuple[Tensor, Tensor]:
         """Queries and keys that are made from the streams `reads`, as the encodings change them."""
         for module, for_queries, for_keys in self.rotations:
@@ -106,5 +114,6 @@ class AttentionContext:
             key_positions=self.key_positions[..., :keys],
             rotations=(),
             terms=(),
+            places=None,
             sharpening=None if self.sharpening is None else self.sharpening[start:stop],
         )

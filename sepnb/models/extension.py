@@ -85,16 +85,20 @@ def extended(
         transformer.window, transformer.sinks = window, sinks
     transformer.log_scale |= log_scale
     if extrapolator is not None:
-        if not transformer.input_encodings:
+        tables = [
+            transformer.input_encodings,
+            *transformer.later_encodings,
+            transformer.projection_encodings,
+        ]
+        if not any(len(modules) for modules in tables):
             raise ValueError(
                 "this model has no encoding at the input, so there is nothing to extrapolate; RoPE takes "
                 "extension=..., and every model takes window=..."
             )
         length = clone.config.max_length
-        transformer.input_encodings = nn.ModuleList(
-            ExtrapolatedInput(_trained(module), length, extrapolator, form, options)
-            for module in transformer.input_encodings
-        )
+        for modules in tables:
+            for index, module in enumerate(modules):
+                modules[index] = ExtrapolatedInput(_trained(module), length, extrapolator, form, options)
     if extension is not None:
         rotary = [module for module in transformer.query_key_encodings if isinstance(module, RotaryQueryKey)]
         if not rotary:

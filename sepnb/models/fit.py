@@ -117,6 +117,11 @@ def _streams(config: "TransformerConfig") -> None:
         )
     if not config.separated and config.pos_stream == "constant":
         raise ValueError("pos_stream='constant' needs a position stream; give Streams(pos=..., sem=...)")
+    if config.pos_stream != "evolving" and any(one.per_layer for one in config.input_encodings):
+        raise ValueError(
+            f"pos_stream={config.pos_stream!r} gives every layer the same code, per_layer one of its own; "
+            f"leave one of them out"
+        )
     if config.pos_stream == "reinjected" and not at_input:
         raise ValueError("pos_stream='reinjected' needs an encoding at the input, e.g. 'sinusoidal'")
 

@@ -4,7 +4,7 @@ The streams are kept as separate tensors from end to end; the only map that read
 the projection to queries and keys.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import log
 
 import torch
@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ..encodings import Encoding
 from ..encodings.relative import are_consecutive
 from ..streams import StreamMLP, StreamNorm
 from .attention import Attention
@@ -76,14 +77,26 @@ class Transformer(nn.Module):
         self.sinks = 0
         self.log_scale = False
         filled = config.position_streams if config.separated else ("sem",)
-        self.input_streams = [
-            name for _ in config.input_encodings for name in filled if name in config.live_streams
-        ]
-        self.input_encodings = _modules(
-            encoding.at_input(config.streams.widths[name], config.max_length)
+        inputs = [
+            (name, encoding)
             for encoding in config.input_encodings
             for name in filled
             if name in config.live_streams
+        ]
+
+        def built(chosen: list[tuple[str, Encoding]]) -> nn.ModuleList:
+            return _modules(
+                one.at_input(config.streams.widths[name], config.max_length) for name, one in chosen
+            )
+
+        self.input_streams, self.input_encodings = [name for name, _ in inputs], built(inputs)
+        # Of what every layer has for itself, the first layer's is among those above; here are the others'.
+        own = [(name, encoding) for name, encoding in inputs if encoding.per_layer]
+        self.later_streams = [name for name, _ in own]
+        self.later_encodings = nn.ModuleList(built(own) for _ in range(1, config.n_layers) if own)
+        self.projection_encodings = _modules(
+            encoding.at_projection(config.streams.widths["sem"], config.max_length)
+            for encoding in config.encodings
         )
         self.query_key_encodings = _modules(e.at_query_key(config.head_width) for e in config.encodings)
         self.score_encodings = _modules(
@@ -108,7 +121,8 @@ class Transformer(nn.Module):
 
     @property
     def _limits(self) -> list[int]:
-        return [module.limit for module in self.input_encodings if module.limit is not None]
+        tables = [*self.input_encodings, *self.projection_encodings]
+        return [module.limit for module in tables if module.limit is not None]
 
     def _check_highest(self, highest: int) -> None:
         for limit in self._limits:
@@ -173,6 +187,7 @@ class Transformer(nn.Module):
             rotations=rotations,
             terms=[term.prepare(query_positions, key_positions) for term in own],
             sharpening=self._sharpening(n, m, dtype, query_positions.device) if self.log_scale else None,
+            places=_sum(module(query_positions).to(dtype) for module in self.projection_encodings),
         )
 
     def _sharpening(self, n: int, m: int, dtype: torch.dtype, device: torch.device) -> Tensor:
@@ -195,17 +210,25 @@ class Transformer(nn.Module):
     ) -> dict[str, Tensor]:
         """The stack on a residual state. Streams absent from it are not computed; see `Attention`."""
         for layer, block in enumerate(self.blocks):
-            state = self._injected(state, codes, layer)
+            state = self._injected(state, codes, layer, context.query_positions)
             table = None if tables is None else tables[layer]
             state = {**state, **block(state, context, cache, layer, table)}
         return {name: state[name] for name in self.config.last_streams if name in state}
 
     def _injected(
-        self, state: Mapping[str, Tensor], codes: Mapping[str, Tensor], layer: int
+        self, state: Mapping[str, Tensor], codes: Mapping[str, Tensor], layer: int, positions: Tensor
     ) -> Mapping[str, Tensor]:
-        if self.config.pos_stream != "reinjected" or layer == 0:
+        """The state with what is added before this layer: the same codes again, or the layer's own."""
+        if layer == 0:
             return state
-        return {name: x + codes[name] if name in codes else x for name, x in state.items()}
+        if self.config.pos_stream == "reinjected":
+            return {name: x + codes[name] if name in codes else x for name, x in state.items()}
+        state = dict(state)
+        if self.later_streams:
+            for name, module in zip(self.later_streams, self.later_encodings[layer - 1], strict=True):
+                if name in state:
+                    state[name] = state[name] + module(positions).to(state[name].dtype)
+        return state
 
     def position_pass(
         self, codes: Mapping[str, Tensor], context: AttentionContext, cache: KVCache | None = None
@@ -221,7 +244,7 @@ class Transformer(nn.Module):
         state = {name: self._dropped(code) for name, code in codes.items()}
         tables = []
         for layer, block in enumerate(self.blocks):
-            state = self._injected(state, codes, layer)
+            state = self._injected(state, codes, layer, context.query_positions)
             tables.append(block.attention.position_table(block.attention_norm.parts(state)))
             if any(name in state for name in block.outputs):
                 state = {**state, **block(state, context, cache, layer)}
@@ -314,6 +337,11 @@ class Transformer(nn.Module):
     def train(self, mode: bool = True) -> "Transformer":
         self._memory.forget()
         return super().train(mode)
+
+
+def _sum(tensors: Iterable[Tensor]) -> Tensor | None:
+    first, *others = [*tensors] or [None]
+    return sum(others, start=first)
 
 
 def _modules(candidates) -> nn.ModuleList:
