@@ -144,8 +144,8 @@ class Encoding:
     """Whether every layer has a module of its own, of `at_input` or `at_score`; else all share one."""
 
     @property
-    def saturates_at(self) -> float:
-        """The distance from which on all distances are encoded alike: inf if never, 0 if none is encoded."""
+    def saturates_at(self) -> int | float:
+        """The distance from which on all are encoded alike: inf if none are, 0 if all are."""
         return inf
 
     def at_input(self, width: int, max_length: int) -> InputModule | None:

@@ -124,7 +124,7 @@ class Cope(Encoding):
         _check(self.n_positions, self.gate)
 
     @property
-    def saturates_at(self) -> float:
+    def saturates_at(self) -> int | float:
         """Where every gate is open; where some are shut, later: nearer keys are never counted as farther."""
         return self.n_positions - 2
 

@@ -59,7 +59,7 @@ class Learned(Encoding):
         return frozenset({Site.INPUT if self.site == "input" else Site.QUERY_KEY})
 
     @property
-    def saturates_at(self) -> float:
+    def saturates_at(self) -> int | float:
         """0: a table holds no differences."""
         return 0
 

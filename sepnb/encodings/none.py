@@ -17,5 +17,5 @@ class NoEncoding(Encoding):
     name: ClassVar[str] = "none"
 
     @property
-    def saturates_at(self) -> float:
+    def saturates_at(self) -> int | float:
         return 0

@@ -164,7 +164,7 @@ class Shaw(Encoding):
         return frozenset({Site.SCORE, Site.VALUE} if self.values else {Site.SCORE})
 
     @property
-    def saturates_at(self) -> float:
+    def saturates_at(self) -> int | float:
         return self.clip
 
     def at_pairs(self, n_heads: int, head_width: int, width: int, causal: bool) -> PairModule:

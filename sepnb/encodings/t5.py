@@ -132,7 +132,7 @@ class T5(Encoding):
         t5_buckets(torch.zeros(1, dtype=torch.int64), n_buckets=self.n_buckets, **settings)
 
     @property
-    def saturates_at(self) -> float:
+    def saturates_at(self) -> int | float:
         """Where the last bucket of the past begins."""
         return _edges(self.n_buckets // 2 if self.bidirectional else self.n_buckets, self.max_distance)[-1]
 

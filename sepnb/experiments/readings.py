@@ -141,7 +141,9 @@ class Reading:
         return evaluate(reader, windows, documents, positions=positions, **how)
 
 
-def sides_unseen(reading: Reading, *, length: int, longest: int, indices: float, distances: float) -> str:
+def sides_unseen(
+    reading: Reading, *, length: int, longest: int, indices: int | float, distances: int | float
+) -> str:
     """The sides of a reading that training never showed, by what training can show.
 
     Args:
