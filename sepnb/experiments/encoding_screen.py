@@ -39,4 +39,4 @@ class EncodingScreen(lm.TextExperiment):
         ]
 
     def seconds(self, profile: str) -> float:
-        return {"smoke": 1.5, "laptop": 100.0, "gpu": 60.0}[check_profile(profile)]
+        return {"smoke": 1.5, "laptop": 80.0, "gpu": 60.0}[check_profile(profile)]
