@@ -746,7 +746,7 @@ class DirectedScore(ScoreModule):
         super().__init__()
         self.slopes = alibi_slopes(n_heads)
 
-    def forward(self, query_positions, key_positions):
+    def forward(self, query_positions, key_positions, consecutive=False):
         ahead = key_positions[..., None, :] - query_positions[..., :, None]
         penalty = torch.where(ahead > 0, 2 * ahead, -ahead)
         return -self.slopes.to(ahead.device)[:, None, None] * penalty[..., None, :, :]

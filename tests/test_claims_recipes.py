@@ -22,6 +22,8 @@ USERS = [
     "dense-phase-gaps",
 ]
 WINNER = "separated-torus-phase-long-gaps-wide"
+NARROW = WINNER.removesuffix("-wide")
+OTHERS = ["separated-phase-gaps-other", "dense-phase-gaps-other"]
 IN_WINDOW = {name: 2.45 for name in RECIPES} | {
     "rope": 2.20,
     "separated-rope": 2.10,
@@ -127,9 +129,9 @@ WORLDS: dict[str, tuple[dict, dict, dict]] = {
         these(OFFSETS[1:], "gap/native-window/2x", 0.3),
     ),
     "the-encoding-makes-extrapolation-fail": (
-        these(OFFSETS, NATIVE, 0.3),
+        these(OFFSETS, WINDOW, 0.3),
         {},
-        these(OFFSETS, "gap/native/8x", 0.3),
+        these(OFFSETS, "gap/native-window/8x", 0.3),
     ),
     "covered-indices-are-no-extrapolation": (
         these(OFFSETS, "native-at-1m", 3.0),
@@ -192,6 +194,16 @@ WORLDS: dict[str, tuple[dict, dict, dict]] = {
         {("dense-phase-gaps", "native/8x"): 2.6},
         {("dense-phase-gaps", "native/8x"): 2.4, ("dense-phase-gaps", "bits_per_byte"): 2.1},
         {("dense-phase-gaps", "native/8x"): 2.4},
+    ),
+    "a-stream-of-its-own-helps-the-survivor": (
+        {(NARROW, "bits_per_byte"): 2.3, (NARROW, "native/8x"): 2.3},
+        {(NARROW, "bits_per_byte"): 2.6, (NARROW, "native/8x"): 2.6},
+        {(NARROW, "bits_per_byte"): 2.6, (NARROW, "native/8x"): 2.3},
+    ),
+    "far-distances-need-no-true-text": (
+        {},
+        these(OTHERS, NATIVE, 0.3),
+        these(OTHERS[:1], "gap/native/4x", 0.3),
     ),
     "true-gaps-are-free-in-window": (
         these([*PHASES, *WITH_GAPS], "bits_per_byte", 2.3),

@@ -83,7 +83,7 @@ def test_every_recipe_builds_a_model_that_reads_past_its_trained_length(name):
     assert re.fullmatch(r"[a-z0-9.-]+", config.key)
 
 
-def test_the_torus_turns_at_most_half_as_often_as_its_longest_wave_of_two_trained_lengths():
+def test_the_longest_wave_of_the_torus_is_two_trained_lengths():
     for profile, size in lm.SIZES.items():
         run = run_of("x", profile, "separated-torus", 1)
         (encoding,) = run.model.encodings

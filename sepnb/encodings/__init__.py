@@ -19,6 +19,7 @@ from .base import (
     Site,
     TermModule,
     ValueModule,
+    from_json,
 )
 from .context import (
     DynamicNTK,
@@ -29,6 +30,7 @@ from .context import (
     PositionInterpolation,
     RaisedBase,
     YaRN,
+    build_extension,
 )
 from .cope import Cope, cope_positions, cope_scores
 from .distance_aware import DistanceAware, distance_aware_gate, distance_aware_scores
@@ -106,6 +108,7 @@ __all__ = [
     "axial_rope_frequencies",
     "base_of_longest_wave",
     "build",
+    "build_extension",
     "cope_positions",
     "cope_scores",
     "distance_aware_gate",
@@ -137,6 +140,8 @@ def names() -> list[str]:
 def build(name: str, **options: object) -> Encoding:
     """The encoding of this name, e.g. `build("rope", base=500_000.0)`.
 
+    Options may be in the JSON form of `Encoding.resolved`: a list for a tuple, an extension by its settings.
+
     Raises:
         TypeError: a name that is no string.
         ValueError: an unknown name (answered with near matches) or an unknown option.
@@ -150,4 +155,6 @@ def build(name: str, **options: object) -> Encoding:
     known = [field.name for field in fields(encoding)]
     if unknown := [option for option in options if option not in known]:
         raise ValueError(f"{name} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")
-    return encoding(**options)
+    if isinstance(extension := options.get("extension"), dict):
+        options["extension"] = build_extension(**extension)
+    return encoding(**{option: from_json(value) for option, value in options.items()})

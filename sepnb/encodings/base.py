@@ -186,3 +186,8 @@ class Encoding:
             "name": self.name,
             **{k: list(v) if isinstance(v, tuple) else v for k, v in options.items()},
         }
+
+
+def from_json(value: object) -> object:
+    """A setting as a field holds it: what `resolved` tells as a list was a tuple."""
+    return tuple(value) if isinstance(value, list) else value

@@ -19,6 +19,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .base import from_json
+
 RAMPS = ("dimension", "rotations")
 
 
@@ -317,3 +319,29 @@ class LongRoPE(Extension):
         divisors = self.short if _current(self, length) == self.original_length else self.long
         divided = inv_freq / torch.tensor(divisors, dtype=torch.float64, device=inv_freq.device)
         return divided, sqrt(1 + log(self.factor) / log(self.original_length))
+
+
+EXTENSIONS: dict[str, type[Extension]] = {
+    extension.name: extension
+    for extension in (
+        PositionInterpolation,
+        RaisedBase,
+        NTKAware,
+        DynamicNTK,
+        NTKByParts,
+        YaRN,
+        Llama3,
+        LongRoPE,
+    )
+}
+
+
+def build_extension(name: str, **options: object) -> Extension:
+    """The extension that `Extension.resolved` describes, such as `name="yarn", factor=4.0, ...`.
+
+    Raises:
+        ValueError: an unknown name, or what the extension refuses.
+    """
+    if name not in EXTENSIONS:
+        raise ValueError(f"unknown context extension {name!r}; use one of {', '.join(EXTENSIONS)}")
+    return EXTENSIONS[name](**{key: from_json(value) for key, value in options.items()})

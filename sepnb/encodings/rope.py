@@ -149,13 +149,8 @@ class RotaryQueryKey(QueryKeyModule):
         super().__init__()
         if encoding.layout not in LAYOUTS:
             raise ValueError(f"unknown layout {encoding.layout!r}; use one of {', '.join(LAYOUTS)}")
-        self.streams, self.layout, self.base, self.p = (
-            encoding.streams,
-            encoding.layout,
-            encoding.base,
-            encoding.p,
-        )
-        partial = encoding.partial
+        self.streams, self.layout = encoding.streams, encoding.layout
+        self.base, self.p, partial = encoding.base, encoding.p, encoding.partial
         self.width = head_width if partial is None else rotary_width(head_width, "partial", partial)
         self.extend(encoding.extension)
 
@@ -182,12 +177,15 @@ class RotaryQueryKey(QueryKeyModule):
         self, query_positions: Tensor, key_positions: Tensor, length: int | None = None
     ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         inv_freq = self.inv_freq
-        if self.by_length:
+        if self.by_length and key_positions.numel():
             # Without a length the text ends with its largest position, each sequence with its own.
             ends = key_positions.amax(dim=-1) + 1 if length is None else torch.tensor(length)
             rows = [self._frequencies(n)[0] for n in ends.flatten().tolist()]
             inv_freq = torch.stack(rows)[:, None] if ends.dim() else rows[0]
-        return self._table(query_positions, inv_freq), self._table(key_positions, inv_freq)
+        queries = self._table(query_positions, inv_freq)
+        if key_positions is query_positions:
+            return queries, queries
+        return queries, self._table(key_positions, inv_freq)
 
     def _table(self, positions: Tensor, inv_freq: Tensor) -> tuple[Tensor, Tensor]:
         cos, sin = rotation_table(positions, inv_freq, self.attention_factor, torch.float64)

@@ -113,7 +113,8 @@ class T5(Encoding):
     """A learned bias for every bucket of distances.
 
     Args:
-        n_buckets, max_distance, bidirectional: as in `t5_buckets`.
+        n_buckets, max_distance, bidirectional: as in `t5_buckets`. A model without a mask can do with one
+            direction only, but then all later keys are alike to it.
         std: of the table when it is drawn (our choice: the paper does not say).
         per_layer: a table of its own for every layer; T5 has one for all.
     """

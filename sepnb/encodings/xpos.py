@@ -91,6 +91,8 @@ class XPosQueryKey(RotaryQueryKey):
     def prepare(
         self, query_positions: Tensor, key_positions: Tensor, length: int | None = None
     ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        if not key_positions.numel():
+            return super().prepare(query_positions, key_positions, length)
         first, last = key_positions.amin(dim=-1, keepdim=True), key_positions.amax(dim=-1, keepdim=True)
         self._check_span(last - first)
         centre = (first + last) / 2

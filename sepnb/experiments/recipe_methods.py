@@ -3,7 +3,8 @@
 Each recipe is another model or training with one field replaced, or a few that only make sense together, so
 that a difference from its base is what the recipe does. At the root of every chain stands a method of
 `language_modelling`, whose screened learning rate all of its recipes take: no recipe has a rate of its own,
-which tilts comparisons with the root against the recipe.
+which tilts comparisons with the root against the recipe, and those between recipes of different roots either
+way.
 """
 
 from collections.abc import Callable, Mapping
@@ -56,6 +57,11 @@ def _clamp(weight: float) -> Mapping[str, Callable[[lm.Size], ToeplitzClamp]]:
 def _torus(size: lm.Size) -> Sinusoidal:
     """A sinusoid over the position stream whose longest wave is twice the trained length."""
     return Sinusoidal(base=base_of_longest_wave(size.width // lm.POS_SHARE, 2 * size.length))
+
+
+def _added_torus(size: lm.Size) -> Sinusoidal:
+    """The same over the whole width of a dense model."""
+    return Sinusoidal(base=base_of_longest_wave(size.width, 2 * size.length))
 
 
 def _matched(size: lm.Size) -> Streams:
@@ -161,7 +167,13 @@ def _gap_recipes() -> dict[str, Recipe]:
         "separated-phase-gaps": Recipe(
             "two chunks at their distance", "separated-phase-long", training=_gaps()
         ),
+        "separated-phase-gaps-other": Recipe(
+            "the second chunk is of another novel", "separated-phase-gaps", training=_gaps(second="other")
+        ),
         "dense-phase-gaps": Recipe("two chunks at their distance", "dense-phase-long", training=_gaps()),
+        "dense-phase-gaps-other": Recipe(
+            "the second chunk is of another novel", "dense-phase-gaps", training=_gaps(second="other")
+        ),
         "rope-gaps": Recipe("two chunks at their distance", "rope", training=_gaps()),
     }
 
@@ -193,6 +205,17 @@ def _combinations() -> dict[str, Recipe]:
         ),
         "separated-torus-phase-long-gaps-wide": Recipe(
             "as many parameters as dense", "separated-torus-phase-long-gaps", {"streams": _matched}
+        ),
+        "sinusoidal-torus": Recipe(
+            "longest wave twice the trained length", "sinusoidal", {"encoding": _added_torus}
+        ),
+        "sinusoidal-torus-phase-long": Recipe(
+            long,
+            "sinusoidal-torus",
+            {"encoding": lambda size: (_added_torus(size), Phase(TIMES * size.length))},
+        ),
+        "sinusoidal-torus-phase-long-gaps": Recipe(
+            "two chunks at their distance", "sinusoidal-torus-phase-long", training=_gaps()
         ),
         "untied-torus": Recipe("longest wave twice the trained length", "untied", {"encoding": _torus}),
         "untied-torus-offsets": Recipe(

@@ -105,8 +105,8 @@ class Averaging(nn.Module):
             return n
         if self.in_the_open:
             each = q.shape[0] * q.shape[1] * m
-        elif context.masked:
-            biased = len(context.biases) > 0 or context.own_biases
+        elif context.masked or len(self.biases):
+            biased = len(context.biases) > 0 or len(self.biases) > 0
             sequences = q.shape[0] if context.key_positions.dim() > 1 else 1
             each = m * (self.n_heads * sequences if biased else 1)
         else:

@@ -70,7 +70,7 @@ class KVCache:
                 "the frequencies of this model follow the length of the text, and what a cache holds was "
                 "computed with one length; say it beforehand: make_cache(batch_size, length=...)"
             )
-        if (highest := int(key_positions.max())) >= self.length:
+        if key_positions.numel() and (highest := int(key_positions.max())) >= self.length:
             raise ValueError(
                 f"position {highest} is past the {self.length} positions that this cache is for; make one "
                 f"with a length of at least {highest + 1}"

@@ -112,6 +112,7 @@ class AttentionContext:
             self,
             query_positions=self.query_positions[..., start:stop],
             key_positions=self.key_positions[..., :keys],
+            consecutive=self.consecutive and keys == m - n + stop,  # else more keys follow the queries
             rotations=(),
             terms=(),
             places=None,

@@ -11,6 +11,7 @@ from torch import Tensor
 from sepnb import encodings
 from sepnb.encodings import Site
 from sepnb.models import LanguageModel, TransformerConfig, averaging, frozen_attention
+from sepnb.models.context import AttentionContext
 from sepnb.streams import Streams
 
 from .drawn import F64
@@ -193,6 +194,22 @@ def test_without_gradients_memory_grows_with_the_length_and_not_with_its_square(
     """Twice the length: at most twice the largest tensor, whatever the encoding."""
     short, long = (held_at_once(name, length, monkeypatch) for length in (256, 512))
     assert long <= 2.1 * short
+
+
+@pytest.mark.parametrize("name", [n for n in encodings.names() if not encodings.build(n).causal_only])
+def test_without_a_mask_rows_of_queries_are_one_full_pass_too(name, monkeypatch):
+    made, at = model(name, "straddling", causal=False), tokens()
+    with torch.no_grad():
+        full = made(at)
+        made_of_rows = []
+        rows = AttentionContext.rows
+        monkeypatch.setattr(
+            AttentionContext, "rows", lambda self, *ends: made_of_rows.append(ends) or rows(self, *ends)
+        )
+        monkeypatch.setattr(averaging, "AT_ONCE", 100)
+        torch.testing.assert_close(made(at), full, **TIGHT)
+    # The fused kernel holds no scores, so that without a bias there is nothing to cut.
+    assert bool(made_of_rows) == (Site.SCORE in encodings.build(name).sites)
 
 
 # --- what cannot be combined

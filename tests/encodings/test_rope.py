@@ -14,6 +14,7 @@ from sepnb.encodings import (
     PositionInterpolation,
     RaisedBase,
     RoPE,
+    XPos,
     YaRN,
     apply_rope,
     rope_frequencies,
@@ -321,6 +322,15 @@ def test_frequencies_that_follow_the_length_take_that_of_the_text_or_of_each_seq
     assert torch.equal(module(x, shared)[1], expected(1, 31))
     whole = module(x, module.prepare(keys, keys, 64)[0])
     assert torch.equal(whole, torch.stack([expected(0, 64), expected(1, 64)]))
+
+
+@pytest.mark.parametrize(
+    "encoding", [RoPE(), RoPE(partial=0.5), RoPE(extension=DynamicNTK(2.0, 8)), XPos()], ids=str
+)
+def test_a_text_of_no_tokens_is_rotated_to_one_of_no_tokens(encoding):
+    module, nothing = encoding.at_query_key(8), torch.arange(0)
+    for prepared in module.prepare(nothing, nothing):
+        assert module(torch.ones(2, 3, 0, 8), prepared).shape == (2, 3, 0, 8)
 
 
 def test_an_extension_that_no_record_could_name_is_refused(unhooked):

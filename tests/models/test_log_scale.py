@@ -10,7 +10,8 @@ from sepnb.models.language import LanguageModel
 from sepnb.streams import Streams
 
 LENGTH = 4
-SHAPES = [(Streams.dense(32), "rope"), (Streams(pos=8, sem=24), "sinusoidal"), (Streams.dense(32), "alibi")]
+DENSE = ("rope", "alibi", "shaw", "transformer-xl", "distance-aware", "cope")
+SHAPES = [(Streams(pos=8, sem=24), "sinusoidal"), *((Streams.dense(32), name) for name in DENSE)]
 
 
 @pytest.mark.parametrize(("streams", "encoding"), SHAPES, ids=repr)
