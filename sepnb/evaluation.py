@@ -4,7 +4,8 @@
 without ever using a position that was not trained: the bar for whatever is said to extrapolate.
 """
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from .positions import PositionSampler
 from .training import autocast, next_token_losses
 
 
@@ -87,6 +89,46 @@ def _apart(bits: np.ndarray, marked: np.ndarray) -> dict[str, float | None]:
         for name, chosen in (("marked", marked), ("rest", ~marked))
     }
     return {"marked_share": float(marked.mean()), **means}
+
+
+DRAWN_FROM = 1_000_000
+"""The first seed of positions that are drawn for reading; those of training are below."""
+
+
+class AtDrawnPositions(nn.Module):
+    """A model that reads at positions which a sampler draws, for each sequence anew.
+
+    The draws follow one another, those of each length apart, so that they do not depend on how many sequences
+    are read at once. A mean over windows is thereby a mean over as many draws.
+
+    Args:
+        model: takes tokens `[B, N]` and positions `[B, N]`, returns logits `[B, N, V]`.
+        sampler: what draws the positions, as if it were given sequences one at a time.
+        draw: a number; another one draws other positions.
+    """
+
+    def __init__(self, model: nn.Module, sampler: PositionSampler, draw: int = 0) -> None:
+        super().__init__()
+        self.model, self.sampler, self.seed = model, sampler, DRAWN_FROM + draw
+        self._draws: dict[int, Iterator[np.ndarray]] = {}
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Logits of tokens `[B, N]`.
+
+        Raises:
+            ValueError: more tokens than the sampler has positions for.
+        """
+        rows, length = tokens.shape
+        if length not in self._draws:
+            sizes = {"batch_size": 1, "length": length, "seed": self.seed, "steps": sys.maxsize}
+            self._draws[length] = self.sampler.positions(**sizes)
+        drawn = np.stack([next(self._draws[length]).reshape(length) for _ in range(rows)])
+        return self.model(tokens, torch.from_numpy(drawn).to(tokens.device))
+
+
+def as_trained(model: nn.Module, sampler: PositionSampler | None) -> nn.Module:
+    """The model as it reads a text: from position 0 on, unless it was trained for drawn positions."""
+    return model if sampler is None or not sampler.at_evaluation else AtDrawnPositions(model, sampler)
 
 
 @torch.no_grad()

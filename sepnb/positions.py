@@ -1,4 +1,5 @@
-"""At which positions a model is trained: from 0 on, at a random offset, or in two chunks with a true gap.
+"""At which positions a model is trained: from 0 on, at a random offset, at random positions, or in two
+chunks with a true gap.
 
 A sampler is a frozen description that yields batches; `TrainingConfig.positions` holds it. Positions come
 from a generator of their own: a random offset leaves the bytes of a run, and their order, as they are.
@@ -32,6 +33,8 @@ class PositionSampler(ABC):
     """Base of all samplers. Like the bytes, positions depend on sizes and seed only."""
 
     name: ClassVar[str]
+    at_evaluation: ClassVar[bool] = False
+    """Whether texts are read at drawn positions too, not at those from 0 on."""
 
     @abstractmethod
     def batches(
@@ -89,8 +92,7 @@ class RandomOffset(PositionSampler):
 
     def __post_init__(self) -> None:
         at_least(1, maximum=self.maximum)
-        if self.per not in ("step", "sequence"):
-            raise ValueError(f"per={self.per!r} is unknown; use 'step' or 'sequence'")
+        _known(self.per)
 
     def batches(
         self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
@@ -100,20 +102,12 @@ class RandomOffset(PositionSampler):
         Raises:
             ValueError: sequences longer than `maximum`, and whatever `sample_batches` refuses.
         """
-        drawn = self.positions(batch_size=batch_size, length=length, seed=seed, steps=steps)
-        read = texts.sample_batches(text, batch_size=batch_size, length=length, seed=seed, steps=steps)
-        return (
-            Batch(tokens[:, :-1], tokens[:, 1:], positions)
-            for tokens, positions in zip(read, drawn, strict=True)
-        )
+        sizes = {"batch_size": batch_size, "length": length, "seed": seed, "steps": steps}
+        return _of_the_seed(text, self.positions(**sizes), **sizes)
 
     def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
         at_least(1, batch_size=batch_size, length=length, steps=steps)
-        if length > self.maximum:
-            raise ValueError(
-                f"maximum is {self.maximum}, and sequences of {length} tokens have as many positions; "
-                f"give at least {length}"
-            )
+        _fits(length, self.maximum)
         return self._offset(batch_size, length, seed, steps)
 
     def trained_indices(self, length: int) -> int:
@@ -128,6 +122,66 @@ class RandomOffset(PositionSampler):
             drawn = uniform(generator, batch_size if self.per == "sequence" else 1)
             offsets = (drawn * (self.maximum - length + 1)).astype(np.int64)
             positions = offsets[:, None] + within
+            yield positions if self.per == "sequence" else positions[0]
+
+
+@dataclass(frozen=True)
+class RandomPositions(PositionSampler):
+    """Each sequence is read at `length` random positions below `maximum`, without repetition and in order.
+
+    Every choice is as likely (Ruoss et al. 2023, randomised positional encodings). The order of the tokens is
+    told, how far apart they stand is not. Longer texts are read in the same way, at positions drawn anew for
+    each of them: up to `maximum` tokens no position and no distance is new, but the longer a text is, the
+    closer its positions lie.
+
+    Args:
+        maximum: one more than the largest position that can occur.
+        per: "step", one choice for the whole batch, as in the paper, or "sequence".
+
+    Raises:
+        TypeError: a maximum that is no int.
+        ValueError: a maximum below 1, another word for `per`.
+    """
+
+    name: ClassVar[str] = "random-positions"
+    at_evaluation: ClassVar[bool] = True
+
+    maximum: int
+    per: str = "step"
+
+    def __post_init__(self) -> None:
+        at_least(1, maximum=self.maximum)
+        _known(self.per)
+
+    def batches(
+        self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
+    ) -> Iterator[Batch]:
+        """The bytes of `text.sample_batches` of this seed, at random positions.
+
+        Raises:
+            ValueError: sequences longer than `maximum`, and whatever `sample_batches` refuses.
+        """
+        sizes = {"batch_size": batch_size, "length": length, "seed": seed, "steps": steps}
+        return _of_the_seed(text, self.positions(**sizes), **sizes)
+
+    def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
+        at_least(1, batch_size=batch_size, length=length, steps=steps)
+        _fits(length, self.maximum)
+        return self._chosen(batch_size, length, seed, steps)
+
+    def trained_indices(self, length: int) -> int:
+        return self.maximum
+
+    def trained_distances(self, length: int) -> int:
+        return self.maximum if length > 1 else 1
+
+    def _chosen(self, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
+        generator = _generator(seed)
+        rows = batch_size if self.per == "sequence" else 1
+        for _ in range(steps):
+            # Where the `length` least of `maximum` random numbers stand, every choice of places is as likely.
+            ranked = uniform(generator, rows * self.maximum).reshape(rows, -1).argsort(axis=-1, kind="stable")
+            positions = np.sort(ranked[:, :length], axis=-1).astype(np.int64)
             yield positions if self.per == "sequence" else positions[0]
 
 
@@ -242,6 +296,27 @@ class TrueGap(PositionSampler):
                 tokens[:, :, 1:].reshape(batch_size, -1),
                 self._placed(gaps, half),
             )
+
+
+def _known(per: str) -> None:
+    if per not in ("step", "sequence"):
+        raise ValueError(f"per={per!r} is unknown; use 'step' or 'sequence'")
+
+
+def _fits(length: int, maximum: int) -> None:
+    if length > maximum:
+        raise ValueError(
+            f"maximum is {maximum}, and sequences of {length} tokens have as many positions; "
+            f"give at least {length}"
+        )
+
+
+def _of_the_seed(text: texts.Text, drawn: Iterator[np.ndarray], **sizes: int) -> Iterator[Batch]:
+    """The bytes that the seed draws for every method, at these positions."""
+    read = texts.sample_batches(text, **sizes)
+    return (
+        Batch(tokens[:, :-1], tokens[:, 1:], positions) for tokens, positions in zip(read, drawn, strict=True)
+    )
 
 
 def _even(batch_size: int, length: int, steps: int) -> None:

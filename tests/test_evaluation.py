@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from sepnb.evaluation import Losses, evaluate, sliding
+from sepnb.evaluation import DRAWN_FROM, AtDrawnPositions, Losses, as_trained, evaluate, sliding
 from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.positions import RandomOffset, RandomPositions
 from sepnb.streams import Streams
 
 
@@ -305,3 +306,40 @@ def test_a_coarser_stride_reads_less_and_the_batch_size_does_not_matter():
 def test_windows_that_leave_nothing_to_read_or_to_score_are_refused(sizes, message):
     with pytest.raises(ValueError, match=message):
         sliding(language_model(), random_windows(), **sizes)
+
+
+# --- drawn positions
+
+
+@pytest.mark.parametrize("per", ["step", "sequence"])
+def test_each_window_is_read_at_a_draw_of_its_own_however_many_are_read_at_once(per):
+    model, windows, sampler = language_model().double(), random_windows(), RandomPositions(200, per)
+    found = [evaluate(AtDrawnPositions(model, sampler), windows, batch_size=size).bits for size in (1, 3, 64)]
+    draws = sampler.positions(batch_size=1, length=16, seed=DRAWN_FROM, steps=7)
+    at = [evaluate(model, windows[k : k + 1], positions=p.reshape(16)).bits for k, p in enumerate(draws)]
+    for bits in found:
+        assert bits == pytest.approx(np.concatenate(at), abs=1e-9)
+    other = evaluate(AtDrawnPositions(model, sampler, draw=1), windows).bits
+    assert np.abs(other - found[0]).max() > 1e-3
+
+
+def test_positions_of_each_length_are_drawn_apart():
+    """What is read in between at another length does not move the draws."""
+    model, sampler = language_model().double(), RandomPositions(200)
+    reader, windows = AtDrawnPositions(model, sampler), random_windows()
+    evaluate(reader, windows[:, :9])
+    assert np.array_equal(
+        evaluate(reader, windows).bits, evaluate(AtDrawnPositions(model, sampler), windows).bits
+    )
+
+
+def test_a_model_is_read_at_drawn_positions_only_if_its_sampler_says_so():
+    model = language_model()
+    assert as_trained(model, None) is model and as_trained(model, RandomOffset(64)) is model
+    reader = as_trained(model, RandomPositions(64))
+    assert isinstance(reader, AtDrawnPositions) and reader.model is model
+
+
+def test_a_text_with_more_tokens_than_random_positions_is_refused():
+    with pytest.raises(ValueError, match="maximum is 15, and sequences of 16 tokens have as many positions"):
+        evaluate(AtDrawnPositions(language_model(), RandomPositions(15)), random_windows())

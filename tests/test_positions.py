@@ -11,7 +11,7 @@ import torch
 from sepnb.data import text as texts
 from sepnb.data.documents import Document, Text
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.positions import RandomOffset, TrueGap
+from sepnb.positions import RandomOffset, RandomPositions, TrueGap
 from sepnb.streams import Streams
 from sepnb.training import AuxiliaryLoss, TrainingConfig, target_losses, train
 
@@ -60,7 +60,9 @@ def test_a_maximum_of_the_trained_length_is_training_without_an_offset():
     assert all((batch.positions == np.arange(L)).all() for batch in drawn(RandomOffset(L), steps=50))
 
 
-@pytest.mark.parametrize("sampler", [RandomOffset(64), RandomOffset(64, "sequence"), FAR], ids=repr)
+@pytest.mark.parametrize(
+    "sampler", [RandomOffset(64), RandomOffset(64, "sequence"), RandomPositions(64), FAR], ids=repr
+)
 def test_a_seed_repeats_another_differs_and_the_global_generators_are_left_alone(sampler):
     np.random.seed(0), torch.manual_seed(0)
     before = np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
@@ -70,6 +72,45 @@ def test_a_seed_repeats_another_differs_and_the_global_generators_are_left_alone
         np.array_equal(a.positions, b.positions) for a, b in zip(one, other, strict=True)
     )
     assert before == (np.random.get_state()[1].tolist(), torch.get_rng_state().tolist())
+
+
+# --- random positions
+
+
+@pytest.mark.parametrize("per", ["step", "sequence"])
+def test_random_positions_leave_the_bytes_of_the_seed_and_their_order(per):
+    plain = texts.sample_batches(TEXT, seed=3, steps=20, **SIZES)
+    for tokens, batch in itertools.zip_longest(plain, drawn(RandomPositions(64, per), 3, 20)):
+        assert np.array_equal(batch.inputs, tokens[:, :-1]) and np.array_equal(batch.targets, tokens[:, 1:])
+
+
+@pytest.mark.parametrize(("per", "shape"), [("step", (L,)), ("sequence", (B, L))])
+def test_random_positions_are_sorted_distinct_below_the_maximum_and_uniform(per, shape):
+    positions = np.stack([batch.positions for batch in drawn(RandomPositions(20, per), steps=3000)])
+    assert positions.dtype == np.int64 and positions.shape[1:] == shape
+    assert (np.diff(positions, axis=-1) >= 1).all()
+    counts = np.bincount(positions.ravel(), minlength=20)
+    assert len(counts) == 20  # nothing at or above the maximum
+    assert np.allclose(counts / counts.sum(), 1 / 20, atol=0.004)
+    if per == "sequence":
+        assert any((batch[0] != batch[1]).any() for batch in positions)
+
+
+def test_every_choice_of_positions_is_as_likely():
+    sampler = RandomPositions(5)
+    chosen = [tuple(p) for p in sampler.positions(batch_size=1, length=2, seed=0, steps=8000)]
+    shares = [chosen.count(pair) / 8000 for pair in itertools.combinations(range(5), 2)]
+    assert sum(shares) == pytest.approx(1) and np.allclose(shares, 0.1, atol=0.015)
+
+
+@pytest.mark.parametrize("per", ["step", "sequence"])
+def test_as_many_random_positions_as_there_are_are_all_of_them(per):
+    assert all((batch.positions == np.arange(L)).all() for batch in drawn(RandomPositions(L, per), steps=20))
+
+
+def test_only_random_positions_are_drawn_at_evaluation_too():
+    assert RandomPositions(9).at_evaluation
+    assert not (RandomOffset(9).at_evaluation or FAR.at_evaluation)
 
 
 # --- true gaps
@@ -118,6 +159,9 @@ def test_a_second_chunk_of_another_document_keeps_the_first_chunk_and_all_positi
     [
         (lambda: RandomOffset(0), "maximum is 0; it must be at least 1"),
         (lambda: RandomOffset(9, "batch"), "per='batch' is unknown; use 'step' or 'sequence'"),
+        (lambda: RandomPositions(0), "maximum is 0; it must be at least 1"),
+        (lambda: RandomPositions(9, per="batch"), "per='batch' is unknown; use 'step' or 'sequence'"),
+        (lambda: drawn(RandomPositions(7)), "maximum is 7, and sequences of 8 tokens have as many positions"),
         (lambda: drawn(RandomOffset(7)), "maximum is 7, and sequences of 8 tokens have as many positions"),
         (lambda: TrueGap(0), "maximum is 0; it must be at least 1"),
         (lambda: TrueGap(9, indices="odd"), "indices='odd' is unknown; use 'true' or 'contiguous'"),
@@ -149,7 +193,7 @@ def test_what_cannot_be_drawn_is_refused_with_value_bound_and_remedy(make, messa
         make()
 
 
-@pytest.mark.parametrize("sampler", [RandomOffset, TrueGap])
+@pytest.mark.parametrize("sampler", [RandomOffset, RandomPositions, TrueGap])
 @pytest.mark.parametrize("maximum", [9.0, True, "9"])
 def test_a_maximum_that_is_no_int_is_refused(unhooked, sampler, maximum):
     with pytest.raises(TypeError, match="maximum must be an int, got"):
@@ -255,7 +299,13 @@ def test_a_config_with_an_auxiliary_loss_is_not_trained_without_it():
 
 @pytest.mark.parametrize(
     "sampler",
-    [RandomOffset(30), RandomOffset(30, "sequence"), FAR, TrueGap(64, indices="contiguous")],
+    [
+        RandomOffset(30),
+        RandomOffset(30, "sequence"),
+        RandomPositions(30),
+        FAR,
+        TrueGap(64, indices="contiguous"),
+    ],
     ids=repr,
 )
 def test_what_is_said_to_be_trained_is_what_occurs(sampler):
@@ -267,6 +317,8 @@ def test_what_is_said_to_be_trained_is_what_occurs(sampler):
 SAMPLERS = [
     RandomOffset(64),
     RandomOffset(400, "sequence"),
+    RandomPositions(400),
+    RandomPositions(64, "sequence"),
     FAR,
     TrueGap(64, indices="contiguous"),
     TrueGap(64, second="other"),

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from math import inf
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -137,8 +138,15 @@ class Encoding:
     sites: ClassVar[frozenset[Site]] = frozenset()
     causal_only: ClassVar[bool] = False
     """Whether it makes sense only where no query sees a later key."""
+    reads_index: ClassVar[bool] = False
+    """Whether it can be heard where a text starts: positions are encoded, and not their differences alone."""
     per_layer = False  # without annotation: a subclass may make it a field, in its own place
     """Whether every layer has a module of its own, of `at_input` or `at_score`; else all share one."""
+
+    @property
+    def saturates_at(self) -> int | float:
+        """The distance from which on all are encoded alike: inf if none are, 0 if all are."""
+        return inf
 
     def at_input(self, width: int, max_length: int) -> InputModule | None:
         """A module for vectors of this width, for positions below `max_length` if it holds a table."""

@@ -123,5 +123,10 @@ class Cope(Encoding):
             raise TypeError(f"n_positions must be an int, got {self.n_positions!r}")
         _check(self.n_positions, self.gate)
 
+    @property
+    def saturates_at(self) -> int | float:
+        """Where every gate is open; where some are shut, later: nearer keys are never counted as farther."""
+        return self.n_positions - 2
+
     def at_pairs(self, n_heads: int, head_width: int, width: int, causal: bool) -> PairModule:
         return CopeScore(head_width, self.n_positions, self.gate)

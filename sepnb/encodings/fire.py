@@ -104,6 +104,7 @@ class Fire(Encoding):
     name: ClassVar[str] = "fire"
     sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
     causal_only: ClassVar[bool] = True
+    reads_index: ClassVar[bool] = True
 
     threshold: float = 512.0
     hidden: int = 32

@@ -41,6 +41,7 @@ class Learned(Encoding):
     """
 
     name: ClassVar[str] = "learned"
+    reads_index: ClassVar[bool] = True
 
     std: float = 0.02
     per_layer: bool = False
@@ -56,6 +57,11 @@ class Learned(Encoding):
     def sites(self) -> frozenset[Site]:
         """Where the table acts."""
         return frozenset({Site.INPUT if self.site == "input" else Site.QUERY_KEY})
+
+    @property
+    def saturates_at(self) -> int | float:
+        """0: a table holds no differences."""
+        return 0
 
     def at_input(self, width: int, max_length: int) -> InputModule | None:
         return LearnedInput(width, max_length, self.std) if self.site == "input" else None

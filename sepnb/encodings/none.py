@@ -15,3 +15,7 @@ class NoEncoding(Encoding):
     """Acts nowhere and has no parameters."""
 
     name: ClassVar[str] = "none"
+
+    @property
+    def saturates_at(self) -> int | float:
+        return 0

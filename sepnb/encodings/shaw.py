@@ -163,6 +163,10 @@ class Shaw(Encoding):
     def sites(self) -> frozenset[Site]:
         return frozenset({Site.SCORE, Site.VALUE} if self.values else {Site.SCORE})
 
+    @property
+    def saturates_at(self) -> int | float:
+        return self.clip
+
     def at_pairs(self, n_heads: int, head_width: int, width: int, causal: bool) -> PairModule:
         return ShawScore(n_heads, head_width, self.clip, self.std, self.per_head, causal)
 

@@ -105,6 +105,7 @@ class Sinusoidal(Encoding):
 
     name: ClassVar[str] = "sinusoidal"
     sites: ClassVar[frozenset[Site]] = frozenset({Site.INPUT})
+    reads_index: ClassVar[bool] = True
 
     base: float = 10_000.0
     layout: str = "interleaved"

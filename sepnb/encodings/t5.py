@@ -132,5 +132,10 @@ class T5(Encoding):
         settings = {"max_distance": self.max_distance, "bidirectional": self.bidirectional}
         t5_buckets(torch.zeros(1, dtype=torch.int64), n_buckets=self.n_buckets, **settings)
 
+    @property
+    def saturates_at(self) -> int | float:
+        """Where the last bucket of the past begins."""
+        return _edges(self.n_buckets // 2 if self.bidirectional else self.n_buckets, self.max_distance)[-1]
+
     def at_score(self, n_heads: int) -> ScoreModule:
         return T5Score(n_heads, self.n_buckets, self.max_distance, self.bidirectional, self.std)

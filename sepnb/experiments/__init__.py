@@ -6,6 +6,8 @@ from .ablation import Ablation
 from .ablation_screen import AblationScreen
 from .base import PROFILES, Experiment, RunConfig
 from .budget import Budget
+from .encoding_screen import EncodingScreen
+from .encodings import Encodings
 from .extrapolation import Extrapolation
 from .in_window import InWindow
 from .inside import Inside
@@ -29,6 +31,8 @@ _REGISTRY: dict[str, Experiment] = {
             Inside(),
             RecipeScreen(),
             Recipes(),
+            EncodingScreen(),
+            Encodings(),
             Speed(),
         ),
         key=lambda experiment: experiment.order,

@@ -21,16 +21,17 @@ SMOKE = ("separated-sinusoidal",)
 
 
 def best_rates(table: pd.DataFrame) -> dict[str, float]:
-    """For each variant the rate with the least validation loss, from the table of a complete screening.
+    """For each method the rate with the least validation loss, from the table of a complete screening.
 
     A run that diverged has no loss and is never the best.
 
     Raises:
-        ValueError: a run is missing or stale, or a variant diverged at every rate.
+        ValueError: a run is missing or stale, or a method diverged at every rate.
     """
     if unusable := int((table["status"] != "ok").sum()):
+        screening = table.attrs.get("experiment", "the screening")
         raise ValueError(
-            f"{unusable} of {len(table)} runs of the screening are missing or stale; run ablation_screen"
+            f"{unusable} of {len(table)} runs of the screening are missing or stale; run {screening}"
         )
     scored = table.dropna(subset=["val_bits_per_byte"])
     if lost := [name for name in dict.fromkeys(table["method"]) if name not in set(scored["method"])]:

@@ -103,6 +103,11 @@ class ExtrapolationRun(lm.LanguageModelRun):
         return encoding.name
 
     @property
+    def describes_table(self) -> bool:
+        """Whether a record holds what `about_the_table` says."""
+        return self.encoding == "learned"
+
+    @property
     def held_out(self) -> text.Text:
         """The text that is read."""
         return lm.splits_of(self.text.name).test
@@ -253,7 +258,7 @@ class Extrapolation(lm.TextExperiment):
         def after(model: LanguageModel) -> tuple[lm.Metrics, lm.Rows]:
             rows = read(config, model, device=device, progress=report(steps))
             stored = [row for row in rows if not _told_by_the_metrics(config, row)]
-            if config.encoding == "learned":
+            if config.describes_table:
                 stored += about_the_table(config, model)
             return metrics_of(rows, config.beyond.length), stored
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data import text
-from ..evaluation import Losses, evaluate
+from ..evaluation import Losses, as_trained, evaluate
 from ..models import LanguageModel, TransformerConfig
 from ..positions import Batch
 from ..provenance import Clock
@@ -210,9 +210,9 @@ def _score(
     config: LanguageModelRun, model: LanguageModel, split: text.Text, per_document: int, device: str
 ) -> Losses:
     windows = text.windows(split, length=config.scored_length, per_document=per_document)
-    return evaluate(
-        model, windows.tokens, windows.document, device=device, precision=config.training.precision
-    )
+    how = {"device": device, "precision": config.training.precision}
+    reader = as_trained(model, config.training.positions)
+    return evaluate(reader, windows.tokens, windows.document, **how)
 
 
 def _initial(config: LanguageModelRun, model: LanguageModel, device: str) -> list[float]:
@@ -222,7 +222,8 @@ def _initial(config: LanguageModelRun, model: LanguageModel, device: str) -> lis
         per_document=config.text.validation_bytes,
     )
     chosen = windows.tokens[:FINGERPRINT_WINDOWS]
-    return [evaluate(model, chosen, device=device, precision=config.training.precision).bits_per_byte]
+    how = {"device": device, "precision": config.training.precision}
+    return [evaluate(as_trained(model, config.training.positions), chosen, **how).bits_per_byte]
 
 
 def fingerprint(config: LanguageModelRun, *, device: str = "cpu") -> dict[str, list[float]]:

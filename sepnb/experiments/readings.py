@@ -22,10 +22,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from torch import nn
 
-from ..evaluation import Losses, evaluate, sliding
+from ..evaluation import AtDrawnPositions, Losses, evaluate, sliding
 from ..extrapolators import METHODS, SOURCE_METHODS
 from ..models import LanguageModel
+from ..positions import PositionSampler
 
 SCOPES = ("all", "part", "tight")
 """Which of a run's long windows a reading scores; each scope lies within the one before it. `tight` is what
@@ -54,6 +56,11 @@ class Reading:
         start: index of the first byte. A reading that does not start at 0 reads one trained length.
         stride: given for an oracle only, the bytes that each of its passes scores.
         log_scale: as in `LanguageModel.extended`, logits grow with the logarithm of the number of keys.
+        drawn: what draws the positions of every window, or of every pass of an oracle; None: from `start` on.
+        draws: how often each window is read at drawn positions; its losses are the mean.
+
+    Raises:
+        ValueError: a start of drawn positions.
     """
 
     id: str
@@ -66,6 +73,14 @@ class Reading:
     start: int = 0
     stride: int | None = None
     log_scale: bool = False
+    drawn: PositionSampler | None = None
+    draws: int = 1
+
+    def __post_init__(self) -> None:
+        if self.drawn is not None and self.start:
+            raise ValueError(
+                f"start is {self.start}, and drawn positions have no start; leave out one of them"
+            )
 
     @property
     def described(self) -> str:
@@ -73,6 +88,7 @@ class Reading:
         parts = [f"{self.extrapolator} {self.form}" if self.extrapolator else "native", f"on {self.scope}"]
         parts += [f"{name}={value}" for name, value in self.options]
         rules = {"window": None, "sinks": 0, "start": 0, "stride": None, "log_scale": False}
+        rules |= {"drawn": None, "draws": 1}
         for name, default in rules.items():
             if (value := getattr(self, name)) != default:
                 parts.append(f"{name}={value}")
@@ -97,10 +113,9 @@ class Reading:
         Args:
             how: device, precision and batch_size, as in `evaluate`.
         """
-        if self.stride is not None:
-            sizes = {"window": self.window, "stride": self.stride, "sinks": self.sinks}
-            return sliding(model, windows, documents, **sizes, **how)
-        if self.extrapolator is not None or self.window is not None or self.log_scale:
+        if self.stride is None and (
+            self.extrapolator is not None or self.window is not None or self.log_scale
+        ):
             model = model.extended(
                 self.extrapolator,
                 self.form,
@@ -109,8 +124,43 @@ class Reading:
                 log_scale=self.log_scale,
                 **dict(self.options),
             )
+        readers = [model]
+        if self.drawn is not None:
+            readers = [AtDrawnPositions(model, self.drawn, draw) for draw in range(self.draws)]
+        first, *others = (self._read(reader, windows, documents, **how) for reader in readers)
+        if not others:
+            return first
+        return Losses(np.mean([first.bits, *(losses.bits for losses in others)], axis=0), first.documents)
+
+    def _read(self, reader: nn.Module, windows: np.ndarray, documents: np.ndarray, **how: Any) -> Losses:
+        """Score the windows once, with a model that follows the rule already."""
+        if self.stride is not None:
+            sizes = {"window": self.window, "stride": self.stride, "sinks": self.sinks}
+            return sliding(reader, windows, documents, **sizes, **how)
         positions = self.start + np.arange(windows.shape[1] - 1) if self.start else None
-        return evaluate(model, windows, documents, positions=positions, **how)
+        return evaluate(reader, windows, documents, positions=positions, **how)
+
+
+def sides_unseen(
+    reading: Reading, *, length: int, longest: int, indices: int | float, distances: int | float
+) -> str:
+    """The sides of a reading that training never showed, by what training can show.
+
+    Args:
+        length, longest: the trained length, and that of the texts that are read.
+        indices: positions below this can occur in training; inf where the model reads none.
+        distances: the same of differences of positions.
+    """
+    if reading.stride is not None:
+        return "none"
+    read = length if reading.start else longest
+    far = reading.window is None or reading.sinks > 0
+    sides = {
+        "index": reading.start + read > indices,
+        "length": read > length and reading.window is None,
+        "distance": read > distances and far,
+    }
+    return "+".join(side for side, there in sides.items() if there) or "none"
 
 
 def oracles(length: int) -> tuple[Reading, ...]:

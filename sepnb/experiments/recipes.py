@@ -14,6 +14,7 @@ that columns of one name compare. Inside it a laptop scores less text, so that `
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, ClassVar
 
 from ..context import with_foreign_past
@@ -25,7 +26,7 @@ from . import language_modelling as lm
 from .base import Progress, check_profile
 from .extrapolation import BEYOND, ExtrapolationRun, metrics_of, read
 from .long_windows import BLOCKS, Beyond, long_windows
-from .readings import SINKS, Reading, oracles
+from .readings import SINKS, Reading, oracles, sides_unseen
 from .recipe_methods import run_of
 
 SEEDS = {"smoke": (1,), "laptop": (1, 2, 3, 4, 5, 6), "gpu": (1, 2, 3, 4, 5, 6)}
@@ -130,20 +131,14 @@ class RecipeRun(ExtrapolationRun):
         """The sides of a reading that training never showed. With random offsets the trained indices are
         more than those of one sequence, with true gaps the trained distances as well; the clamp trains the
         position scores of both."""
-        if reading.stride is not None:
-            return "none"
         length = self.training.length
         told = [part for part in (self.training.positions, self.training.auxiliary) if part is not None]
         indices = max([length, *(part.trained_indices(length) for part in told)])
         distances = max([length, *(part.trained_distances(length) for part in told)])
-        read_bytes = length if reading.start else self.beyond.longest
-        far = reading.window is None or reading.sinks > 0
-        sides = {
-            "index": bool(self.model.input_encodings) and reading.start + read_bytes > indices,
-            "length": read_bytes > length and reading.window is None,
-            "distance": read_bytes > distances and far,
-        }
-        return "+".join(side for side, there in sides.items() if there) or "none"
+        if not self.model.input_encodings:
+            indices = inf
+        sizes = {"length": length, "longest": self.beyond.longest}
+        return sides_unseen(reading, **sizes, indices=indices, distances=distances)
 
 
 def gains(config: RecipeRun, model: LanguageModel, *, device: str = "cpu") -> lm.Rows:

@@ -9,6 +9,8 @@ AWAITED = (
     "ablation_screen",
     "ablation",
     "budget",
+    "encoding_screen",
+    "encodings",
     "extrapolation_wikitext",
     "inside",
 )

@@ -1,0 +1,117 @@
+"""The dense causal methods that differ in how they tell positions: those of the spine, and all others.
+
+The model, the schedule and the text of a run are those of `language_modelling`; a method sets the encoding,
+and a randomised one the positions at which it trains and reads. Options are those of the sources unless a
+line here says otherwise.
+
+RoPE trained behind a sliding window is not among them: a window is a rule of evaluation here, and no config
+trains with one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..encodings import Encoding, Fire, Kerple, Learned, RoPE, Shaw
+from ..positions import PositionSampler, RandomPositions
+from . import in_window
+from . import language_modelling as lm
+
+SPINE = ("none", "sinusoidal", "learned", "rope", "alibi")
+"""The dense methods of `language_modelling`; their rates are those of `in_window`."""
+
+RANDOM_POSITIONS = 32
+"""Random positions lie below this many trained lengths: four times the longest text that is read, so that a
+draw for that text still has gaps."""
+
+
+@dataclass(frozen=True)
+class EncodingMethod:
+    """One way to tell positions.
+
+    Args:
+        says: what it is, in a few words.
+        encoding: as `TransformerConfig` takes it or, where it depends on the size, a function of it.
+        positions: what draws the positions, by the size; None: they begin at 0.
+    """
+
+    says: str
+    encoding: str | Encoding | Callable[[lm.Size], Encoding]
+    positions: Callable[[lm.Size], PositionSampler] | None = None
+
+
+def _drawn(size: lm.Size) -> RandomPositions:
+    return RandomPositions(RANDOM_POSITIONS * size.length)
+
+
+def _fire(size: lm.Size) -> Fire:
+    """With the threshold of the release, above the trained length, training would never show a bias that is
+    measured against the position of its query: it starts at a quarter of that length (our choice)."""
+    return Fire(threshold=size.length / 4)
+
+
+METHODS: dict[str, EncodingMethod] = {
+    "none": EncodingMethod("no encoding", "none"),
+    "sinusoidal": EncodingMethod("sinusoid added at the input", "sinusoidal"),
+    "learned": EncodingMethod("table added at the input", "learned"),
+    "rope": EncodingMethod("queries and keys rotated", "rope"),
+    "alibi": EncodingMethod("fixed linear bias", "alibi"),
+    "learned-per-layer": EncodingMethod("table added in every layer", Learned(per_layer=True)),
+    "learned-query-key": EncodingMethod("table heard by queries and keys only", Learned(site="query_key")),
+    "rope-partial": EncodingMethod("a quarter of the columns rotated", RoPE(partial=0.25)),
+    "p-rope": EncodingMethod("the fastest three quarters of the pairs rotated", RoPE(p=0.75)),
+    "xpos": EncodingMethod("rotated, and decaying with the distance", "xpos"),
+    "t5": EncodingMethod("learned bias of buckets of distances", "t5"),
+    "kerple-log": EncodingMethod("learned logarithmic bias", Kerple(form="logarithmic")),
+    "kerple-power": EncodingMethod("learned power bias", Kerple(form="power")),
+    "fire": EncodingMethod("learned bias, relative to the position of the query", _fire),
+    "sandwich": EncodingMethod("fixed bias, a sum of waves", "sandwich"),
+    "shaw": EncodingMethod("vectors of clipped distances at keys and values", "shaw"),
+    "shaw-keys": EncodingMethod("vectors of clipped distances at keys only", Shaw(values=False)),
+    "transformer-xl": EncodingMethod("content meets projected waves of the distance", "transformer-xl"),
+    "distance-aware": EncodingMethod("scores multiplied by a gate of the distance", "distance-aware"),
+    "cope": EncodingMethod("positions counted by gates on the text", "cope"),
+    "sinusoidal-randomised": EncodingMethod("sinusoid at random positions", "sinusoidal", _drawn),
+    "rope-randomised": EncodingMethod("RoPE at random positions", "rope", _drawn),
+}
+"""In the order of tables: the spine, then by the site at which positions act."""
+
+LEFT_OUT = {
+    "phase": "a recipe of this book, compared as `dense-phase` in `recipes`",
+}
+"""Encodings of the registry that no method has, each with the reason."""
+
+DEFAULT_RATE = 4e-3
+LEARNING_RATES: dict[str, dict[str, float]] = {}
+"""The rate of each method outside the spine: the best of `encoding_screen` on the validation text of the
+profile, as `ablation_screen.best_rates` gives it. A profile without an entry takes the laptop's, and without
+that the middle one; a test asks for an entry as soon as the profile's screening is published."""
+
+
+def learning_rate(profile: str, method: str) -> float:
+    """The rate of a method in the runs of a profile."""
+    if method in SPINE:
+        return in_window.learning_rate(profile, method)
+    rates = LEARNING_RATES.get(profile) or LEARNING_RATES.get("laptop") or {}
+    return rates.get(method, DEFAULT_RATE)
+
+
+def run_of(
+    experiment: str, profile: str, name: str, seed: int, rate: float, steps: int | None = None
+) -> lm.LanguageModelRun:
+    """The run of a method: that of the dense model without an encoding, with what the method sets replaced.
+
+    Raises:
+        ValueError: an unknown method.
+    """
+    if name not in METHODS:
+        raise ValueError(f"unknown method {name!r}; use one of {', '.join(METHODS)}")
+    method, size = METHODS[name], lm.SIZES[profile]
+    run = lm.LanguageModelRun.of(experiment, profile, "none", seed, rate, steps)
+    encoding = method.encoding(size) if callable(method.encoding) else method.encoding
+    positions = None if method.positions is None else method.positions(size)
+    return replace(
+        run,
+        method=name,
+        model=replace(run.model, encoding=encoding),
+        training=replace(run.training, positions=positions),
+    )

@@ -1,0 +1,124 @@
+"""Every causal encoding in one table: inside the trained length, and by position to eight times of it.
+
+All methods are dense models of one size, trained on the same bytes in the same order, and differ in how they
+tell positions. The spine is run again beside the others, so that every row is read in the same ways.
+
+A method is read as it is: a table, which has no row for a position past the trained length, with its last row
+repeated (`clamp`); a randomised one at drawn positions, four draws for each window, of which the mean counts.
+Its oracle draws anew for each of its passes.
+
+There are three seeds, which show the size of a difference and leave comparisons undecided. Each seed reads
+two of the six blocks of `extrapolation`: together they read what six seeds read there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import ClassVar
+
+from .base import check_profile
+from .encoding_methods import METHODS, learning_rate, run_of
+from .extrapolation import BEYOND, Extrapolation, ExtrapolationRun
+from .long_windows import BLOCKS, Beyond
+from .readings import TRAINED_ROWS, Reading, oracles, sides_unseen
+
+SEEDS = {"smoke": (1,), "laptop": (1, 2, 3), "gpu": (1, 2, 3)}
+
+SMOKE = ("t5", "rope-randomised")
+
+DRAWS = 4
+"""How often a window is read at drawn positions."""
+
+
+def beyond(profile: str) -> Beyond:
+    """How much text past the trained length a run reads: as in `extrapolation`, but the oracle at stride 1
+    reads half as many novels in each of the two blocks."""
+    read = BEYOND[check_profile(profile)]
+    return replace(read, tight=-(-read.tight // 2))
+
+
+@dataclass(frozen=True)
+class EncodingRun(ExtrapolationRun):
+    """A run of a method and what it reads afterwards."""
+
+    @classmethod
+    def of_method(cls, profile: str, method: str, seed: int) -> "EncodingRun":
+        """The run of a method and seed.
+
+        Raises:
+            ValueError: an unknown method.
+        """
+        run = run_of(Encodings.name, profile, method, seed, learning_rate(profile, method))
+        first, apart = (seed - 1) % (BLOCKS // 2), BLOCKS // 2
+        return cls(**vars(run), beyond=beyond(profile), blocks=(first, first + apart))
+
+    @property
+    def describes_table(self) -> bool:
+        """Never: tables are the subject of `extrapolation`."""
+        return False
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """What the trained model is asked to read.
+
+        `native` is the encoding's own rule, and its place is taken by `clamp` where there is none; `-log`
+        multiplies logits by the logarithm of the number of keys. A randomised model reads at drawn positions
+        and, in `contiguous`, at those from 0 on; it is not asked to begin far out.
+        """
+        length, longest = self.beyond.length, self.beyond.longest
+        tight, coarse, _ = oracles(length)
+        coarse = replace(coarse, scope="part")
+        sampler = self.training.positions
+        rule = "clamp" if self.encoding == "learned" else "native"
+        how = {"extrapolator": rule if rule != "native" else None}
+        own = (
+            Reading(rule, "all", **how),
+            Reading(f"{rule}-log", log_scale=True, **how),
+            Reading(f"{rule}-window", window=length, **how),
+        )
+        if sampler is not None and sampler.at_evaluation:
+            own = tuple(replace(reading, drawn=sampler, draws=DRAWS) for reading in own)
+            at_drawn = tuple(replace(oracle, drawn=sampler) for oracle in (tight, coarse))
+            return (*at_drawn, *own, Reading("contiguous"))
+        far = Reading(f"{rule}-at-{longest // length - 1}x", "all", start=longest - length, **how)
+        return (tight, coarse, *own, far)
+
+    def unseen(self, reading: Reading) -> str:
+        """The sides of a reading that training never showed, by what the encoding tells apart: one that hears
+        no index never meets a new one, and one to which far distances are alike has met them where training
+        reaches the first of these."""
+        length, (encoding,) = self.training.length, self.model.encodings
+        sampler = self.training.positions
+        indices = length if sampler is None else sampler.trained_indices(length)
+        distances = length if sampler is None else sampler.trained_distances(length)
+        trained_row = reading.extrapolator in TRAINED_ROWS
+        if trained_row or not encoding.reads_index:
+            indices = inf
+        if trained_row or encoding.saturates_at < distances:
+            distances = inf
+        sizes = {"length": length, "longest": self.beyond.longest}
+        return sides_unseen(reading, **sizes, indices=indices, distances=distances)
+
+
+class Encodings(Extrapolation):
+    """What does each way to tell positions pay inside and past the trained length?"""
+
+    name: ClassVar[str] = "encodings"
+    title: ClassVar[str] = "Every encoding in one table"
+    question: ClassVar[str] = (
+        "What does each position encoding pay inside the trained length, and what is left of it at one to "
+        "eight times that length?"
+    )
+    order: ClassVar[int] = 7
+
+    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[EncodingRun]:
+        """The runs of a profile, with the declared seeds or with these; seeds three apart read the same."""
+        names = SMOKE if check_profile(profile) == "smoke" else tuple(METHODS)
+        return [
+            EncodingRun.of_method(profile, name, seed)
+            for seed in (SEEDS[profile] if seeds is None else seeds)
+            for name in names
+        ]
+
+    def seconds(self, profile: str) -> float:
+        return {"smoke": 3.0, "laptop": 300.0, "gpu": 150.0}[check_profile(profile)]

@@ -1,0 +1,99 @@
+"""What an encoding says of itself, whether it hears an index and from where distances are alike, is so."""
+
+from math import inf
+
+import pytest
+import torch
+
+from sepnb import encodings
+from sepnb.experiments.encoding_methods import METHODS, run_of
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.streams import Streams
+
+from .drawn import F64
+
+OF_METHODS = {
+    name: run_of("x", "smoke", name, 1, 1e-3).model.encodings[0]
+    for name, method in METHODS.items()
+    if method.positions is None
+}
+ENCODINGS = OF_METHODS | {
+    "phase": encodings.Phase(),
+    "t5 of both directions": encodings.T5(n_buckets=8, max_distance=20, bidirectional=True),
+    "shaw of itself": encodings.Shaw(clip=0),
+}
+FINITE = [
+    name
+    for name, encoding in ENCODINGS.items()
+    if 0 < encoding.saturates_at < inf and not isinstance(encoding, encodings.Cope)
+]
+
+
+def logits(encoding: encodings.Encoding, positions: list[int]) -> torch.Tensor:
+    """Of the last of these positions, in a model with every parameter large enough to matter."""
+    torch.manual_seed(0)
+    config = TransformerConfig(Streams.dense(32), 2, 4, encoding, max_length=128)
+    model = LanguageModel(config, 11).to(F64)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for key, parameter in model.named_parameters():
+            noise = 0.5 * torch.randn(parameter.shape, generator=generator, dtype=F64)
+            parameter.copy_(noise + 1 if "gain" in key else noise)
+        return model(torch.arange(len(positions))[None] * 3 % 11, torch.tensor(positions))[0, -1]
+
+
+def changes(encoding: encodings.Encoding, one: list[int], other: list[int]) -> bool:
+    apart = (logits(encoding, one) - logits(encoding, other)).abs().max()
+    assert apart < 1e-9 or apart > 1e-6, "neither the same nor different"
+    return bool(apart > 1e-6)
+
+
+def test_every_encoding_of_the_registry_is_asked_here():
+    assert {encoding.name for encoding in ENCODINGS.values()} == set(encodings.names())
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_an_encoding_that_reads_the_index_and_no_other_hears_where_a_text_starts(name):
+    """FIRE hears it from its threshold on, which all of these positions have passed."""
+    near, far = [40, 41, 43], [90, 91, 93]
+    bound = 1e-6 if name == "sandwich" else None  # a fixed bias in float32
+    if bound:
+        torch.testing.assert_close(
+            logits(ENCODINGS[name], near), logits(ENCODINGS[name], far), rtol=0, atol=bound
+        )
+        assert not ENCODINGS[name].reads_index
+    else:
+        assert changes(ENCODINGS[name], near, far) is ENCODINGS[name].reads_index
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_distances_are_told_apart_up_to_where_they_saturate_and_not_beyond(name):
+    at = ENCODINGS[name].saturates_at
+    assert changes(ENCODINGS[name], [0, at - 1], [0, at])
+    for beyond in (at + 1, at + 7, 4 * at):
+        assert not changes(ENCODINGS[name], [0, at], [0, beyond])
+
+
+@pytest.mark.parametrize("name", [name for name, e in ENCODINGS.items() if e.saturates_at == inf])
+def test_distances_that_never_saturate_are_told_apart_further_out(name):
+    """The key is not at 0: there FIRE measures every distance against itself."""
+    assert changes(ENCODINGS[name], [50, 90], [50, 94])
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, e in ENCODINGS.items() if e.saturates_at == 0 and not e.reads_index]
+)
+def test_an_encoding_without_distances_hears_none(name):
+    assert not changes(ENCODINGS[name], [0, 1, 2], [0, 30, 90])
+
+
+@pytest.mark.parametrize("n_positions", [2, 5, 64])
+def test_cope_counts_to_its_last_row_at_the_distance_where_it_saturates(n_positions):
+    """With all gates open; with some shut a farther key has that count."""
+    encoding = encodings.Cope(n_positions=n_positions)
+    open_gates = torch.full((1, 1, 100, 100), 60.0, dtype=F64)
+    counted = encodings.cope_positions(open_gates, n_positions)[0, 0, -1].flip(-1)  # by distance
+    first = int((counted == n_positions - 1).nonzero()[0])
+    assert first == max(encoding.saturates_at, 0) and bool((counted[first:] == n_positions - 1).all())
+    half = encodings.cope_positions(torch.zeros_like(open_gates), n_positions)[0, 0, -1].flip(-1)
+    assert bool((half <= counted).all())
