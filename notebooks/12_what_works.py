@@ -548,7 +548,6 @@ def kind(name):
     return KINDS.get(name.split("-")[0], ("#d55e00", "D"))
 
 
-fig, axes = plt.subplots(1, 3, figsize=(8.4, 0.9 + 0.26 * len(methods)), sharey=True)
 panels = {
     "over its sliding window": lambda name: scores(name, "gap/native/8x"),
     "cost of a foreign past": lambda name: scores(name, "gain/8x"),
@@ -556,7 +555,9 @@ panels = {
         f"{name}:bits_per_byte", f"{root(name)}:bits_per_byte"
     ),
 }
-order = list(reversed(methods))
+read = [n for n in methods if len(scores(n, "gap/native/8x"))]
+order = list(reversed(read or methods))
+fig, axes = plt.subplots(1, 3, figsize=(8.4, 0.9 + 0.26 * len(order)), sharey=True)
 for ax, (title, values_of) in zip(axes, panels.items(), strict=True):
     ax.axvline(0, color=figures.FAINT, linewidth=1.2)
     for row, name in enumerate(order):
@@ -574,7 +575,6 @@ for ax, (title, values_of) in zip(axes, panels.items(), strict=True):
     ax.set_xlabel("bits per byte")
 axes[0].axvline(0.03, color=figures.FAINT, linewidth=1, linestyle=":")
 axes[0].set_yticks(range(len(order)), [name.replace("-", " ") for name in order])
-read = [n for n in methods if len(scores(n, "gap/native/8x"))]
 alive = [n for n in methods if len(v := scores(n, "gap/native/8x")) and v.mean() < 0.03]
 users = [n for n in methods if len(v := scores(n, "gain/8x")) and v.mean() > 0.02]
 figures.show(
