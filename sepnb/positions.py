@@ -67,17 +67,13 @@ class PositionSampler(ABC):
 
 
 @dataclass(frozen=True)
-class RandomOffset(PositionSampler):
-    """Each sequence is read at `length` neighbouring positions that begin at a random one.
-
-    The offset is uniform, and all positions lie below `maximum`: those *can occur*, and a short run need not
-    meet them all (see `coverage`); the `length` - 1 at either end occur less often than the rest. Nothing is
-    learned of a sequence longer than `length`. Kiyono et al. (2021) call it a shifted absolute position.
+class DrawnPositions(PositionSampler):
+    """The bytes that a seed draws for every method, read at positions below a maximum drawn beside them.
 
     Args:
         maximum: one more than the largest position that can occur.
-        per: "step", one offset for the whole batch, or "sequence". Only positions that the whole batch shares
-            let a model with isolated position streams run these at batch 1; with one offset for each sequence
+        per: "step", one draw for the whole batch, or "sequence". Only positions that the whole batch shares
+            let a model with isolated position streams run these at batch 1; with one draw for each sequence
             it runs them at batch B: the same function, without the saving.
 
     Raises:
@@ -85,104 +81,93 @@ class RandomOffset(PositionSampler):
         ValueError: a maximum below 1, another word for `per`.
     """
 
-    name: ClassVar[str] = "random-offset"
-
     maximum: int
     per: str = "step"
 
     def __post_init__(self) -> None:
         at_least(1, maximum=self.maximum)
-        _known(self.per)
+        if self.per not in ("step", "sequence"):
+            raise ValueError(f"per={self.per!r} is unknown; use 'step' or 'sequence'")
 
     def batches(
         self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
     ) -> Iterator[Batch]:
-        """The bytes of `text.sample_batches` of this seed, at random offsets.
+        """The bytes of `text.sample_batches` of this seed, at drawn positions.
 
         Raises:
             ValueError: sequences longer than `maximum`, and whatever `sample_batches` refuses.
         """
         sizes = {"batch_size": batch_size, "length": length, "seed": seed, "steps": steps}
-        return _of_the_seed(text, self.positions(**sizes), **sizes)
+        drawn, read = self.positions(**sizes), texts.sample_batches(text, **sizes)
+        return (
+            Batch(tokens[:, :-1], tokens[:, 1:], positions)
+            for tokens, positions in zip(read, drawn, strict=True)
+        )
 
     def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
         at_least(1, batch_size=batch_size, length=length, steps=steps)
-        _fits(length, self.maximum)
-        return self._offset(batch_size, length, seed, steps)
+        if length > self.maximum:
+            raise ValueError(
+                f"maximum is {self.maximum}, and sequences of {length} tokens have as many positions; "
+                f"give at least {length}"
+            )
+        return self._steps(batch_size, length, seed, steps)
 
     def trained_indices(self, length: int) -> int:
         return self.maximum
 
-    def trained_distances(self, length: int) -> int:
-        return length
-
-    def _offset(self, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
-        generator, within = _generator(seed), np.arange(length)
+    def _steps(self, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
+        generator = _generator(seed)
         for _ in range(steps):
-            drawn = uniform(generator, batch_size if self.per == "sequence" else 1)
-            offsets = (drawn * (self.maximum - length + 1)).astype(np.int64)
-            positions = offsets[:, None] + within
-            yield positions if self.per == "sequence" else positions[0]
+            if self.per == "sequence":
+                yield self._draw(generator, batch_size, length)
+            else:
+                yield self._draw(generator, 1, length)[0]
+
+    @abstractmethod
+    def _draw(self, generator: np.random.PCG64, rows: int, length: int) -> np.ndarray:
+        """Positions for as many sequences, int64 `[rows, L]`, each row ascending."""
 
 
 @dataclass(frozen=True)
-class RandomPositions(PositionSampler):
+class RandomOffset(DrawnPositions):
+    """Each sequence is read at `length` neighbouring positions that begin at a random one.
+
+    The offset is uniform, and all positions lie below `maximum`: those *can occur*, and a short run need not
+    meet them all (see `coverage`); the `length` - 1 at either end occur less often than the rest. Nothing is
+    learned of a sequence longer than `length`. Kiyono et al. (2021) call it a shifted absolute position.
+    """
+
+    name: ClassVar[str] = "random-offset"
+
+    def trained_distances(self, length: int) -> int:
+        return length
+
+    def _draw(self, generator: np.random.PCG64, rows: int, length: int) -> np.ndarray:
+        offsets = (uniform(generator, rows) * (self.maximum - length + 1)).astype(np.int64)
+        return offsets[:, None] + np.arange(length)
+
+
+@dataclass(frozen=True)
+class RandomPositions(DrawnPositions):
     """Each sequence is read at `length` random positions below `maximum`, without repetition and in order.
 
-    Every choice is as likely (Ruoss et al. 2023, randomised positional encodings). The order of the tokens is
-    told, how far apart they stand is not. Longer texts are read in the same way, at positions drawn anew for
-    each of them: up to `maximum` tokens no position and no distance is new, but the longer a text is, the
-    closer its positions lie.
-
-    Args:
-        maximum: one more than the largest position that can occur.
-        per: "step", one choice for the whole batch, as in the paper, or "sequence".
-
-    Raises:
-        TypeError: a maximum that is no int.
-        ValueError: a maximum below 1, another word for `per`.
+    Every choice is as likely (Ruoss et al. 2023, randomised positional encodings, who draw one a step). The
+    order of the tokens is told, how far apart they stand is not. Longer texts are read in the same way, at
+    positions drawn anew for each of them: up to `maximum` tokens no position and no distance is new, but the
+    longer a text is, the closer its positions lie.
     """
 
     name: ClassVar[str] = "random-positions"
     at_evaluation: ClassVar[bool] = True
 
-    maximum: int
-    per: str = "step"
-
-    def __post_init__(self) -> None:
-        at_least(1, maximum=self.maximum)
-        _known(self.per)
-
-    def batches(
-        self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
-    ) -> Iterator[Batch]:
-        """The bytes of `text.sample_batches` of this seed, at random positions.
-
-        Raises:
-            ValueError: sequences longer than `maximum`, and whatever `sample_batches` refuses.
-        """
-        sizes = {"batch_size": batch_size, "length": length, "seed": seed, "steps": steps}
-        return _of_the_seed(text, self.positions(**sizes), **sizes)
-
-    def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
-        at_least(1, batch_size=batch_size, length=length, steps=steps)
-        _fits(length, self.maximum)
-        return self._chosen(batch_size, length, seed, steps)
-
-    def trained_indices(self, length: int) -> int:
-        return self.maximum
-
     def trained_distances(self, length: int) -> int:
         return self.maximum if length > 1 else 1
 
-    def _chosen(self, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
-        generator = _generator(seed)
-        rows = batch_size if self.per == "sequence" else 1
-        for _ in range(steps):
-            # Where the `length` least of `maximum` random numbers stand, every choice of places is as likely.
-            ranked = uniform(generator, rows * self.maximum).reshape(rows, -1).argsort(axis=-1, kind="stable")
-            positions = np.sort(ranked[:, :length], axis=-1).astype(np.int64)
-            yield positions if self.per == "sequence" else positions[0]
+    def _draw(self, generator: np.random.PCG64, rows: int, length: int) -> np.ndarray:
+        # Where the `length` least of `maximum` random numbers stand, every choice of places is as likely.
+        ranked = uniform(generator, rows * self.maximum).reshape(rows, -1).argsort(axis=-1, kind="stable")
+        return np.sort(ranked[:, :length], axis=-1).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -296,27 +281,6 @@ class TrueGap(PositionSampler):
                 tokens[:, :, 1:].reshape(batch_size, -1),
                 self._placed(gaps, half),
             )
-
-
-def _known(per: str) -> None:
-    if per not in ("step", "sequence"):
-        raise ValueError(f"per={per!r} is unknown; use 'step' or 'sequence'")
-
-
-def _fits(length: int, maximum: int) -> None:
-    if length > maximum:
-        raise ValueError(
-            f"maximum is {maximum}, and sequences of {length} tokens have as many positions; "
-            f"give at least {length}"
-        )
-
-
-def _of_the_seed(text: texts.Text, drawn: Iterator[np.ndarray], **sizes: int) -> Iterator[Batch]:
-    """The bytes that the seed draws for every method, at these positions."""
-    read = texts.sample_batches(text, **sizes)
-    return (
-        Batch(tokens[:, :-1], tokens[:, 1:], positions) for tokens, positions in zip(read, drawn, strict=True)
-    )
 
 
 def _even(batch_size: int, length: int, steps: int) -> None:

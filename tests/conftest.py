@@ -1,7 +1,7 @@
 """What all tests share. It imports nothing of sepnb itself: the hook that checks shapes must come first."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import hypothesis
 import jaxtyping
@@ -29,6 +29,17 @@ def data_set() -> Callable:
         return found
 
     return at_hand
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Sums in one order: what is run twice is equal to the last bit."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture

@@ -25,33 +25,18 @@ from sepnb.models import LanguageModel
 from sepnb.positions import RandomPositions
 from sepnb.results import Store, canonical
 
+from .smoke_runs import differing, shortened
+
 TABLE, SCREEN = experiments.get("encodings"), experiments.get("encoding_screen")
 RANDOMISED = tuple(name for name, method in METHODS.items() if method.positions is not None)
 PUBLISHED = ("laptop", "gpu")
 SHORT = Beyond(64, 2, documents=2, windows=1, part=1, tight=1, batch_bytes=2048)
 
 
-def flat(resolved: dict, prefix: str = "") -> dict:
-    items = {}
-    for key, value in resolved.items():
-        items |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return items
-
-
-def differing(one: lm.LanguageModelRun, other: lm.LanguageModelRun) -> set[str]:
-    a, b = flat(one.resolved()), flat(other.resolved())
-    return {key for key in a.keys() | b.keys() if a.get(key) != b.get(key)}
-
-
 def smoke_run(name: str, steps: int = 4) -> table.EncodingRun:
     """A smoke run of any method, with a shortened schedule and texts of two trained lengths."""
     config = table.EncodingRun.of_method("smoke", name, 1)
-    return dataclasses.replace(
-        config,
-        training=dataclasses.replace(config.training, steps=steps),
-        text=dataclasses.replace(config.text, validation_bytes=64, test_bytes=128),
-        beyond=SHORT,
-    )
+    return shortened(config, steps, beyond=SHORT)
 
 
 def model_of(config: table.EncodingRun) -> LanguageModel:

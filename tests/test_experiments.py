@@ -3,11 +3,9 @@
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
-import torch
 
 from sepnb import experiments
 from sepnb.claims.evidence import Comparison, judge
@@ -20,16 +18,10 @@ from sepnb.models import LanguageModel
 from sepnb.results import Record, Store
 from sepnb.training import Diverged
 
+from .smoke_runs import differing, shortened
+
 IN_WINDOW, SCREEN = experiments.get("in_window"), experiments.get("lr_screen")
 WHERE = list(itertools.product(experiments.names(), experiments.PROFILES))
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture
@@ -40,18 +32,7 @@ def store(tmp_path) -> Store:
 def run_of(method: str, experiment=IN_WINDOW, steps: int = 8) -> lm.LanguageModelRun:
     """A smoke run of a method, shortened: every step and every window is the same code."""
     config = next(config for config in experiment.grid("smoke") if config.method == method)
-    return dataclasses.replace(
-        config,
-        training=dataclasses.replace(config.training, steps=steps),
-        text=dataclasses.replace(config.text, validation_bytes=64, test_bytes=128),
-    )
-
-
-def flat(resolved: dict, prefix: str = "") -> dict:
-    items = {}
-    for key, value in resolved.items():
-        items |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return items
+    return shortened(config, steps)
 
 
 def record_of(config: lm.LanguageModelRun, **metrics: float) -> Record:
@@ -149,25 +130,20 @@ def test_the_data_of_an_experiment_are_registered_and_its_time_is_told(name, pro
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 def test_two_methods_of_a_seed_differ_only_in_streams_encoding_and_screened_rate(profile):
     seed = IN_WINDOW.grid(profile)[0].seed
-    runs = [flat(config.resolved()) for config in IN_WINDOW.grid(profile) if config.seed == seed]
+    runs = [config for config in IN_WINDOW.grid(profile) if config.seed == seed]
     assert len(runs) == len(METHODS)
     allowed = {"method", "model.encoding", "training.learning_rate"}
     for one, other in itertools.combinations(runs, 2):
-        differing = {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
-        assert {key for key in differing if not key.startswith("model.streams.")} <= allowed
-        assert differing & {"model.encoding", "model.streams.pos", "model.streams.sem"}
+        changed = differing(one, other)
+        assert {key for key in changed if not key.startswith("model.streams.")} <= allowed
+        assert changed & {"model.encoding", "model.streams.pos", "model.streams.sem"}
 
 
 def test_separated_and_dense_of_an_encoding_differ_in_the_streams_only():
     for encoding in ("sinusoidal", "learned"):
         for suffix in ("", "-wide"):
-            dense, separated = (
-                flat(run_of(m).resolved()) for m in (encoding, f"separated-{encoding}{suffix}")
-            )
-            differing = {
-                key for key in dense.keys() | separated.keys() if dense.get(key) != separated.get(key)
-            }
-            assert differing - {"training.learning_rate"} == {
+            changed = differing(run_of(encoding), run_of(f"separated-{encoding}{suffix}"))
+            assert changed - {"training.learning_rate"} == {
                 "method",
                 "model.streams.pos",
                 "model.streams.sem",

@@ -24,6 +24,8 @@ from sepnb.results import Store, canonical
 from sepnb.streams import Streams
 from sepnb.training import Diverged
 
+from .smoke_runs import differing, shortened
+
 EXPERIMENT = experiments.get("extrapolation")
 LENGTH = ex.BEYOND["smoke"].length
 
@@ -31,11 +33,7 @@ LENGTH = ex.BEYOND["smoke"].length
 def run_of(method: str, seed: int = 1, steps: int = 6) -> ex.ExtrapolationRun:
     """A smoke run of any method, shortened."""
     config = ex.ExtrapolationRun.of_method("smoke", method, seed)
-    return dataclasses.replace(
-        config,
-        training=dataclasses.replace(config.training, steps=steps),
-        text=dataclasses.replace(config.text, validation_bytes=64, test_bytes=128),
-    )
+    return shortened(config, steps)
 
 
 def model_of(config: ex.ExtrapolationRun) -> LanguageModel:
@@ -54,18 +52,6 @@ def held(config: ex.ExtrapolationRun) -> ex.LongWindows:
 
 def book(name: str, data: np.ndarray) -> Document:
     return Document(name, "", data.astype(np.uint8))
-
-
-def flat(resolved: dict, prefix: str = "") -> dict:
-    items = {}
-    for key, value in resolved.items():
-        items |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return items
-
-
-def differing(one: ex.ExtrapolationRun, other: lm.LanguageModelRun) -> set[str]:
-    a, b = flat(one.resolved()), flat(other.resolved())
-    return {key for key in a.keys() | b.keys() if a.get(key) != b.get(key)}
 
 
 # --- the readings

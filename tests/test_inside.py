@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -22,14 +21,6 @@ TINY = Inspection(
     16, documents=4, windows=4, texts=2, leak_texts=1, leak_tokens=3, path_points=4, fit_steps=10
 )
 SIZE = dataclasses.replace(lm.SIZES["smoke"], width=32, length=16)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")

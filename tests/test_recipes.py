@@ -4,7 +4,6 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -19,36 +18,15 @@ from sepnb.experiments.readings import Reading
 from sepnb.experiments.recipe_methods import RECIPES, root, run_of
 from sepnb.models import LanguageModel
 
+from .smoke_runs import differing, shortened
+
 SCREEN, PUBLISHED = experiments.get("recipe_screen"), experiments.get("recipes")
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-def flat(resolved: dict, prefix: str = "") -> dict:
-    items = {}
-    for key, value in resolved.items():
-        items |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return items
-
-
-def shortened(config: recipes.RecipeRun, steps: int = 4) -> recipes.RecipeRun:
-    return dataclasses.replace(
-        config,
-        training=dataclasses.replace(config.training, steps=steps),
-        text=dataclasses.replace(config.text, validation_bytes=64, test_bytes=128),
-    )
 
 
 def smoke_run(name: str, experiment: str = "recipes") -> recipes.RecipeRun:
     """A shortened smoke run of any recipe."""
     beyond = extrapolation.BEYOND["smoke"]
-    return shortened(experiments.get(experiment).run_of("smoke", name, 1, beyond, (0,)))
+    return shortened(experiments.get(experiment).run_of("smoke", name, 1, beyond, (0,)), steps=4)
 
 
 # --- one change
@@ -58,13 +36,10 @@ def smoke_run(name: str, experiment: str = "recipes") -> recipes.RecipeRun:
 @pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.base])
 def test_a_recipe_differs_from_its_base_in_what_it_declares(name, profile):
     recipe = RECIPES[name]
-    ours, base = (flat(run_of("x", profile, run, 1).resolved()) for run in (name, recipe.base))
-    differing = {key for key in ours.keys() | base.keys() if ours.get(key) != base.get(key)} - {"method"}
+    changed = differing(*(run_of("x", profile, run, 1) for run in (name, recipe.base))) - {"method"}
     declared = [f"model.{key}" for key in recipe.model] + [f"training.{key}" for key in recipe.training]
     assert len(declared) == 1, "one change each"
-    assert differing and {key.split(".", 2)[0] + "." + key.split(".", 2)[1] for key in differing} == set(
-        declared
-    )
+    assert changed and {".".join(key.split(".")[:2]) for key in changed} == set(declared)
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)

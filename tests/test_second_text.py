@@ -17,6 +17,8 @@ from sepnb.experiments.long_windows import BLOCKS, long_windows
 from sepnb.models import LanguageModel
 from sepnb.results import Store
 
+from .smoke_runs import differing, shortened
+
 EXPERIMENT = experiments.get("extrapolation_wikitext")
 PUBLISHED = ["laptop", "gpu"]
 
@@ -24,18 +26,7 @@ PUBLISHED = ["laptop", "gpu"]
 def run_of(method: str, steps: int = 3) -> second.SecondTextRun:
     """A smoke run of any method, shortened."""
     config = second.SecondTextRun.of_method("smoke", method, 1)
-    return dataclasses.replace(
-        config,
-        training=dataclasses.replace(config.training, steps=steps),
-        text=dataclasses.replace(config.text, validation_bytes=64, test_bytes=128),
-    )
-
-
-def flat(resolved: dict, prefix: str = "") -> dict:
-    items = {}
-    for key, value in resolved.items():
-        items |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return items
+    return shortened(config, steps)
 
 
 # --- the grid
@@ -52,12 +43,12 @@ def test_six_methods_have_the_same_three_seeds_and_smoke_a_table_and_a_rotation(
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 @pytest.mark.parametrize("method", second.METHODS)
 def test_a_run_differs_from_that_on_novels_in_the_text_and_in_what_is_read_of_it(profile, method):
-    ours = flat(second.SecondTextRun.of_method(profile, method, 2).resolved())
-    novels = flat(extrapolation.ExtrapolationRun.of_method(profile, method, 2).resolved())
-    differing = {key for key in ours.keys() | novels.keys() if ours.get(key) != novels.get(key)}
-    assert {key.split(".")[0] for key in differing} <= {"experiment", "text", "beyond", "markers"}
-    assert ours["training.learning_rate"] == in_window.learning_rate(profile, method)
-    assert (ours["beyond.length"], ours["beyond.times"]) == (novels["beyond.length"], novels["beyond.times"])
+    ours = second.SecondTextRun.of_method(profile, method, 2)
+    novels = extrapolation.ExtrapolationRun.of_method(profile, method, 2)
+    changed = {key.split(".")[0] for key in differing(ours, novels)}
+    assert changed <= {"experiment", "text", "beyond", "markers"}
+    assert ours.training.learning_rate == in_window.learning_rate(profile, method)
+    assert (ours.beyond.length, ours.beyond.times) == (novels.beyond.length, novels.beyond.times)
 
 
 @pytest.mark.parametrize("method", ["sinusoidal", "rope-long", "ropes"])
