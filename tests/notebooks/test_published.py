@@ -6,7 +6,6 @@ from sepnb import experiments, paths
 from sepnb.companion import published
 
 AWAITED = (
-    "ablation_screen",
     "ablation",
     "budget",
     "encoding_screen",
