@@ -610,15 +610,6 @@ def effect(name: str, reference: str | None = None) -> pd.Series:
     return summaries.paired(factors, name, against, "bits_per_byte")
 
 
-def signed(values: pd.Series) -> str:
-    """Mean and interval of differences in words, with a sign."""
-    if values.empty:
-        return numbers.NOT_RUN
-    mean, half, _ = summaries.summarise(values)
-    text = f"{mean:+.3f}" + ("" if np.isnan(half) else f" ± {half:.3f}")
-    return text.replace("-", "\N{MINUS SIGN}")
-
-
 factors = loaded("ablation")
 rate_of = {
     run.method: run.training.learning_rate
@@ -633,7 +624,9 @@ for name, variant in VARIANTS.items():
             "reference": variant.reference or "",
             "change": variant.factor,
             "bits per byte": level,
-            "minus the reference": signed(effect(name)) if variant.reference else "",
+            "minus the reference": summaries.told(effect(name))
+            if variant.reference
+            else "",
             "seeds": len(runs),
             "block parameters": runs.block_parameters.median(),
             "rate": f"{rate_of[name]:g}" if name in rate_of else "",
@@ -795,14 +788,16 @@ numbers_of_this_chapter |= {
     "difference_constant_pos_stream": constant.mean()
     if len(constant)
     else numbers.NOT_RUN,
-    "effect_concatenation": signed(effect("concatenated-sinusoidal")),
-    "effect_walls": signed(effect("separated-sinusoidal", "concatenated-sinusoidal")),
-    "effect_split_norm": signed(
+    "effect_concatenation": summaries.told(effect("concatenated-sinusoidal")),
+    "effect_walls": summaries.told(
+        effect("separated-sinusoidal", "concatenated-sinusoidal")
+    ),
+    "effect_split_norm": summaries.told(
         effect("separated-sinusoidal", "separated-sinusoidal-joint-norm")
     ),
-    "effect_strict": signed(effect("strict-sinusoidal")),
-    "effect_every_layer_sinusoidal": signed(effect("sinusoidal-reinjected")),
-    "effect_every_layer_learned": signed(effect("learned-reinjected")),
+    "effect_strict": summaries.told(effect("strict-sinusoidal")),
+    "effect_every_layer_sinusoidal": summaries.told(effect("sinusoidal-reinjected")),
+    "effect_every_layer_learned": summaries.told(effect("learned-reinjected")),
 }
 
 # %% [markdown]
@@ -940,7 +935,7 @@ ax.set(ylabel="difference (bits per byte)")
 if ax.get_legend_handles_labels()[0]:
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9)
 told = "; ".join(
-    f"{name}: " + ", ".join(f"{n}x {signed(gaps[name, n])}" for n in read)
+    f"{name}: " + ", ".join(f"{n}x {summaries.told(gaps[name, n])}" for n in read)
     for name in GAPS
 )
 figures.show(
@@ -952,7 +947,7 @@ figures.show(
 )
 for n in BUDGETS:
     gap = gaps.get(("separated minus dense, sinusoidal", n), pd.Series(dtype=float))
-    numbers_of_this_chapter[f"gain_at_{n}x"] = signed(gap)
+    numbers_of_this_chapter[f"gain_at_{n}x"] = summaries.told(gap)
 numbers_of_this_chapter["budget_order_turned"] = (
     pairs_in_words(turned) if whole else "not run"
 )

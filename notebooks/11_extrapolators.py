@@ -45,6 +45,7 @@ device = "cpu"
 # %%
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -225,16 +226,8 @@ figures.show(
 # %%
 for name in ("live", "sinusoid"):
     numbers[f"step_of_row_{name}"] = float(ratio[name])
-
-
-def note(key, values):
-    """Publish the mean of one value a seed, or that nothing was run."""
-    values = pd.Series(values, dtype=float).dropna()
-    numbers[key] = float(values.mean()) if len(values) else chapter_numbers.NOT_RUN
-
-
-note("step_of_row_records", [ratio["separated-learned"]])
-note("step_of_row_strict", [ratio["strict-learned"]])
+numbers["step_of_row_records"] = chapter_numbers.mean_of([ratio["separated-learned"]])
+numbers["step_of_row_strict"] = chapter_numbers.mean_of([ratio["strict-learned"]])
 
 # %% [markdown]
 # In units of a row's length the median step of the trained tables of the records is
@@ -766,15 +759,7 @@ def mean(method, metric):
     return scores(method, metric).mean()
 
 
-def told(values, form="+.2f"):
-    """A mean over seeds with its 95 % t interval, or that nothing was run."""
-    if not len(values):
-        return "not run"
-    found = summaries.summarise(values)
-    half = "" if np.isnan(found.half) else f" ± {found.half:.2f}"
-    return f"{found.mean:{form}}{half}".replace("-", "\N{MINUS SIGN}")
-
-
+told = partial(summaries.told, form="+.2f")
 status = plain.groupby("method", sort=False)["status"].agg(
     lambda s: (s != "not run").sum()
 )
@@ -884,7 +869,9 @@ figures.provenance(runs)
 # %%
 for name in (*SOURCE_METHODS, "clamp", "wrap"):
     for place in ("2x", "8x"):
-        note(f"gap_{name}_{place}", scores(ours, f"gap/{name}/{place}"))
+        numbers[f"gap_{name}_{place}"] = chapter_numbers.mean_of(
+            scores(ours, f"gap/{name}/{place}")
+        )
 in_bins = pd.DataFrame(
     {p: {n: mean(ours, f"gap/{n}/{p}") for n in READINGS} for p in PLACES[1:]}
 )
@@ -895,13 +882,19 @@ numbers["nearest_rule"], numbers["nearest_place"] = (
     if there
     else (chapter_numbers.NOT_RUN,) * 2
 )
-note("least_gap", [nearest.min()])
-note("least_gap_five_8x", [in_bins.loc[list(SOURCE_METHODS), "8x"].min()])
-note("least_gap_control_8x", [in_bins.loc[list(CONTROLS), "8x"].min()])
-note("oracle_8x", scores(ours, "oracle/8x"))
-note("oracle_1x", scores(ours, "oracle/1x"))
+numbers["least_gap"] = chapter_numbers.mean_of([nearest.min()])
+numbers["least_gap_five_8x"] = chapter_numbers.mean_of(
+    [in_bins.loc[list(SOURCE_METHODS), "8x"].min()]
+)
+numbers["least_gap_control_8x"] = chapter_numbers.mean_of(
+    [in_bins.loc[list(CONTROLS), "8x"].min()]
+)
+numbers["oracle_8x"] = chapter_numbers.mean_of(scores(ours, "oracle/8x"))
+numbers["oracle_1x"] = chapter_numbers.mean_of(scores(ours, "oracle/1x"))
 for name, method in models.items():
-    note(f"coarse_8x_{name}", scores(method, "oracle-coarse/8x"))
+    numbers[f"coarse_8x_{name}"] = chapter_numbers.mean_of(
+        scores(method, "oracle-coarse/8x")
+    )
 
 # %% [markdown]
 # The nearest that any of the five comes to the oracle is a gap of {num}`11_extrapolators/least_gap:+.2f` bits per
@@ -1022,10 +1015,11 @@ figures.provenance(runs)
 # %%
 for name in SOURCE_METHODS:
     metric = f"gap/{name}/8x"
-    note(f"easier_{name}", difference(f"{ours}:{metric}", f"learned:{metric}"))
-    note(
-        f"easier_strict_{name}",
-        difference(f"strict-learned:{metric}", f"learned:{metric}"),
+    numbers[f"easier_{name}"] = chapter_numbers.mean_of(
+        difference(f"{ours}:{metric}", f"learned:{metric}")
+    )
+    numbers[f"easier_strict_{name}"] = chapter_numbers.mean_of(
+        difference(f"strict-learned:{metric}", f"learned:{metric}")
     )
 
 # %% [markdown]
@@ -1080,16 +1074,18 @@ figures.show_table(
 figures.provenance(runs)
 
 # %%
-note("far_start_fourier", far_start(ours, "fourier"))
-note("far_start_sinusoidal", far_start(ours, "sinusoidal"))
-note("length_alone_wrap", scores(ours, "gap/wrap/8x"))
-note("masked_wrap", scores(ours, "gap/wrap-window/8x"))
-note("masked_clamp", scores(ours, "gap/clamp-window/8x"))
-note("rope_native", scores("rope", "gap/native/8x"))
-note("rope_masked", scores("rope", "gap/native-window/8x"))
-note("alibi_native", scores("alibi", "gap/native/8x"))
-note("none_native", scores("none", "gap/native/8x"))
-note("separated_sinusoidal_native", scores("separated-sinusoidal", "gap/native/8x"))
+numbers["far_start_fourier"] = chapter_numbers.mean_of(far_start(ours, "fourier"))
+numbers["far_start_sinusoidal"] = chapter_numbers.mean_of(far_start(ours, "sinusoidal"))
+numbers["length_alone_wrap"] = chapter_numbers.mean_of(scores(ours, "gap/wrap/8x"))
+numbers["masked_wrap"] = chapter_numbers.mean_of(scores(ours, "gap/wrap-window/8x"))
+numbers["masked_clamp"] = chapter_numbers.mean_of(scores(ours, "gap/clamp-window/8x"))
+numbers["rope_native"] = chapter_numbers.mean_of(scores("rope", "gap/native/8x"))
+numbers["rope_masked"] = chapter_numbers.mean_of(scores("rope", "gap/native-window/8x"))
+numbers["alibi_native"] = chapter_numbers.mean_of(scores("alibi", "gap/native/8x"))
+numbers["none_native"] = chapter_numbers.mean_of(scores("none", "gap/native/8x"))
+numbers["separated_sinusoidal_native"] = chapter_numbers.mean_of(
+    scores("separated-sinusoidal", "gap/native/8x")
+)
 
 # %% [markdown]
 # At eight times the length, `wrap` is {num}`11_extrapolators/length_alone_wrap:+.2f` above the oracle, and
@@ -1115,7 +1111,7 @@ long = pd.DataFrame(
             f"gain at {place}": told(-scores(method, f"gap/native/{place}"))
             for place in PLACES[1:]
         },
-        "bits per byte at 8x": told(scores(method, "native/8x"), ".2f"),
+        "bits per byte at 8x": told(scores(method, "native/8x"), form=".2f"),
     }
     for method, label in (
         ("rope-long", "RoPE, trained at 8L"),
@@ -1127,7 +1123,7 @@ gains = {
     for method in ("rope-long", "separated-sinusoidal-long")
 }
 best = max((g.mean() for g in gains.values() if len(g)), default=np.nan)
-note("train_long_gain", [best])
+numbers["train_long_gain"] = chapter_numbers.mean_of([best])
 numbers["use_can_be_judged"] = (
     "not run" if np.isnan(best) else "can" if best > 0.02 else "cannot"
 )
@@ -1270,9 +1266,11 @@ paid = pd.DataFrame(
     {
         "model": figures.METHODS[method].label,
         "rule": RULES[reading],
-        "all bytes": told(last_bin(whole, method, reading, "bits_per_byte"), ".2f"),
-        "marks": told(last_bin(whole, method, reading, "marked"), ".2f"),
-        "rest": told(last_bin(whole, method, reading, "rest"), ".2f"),
+        "all bytes": told(
+            last_bin(whole, method, reading, "bits_per_byte"), form=".2f"
+        ),
+        "marks": told(last_bin(whole, method, reading, "marked"), form=".2f"),
+        "rest": told(last_bin(whole, method, reading, "rest"), form=".2f"),
     }
     for method, reading in pairs
 )
@@ -1312,12 +1310,13 @@ figures.provenance(of_articles)
 # %%
 for method, reading, _ in COMPARED:
     name = reading if method == ours else f"{method}_{reading}".replace("-", "_")
-    note(f"articles_{name}", article_scores(method, f"gap/{reading}/8x"))
+    numbers[f"articles_{name}"] = chapter_numbers.mean_of(
+        article_scores(method, f"gap/{reading}/8x")
+    )
 for name in SOURCE_METHODS:
     metric = f"gap/{name}/8x"
-    note(
-        f"articles_easier_{name}",
-        article_scores(ours, metric) - article_scores("learned", metric),
+    numbers[f"articles_easier_{name}"] = chapter_numbers.mean_of(
+        article_scores(ours, metric) - article_scores("learned", metric)
     )
 in_articles = pd.DataFrame(
     {
@@ -1325,7 +1324,7 @@ in_articles = pd.DataFrame(
         for p in PLACES[1:]
     }
 ).stack()
-note("articles_least_gap", [in_articles.min()])
+numbers["articles_least_gap"] = chapter_numbers.mean_of([in_articles.min()])
 ran = len(in_articles.dropna()) > 0
 numbers["articles_nearest_rule"], numbers["articles_nearest_place"] = (
     (LOOKS[in_articles.idxmin()[0]].label, in_articles.idxmin()[1])
@@ -1333,7 +1332,9 @@ numbers["articles_nearest_rule"], numbers["articles_nearest_place"] = (
     else (chapter_numbers.NOT_RUN,) * 2
 )
 for key, column in (("share", "marked_share"), ("marks", "marked"), ("rest", "rest")):
-    note(f"articles_{key}", last_bin(whole, ours, "oracle-coarse", column))
+    numbers[f"articles_{key}"] = chapter_numbers.mean_of(
+        last_bin(whole, ours, "oracle-coarse", column)
+    )
 moved_by = [
     (
         article_gap(method, reading, "rest")
@@ -1341,7 +1342,9 @@ moved_by = [
     ).mean()
     for method, reading, _ in COMPARED
 ]
-note("articles_moved", [np.nanmax(np.abs(moved_by)) if ran else np.nan])
+numbers["articles_moved"] = chapter_numbers.mean_of(
+    [np.nanmax(np.abs(moved_by)) if ran else np.nan]
+)
 numbers["articles_runs"] = len(have_articles)
 numbers["articles_runs_declared"] = len(of_articles)
 
@@ -1382,21 +1385,9 @@ numbers |= {
     for name, verdict in verdicts.items()
 }
 
-
-def in_short(verdict):
-    """The reason of a verdict over a family: how many comparisons hold, and between which means."""
-    if not verdict.numbers or "(" not in verdict.detail:
-        return verdict.detail
-    answers = {"(holds)": "hold", "(fails)": "fail", "(open)": "are open"}
-    counts = [f"{verdict.detail.count(a)} {word}" for a, word in answers.items()]
-    low, high = min(verdict.numbers.values()), max(verdict.numbers.values())
-    means = f"means {low:+.2f} to {high:+.2f}".replace("-", "\N{MINUS SIGN}")
-    return f"{len(verdict.numbers)} comparisons: {', '.join(counts)}; {means}"
-
-
 figures.show_table(
     pd.DataFrame(
-        [[name, v.word, in_short(v)] for name, v in verdicts.items()],
+        [[name, v.word, v.in_short] for name, v in verdicts.items()],
         columns=["claim", "verdict", "because"],
     ),
     caption="The claims of this chapter, judged by rules written beforehand. The claims page lists every comparison.",

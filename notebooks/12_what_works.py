@@ -516,21 +516,6 @@ def less(a, b):
     return (scores(*a.split(":")) - scores(*b.split(":"))).dropna()
 
 
-def told(values, form="+.3f"):
-    """A mean over seeds with its 95 % t interval, or that nothing was run."""
-    if not len(values):
-        return "not run"
-    found = summaries.summarise(values)
-    half = "" if np.isnan(found.half) else f" ± {found.half:.3f}"
-    return f"{found.mean:{form}}{half}".replace("-", "\N{MINUS SIGN}")
-
-
-def note(key, values):
-    """Publish the mean of one value a seed, or that nothing was run."""
-    values = pd.Series(values, dtype=float).dropna()
-    numbers[key] = float(values.mean()) if len(values) else chapter_numbers.NOT_RUN
-
-
 # %% [markdown]
 # **Publication**: fresh seeds, the test text, the same test bytes for all recipes of a seed. With true gaps a seed
 # *trains* on other bytes than without. A tick is a seed.
@@ -669,12 +654,14 @@ ran = [name for name in methods if len(scores(name, "native/8x"))] or methods
 survival = pd.DataFrame(
     {
         "recipe": name.replace("-", " "),
-        "survives": told(scores(name, "gap/native/8x")),
-        "with ln n": told(scores(name, "gap/native-log/8x")),
-        "with a window": told(scores(name, "gap/native-window/8x")),
-        "window and sinks": told(scores(name, "gap/native-window-sinks/8x")),
-        "at 7L": told(less(f"{name}:native-at-7x", f"{name}:native/1x")),
-        "at 1,000,000": told(less(f"{name}:native-at-1m", f"{name}:native/1x")),
+        "survives": summaries.told(scores(name, "gap/native/8x")),
+        "with ln n": summaries.told(scores(name, "gap/native-log/8x")),
+        "with a window": summaries.told(scores(name, "gap/native-window/8x")),
+        "window and sinks": summaries.told(scores(name, "gap/native-window-sinks/8x")),
+        "at 7L": summaries.told(less(f"{name}:native-at-7x", f"{name}:native/1x")),
+        "at 1,000,000": summaries.told(
+            less(f"{name}:native-at-1m", f"{name}:native/1x")
+        ),
     }
     for name in ran
 )
@@ -691,9 +678,11 @@ figures.provenance(runs)
 quality = pd.DataFrame(
     {
         "recipe": name.replace("-", " "),
-        "uses": told(scores(name, "gain/8x")),
-        "quality": told(less(f"{name}:native/8x", "rope:native-window/8x")),
-        "price": told(less(f"{name}:bits_per_byte", f"{root(name)}:bits_per_byte")),
+        "uses": summaries.told(scores(name, "gain/8x")),
+        "quality": summaries.told(less(f"{name}:native/8x", "rope:native-window/8x")),
+        "price": summaries.told(
+            less(f"{name}:bits_per_byte", f"{root(name)}:bits_per_byte")
+        ),
         "root": root(name).replace("-", " "),
         "parameters / root": times(name, root(name), "block_parameters"),
         "parameters / RoPE": times(name, "rope", "block_parameters"),
@@ -736,28 +725,43 @@ for name in (
     WINNER,
 ):
     key = "winner" if name == WINNER else name.replace("-", "_")
-    note(f"gap_{key}", scores(name, "gap/native/8x"))
-    note(f"window_{key}", scores(name, "gap/native-window/8x"))
-    note(f"index_{key}", less(f"{name}:native-at-1m", f"{name}:native/1x"))
-    note(f"gain_{key}", scores(name, "gain/8x"))
-    note(f"price_{key}", less(f"{name}:bits_per_byte", f"{root(name)}:bits_per_byte"))
-    note(f"lead_{key}", less(f"{name}:bits_per_byte", "rope:bits_per_byte"))
-    note(f"lead_8x_{key}", less(f"{name}:native/8x", "rope:native-window/8x"))
-note(
-    "phase_price",
-    less("separated-phase:bits_per_byte", "separated-sinusoidal:bits_per_byte"),
+    numbers[f"gap_{key}"] = chapter_numbers.mean_of(scores(name, "gap/native/8x"))
+    numbers[f"window_{key}"] = chapter_numbers.mean_of(
+        scores(name, "gap/native-window/8x")
+    )
+    numbers[f"index_{key}"] = chapter_numbers.mean_of(
+        less(f"{name}:native-at-1m", f"{name}:native/1x")
+    )
+    numbers[f"gain_{key}"] = chapter_numbers.mean_of(scores(name, "gain/8x"))
+    numbers[f"price_{key}"] = chapter_numbers.mean_of(
+        less(f"{name}:bits_per_byte", f"{root(name)}:bits_per_byte")
+    )
+    numbers[f"lead_{key}"] = chapter_numbers.mean_of(
+        less(f"{name}:bits_per_byte", "rope:bits_per_byte")
+    )
+    numbers[f"lead_8x_{key}"] = chapter_numbers.mean_of(
+        less(f"{name}:native/8x", "rope:native-window/8x")
+    )
+numbers["phase_price"] = chapter_numbers.mean_of(
+    less("separated-phase:bits_per_byte", "separated-sinusoidal:bits_per_byte")
 )
-note("rope_lead", less("rope:bits_per_byte", "separated-sinusoidal:bits_per_byte"))
-note("hybrid_lead", less("separated-rope:bits_per_byte", "rope:bits_per_byte"))
-note("untied_price", less("untied:bits_per_byte", "strict-sinusoidal:bits_per_byte"))
-note("gap_untied_constant_clamp", scores("untied-constant-clamp", "gap/native/8x"))
-note(
-    "index_untied_constant_clamp",
-    less("untied-constant-clamp:native-at-1m", "untied-constant-clamp:native/1x"),
+numbers["rope_lead"] = chapter_numbers.mean_of(
+    less("rope:bits_per_byte", "separated-sinusoidal:bits_per_byte")
 )
-note(
-    "price_untied_constant_clamp",
-    less("untied-constant-clamp:bits_per_byte", "untied-constant:bits_per_byte"),
+numbers["hybrid_lead"] = chapter_numbers.mean_of(
+    less("separated-rope:bits_per_byte", "rope:bits_per_byte")
+)
+numbers["untied_price"] = chapter_numbers.mean_of(
+    less("untied:bits_per_byte", "strict-sinusoidal:bits_per_byte")
+)
+numbers["gap_untied_constant_clamp"] = chapter_numbers.mean_of(
+    scores("untied-constant-clamp", "gap/native/8x")
+)
+numbers["index_untied_constant_clamp"] = chapter_numbers.mean_of(
+    less("untied-constant-clamp:native-at-1m", "untied-constant-clamp:native/1x")
+)
+numbers["price_untied_constant_clamp"] = chapter_numbers.mean_of(
+    less("untied-constant-clamp:bits_per_byte", "untied-constant:bits_per_byte")
 )
 
 # %% [markdown]
@@ -820,25 +824,9 @@ numbers |= {
     for name, verdict in verdicts.items()
 }
 
-
-def in_short(verdict):
-    """The reason of a verdict over a family: seeds, how many comparisons hold, and between which means."""
-    if len(verdict.numbers) < 2:
-        return verdict.detail
-    counts = [
-        f"{count} {answer}"
-        for answer in ("holds", "fails", "open")
-        if (count := verdict.detail.count(f"({answer})"))
-    ]
-    low, high = min(verdict.numbers.values()), max(verdict.numbers.values())
-    means = f"means {low:+.2f} to {high:+.2f}".replace("-", "\N{MINUS SIGN}")
-    family = f"{len(verdict.numbers)} comparisons"
-    return "; ".join([verdict.detail.split(";")[0], family, *counts, means])
-
-
 figures.show_table(
     pd.DataFrame(
-        [[name, v.word, in_short(v)] for name, v in verdicts.items()],
+        [[name, v.word, v.in_short] for name, v in verdicts.items()],
         columns=["claim", "verdict", "because"],
     ),
     caption="The claims of this chapter, judged by rules written beforehand. With fewer than six seeds a comparison is "

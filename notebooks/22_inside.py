@@ -165,8 +165,7 @@ def told(value: float | None, form: str = ".2f") -> str:
 
 def publish(name: str, value) -> None:
     """A number of this chapter, or that there is none."""
-    missing = value is None or not np.isfinite(value)
-    numbers_of_this_chapter[name] = numbers.NOT_RUN if missing else float(value)
+    numbers_of_this_chapter[name] = numbers.mean_of([value])
 
 
 def metric(method: str, name: str) -> float | None:

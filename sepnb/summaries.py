@@ -38,6 +38,18 @@ def summarise(values: ArrayLike, confidence: float = 0.95) -> Summary:
     )
 
 
+def told(values: ArrayLike, form: str = "+.3f") -> str:
+    """The mean of one value a seed and half its interval, for a sentence or a table; "not run" of none.
+
+    `form` is the format of the mean; the interval has as many decimals. NaN counts as a value.
+    """
+    if not np.size(values):
+        return "not run"
+    found = summarise(values)
+    half = "" if np.isnan(found.half) else f" ± {found.half:{form.removeprefix('+')}}"
+    return f"{found.mean:{form}}{half}".replace("-", "\N{MINUS SIGN}")
+
+
 def by_method(table: pd.DataFrame, column: str) -> dict[str, Summary]:
     """The summary of each method, in the order of the table; methods without a run are left out."""
     present = table[table["status"] != "not run"]

@@ -122,6 +122,13 @@ def test_runs_are_paired_by_seed():
     assert judge(shuffled, better, bar=4.0).word == "undecided"
 
 
+def test_in_short_a_family_is_counted_and_one_comparison_is_told_whole():
+    family = judge(two(-0.5), [Comparison("a", "b", high=0.0), Comparison("b", "a", high=0.0)], bar=9.0)
+    assert family.in_short == ("6 seeds; 2 comparisons; 1 holds; 1 fails; means \N{MINUS SIGN}0.50 to +0.50")
+    one = judge(two(-0.5), [Comparison("a", "b", high=0.0)], bar=9.0)
+    assert one.in_short == one.detail
+
+
 def test_the_family_is_corrected():
     """One comparison with p just below 5 % passes alone and not among four."""
     frames = [two(-0.05, spread=0.045).replace({"a": f"a{k}", "b": f"b{k}"}) for k in range(4)]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 
-from sepnb.summaries import by_method, paired, summarise
+from sepnb.summaries import by_method, paired, summarise, told
 
 
 def runs(**scores: dict[int, float]) -> pd.DataFrame:
@@ -63,3 +63,11 @@ def test_runs_that_were_not_made_count_for_nothing():
         "a": 1.0,
         "b": 2.0,
     }
+
+
+def test_a_sentence_gets_mean_and_interval_with_a_sign_and_as_many_decimals():
+    assert told([-0.5]) == "\N{MINUS SIGN}0.500"
+    half = summarise([-0.3, -0.1, -0.2]).half
+    assert told([-0.3, -0.1, -0.2], "+.2f") == f"\N{MINUS SIGN}0.20 ± {half:.2f}"
+    assert told(pd.Series([2.0, 2.0]), ".1f") == "2.0 ± 0.0"
+    assert told([]) == told(pd.Series(dtype=float)) == "not run"

@@ -40,6 +40,20 @@ class Verdict:
         if self.word not in WORDS:
             raise ValueError(f"{self.word!r} is not a verdict; use one of {', '.join(WORDS)}")
 
+    @property
+    def in_short(self) -> str:
+        """The reason; of a family of comparisons, how many of them hold and between which means."""
+        if len(self.numbers) < 2 or "(" not in self.detail:
+            return self.detail
+        counts = [
+            f"{count} {answer}"
+            for answer in ("holds", "fails", "open")
+            if (count := self.detail.count(f"({answer})"))
+        ]
+        low, high = min(self.numbers.values()), max(self.numbers.values())
+        means = f"means {low:+.2f} to {high:+.2f}".replace("-", "\N{MINUS SIGN}")
+        return "; ".join([self.detail.split(";")[0], f"{len(self.numbers)} comparisons", *counts, means])
+
 
 @dataclass(frozen=True)
 class Claim:

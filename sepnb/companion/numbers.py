@@ -8,7 +8,7 @@ the wrong place is noticed. Nothing here imports torch: reading a number must co
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,12 @@ def path(chapter: str, profile: str) -> Path:
         if not isinstance(value, str) or not NAME.fullmatch(value):
             raise NumbersError(f"{what} {value!r} is not a plain name (letters, digits, '_' and '-')")
     return paths.build() / profile / f"{chapter}.json"
+
+
+def mean_of(values: Iterable[float | None]) -> Number:
+    """The mean of one value a seed, of those that are there (not None or NaN); `NOT_RUN` where none is."""
+    known = [float(value) for value in values if value is not None and not math.isnan(value)]
+    return math.fsum(known) / len(known) if known else NOT_RUN
 
 
 def publish(chapter: str, numbers: Mapping[str, Any], *, profile: str) -> None:

@@ -99,3 +99,9 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(
     assert numbers.load("01_order", "smoke") == {"loss": 1.0}
     path = numbers.path("01_order", "smoke")
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_mean_is_of_the_seeds_that_are_there_and_of_none_it_says_so() -> None:
+    assert numbers.mean_of([1.0, None, float("nan"), 2.0]) == 1.5
+    assert numbers.mean_of(np.array([0.25])) == 0.25
+    assert numbers.mean_of([]) == numbers.mean_of([None]) == numbers.NOT_RUN
