@@ -46,7 +46,7 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 
-from sepnb import figures
+from sepnb import diagrams, figures
 from sepnb.encodings import ALiBi, ScoreModule, build
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
@@ -396,72 +396,34 @@ figures.show(
 # Everything else in this book is one of four answers to the question "where do we break {eq}`eq-order-equivariance`?".
 
 # %% tags=["hide-input"]
-fig, ax = plt.subplots(figsize=(7.4, 3.1))
-ax.set(xlim=(-0.1, 12.6), ylim=(-0.2, 5.0))
-ax.axis("off")
-
-
-def box(x, y, w, text, face=figures.GROUND):
-    ax.add_patch(
-        plt.Rectangle(
-            (x, y - 0.42), w, 0.84, facecolor=face, edgecolor=figures.INK, linewidth=1
-        )
-    )
-    ax.text(x + w / 2, y, text, ha="center", va="center", fontsize=10)
-
-
-def arrow(x0, y0, x1, y1, colour=figures.FAINT, width=1.3):
-    style = {
-        "arrowstyle": "-|>",
-        "color": colour,
-        "lw": width,
-        "shrinkA": 0,
-        "shrinkB": 0,
-    }
-    ax.annotate("", (x1, y1), (x0, y0), arrowprops=style)
-
-
-for start, end in (
-    ((1.3, 2), (1.9, 2)),
-    ((3.3, 2), (4.2, 3)),
-    ((3.3, 2), (4.2, 1)),
-    ((6.0, 3), (6.7, 3)),
-):
-    arrow(*start, *end)
-for start, end in (
-    ((8.2, 3), (8.8, 3)),
-    ((10.3, 3), (10.7, 2.3)),
-    ((6.0, 1), (10.7, 1.7)),
-    ((12.0, 2), (12.55, 2)),
-):
-    arrow(*start, *end)
-box(0.0, 2, 1.3, "$E[t]$")
-box(1.9, 2, 1.4, "$x_i$")
-box(4.2, 3, 1.8, "$q_i,\\; k_j$")
-box(4.2, 1, 1.8, "$v_j$")
-box(6.7, 3, 1.5, "$q_i \\cdot k_j$")
-box(8.8, 3, 1.5, "$a_{ij}$")
-box(10.7, 2, 1.3, "$\\sum_j a_{ij} v_j$")
+fig, ax = diagrams.canvas((7.4, 3.1), x=(-0.1, 12.6), y=(-0.2, 5.0))
+steps = (
+    (0.0, 2, 1.3, "$E[t]$"),
+    (1.9, 2, 1.4, "$x_i$"),
+    (4.2, 3, 1.8, "$q_i,\\; k_j$"),
+    (4.2, 1, 1.8, "$v_j$"),
+    (6.7, 3, 1.5, "$q_i \\cdot k_j$"),
+    (8.8, 3, 1.5, "$a_{ij}$"),
+    (10.7, 2, 1.3, "$\\sum_j a_{ij} v_j$"),
+)
+for x, y, width, label in steps:
+    diagrams.box(ax, (x, y - 0.42), (width, 0.84), label)
+ways = "1.3,2 1.9,2; 3.3,2 4.2,3; 3.3,2 4.2,1; 6,3 6.7,3; 8.2,3 8.8,3; 10.3,3 10.7,2.3; 6,1 10.7,1.7; 12,2 12.55,2"
+for way in ways.split(";"):
+    start, end = (tuple(map(float, point.split(","))) for point in way.split())
+    diagrams.arrow(ax, start, end, colour=figures.FAINT)
+bold = {"color": figures.POS, "weight": "bold", "fontsize": 10.5}
 sites = (
     (2.6, 2.42, "input", "sinusoidal, learned"),
     (5.1, 3.42, "query/key", "RoPE"),
     (7.45, 3.42, "score", "ALiBi"),
 )
 for x, y, site, who in sites:
-    arrow(x, y + 0.75, x, y + 0.02, figures.POS, 2.2)
-    ax.text(
-        x,
-        y + 0.86,
-        f"{site}\n",
-        ha="center",
-        va="bottom",
-        color=figures.POS,
-        weight="bold",
-        fontsize=10.5,
-    )
+    diagrams.arrow(ax, (x, y + 0.75), (x, y + 0.02), colour=figures.POS, width=2.2)
+    ax.text(x, y + 0.86, f"{site}\n", ha="center", va="bottom", **bold)
     ax.text(x, y + 0.84, who, ha="center", va="bottom", fontsize=9)
-arrow(5.1, -0.12, 5.1, 0.56, figures.POS, 2.2)
-ax.text(5.3, 0.2, "value", color=figures.POS, weight="bold", fontsize=10.5, va="center")
+diagrams.arrow(ax, (5.1, -0.12), (5.1, 0.56), colour=figures.POS, width=2.2)
+ax.text(5.3, 0.2, "value", va="center", **bold)
 ax.text(6.3, 0.2, "none of these encodings", fontsize=9, va="center")
 ax.text(9.55, 3.62, "softmax over $j$", ha="center", fontsize=9)
 figures.show(

@@ -48,9 +48,8 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 from matplotlib.colors import LogNorm, PowerNorm
-from matplotlib.patches import FancyBboxPatch
 
-from sepnb import claims, experiments, figures, flops, summaries
+from sepnb import claims, diagrams, experiments, figures, flops, summaries
 from sepnb.companion import numbers as chapter_numbers
 from sepnb.data import text as texts
 from sepnb.encodings import alibi_bias, alibi_slopes
@@ -348,76 +347,48 @@ for length in (40, 1):
 # layer**. What computes the tables is the {term}`position tower`: a transformer of width $d_{\text{pos}}$ that reads no text.
 
 # %% tags=["hide-input"]
-fig, ax = plt.subplots(figsize=(7.6, 5.4))
-
-
-def box(x, y, width, height, label, colour, *, strong=False):
-    """A rounded box with a label in its middle."""
-    style = "round,pad=0.02,rounding_size=0.10"
-    face = colour + ("55" if strong else "26")
-    look = {"facecolor": face, "edgecolor": colour, "linewidth": 1.3}
-    ax.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=style, **look))
-    middle = (x + width / 2, y + height / 2)
-    ax.text(*middle, label, ha="center", va="center", fontsize=9.5)
-
-
-def arrow(start, end, colour=figures.INK):
-    """A straight arrow."""
-    look = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.4}
-    ax.annotate(
-        "", xy=end, xytext=start, arrowprops=look | {"shrinkA": 0, "shrinkB": 0}
-    )
-
-
+fig, ax = diagrams.canvas((7.6, 5.4), x=(-0.3, 9.5), y=(-0.5, 8.15))
+pos = {"colour": figures.POS, "fill": figures.POS + "26"}
+sem = {"colour": figures.SEM, "fill": figures.SEM + "26"}
 left, right, narrow, wide = 0.2, 5.6, 2.2, 3.6  # the two columns: places and widths
+over_pos, over_sem = left + narrow / 2, right + wide / 2
 for layer in range(3):
     y = 1.15 + 2.0 * layer
-    middle = left + narrow / 2
-    box(left, y, narrow, 0.36, "norm", figures.POS)
-    arrow((left + narrow + 0.05, y + 0.18), (3.42, y + 0.18), figures.POS)
+    diagrams.box(ax, (left, y), (narrow, 0.4), "norm", **pos)
+    diagrams.arrow(
+        ax, (left + narrow + 0.05, y + 0.2), (3.4, y + 0.2), colour=figures.POS
+    )
     table = f"$T_Q^{{({layer})}}, T_K^{{({layer})}}$"
-    box(3.45, y - 0.08, 1.25, 0.52, table, figures.POS, strong=True)
-    arrow((4.75, y + 0.18), (right - 0.04, y + 0.18), figures.POS)
-    ax.text(5.15, y + 0.27, "+", ha="center", fontsize=12)
+    strong = pos | {"fill": figures.POS + "55"}
+    diagrams.box(ax, (3.43, y - 0.08), (1.3, 0.56), table, **strong)
+    diagrams.arrow(ax, (4.77, y + 0.2), (right - 0.04, y + 0.2), colour=figures.POS)
+    ax.text(5.15, y + 0.29, "+", ha="center", fontsize=12)
     if layer < 2:
         for above, label in ((0.66, "position heads"), (1.32, "pos MLP")):
-            box(left, y + above, narrow, 0.36, label, figures.POS)
-            arrow((middle, y + above - 0.27), (middle, y + above - 0.03))
-        arrow((middle, y + 1.71), (middle, y + 1.97))
-    middle = right + wide / 2
-    box(right, y - 0.08, wide, 0.52, "attention of the sem heads", figures.SEM)
-    box(right, y + 0.9, wide, 0.52, "sem MLP", figures.SEM)
-    arrow((middle, y + 0.47), (middle, y + 0.87))
-    arrow((middle, y + 1.45), (middle, y + 1.89))
-for x, width, below in (
-    (left, narrow, "positions 0 to $N-1$"),
-    (right, wide, "a text"),
-):
-    arrow((x + width / 2, 0.75), (x + width / 2, 1.06))
-    ax.text(x + width / 2, 0.7, below, ha="center", va="top")
-ax.text(right + wide / 2, 7.15, "next byte", ha="center", va="bottom")
+            diagrams.box(ax, (left, y + above), (narrow, 0.4), label, **pos)
+            diagrams.arrow(
+                ax, (over_pos, y + above - 0.24), (over_pos, y + above - 0.02)
+            )
+        diagrams.arrow(ax, (over_pos, y + 1.74), (over_pos, y + 1.97))
+    diagrams.box(
+        ax, (right, y - 0.08), (wide, 0.56), "attention of the sem heads", **sem
+    )
+    diagrams.box(ax, (right, y + 0.9), (wide, 0.56), "sem MLP", **sem)
+    diagrams.arrow(ax, (over_sem, y + 0.51), (over_sem, y + 0.87))
+    diagrams.arrow(ax, (over_sem, y + 1.49), (over_sem, y + 1.89))
 bold = {"ha": "center", "va": "bottom", "weight": "bold"}
-ax.text(
-    left + narrow / 2,
-    7.75,
-    "position tower, width $d_{\\mathrm{pos}}$",
-    color=figures.POS,
-    **bold,
-)
-ax.text(
-    right + wide / 2,
-    7.75,
-    "dense transformer, width $d_{\\mathrm{sem}}$",
-    color="#a87400",
-    **bold,
-)
-small = {"ha": "center", "va": "top", "fontsize": 9}
-ax.text(
-    left + narrow / 2, 0.3, "training: once a batch\ninference: once a length", **small
-)
-ax.text(right + wide / 2, 0.3, "once for every sequence", **small)
-ax.set(xlim=(-0.3, 9.5), ylim=(-0.5, 8.15))
-ax.axis("off")
+below = {"ha": "center", "va": "top"}
+for x, source in ((over_pos, "positions 0 to $N-1$"), (over_sem, "a text")):
+    diagrams.arrow(ax, (x, 0.75), (x, 1.05))
+    ax.text(x, 0.7, source, **below)
+ax.text(over_sem, 7.15, "next byte", ha="center", va="bottom")
+tower = "position tower, width $d_{\\mathrm{pos}}$"
+dense = "dense transformer, width $d_{\\mathrm{sem}}$"
+ax.text(over_pos, 7.75, tower, color=figures.POS, **bold)
+ax.text(over_sem, 7.75, dense, color="#a87400", **bold)
+once = "training: once a batch\ninference: once a length"
+ax.text(over_pos, 0.3, once, fontsize=9, **below)
+ax.text(over_sem, 0.3, "once for every sequence", fontsize=9, **below)
 figures.show(
     fig,
     name="fig-strict-tables",
@@ -1172,12 +1143,7 @@ for row, (name, (strict_name, _)) in enumerate(reversed(pairs.items())):
         about = {"va": "center", "fontsize": 9.5, "transform": ax.get_yaxis_transform()}
         ax.text(0.05, row, "not run", **about)
         continue
-    look, found = figures.METHODS[strict_name], summaries.summarise(differences[name])
-    ticks = differences[name]
-    ax.plot(ticks, [row] * len(ticks), "|", color=look.colour, markersize=11, alpha=0.6)
-    half = None if np.isnan(found.half) else found.half
-    line = look.line(linestyle="", markersize=7)
-    ax.errorbar(found.mean, row, xerr=half, elinewidth=3, **line)
+    figures.seed_row(ax, row, differences[name], figures.METHODS[strict_name])
 ax.set_yticks(range(len(pairs)), list(reversed(pairs)))
 ax.set(xlabel="strict minus separated (bits per byte)", ylim=(-0.6, 1.6))
 if not differences:

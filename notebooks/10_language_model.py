@@ -362,23 +362,13 @@ figures.provenance(table)
 
 
 # %% tags=["hide-input"]
-def draw_row(ax, row: int, values, look: figures.Method) -> None:
-    """Seeds as ticks, the mean as the method's marker, its 95 % t interval as a bar."""
-    summary = summaries.summarise(values)
-    half = None if np.isnan(summary.half) else summary.half
-    ax.plot(
-        values, [row] * len(values), "|", color=look.colour, markersize=11, alpha=0.6
-    )
-    line = look.line(linestyle="", markersize=7)
-    ax.errorbar(summary.mean, row, xerr=half, elinewidth=3, **line)
-
 
 order = sorted(score, key=lambda method: score[method].mean, reverse=True)
 best, worst = figures.METHODS[order[-1]].label, figures.METHODS[order[0]].label
 fig, ax = plt.subplots(figsize=(6.8, 3.9))
 for row, method in enumerate(order):
     scores = have.loc[have.method == method, "bits_per_byte"]
-    draw_row(ax, row, scores, figures.METHODS[method])
+    figures.seed_row(ax, row, scores, figures.METHODS[method])
 ax.axvline(have["bigram_bits_per_byte"].iloc[0], color=figures.FAINT, linestyle=":")
 ax.set_yticks(range(len(order)), [figures.METHODS[method].label for method in order])
 ax.set(xlabel="test bits per byte (lower is better; dotted: bigram floor)")
@@ -425,7 +415,7 @@ fig, ax = plt.subplots(figsize=(6.8, 2.7))
 ax.axvline(0, color=figures.FAINT, linewidth=1.2)
 ax.axvline(0.03, color=figures.MIXED, linewidth=1.2, linestyle=(0, (2, 2)))
 for row, (name, pair) in enumerate(reversed(pairs.items())):
-    draw_row(ax, row, differences[name], figures.METHODS[pair[0]])
+    figures.seed_row(ax, row, differences[name], figures.METHODS[pair[0]])
 ax.set_yticks(range(len(pairs)), list(reversed(pairs)))
 ax.set(xlabel="separated minus dense (bits per byte)", ylim=(-0.6, len(pairs) - 0.4))
 listed = "; ".join(
@@ -667,7 +657,7 @@ def draw_effects(names: list[str], labels: list[str]) -> plt.Figure:
             ax.text(0, row, "not run", ha="center", va="center", color=figures.INK)
         else:
             look = LOOKS.get(name, LOOKS[VARIANTS[name].reference])
-            draw_row(ax, row, values, look)
+            figures.seed_row(ax, row, values, look)
     reach = 1.3 * max(
         [0.1, *(effect(name).abs().max() for name in names if len(effect(name)))]
     )

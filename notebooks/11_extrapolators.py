@@ -974,20 +974,8 @@ for ax, place in zip(axes, ("2x", "8x"), strict=True):
             (-0.18, "strict-learned", False),
         ):
             values = difference(f"{method}:{metric}", f"learned:{metric}")
-            if not len(values):
-                continue
-            colour, found = LOOKS[name].colour, summaries.summarise(values)
-            level = [row + shift] * len(values)
-            ax.plot(values, level, "|", color=colour, markersize=9, alpha=0.6)
-            half = None if np.isnan(found.half) else found.half
-            face = colour if filled else figures.GROUND
-            look = {
-                "color": colour,
-                "markerfacecolor": face,
-                "marker": "o",
-                "markersize": 6,
-            }
-            ax.errorbar(found.mean, row + shift, xerr=half, elinewidth=2.4, **look)
+            look = figures.Method(name, LOOKS[name].colour, filled=filled)
+            figures.seed_row(ax, row + shift, values, look, size=6)
     if have.empty:
         ax.text(0, 2, "not run", ha="center")
     ax.set(
@@ -1200,15 +1188,12 @@ fig, ax = plt.subplots(figsize=(6.8, 4.6))
 ax.axvline(0, color=figures.FAINT, linewidth=1.2)
 for row, (method, reading, look) in enumerate(reversed(COMPARED)):
     metric = f"gap/{reading}/8x"
-    for shift, values, face in (
-        (0.17, scores(method, metric), figures.GROUND),
-        (-0.17, article_scores(method, metric), look.colour),
+    for shift, values, filled in (
+        (0.17, scores(method, metric), False),
+        (-0.17, article_scores(method, metric), True),
     ):
-        if len(values):
-            level = row + shift
-            line = {"color": look.colour, "markerfacecolor": face, "markersize": 6.5}
-            ax.plot(values, [level] * len(values), "|", color=look.colour, alpha=0.6)
-            ax.plot(values.mean(), level, marker=look.marker, **line)
+        drawn = replace(look, filled=filled)
+        figures.seed_row(ax, row + shift, values, drawn, interval=False, size=6.5)
 ax.set_yticks(range(len(COMPARED)), [look.label for *_, look in reversed(COMPARED)])
 ax.set_ylim(-0.7, len(COMPARED) - 0.3)
 ax.set_xlabel("bits per byte above the model's own sliding window, last bin")

@@ -522,17 +522,11 @@ def less(a, b):
 
 # %% tags=["hide-input"]
 KINDS = {
-    "separated": ("#6b4500", "o"),
-    "strict": ("#0072b2", "s"),
-    "untied": ("#7b5ea7", "^"),
+    "separated": figures.Method("separated", "#6b4500"),
+    "strict": figures.Method("strict", "#0072b2", marker="s"),
+    "untied": figures.Method("untied", "#7b5ea7", marker="^"),
 }
-
-
-def kind(name):
-    """Colour and marker of a recipe by the kind of model; what is left is dense."""
-    return KINDS.get(name.split("-")[0], ("#d55e00", "D"))
-
-
+DENSE = figures.Method("dense", "#d55e00", marker="D")
 panels = {
     "over its sliding window": lambda name: scores(name, "gap/native/8x"),
     "cost of a foreign past": lambda name: scores(name, "gain/8x"),
@@ -546,16 +540,8 @@ fig, axes = plt.subplots(1, 3, figsize=(8.4, 0.9 + 0.26 * len(order)), sharey=Tr
 for ax, (title, values_of) in zip(axes, panels.items(), strict=True):
     ax.axvline(0, color=figures.FAINT, linewidth=1.2)
     for row, name in enumerate(order):
-        values = values_of(name)
-        if len(values):
-            (colour, marker), found = kind(name), summaries.summarise(values)
-            ax.plot(
-                values, [row] * len(values), "|", color=colour, markersize=9, alpha=0.6
-            )
-            half = None if np.isnan(found.half) else found.half
-            ax.errorbar(
-                found.mean, row, xerr=half, color=colour, marker=marker, elinewidth=2.4
-            )
+        look = KINDS.get(name.split("-")[0], DENSE)
+        figures.seed_row(ax, row, values_of(name), look, size=6)
     ax.set_title(title, fontsize=10)
     ax.set_xlabel("bits per byte")
 axes[0].axvline(0.03, color=figures.FAINT, linewidth=1, linestyle=":")

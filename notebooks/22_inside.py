@@ -813,19 +813,15 @@ for offset, method in zip(
         continue
     look, own = figures.METHODS[method], have[have.method == method]
     for row, rule in enumerate(reversed(order)):
-        values = own[f"drift/{rule}"]
-        height = row + offset
-        ax.plot(
-            values,
-            [height] * len(values),
-            "|",
-            color=look.colour,
-            alpha=0.5,
-            markersize=7,
+        figures.seed_row(
+            ax,
+            row + offset,
+            own[f"drift/{rule}"],
+            look,
+            interval=False,
+            size=5.5,
+            labelled=row == 0,
         )
-        line = look.line(linestyle="", markersize=5.5)
-        line["label"] = look.label if row == 0 else "_"
-        ax.plot(values.mean(), height, **line)
 labels = {**{rule: label for rule, (_, label) in RULES.items()}, "wrap": "wrap"}
 labels["trained"] = "trained index"
 ax.set_yticks(range(len(order)), [labels[rule] for rule in reversed(order)])

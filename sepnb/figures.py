@@ -27,6 +27,9 @@ import seaborn as sns
 from IPython.display import HTML, display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from .summaries import summarise
 
 GROUND, INK, FAINT = "#fbfbf9", "#26282b", "#8b8f94"
 POS, SEM, MIXED = "#0072b2", "#e69f00", "#b3364f"  # the streams, and what belongs to neither alone
@@ -166,6 +169,29 @@ def trained_length(ax: Axes, length: int, label: str = "trained length") -> None
     ax.text(
         length, 1.01, f"{label} {length}", transform=where, ha="center", va="bottom", fontsize=9, color=INK
     )
+
+
+def seed_row(
+    ax: Axes,
+    height: float | int,
+    values: ArrayLike,
+    look: Method,
+    *,
+    interval: bool = True,
+    size: float | int = 7,
+    labelled: bool = False,
+) -> None:
+    """One value a seed at a height: every seed a tick, the mean a marker, its 95 % t interval a bar.
+
+    Nothing is drawn of no values. `size` is the marker's in points; `labelled` enters the look in the legend.
+    """
+    if not np.size(values):
+        return
+    seeds, found = np.asarray(values, dtype=float), summarise(values)
+    ax.plot(seeds, np.full_like(seeds, height), "|", color=look.colour, markersize=1.5 * size, alpha=0.6)
+    half = found.half if interval and np.isfinite(found.half) else None
+    line = look.line(linestyle="", label=look.label if labelled else "_", markersize=size)
+    ax.errorbar(found.mean, height, xerr=half, elinewidth=0.4 * size, **line)
 
 
 def label_lines(ax: Axes, *, gap: float = 1.25, fontsize: float = 9.5) -> None:

@@ -18,6 +18,7 @@ from matplotlib.colors import to_rgb
 
 from sepnb import figures
 from sepnb.companion.images import lift
+from sepnb.summaries import summarise
 
 # Machado, Oliveira and Fernandes 2009, severity 1.0, on linear RGB.
 DEFICIENCIES = {
@@ -221,6 +222,27 @@ def loaded(status, seeds):
     table = pd.DataFrame({"status": status})
     table.attrs["records"] = records
     return figures.provenance(table).data
+
+
+def test_a_row_of_seeds_has_a_tick_for_each_their_mean_and_its_interval():
+    _, ax = plt.subplots()
+    look = figures.METHODS["rope"]
+    figures.seed_row(ax, 2, [1.0, 2.0, 6.0], look, labelled=True)
+    ticks, marker = ax.lines[:2]
+    assert list(ticks.get_xdata()) == [1.0, 2.0, 6.0] and set(ticks.get_ydata()) == {2.0}
+    assert list(marker.get_xdata()) == [3.0] and marker.get_marker() == look.marker
+    low, high = ax.collections[0].get_segments()[0][:, 0]
+    assert (high - low) / 2 == pytest.approx(summarise([1.0, 2.0, 6.0]).half)
+    assert ax.get_legend_handles_labels()[1] == ["RoPE"]
+    plt.close()
+
+
+@pytest.mark.parametrize(("values", "lines"), [([], 0), ([0.5], 2)])
+def test_a_row_of_one_seed_has_no_interval_and_one_of_none_is_empty(values, lines):
+    _, ax = plt.subplots()
+    figures.seed_row(ax, 0, values, figures.METHODS["none"])
+    assert (len(ax.lines), len(ax.collections)) == (lines, 0)
+    plt.close()
 
 
 def test_provenance_says_what_was_run_where_and_what_is_missing():
