@@ -1,0 +1,94 @@
+"""Positions as digit strings: what SeqPE (Li et al. 2025) reads instead of looking up a row.
+
+A position with n coordinates becomes the digits of each coordinate, most significant first and padded with
+zeros on the left, one coordinate after the other (row before column for images). Every place of the string
+has the same place value in all strings, and the padding is the digit 0, with no symbol of its own.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+Positions = Tensor | np.ndarray | Sequence[int] | Sequence[Sequence[int]]
+
+LARGEST = 2**63 - 1
+
+
+def digits(positions: Positions, *, base: int = 10, width: int | Sequence[int]) -> Int[Tensor, "P places"]:
+    """The digits of positions: int `[P]` or `[P, n]` to int64 `[P, n*width]`.
+
+    Args:
+        positions: whole numbers, as a tensor, an array or (nested) sequences; the result is on its device.
+        base: at least 2.
+        width: digits of a coordinate, or one number for each of n coordinates, whose ranges may differ: a
+            coordinate lies in [0, base^width).
+
+    Raises:
+        TypeError: positions, a base or a width that are not whole numbers.
+        ValueError: another number of coordinates, a position outside the range, a base below 2, a width
+            below 1 or one whose range int64 does not hold.
+    """
+    places = checked_places(base, width)
+    grid = as_grid(positions)
+    if isinstance(width, int):
+        places = places * grid.shape[1]
+    if len(places) != grid.shape[1]:
+        raise ValueError(
+            f"positions of shape {list(grid.shape)} have {grid.shape[1]} coordinates, {len(places)} widths "
+            f"were given; give one width for each"
+        )
+    highest = torch.tensor([min(base**count - 1, LARGEST) for count in places], device=grid.device)
+    outside = (grid < 0) | (grid > highest)
+    if outside.any():
+        row, axis = outside.nonzero()[0].tolist()
+        value, count = int(grid[row, axis]), places[axis]
+        raise ValueError(
+            f"position {value} (coordinate {axis}) is not in [0, {base**count}), what {count} digits of base "
+            f"{base} can write; give more digits"
+        )
+    powers = [base**exponent for count in places for exponent in reversed(range(count))]
+    axes = [axis for axis, count in enumerate(places) for _ in range(count)]
+    return grid[:, axes] // torch.tensor(powers, device=grid.device) % base
+
+
+def as_grid(positions: Positions) -> Int[Tensor, "P n"]:
+    """Positions `[P]` or `[P, n]` as an int64 tensor `[P, n]`.
+
+    Raises:
+        TypeError: positions that are not whole numbers.
+        ValueError: another number of dimensions, or no coordinate.
+    """
+    given = positions if isinstance(positions, Tensor) else torch.from_numpy(_whole(positions))
+    if given.dtype == torch.bool or given.is_floating_point() or given.is_complex():
+        raise TypeError(f"positions must be integers, got {given.dtype}; round them first")
+    if given.dim() not in (1, 2) or (given.dim() == 2 and given.shape[1] < 1):
+        raise ValueError(f"positions of shape {list(given.shape)}; give [P] or [P, n], n at least 1")
+    return given.to(torch.int64).reshape(len(given), -1 if len(given) else max(1, given.dim() - 1))
+
+
+def _whole(positions: np.ndarray | Sequence) -> np.ndarray:
+    array = np.asarray(positions)
+    if array.size == 0 and not isinstance(positions, np.ndarray):
+        array = array.astype(np.int64)  # numpy takes an empty list for floats
+    if not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(f"positions must be whole numbers, got {array.dtype}: {positions!r}")
+    return array.astype(np.int64)
+
+
+def checked_places(base: int, width: int | Sequence[int]) -> list[int]:
+    """The digits of each coordinate as a list, checked; errors as in `digits`."""
+    places = [width] if isinstance(width, int) else list(width)
+    for name, value in (("base", base), *(("width", count) for count in places)):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"{name} must be an int, got {value!r}")
+    if base < 2:
+        raise ValueError(f"base is {base}; a digit needs at least 2 values")
+    for count in places:
+        if count < 1:
+            raise ValueError(f"width is {count}; a coordinate needs at least 1 digit")
+        if base ** (count - 1) > LARGEST:
+            raise ValueError(f"{count} digits of base {base} write numbers beyond int64; give fewer")
+    return places

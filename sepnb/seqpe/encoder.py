@@ -1,0 +1,172 @@
+"""The sequential encoder of SeqPE (Li et al. 2025): digits in, one embedding for each position out.
+
+A small causal transformer reads the digits of a position; the state of a last slot, which sees them all, is
+the position's embedding. Nothing is indexed by position, so any number with enough digits has one.
+
+    x_s = Digit[digit_s] + Place[s] (+ Dim[coordinate of s])      s = 0 .. S-1
+    x_S = cls
+    E   = Linear(LayerNorm(transformer(x)_S))
+
+`forward` computes the same function with less: each distinct prefix once (what a digit's state depends on),
+and in the last layer the last slot alone. `plain` is the definition.
+
+Shape letters: P positions, n coordinates, S digits of a position, w width, H heads, D columns of the result.
+"""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from ..models.config import TransformerConfig
+from ..models.transformer import Block, Transformer
+from ..streams import Streams
+from .digits import Positions, checked_places, digits
+from .prefixes import PrefixTree
+
+INITIAL_STD = 0.02
+
+
+class SequentialPositionEncoder(nn.Module):
+    """Positions `[P]` or `[P, n]` to embeddings `[P, D]`, through their digits.
+
+    Args:
+        width: w, of the encoder.
+        dims: n, coordinates of a position.
+        base: of the digits.
+        digits: of a coordinate, or one number for each.
+        layers, heads: of the transformer; heads of 64 columns where `heads` is None, as released.
+        out_features: D; w where it is None.
+        dropout: of what enters the transformer and of what its sublayers add. Where it is above 0, training
+            takes the plain path: states with noise of their own cannot be shared.
+
+    Raises:
+        ValueError: what does not fit together; see `TransformerConfig` and `digits`.
+    """
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        dims: int = 1,
+        base: int = 10,
+        digits: int | Sequence[int] = 5,
+        layers: int = 2,
+        heads: int | None = None,
+        out_features: int | None = None,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.base, self.dims = base, dims
+        given = checked_places(base, digits)
+        self.digits = tuple(given * dims if isinstance(digits, int) else given)
+        if dims < 1 or len(self.digits) != dims:
+            raise ValueError(f"digits={digits} for {dims} coordinates; give one number, or one for each")
+        places = sum(self.digits)
+        self.transformer = Transformer(
+            TransformerConfig(
+                Streams.dense(width),
+                n_layers=layers,
+                n_heads=heads or max(1, width // 64),
+                max_length=places + 1,
+                bias=True,
+                dropout=dropout,
+            )
+        )
+        self.digit = nn.Embedding(base, width)
+        self.place = nn.Embedding(places, width)
+        self.dim = nn.Embedding(dims, width) if dims > 1 else None
+        self.cls = nn.Parameter(torch.empty(1, width))
+        self.norm = nn.LayerNorm(width)
+        self.output = nn.Linear(width, out_features or width)
+        self.apply(_drawn)
+        nn.init.normal_(self.cls, std=INITIAL_STD)
+
+    @property
+    def highest(self) -> tuple[int, ...]:
+        """The largest position of each coordinate."""
+        return tuple(self.base**count - 1 for count in self.digits)
+
+    def strings(self, positions: Positions) -> Int[Tensor, "P S"]:
+        """The digits of positions `[P]` or `[P, n]`, on the encoder's device; errors as in `digits`."""
+        width = self.digits[0] if self.dims == 1 else self.digits
+        return digits(positions, base=self.base, width=width).to(self.cls.device)
+
+    def forward(self, positions: Positions) -> Float[Tensor, "P D"]:
+        """The embeddings of positions `[P]` or `[P, n]`.
+
+        Raises:
+            TypeError, ValueError: positions that `digits` refuses.
+        """
+        if self.training and self.transformer.config.dropout > 0:
+            return self.plain(positions)
+        tree = PrefixTree.of(self.strings(positions))
+        return self._read(self._last_slot(tree))[tree.leaf[-1]]
+
+    def plain(self, positions: Positions) -> Float[Tensor, "P D"]:
+        """The same by the definition: every slot of every position through every layer."""
+        strings = self.strings(positions)
+        slots = self.digit(strings) + self._places()
+        slots = torch.cat([slots, self.cls.expand(len(strings), 1, -1)], dim=1)
+        return self._read(self.transformer(slots)["sem"][:, -1])
+
+    def _places(self) -> Tensor:
+        """What every place of the string adds to its digit, `[S, w]`."""
+        if self.dim is None:
+            return self.place.weight
+        counts = torch.tensor(self.digits, device=self.cls.device)
+        return self.place.weight + self.dim.weight.repeat_interleave(counts, dim=0)
+
+    def _read(self, state: Tensor) -> Tensor:
+        return self.output(self.norm(state))
+
+    def _last_slot(self, tree: PrefixTree) -> Tensor:
+        """The state of the last slot after all layers, for each distinct string of the tree, `[T, w]`."""
+        places = self._places()
+        # One tensor for the prefixes of each place, and one for the last slot, the same for all at first.
+        states = [self.digit(digit) + places[s] for s, digit in enumerate(tree.digit)]
+        states.append(self.cls)
+        all_places = (*tree.above[-1], torch.arange(tree.sizes[-1], device=self.cls.device))
+        above = [*tree.above, all_places]
+        for block in self.transformer.blocks[:-1]:
+            states = _block(block, states, above, range(len(states)))
+        (state,) = _block(self.transformer.blocks[-1], states, above, [len(states) - 1])
+        return state
+
+
+def _block(
+    block: Block, states: list[Tensor], above: list[tuple[Tensor, ...]], wanted: Sequence[int]
+) -> list[Tensor]:
+    """One block on the prefixes of each place, for the places in `wanted`: a slot attends to itself and to
+    the prefixes above it."""
+    attention = block.attention
+    joined = torch.cat(states)
+    normed = block.attention_norm.parts({"sem": joined})["sem"]
+    sizes = [len(state) for state in states]
+    projection, heads = attention.query_key[0], (-1, attention.head_width)
+    to_query, to_key = zip(projection.weight.chunk(2), projection.bias.chunk(2), strict=True)
+    keys = F.linear(normed, *to_key).unflatten(-1, heads).split(sizes)
+    values = attention.values({"sem": normed})["sem"].unflatten(-1, heads).split(sizes)
+    inputs = normed.split(sizes)
+    queries = F.linear(torch.cat([inputs[s] for s in wanted]), *to_query).unflatten(-1, heads)
+    averaged = []
+    for s, q in zip(wanted, queries.split([sizes[s] for s in wanted]), strict=True):
+        seen = [(keys[r][at], values[r][at]) for r, at in enumerate(above[s])] + [(keys[s], values[s])]
+        scores = torch.stack(torch.broadcast_tensors(*((q * k).sum(dim=-1) for k, _ in seen)), dim=-1)
+        weights = (scores * attention.head_width**-0.5).softmax(dim=-1)
+        averaged.append(sum(weights[..., r, None] * v for r, (_, v) in enumerate(seen)).flatten(-2))
+    sizes = [len(z) for z in averaged]
+    added = attention.output.parts({"sem": torch.cat(averaged)})["sem"].split(sizes)
+    states = torch.cat([states[s] + more for s, more in zip(wanted, added, strict=True)])
+    states = states + block.mlp.parts(block.mlp_norm.parts({"sem": states}))["sem"]
+    return list(states.split(sizes))
+
+
+def _drawn(module: nn.Module) -> None:
+    """N(0, 0.02^2) for maps and embeddings, zero for biases, as released."""
+    if isinstance(module, nn.Linear | nn.Embedding):
+        nn.init.normal_(module.weight, std=INITIAL_STD)
+    if isinstance(module, nn.Linear) and module.bias is not None:
+        nn.init.zeros_(module.bias)

@@ -1,0 +1,103 @@
+"""The two losses that shape the space of SeqPE's embeddings (Li et al. 2025, as released).
+
+*Contrastive*: of some candidates the nearest position must have the largest inner product with the anchor.
+Only which candidate is nearest counts, its distance does not. *Distillation*: inside a window far away the
+embeddings must lie to each other as those of the same places in the trained window do.
+
+Shape letters: P anchors, K candidates of each, n coordinates, R windows, m positions in each, D columns.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+REDUCTIONS = ("row", "released")
+
+
+def contrastive_loss(
+    anchors: Float[Tensor, "P D"],
+    candidates: Float[Tensor, "P K D"],
+    anchor_positions: Int[Tensor, " P *n"],
+    candidate_positions: Int[Tensor, "P K *n"],
+    *,
+    scale: float | None = None,
+) -> Float[Tensor, ""]:
+    """Cross-entropy of choosing the nearest candidate by scaled inner products, mean over anchors.
+
+        y = argmin_j |p - c_j|^2,  loss = -log softmax_j(scale <e_p, e_j>)_y
+
+    Both sides get a gradient. Of candidates equally near the first counts.
+
+    Args:
+        scale: of the inner products; None takes 1/sqrt(D), so that the loss of a drawn encoder does not grow
+            with its width; 1.0 is the released form.
+
+    Raises:
+        ValueError: no anchor or no candidate.
+    """
+    if not candidates.shape[0] or not candidates.shape[1]:
+        raise ValueError(f"candidates of shape {list(candidates.shape)}; give at least one for an anchor")
+    scale = anchors.shape[-1] ** -0.5 if scale is None else scale
+    scores = torch.einsum("pd,pkd->pk", anchors, candidates) * scale
+    return F.cross_entropy(scores, nearest(anchor_positions, candidate_positions))
+
+
+def nearest(anchors: Int[Tensor, " P *n"], candidates: Int[Tensor, "P K *n"]) -> Int[Tensor, " P"]:
+    """The first of the candidates nearest to each anchor, by squared Euclidean distance of coordinates."""
+    away = candidates - anchors.unsqueeze(1)
+    squared = away.square() if away.dim() == 2 else away.square().sum(dim=-1)
+    # argmin promises no order among equals: the places of the minima do.
+    places = torch.arange(squared.shape[1], device=squared.device)
+    least = squared == squared.min(dim=1, keepdim=True).values
+    return torch.where(least, places, squared.shape[1]).min(dim=1).values
+
+
+def distillation_loss(
+    teacher: Float[Tensor, "R m D"],
+    student: Float[Tensor, "R m D"],
+    n_heads: int,
+    *,
+    reduction: str = "row",
+    beta: float = 1.0,
+) -> Float[Tensor, ""]:
+    """How far the geometry of the student windows is from that of the teacher's, per head.
+
+        S_T = T_h T_h^T,  S_S = S_h S_h^T                        raw inner products, diagonal included
+        P_T, P_S = softmax over rows
+        loss = beta k(sg(P_T), P_S) + (1 - beta) k(P_T, sg(P_S)),  k(P, Q) = KL(P||Q) + KL(Q||P)
+
+    sg stops the gradient: at beta = 1 the teacher gets none.
+
+    Args:
+        n_heads: H; must divide D.
+        reduction: "row", the mean over windows, heads and rows of a row's divergence, or "released", the mean
+            over all m^2 entries, which is m times smaller.
+        beta: share of the term in which the student learns.
+
+    Raises:
+        ValueError: heads that do not divide D, another reduction, or a beta outside [0, 1].
+    """
+    width = teacher.shape[-1]
+    if n_heads < 1 or width % n_heads:
+        raise ValueError(f"n_heads={n_heads} does not divide {width} columns")
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"unknown reduction {reduction!r}; use one of {', '.join(REDUCTIONS)}")
+    if not 0 <= beta <= 1:
+        raise ValueError(f"beta is {beta}; it lies between 0 and 1")
+    of_teacher, of_student = _geometry(teacher, n_heads), _geometry(student, n_heads)
+    entries = beta * _both_ways(of_teacher.detach(), of_student)
+    if beta < 1:
+        entries = entries + (1 - beta) * _both_ways(of_teacher, of_student.detach())
+    return entries.sum(dim=-1).mean() if reduction == "row" else entries.mean()
+
+
+def _geometry(embeddings: Tensor, n_heads: int) -> Tensor:
+    """log softmax over rows of the inner products in each head, `[R, H, m, m]`."""
+    heads = embeddings.unflatten(-1, (n_heads, -1)).transpose(1, 2)
+    return (heads @ heads.transpose(-1, -2)).log_softmax(dim=-1)
+
+
+def _both_ways(p: Tensor, q: Tensor) -> Tensor:
+    """The entries whose sum over a row is KL(p||q) + KL(q||p), from logarithms."""
+    return (p.exp() - q.exp()) * (p - q)

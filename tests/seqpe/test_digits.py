@@ -1,0 +1,120 @@
+"""Digit strings: what a position is written as, and what cannot be written."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sepnb.seqpe import as_grid, digits
+
+
+def by_hand(position: int, base: int, width: int) -> list[int]:
+    found = []
+    for _ in range(width):
+        position, digit = divmod(position, base)
+        found.append(digit)
+    return found[::-1]
+
+
+def test_the_examples_of_the_release():
+    assert digits([123], width=5).tolist() == [[0, 0, 1, 2, 3]]
+    assert digits([[2, 3]], width=2).tolist() == [[0, 2, 0, 3]]
+
+
+@given(
+    base=st.sampled_from([2, 3, 10, 16, 97]),
+    width=st.integers(1, 8),
+    fractions=st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=6),
+)
+def test_every_position_is_written_most_significant_first_and_padded(base, width, fractions):
+    positions = [int(fraction * base**width) for fraction in fractions]
+    strings = digits(positions, base=base, width=width)
+    assert strings.dtype == torch.int64
+    assert strings.tolist() == [by_hand(position, base, width) for position in positions]
+
+
+def test_every_string_of_a_range_occurs_once():
+    strings = digits(torch.arange(3**4), base=3, width=4)
+    assert len(strings.unique(dim=0)) == 3**4 and strings.min() == 0 and strings.max() == 2
+
+
+def test_coordinates_stand_one_after_the_other_and_may_differ_in_range():
+    grid = torch.tensor([[7, 5, 120], [0, 1, 9]])
+    written = digits(grid, width=(1, 2, 3))
+    assert written.tolist() == [[7, 0, 5, 1, 2, 0], [0, 0, 1, 0, 0, 9]]
+    assert torch.equal(digits(grid, width=3)[:, 3:6], digits(grid[:, 1], width=3))
+
+
+@pytest.mark.parametrize(
+    "positions",
+    [
+        [[4, 2], [0, 1]],
+        ((4, 2), (0, 1)),
+        np.array([[4, 2], [0, 1]], dtype=np.int32),
+        np.array([[4, 2], [0, 1]], dtype=np.uint8),
+        torch.tensor([[4, 2], [0, 1]], dtype=torch.int16),
+    ],
+    ids=["lists", "tuples", "int32", "uint8", "int16"],
+)
+def test_whole_numbers_of_any_kind_are_the_same_strings(positions):
+    assert digits(positions, width=1).tolist() == [[4, 2], [0, 1]]
+
+
+@pytest.mark.parametrize("nothing", [[], np.empty(0, dtype=np.int64), torch.empty(0, dtype=torch.int64)])
+def test_no_positions_have_no_strings_and_still_as_many_places(nothing):
+    assert digits(nothing, width=4).shape == (0, 4)
+
+
+def test_the_largest_number_of_int64_can_be_written():
+    largest = 2**63 - 1
+    assert digits([largest], width=19).tolist() == [by_hand(largest, 10, 19)]
+
+
+@pytest.mark.parametrize(
+    ("positions", "told"),
+    [
+        ([3, -1], r"position -1 \(coordinate 0\) is not in \[0, 100\)"),
+        ([100], r"position 100 .* what 2 digits of base 10 can write; give more digits"),
+        ([[5, 5], [5, 123]], r"position 123 \(coordinate 1\)"),
+        (torch.zeros(2, 2, 2, dtype=torch.int64), r"shape \[2, 2, 2\]; give \[P\] or \[P, n\]"),
+    ],
+)
+def test_a_position_that_cannot_be_written_is_named_with_the_range(positions, told, unhooked):
+    with pytest.raises(ValueError, match=told):
+        digits(positions, width=2)
+
+
+def test_each_coordinate_has_the_range_of_its_own_digits(unhooked):
+    with pytest.raises(ValueError, match=r"position 10 \(coordinate 0\) is not in \[0, 10\)"):
+        digits([[10, 99]], width=(1, 2))
+    with pytest.raises(ValueError, match="3 coordinates, 2 widths were given"):
+        digits([[1, 2, 3]], width=(1, 2))
+
+
+@pytest.mark.parametrize(
+    "positions", [[1.0], [True], np.array([2.5]), torch.tensor([1.0]), torch.tensor([True]), ["7"]]
+)
+def test_what_is_no_whole_number_is_refused(positions, unhooked):
+    with pytest.raises(TypeError, match="positions must be"):
+        digits(positions, width=2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "told"),
+    [
+        ({"base": 1, "width": 2}, ValueError, "base is 1"),
+        ({"base": 2.0, "width": 2}, TypeError, "base must be an int"),
+        ({"width": 0}, ValueError, "width is 0"),
+        ({"width": True}, TypeError, "width must be an int"),
+        ({"width": 20}, ValueError, "20 digits of base 10 write numbers beyond int64"),
+    ],
+)
+def test_a_way_of_writing_that_does_not_exist_is_refused(settings, error, told, unhooked):
+    with pytest.raises(error, match=told):
+        digits([0], **settings)
+
+
+def test_a_grid_keeps_its_numbers():
+    assert as_grid([3, 1]).tolist() == [[3], [1]]
+    assert as_grid(torch.tensor([[3, 1]], dtype=torch.uint8)).tolist() == [[3, 1]]

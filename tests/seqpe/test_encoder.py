@@ -1,0 +1,163 @@
+"""The sequential encoder: a function of each position alone, the same with shared prefixes as without."""
+
+import pytest
+import torch
+
+from sepnb.seqpe import SequentialPositionEncoder
+from sepnb.seqpe.prefixes import PrefixTree
+
+SETTINGS = {
+    "one dimension": {"digits": 3},
+    "one layer": {"digits": 3, "layers": 1},
+    "three layers": {"digits": 2, "layers": 3},
+    "one digit": {"digits": 1, "base": 16},
+    "two dimensions": {"digits": 2, "dims": 2},
+    "unequal ranges": {"digits": (1, 2, 1), "dims": 3, "base": 5},
+}
+
+
+def drawn(**settings) -> SequentialPositionEncoder:
+    """A small encoder in float64 with weights large enough for every part to matter."""
+    torch.manual_seed(0)
+    encoder = SequentialPositionEncoder(width=12, heads=3, out_features=7, **settings).double()
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in encoder.parameters():
+            parameter.copy_(0.4 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+    return encoder
+
+
+def some(encoder: SequentialPositionEncoder, count: int = 40) -> torch.Tensor:
+    """Positions with repetitions, anywhere in the range."""
+    generator = torch.Generator().manual_seed(2)
+    columns = [torch.randint(high + 1, (count,), generator=generator) for high in encoder.highest]
+    positions = torch.stack(columns, dim=1)
+    positions[-3:] = positions[:3]
+    return positions[:, 0] if encoder.dims == 1 else positions
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_shared_prefixes_give_the_values_and_gradients_of_the_definition(settings):
+    encoder = drawn(**settings)
+    positions, weight = some(encoder), torch.randn(7, dtype=torch.float64)
+    found = {}
+    for way in (encoder.plain, encoder):
+        encoder.zero_grad()
+        embeddings = way(positions)
+        (embeddings @ weight).square().sum().backward()
+        found[way] = embeddings, {name: p.grad.clone() for name, p in encoder.named_parameters()}
+    (plain, slow), (shared, fast) = found.values()
+    torch.testing.assert_close(shared, plain, rtol=1e-10, atol=1e-10)
+    assert slow.keys() == fast.keys() and all(grad.abs().max() > 0 for grad in slow.values())
+    for name, grad in slow.items():
+        torch.testing.assert_close(fast[name], grad, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("settings", "count"),
+    [
+        ({"width": 768, "heads": 12, "digits": 5}, 14_780_160),
+        ({"width": 384, "heads": 6, "digits": 2, "dims": 2}, 3_704_064),
+    ],
+    ids=["text", "image"],
+)
+def test_the_released_configurations_have_as_many_parameters(settings, count):
+    with torch.device("meta"):
+        encoder = SequentialPositionEncoder(**settings)
+    assert sum(parameter.numel() for parameter in encoder.parameters()) == count
+
+
+def test_an_embedding_depends_on_its_position_alone():
+    encoder = drawn(digits=3)
+    positions = some(encoder)
+    together = encoder(positions)
+    order = torch.randperm(len(positions), generator=torch.Generator().manual_seed(3))
+    torch.testing.assert_close(encoder(positions[order]), together[order])
+    for at in (0, 7, 39):
+        torch.testing.assert_close(encoder(positions[at : at + 1])[0], together[at])
+    torch.testing.assert_close(together[-3:], together[:3], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_distinct_positions_have_distinct_embeddings(settings):
+    encoder = drawn(**settings)
+    positions = some(encoder).reshape(40, -1).unique(dim=0)
+    embeddings = encoder(positions[:, 0] if encoder.dims == 1 else positions)
+    apart = torch.cdist(embeddings, embeddings) + torch.eye(len(embeddings))
+    assert apart.min() > 1e-3
+
+
+def test_changing_any_digit_changes_the_embedding():
+    encoder = drawn(digits=4)
+    base = encoder([1234])
+    for changed in (2234, 1334, 1244, 1235):
+        assert (encoder([changed]) - base).abs().max() > 1e-3
+
+
+def test_a_digit_hears_the_digits_before_it_only():
+    """The state of a slot does not change with what follows: that is why prefixes can be shared."""
+    encoder = drawn(digits=4)
+    states = []
+    for position in (1234, 1279):
+        slots = encoder.digit(encoder.strings([position])) + encoder._places()
+        states.append(encoder.transformer(slots)["sem"][0])
+    assert torch.equal(states[0][:2], states[1][:2])
+    assert not torch.allclose(states[0][2:], states[1][2:])
+
+
+def test_one_dimension_needs_no_embedding_of_the_dimension():
+    assert drawn(digits=3).dim is None and drawn(digits=2, dims=2).dim is not None
+
+
+def test_places_of_unequal_coordinates_are_told_their_own_coordinate():
+    encoder = drawn(digits=(1, 2, 1), dims=3, base=5)
+    added = encoder._places() - encoder.place.weight
+    torch.testing.assert_close(added, encoder.dim.weight[torch.tensor([0, 1, 1, 2])])
+
+
+def test_evaluation_is_deterministic_and_dropout_is_of_training_only():
+    torch.manual_seed(0)
+    encoder = SequentialPositionEncoder(width=16, heads=2, digits=2, dropout=0.5)
+    positions = torch.arange(20)
+    assert not torch.equal(encoder(positions), encoder(positions))
+    encoder.eval()
+    assert torch.equal(encoder(positions), encoder(positions))
+    torch.testing.assert_close(encoder(positions), encoder.plain(positions))
+
+
+def test_the_tree_holds_each_prefix_once_and_knows_what_stands_above():
+    strings = torch.tensor([[0, 1, 2], [0, 1, 3], [4, 1, 2], [0, 1, 2]])
+    tree = PrefixTree.of(strings)
+    assert tree.sizes == [2, 2, 3]
+    for s in range(3):
+        own = torch.arange(tree.sizes[s])
+        path = [tree.digit[r][at] for r, at in enumerate((*tree.above[s], own))]
+        prefixes = torch.stack(path, dim=1)
+        assert len(prefixes.unique(dim=0)) == tree.sizes[s]
+        assert torch.equal(prefixes[tree.leaf[s]], strings[:, : s + 1])
+
+
+def test_the_trained_window_of_the_release_has_few_prefixes():
+    """0 to 511 with five digits: 2,560 slots, of which 572 are distinct prefixes."""
+    encoder = SequentialPositionEncoder(width=8, heads=1, digits=5)
+    assert sum(PrefixTree.of(encoder.strings(torch.arange(512))).sizes) == 572
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"digits": (2, 2, 2), "dims": 2}, "one number, or one for each"),
+        ({"dims": 0}, "for 0 coordinates"),
+        ({"width": 10}, "n_heads=3|3 heads"),
+        ({"digits": 0}, "a coordinate needs at least 1 digit"),
+        ({"base": 1}, "base is 1"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings, told, unhooked):
+    with pytest.raises(ValueError, match=told):
+        SequentialPositionEncoder(**{"width": 12, "heads": 3} | settings)
+
+
+def test_a_position_beyond_the_digits_is_refused_before_the_encoder_runs(unhooked):
+    with pytest.raises(ValueError, match=r"position 1000 .* give more digits"):
+        drawn(digits=3)([5, 1000])

@@ -1,0 +1,157 @@
+"""The contrastive and the distillation loss against loops in float64, and what they promise of gradients."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sepnb.seqpe import contrastive_loss, distillation_loss
+from sepnb.seqpe.losses import nearest
+
+F64 = torch.float64
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, dtype=F64, generator=torch.Generator().manual_seed(seed))
+
+
+def softmax(values: list[float]) -> list[float]:
+    exps = [math.exp(value) for value in values]
+    return [one / sum(exps) for one in exps]
+
+
+def contrastive_by_hand(anchors, candidates, at, others, scale):
+    total = 0.0
+    for p in range(len(anchors)):
+        away = [sum((int(a) - int(b)) ** 2 for a, b in zip(at[p], c, strict=True)) for c in others[p]]
+        scores = [scale * float((anchors[p] * e).sum()) for e in candidates[p]]
+        total -= math.log(softmax(scores)[away.index(min(away))])
+    return total / len(anchors)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("scale", [None, 1.0])
+@pytest.mark.parametrize("k", [1, 2, 3, 9])
+def test_the_contrastive_loss_is_that_of_the_loop(n, scale, k):
+    generator = torch.Generator().manual_seed(3)
+    at = torch.randint(30, (5, n), generator=generator)
+    others = torch.randint(30, (5, k, n), generator=generator)
+    anchors, candidates = random(5, 8), random(5, k, 8, seed=1)
+    expected = contrastive_by_hand(anchors, candidates, at, others, scale or 8**-0.5)
+    positions = (at[:, 0], others[..., 0]) if n == 1 else (at, others)
+    loss = contrastive_loss(anchors, candidates, *positions, scale=scale)
+    assert float(loss) == pytest.approx(expected, abs=1e-12)
+
+
+def test_three_candidates_computed_by_hand():
+    anchors = torch.tensor([[1.0, 0.0]], dtype=F64)
+    candidates = torch.tensor([[[0.0, 5.0], [2.0, 0.0], [1.0, 1.0]]], dtype=F64)
+    loss = contrastive_loss(anchors, candidates, torch.tensor([10]), torch.tensor([[90, 12, 4]]), scale=1.0)
+    assert float(loss) == pytest.approx(-math.log(math.e**2 / (1 + math.e**2 + math.e)))
+
+
+@given(
+    anchor=st.integers(0, 50),
+    candidates=st.lists(st.integers(0, 50), min_size=1, max_size=8),
+)
+def test_the_first_of_the_nearest_candidates_counts(anchor, candidates):
+    away = [abs(anchor - candidate) for candidate in candidates]
+    assert int(nearest(torch.tensor([anchor]), torch.tensor([candidates]))) == away.index(min(away))
+
+
+def test_in_two_dimensions_the_distance_is_euclidean():
+    found = nearest(torch.tensor([[10, 10]]), torch.tensor([[[10, 14], [13, 12], [7, 7]]]))
+    assert found.tolist() == [1]  # 16, 13 and 18 squared cells away
+
+
+def test_anchors_and_candidates_both_learn():
+    anchors, candidates = random(4, 6).requires_grad_(), random(4, 3, 6, seed=1).requires_grad_()
+    contrastive_loss(anchors, candidates, torch.arange(4), torch.arange(12).reshape(4, 3)).backward()
+    assert anchors.grad.abs().min() > 0 and candidates.grad.abs().min() > 0
+
+
+def test_the_loss_of_a_drawn_encoder_does_not_grow_with_its_width():
+    at, others = torch.zeros(64, dtype=torch.int64), torch.arange(32).expand(64, 32)
+    wide = contrastive_loss(random(64, 768), random(64, 32, 768, seed=1), at, others)
+    released = contrastive_loss(random(64, 768), random(64, 32, 768, seed=1), at, others, scale=1.0)
+    assert abs(float(wide) - math.log(32)) < 1.0 < float(released) - math.log(32)
+
+
+def test_no_candidates_are_refused(unhooked):
+    with pytest.raises(ValueError, match="at least one"):
+        contrastive_loss(random(2, 4), random(2, 0, 4), torch.arange(2), torch.empty(2, 0, dtype=torch.int64))
+
+
+def distillation_by_hand(teacher, student, n_heads):
+    """The mean over windows, heads and rows of KL(T||S) + KL(S||T)."""
+    d, total, rows = teacher.shape[-1] // n_heads, 0.0, 0
+    for window in range(len(teacher)):
+        for head in range(n_heads):
+            t, s = (x[window, :, head * d : (head + 1) * d] for x in (teacher, student))
+            for row in range(len(t)):
+                p = softmax([float(t[row] @ other) for other in t])
+                q = softmax([float(s[row] @ other) for other in s])
+                total += sum(a * math.log(a / b) + b * math.log(b / a) for a, b in zip(p, q, strict=True))
+                rows += 1
+    return total / rows
+
+
+@pytest.mark.parametrize("n_heads", [1, 2, 4])
+def test_the_distillation_loss_is_that_of_the_loop(n_heads):
+    teacher, student = random(3, 5, 8), random(3, 5, 8, seed=1)
+    loss = distillation_loss(teacher, student, n_heads)
+    assert float(loss) == pytest.approx(distillation_by_hand(teacher, student, n_heads), abs=1e-12)
+
+
+def test_the_released_reduction_is_smaller_by_the_number_of_positions():
+    teacher, student = random(3, 5, 8), random(3, 5, 8, seed=1)
+    released = distillation_loss(teacher, student, 2, reduction="released")
+    assert float(released) == pytest.approx(float(distillation_loss(teacher, student, 2)) / 5)
+
+
+def test_a_student_like_its_teacher_pays_nothing_and_every_other_something():
+    teacher, student = random(2, 6, 8), random(2, 6, 8, seed=1)
+    assert float(distillation_loss(teacher, teacher, 2)) == 0.0
+    assert float(distillation_loss(teacher, student, 2)) > 0.0
+
+
+def test_turning_a_head_changes_nothing_and_stretching_it_does():
+    teacher, student = random(2, 6, 8), random(2, 6, 8, seed=1)
+    turn, _ = torch.linalg.qr(random(4, 4, seed=2))
+    turned = torch.cat([student[..., :4] @ turn, student[..., 4:]], dim=-1)
+    before = distillation_loss(teacher, student, 2)
+    torch.testing.assert_close(distillation_loss(teacher, turned, 2), before)
+    turned = torch.cat([teacher[..., :4] @ turn, teacher[..., 4:]], dim=-1)
+    torch.testing.assert_close(distillation_loss(turned, student, 2), before)
+    across = student @ torch.linalg.qr(random(8, 8, seed=2))[0]
+    assert abs(float(distillation_loss(teacher, across, 2) - before)) > 1e-3
+    assert abs(float(distillation_loss(teacher, 1.5 * student, 2) - before)) > 1e-3
+
+
+def test_at_beta_one_the_student_alone_learns():
+    teacher, student = random(2, 6, 8).requires_grad_(), random(2, 6, 8, seed=1).requires_grad_()
+    distillation_loss(teacher, student, 2).backward()
+    assert teacher.grad is None and student.grad.abs().max() > 0
+
+
+def test_below_beta_one_the_teacher_moves_too_and_the_value_stays():
+    teacher, student = random(2, 6, 8).requires_grad_(), random(2, 6, 8, seed=1).requires_grad_()
+    loss = distillation_loss(teacher, student, 2, beta=0.8)
+    loss.backward()
+    assert teacher.grad.abs().max() > 0 and student.grad.abs().max() > 0
+    torch.testing.assert_close(loss, distillation_loss(teacher, student, 2))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"n_heads": 3}, "n_heads=3 does not divide 8"),
+        ({"n_heads": 2, "reduction": "mean"}, "unknown reduction 'mean'; use one of row, released"),
+        ({"n_heads": 2, "beta": 1.5}, "beta is 1.5"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings, told, unhooked):
+    with pytest.raises(ValueError, match=told):
+        distillation_loss(random(1, 3, 8), random(1, 3, 8), **settings)
