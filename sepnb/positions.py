@@ -15,9 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from .data import text as texts
-from .data.draws import at_least, uniform
-
-_STREAM = 1  # beside the seed: separates these draws from those of the bytes
+from .data.draws import at_least, generator_of, uniform
 
 
 class Batch(NamedTuple):
@@ -117,7 +115,7 @@ class DrawnPositions(PositionSampler):
         return self.maximum
 
     def _steps(self, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
-        generator = _generator(seed)
+        generator = generator_of(seed, "positions")
         for _ in range(steps):
             if self.per == "sequence":
                 yield self._draw(generator, batch_size, length)
@@ -146,6 +144,41 @@ class RandomOffset(DrawnPositions):
     def _draw(self, generator: np.random.PCG64, rows: int, length: int) -> np.ndarray:
         offsets = (uniform(generator, rows) * (self.maximum - length + 1)).astype(np.int64)
         return offsets[:, None] + np.arange(length)
+
+
+@dataclass(frozen=True)
+class ShiftSteps(RandomOffset):
+    """Some steps are read at random offsets, the others at the positions from 0 on (Li et al. 2025, SeqPE).
+
+    The released code draws 320 offsets once and uses them in turn, 16 or 32 in a step; here every shift step
+    draws its own, one for the whole batch unless `per` says otherwise.
+
+    Args:
+        probability: of a shift step.
+
+    Raises:
+        ValueError: a probability outside [0, 1], and what `RandomOffset` refuses.
+    """
+
+    name: ClassVar[str] = "shift-steps"
+
+    probability: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.probability <= 1:
+            raise ValueError(f"probability is {self.probability}; it lies between 0 and 1")
+
+    def decisions(self, seed: int) -> Iterator[bool]:
+        """Whether each step of a run is a shift step, without end."""
+        generator = generator_of(seed, "shift-steps")
+        while True:
+            yield bool(uniform(generator, 1)[0] < self.probability)
+
+    def _steps(self, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
+        drawn = super()._steps(batch_size, length, seed, steps)
+        for shifted, positions in zip(self.decisions(seed), drawn, strict=False):
+            yield positions if shifted else np.broadcast_to(np.arange(length), positions.shape)
 
 
 @dataclass(frozen=True)
@@ -242,7 +275,7 @@ class TrueGap(PositionSampler):
         self, batch_size: int, seed: int, steps: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Per step, `[B]` each: where the first chunk begins, in [0, 1); the gap; where another begins."""
-        generator = _generator(seed)
+        generator = generator_of(seed, "positions")
         for _ in range(steps):
             begun, gapped, elsewhere = uniform(generator, 3 * batch_size).reshape(3, -1)
             yield begun, ((self.maximum + 1.0) ** gapped).astype(np.int64) - 1, elsewhere
@@ -287,7 +320,3 @@ def _even(batch_size: int, length: int, steps: int) -> None:
     at_least(1, batch_size=batch_size, length=length, steps=steps)
     if length % 2:
         raise ValueError(f"length is {length}; two chunks of one size need an even number of tokens")
-
-
-def _generator(seed: int) -> np.random.PCG64:
-    return np.random.PCG64([seed, _STREAM])

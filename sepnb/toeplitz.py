@@ -26,11 +26,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from .data.draws import at_least, uniform
+from .data.draws import at_least, generator_of, uniform
 from .models import Transformer
 from .training import AuxiliaryLoss
-
-_STREAM = 2  # beside the seed: separates these draws from those of the bytes and of the positions
 
 
 def position_logits(transformer: Transformer, positions: Tensor) -> list[Tensor]:
@@ -169,7 +167,7 @@ class ToeplitzClamp(AuxiliaryLoss):
 
         The function raises ValueError for a model that has no position logits, or none at the farthest index.
         """
-        generator = np.random.PCG64([seed, _STREAM])
+        generator = generator_of(seed, "toeplitz-clamp")
 
         def loss(model: nn.Module) -> Tensor:
             transformer = model.transformer

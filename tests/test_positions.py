@@ -11,7 +11,7 @@ import torch
 from sepnb.data import text as texts
 from sepnb.data.documents import Document, Text
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.positions import RandomOffset, RandomPositions, TrueGap
+from sepnb.positions import RandomOffset, RandomPositions, ShiftSteps, TrueGap
 from sepnb.streams import Streams
 from sepnb.training import AuxiliaryLoss, TrainingConfig, target_losses, train
 
@@ -61,7 +61,9 @@ def test_a_maximum_of_the_trained_length_is_training_without_an_offset():
 
 
 @pytest.mark.parametrize(
-    "sampler", [RandomOffset(64), RandomOffset(64, "sequence"), RandomPositions(64), FAR], ids=repr
+    "sampler",
+    [RandomOffset(64), RandomOffset(64, "sequence"), ShiftSteps(64), RandomPositions(64), FAR],
+    ids=repr,
 )
 def test_a_seed_repeats_another_differs_and_the_global_generators_are_left_alone(sampler):
     np.random.seed(0), torch.manual_seed(0)
@@ -72,6 +74,34 @@ def test_a_seed_repeats_another_differs_and_the_global_generators_are_left_alone
         np.array_equal(a.positions, b.positions) for a, b in zip(one, other, strict=True)
     )
     assert before == (np.random.get_state()[1].tolist(), torch.get_rng_state().tolist())
+
+
+# --- shift steps
+
+
+@pytest.mark.parametrize("per", ["step", "sequence"])
+def test_shift_steps_are_as_frequent_as_they_should_be_and_are_those_of_random_offsets(per):
+    sampler, steps = ShiftSteps(64, per, probability=0.3), 3000
+    offsets = drawn(RandomOffset(64, per), 5, steps)
+    shifted = 0
+    for batch, decision, offset in zip(drawn(sampler, 5, steps), sampler.decisions(5), offsets, strict=False):
+        expected = offset.positions if decision else np.broadcast_to(np.arange(L), offset.positions.shape)
+        assert np.array_equal(batch.positions, expected)
+        assert np.array_equal(batch.inputs, offset.inputs)
+        shifted += decision
+    assert abs(shifted / steps - 0.3) < 4 * (0.3 * 0.7 / steps) ** 0.5
+
+
+def test_without_a_chance_no_step_is_shifted_and_with_certainty_all_are():
+    assert all((batch.positions == np.arange(L)).all() for batch in drawn(ShiftSteps(64, probability=0.0)))
+    always, offsets = drawn(ShiftSteps(64, probability=1.0)), drawn(RandomOffset(64))
+    assert all(np.array_equal(a.positions, b.positions) for a, b in zip(always, offsets, strict=True))
+
+
+@pytest.mark.parametrize("probability", [-0.1, 1.1, float("nan")])
+def test_a_probability_that_is_none_is_refused(probability, unhooked):
+    with pytest.raises(ValueError, match="it lies between 0 and 1"):
+        ShiftSteps(64, probability=probability)
 
 
 # --- random positions

@@ -9,6 +9,21 @@ def uniform(generator: np.random.PCG64, count: int) -> np.ndarray:
     return (generator.random_raw(count) >> np.uint64(11)) * 2.0**-53
 
 
+USES = ("", "positions", "toeplitz-clamp", "shift-steps", "seqpe-losses")
+"""What a run draws for beside its bytes. The order is part of every record: new ones are added at the end."""
+
+
+def generator_of(seed: int, use: str) -> np.random.PCG64:
+    """The generator of one use in a run, apart from those of the bytes and of every other use.
+
+    Raises:
+        ValueError: an unknown use.
+    """
+    if not use or use not in USES:
+        raise ValueError(f"unknown use {use!r}; use one of {', '.join(USES[1:])}")
+    return np.random.PCG64([seed, USES.index(use)])
+
+
 def at_least(lowest: int, **sizes: int) -> None:
     """Refuse sizes that leave nothing to draw.
 
