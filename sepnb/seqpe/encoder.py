@@ -26,7 +26,8 @@ from ..streams import Streams
 from .digits import Positions, checked_places, digits
 from .prefixes import PrefixTree
 
-INITIAL_STD = 0.02
+RELEASED_WIDTH, RELEASED_STD = 768, 0.02
+"""Width of the released text encoder, and the standard deviation of its first weights."""
 
 
 class SequentialPositionEncoder(nn.Module):
@@ -41,6 +42,9 @@ class SequentialPositionEncoder(nn.Module):
         out_features: D; w where it is None.
         dropout: of what enters the transformer and of what its sublayers add. Where it is above 0, training
             takes the plain path: states with noise of their own cannot be shared.
+        std: of the first maps and embeddings; biases begin at 0. None gives a map of any width the gain that
+            the released one has at its own, 0.02 sqrt(768 / w): at 0.02 the embeddings of a narrow encoder
+            are so alike that the contrastive loss finds no way.
 
     Raises:
         ValueError: what does not fit together; see `TransformerConfig` and `digits`.
@@ -57,6 +61,7 @@ class SequentialPositionEncoder(nn.Module):
         heads: int | None = None,
         out_features: int | None = None,
         dropout: float = 0.0,
+        std: float | None = None,
     ) -> None:
         super().__init__()
         self.base, self.dims = base, dims
@@ -81,8 +86,16 @@ class SequentialPositionEncoder(nn.Module):
         self.cls = nn.Parameter(torch.empty(1, width))
         self.norm = nn.LayerNorm(width)
         self.output = nn.Linear(width, out_features or width)
-        self.apply(_drawn)
-        nn.init.normal_(self.cls, std=INITIAL_STD)
+        self._draw(RELEASED_STD * (RELEASED_WIDTH / width) ** 0.5 if std is None else std)
+
+    def _draw(self, std: float) -> None:
+        """N(0, std^2) for maps and embeddings, zero for biases; the gains of norms stay 1."""
+        nn.init.normal_(self.cls, std=std)
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                nn.init.normal_(module.weight, std=std)
+            if isinstance(module, nn.Linear) and module.bias is not None:
+                nn.init.zeros_(module.bias)
 
     @property
     def highest(self) -> tuple[int, ...]:
@@ -162,11 +175,3 @@ def _block(
     states = torch.cat([states[s] + more for s, more in zip(wanted, added, strict=True)])
     states = states + block.mlp.parts(block.mlp_norm.parts({"sem": states}))["sem"]
     return list(states.split(sizes))
-
-
-def _drawn(module: nn.Module) -> None:
-    """N(0, 0.02^2) for maps and embeddings, zero for biases, as released."""
-    if isinstance(module, nn.Linear | nn.Embedding):
-        nn.init.normal_(module.weight, std=INITIAL_STD)
-    if isinstance(module, nn.Linear) and module.bias is not None:
-        nn.init.zeros_(module.bias)

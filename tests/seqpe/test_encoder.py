@@ -67,6 +67,18 @@ def test_the_released_configurations_have_as_many_parameters(settings, count):
     assert sum(parameter.numel() for parameter in encoder.parameters()) == count
 
 
+@pytest.mark.parametrize(("width", "std"), [(768, 0.02), (48, 0.08)])
+def test_first_weights_have_the_gain_of_the_released_encoder_at_any_width(width, std):
+    torch.manual_seed(0)
+    encoder = SequentialPositionEncoder(width=width, digits=3)
+    for name, parameter in encoder.named_parameters():
+        if name.endswith("bias"):
+            assert (parameter == 0).all()
+        elif parameter.dim() > 1:
+            assert parameter.std().item() == pytest.approx(std, rel=0.25), name
+    assert SequentialPositionEncoder(width=48, std=0.02).digit.weight.std().item() == pytest.approx(0.02, rel=0.2)
+
+
 def test_an_embedding_depends_on_its_position_alone():
     encoder = drawn(digits=3)
     positions = some(encoder)

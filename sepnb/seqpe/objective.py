@@ -1,0 +1,162 @@
+"""What SeqPE minimises beside the loss of the tokens: both losses, weighted, on positions of their own.
+
+The released code minimises L_main + 0.1 L_contrastive + 0.1 L_distillation, all three from the first step on.
+Here the divergence of a row counts whole and not divided by the m places of a window, and the weight is
+smaller instead: the default is the released strength. `RELEASED` are the settings that differ.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import repeat
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..data.draws import generator_of
+from ..positions import ShiftSteps
+from ..training import AuxiliaryLoss
+from .encoder import SequentialPositionEncoder
+from .losses import REDUCTIONS, contrastive_loss, distillation_loss
+from .sampling import Candidates, CandidateSampler, Windows, WindowSampler
+
+RELEASED = {"scale": 1.0, "reduction": "released", "distillation": 0.1}
+"""Options of `SeqPELosses` with which it is the released objective."""
+
+
+@dataclass(frozen=True)
+class SeqPELosses(AuxiliaryLoss):
+    """The contrastive and the distillation loss of the encoder in a model, for `TrainingConfig.auxiliary`.
+
+    Args:
+        candidates: the anchors of a step and their candidates; None computes no contrastive loss.
+        windows: the windows of teacher and student; None computes no distillation loss.
+        contrastive, distillation: their weights, in nats; a loss of weight 0 is not computed.
+        n_heads: into which the embeddings are cut for the distillation loss.
+        scale: of the contrastive loss, as there.
+        reduction: of the distillation loss, as there.
+        shifts: the sampler of the training, if it has shift steps: there the model does not read the trained
+            window, and nothing is distilled.
+
+    The teacher is read without dropout and gets no gradient.
+
+    Raises:
+        ValueError: a weight below 0, an unknown reduction, samplers of different spaces, or neither of them.
+    """
+
+    name: ClassVar[str] = "seqpe"
+
+    candidates: CandidateSampler | None = None
+    windows: WindowSampler | None = None
+    contrastive: float = 0.1
+    distillation: float = 0.1 / 32
+    n_heads: int = 1
+    scale: float | None = None
+    reduction: str = "row"
+    shifts: ShiftSteps | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("contrastive", "distillation"):
+            if not getattr(self, field) >= 0:
+                raise ValueError(f"{field} is {getattr(self, field)}; a weight is at least 0")
+        if self.reduction not in REDUCTIONS:
+            raise ValueError(f"unknown reduction {self.reduction!r}; use one of {', '.join(REDUCTIONS)}")
+        if not self._spaces:
+            raise ValueError("neither candidates nor windows are given; give one, or no auxiliary loss")
+        if len(set(self._spaces)) > 1:
+            raise ValueError(f"candidates and windows are of different ranges: {self._spaces}")
+
+    @property
+    def _spaces(self) -> list[tuple[int, ...]]:
+        return [sampler.ranges for sampler in (self.candidates, self.windows) if sampler is not None]
+
+    def trained_indices(self, length: int) -> int:
+        """Their embeddings alone are trained: no text is read there."""
+        return max(self._spaces[0])
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types."""
+        return json.loads(json.dumps({"name": self.name, **asdict(self)}))
+
+    def draw(self, generator: np.random.PCG64) -> tuple[Candidates | None, Windows | None]:
+        """The positions of a step. All are drawn in every step, whatever is then computed."""
+        return (
+            None if self.candidates is None else self.candidates.draw(generator),
+            None if self.windows is None else self.windows.draw(generator),
+        )
+
+    def bind(self, seed: int) -> Callable[[nn.Module], Tensor]:
+        """The loss as a function of a model that holds one `SequentialPositionEncoder`, or of this itself.
+
+        The function raises ValueError for a model with no such encoder, or with several.
+        """
+        generator = generator_of(seed, "seqpe-losses")
+        shifted: Iterator[bool] = repeat(False) if self.shifts is None else self.shifts.decisions(seed)
+
+        def loss(model: nn.Module) -> Tensor:
+            candidates, windows = self.draw(generator)
+            if next(shifted) or not self.distillation:
+                windows = None
+            return self.of(encoder_of(model), candidates if self.contrastive else None, windows)
+
+        return loss
+
+    def of(
+        self,
+        encoder: SequentialPositionEncoder,
+        candidates: Candidates | None,
+        windows: Windows | None,
+    ) -> Tensor:
+        """The weighted losses of an encoder on given positions; what is None is not computed."""
+        asked: list[np.ndarray] = []
+        if candidates is not None:
+            asked += [candidates.anchors[:, None], candidates.candidates]
+        if windows is not None:
+            asked.append(windows.student)
+        total = next(encoder.parameters()).new_zeros(())
+        if not asked:
+            return total
+        # One pass for all of them: positions that occur twice, and shared prefixes, are computed once.
+        embedded = iter(_encoded(encoder, asked))
+        if candidates is not None:
+            near = (torch.from_numpy(part).to(total.device) for part in candidates)
+            anchors, others = next(embedded)[:, 0], next(embedded)
+            total = total + self.contrastive * contrastive_loss(anchors, others, *near, scale=self.scale)
+        if windows is not None:
+            student, (teacher,) = next(embedded), _taught(encoder, windows.teacher)
+            one = distillation_loss(teacher, student, self.n_heads, reduction=self.reduction)
+            total = total + self.distillation * one
+        return total
+
+
+def encoder_of(model: nn.Module) -> SequentialPositionEncoder:
+    """The one sequential encoder of a model.
+
+    Raises:
+        ValueError: there is none, or there are several.
+    """
+    found = [module for module in model.modules() if isinstance(module, SequentialPositionEncoder)]
+    if len(found) != 1:
+        raise ValueError(f"the model has {len(found)} sequential position encoders; the losses shape one")
+    return found[0]
+
+
+def _encoded(encoder: SequentialPositionEncoder, positions: list[np.ndarray]) -> list[Tensor]:
+    """Positions `[R, m, n]` each to embeddings `[R, m, D]`, in one pass."""
+    flat = np.concatenate([part.reshape(-1, part.shape[-1]) for part in positions])
+    sizes = [part.shape[0] * part.shape[1] for part in positions]
+    pieces = encoder(flat).split(sizes)
+    return [piece.unflatten(0, part.shape[:2]) for piece, part in zip(pieces, positions, strict=True)]
+
+
+def _taught(encoder: SequentialPositionEncoder, positions: np.ndarray) -> list[Tensor]:
+    """The teacher's embeddings: without dropout, without gradient."""
+    training = encoder.training
+    encoder.eval()
+    try:
+        with torch.no_grad():
+            return _encoded(encoder, [positions])
+    finally:
+        encoder.train(training)

@@ -1,0 +1,150 @@
+"""The objective of SeqPE: which losses are computed, on which positions, and who learns from them."""
+
+import numpy as np
+import pytest
+import torch
+
+from sepnb.positions import ShiftSteps
+from sepnb.seqpe import SequentialPositionEncoder, contrastive_loss, distillation_loss
+from sepnb.seqpe.objective import RELEASED, SeqPELosses
+from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
+
+CANDIDATES = CandidateSampler((1000,), anchors=6, candidates=5, window=(50,))
+WINDOWS = WindowSampler((1000,), (16,), windows=3, places=8)
+BOTH = SeqPELosses(CANDIDATES, WINDOWS, n_heads=2)
+
+
+def encoder(**settings) -> SequentialPositionEncoder:
+    torch.manual_seed(0)
+    made = SequentialPositionEncoder(width=8, heads=2, digits=3, **settings).double()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return made
+
+
+def by_parts(made, losses, candidates, windows) -> torch.Tensor:
+    """The sum in the open: each part encoded by the definition, on its own."""
+    anchors, others = (torch.from_numpy(part) for part in candidates)
+    embedded = made.plain(others.flatten(0, 1)).unflatten(0, others.shape[:2])
+    first = contrastive_loss(made.plain(anchors), embedded, anchors, others, scale=losses.scale)
+    teacher, student = (made.plain(part.reshape(-1, 1)).unflatten(0, part.shape[:2]) for part in windows)
+    second = distillation_loss(teacher.detach(), student, losses.n_heads, reduction=losses.reduction)
+    return losses.contrastive * first + losses.distillation * second
+
+
+@pytest.mark.parametrize("options", [{}, RELEASED], ids=["ours", "released"])
+def test_the_objective_is_the_weighted_sum_of_both_losses_in_value_and_gradient(options):
+    losses, made = SeqPELosses(CANDIDATES, WINDOWS, n_heads=2, **options), encoder()
+    drawn = losses.draw(np.random.PCG64(3))
+    found = []
+    for value in (losses.of(made, *drawn), by_parts(made, losses, *drawn)):
+        made.zero_grad()
+        value.backward()
+        found.append((value, [parameter.grad.clone() for parameter in made.parameters()]))
+    (ours, grads), (expected, others) = found
+    torch.testing.assert_close(ours, expected, rtol=1e-12, atol=1e-12)
+    for grad, other in zip(grads, others, strict=True):
+        torch.testing.assert_close(grad, other, rtol=1e-9, atol=1e-12)
+
+
+def test_our_default_is_as_strong_as_the_released_distillation():
+    windows = WindowSampler((1000,), (64,), windows=4, places=32)
+    drawn, made = windows.draw(np.random.PCG64(0)), encoder()
+    both = [SeqPELosses(windows=windows, **options).of(made, None, drawn) for options in ({}, RELEASED)]
+    torch.testing.assert_close(*both)
+
+
+def test_a_loss_of_weight_zero_is_not_computed_and_leaves_the_other_its_positions():
+    made = encoder()
+    whole = BOTH.bind(5)(made)
+    parts = [
+        SeqPELosses(CANDIDATES, WINDOWS, n_heads=2, **{off: 0.0}).bind(5)(made)
+        for off in ("contrastive", "distillation")
+    ]
+    assert all(part.item() > 0 for part in parts)
+    torch.testing.assert_close(sum(parts), whole)
+    nothing = SeqPELosses(CANDIDATES, WINDOWS, contrastive=0.0, distillation=0.0).bind(5)(made)
+    assert nothing.item() == 0.0 and not nothing.requires_grad
+
+
+def test_nothing_is_distilled_on_shift_steps():
+    shifts, made = ShiftSteps(1000, probability=0.5), encoder()
+    with_shifts = SeqPELosses(CANDIDATES, WINDOWS, n_heads=2, shifts=shifts).bind(2)
+    always = BOTH.bind(2)
+    alone = SeqPELosses(CANDIDATES, WINDOWS, n_heads=2, distillation=0.0).bind(2)
+    seen = set()
+    for _, shifted in zip(range(20), shifts.decisions(2), strict=False):
+        got, whole, contrastive = (loss(made).item() for loss in (with_shifts, always, alone))
+        assert got == pytest.approx(contrastive if shifted else whole)
+        assert whole > contrastive
+        seen.add(shifted)
+    assert seen == {True, False}
+
+
+def test_a_seed_repeats_its_steps_and_another_differs():
+    made = encoder()
+    one, again, other = BOTH.bind(1), BOTH.bind(1), BOTH.bind(2)
+    first = [one(made).item() for _ in range(3)]
+    assert first == [again(made).item() for _ in range(3)]
+    assert len(set(first)) == 3 and first != [other(made).item() for _ in range(3)]
+
+
+def test_the_teacher_is_read_without_dropout():
+    torch.manual_seed(0)
+    made = encoder(dropout=0.5)
+    only = SeqPELosses(windows=WINDOWS, n_heads=2)
+    made.eval()
+    quiet = only.bind(4)(made)
+    torch.testing.assert_close(quiet, only.bind(4)(made))
+    made.train()
+    drawn = only.draw(np.random.PCG64(4))[1]
+    with torch.no_grad():
+        teachers = [made.eval()(drawn.teacher.reshape(-1, 1)) for _ in range(2)]
+    assert torch.equal(*teachers)
+    made.train()
+    noisy = {round(only.of(made, None, drawn).item(), 12) for _ in range(4)}
+    assert len(noisy) == 4 and made.training, "the student has dropout, and training goes on"
+
+
+def test_training_on_both_losses_makes_near_positions_alike():
+    """A hundred steps of a tiny encoder: embeddings come to tell near from far."""
+    torch.manual_seed(0)
+    made = SequentialPositionEncoder(width=16, heads=2, digits=3)
+    losses = SeqPELosses(CandidateSampler((1000,), anchors=16, candidates=16, window=(50,)), WINDOWS)
+    adamw, loss = torch.optim.AdamW(made.parameters(), lr=3e-3), losses.bind(0)
+    curve = []
+    for _ in range(100):
+        value = loss(made)
+        adamw.zero_grad()
+        value.backward()
+        adamw.step()
+        curve.append(value.item())
+    assert np.mean(curve[-20:]) < 0.8 * np.mean(curve[:20])
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({}, "neither candidates nor windows"),
+        ({"candidates": CANDIDATES, "contrastive": -0.1}, "contrastive is -0.1"),
+        ({"candidates": CANDIDATES, "reduction": "sum"}, "unknown reduction 'sum'"),
+        ({"candidates": CANDIDATES, "windows": WindowSampler((99,), (9,), places=4)}, "different ranges"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings, told, unhooked):
+    with pytest.raises(ValueError, match=told):
+        SeqPELosses(**settings)
+
+
+def test_a_model_without_the_encoder_is_refused(unhooked):
+    with pytest.raises(ValueError, match="0 sequential position encoders"):
+        BOTH.bind(0)(torch.nn.Linear(2, 2))
+    with pytest.raises(ValueError, match="2 sequential position encoders"):
+        BOTH.bind(0)(torch.nn.ModuleList([encoder(), encoder()]))
+
+
+def test_a_record_can_name_every_setting():
+    plain = SeqPELosses(CANDIDATES, WINDOWS, shifts=ShiftSteps(1000)).resolved()
+    assert plain["name"] == "seqpe" and plain["candidates"]["kinds"] == [["edited", 0.4], ["window", 0.6]]
+    assert plain["shifts"] == {"maximum": 1000, "per": "step", "probability": 0.1}
