@@ -1066,8 +1066,9 @@ numbers_of_this_chapter |= {
 # **Limits.** One language, one kind of text, models of less than a million parameters that read
 # {num}`10_language_model/bytes_seen:,` bytes. The curves of {numref}`fig-seconds` still fall when training
 # ends, most of all that of the dense learned table; {numref}`fig-budget` asks what more training does, with
-# smaller models only, and with learning rates that were screened for the middle budget. Three seeds of the
-# ablation show sizes of differences and decide nothing: a claim on them stays *undecided* until there are six.
+# smaller models only, and with learning rates that were screened for the middle budget. Of the ablation, models that
+# a claim compares have six seeds on a laptop, the last three of them added after the first three were seen; the others
+# have three, which show the size of a difference and decide nothing.
 # A variant of another shape draws other initial weights from the same seed, so only batches are paired. From eight
 # bytes of context on, RoPE gains no more than {num}`10_language_model/rope_gain_after_eight:.2f` bits per
 # byte ({numref}`fig-by-position`): these models hardly read further back, so this is a comparison of how well

@@ -9,6 +9,7 @@ import pytest
 from sepnb import claims
 from sepnb.claims import ablation, budget
 from sepnb.claims.budget import budgets, exchanges, places
+from sepnb.experiments.ablation import JUDGED
 
 LEVELS = {
     "sinusoidal": 2.60,
@@ -29,6 +30,12 @@ LEVELS = {
     "separated-learned-reinjected": 2.53,
 }
 RULES = {claim.id: claim.rule for claim in ablation.CLAIMS}
+
+
+def test_what_the_claims_compare_has_the_seeds_that_a_verdict_needs():
+    """Not one model more, and none less: a rule that reads another finds no runs here."""
+    assert set(LEVELS) == set(JUDGED)
+    assert {rule(ablated()).word for rule in RULES.values()} == {"reproduced"}
 
 
 @pytest.fixture(scope="module", autouse=True)

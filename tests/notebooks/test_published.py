@@ -6,7 +6,6 @@ from sepnb import experiments, paths
 from sepnb.companion import published
 
 AWAITED = (
-    "ablation",
     "budget",
     "encoding_screen",
     "encodings",

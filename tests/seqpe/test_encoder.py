@@ -76,7 +76,9 @@ def test_first_weights_have_the_gain_of_the_released_encoder_at_any_width(width,
             assert (parameter == 0).all()
         elif parameter.dim() > 1:
             assert parameter.std().item() == pytest.approx(std, rel=0.25), name
-    assert SequentialPositionEncoder(width=48, std=0.02).digit.weight.std().item() == pytest.approx(0.02, rel=0.2)
+    assert SequentialPositionEncoder(width=48, std=0.02).digit.weight.std().item() == pytest.approx(
+        0.02, rel=0.2
+    )
 
 
 def test_an_embedding_depends_on_its_position_alone():
