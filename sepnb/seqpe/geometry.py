@@ -1,0 +1,63 @@
+"""Does the space of embeddings know where positions lie? Measures that a trained and a drawn encoder share.
+
+All of them read inner products, as both losses do, inside a window of neighbouring positions: the first of
+the trained window, or any other, far out.
+
+Shape letters: m positions of a window, n coordinates, D columns.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy.stats import spearmanr
+from torch import Tensor
+
+from .digits import as_grid
+
+
+class Geometry(NamedTuple):
+    """What the inner products of a window's embeddings say.
+
+    Attributes:
+        order: Spearman's rank correlation of how near two positions are, less their distance, with the inner
+            product of their embeddings: 1 where the larger product is always that of the nearer pair.
+            Products count as equal that differ by less than a millionth of the largest.
+        adjacency: share of positions for which the largest product, itself left out, is that of a nearest
+            neighbour.
+        norm: mean length of an embedding.
+    """
+
+    order: float
+    adjacency: float
+    norm: float
+
+
+def geometry(embeddings: Float[Tensor, "m D"], positions: Tensor | np.ndarray) -> Geometry:
+    """The measures of one window. Distances are Euclidean, in coordinates.
+
+    Raises:
+        ValueError: fewer than three positions, of which nothing can be ranked.
+    """
+    at = as_grid(positions).double()
+    if len(at) < 3 or len(at) != len(embeddings):
+        raise ValueError(f"{len(embeddings)} embeddings of {len(at)} positions; give one each, of 3 or more")
+    embeddings = embeddings.detach().double().cpu()
+    products, apart = embeddings @ embeddings.T, torch.cdist(at.cpu(), at.cpu())
+    pairs = torch.triu_indices(len(at), len(at), offset=1)
+    told = (products[*pairs] / products.abs().max()).round(decimals=6)
+    order = spearmanr(told.numpy(), -apart[*pairs].numpy()).statistic
+    alone = torch.eye(len(at), dtype=torch.bool)
+    chosen = products.masked_fill(alone, -torch.inf).argmax(dim=1)
+    nearest = apart.masked_fill(alone, torch.inf).amin(dim=1)
+    found = apart.gather(1, chosen[:, None])[:, 0] <= nearest + 1e-9
+    return Geometry(float(order), float(found.double().mean()), float(embeddings.norm(dim=1).mean()))
+
+
+def likeness(one: Float[Tensor, "m D"], other: Float[Tensor, "m D"]) -> float:
+    """Pearson's correlation of the inner products inside two windows: 1 where one is the other's geometry,
+    stretched or moved by a constant at most."""
+    pairs = torch.triu_indices(len(one), len(one), offset=1)
+    grams = [(window.detach().double() @ window.detach().double().T)[*pairs].cpu() for window in (one, other)]
+    return float(np.corrcoef(*(gram.numpy() for gram in grams))[0, 1])
