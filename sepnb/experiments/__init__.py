@@ -15,6 +15,7 @@ from .lr_screen import LearningRateScreen
 from .recipe_screen import RecipeScreen
 from .recipes import Recipes
 from .second_text import SecondText
+from .seqpe_geometry import SeqPEGeometry
 from .speed import Speed
 
 _REGISTRY: dict[str, Experiment] = {
@@ -33,6 +34,7 @@ _REGISTRY: dict[str, Experiment] = {
             Recipes(),
             EncodingScreen(),
             Encodings(),
+            SeqPEGeometry(),
             Speed(),
         ),
         key=lambda experiment: experiment.order,

@@ -11,6 +11,7 @@ AWAITED = (
     "encodings",
     "extrapolation_wikitext",
     "inside",
+    "seqpe_geometry",
 )
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 

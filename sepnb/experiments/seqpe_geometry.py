@@ -1,0 +1,303 @@
+"""Chapter 14: what do the two losses of SeqPE make of the space of positions, without any text?
+
+An encoder is trained on its own losses alone and looked at through windows of neighbouring positions: the
+trained one, others at starts that keep the low digits (multiples of 1,000) and at starts that do not, and
+windows past the largest position that any loss saw. Every variant is one change of the first, and all are
+compared with the encoder as it was drawn: digits that positions share make embeddings alike before anything
+is learned.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..provenance import Clock
+from ..results import Record, digest
+from ..seqpe import SequentialPositionEncoder, contrastive_loss
+from ..seqpe.geometry import geometry, likeness
+from ..seqpe.objective import RELEASED, SeqPELosses
+from ..seqpe.sampling import CandidateSampler, WindowSampler
+from ..training import Diverged, TrainingConfig, train
+from .base import Experiment, Progress, check_profile
+
+LARGEST = 20_000
+"""Positions that the losses see lie below this, as in the released text program."""
+
+LENGTH = 128
+"""Positions of a window, the trained length."""
+
+STARTS = {
+    "trained": (0,),
+    "aligned": (1_000, 5_000, 12_000, 19_000),
+    "misaligned": (384, 2_345, 7_003, 16_481),
+    "aligned, never seen": (24_000, 50_000, 91_000),
+    "misaligned, never seen": (25_384, 54_321, 90_007),
+}
+"""Where windows begin, by what their digits share with the trained one and whether a loss saw them."""
+
+HELD_OUT = 512
+"""Anchors of the held-out contrastive task, uniform, each with the candidates of the released mixture."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One change of the first variant, in words and in the fields that it replaces."""
+
+    change: str
+    encoder: Mapping[str, Any] = field(default_factory=dict)
+    losses: Mapping[str, Any] = field(default_factory=dict)
+    kinds: tuple[tuple[str, float], ...] | None = None
+    trained: bool = True
+
+
+BOTH = "both"
+VARIANTS: dict[str, Variant] = {
+    BOTH: Variant("contrastive and distillation"),
+    "contrastive": Variant("contrastive alone", losses={"distillation": 0.0}),
+    "distillation": Variant("distillation alone", losses={"contrastive": 0.0}),
+    "drawn": Variant("not trained", trained=False),
+    "around": Variant("half of the anchors ask for neighbours", kinds=(("around", 0.5), ("window", 0.5))),
+    "uniform": Variant("all candidates uniform", kinds=(("uniform", 1.0),)),
+    "base-2": Variant("binary digits", encoder={"base": 2, "digits": 17}),
+    "base-16": Variant("hexadecimal digits", encoder={"base": 16, "digits": 5}),
+    "released": Variant("scale, reduction and first weights as released", {"std": 0.02}, RELEASED),
+}
+SMOKE = (BOTH, "drawn")
+
+WIDTH = {"smoke": 16, "laptop": 64, "gpu": 128}
+STEPS = {"smoke": 30, "laptop": 1_200, "gpu": 10_000}
+SEEDS = {"smoke": (1,), "laptop": (1, 2, 3, 4, 5, 6), "gpu": (1, 2, 3, 4, 5, 6)}
+RATE = 1e-3
+
+
+@dataclass(frozen=True)
+class SeqPEGeometryRun:
+    """An encoder, its losses and its training."""
+
+    profile: str
+    variant: str
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            raise ValueError(f"unknown variant {self.variant!r}; use one of {', '.join(VARIANTS)}")
+
+    @property
+    def method(self) -> str:
+        return self.variant
+
+    @property
+    def label(self) -> str:
+        return VARIANTS[self.variant].change
+
+    @property
+    def encoder(self) -> dict[str, Any]:
+        """Settings of the encoder."""
+        width = WIDTH[self.profile]
+        return {"width": width, "heads": max(1, width // 32), "base": 10, "digits": 5} | dict(
+            VARIANTS[self.variant].encoder
+        )
+
+    @property
+    def losses(self) -> SeqPELosses:
+        variant = VARIANTS[self.variant]
+        kinds = {} if variant.kinds is None else {"kinds": variant.kinds}
+        return SeqPELosses(
+            CandidateSampler((LARGEST,), window=(2 * LENGTH,), **kinds),
+            WindowSampler((LARGEST,), (LENGTH,), away=(LENGTH // 4,)),
+            n_heads=self.encoder["heads"],
+            **variant.losses,
+        )
+
+    @property
+    def training(self) -> TrainingConfig:
+        return TrainingConfig(STEPS[self.profile], 1, 1, RATE, weight_decay=0.0, auxiliary=self.losses)
+
+    @property
+    def key(self) -> str:
+        return f"{self.variant}-seed{self.seed}-{digest(self.resolved())[:8]}"
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types."""
+        trained = self.training.resolved() if VARIANTS[self.variant].trained else None
+        windows = {group: list(starts) for group, starts in STARTS.items()}
+        return asdict(self) | {
+            "encoder": self.encoder,
+            "training": trained,
+            "windows": windows,
+            "length": LENGTH,
+            "held_out": HELD_OUT,
+        }
+
+
+class PositionsOnly(nn.Module):
+    """An encoder for the training loop, in a language of one letter: of its tokens nothing can be learned,
+    and what is minimised is the auxiliary loss alone."""
+
+    def __init__(self, encoder: SequentialPositionEncoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """`[B, L]` to logits `[B, L, 1]`, all zero."""
+        return torch.zeros(*tokens.shape, 1, device=tokens.device)
+
+
+def drawn(config: SeqPEGeometryRun) -> SequentialPositionEncoder:
+    """The untrained encoder of a run."""
+    torch.manual_seed(config.seed)
+    return SequentialPositionEncoder(**config.encoder)
+
+
+def trained(
+    config: SeqPEGeometryRun,
+    *,
+    device: str = "cpu",
+    stop_after: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[SequentialPositionEncoder, list[float]]:
+    """The encoder after its training, and what each step minimised, in nats; as drawn where it has none.
+
+    Raises:
+        Diverged: a loss is not finite.
+    """
+    encoder, curve = drawn(config).to(device), []
+    if not VARIANTS[config.variant].trained:
+        return encoder, curve
+    training, loss = config.training, config.losses.bind(config.seed)
+
+    def told(model: nn.Module) -> Tensor:
+        value = loss(model)
+        curve.append(value.detach())
+        return value
+
+    train(
+        PositionsOnly(encoder),
+        _letters(training.steps),
+        training,
+        device=device,
+        auxiliary=told,
+        stop_after=stop_after,
+        on_step=None if progress is None else lambda step: progress(step + 1, training.steps),
+    )
+    return encoder, [float(value) for value in curve]
+
+
+def _letters(steps: int) -> Iterator[np.ndarray]:
+    return (np.zeros((1, 2), dtype=np.int64) for _ in range(steps))
+
+
+def looked_at(encoder: SequentialPositionEncoder) -> list[dict[str, Any]]:
+    """A row of the kind "window" for every start: the measures of `sepnb.seqpe.geometry`, and how like the
+    trained window it is."""
+    encoder.eval()
+    within, rows = torch.arange(LENGTH), []
+    with torch.no_grad():
+        own = encoder(within)
+        for group, starts in STARTS.items():
+            for start in starts:
+                embeddings = encoder(start + within)
+                measured = geometry(embeddings, within)._asdict()
+                rows.append(
+                    {"kind": "window", "group": group, "start": start}
+                    | {name: float(f"{value:.6g}") for name, value in measured.items()}
+                    | {"likeness": float(f"{likeness(own, embeddings):.6g}")}
+                )
+    return rows
+
+
+def held_out(encoder: SequentialPositionEncoder, seed: int) -> dict[str, float]:
+    """The contrastive task on positions that no step drew in this way: the loss at scale 1/sqrt(D), in nats,
+    and how often the nearest candidate has the largest product."""
+    sampler = CandidateSampler((LARGEST,), anchors=HELD_OUT, window=(2 * LENGTH,))
+    anchors, candidates = map(torch.from_numpy, sampler.draw(np.random.PCG64([seed, 1_000_000])))
+    encoder.eval()
+    with torch.no_grad():
+        ours = encoder(anchors)
+        theirs = encoder(candidates.flatten(0, 1)).unflatten(0, candidates.shape[:2])
+        at = (anchors.to(ours.device), candidates.to(ours.device))
+        loss = contrastive_loss(ours, theirs, *at)
+        products = torch.einsum("pd,pkd->pk", ours, theirs)
+        apart = (at[1] - at[0][:, None]).square().sum(dim=-1)
+        right = apart.gather(1, products.argmax(dim=1, keepdim=True))[:, 0] == apart.amin(dim=1)
+    return {"held_out_loss": float(loss), "held_out_accuracy": float(right.double().mean())}
+
+
+class SeqPEGeometry(Experiment):
+    """What do the losses of SeqPE make of the space of positions?"""
+
+    name: ClassVar[str] = "seqpe_geometry"
+    title: ClassVar[str] = "Two losses and a space"
+    question: ClassVar[str] = (
+        "Which of SeqPE's two losses orders embeddings by distance, and which carries the geometry of the "
+        "trained window to positions elsewhere?"
+    )
+    order: ClassVar[int] = 7
+
+    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[SeqPEGeometryRun]:
+        variants = SMOKE if check_profile(profile) == "smoke" else tuple(VARIANTS)
+        return [
+            SeqPEGeometryRun(profile, variant, seed)
+            for seed in (SEEDS[profile] if seeds is None else seeds)
+            for variant in variants
+        ]
+
+    def run(
+        self, config: SeqPEGeometryRun, *, device: str = "cpu", progress: Progress | None = None
+    ) -> Record:
+        clock = Clock(device)
+        fingerprint = self.fingerprint(config, device=device)
+        begun, rows = Clock(device), []
+        metrics: dict[str, float] = {"parameters": sum(p.numel() for p in drawn(config).parameters())}
+        try:
+            encoder, curve = trained(config, device=device, progress=progress)
+        except Diverged as error:  # a result like any other: kept, and without measures
+            metrics["diverged_at_step"] = error.step
+        else:
+            metrics["train_cpu_s"] = begun.cpu_s
+            pieces = np.array_split(np.array(curve), 60) if curve else []
+            ends = np.cumsum([len(piece) for piece in pieces])
+            rows = [
+                {"kind": "curve", "step": int(end), "loss": float(f"{piece.mean():.6g}")}
+                for end, piece in zip(ends, pieces, strict=True)
+                if len(piece)
+            ]
+            windows = looked_at(encoder)
+            metrics |= metrics_of(windows) | held_out(encoder, config.seed)
+            rows += windows
+        return Record(
+            experiment=self.name,
+            profile=config.profile,
+            key=config.key,
+            config=config.resolved(),
+            metrics=metrics,
+            rows=rows,
+            fingerprint=fingerprint,
+            provenance=clock.facts(seed=config.seed, data={}, bytes_seen=0),
+        )
+
+    def fingerprint(self, config: SeqPEGeometryRun, *, device: str = "cpu") -> dict[str, list[float]]:
+        """Lengths of some embeddings as drawn, and what the first five steps minimise."""
+        with torch.no_grad():
+            first = drawn(config).to(device)(torch.tensor([0, 1, LENGTH, LARGEST])).norm(dim=1)
+        _, curve = trained(config, device=device, stop_after=5)
+        return {"initial_norms": first.tolist(), "first_losses": curve}
+
+    def seconds(self, profile: str) -> float:
+        return {"smoke": 2.0, "laptop": 60.0, "gpu": 120.0}[check_profile(profile)]
+
+    def data_sets(self, profile: str) -> tuple[str, ...]:
+        return ()
+
+
+def metrics_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The mean of every measure over the windows of a group, as `<measure>/<group>`."""
+    return {
+        f"{measure}/{group}": float(np.mean([row[measure] for row in rows if row["group"] == group]))
+        for measure in ("order", "adjacency", "norm", "likeness")
+        for group in STARTS
+    }
