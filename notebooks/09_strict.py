@@ -1197,7 +1197,7 @@ for at in sorted({round(value, -3) for value in cost.values()}):
         look = figures.METHODS[name]
         ax.annotate(look.label, place, (8, 0), color=look.colour, **about)
 if not shown:
-    ax.text(0.5, 0.5, "not run", ha="center", va="center", transform=ax.transAxes)
+    figures.not_run(ax)
 absent = [name for name in dict.fromkeys(table.method) if name not in set(have.method)]
 figures.show(
     fig,

@@ -879,9 +879,12 @@ for method in KEY_MODELS:
             seeds = levels[method, n]
             colour = figures.METHODS[method].colour
             ax.plot([read[n]] * len(seeds), seeds, "_", color=colour, markersize=10)
-budget_axis(ax)
 ax.set(ylabel="test bits per byte")
-figures.label_lines(ax)
+if levels:
+    budget_axis(ax)
+    figures.label_lines(ax)
+else:
+    figures.not_run(ax)
 figures.show(
     fig,
     name="fig-budget",
@@ -924,10 +927,12 @@ for name, (a, _) in GAPS.items():
             ax.plot(
                 [read[n]] * len(seeds), seeds, "_", color=look.colour, markersize=10
             )
-budget_axis(ax)
 ax.set(ylabel="difference (bits per byte)")
 if ax.get_legend_handles_labels()[0]:
+    budget_axis(ax)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9)
+else:
+    figures.not_run(ax)
 told = "; ".join(
     f"{name}: " + ", ".join(f"{n}x {summaries.told(gaps[name, n])}" for n in read)
     for name in GAPS

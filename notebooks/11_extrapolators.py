@@ -809,7 +809,7 @@ for ax, lines in zip(axes, (first, OTHERS), strict=True):
             ax.text(-0.1, level, f"{floor} floor", **place)
     ax.set_ylabel("bits per byte")
     if have.empty:
-        ax.text(1.5, 0.5, "not run", ha="center", fontsize=12)
+        figures.not_run(ax)
 axes[0].set_title("separated, learned table, under the five rules")
 axes[1].set_title("other encodings, nothing extrapolated")
 axes[1].set_xticks(x, ["[0, L)", "[L, 2L)", "[2L, 4L)", "[4L, 8L)"])
@@ -977,7 +977,7 @@ for ax, place in zip(axes, ("2x", "8x"), strict=True):
             look = figures.Method(name, LOOKS[name].colour, filled=filled)
             figures.seed_row(ax, row + shift, values, look, size=6)
     if have.empty:
-        ax.text(0, 2, "not run", ha="center")
+        figures.not_run(ax)
     ax.set(
         title=f"{place} the trained length", xlabel="difference of gaps (bits per byte)"
     )

@@ -144,11 +144,6 @@ def mean_by(found: pd.DataFrame, keys: list[str], value: str) -> pd.Series:
     return found.groupby(keys, sort=False)[value].mean()
 
 
-def nothing(ax) -> None:
-    """Say that there is nothing to draw."""
-    ax.text(0.5, 0.5, "not run", ha="center", va="center", transform=ax.transAxes)
-
-
 def by_depth(ax, name: str = "depth") -> None:
     """An axis of whole numbers with room at both ends."""
     ax.xaxis.set_major_locator(plt.MaxNLocator(integer=True, min_n_ticks=1))
@@ -244,7 +239,7 @@ for method in SEPARATED[:2]:
 ax.set_yscale("log")
 by_depth(ax, "blocks passed")
 ax.set(ylabel="relative leak, pos by sem")
-figures.label_lines(ax) if largest_leak else nothing(ax)
+figures.label_lines(ax) if largest_leak else figures.not_run(ax)
 first = largest_leak.get(("separated-learned", "initial"))
 last = largest_leak.get(("separated-learned", "trained"))
 publish("leak_initial", first)
@@ -316,7 +311,7 @@ for ax, stream, share, title, methods in panels:
 axes[0].set_yscale("symlog", linthresh=1e-5)
 axes[0].set_ylim(-2e-6, 1)
 for ax in axes:
-    figures.label_lines(ax, fontsize=8.5) if ax.lines else nothing(ax)
+    figures.label_lines(ax, fontsize=8.5) if ax.lines else figures.not_run(ax)
 text_share = metric("separated-learned", "text/pos")
 publish("text_share_pos", text_share)
 figures.show(
@@ -414,7 +409,7 @@ for ax, stream, methods, title in panels:
     ax.axhline(0, color=figures.FAINT, linewidth=1)
     by_depth(ax)
     ax.set(title=title, ylim=(-0.27, 1.03))
-    figures.label_lines(ax, fontsize=8.5) if len(ax.lines) > 1 else nothing(ax)
+    figures.label_lines(ax, fontsize=8.5) if len(ax.lines) > 1 else figures.not_run(ax)
 axes[0].set_ylabel("$R^2$ of the index")
 best = {
     "none": metric("none", "index/joint"),
@@ -545,7 +540,7 @@ for ax, target in zip(axes, ("current", "previous"), strict=True):
         ax.axhline(own[own.stream == "majority"].accuracy.mean(), color=figures.FAINT)
         figures.label_lines(ax, fontsize=8.5)
     else:
-        nothing(ax)
+        figures.not_run(ax)
 axes[0].set_ylabel("named correctly")
 gains = {
     name: metric("separated-learned", f"byte/{name}")
@@ -613,7 +608,7 @@ for ax in axes.flat:
 if drawn:
     fig.colorbar(dots, ax=axes, shrink=0.6, label="position")
 else:
-    nothing(axes[0, 0])
+    figures.not_run(axes[0, 0])
 figures.show(
     fig,
     name="fig-inside-paths",
@@ -659,7 +654,7 @@ figures.provenance(table)
 spectrum = rows("spectrum", method="separated-learned")
 fig, ax = plt.subplots(figsize=(6.8, 3.2))
 if spectrum.empty:
-    nothing(ax)
+    figures.not_run(ax)
 else:
     depths = sorted(spectrum.depth.unique())
     shades = plt.get_cmap("viridis")(np.linspace(0, 0.85, len(depths)))
@@ -761,7 +756,7 @@ fig, axes = plt.subplots(1, 2, figsize=(8.6, 3.7), sharey=True)
 for ax, method in zip(axes, ("separated-learned", "learned"), strict=True):
     ax.set(xlabel="depth", title=figures.METHODS[method].label)
     if method not in present:
-        nothing(ax)
+        figures.not_run(ax)
         continue
     means = mean_by(moved[moved.method == method], ["rule", "depth"], "drift")
     for rule, (colour, label) in RULES.items():
@@ -830,7 +825,7 @@ ax.set_xlim(0)
 if shown:
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
 else:
-    nothing(ax)
+    figures.not_run(ax)
 five = {
     method: np.mean([metric(method, f"drift/{rule}") for rule in FIVE])
     if method in present
@@ -870,7 +865,7 @@ elsewhere = {}
 for ax, heads in zip(axes, ("pos", "sem"), strict=True):
     ax.set(xlabel="block", title=f"heads that write to {heads}", ylim=(0, 1.03))
     if routing.empty:
-        nothing(ax)
+        figures.not_run(ax)
         continue
     own = routing[(routing.heads == heads) & (routing.start > 0)]
     means = own.groupby(["rule", "depth"]).distance.mean()
@@ -936,7 +931,7 @@ ax.set(
     xlabel="drift of the content at the last depth",
     ylabel="bits per byte more than at index 0",
 )
-ax.legend(fontsize=8.5) if len(points) else nothing(ax)
+ax.legend(fontsize=8.5) if len(points) else figures.not_run(ax)
 together = np.corrcoef(points.drift, points.excess)[0, 1] if len(points) > 2 else None
 publish("drift_excess_correlation", together)
 figures.show(

@@ -194,6 +194,12 @@ def seed_row(
     ax.errorbar(found.mean, height, xerr=half, elinewidth=0.4 * size, **line)
 
 
+def not_run(ax: Axes) -> None:
+    """Say in the middle of empty axes that there is nothing to draw yet."""
+    ax.set(xticks=[], yticks=[])
+    ax.text(0.5, 0.5, "not run", ha="center", va="center", color=INK, transform=ax.transAxes)
+
+
 def label_lines(ax: Axes, *, gap: float = 1.25, fontsize: float = 9.5) -> None:
     """Write each labelled line's name at its right end, in its colour, pushed apart where they would touch.
 

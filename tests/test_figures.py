@@ -245,6 +245,14 @@ def test_a_row_of_one_seed_has_no_interval_and_one_of_none_is_empty(values, line
     plt.close()
 
 
+def test_axes_of_nothing_say_so_and_have_no_numbers():
+    _, ax = plt.subplots()
+    figures.not_run(ax)
+    assert [text.get_text() for text in ax.texts] == ["not run"]
+    assert not ax.get_xticks().size and not ax.get_yticks().size
+    plt.close()
+
+
 def test_provenance_says_what_was_run_where_and_what_is_missing():
     line = loaded(["ok", "stale", "not run"], seeds=[1, 0])
     for fact in (
