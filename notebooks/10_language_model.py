@@ -984,7 +984,7 @@ numbers_of_this_chapter |= {
 }
 figures.show_table(
     pd.DataFrame(
-        [[name, judged[name].word, judged[name].detail] for name in IDS],
+        [[name, judged[name].word, judged[name].in_short] for name in IDS],
         columns=["claim", "verdict", "because"],
     ),
     caption=f"The {len(IDS)} claims of this chapter, judged by rules written beforehand: seven on "
