@@ -362,23 +362,12 @@ figures.provenance(table)
 
 
 # %% tags=["hide-input"]
-def draw_row(ax, row: int, values, look: figures.Method) -> None:
-    """Seeds as ticks, the mean as the method's marker, its 95 % t interval as a bar."""
-    summary = summaries.summarise(values)
-    half = None if np.isnan(summary.half) else summary.half
-    ax.plot(
-        values, [row] * len(values), "|", color=look.colour, markersize=11, alpha=0.6
-    )
-    line = look.line(linestyle="", markersize=7)
-    ax.errorbar(summary.mean, row, xerr=half, elinewidth=3, **line)
-
-
 order = sorted(score, key=lambda method: score[method].mean, reverse=True)
 best, worst = figures.METHODS[order[-1]].label, figures.METHODS[order[0]].label
 fig, ax = plt.subplots(figsize=(6.8, 3.9))
 for row, method in enumerate(order):
     scores = have.loc[have.method == method, "bits_per_byte"]
-    draw_row(ax, row, scores, figures.METHODS[method])
+    figures.draw_seeds(ax, row, scores, figures.METHODS[method])
 ax.axvline(have["bigram_bits_per_byte"].iloc[0], color=figures.FAINT, linestyle=":")
 ax.set_yticks(range(len(order)), [figures.METHODS[method].label for method in order])
 ax.set(xlabel="test bits per byte (lower is better; dotted: bigram floor)")
@@ -425,7 +414,7 @@ fig, ax = plt.subplots(figsize=(6.8, 2.7))
 ax.axvline(0, color=figures.FAINT, linewidth=1.2)
 ax.axvline(0.03, color=figures.MIXED, linewidth=1.2, linestyle=(0, (2, 2)))
 for row, (name, pair) in enumerate(reversed(pairs.items())):
-    draw_row(ax, row, differences[name], figures.METHODS[pair[0]])
+    figures.draw_seeds(ax, row, differences[name], figures.METHODS[pair[0]])
 ax.set_yticks(range(len(pairs)), list(reversed(pairs)))
 ax.set(xlabel="separated minus dense (bits per byte)", ylim=(-0.6, len(pairs) - 0.4))
 listed = "; ".join(
@@ -610,15 +599,6 @@ def effect(name: str, reference: str | None = None) -> pd.Series:
     return summaries.paired(factors, name, against, "bits_per_byte")
 
 
-def signed(values: pd.Series) -> str:
-    """Mean and interval of differences in words, with a sign."""
-    if values.empty:
-        return numbers.NOT_RUN
-    mean, half, _ = summaries.summarise(values)
-    text = f"{mean:+.3f}" + ("" if np.isnan(half) else f" ± {half:.3f}")
-    return text.replace("-", "\N{MINUS SIGN}")
-
-
 factors = loaded("ablation")
 rate_of = {
     run.method: run.training.learning_rate
@@ -633,7 +613,9 @@ for name, variant in VARIANTS.items():
             "reference": variant.reference or "",
             "change": variant.factor,
             "bits per byte": level,
-            "minus the reference": signed(effect(name)) if variant.reference else "",
+            "minus the reference": summaries.signed(effect(name))
+            if variant.reference
+            else "",
             "seeds": len(runs),
             "block parameters": runs.block_parameters.median(),
             "rate": f"{rate_of[name]:g}" if name in rate_of else "",
@@ -670,11 +652,8 @@ def draw_effects(names: list[str], labels: list[str]) -> plt.Figure:
     ax.axvline(0, color=figures.FAINT, linewidth=1.2)
     ax.set_xscale("symlog", linthresh=0.05)
     for row, name in enumerate(reversed(names)):
-        if (values := effect(name)).empty:
-            ax.text(0, row, "not run", ha="center", va="center", color=figures.INK)
-        else:
-            look = LOOKS.get(name, LOOKS[VARIANTS[name].reference])
-            draw_row(ax, row, values, look)
+        look = LOOKS.get(name, LOOKS[VARIANTS[name].reference])
+        figures.draw_seeds(ax, row, effect(name), look)
     reach = 1.3 * max(
         [0.1, *(effect(name).abs().max() for name in names if len(effect(name)))]
     )
@@ -795,14 +774,16 @@ numbers_of_this_chapter |= {
     "difference_constant_pos_stream": constant.mean()
     if len(constant)
     else numbers.NOT_RUN,
-    "effect_concatenation": signed(effect("concatenated-sinusoidal")),
-    "effect_walls": signed(effect("separated-sinusoidal", "concatenated-sinusoidal")),
-    "effect_split_norm": signed(
+    "effect_concatenation": summaries.signed(effect("concatenated-sinusoidal")),
+    "effect_walls": summaries.signed(
+        effect("separated-sinusoidal", "concatenated-sinusoidal")
+    ),
+    "effect_split_norm": summaries.signed(
         effect("separated-sinusoidal", "separated-sinusoidal-joint-norm")
     ),
-    "effect_strict": signed(effect("strict-sinusoidal")),
-    "effect_every_layer_sinusoidal": signed(effect("sinusoidal-reinjected")),
-    "effect_every_layer_learned": signed(effect("learned-reinjected")),
+    "effect_strict": summaries.signed(effect("strict-sinusoidal")),
+    "effect_every_layer_sinusoidal": summaries.signed(effect("sinusoidal-reinjected")),
+    "effect_every_layer_learned": summaries.signed(effect("learned-reinjected")),
 }
 
 # %% [markdown]
@@ -940,7 +921,7 @@ ax.set(ylabel="difference (bits per byte)")
 if ax.get_legend_handles_labels()[0]:
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9)
 told = "; ".join(
-    f"{name}: " + ", ".join(f"{n}x {signed(gaps[name, n])}" for n in read)
+    f"{name}: " + ", ".join(f"{n}x {summaries.signed(gaps[name, n])}" for n in read)
     for name in GAPS
 )
 figures.show(
@@ -952,7 +933,7 @@ figures.show(
 )
 for n in BUDGETS:
     gap = gaps.get(("separated minus dense, sinusoidal", n), pd.Series(dtype=float))
-    numbers_of_this_chapter[f"gain_at_{n}x"] = signed(gap)
+    numbers_of_this_chapter[f"gain_at_{n}x"] = summaries.signed(gap)
 numbers_of_this_chapter["budget_order_turned"] = (
     pairs_in_words(turned) if whole else "not run"
 )

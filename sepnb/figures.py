@@ -27,6 +27,9 @@ import seaborn as sns
 from IPython.display import HTML, display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from .summaries import summarise
 
 GROUND, INK, FAINT = "#fbfbf9", "#26282b", "#8b8f94"
 POS, SEM, MIXED = "#0072b2", "#e69f00", "#b3364f"  # the streams, and what belongs to neither alone
@@ -166,6 +169,22 @@ def trained_length(ax: Axes, length: int, label: str = "trained length") -> None
     ax.text(
         length, 1.01, f"{label} {length}", transform=where, ha="center", va="bottom", fontsize=9, color=INK
     )
+
+
+def draw_seeds(ax: Axes, row: float | int, values: ArrayLike, look: Method) -> None:
+    """One row of a dot plot: seeds as ticks, the mean as the method's marker, its 95 % t interval as a bar.
+
+    Where there are no values, the row says "not run" at 0.
+    """
+    values = np.asarray(values, dtype=float)
+    if not values.size:
+        ax.text(0, row, "not run", ha="center", va="center", color=INK)
+        return
+    summary = summarise(values)
+    half = None if np.isnan(summary.half) else summary.half
+    ax.plot(values, [row] * len(values), "|", color=look.colour, markersize=11, alpha=0.6)
+    line = look.line(linestyle="", markersize=7)
+    ax.errorbar(summary.mean, row, xerr=half, elinewidth=3, **line)
 
 
 def label_lines(ax: Axes, *, gap: float = 1.25, fontsize: float = 9.5) -> None:

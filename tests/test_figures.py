@@ -18,6 +18,7 @@ from matplotlib.colors import to_rgb
 
 from sepnb import figures
 from sepnb.companion.images import lift
+from sepnb.summaries import summarise
 
 # Machado, Oliveira and Fernandes 2009, severity 1.0, on linear RGB.
 DEFICIENCIES = {
@@ -194,6 +195,19 @@ def test_labels_do_not_touch_and_keep_the_order_of_the_lines():
     assert all(below.y1 <= above.y0 for below, above in itertools.pairwise(boxes))
     assert all(box.x0 > ax.transData.transform((1, 0))[0] for box in boxes)
     plt.close(fig)
+
+
+def test_a_row_of_seeds_shows_each_of_them_the_mean_and_its_interval_or_that_nothing_ran():
+    look, (_, ax) = figures.METHODS["rope"], plt.subplots()
+    figures.draw_seeds(ax, 2, [0.1, 0.2, 0.6], look)
+    ticks, mean, *_ = ax.get_lines()
+    assert ticks.get_xdata().tolist() == [0.1, 0.2, 0.6] and set(ticks.get_ydata()) == {2}
+    assert mean.get_xdata().tolist() == pytest.approx([0.3]) and mean.get_marker() == look.marker
+    (bar,) = ax.collections[0].get_segments()
+    assert (bar[1, 0] - bar[0, 0]) / 2 == pytest.approx(summarise([0.1, 0.2, 0.6]).half)
+    figures.draw_seeds(ax, 1, [], look)
+    assert [(text.get_text(), text.get_position()) for text in ax.texts] == [("not run", (0, 1))]
+    plt.close("all")
 
 
 def test_trained_length_is_drawn_at_the_length():

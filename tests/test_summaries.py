@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 
-from sepnb.summaries import by_method, paired, summarise
+from sepnb.summaries import by_method, paired, signed, summarise
 
 
 def runs(**scores: dict[int, float]) -> pd.DataFrame:
@@ -63,3 +63,17 @@ def test_runs_that_were_not_made_count_for_nothing():
         "a": 1.0,
         "b": 2.0,
     }
+
+
+def test_where_nothing_has_run_there_are_no_differences_and_it_says_so():
+    bare = runs(a={1: 1.0}, b={1: 2.0}).drop(columns="score").assign(status="not run")
+    assert paired(bare, "a", "b", "score").empty and signed(paired(bare, "a", "b", "score")) == "not run"
+    some = runs(a={1: 1.0}, b={1: 2.0})
+    assert paired(some, "a", "c", "score").empty
+    with pytest.raises(KeyError, match="scores"):
+        paired(some, "a", "b", "scores")
+
+
+def test_a_difference_is_printed_with_its_sign_and_an_interval_from_two_seeds_on():
+    assert signed([-0.25]) == "\N{MINUS SIGN}0.250"
+    assert signed([0.1, 0.3]) == f"+0.200 ± {summarise([0.1, 0.3]).half:.3f}"
