@@ -15,6 +15,7 @@ from .lr_screen import LearningRateScreen
 from .recipe_screen import RecipeScreen
 from .recipes import Recipes
 from .second_text import SecondText
+from .shaw_clip import ShawClip
 from .speed import Speed
 
 _REGISTRY: dict[str, Experiment] = {
@@ -27,6 +28,7 @@ _REGISTRY: dict[str, Experiment] = {
             SecondText(),
             AblationScreen(),
             Ablation(),
+            ShawClip(),
             Budget(),
             Inside(),
             RecipeScreen(),

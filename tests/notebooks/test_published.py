@@ -13,6 +13,7 @@ AWAITED = (
     "encodings",
     "extrapolation_wikitext",
     "inside",
+    "shaw_clip",
 )
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 
