@@ -232,8 +232,8 @@ for dim in (8, 9, 64, 65):
 #
 # ## A shift is a rotation
 #
-# "For any fixed offset, the encoding at the shifted position is a linear projection of the encoding at the position", say the
-# notes among our sources. By the addition theorems, for pair $m$,
+# For any fixed offset, say the notes among our sources, the encoding at the shifted position "can be obtained through linear
+# projection" of the encoding at the position. By the addition theorems, for pair $m$,
 #
 # $$
 # \bigl( \sin (i{+}c) w_m,\; \cos (i{+}c) w_m \bigr)
@@ -380,8 +380,8 @@ figures.show(
 # $$ (eq-absolute-back)
 #
 # which is largest at $j = i - c$, wherever the query stands. One fixed matrix makes *the token $c$ places back* out of absolute
-# codes, direction included. This is the sense in which the encoding "encodes both the absolute position of a token and its
-# position relative to others": relative positions are *one matrix away*. Almost all matrices, though, give scores that
+# codes, direction included. This is the sense in which the encoding "encodes both the absolute position of a token, and its
+# position relative to other tokens": relative positions are *one matrix away*. Almost all matrices, though, give scores that
 # depend on both indices.
 
 # %%
@@ -608,7 +608,7 @@ figures.show(
 # {num}`02_absolute/bits_last_trained:.2f` bits per byte, on the sixteen untrained ones after them
 # {num}`02_absolute/bits_untrained:.2f`. The reason is that this model makes little of its table yet: with *all* rows set to zero it
 # pays {num}`02_absolute/table_worth:.3f` more in the first 48 places. Noise in the place of something hardly used costs
-# hardly anything. Trained for longer, and at any length that matters, the same table is another story, which
+# hardly anything. (So it was with each of three seeds.) Trained for longer, and at any length that matters, the same table is another story, which
 # {doc}`chapter 11 <11_extrapolators>` tells with six seeds.
 #
 # ## Where a table can stand
@@ -681,8 +681,8 @@ numbers["tables_per_layer"] = int(where.tables[2])
 # (absolute-every-layer)=
 # ## First layer only, or every layer?
 #
-# "Position encoding can either be applied to only the first input, or in every layer. The latter tends to be more performant", the
-# notes say. The experiments `ablation` and `encodings` have what it takes: models that differ in that one factor, paired by seed.
+# "Position encoding can either be applied to only the first input, or in every layer", the notes say, and that the latter tends to
+# perform better. The experiments `ablation` and `encodings` have what it takes: models that differ in that one factor, paired by seed.
 # The *shared* code added in every layer is in the first, with the sinusoid and with a table, models of width
 # {num}`02_absolute/ablation_width`; a table *for each layer* and one for queries and keys are in the second, width
 # {num}`02_absolute/encodings_width`.

@@ -116,4 +116,4 @@ class ShawClip(lm.TextExperiment):
         )
 
     def seconds(self, profile: str) -> float:
-        return {"smoke": 2.0, "laptop": 55.0, "gpu": 90.0}[check_profile(profile)]
+        return {"smoke": 2.0, "laptop": 60.0, "gpu": 90.0}[check_profile(profile)]
