@@ -441,7 +441,8 @@ figures.show(
 #   {cite:p}`vaswani2017` or from a learned table;
 # - **query/key**: RoPE turns $q_i$ and $k_j$ by angles proportional to their indices {cite:p}`su2021`;
 # - **score**: ALiBi subtracts a penalty that grows with $|i - j|$ {cite:p}`press2022`;
-# - **value**: a vector is added to what is read. None of the encodings built so far acts there.
+# - **value**: a vector is added to what is read. None of these four encodings acts there; one of
+#   {doc}`chapter 3 <03_relative>` does.
 #
 # Three experiments tell them apart, all on a bidirectional model with random weights, so that the mask adds nothing:
 #

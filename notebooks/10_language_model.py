@@ -362,7 +362,6 @@ figures.provenance(table)
 
 
 # %% tags=["hide-input"]
-
 order = sorted(score, key=lambda method: score[method].mean, reverse=True)
 best, worst = figures.METHODS[order[-1]].label, figures.METHODS[order[0]].label
 fig, ax = plt.subplots(figsize=(6.8, 3.9))
@@ -657,11 +656,8 @@ def draw_effects(names: list[str], labels: list[str]) -> plt.Figure:
     ax.axvline(0, color=figures.FAINT, linewidth=1.2)
     ax.set_xscale("symlog", linthresh=0.05)
     for row, name in enumerate(reversed(names)):
-        if (values := effect(name)).empty:
-            ax.text(0, row, "not run", ha="center", va="center", color=figures.INK)
-        else:
-            look = LOOKS.get(name, LOOKS[VARIANTS[name].reference])
-            figures.seed_row(ax, row, values, look)
+        look = LOOKS.get(name, LOOKS[VARIANTS[name].reference])
+        figures.seed_row(ax, row, effect(name), look, missing="not run")
     reach = 1.3 * max(
         [0.1, *(effect(name).abs().max() for name in names if len(effect(name)))]
     )

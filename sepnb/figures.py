@@ -180,12 +180,16 @@ def seed_row(
     interval: bool = True,
     size: float | int = 7,
     labelled: bool = False,
+    missing: str | None = None,
 ) -> None:
     """One value a seed at a height: every seed a tick, the mean a marker, its 95 % t interval a bar.
 
-    Nothing is drawn of no values. `size` is the marker's in points; `labelled` enters the look in the legend.
+    Of no values nothing is drawn, or at 0 the words of `missing`. `size` is the marker's in points;
+    `labelled` enters the look in the legend.
     """
     if not np.size(values):
+        if missing is not None:
+            ax.text(0, height, missing, ha="center", va="center", color=INK)
         return
     seeds, found = np.asarray(values, dtype=float), summarise(values)
     ax.plot(seeds, np.full_like(seeds, height), "|", color=look.colour, markersize=1.5 * size, alpha=0.6)

@@ -60,7 +60,12 @@ def by_method(table: pd.DataFrame, column: str) -> dict[str, Summary]:
 
 
 def paired(table: pd.DataFrame, a: str, b: str, column: str) -> pd.Series:
-    """`column` of method `a` minus that of `b`, one value a seed that both have, indexed by seed."""
+    """`column` of method `a` minus that of `b`, one value a seed that both have, indexed by seed.
+
+    Empty where there is none; a table of which no run is there need not have the column.
+    """
     present = table[table["status"] != "not run"]
+    if present.empty:
+        return pd.Series(dtype=float)
     scores = {method: present[present["method"] == method].set_index("seed")[column] for method in (a, b)}
     return (scores[a] - scores[b]).dropna()

@@ -241,7 +241,9 @@ def test_a_row_of_seeds_has_a_tick_for_each_their_mean_and_its_interval():
 def test_a_row_of_one_seed_has_no_interval_and_one_of_none_is_empty(values, lines):
     _, ax = plt.subplots()
     figures.seed_row(ax, 0, values, figures.METHODS["none"])
-    assert (len(ax.lines), len(ax.collections)) == (lines, 0)
+    assert (len(ax.lines), len(ax.collections), len(ax.texts)) == (lines, 0, 0)
+    figures.seed_row(ax, 0, values, figures.METHODS["none"], missing="not run")
+    assert [text.get_text() for text in ax.texts] == ([] if values else ["not run"])
     plt.close()
 
 

@@ -71,3 +71,12 @@ def test_a_sentence_gets_mean_and_interval_with_a_sign_and_as_many_decimals():
     assert told([-0.3, -0.1, -0.2], "+.2f") == f"\N{MINUS SIGN}0.20 ± {half:.2f}"
     assert told(pd.Series([2.0, 2.0]), ".1f") == "2.0 ± 0.0"
     assert told([]) == told(pd.Series(dtype=float)) == "not run"
+
+
+def test_where_nothing_has_run_there_are_no_differences_and_it_says_so():
+    bare = runs(a={1: 1.0}, b={1: 2.0}).drop(columns="score").assign(status="not run")
+    assert paired(bare, "a", "b", "score").empty and told(paired(bare, "a", "b", "score")) == "not run"
+    some = runs(a={1: 1.0}, b={1: 2.0})
+    assert paired(some, "a", "c", "score").empty
+    with pytest.raises(KeyError, match="scores"):
+        paired(some, "a", "b", "scores")

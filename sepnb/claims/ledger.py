@@ -18,12 +18,14 @@ from sepnb.claims import (
     inside,
     recipes,
     recipes_quality,
+    shaw_clip,
 )
 from sepnb.claims.verdict import Claim, Verdict
 
 CLAIMS: tuple[Claim, ...] = (
     exact.CLAIMS
     + in_window.CLAIMS
+    + shaw_clip.CLAIMS
     + ablation.CLAIMS
     + budget.CLAIMS
     + extrapolation.CLAIMS

@@ -16,6 +16,7 @@ from .recipe_screen import RecipeScreen
 from .recipes import Recipes
 from .second_text import SecondText
 from .seqpe_geometry import SeqPEGeometry
+from .shaw_clip import ShawClip
 from .speed import Speed
 
 _REGISTRY: dict[str, Experiment] = {
@@ -28,6 +29,7 @@ _REGISTRY: dict[str, Experiment] = {
             SecondText(),
             AblationScreen(),
             Ablation(),
+            ShawClip(),
             Budget(),
             Inside(),
             RecipeScreen(),

@@ -206,9 +206,10 @@ def _auxiliary(config: LanguageModelRun) -> Callable[[nn.Module], Tensor] | None
     return None if loss is None else loss.bind(config.seed)
 
 
-def _score(
+def score(
     config: LanguageModelRun, model: LanguageModel, split: text.Text, per_document: int, device: str
 ) -> Losses:
+    """What the model pays for the first `per_document` bytes of each document, in windows of the run."""
     windows = text.windows(split, length=config.scored_length, per_document=per_document)
     how = {"device": device, "precision": config.training.precision}
     reader = as_trained(model, config.training.positions)
@@ -297,12 +298,12 @@ def run(
     metrics["train_cpu_s"] = begun.cpu_s
     rows = _curve(losses)
     if not diverged:
-        validation = _score(config, model, splits.validation, config.text.validation_bytes, device)
+        validation = score(config, model, splits.validation, config.text.validation_bytes, device)
         metrics["val_bits_per_byte"] = validation.bits_per_byte
         last = losses[-max(1, training.steps // 20) :]
         metrics["train_bits_per_byte"] = float(np.mean(last)) / log(2)
     if test and not diverged:
-        scored = _score(config, model, splits.test, config.text.test_bytes, device)
+        scored = score(config, model, splits.test, config.text.test_bytes, device)
         floors = _entropies(config.text.name)
         metrics |= {
             "bits_per_byte": scored.bits_per_byte,

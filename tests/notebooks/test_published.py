@@ -12,6 +12,7 @@ AWAITED = (
     "extrapolation_wikitext",
     "inside",
     "seqpe_geometry",
+    "shaw_clip",
 )
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 

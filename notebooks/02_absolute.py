@@ -1,0 +1,852 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Absolute positions: waves and tables
+#
+# > **Question.** What does a code of the index, added to a token, tell about places and about distances? And is it
+# > enough to add it once?
+#
+# {doc}`Chapter 1 <01_order>` ended with four sites at which position can enter. This chapter is about the first and
+# oldest: a vector $p_i$ that depends on the index alone is added to the embedding of the token,
+#
+# $$
+# x_i = p_i + s_t .
+# $$ (eq-absolute-added)
+#
+# Where do these vectors come from? Either from a formula, sines and cosines of the index {cite:p}`vaswani2017`, or from
+# a table of trained rows {cite:p}`gehring2017,devlin2019`. The first is said to hold relative positions too, because a
+# shift is a linear map; that is true, and the chapter shows what it is worth and what it is not. The second has an
+# end. Both may be added once or in every layer.
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 20 s of one CPU core at any profile, most of it for one tiny training; no GPU is used, nothing is
+#   downloaded. Memory: under 1 GB. The records shown at the end: `sepnb run ablation_screen ablation` and
+#   `sepnb run encoding_screen encodings`.
+# - **You need**: {doc}`chapter 1 <01_order>`; the addition theorems of sine and cosine.
+# - **You will learn**: three functions that share one name; that a shift turns every pair of columns by an angle; what
+#   a dot product of two codes says of their distance, and how a head can ask for "five back"; what a formula on a
+#   slide writes when taken literally; where float32 and bfloat16 lose count; which rows of a table learn, and where
+#   tables can stand.
+# - **Claims tested**: none of its own; `position-at-every-layer-helps` is judged on the runs of
+#   {doc}`chapter 10 <10_language_model>` and read here.
+# ```
+
+# %% tags=["parameters"]
+profile = "smoke"
+seed = 0
+device = "cpu"
+
+# %%
+import math
+
+import matplotlib.pyplot as plt
+import mpmath
+import numpy as np
+import pandas as pd
+import torch
+
+from sepnb import claims, experiments, figures, summaries
+from sepnb.companion import numbers as chapter_numbers
+from sepnb.data import text
+from sepnb.encodings import Learned, sinusoidal
+from sepnb.evaluation import evaluate
+from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.streams import Streams
+from sepnb.training import TrainingConfig, train
+
+figures.use_style()
+# The profile chooses sizes; every profile runs the same code.
+n_steps = {"smoke": 300, "laptop": 300, "gpu": 600}[profile]
+d, base, F64 = 64, 10_000.0, torch.float64
+generator = torch.Generator().manual_seed(seed)
+numbers = {}
+
+
+def code(positions, dim=d, layout="interleaved"):
+    """The sinusoid in float64, so that "equal" can mean "equal to rounding"."""
+    return sinusoidal(positions, dim, layout=layout, dtype=F64)
+
+
+# %% [markdown]
+# ## A code made of waves
+#
+# A good first idea is to count in binary: the last digit flips at every step, the one before at every second, and so
+# on. A number is then a row of bits, each of which goes round at its own pace. The {term}`sinusoidal encoding` does the
+# same with waves. Pair $m$ of columns holds the sine and the cosine of the index at its own frequency,
+#
+# $$
+# p_i[2m] = \sin(i\, w_m), \qquad p_i[2m+1] = \cos(i\, w_m), \qquad w_m = b^{-2m/D},\quad m = 0, \dots, D/2 - 1 ,
+# $$ (eq-absolute-sinusoid)
+#
+# with $b = 10{,}000$: from a wave of $2\pi$ tokens to one of nearly $2\pi b$. Every entry lies between $-1$ and $1$, at any
+# index, and nothing has to be trained or stored. `sinusoidal` is this formula; a double loop says so.
+
+# %%
+table = code(torch.arange(40), 10)  # [N, dim]
+for i in range(40):
+    for m in range(5):
+        angle = i * base ** (-2 * m / 10)
+        assert abs(table[i, 2 * m] - math.sin(angle)) < 1e-14
+        assert abs(table[i, 2 * m + 1] - math.cos(angle)) < 1e-14
+assert torch.equal(table[0], torch.tensor([0.0, 1.0] * 5, dtype=F64))
+print(tuple(table.shape), " row 0:", table[0].long().tolist())
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(7.4, 3.2))
+image = ax.imshow(
+    code(torch.arange(128)).T.numpy(),
+    cmap="PuOr",
+    vmin=-1,
+    vmax=1,
+    aspect="auto",
+    interpolation="nearest",
+)
+ax.set(xlabel="index $i$", ylabel="column")
+ax.set_yticks([0, 16, 32, 48, 63])
+ax.spines[:].set_visible(False)
+fig.colorbar(image, ax=ax, label="entry", ticks=[-1, 0, 1])
+wavelength = 2 * np.pi * base ** (2 * np.arange(d // 2) / d)
+numbers["waves_longer_than_128"] = int((wavelength > 128).sum())
+figures.show(
+    fig,
+    name="fig-absolute-code",
+    alt="Heat map of the sinusoid, 64 columns over 128 indices. The upper columns flicker, then come ever broader stripes; "
+    "the lower half alternates between rows that are nearly zero and rows that are nearly one.",
+    caption=f"The codes of the first 128 indices. {numbers['waves_longer_than_128']} of {d // 2} pairs have waves longer "
+    "than the figure: their columns hardly differ from one index to the next, and count what the fast ones repeat.",
+)
+
+# %% [markdown]
+# ### Is every index told apart?
+#
+# Yes, and one pair of columns is enough for that: $\sin i = \sin i'$ and $\cos i = \cos i'$ would make $i - i'$ a multiple
+# of $2\pi$, and no integer but 0 is. But *unique* is less than *distinguishable*. How near to each other are the
+# two most similar codes?
+
+# %%
+first = torch.arange(2048)
+rows = []
+for width in (2, 4, 8, 16, 64):
+    codes = code(first, width)
+    apart = torch.cdist(codes, codes).fill_diagonal_(math.inf)
+    pair = divmod(int(apart.argmin()), len(first))
+    rows.append(
+        {
+            "columns": width,
+            "nearest two": f"{pair[0]} and {pair[1]}",
+            "distance": apart.min().item(),
+            "codes in bfloat16": len(codes.bfloat16().unique(dim=0)),
+            "indices in bfloat16": len(code(first.bfloat16(), width).unique(dim=0)),
+        }
+    )
+near = pd.DataFrame(rows)
+figures.show_table(
+    near,
+    caption="Among the first 2048 indices: the two most similar codes, and how many different codes are left when the "
+    "codes are rounded to bfloat16, or the indices before anything is computed.",
+    formats={"distance": ".2g"},
+)
+numbers["nearest_2_columns"] = near.distance[0]
+numbers["nearest_64_columns"] = near.distance.iloc[-1]
+numbers["distinct_codes_bf16"] = int(near["codes in bfloat16"].iloc[-1])
+numbers["distinct_indices_bf16"] = int(near["indices in bfloat16"].iloc[-1])
+assert near.distance[0] < 1e-4 and near.distance.iloc[-1] > 1
+assert abs(710 - 113 * 2 * math.pi) < 1e-4, "710 tokens are 113 turns, almost"
+assert numbers["distinct_codes_bf16"] == 2048 > numbers["distinct_indices_bf16"]
+
+# %% [markdown]
+# With two columns, indices 710 apart nearly coincide, at a distance of {num}`02_absolute/nearest_2_columns:.0e`: the wave of
+# $2\pi$ makes almost exactly 113 turns in between. With $D = 64$ the nearest two of all are neighbours, at a
+# distance of {num}`02_absolute/nearest_64_columns:.2f`, which even bfloat16 can tell apart. What bfloat16 cannot do
+# is *count*: if the indices are rounded first, {num}`02_absolute/distinct_indices_bf16` codes are left of
+# 2048.
+#
+# ### Three functions, one name
+#
+# Public code agrees on the waves and not on the columns. *Interleaved* is {eq}`eq-absolute-sinusoid`. *Halves* puts
+# all sines first and then all cosines. A third convention, found in translation systems, has halves too and another
+# grid of frequencies, $w_m = b^{-m/(D/2 - 1)}$, which ends at exactly $1/b$: *halves, endpoint*.
+
+# %%
+layouts = ("interleaved", "halves", "halves-endpoint")
+one = {layout: code(torch.arange(200), layout=layout) for layout in layouts}
+sines_first = torch.cat([torch.arange(0, d, 2), torch.arange(1, d, 2)])
+assert torch.equal(one["interleaved"][:, sines_first], one["halves"])
+assert not torch.allclose(one["interleaved"], one["halves"])
+slowest = torch.asin(one["halves-endpoint"][1, d // 2 - 1])
+assert abs(slowest - 1 / base) < 1e-12, "the last frequency is 1/b itself"
+gram = {layout: codes @ codes.T for layout, codes in one.items()}
+torch.testing.assert_close(gram["halves"], gram["interleaved"], rtol=0, atol=1e-12)
+numbers["endpoint_gram_difference"] = (
+    (gram["halves-endpoint"] - gram["interleaved"]).abs().max().item()
+)
+assert numbers["endpoint_gram_difference"] > 1
+print(f"{numbers['endpoint_gram_difference']:.1f} of {d // 2}")
+
+# %% [markdown]
+# The first two differ by a permutation of the columns: whatever a layer makes of the one it can make of the other, with
+# permuted weights. The third is another function; even its dot products differ, by up to
+# {num}`02_absolute/endpoint_gram_difference:.1f`. Weights that were trained with one and run with another raise
+# no error anywhere.
+#
+# ### What went wrong: a formula taken literally
+#
+# The slides from which this book starts print {eq}`eq-absolute-sinusoid` for $k \in \{0, 1, \dots, \lfloor d_{\text{pos}}/2
+# \rfloor\}$. Both ends of that list are included. What does that write?
+
+
+# %%
+def literal(positions, dim):
+    """The slide's formula with its range of k: a column 2k and a column 2k + 1 for every k."""
+    columns = []
+    for k in range(dim // 2 + 1):
+        angle = positions.double() / 10_000 ** (2 * k / dim)
+        columns += [angle.sin(), angle.cos()]
+    return torch.stack(columns, dim=-1)
+
+
+written = {dim: literal(torch.arange(9), dim).shape[1] for dim in (8, 9, 64, 65)}
+print(written)
+assert all(n == dim + (2 if dim % 2 == 0 else 1) for dim, n in written.items())
+numbers["literal_columns_of_64"] = written[64]
+for dim in (8, 9, 64, 65):
+    ours = code(torch.arange(9), dim)
+    torch.testing.assert_close(literal(torch.arange(9), dim)[:, :dim], ours)
+
+# %% [markdown]
+# One pair too many: {num}`02_absolute/literal_columns_of_64` columns for a width of 64, and one column too many for
+# an odd width. Cut to the width, it is our function exactly (an odd width loses the last cosine), so the slide means the
+# right thing and counts one too far. In code this is the kind of error that shows, because shapes do not fit. The
+# dangerous ones are those that fit, such as the wrong layout.
+#
+# ## A shift is a rotation
+#
+# For any fixed offset, say the notes among our sources, the encoding at the shifted position "can be obtained through linear
+# projection" of the encoding at the position. By the addition theorems, for pair $m$,
+#
+# $$
+# \bigl( \sin (i{+}c) w_m,\; \cos (i{+}c) w_m \bigr)
+# = \bigl( \sin i w_m,\; \cos i w_m \bigr)
+# \begin{pmatrix} \cos c\, w_m & -\sin c\, w_m \\ \sin c\, w_m & \cos c\, w_m \end{pmatrix} .
+# $$ (eq-absolute-pair)
+#
+# The matrix on the right turns the plane by the angle $c\, w_m$. It contains the offset $c$ and not the index $i$. With one such
+# matrix for each pair along a diagonal, $R_c$, every code is taken $c$ places on by the same map:
+#
+# $$
+# p_{i+c} = p_i\, R_c \qquad \text{for all } i .
+# $$ (eq-absolute-shift)
+#
+# It is more than a projection, as the notes have it: $R_c$ is invertible, $R_c^{-1} = R_{-c}$, and keeps lengths. (These are
+# the rotations that {doc}`RoPE <04_rotation>` applies to queries and keys.)
+
+
+# %%
+def shift_matrix(c, dim=d):
+    """R_c of (eq-absolute-shift) for rows on the left, layout "interleaved"."""
+    angles = c * base ** (-2 * torch.arange(dim // 2, dtype=F64) / dim)
+    blocks = [
+        torch.stack([a.cos(), -a.sin(), a.sin(), a.cos()]).view(2, 2) for a in angles
+    ]
+    return torch.block_diag(*blocks)
+
+
+def shift_error(c, layout="interleaved", matrix=None):
+    """Largest entry of |p_{i+c} - p_i R_c| over 300 indices."""
+    at = torch.arange(50, 350)
+    moved = code(at, layout=layout) @ (shift_matrix(c) if matrix is None else matrix)
+    return (code(at + c, layout=layout) - moved).abs().max().item()
+
+
+numbers["shift_error"] = max(shift_error(c) for c in (-50, -7, 0, 1, 33, 1000))
+numbers["shift_error_layout"] = shift_error(7, layout="halves")
+numbers["shift_error_endpoint"] = shift_error(7, layout="halves-endpoint")
+numbers["shift_error_direction"] = shift_error(7, matrix=shift_matrix(7).T)
+print({k: f"{v:.1e}" for k, v in numbers.items() if k.startswith("shift")})
+assert numbers["shift_error"] < 1e-12
+for mistake in ("layout", "endpoint", "direction"):
+    assert numbers[f"shift_error_{mistake}"] > 0.1, mistake
+torch.testing.assert_close(shift_matrix(3) @ shift_matrix(4), shift_matrix(7))
+
+# %% [markdown]
+# The error is {num}`02_absolute/shift_error:.0e` for offsets of both signs; for a code in the wrong layout it is
+# {num}`02_absolute/shift_error_layout:.1f`, and for the transposed matrix, which turns back,
+# {num}`02_absolute/shift_error_direction:.1f`. A check of norms would have passed all of them.
+#
+# Is this a property of *any* code? Take 512 rows drawn at random, like a table before its training, and
+# fit the best matrix that takes each row to the next.
+
+
+# %%
+def unexplained(rows):
+    """Share of the variance of row i + 1 that no linear map of row i gives."""
+    here, following = rows[:-1], rows[1:]
+    best = torch.linalg.lstsq(here, following, driver="gelsd").solution
+    return ((following - here @ best).square().sum() / following.square().sum()).item()
+
+
+drawn = 0.02 * torch.randn(512, d, generator=generator, dtype=F64)
+numbers["unexplained_sinusoid"] = unexplained(code(torch.arange(512)))
+numbers["unexplained_random"] = unexplained(drawn)
+print(f"{numbers['unexplained_sinusoid']:.0e}, {numbers['unexplained_random']:.2f}")
+assert numbers["unexplained_sinusoid"] < 1e-12 < 0.5 < numbers["unexplained_random"]
+
+# %% [markdown]
+# No: {num}`02_absolute/unexplained_random:.0%` of the variance is left, and a matrix of $64 \times 64$ numbers explains
+# the rest by fitting noise. The shift is a property of waves.
+#
+# ## What a dot product says of the distance
+#
+# Attention compares by dot products. Between two codes, sines and cosines add up to
+#
+# $$
+# p_i \cdot p_j = \sum_{m=0}^{D/2-1} \cos\bigl( (i - j)\, w_m \bigr) :
+# $$ (eq-absolute-dot)
+#
+# a function of the distance, the same everywhere in the text. It is largest, $D/2$, for a place with itself, and it cannot tell
+# left from right, since the cosine is even. Nor does it say *how far*: it falls at first and then goes up and down.
+
+# %%
+distance = torch.arange(0, 257)
+dots = {
+    (dim, layout): (
+        code(torch.tensor([1000]), dim, layout)
+        @ code(1000 - distance, dim, layout).T
+        / (dim // 2)
+    )[0]
+    for dim, layout in ((16, "interleaved"), (64, "interleaved"), (512, "interleaved"))
+}
+dots[64, "halves-endpoint"] = (
+    code(torch.tensor([1000]), d, "halves-endpoint")
+    @ code(1000 - distance, d, "halves-endpoint").T
+    / (d // 2)
+)[0]
+w = base ** (-2 * torch.arange(d // 2, dtype=F64) / d)
+by_equation = torch.cos(distance[:, None] * w).mean(dim=-1)
+torch.testing.assert_close(dots[64, "interleaved"], by_equation, rtol=0, atol=1e-12)
+after = code(torch.tensor([1000])) @ code(1000 + distance).T / (d // 2)
+torch.testing.assert_close(after[0], by_equation, rtol=0, atol=1e-12)  # left = right
+rises = torch.nonzero(dots[64, "interleaved"].diff() > 0)
+numbers["dot_rises_at"] = int(rises[0]) + 1
+numbers["dot_at_256"] = dots[64, "interleaved"][-1].item()
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(7.2, 3.5))
+looks = {
+    (16, "interleaved"): ("16 columns", "#009e73", (0, (7, 1.5, 1, 1.5))),
+    (64, "interleaved"): ("64 columns", "#e69f00", "-"),
+    (512, "interleaved"): ("512 columns", "#0072b2", (0, (1, 1.2))),
+    (64, "halves-endpoint"): ("64, endpoint", "#b3364f", (0, (5, 2))),
+}
+for key, (label, colour, dash) in looks.items():
+    ax.plot(
+        distance, dots[key], label=label, color=colour, linestyle=dash, linewidth=1.4
+    )
+ax.axhline(0, color=figures.FAINT, linewidth=0.8)
+ax.set(xlabel="distance $|i - j|$ (tokens)", ylabel="$p_i \\cdot p_j$ over $D/2$")
+ax.set(xlim=(0, 256))
+figures.label_lines(ax)
+figures.show(
+    fig,
+    name="fig-absolute-dot",
+    alt="Dot product of two codes over their distance to 256, for four codes. All start at one, fall steeply within "
+    "three tokens and then decline slowly, with ripples: wild ones at 16 columns, smaller ones at 64, hardly any at 512.",
+    caption="The dot product of two codes depends on their distance only. It falls within three tokens, and from "
+    f"{numbers['dot_rises_at']} on it also rises in places (64 columns): one value belongs to several distances.",
+)
+
+# %% [markdown]
+# From distance {num}`02_absolute/dot_rises_at` on the curve is not monotone, and at 256 it is still
+# {num}`02_absolute/dot_at_256:.2f`: half of the waves are too slow to have moved.
+#
+# ### How a head can ask for "five back"
+#
+# Between two codes attention puts a learned matrix, $p_i W_Q W_K^\top p_j^\top$. Take $W_Q W_K^\top = R_{-c}$. By
+# {eq}`eq-absolute-shift`, $p_i R_{-c} = p_{i-c}$, so
+#
+# $$
+# p_i\, R_{-c}\, p_j^\top = p_{i-c} \cdot p_j = \sum_m \cos\bigl( (i - j - c)\, w_m \bigr) ,
+# $$ (eq-absolute-back)
+#
+# which is largest at $j = i - c$, wherever the query stands. One fixed matrix makes *the token $c$ places back* out of absolute
+# codes, direction included. This is the sense in which the encoding "encodes both the absolute position of a token, and its
+# position relative to other tokens": relative positions are *one matrix away*. Almost all matrices, though, give scores that
+# depend on both indices.
+
+# %%
+places = code(torch.arange(64))
+mixed = torch.randn(d, d, generator=generator, dtype=F64) / d**0.5
+maps = {
+    "$p_i \\cdot p_j$": torch.eye(d, dtype=F64),
+    "$p_i\\, R_{-5}\\, p_j^\\top$": shift_matrix(-5),
+    "$p_i\\, A\\, p_j^\\top$, $A$ drawn": mixed,
+}
+scores = {name: places @ matrix @ places.T for name, matrix in maps.items()}
+
+
+def from_distance(scores):
+    """Share of the variance of scores [N, N] that a function of i - j explains."""
+    n = len(scores)
+    means = torch.stack([scores.diagonal(k).mean() for k in range(1 - n, n)])
+    at = torch.arange(n)
+    fitted = means[at - at[:, None] + n - 1]
+    spread = (scores - scores.mean()).square().sum()
+    return 1 - ((scores - fitted).square().sum() / spread).item()
+
+
+plain, back, random = (from_distance(one) for one in scores.values())
+numbers["distance_share_random"] = random
+assert abs(plain - 1) < 1e-12 and abs(back - 1) < 1e-12 and random < 0.9
+asked = list(scores.values())[1]
+assert torch.equal(asked[5:].argmax(dim=1), torch.arange(59)), "always five back"
+wrong = places @ shift_matrix(5) @ places.T
+assert not torch.equal(wrong[5:].argmax(dim=1), torch.arange(59))
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 3, figsize=(8.4, 3.1), sharey=True)
+for ax, (name, values) in zip(axes, scores.items(), strict=True):
+    reach = values.abs().max().item()
+    ax.imshow(values, cmap="PuOr", vmin=-reach, vmax=reach, interpolation="nearest")
+    share = max(0.0, from_distance(values))
+    ax.set_title(f"{name}\ndistance explains {share:.0%}", loc="center", fontsize=10)
+    ax.set(xlabel="key $j$", xticks=[0, 32, 63], yticks=[0, 32, 63])
+    ax.spines[:].set_visible(False)
+axes[0].set_ylabel("query $i$")
+figures.show(
+    fig,
+    name="fig-absolute-scores",
+    alt="Three heat maps of scores for 64 queries and keys. The first two are made of parallel diagonals, darkest on the main "
+    "diagonal and on the one five to its left. The third is a patchwork without diagonals.",
+    caption="Scores of codes with codes, dark where they are high. Left: the dot product. Middle: one rotation between them, and every query looks five "
+    "back. Right: a matrix drawn at random, in whose scores the distance explains "
+    f"{numbers['distance_share_random']:.0%} of the variance.",
+)
+
+# %% [markdown]
+# And a code is not alone. The score of two tokens is $(p_i + s) W_Q W_K^\top (p_j + s')^\top$, which has three more terms, each
+# with content in it; the {doc}`next chapter <03_relative>` takes that sum apart.
+#
+# ## Far out, the arithmetic fails first
+#
+# The formula holds for any index. The machine does not: an angle of $10^6$ in float32 is known to within $0.03$, and
+# sine and cosine of it to no better. `sinusoidal` computes angles in float64 and rounds at the end. We compare with an
+# independent library of arbitrary precision.
+
+# %%
+mpmath.mp.dps = 60
+powers = [10**n for n in range(1, 9)]
+exact_w = [mpmath.mpf(10) ** (mpmath.mpf(-8 * m) / d) for m in range(d // 2)]
+
+
+def exact(i):
+    """The code of index i from sixty digits, interleaved."""
+    both = [f(i * w) for w in exact_w for f in (mpmath.sin, mpmath.cos)]
+    return torch.tensor([float(x) for x in both], dtype=F64)
+
+
+def in_float32(i):
+    """What NOT to do: angles in float32."""
+    angle = torch.tensor(float(i)) * (base ** (-2 * torch.arange(d // 2) / d)).float()
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten().double()
+
+
+def error(make):
+    return [(make(i) - exact(i)).abs().max().item() for i in powers]
+
+
+errors = {
+    "angles in float32": error(in_float32),
+    "ours, as float32": error(lambda i: sinusoidal(torch.tensor(i), d).double()),
+    "ours, as float64": error(lambda i: code(torch.tensor(i))),
+}
+numbers["float32_error_1e6"] = errors["angles in float32"][5]
+numbers["ours_error_1e6"] = errors["ours, as float32"][5]
+assert max(errors["ours, as float32"]) < 1e-7 and max(errors["ours, as float64"]) < 1e-7
+assert numbers["float32_error_1e6"] > 1e-3
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.8, 3.1))
+looks = (("#b3364f", "s", "-"), ("#e69f00", "o", (0, (5, 2))), ("#0072b2", "^", "-"))
+for (name, values), (colour, marker, dash) in zip(errors.items(), looks, strict=True):
+    ax.plot(powers, values, marker=marker, color=colour, label=name, linestyle=dash)
+ax.set(xscale="log", yscale="log", xlabel="index", ylabel="largest error of an entry")
+figures.label_lines(ax)
+figures.show(
+    fig,
+    name="fig-absolute-precision",
+    alt="Largest error of a code against the index from ten to ten to the eight, both axes logarithmic. With angles in float32 "
+    "it rises to order one. Rounded at the end it stays near three times ten to the minus eight. In float64 it stays below that.",
+    caption="Angles in float32 lose a digit for each digit of the index; at a hundred million nothing is left. With angles in "
+    "float64 the code is right to the last digit of float32 at all of these indices.",
+)
+
+# %% [markdown]
+# At index $10^6$ the error is {num}`02_absolute/float32_error_1e6:.3f` with angles in float32 and
+# {num}`02_absolute/ours_error_1e6:.0e` with ours. That matters to this book, which asks models about indices up to a million.
+#
+# ## A table of rows
+#
+# The other way needs no formula. A {term}`learned encoding` is a matrix of $L$ rows, drawn from
+# $\mathcal{N}(0, 0.02^2)$ and trained like any other weight; the code of index $i$ is row $i$. Three things follow at once.
+#
+# **It ends.** There is no row $L$, and a program must say so rather than read what lies behind.
+
+# %%
+L, short = 64, 48
+torch.manual_seed(seed)
+config = TransformerConfig(Streams.dense(d), 2, 2, "learned", max_length=L)
+model = LanguageModel(config).to(device)
+rows_of = next(p for name, p in model.named_parameters() if name.endswith("table"))
+before = rows_of.detach().clone()
+assert tuple(rows_of.shape) == (L, d) and abs(before.std() / 0.02 - 1) < 0.05
+tokens = torch.randint(256, (2, 1), generator=generator).to(device)
+model(tokens, torch.tensor([L - 1], device=device))  # the last row is there
+try:
+    model(tokens, torch.tensor([L], device=device))
+    raise AssertionError("row L was given")
+except ValueError as refused:
+    print(refused)
+
+# %% [markdown]
+# **It begins almost silent.** The root mean square of a fresh row is 0.02, <!-- given: how the table is drawn --> that of a
+# sinusoid is {num}`02_absolute/rms_sinusoid:.2f`, and that of a token's embedding here is
+# {num}`02_absolute/rms_token:.2f`. {doc}`Chapter 10 <10_language_model>` measures what the second of these can spoil.
+#
+# **Only what is used learns.** Row $i$ receives a gradient from the tokens at index $i$ and from nothing else. We ask for
+# four indices, and look.
+
+# %%
+numbers["rms_sinusoid"] = code(torch.arange(L)).square().mean().sqrt().item()
+numbers["rms_token"] = model.embedding.weight.square().mean().sqrt().item()
+at = torch.tensor([3, 9, 10, 40], device=device)
+tokens = torch.randint(256, (2, 4), generator=generator).to(device)
+model(tokens, at).square().mean().backward()
+reached = torch.nonzero(rows_of.grad.abs().sum(dim=1)).flatten()
+print("asked for", at.tolist(), " gradient in", reached.tolist())
+assert torch.equal(reached, at)
+model.zero_grad()
+
+# %% [markdown]
+# ### Rows that never learn
+#
+# So what of a table of 64 rows when no training text is longer than 48? One tiny model, trained here on the Python sources of a
+# library that PyTorch installs.
+
+# %%
+library = text.load("sympy")
+batches = text.sample_batches(
+    library.train, batch_size=8, length=short, seed=seed, steps=n_steps
+)
+train(model, batches, TrainingConfig(n_steps, 8, short, 4e-3), device=device)
+model.eval().requires_grad_(False)
+trained = rows_of.detach().cpu().clone()
+same = (trained == before.cpu()).all(dim=1)
+print("rows that are bit for bit what they were:", torch.nonzero(same).flatten())
+assert torch.equal(same, torch.arange(L) >= short)
+numbers["norm_fresh"] = before.norm(dim=1).mean().item()
+numbers["norm_trained"] = trained[:short].norm(dim=1).mean().item()
+
+# %%
+held_out = text.windows(library.validation, length=L, per_document=4 * L).tokens
+bits = evaluate(model, held_out, device=device).bits.mean(axis=0)  # [L]
+numbers["bits_last_trained"] = bits[short - 16 : short].mean()
+numbers["bits_untrained"] = bits[short:].mean()
+rows_of.zero_()
+silent = evaluate(model, held_out, device=device).bits.mean(axis=0)
+rows_of.copy_(trained)
+numbers["table_worth"] = (silent - bits)[:short].mean()
+centred = torch.cat([trained[:short] - trained[:short].mean(dim=0), trained[short:]])
+unit = torch.nn.functional.normalize(centred, dim=1)
+alike = unit @ unit.T
+numbers["cosine_neighbours"] = alike.diagonal(1)[: short - 1].mean().item()
+numbers["cosine_32_apart"] = alike.diagonal(32)[: short - 32].mean().item()
+numbers["cosine_untrained"] = alike.diagonal(1)[short:].mean().item()
+assert numbers["cosine_neighbours"] > 0.1 > abs(numbers["cosine_untrained"])
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.4), width_ratios=(1.1, 1))
+axes[0].plot(trained.norm(dim=1), "s", color=figures.METHODS["learned"].colour)
+axes[0].plot(before.cpu().norm(dim=1), "_", color=figures.INK, markersize=7)
+figures.trained_length(axes[0], short, "longest text")
+axes[0].text(2, before.norm(dim=1).max() + 0.01, "before training", fontsize=9)
+axes[0].set(xlabel="row", ylabel="length of the row", ylim=(0, None))
+image = axes[1].imshow(
+    alike, cmap="PuOr", vmin=-1, vmax=1, interpolation="nearest", origin="upper"
+)
+axes[1].set(xlabel="row", ylabel="row", xticks=[0, 24, 48], yticks=[0, 24, 48])
+axes[1].spines[:].set_visible(False)
+fig.colorbar(image, ax=axes[1], label="cosine of two rows", ticks=[-1, 0, 1])
+figures.show(
+    fig,
+    name="fig-absolute-table",
+    alt="Left: length of each of 64 rows after training, with marks for before; the first 48 have grown, the last 16 lie on their "
+    "marks. Right: cosines between rows; near rows among the first 48 are alike, far ones are opposed, and the rest are unrelated.",
+    caption=f"A table of {L} rows after texts of {short} tokens. What was read has grown, and knows early from late: the "
+    f"cosine is {numbers['cosine_neighbours']:.2f} one row apart and {numbers['cosine_32_apart']:.2f} at 32 rows. The last "
+    f"{L - short} rows are as they were drawn. One seed.".replace(
+        " -", " \N{MINUS SIGN}"
+    ),
+)
+
+# %% [markdown]
+# The rows that were read have grown from {num}`02_absolute/norm_fresh:.2f` to {num}`02_absolute/norm_trained:.2f` on average.
+# Nobody told them that 7 lies between 6 and 8: that near rows are alike was learned, and so far coarsely, early against late.
+# The others are noise.
+#
+# **A surprise.** We expected the untrained rows to hurt. The loss on the last sixteen trained places is
+# {num}`02_absolute/bits_last_trained:.2f` bits per byte, on the sixteen untrained ones after them
+# {num}`02_absolute/bits_untrained:.2f`. The reason is that this model makes little of its table yet: with *all* rows set to zero it
+# pays {num}`02_absolute/table_worth:.3f` more in the first 48 places. Noise in the place of something hardly used costs
+# hardly anything. (So it was with each of three seeds.) Trained for longer, and at any length that matters, the same table is another story, which
+# {doc}`chapter 11 <11_extrapolators>` tells with six seeds.
+#
+# ## Where a table can stand
+#
+# One table at the input is not the only way. A table can also be *shared* by all layers and added to what enters each of them;
+# or every layer has *its own*; or it is heard *by queries and keys only*: $W_Q (u_i + p_i)$ and $W_K (u_j + p_j)$ in every layer, with
+# $u$ the normalised input of the layer, and values without it. In the last, position decides what is read and is never part of what is
+# read. In the book these are fields of a config and options of one encoding.
+
+
+# %%
+def placed(**fields):
+    torch.manual_seed(seed)
+    config = TransformerConfig(Streams.dense(32), 3, 2, max_length=L, **fields)
+    return LanguageModel(config).double().eval()
+
+
+PLACED = {
+    "once, at the input": {"encoding": "learned"},
+    "one table, in every layer": {"encoding": "learned", "pos_stream": "reinjected"},
+    "a table for every layer": {"encoding": Learned(per_layer=True)},
+    "queries and keys only": {"encoding": Learned(site="query_key")},
+}
+
+
+def tables(model):
+    return [p for name, p in model.named_parameters() if name.endswith("table")]
+
+
+def heard_by_values(model):
+    """Largest change of the logits under other tables, the attention weights held."""
+    text_here = torch.arange(24)[None] * 7 % 256
+    with torch.no_grad(), frozen_attention(model):
+        first = model(text_here)
+        for table in tables(model):
+            table.add_(torch.randn_like(table))
+        return (model(text_here) - first).abs().max().item()
+
+
+# %%
+rows = []
+for name, fields in PLACED.items():
+    one = placed(**fields)
+    rows.append(
+        {
+            "where": name,
+            "tables": len(tables(one)),
+            "their parameters": sum(table.numel() for table in tables(one)),
+            "heard by values": heard_by_values(one),
+        }
+    )
+where = pd.DataFrame(rows)
+figures.show_table(
+    where,
+    caption=f"Four places for a table of {L} rows in a model of 3 layers and width 32. Last column: by how much the logits "
+    "change with the table while all attention weights are held as they were.",
+    formats={"their parameters": ",d", "heard by values": ".2g"},
+)
+of_values = where.set_index("where")["heard by values"]
+assert of_values["queries and keys only"] == 0, "values must not hear the table"
+assert (of_values.drop("queries and keys only") > 1e-3).all()
+assert list(where.tables) == [1, 1, 3, 1]
+numbers["tables_per_layer"] = int(where.tables[2])
+
+# %% [markdown]
+# With the attention weights held, other rows change nothing at all where queries and keys alone hear the table, and a great deal
+# elsewhere. That is a weaker form of what this book does with {term}`streams <stream>`: position takes part in the
+# {term}`routing` and not in what is passed on. The difference is that here it has no columns of its own.
+#
+# (absolute-every-layer)=
+# ## First layer only, or every layer?
+#
+# "Position encoding can either be applied to only the first input, or in every layer", the notes say, and that the latter tends to
+# perform better. The experiments `ablation` and `encodings` have what it takes: models that differ in that one factor, paired by seed.
+# The *shared* code added in every layer is in the first, with the sinusoid and with a table, models of width
+# {num}`02_absolute/ablation_width`; a table *for each layer* and one for queries and keys are in the second, width
+# {num}`02_absolute/encodings_width`.
+
+# %%
+COMPARED = (
+    ("ablation", "sinusoidal-reinjected", "sinusoidal", "sinusoid, every layer"),
+    ("ablation", "learned-reinjected", "learned", "one table, every layer"),
+    ("encodings", "learned-per-layer", "learned", "a table for every layer"),
+    ("encodings", "learned-query-key", "learned", "queries and keys only"),
+)
+runs = {
+    name: experiments.get(name).table(profile) for name in ("ablation", "encodings")
+}
+for name in runs:
+    sizes = {run.model.streams.d_model for run in experiments.get(name).grid(profile)}
+    numbers[f"{name}_width"] = ", ".join(map(str, sorted(sizes)))
+differences = {
+    label: summaries.paired(runs[name], changed, reference, "bits_per_byte")
+    for name, changed, reference, label in COMPARED
+}
+figures.show_table(
+    pd.DataFrame(
+        {
+            "the code is added": label,
+            "experiment": name,
+            "minus added once": summaries.told(differences[label]),
+            "seeds": len(differences[label]),
+        }
+        for name, _, _, label in COMPARED
+    ),
+    caption="Test bits per byte inside the trained length, minus those of the model that is given the same code once, at the "
+    "input: mean over seeds and 95 % t interval. Below zero the change helps.",
+)
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.8, 2.6))
+ax.axvline(0, color=figures.FAINT, linewidth=1.2)
+shown = list(reversed(COMPARED))
+for row, (_, _, reference, label) in enumerate(shown):
+    figures.seed_row(
+        ax, row, differences[label], figures.METHODS[reference], missing="not run"
+    )
+ax.set_yticks(range(len(shown)), [label for *_, label in shown])
+reach = 1.2 * max(
+    [0.03, *(one.abs().max() for one in differences.values() if len(one))]
+)
+ax.set(xlabel="minus the code added once (bits per byte)", ylim=(-0.6, 3.6))
+ax.set_xlim(-reach, reach)
+run = {label: values.mean() for label, values in differences.items() if len(values)}
+best = min(run, key=run.get) if run else None
+found = f"The lowest mean is that of *{best}* ({run[best]:+.3f})." if run else ""
+figures.show(
+    fig,
+    name="fig-absolute-layers",
+    alt="Dot plot with four rows, one for each way of adding the code, of the difference in bits per byte to the model that adds it "
+    "once; one tick per seed, a line at zero.",
+    caption=f"Four ways to add a code, against adding it once. {len(run)} of {len(differences)} have run at this "
+    f"profile. {found}".replace("(-", "(\N{MINUS SIGN}"),
+)
+
+# %% tags=["remove-input"]
+figures.provenance(runs["ablation"])
+
+# %% tags=["remove-input"]
+figures.provenance(runs["encodings"])
+
+# %%
+every_layer = claims.get("position-at-every-layer-helps")
+verdict = every_layer.rule({"experiment/ablation": runs["ablation"]})
+numbers["verdict_position_at_every_layer_helps"] = verdict.word
+for (*_, label), key in zip(
+    COMPARED, ("sinusoid", "table", "per_layer", "query_key"), strict=True
+):
+    numbers[f"every_layer_{key}"] = summaries.told(differences[label])
+print(verdict.word, "-", verdict.detail)
+
+# %% [markdown]
+# In every layer instead of once: the sinusoid {num}`02_absolute/every_layer_sinusoid`, one table
+# {num}`02_absolute/every_layer_table`, a table for each layer {num}`02_absolute/every_layer_per_layer`, queries and keys only
+# {num}`02_absolute/every_layer_query_key` bits per byte. The statement of the notes is judged on the first two, by a rule
+# that was committed before their records: **{num}`02_absolute/verdict_position_at_every_layer_helps`**. The other two have three
+# seeds each and show the size of a difference; they also have more parameters (a table for each layer) or lose one path (queries and
+# keys only), so that they are not a change of one thing only.
+#
+# ## Takeaways
+#
+# 1. The sinusoid names every index by angles of waves. Three functions go by the name; two are permutations of each other.
+# 2. A shift by $c$ is one rotation for each pair of columns, the same at every index. That makes relative positions *one
+#    matrix away*: available to a head that learns this matrix, and not given.
+# 3. The dot product of two codes depends on their distance, without its sign, and does not fall steadily.
+# 4. A table learns neighbourhood from texts, one row from the tokens at that index alone. Rows that no text reaches stay as
+#    they were drawn, and there is none past the last.
+#
+# **Limits.** What is said of the sinusoid is exact. The trained table is one tiny model with one seed. How either code fares
+# past the {term}`trained length` is not the subject here: {cite:t}`press2022` report that a sinusoidal model trained at 512
+# tokens gains up to about 20 more tokens and degrades beyond 50, and {doc}`chapter 11 <11_extrapolators>` measures ours.
+#
+# **What would change our mind.** A code in waves for which {eq}`eq-absolute-shift` fails above rounding. Or, for the last section,
+# runs in which adding a code in every layer helps one of the two codes and hurts the other: the statement would then be
+# about codes and not about layers.
+#
+# **Where it goes on.** The {doc}`next chapter <03_relative>` gives relative positions directly, at the score.
+#
+# ## Exercises
+#
+# Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
+#
+# **1. (easy)** How long is the code of an index, and how far apart are two codes, given their dot product? Why is the
+# distance between $p_i$ and $p_{i+1}$ the same everywhere?
+
+# %% tags=["hide-cell"]
+# sin^2 + cos^2 = 1 in every pair, so |p_i|^2 = D/2, and |p_i - p_j|^2 = D - 2 p_i . p_j, a function of i - j.
+some = code(torch.tensor([0, 1, 500, 501, 9000, 9001]))
+torch.testing.assert_close(some.square().sum(dim=1), torch.full((6,), d / 2, dtype=F64))
+steps_apart = (some[1::2] - some[::2]).square().sum(dim=1)
+expected = d - 2 * torch.cos(w).sum()
+torch.testing.assert_close(steps_apart, expected.expand(3), rtol=0, atol=1e-10)
+
+# %% [markdown]
+# **2. (medium)** Two tokens exchange places. Without looking at content, which scores of $p_i W p_j^\top$ change for $W = 1$? For
+# $W = R_{-5}$?
+
+# %% tags=["hide-cell"]
+# W = 1 gives a symmetric score: i for j and j for i score the same. R_{-5} is not symmetric: looking back is not looking ahead.
+one, other = places[10:11], places[15:16]
+assert abs(one @ other.T - other @ one.T) < 1e-12
+turned = shift_matrix(-5)
+assert abs(one @ turned @ other.T - other @ turned @ one.T) > 1
+
+# %% [markdown]
+# **3. (hard)** Which matrices $A$ make $p_i A\, p_j^\top$ a function of $i - j$ alone? Show that with them *any* score
+# $\sum_m a_m \cos(\delta w_m) + b_m \sin(\delta w_m)$, $\delta = i - j$, can be had.
+
+# %% tags=["hide-cell"]
+# Those that commute with every shift, R_c A R_c^T = A: one block a_m 1 + b_m J for each pair, J = ((0, -1), (1, 0)).
+a, b = torch.randn(2, d // 2, generator=generator, dtype=F64)
+J = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=F64)
+blocks = [x * torch.eye(2, dtype=F64) + y * J for x, y in zip(a, b, strict=True)]
+A = torch.block_diag(*blocks)
+torch.testing.assert_close(shift_matrix(9) @ A @ shift_matrix(9).T, A)
+delta = (torch.arange(64)[:, None] - torch.arange(64))[..., None] * w
+wanted = (a * delta.cos() - b * delta.sin()).sum(dim=-1)  # the sign of b is free
+torch.testing.assert_close(places @ A @ places.T, wanted, rtol=0, atol=1e-11)
+assert from_distance(places @ (A + mixed) @ places.T) < 0.999
+
+# %% [markdown]
+# **4. (medium)** A batch is padded *on the left*, so that all texts end together. A colleague takes the index of the column as
+# the position. Which rows of a learned table are then trained by short texts, and what does the remedy look like?
+
+# %% tags=["hide-cell"]
+# The late ones only. Remedy: positions from the padding mask, so that every text begins at row 0.
+mask = torch.tensor([[0, 0, 0, 1, 1], [1, 1, 1, 1, 1]])
+positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
+assert positions.tolist() == [[0, 0, 0, 0, 1], [0, 1, 2, 3, 4]]
+learner = placed(encoding="learned")
+tokens = torch.randint(256, (1, 2), generator=generator)
+by_column, by_mask = torch.tensor([3, 4]), positions[0, 3:]
+reached = []
+for at in (by_column, by_mask):
+    learner.zero_grad()
+    learner(tokens, at).square().mean().backward()
+    reached.append(torch.nonzero(tables(learner)[0].grad.abs().sum(dim=1)).flatten())
+assert reached[0].tolist() == [3, 4] and reached[1].tolist() == [0, 1]
+
+# %%
+chapter_numbers.publish("02_absolute", numbers, profile=profile)

@@ -1,0 +1,936 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Relative positions: Shaw and Transformer-XL
+#
+# > **Question.** How can a score be told the distance of its two tokens, and nothing else about their places? And how
+# > far out does the exact distance matter?
+#
+# {doc}`Chapter 2 <02_absolute>` added codes of the index to the tokens and found that relative positions are one matrix away:
+# a head *can* learn to read them. Two papers of the following years give them directly, at the {term}`score`.
+# Shaw, Uszkoreit and Vaswani {cite:p}`shaw2018` attach a learned vector to every distance. Transformer-XL {cite:p}`dai2019` takes
+# the score of absolute codes apart into four terms and replaces whatever names a place. Both had to solve the same practical
+# problem: there are $N^2$ pairs of tokens, and only $N$ distances.
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; no GPU is used, nothing is
+#   downloaded. Memory: under 1 GB. The records of one section: `sepnb run shaw_clip`, 42 runs of about a minute on one
+#   core, on the novels of `sepnb data eltec-eng`.
+# - **You need**: {doc}`chapter 2 <02_absolute>`, or its takeaways.
+# - **You will learn**: how a table of distances is read without a vector for every pair; what clipping does to longer
+#   texts; the four terms of Transformer-XL, each by itself; a shift of rows that replaces a table of pairs, and three ways to
+#   get it wrong; what all this costs in multiplications.
+# - **Claims tested** (see {doc}`/book/claims`): `precise-position-is-useless-far-away`, `precise-position-helps-nearby`. Their
+#   rules were committed before the first record was made.
+# ```
+
+# %% tags=["parameters"]
+profile = "smoke"
+seed = 0
+device = "cpu"
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from sepnb import claims, experiments, figures, summaries
+from sepnb.companion import numbers as chapter_numbers
+from sepnb.data import text
+from sepnb.encodings import (
+    Shaw,
+    TransformerXL,
+    alibi_bias,
+    shaw_output,
+    shaw_scores,
+    sinusoidal,
+    transformer_xl_scores,
+)
+from sepnb.evaluation import evaluate
+from sepnb.experiments import shaw_clip
+from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.streams import Streams
+from sepnb.training import TrainingConfig, train
+
+# %%
+figures.use_style()
+# The profile chooses sizes; every profile runs the same code.
+n_steps = {"smoke": 250, "laptop": 250, "gpu": 500}[profile]
+width, L, F64 = 64, 64, torch.float64
+generator = torch.Generator().manual_seed(seed)
+numbers = {}
+
+
+def noise(*shape):
+    """Normal numbers in float64, so that "equal" can mean "equal to rounding"."""
+    return torch.randn(*shape, generator=generator, dtype=F64)
+
+
+# %% [markdown]
+# ## Where a place hides in a score
+#
+# With a code added at the input, query $i$ and key $j$ score, before scaling,
+#
+# $$
+# (p_i + s)\, W\, (p_j + s')^\top =
+# \underbrace{s W s'^\top}_{\text{content, content}}
+# + \underbrace{s W p_j^\top}_{\text{content, position}}
+# + \underbrace{p_i W s'^\top}_{\text{position, content}}
+# + \underbrace{p_i W p_j^\top}_{\text{position, position}},
+# \qquad W = W_Q W_K^\top .
+# $$ (eq-relative-four)
+#
+# Three of the four name a place. Move a whole text along by a few tokens, and these three change, in a model with random weights as
+# in most others.
+
+# %%
+N, D = 12, 16
+content, W = noise(N, D), noise(D, D) / D
+
+
+def four_terms(start):
+    """The terms of (eq-relative-four) for a text that begins at index `start`."""
+    p = sinusoidal(torch.arange(N) + start, D, dtype=F64)
+    return {
+        "content, content": content @ W @ content.T,
+        "content, position": content @ W @ p.T,
+        "position, content": p @ W @ content.T,
+        "position, position": p @ W @ p.T,
+    }
+
+
+here, there = four_terms(0), four_terms(5)
+p = sinusoidal(torch.arange(N), D, dtype=F64)
+whole = (p + content) @ W @ (p + content).T
+torch.testing.assert_close(sum(here.values()), whole, rtol=0, atol=1e-12)
+moved = {name: (there[name] - here[name]).abs().max().item() for name in here}
+print({name: f"{change:.2f}" for name, change in moved.items()})
+assert moved.pop("content, content") == 0 and min(moved.values()) > 1e-2
+
+# %% [markdown]
+# ## Shaw: a graph with labelled edges
+#
+# Look at a sentence as a graph. Every token is a node, every pair $(i, j)$ an edge, directed from the query to the key, and the edge
+# has a label: the relative position $j - i$. What a label means is learned, two vectors for each: one where the key is used, one
+# where the value is used. Labels are *clipped*: from a distance of $k$ on, all edges to the left have one label, and so have all to
+# the right. That leaves $2k + 1$ labels, whatever the length of the text.
+
+# %% tags=["hide-input"]
+words = ["the", "dog", "bit", "the", "man"]
+LABELS = {-2: "#0072b2", -1: "#56b4e9", 0: "#6b6f74", 1: "#e69f00", 2: "#d55e00"}
+
+
+def signed_label(label):
+    return f"{label:+d}".replace("-", "\N{MINUS SIGN}") if label else "0"
+
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 2, figsize=(8.4, 2.7), width_ratios=(1.7, 1))
+axes[0].set(xlim=(-0.6, 4.6), ylim=(-0.75, 1.75), aspect="equal")
+axes[0].axis("off")
+for j, word in enumerate(words):
+    label = int(np.clip(j - 1, -2, 2))
+    about = {"ha": "center", "va": "center"}
+    axes[0].text(j, 0, word, fontsize=11, **about)
+    axes[0].text(j, -0.45, signed_label(label), color=LABELS[label], **about)
+    if j != 1:
+        style = {"arrowstyle": "-|>", "color": LABELS[label], "lw": 1.8}
+        style["connectionstyle"] = f"arc3,rad={-0.75 * np.sign(j - 1):.2f}"
+        axes[0].annotate("", (j, 0.22), (1, 0.22), arrowprops=style)
+axes[0].set_title("edges of the query “dog”, $k = 2$", loc="center", fontsize=10)
+at = np.arange(7)
+axes[1].imshow(np.clip(at - at[:, None], -2, 2), cmap="PuOr_r", vmin=-3, vmax=3)
+for i, j in np.ndindex(7, 7):
+    label = int(np.clip(j - i, -2, 2))
+    ink = "white" if abs(label) == 2 else figures.INK
+    axes[1].text(j, i, signed_label(label), color=ink, fontsize=8, **about)
+axes[1].set(xlabel="key $j$", ylabel="query $i$", xticks=[], yticks=[])
+axes[1].spines[:].set_visible(False)
+figures.show(
+    fig,
+    name="fig-relative-graph",
+    alt="Left: the sentence the dog bit the man with arrows from dog to the other words; below the words the labels minus one, zero, "
+    "plus one, plus two and again plus two. Right: a seven by seven table of labels, constant along diagonals, minus two below and plus two above.",
+    caption="Every pair of tokens is an edge, its label the clipped relative position. *the* and *man* on the right are two and "
+    "three away from *dog* and share a label: what is farther than $k$ is only known to be far, and on which side.",
+)
+
+# %% [markdown]
+# With $c(r)$ the label, $r$ clipped to $[-k, k]$, and with tables $a^K, a^V$ of $2k + 1$ rows of $d$ numbers,
+#
+# $$
+# S_{ij} = \frac{q_i \cdot \bigl( k_j + a^K_{c(j-i)} \bigr)}{\sqrt d}, \qquad
+# z_i = \sum_j a_{ij} \bigl( v_j + a^V_{c(j-i)} \bigr) .
+# $$ (eq-relative-shaw)
+#
+# Written like this it asks for a vector for every pair. We write it like this once, as a reference, and hold
+# `shaw_scores` and `shaw_output` against it, together with the mistakes that are easily made.
+
+
+# %%
+def of_pairs(table, clip, *, sign=1):
+    """A vector for every pair, [N, N, d]: row c(j - i) + clip of the table."""
+    at = torch.arange(N)
+    return table[(sign * (at - at[:, None])).clamp(-clip, clip) + clip]
+
+
+d, clip = 8, 3
+q, k, v = noise(1, 1, N, d), noise(1, 1, N, d), noise(1, 1, N, d)
+keys, values = noise(2 * clip + 1, d), noise(2 * clip + 1, d)
+scores = shaw_scores(q, k, keys, clip=clip)[0, 0]
+content_only = (q @ k.mT)[0, 0]
+
+
+def of_keys(table=keys, clip=clip, sign=1):
+    return (q[0, 0, :, None] * of_pairs(table, clip, sign=sign)).sum(dim=-1)
+
+
+forms = {
+    "as printed": (content_only + of_keys()) / d**0.5,
+    "query minus key": (content_only + of_keys(sign=-1)) / d**0.5,
+    "only the first product scaled": content_only / d**0.5 + of_keys(),
+    "clipped one too early": (content_only + of_keys(keys[1:-1], clip - 1)) / d**0.5,
+    "no vectors at all": content_only / d**0.5,
+}
+# %%
+mistakes = pd.DataFrame(
+    {"what is computed": name, "largest difference": (form - scores).abs().max().item()}
+    for name, form in forms.items()
+)
+figures.show_table(
+    mistakes,
+    caption="Largest difference between shaw_scores and the formula with a vector for every pair, as printed and with "
+    "four mistakes (float64).",
+    formats={"largest difference": ".1e"},
+    highlight=[0],
+)
+difference = mistakes["largest difference"]
+assert difference[0] < 1e-13 and (difference[1:] > 0.1).all()
+numbers["shaw_error"] = difference[0]
+
+# %%
+weights = scores.masked_fill(torch.ones(N, N).triu(1) > 0, -torch.inf).softmax(dim=-1)
+ours = shaw_output(weights[None, None], v, values, clip=clip)[0, 0]
+pairs = v[0, 0] + of_pairs(values, clip)  # [N, N, d]
+torch.testing.assert_close(ours, torch.einsum("ij,ijd->id", weights, pairs))
+turned = v[0, 0] + of_pairs(values, clip, sign=-1)
+assert (ours - torch.einsum("ij,ijd->id", weights, turned)).abs().max() > 0.1
+
+by_hand = torch.zeros(3, 1, dtype=F64)
+by_hand[0] = 1.0  # the label "one or more back"
+nothing, ask = torch.zeros(1, 1, 3, 1, dtype=F64), torch.ones(1, 1, 3, 1, dtype=F64)
+three = shaw_scores(ask, nothing, by_hand, clip=1)[0, 0]
+assert three.tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0]], (
+    "below the diagonal: the past"
+)
+
+# %% [markdown]
+# The little matrix at the end is the case to do by hand: width 1, $k = 1$, all queries 1, all keys 0, and only the label *one or more
+# back* has a vector. With the sign the other way round every one of these functions runs, trains and gives sensible losses; only
+# the meaning of each row is another. A table that is not symmetric is the test.
+#
+# ### Without a vector for every pair
+#
+# The table has $2k+1$ rows, so $q_i \cdot a^K_c$ takes only $2k+1$ values for each query. Compute those, $Q\, (a^K)^\top$, and
+# look up for each pair the column of its label. For the values the other way round: add up the weights of each label, which
+# gives $2k+1$ numbers a query, and multiply these by the table,
+#
+# $$
+# \sum_j a_{ij}\, a^V_{c(j-i)} = \sum_{c=-k}^{k} \Bigl( \sum_{j:\, c(j-i) = c} a_{ij} \Bigr) a^V_c .
+# $$ (eq-relative-binned)
+#
+# The paper shares the tables over heads and sequences and reshapes; gathering and binning need no reshaping and work for any positions.
+# We let PyTorch report every tensor that is made, and keep the size of the largest.
+
+
+# %%
+class Largest(TorchDispatchMode):
+    """Remembers the number of entries of the largest tensor that any operation made."""
+
+    entries = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **(kwargs or {}))
+        if isinstance(out, torch.Tensor):
+            self.entries = max(self.entries, out.numel())
+        return out
+
+
+HEADS, HEAD_WIDTH, CLIP = 4, 32, 16
+
+
+def largest(n, direct):
+    """Entries of the largest tensor in the score of n queries and keys."""
+    q, k = (torch.zeros(1, HEADS, n, HEAD_WIDTH) for _ in range(2))
+    table, at = torch.zeros(2 * CLIP + 1, HEAD_WIDTH), torch.arange(n)
+    with Largest() as seen:
+        if direct:
+            vectors = table[(at - at[:, None]).clamp(-CLIP, CLIP) + CLIP]
+            q @ k.mT + torch.einsum("bhnd,nmd->bhnm", q, vectors)
+        else:
+            shaw_scores(q, k, table, clip=CLIP)
+    return seen.entries
+
+
+# %%
+lengths = [64, 128, 256, 512]
+held = {
+    "a vector for every pair": [largest(n, True) for n in lengths],
+    "ours": [largest(n, False) for n in lengths],
+}
+assert held["a vector for every pair"] == [n * n * HEAD_WIDTH for n in lengths]
+assert held["ours"] == [HEADS * n * n for n in lengths], "no more than the scores"
+numbers["memory_ratio"] = held["a vector for every pair"][-1] / held["ours"][-1]
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.6, 3.0))
+looks = (("#b3364f", "s", (0, (5, 2))), ("#0072b2", "o", "-"))
+for (name, entries), (colour, marker, dash) in zip(held.items(), looks, strict=True):
+    mebibytes = 4 * np.array(entries) / 2**20
+    ax.plot(lengths, mebibytes, marker=marker, color=colour, linestyle=dash, label=name)
+ax.set_xscale("log", base=2)
+ax.set_yscale("log")
+ax.set_xticks(lengths, [str(n) for n in lengths])
+ax.minorticks_off()
+ax.set(xlabel="tokens", ylabel="largest tensor (MiB)")
+figures.label_lines(ax)
+figures.show(
+    fig,
+    name="fig-relative-memory",
+    alt="Largest tensor in mebibytes against the number of tokens, both axes logarithmic: two parallel lines, the one for a vector "
+    "for every pair eight times above ours.",
+    caption=f"One sequence, {HEADS} heads of {HEAD_WIDTH} columns, float32: the largest tensor that the scores need. A vector for "
+    f"every pair takes {numbers['memory_ratio']:.0f} times what gathering takes, which holds the scores themselves and no more.",
+)
+
+# %% [markdown]
+# The ratio is $d / H$ for one sequence; with vectors of every pair *and head*, as a direct translation of the formula with a table
+# for each head would have it, it would be $d$.
+#
+# ### Which rows learn, and what longer texts ask for
+#
+# In a causal model no query sees a later key, so the rows of positive labels are never used. They are no capacity, and a
+# count of parameters that includes them flatters. On the other side stands the row of label $-k$: it is that of *all* keys from $k$
+# back on. If $k$ is below the trained length, it is trained by more pairs than any other, and a longer text asks for no row that was
+# not trained. That is the sense in which clipping "lets us generalize to sequence lengths not seen in training", as the notes among
+# our sources put it. If $k$ is not below
+# it, the row of $-k$ was never seen, and the first longer text meets it.
+
+
+# %%
+def rows_with_gradient(clip, length):
+    """Labels whose vectors a causal model with texts of this length trains."""
+    torch.manual_seed(seed)
+    model = LanguageModel(TransformerConfig(Streams.dense(16), 1, 2, Shaw(clip)), 11)
+    model(torch.arange(length)[None] % 11).square().mean().backward()
+    (pairs,) = (block.attention.averaging.pairs for block in model.transformer.blocks)
+    moved = torch.nonzero(pairs.table.grad.abs().amax(dim=(0, 2))).flatten()
+    return (moved - clip).tolist()
+
+
+assert rows_with_gradient(4, 16) == rows_with_gradient(4, 64) == [-4, -3, -2, -1, 0]
+assert rows_with_gradient(16, 16) == list(range(-15, 1)), "label -16 was never met"
+assert rows_with_gradient(16, 17)[0] == -16, "one token more, and it is asked for"
+print("clip 4, 16 tokens:", rows_with_gradient(4, 16))
+
+# %% [markdown]
+# ### What a trained table says
+#
+# One model, two blocks of two heads, $k = 16$, trained for a few seconds on source code of texts of 64 tokens. We catch what enters its
+# scores and look at the part that Shaw's vectors add, $q_i \cdot a^K_c / \sqrt d$, averaged over queries.
+
+# %%
+library = text.load("sympy")
+held_out = text.windows(library.validation, length=4 * L, per_document=8 * L).tokens[
+    :48
+]
+
+
+def trained(encoding):
+    """A tiny model with this encoding, trained on texts of L bytes."""
+    torch.manual_seed(seed)
+    config = TransformerConfig(Streams.dense(width), 2, 2, encoding, max_length=L)
+    model = LanguageModel(config).to(device)
+    batches = text.sample_batches(
+        library.train, batch_size=8, length=L, seed=seed, steps=n_steps
+    )
+    train(model, batches, TrainingConfig(n_steps, 8, L, 4e-3), device=device)
+    return model.eval().requires_grad_(False)
+
+
+# %%
+def caught(model, tokens):
+    """Per layer: the module that makes the scores, its q and k, and the weights."""
+    layers = [block.attention.averaging.pairs for block in model.transformer.blocks]
+    found = []
+    hooks = [
+        layer.register_forward_pre_hook(lambda one, given: found.append((one, *given)))
+        for layer in layers
+    ]
+    with torch.no_grad(), frozen_attention(model) as tapes:
+        model(tokens)
+    for hook in hooks:
+        hook.remove()
+    return [
+        (one, q, k, tape.weights)
+        for (one, q, k, *_), tape in zip(found, tapes, strict=True)
+    ]
+
+
+# %%
+shaw = trained(Shaw(CLIP))
+sample = torch.from_numpy(held_out[:24, :L]).to(device)
+added = {}  # (layer, head) -> the mean of q . a^K / sqrt(d) by distance, 0 to CLIP
+ahead = torch.ones(L, L, dtype=torch.bool, device=device).triu(1)
+for layer, (module, q_l, k_l, a) in enumerate(caught(shaw, sample)):
+    table = module.table[0]
+    again = shaw_scores(q_l, k_l, table, clip=CLIP).masked_fill(ahead, -torch.inf)
+    torch.testing.assert_close(again.softmax(dim=-1), a, rtol=0, atol=1e-5)
+    products = q_l @ table[: CLIP + 1].flip(0).T / q_l.shape[-1] ** 0.5
+    for head in range(2):
+        added[layer, head] = products[:, head].mean(dim=(0, 1)).cpu().numpy()
+spread = {key: np.ptp(one) for key, one in added.items()}
+numbers["shaw_added_range"] = float(max(spread.values()))
+favourite = {key: int(one.argmax()) for key, one in added.items()}
+by_block = np.array([[added[layer, head] for head in (0, 1)] for layer in (0, 1)])
+numbers["shaw_heads_differ"] = np.abs(by_block[:, 0] - by_block[:, 1]).max()
+numbers["shaw_blocks_differ"] = np.abs(np.diff(by_block.mean(axis=1), axis=0)).max()
+numbers["shaw_heads_favouring_near"] = sum(one < 4 for one in favourite.values())
+
+# %%
+beyond = {
+    rule: evaluate(shaw.extended(window=w), held_out, device=device).bits.mean(axis=0)
+    for rule, w in (("all keys", None), ("window", L))
+}
+numbers["shaw_inside"] = beyond["all keys"][:L].mean()
+numbers["shaw_beyond"] = beyond["all keys"][L:].mean()
+numbers["shaw_beyond_window"] = beyond["window"][L:].mean()
+assert abs(beyond["window"][:L].mean() - numbers["shaw_inside"]) < 1e-6
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.8, 3.3))
+for (layer, head), one in added.items():
+    colour, dash = ("#0072b2", "#d55e00")[layer], ("-", (0, (5, 2)))[head]
+    marker = "os^D"[2 * layer + head]
+    label = f"block {layer + 1}, head {head + 1}"
+    ax.plot(one, color=colour, linestyle=dash, marker=marker, markersize=4, label=label)
+ax.axhline(0, color=figures.FAINT, linewidth=0.8)
+ax.set_xticks([0, 4, 8, 12, 16], ["0", "4", "8", "12", "16 or more"])
+ax.set(
+    xlabel="distance into the past (tokens)",
+    ylabel="mean of what is added\nto the score",
+)
+figures.label_lines(ax)
+figures.show(
+    fig,
+    name="fig-relative-table",
+    alt="Mean contribution of Shaw's vectors to the scores by distance from 0 to 16 or more, one line for each of four heads. The lines "
+    "have their peaks at small distances and fall from there.",
+    caption="What a trained table adds to the scores of four heads. In "
+    f"{numbers['shaw_heads_favouring_near']} of 4 heads the most favoured distance is below 4. Tiny model, one seed.",
+)
+
+# %% [markdown]
+# What the vectors add varies by up to {num}`03_relative/shaw_added_range:.1f` over distances. The heads of a block share a table, and only
+# their queries differ: on average they are at most {num}`03_relative/shaw_heads_differ:.1f` apart, the means of the two blocks, which
+# have tables of their own, up to {num}`03_relative/shaw_blocks_differ:.1f`. That near keys are preferred was learned; every row began as noise.
+#
+# And longer texts? The model pays {num}`03_relative/shaw_inside:.2f` bits per byte within 64 tokens. Between 64 and 256, with all keys in
+# sight, it pays {num}`03_relative/shaw_beyond:.2f`; through a window of 64 keys, {num}`03_relative/shaw_beyond_window:.2f`. No row is new to it,
+# so nothing breaks for want of a vector. That the *number* of far keys is new is another matter, and one tiny model cannot judge it: the
+# experiment `encodings` reads both forms of Shaw's vectors at up to eight times the trained length.
+#
+# (relative-clip)=
+# ## Is precise position useless beyond a distance?
+#
+# The notes give a second reason for clipping: "it is hypothesised" that precise "positional information is not useful beyond a certain
+# distance". That can be tested. The experiment `shaw_clip` trains models that differ in the clip alone, from 1, which tells a token
+# from all before it and no more, up to the trained length, where nothing is clipped.
+#
+# There is a trap. If a clip of 8 costs nothing, it may be that precise position is of no use from distance 8 on, or that *keys*
+# from distance 8 on are of no use, precise or not. So the unclipped model also reads through windows that hide these keys altogether.
+# The two curves below belong together: what it costs not to tell far keys apart, and what it costs not to see them. The rule asks for
+# the first to be below $0.03$ bits per byte at distances 4, 8 and 16, and counts only those of them where the second is above
+# $0.03$.
+
+# %%
+sweep = experiments.get("shaw_clip").table(profile)
+there = sweep[sweep.status != "not run"]
+clipped = {
+    one: summaries.paired(sweep, f"keys-{one}", shaw_clip.UNCLIPPED, "bits_per_byte")
+    for one in shaw_clip.CLIPS
+}
+unclipped = there[there.method == shaw_clip.UNCLIPPED]
+hidden = {
+    one: unclipped[f"val_bits_window_{one}"] - unclipped["val_bits_per_byte"]
+    if len(unclipped)
+    else pd.Series(dtype=float)
+    for one in shaw_clip.CLIPS
+}
+with_values = {
+    name: summaries.paired(
+        sweep, f"keys-values-{name}", f"keys-{name}", "bits_per_byte"
+    )
+    for name in ("8", "unclipped")
+}
+# %%
+figures.show_table(
+    pd.DataFrame(
+        {
+            "distance": one,
+            "not told apart": summaries.told(clipped[one]),
+            "not seen": summaries.told(hidden[one]),
+            "seeds": len(clipped[one]),
+        }
+        for one in shaw_clip.CLIPS
+    ),
+    caption="Bits per byte that it costs when keys from this distance on are not told apart (another model, clipped there, minus the "
+    "unclipped one; test text) and not seen (the unclipped model through a window; validation text): mean over seeds "
+    "and 95 % t interval.",
+)
+
+# %% tags=["hide-input"]
+level = [one for one in clipped if len(clipped[one]) and clipped[one].mean() < 0.03]
+found = (
+    f"The least distance at which the mean cost of not telling apart is below 0.03 is {min(level)}."
+    if level
+    else "No clip has a mean cost below 0.03."
+    if len(there)
+    else "The runs are still to come."
+)
+drawn = (
+    ("not seen", hidden, "#6b6f74", "s"),
+    ("not told apart", clipped, "#0072b2", "o"),
+)
+seen_costs = pd.concat([one for _, costs, *_ in drawn for one in costs.values()])
+top = max([0.3, *seen_costs])
+ticks = [tick for tick in (-0.03, 0, 0.03, 0.1, 0.3, 1) if tick <= top]
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.8, 3.4))
+ax.axhspan(-0.03, 0.03, color=figures.FAINT, alpha=0.15, linewidth=0)
+ax.axhline(0, color=figures.FAINT, linewidth=0.8)
+for name, costs, colour, marker in drawn:
+    have = [one for one in shaw_clip.CLIPS if len(costs[one])]
+    means = [costs[one].mean() for one in have]
+    if have:
+        ax.plot(have, means, marker=marker, color=colour, label=name)
+    for one in have:
+        ax.plot([one] * len(costs[one]), costs[one], "_", color=colour, markersize=10)
+if there.empty:
+    ax.text(0.5, 0.6, "not run", ha="center", transform=ax.transAxes)
+ax.set_xscale("log", base=2)
+ax.set_yscale("symlog", linthresh=0.1)
+ax.set_xticks(shaw_clip.CLIPS, [str(one) for one in shaw_clip.CLIPS])
+ax.set(xlabel="from this distance on (tokens)", ylabel="cost (bits per byte)")
+ax.set_yticks(ticks, [f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in ticks])
+ax.minorticks_off()
+ax.set(xlim=(0.8, 40), ylim=(-0.05, 1.3 * top))
+figures.label_lines(ax)
+figures.show(
+    fig,
+    name="fig-relative-clip",
+    alt="Cost in bits per byte against the distance from which on keys are not told apart, and not seen; distances from 1 to 32, every "
+    "seed a tick, a band for the margin.",
+    caption="What it costs not to tell keys from a distance on apart, and not to see them (band: ±0.03, linear to 0.1). "
+    + found,
+)
+
+# %% tags=["remove-input"]
+figures.provenance(sweep)
+
+# %%
+IDS = ("precise-position-is-useless-far-away", "precise-position-helps-nearby")
+judged = {name: claims.get(name).rule({"experiment/shaw_clip": sweep}) for name in IDS}
+for name, verdict in judged.items():
+    numbers[f"verdict_{name.replace('-', '_')}"] = verdict.word
+    print(f"{name}: {verdict.word}; {verdict.detail}")
+for one in shaw_clip.CLIPS:
+    numbers[f"clip_{one}"] = summaries.told(clipped[one])
+    numbers[f"hidden_{one}"] = summaries.told(hidden[one])
+numbers["values_at_8"] = summaries.told(with_values["8"])
+numbers["values_unclipped"] = summaries.told(with_values["unclipped"])
+
+# %% [markdown]
+# Not telling keys from distance 8 on apart costs {num}`03_relative/clip_8` bits per byte; not seeing them,
+# {num}`03_relative/hidden_8`. From distance 4 on it is {num}`03_relative/clip_4` and {num}`03_relative/hidden_4`; from distance 1 on,
+# {num}`03_relative/clip_1` and {num}`03_relative/hidden_1`.
+#
+# - That precise position is useless far away: **{num}`03_relative/verdict_precise_position_is_useless_far_away`**.
+# - That it helps nearby, without which the first would say little: **{num}`03_relative/verdict_precise_position_helps_nearby`**.
+#
+# Vectors at the values too, against keys alone, are worth {num}`03_relative/values_at_8` with a clip of 8 and
+# {num}`03_relative/values_unclipped` without one (below zero they help; three seeds, no verdict).
+#
+# ## Transformer-XL: four terms again
+#
+# The second way starts from {eq}`eq-relative-four` and replaces, term by term, whatever names a place. The key's code $p_j$ becomes
+# $R_{i-j}$, a sinusoid *of the distance*, with a matrix of its own, $W_r$: where to look depends on how far it is, and a key's content
+# and its distance are read by two different matrices. The query's code $p_i$ becomes a learned vector, $u$ before content and $v$ before
+# distances: a query's own place should not matter for where it looks, so what stood for it is the same at all places.
+#
+# $$
+# S_{ij} = \frac{1}{\sqrt d} \bigl[\;
+# \underbrace{q_i \cdot k_j}_{(a)}
+# + \underbrace{q_i \cdot W_r R_{i-j}}_{(b)}
+# + \underbrace{u \cdot k_j}_{(c)}
+# + \underbrace{v \cdot W_r R_{i-j}}_{(d)}
+# \;\bigr]
+# $$ (eq-relative-xl)
+#
+# (a) addresses by content; (b) is a bias of positions that depends on the content of the query; (c) is a global bias of content, the
+# same for all queries; (d) a global bias of positions. In the book each layer has its own $u$, $v$ and $W_r$.
+#
+# ```{admonition} Deviation from the source
+# :class: warning
+# The authors' release shares $u$ and $v$ over the layers unless told otherwise. And this is the *score* of Transformer-XL only: the
+# paper also carries the states of an earlier segment along, and its results rest on both. It reports a perplexity of
+# 18.3 on WikiText-103 where 20.5 was the best before. <!-- given: abstract of the paper -->
+# ```
+#
+# We train the same tiny model with it and take its scores apart.
+
+# %%
+xl = trained(TransformerXL())
+module, q_x, k_x, a_x = caught(xl, sample)[1]  # the second block
+d_x = q_x.shape[-1]
+waves = sinusoidal(torch.arange(L), width, layout="halves").to(device)
+maps = module.distances.weight.unflatten(0, (2, d_x))  # W_r of each head: [H, d, D]
+r = waves @ maps.mT  # [H, M, d], row t is W_r R_t
+one, head = 0, 0
+q_1, k_1, r_1 = q_x[one, head], k_x[one, head], r[head]
+u, v_bias = module.u[head], module.v[head]
+distance = (torch.arange(L)[:, None] - torch.arange(L)).clamp(min=0).to(device)
+terms = {
+    "(a) content": q_1 @ k_1.T,
+    "(b) content, distance": (q_1 @ r_1.T).gather(1, distance),
+    "(c) global content": (u @ k_1.T).expand(L, L),
+    "(d) global distance": (v_bias @ r_1.T)[distance],
+}
+terms = {name: (term / d_x**0.5).cpu() for name, term in terms.items()}
+total = transformer_xl_scores(q_x, k_x, r, module.u, module.v)
+seen = ~ahead.cpu()
+torch.testing.assert_close(
+    sum(terms.values())[seen], total[one, head].cpu()[seen], rtol=0, atol=1e-4
+)
+mine = total.masked_fill(ahead, -torch.inf).softmax(dim=-1)
+torch.testing.assert_close(mine, a_x, rtol=0, atol=1e-5)
+
+# %% [markdown]
+# The four terms add up to `transformer_xl_scores`, and the softmax of that is what the model computed by its own, faster way. Each
+# term has the shape that the formula foretells: (c) depends on the key alone, (d) on the distance alone. Leaving out any one of
+# them is a different function.
+
+# %%
+shares = {}
+for name, term in terms.items():
+    spread = term[seen].var().item()
+    shares[name] = spread
+    rest = sum(terms.values()) - term
+    assert (rest - total[one, head].cpu())[seen].abs().max() > 1e-3, name
+assert torch.equal(terms["(c) global content"][0], terms["(c) global content"][-1])
+diagonals = terms["(d) global distance"]
+assert torch.equal(diagonals[1:, 1:][seen[1:, 1:]], diagonals[:-1, :-1][seen[1:, 1:]])
+for name, spread in shares.items():
+    numbers[f"xl_sd_{name[1]}"] = spread**0.5
+print({name: f"{spread**0.5:.2f}" for name, spread in shares.items()})
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 5, figsize=(9.2, 2.5), sharey=True)
+panels = terms | {"sum": sum(terms.values())}
+for ax, (name, one) in zip(axes, panels.items(), strict=True):
+    own = (one - one[seen].mean()).masked_fill(~seen, torch.nan)
+    reach = own[seen].abs().quantile(0.99).item()
+    ax.imshow(own, cmap="PuOr", vmin=-reach, vmax=reach, interpolation="nearest")
+    title = f"{name}\ns.d. {one[seen].std().item():.2f}"
+    ax.set_title(title, loc="center", fontsize=8.5)
+    ax.set(xticks=[0, 32, 63], yticks=[0, 32, 63])
+    ax.spines[:].set_visible(False)
+axes[0].set_ylabel("query $i$")
+axes[2].set_xlabel("key $j$")
+named = {
+    "a": "content",
+    "b": "content, distance",
+    "c": "global content",
+    "d": "global distance",
+}
+loudest = max("abcd", key=lambda one: numbers[f"xl_sd_{one}"])
+figures.show(
+    fig,
+    name="fig-relative-terms",
+    alt="Five lower triangles for 64 queries and keys: an irregular texture, a texture of diagonals that changes from row to row, "
+    "vertical stripes, smooth diagonals, and their sum.",
+    caption="The four terms of one head of a trained model, each less its mean and on a scale of its own, and their sum: dark purple "
+    f"is high, s.d. the standard deviation. (c) is made of columns, (d) of diagonals. The largest spread here is that of ({loudest}), {named[loudest]}. Tiny model, one seed.",
+)
+
+# %% [markdown]
+# Over the pairs that a query sees, the standard deviations of the four terms are {num}`03_relative/xl_sd_a:.2f`,
+# {num}`03_relative/xl_sd_b:.2f`, {num}`03_relative/xl_sd_c:.2f` and {num}`03_relative/xl_sd_d:.2f`. One head of one tiny model: this shows what
+# each term *can* be.
+#
+# ### A shift instead of a table of pairs
+#
+# Terms (b) and (d) need $(q_i + v) \cdot W_r R_{i-j}$ for every pair. There are only $M$ distances, so one product with $M$ vectors gives
+# all numbers that are needed, in the wrong places: column $t$ is a distance and should be a key. The paper's trick orders the
+# columns by falling distance, $M-1$ down to 0, and then row $n$ has to be shifted to the left by $N - 1 - n$. A column of
+# padding and two reshapes do that to all rows at once, without a copy for each.
+
+
+# %%
+def relative_shift(x):
+    """Columns for distances M - 1 down to 0 to columns for keys 0 to M - 1 (Dai et al., appendix B)."""
+    n, m = x.shape
+    padded = F.pad(x, (1, 0))  # [N, M + 1]
+    return padded.reshape(m + 1, n)[1:].reshape(n, m)
+
+
+n, m = 3, 5  # the last 3 queries of 5 keys
+falling = torch.arange(m - 1, -1, -1).double().expand(n, m)
+print(relative_shift(falling).long())
+wanted = torch.full((n, m), -1.0, dtype=F64)
+for row in range(n):
+    for j in range(m - n + row + 1):
+        wanted[row, j] = (m - n) + row - j  # query minus key
+visible = wanted >= 0
+assert torch.equal(relative_shift(falling)[visible], wanted[visible])
+numbers["shift_garbage"] = int((relative_shift(falling)[~visible] != 0).sum())
+
+# %% [markdown]
+# Every entry on and below the diagonal is a distance. The 3 above it are leftovers of the next row, and not all of them are zero
+# (not zero: {num}`03_relative/shift_garbage`): whoever forgets the mask lets a token look ahead, at noise.
+#
+# It is a trick with three ways to be one off, and none of them raises an error: distances that begin at $M$ instead of $M - 1$,
+# a padding on the right side instead of the left, and the ascending order. The check is a double loop over the printed formula.
+
+
+# %%
+def by_loop(q, k, r, u, v):
+    """(eq-relative-xl), visible pairs only: the last N of M positions."""
+    n, m = len(q), len(k)
+    out = torch.full((n, m), -torch.inf, dtype=F64)
+    for row in range(n):
+        for j in range(m - n + row + 1):
+            t = (m - n) + row - j
+            out[row, j] = (q[row] + u) @ k[j] + (q[row] + v) @ r[t]
+    return out / q.shape[-1] ** 0.5
+
+
+# %%
+n, m, d = 7, 11, 6
+q, k, u, v = noise(n, d), noise(m, d), noise(d), noise(d)
+more = noise(m + 1, d)  # W_r R_t for t = 0 .. M
+r = more[:m]
+visible = torch.ones(n, m, dtype=torch.bool).tril(m - n)
+
+
+def shifted(columns, shift=relative_shift):
+    return ((q + u) @ k.T + shift((q + v) @ columns.T)) / d**0.5
+
+
+def padded_right(x):
+    return F.pad(x, (0, 1)).reshape(m + 1, n)[1:].reshape(n, m)
+
+
+ways = {
+    "shift, distances M-1 to 0": shifted(r.flip(0)),
+    "distances M to 1": shifted(more[1:].flip(0)),
+    "padding on the right": shifted(r.flip(0), padded_right),
+    "ascending distances": shifted(r),
+    "no shift": shifted(r.flip(0), lambda x: x),
+    "transformer_xl_scores": transformer_xl_scores(
+        q[None, None], k[None, None], r[None], u[None], v[None]
+    )[0, 0],
+}
+# %%
+truth = by_loop(q, k, r, u, v)
+wrong = {name: (way - truth)[visible].abs().max().item() for name, way in ways.items()}
+figures.show_table(
+    pd.DataFrame({"way": wrong.keys(), "largest difference": wrong.values()}),
+    caption="Largest difference from the double loop over all visible pairs of 7 queries and 11 keys (float64).",
+    formats={"largest difference": ".1e"},
+    highlight=[0, 5],
+)
+right = ("shift, distances M-1 to 0", "transformer_xl_scores")
+assert all((error < 1e-12) == (name in right) for name, error in wrong.items())
+assert min(error for name, error in wrong.items() if name not in right) > 0.1
+numbers["xl_error"] = wrong["transformer_xl_scores"]
+numbers["xl_off_by_one"] = wrong["distances M to 1"]
+
+# %% [markdown]
+# ## What it costs
+#
+# Neither encoding is a bias that a fused kernel takes: the softmax is computed in the open, and there are more products. How many more
+# can be counted exactly, with PyTorch's counter on the modules themselves. Per token and layer, with $B$ sequences of $N$ tokens
+# and the full square of queries and keys, plain attention needs $2ND$ multiply-adds for scores and averages. On top of it come
+#
+# | | multiply-adds per token |
+# |---|---|
+# | Shaw, keys | $(k+1)\, D$ |
+# | Shaw, values | $(2k+1)\, D$ |
+# | Transformer-XL, distances | $N D$ |
+# | Transformer-XL, $W_r R$ | $D^2 / B$ |
+#
+# since Shaw's table is short and Transformer-XL's is as long as the text.
+
+# %%
+B, D = 2, 128
+
+
+def multiply_adds(encoding, n):
+    """Of one block on B sequences of n tokens, per token, attention in the open."""
+    torch.manual_seed(seed)
+    model = LanguageModel(TransformerConfig(Streams.dense(D), 1, 4, encoding), 11)
+    tokens = torch.zeros(B, n, dtype=torch.int64)
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), frozen_attention(model), counter:
+        model(tokens)
+    return counter.get_total_flops() / (2 * B * n)
+
+
+spans = [64, 128, 256, 512, 1024]
+plain = np.array([multiply_adds("none", n) for n in spans])
+extra = {
+    "Shaw, keys": np.array([multiply_adds(Shaw(CLIP, values=False), n) for n in spans]),
+    "Shaw, keys and values": np.array([multiply_adds(Shaw(CLIP), n) for n in spans]),
+    "Transformer-XL": np.array([multiply_adds(TransformerXL(), n) for n in spans]),
+}
+extra = {name: counted - plain for name, counted in extra.items()}
+of_attention = 2 * D * np.array(spans)
+assert (np.diff(plain) == np.diff(of_attention)).all(), "what grows is 2 N D"
+assert (extra["Shaw, keys"] == (CLIP + 1) * D).all()
+assert (extra["Shaw, keys and values"] == (3 * CLIP + 2) * D).all()
+assert (extra["Transformer-XL"] == of_attention / 2 + D * D / B).all()
+shares = {name: counted / of_attention for name, counted in extra.items()}
+numbers["cost_shaw_512"] = shares["Shaw, keys and values"][3]
+numbers["cost_xl_512"] = shares["Transformer-XL"][3]
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.8, 3.2))
+looks = (("#0072b2", "o", (0, (5, 2))), ("#0072b2", "s", "-"), ("#d55e00", "^", "-"))
+for (name, share), (colour, marker, dash) in zip(shares.items(), looks, strict=True):
+    ax.plot(spans, share, marker=marker, color=colour, linestyle=dash, label=name)
+ax.set_xscale("log", base=2)
+ax.set_yscale("log")
+ax.set_xticks(spans, [str(one) for one in spans])
+ax.yaxis.set_major_formatter("{x:g}")
+ax.minorticks_off()
+ax.set(xlabel="tokens $N$", ylabel="more multiply-adds,\nas a share of $2ND$")
+figures.label_lines(ax)
+figures.show(
+    fig,
+    name="fig-relative-cost",
+    alt="Additional multiply-adds as a share of those of attention against the number of tokens, both axes logarithmic. The two lines "
+    "for Shaw fall in proportion to the length; that for Transformer-XL levels off at one half.",
+    caption=f"Counted, for a width of {D}, a clip of {CLIP} and {B} sequences. Shaw's share falls with the length; Transformer-XL "
+    "adds a third product beside scores and averages, so its share goes to one half.",
+)
+
+# %% [markdown]
+# At 512 tokens Shaw's vectors at keys and values add {num}`03_relative/cost_shaw_512:.0%` to the products of attention, and
+# Transformer-XL {num}`03_relative/cost_xl_512:.0%`. A count is a floor and not a time: gathering and binning multiply nothing and still
+# move memory, and a causal kernel that skips what it need not compute saves up to half of $2ND$, which attention in the open does not.
+#
+# ## Takeaways
+#
+# 1. A relative encoding gives the score a **label of the pair**. Shaw looks it up in a table of clipped distances, Transformer-XL
+#    computes it from a wave of the distance; both leave no index anywhere.
+# 2. There are $N^2$ pairs and few labels. **Gather** scores by label, **bin** weights by label, or **shift** rows: no vector for a
+#    pair is ever made. Each of these has a mistake that runs without error, and a loop finds it.
+# 3. Clipping below the trained length leaves no row untrained. Whether exact distances matter far out is a question with a control:
+#    far keys that are not used at all need no exact distance. (Useless far away:
+#    {num}`03_relative/verdict_precise_position_is_useless_far_away`; useful nearby:
+#    {num}`03_relative/verdict_precise_position_helps_nearby`.)
+#
+# **Limits.** Identities and counts are exact. The two trained models are tiny and one seed each; what they show can be, and need not
+# be. The experiment on clips is one size, one kind of text and one learning rate for all; on texts where far tokens say little, it can
+# only speak of small distances, and its rule says so.
+#
+# **What would change our mind.** A clip that costs more than the margin at a distance where hiding the keys costs little: then models
+# would need exact far distances for something other than far keys. For the exact parts, any entry of the tables above on
+# the wrong side of rounding.
+#
+# **Where it goes on.** {doc}`RoPE <04_rotation>` reaches scores of distances from the other side, by changing queries and keys one by one.
+#
+# ## Exercises
+#
+# Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
+#
+# **1. (easy)** Four layers, heads of 32 columns, $k = 16$, tables at keys and values shared over the heads: how many numbers do Shaw's
+# tables have, and how many of them does a causal model ever use?
+
+# %% tags=["hide-cell"]
+# 4 layers x 2 tables x 33 rows x 32 columns; used are the rows of labels -16 to 0, 17 of 33.
+config = TransformerConfig(Streams.dense(128), 4, 4, Shaw(16))
+named_tables = LanguageModel(config).named_parameters()
+counted = sum(p.numel() for name, p in named_tables if name.endswith(".table"))
+assert counted == 4 * 2 * 33 * 32 == 8448 and 4 * 2 * 17 * 32 == 4352
+
+# %% [markdown]
+# **2. (medium)** Give every query a column that is always 1. Which table makes `shaw_scores` add ALiBi's penalty, and where does it
+# stop?
+
+# %% tags=["hide-cell"]
+# Row c holds -m |c| sqrt(d) in that column and zeros elsewhere; from the clip on the penalty stays what it is there.
+slope, d, clip = 0.5, 6, 4
+q, k = noise(1, 1, N, d), noise(1, 1, N, d)
+q[..., 0] = 1.0
+table = torch.zeros(2 * clip + 1, d, dtype=F64)
+steps = (torch.arange(2 * clip + 1) - clip).abs().double()
+table[:, 0] = -slope * steps * d**0.5
+plain = q @ k.mT / d**0.5
+added = (shaw_scores(q, k, table, clip=clip) - plain)[0, 0]
+at = torch.arange(N)
+penalty = alibi_bias(torch.tensor([slope], dtype=F64), at, at)[0]
+near = (at - at[:, None]).abs() <= clip
+torch.testing.assert_close(added[near], penalty[near], rtol=0, atol=1e-12)
+far = added[~near]
+torch.testing.assert_close(far, torch.full_like(far, -slope * clip), rtol=0, atol=1e-12)
+
+# %% [markdown]
+# **3. (medium)** A query of zeros meets {eq}`eq-relative-xl`. Which terms are left, and what does it look at? Then leave out $u$ and $v$.
+
+# %% tags=["hide-cell"]
+# (c) and (d): content that is sought by all queries, at preferred distances. Without u and v all scores are 0: it averages.
+n, d = 6, 4
+zero, k, r = torch.zeros(1, 1, n, d, dtype=F64), noise(1, 1, n, d), noise(1, n, d)
+u, v = noise(1, d), noise(1, d)
+left = transformer_xl_scores(zero, k, r, u, v)[0, 0]
+loop = by_loop(zero[0, 0], k[0, 0], r[0], u[0], v[0])
+below = torch.ones(n, n, dtype=torch.bool).tril()
+torch.testing.assert_close(left[below], loop[below], rtol=0, atol=1e-12)
+silent = transformer_xl_scores(zero, k, r, torch.zeros_like(u), torch.zeros_like(v))
+assert left[below].abs().max() > 0.1 and silent.abs().max() == 0
+
+# %% [markdown]
+# **4. (hard)** An encoder sees later keys as well, so there are $2N - 1$ distances, $N-1$ down to $-(N-1)$. Which shift puts a product
+# with that many columns in its places?
+
+# %% tags=["hide-cell"]
+# Row n has to be shifted left by N - 1 - n again: the same padding and reshape, of 2N - 1 columns, and then the first N.
+n = 5
+falling = torch.arange(n - 1, -n, -1).double().expand(n, 2 * n - 1)
+both_ways = relative_shift(falling)[:, :n]
+at = torch.arange(n)
+assert torch.equal(both_ways, (at[:, None] - at).double())
+assert not torch.equal(
+    relative_shift(falling)[:, 1 : n + 1], (at[:, None] - at).double()
+)
+
+# %%
+chapter_numbers.publish("03_relative", numbers, profile=profile)

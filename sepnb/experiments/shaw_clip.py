@@ -1,0 +1,119 @@
+"""Chapter 3: is precise position of no use beyond a distance? Shaw's vectors, clipped ever sooner.
+
+A model with clip k tells the distances 0 to k - 1 apart and takes all farther keys for equally far. Models
+differ in the clip alone, and two of them in that their values have vectors too. They are dense and of the
+size of `ablation`; clip and trained length are equal in the one that is called unclipped.
+
+A clip that costs nothing may mean that precise position is of no use out there, or that the keys out there
+are of none. So every trained model also reads the validation text, which chooses nothing here, through
+windows: what it pays more when the keys from distance k on are hidden says what they are worth to it.
+
+All runs share one learning rate, the middle one of the three of the screenings. Nothing was screened: a
+screening would let runs that are to be compared differ in a second thing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from ..encodings import Shaw
+from ..models import LanguageModel
+from ..results import Record
+from . import ablation
+from . import language_modelling as lm
+from .base import Progress, check_profile
+
+CLIPS = (1, 2, 4, 8, 16, 32)
+"""Below the trained length of every profile; each is also a window through which every model reads."""
+
+UNCLIPPED = "keys-unclipped"
+
+METHODS: dict[str, tuple[int | None, bool]] = {
+    **{f"keys-{clip}": (clip, False) for clip in CLIPS},
+    UNCLIPPED: (None, False),
+    "keys-values-8": (8, True),
+    "keys-values-unclipped": (None, True),
+}
+"""The clip of each method, None for the trained length, and whether values have vectors."""
+
+JUDGED = ("keys-1", "keys-4", "keys-8", "keys-16", UNCLIPPED)
+"""Of these the claims want six seeds; the others are described, with three."""
+
+SMOKE = ("keys-1", UNCLIPPED)
+
+
+def encoding(method: str, length: int) -> Shaw:
+    """The encoding of a method for models of this trained length.
+
+    Raises:
+        ValueError: an unknown method.
+    """
+    if method not in METHODS:
+        raise ValueError(f"unknown method {method!r}; use one of {', '.join(METHODS)}")
+    clip, values = METHODS[method]
+    return Shaw(length if clip is None else clip, values=values)
+
+
+@dataclass(frozen=True)
+class ClipRun(lm.LanguageModelRun):
+    """A run of the ablation's size and the windows through which the trained model reads."""
+
+    windows: tuple[int, ...]
+
+    @classmethod
+    def of_method(cls, profile: str, method: str, seed: int) -> "ClipRun":
+        """The run of a method and seed: the dense model without an encoding, with the encoding replaced."""
+        run = ablation.run_of(ShawClip.name, profile, "none", seed, ablation.DEFAULT_RATE)
+        model = replace(run.model, encoding=encoding(method, run.training.length))
+        return cls(**vars(run) | {"method": method, "model": model}, windows=CLIPS)
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types; with the windows."""
+        return super().resolved() | {"windows": list(self.windows)}
+
+
+def hidden(config: ClipRun, model: LanguageModel, *, device: str = "cpu") -> tuple[lm.Metrics, lm.Rows]:
+    """Validation bits per byte with the keys from distance w on hidden, `val_bits_window_<w>`."""
+    split, per_document = lm.splits_of(config.text.name).validation, config.text.validation_bytes
+    return {
+        f"val_bits_window_{window}": lm.score(
+            config, model.extended(window=window), split, per_document, device
+        ).bits_per_byte
+        for window in config.windows
+    }, []
+
+
+class ShawClip(lm.TextExperiment):
+    """From which distance on does it cost nothing to take all keys for equally far?"""
+
+    name: ClassVar[str] = "shaw_clip"
+    title: ClassVar[str] = "Clipped distances"
+    question: ClassVar[str] = (
+        "From which distance on does it cost nothing to take all keys for equally far, and what are the keys "
+        "out there worth?"
+    )
+    order: ClassVar[int] = 4
+
+    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[ClipRun]:
+        """The runs of a profile, with the declared seeds or with these."""
+        if check_profile(profile) == "smoke":
+            declared = dict.fromkeys(SMOKE, (1,))
+        else:
+            declared = dict.fromkeys(METHODS, (1, 2, 3)) | dict.fromkeys(JUDGED, (1, 2, 3, 4, 5, 6))
+        return [
+            ClipRun.of_method(profile, method, seed)
+            for seed in (sorted(set().union(*declared.values())) if seeds is None else seeds)
+            for method, own in declared.items()
+            if seeds is not None or seed in own
+        ]
+
+    def run(self, config: ClipRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+        return lm.run(
+            config,
+            device=device,
+            progress=progress,
+            after=lambda model: hidden(config, model, device=device),
+        )
+
+    def seconds(self, profile: str) -> float:
+        return {"smoke": 2.0, "laptop": 60.0, "gpu": 90.0}[check_profile(profile)]
