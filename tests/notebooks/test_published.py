@@ -9,6 +9,7 @@ AWAITED = (
     "ablation_screen",
     "ablation",
     "budget",
+    "context_extension",
     "encoding_screen",
     "encodings",
     "extrapolation_wikitext",
