@@ -38,6 +38,19 @@ def summarise(values: ArrayLike, confidence: float = 0.95) -> Summary:
     )
 
 
+def told(values: ArrayLike, form: str = ".2f") -> str:
+    """The mean of one value a seed with its 95 % interval, or "not run" where there is none: for a table.
+
+    Args:
+        form: format of both numbers; a sign in it is that of the mean alone.
+    """
+    if not len(values):
+        return "not run"
+    mean, half, seeds = summarise(values)
+    interval = f" ± {half:{form.removeprefix('+')}}" if seeds > 1 else ""
+    return f"{mean:{form}}{interval}".replace("-", "\N{MINUS SIGN}")
+
+
 def by_method(table: pd.DataFrame, column: str) -> dict[str, Summary]:
     """The summary of each method, in the order of the table; methods without a run are left out."""
     present = table[table["status"] != "not run"]

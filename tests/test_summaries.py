@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 
-from sepnb.summaries import by_method, paired, summarise
+from sepnb.summaries import by_method, paired, summarise, told
 
 
 def runs(**scores: dict[int, float]) -> pd.DataFrame:
@@ -29,6 +29,15 @@ def test_one_seed_has_a_mean_and_no_interval():
     summary = summarise([2.5])
     assert summary.mean == 2.5 and np.isnan(summary.half) and summary.seeds == 1
     assert str(summary) == "2.500"
+
+
+def test_a_table_says_mean_and_interval_or_that_nothing_was_run():
+    values = [1.0, 1.2, 1.4]
+    half = summarise(values).half
+    assert told(values) == f"1.20 ± {half:.2f}"
+    assert told([-1.0, -1.2, -1.4], "+.3f") == f"\N{MINUS SIGN}1.200 ± {half:.3f}"
+    assert told([2.5], "+.1f") == "+2.5"
+    assert told([]) == told(pd.Series(dtype=float)) == "not run"
 
 
 def test_more_confidence_is_a_wider_interval():

@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from sepnb import paths
 from sepnb.results import write_atomically
 
@@ -20,6 +23,12 @@ NOT_RUN = "not run"
 """What a chapter publishes for a number that no run stands behind yet: shown as it is in any format."""
 KEY = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+def of_runs(values: ArrayLike) -> Number:
+    """What a chapter publishes for one value a run: their mean, or `NOT_RUN` where there is none."""
+    array = np.asarray(values, dtype=float)
+    return float(array.mean()) if array.size else NOT_RUN
 
 
 class NumbersError(ValueError):

@@ -22,6 +22,12 @@ def test_what_is_published_is_loaded(checkout: Path, capsys: pytest.CaptureFixtu
     assert json.loads(path.read_text())["chapter"] == "01_order"
 
 
+def test_runs_are_published_by_their_mean_and_none_as_not_run() -> None:
+    assert numbers.of_runs([1.0, 2.0, 4.5]) == 2.5
+    assert numbers.of_runs(np.array([3.0])) == 3.0
+    assert numbers.of_runs([]) == numbers.NOT_RUN
+
+
 def test_scalars_of_numpy_and_torch_are_taken_at_their_value(checkout: Path) -> None:
     numbers.publish(
         "01_order", {"a": np.float32(0.5), "b": torch.tensor(3), "c": np.int64(7)}, profile="smoke"
