@@ -82,7 +82,7 @@ SEEDS = {"smoke": (1,), "laptop": (1, 2, 3, 4, 5, 6), "gpu": (1, 2, 3, 4, 5, 6)}
 
 BEYOND = {
     "smoke": Beyond(64, TIMES, documents=2, windows=1, part=1, tight=1, batch_bytes=2048),
-    "laptop": Beyond(128, TIMES, documents=20, windows=3, part=3, tight=3, batch_bytes=2048),
+    "laptop": Beyond(128, TIMES, documents=20, windows=2, part=2, tight=3, batch_bytes=2048),
     "gpu": Beyond(256, TIMES, documents=20, windows=4, part=4, tight=10, batch_bytes=131_072),
 }
 
