@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 
-from sepnb.summaries import by_method, paired, summarise, told
+from sepnb.summaries import by_method, by_seed, paired, summarise, told
 
 
 def runs(**scores: dict[int, float]) -> pd.DataFrame:
@@ -38,6 +38,15 @@ def test_a_table_says_mean_and_interval_or_that_nothing_was_run():
     assert told([-1.0, -1.2, -1.4], "+.3f") == f"\N{MINUS SIGN}1.200 ± {half:.3f}"
     assert told([2.5], "+.1f") == "+2.5"
     assert told([]) == told(pd.Series(dtype=float)) == "not run"
+
+
+def test_one_value_a_seed_of_a_method_and_none_where_nothing_was_run():
+    table = runs(a={2: 1.0, 1: 3.0}, b={1: 2.0})
+    table.loc[len(table)] = {"method": "a", "seed": 3, "status": "not run", "score": np.nan}
+    assert by_seed(table, "a", "score").to_dict() == {2: 1.0, 1: 3.0}
+    for method, column in (("c", "score"), ("a", "other")):
+        assert by_seed(table, method, column).empty
+    assert by_seed(table[:0], "a", "score").empty
 
 
 def test_more_confidence_is_a_wider_interval():
