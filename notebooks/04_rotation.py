@@ -1098,10 +1098,10 @@ figures.show(
 # **What would change our mind.** A trained model in which {eq}`eq-rotation-bound` lies below the simple bound for most
 # pairs: then the decay would bind. Or a slow band whose stopping costs bits within the trained length.
 #
-# **Where it goes on.** Frequencies can be changed after training so that a model reads longer texts; chapter 6, which
-# is planned, is about these {term}`context extensions <context extension>`. RoPE among other encodings inside the
-# trained length is in {doc}`chapter 10 <10_language_model>`, past it in {doc}`chapter 11 <11_extrapolators>`, and as
-# the bar for trained remedies in {doc}`chapter 12 <12_what_works>`.
+# **Where it goes on.** Frequencies can be changed after training so that a model reads longer texts;
+# {doc}`chapter 6 <06_longer_contexts>` is about these {term}`context extensions <context extension>`. RoPE among other
+# encodings inside the trained length is in {doc}`chapter 10 <10_language_model>`, past it in
+# {doc}`chapter 11 <11_extrapolators>`, and as the bar for trained remedies in {doc}`chapter 12 <12_what_works>`.
 #
 # ## Exercises
 #

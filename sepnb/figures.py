@@ -1,7 +1,8 @@
 """One look for every figure, and what stands under it.
 
 A method has one colour, one dash and one marker on every page. Encodings have their own hue (the colours of
-Okabe and Ito, 2008, chosen to stay apart for colour-blind readers); the separated variant of an encoding is
+Okabe and Ito, 2008, chosen to stay apart for colour-blind readers), which they share with their kind: tables,
+rotations, biases, vectors of distances; the separated variant of an encoding is
 its darker shade; the strict one is dotted and has a marker of its own; what is widened to equal parameters or
 trained at the long length has open markers. In grey print the dash and the marker tell them apart. Figures
 have an opaque, almost white ground: they read the same on a dark page.
@@ -80,6 +81,23 @@ METHODS = Methods(
         "separated-sinusoidal-long": Method(
             "separated sinusoidal, trained long", "#6b4500", (0, (4, 1, 1, 1)), "d", False
         ),
+        "learned-per-layer": Method("learned, every layer", "#56b4e9", (0, (2, 1)), "p"),
+        "learned-query-key": Method("learned, queries and keys", "#56b4e9", (0, (2, 1, 1, 1)), "h"),
+        "rope-partial": Method("RoPE, partial", "#d55e00", (0, (5, 1)), "<"),
+        "p-rope": Method("p-RoPE", "#d55e00", (0, (3, 1, 1, 1)), ">"),
+        "xpos": Method("xPos", "#d55e00", (0, (1, 1)), "*"),
+        "t5": Method("T5", "#009e73", "-", "p"),
+        "kerple-log": Method("KERPLE, logarithmic", "#009e73", (0, (3, 1)), "h"),
+        "kerple-power": Method("KERPLE, power", "#009e73", (0, (3, 1)), "h", False),
+        "fire": Method("FIRE", "#009e73", "-", "*"),
+        "sandwich": Method("Sandwich", "#009e73", (0, (1, 1.2)), "s"),
+        "shaw": Method("Shaw", "#cc79a7", "-", "<"),
+        "shaw-keys": Method("Shaw, keys only", "#cc79a7", "-", "<", False),
+        "transformer-xl": Method("Transformer-XL", "#cc79a7", (0, (5, 2)), "D"),
+        "distance-aware": Method("DA-Transformer", "#009e73", (0, (5, 2)), "8"),
+        "cope": Method("CoPE", "#009e73", (0, (5, 1.5, 1, 1.5)), "P"),
+        "sinusoidal-randomised": Method("sinusoidal, random", "#e69f00", (0, (4, 1, 1, 1)), "o", False),
+        "rope-randomised": Method("RoPE, random", "#d55e00", (0, (2, 2)), "v", False),
     }
 )
 

@@ -73,13 +73,13 @@ def digest(content: Any) -> str:
     return hashlib.sha256(canonical(content).encode()).hexdigest()
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file whole or not at all: a reader sees the old file or the new one, never a part."""
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file whole or not at all: a reader sees the old file or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content if isinstance(content, bytes) else content.encode())
             stream.flush()
             os.fsync(stream.fileno())
         umask = os.umask(0)

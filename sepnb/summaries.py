@@ -50,6 +50,12 @@ def told(values: ArrayLike, form: str = "+.3f") -> str:
     return f"{found.mean:{form}}{half}".replace("-", "\N{MINUS SIGN}")
 
 
+def by_seed(table: pd.DataFrame, method: str, column: str) -> pd.Series:
+    """`column` of each run of a method that has it, indexed by seed; empty where nothing was run."""
+    present = table[(table["status"] != "not run") & (table["method"] == method)].set_index("seed")
+    return present[column].astype(float).dropna() if column in present else pd.Series(dtype=float)
+
+
 def by_method(table: pd.DataFrame, column: str) -> dict[str, Summary]:
     """The summary of each method, in the order of the table; methods without a run are left out."""
     present = table[table["status"] != "not run"]

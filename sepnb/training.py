@@ -171,10 +171,12 @@ def train(
     *,
     device: str = "cpu",
     auxiliary: Callable[[nn.Module], Tensor] | None = None,
+    adamw: torch.optim.AdamW | None = None,
+    start: int = 0,
     stop_after: int | None = None,
     on_step: Callable[[int], None] | None = None,
 ) -> list[float]:
-    """Train `model` in place; returns the mean loss of every step in nats per token.
+    """Train `model` in place; returns the mean loss of every step taken, in nats per token.
 
     Args:
         model: takes tokens `[B, L]`, returns logits `[B, L, V]`.
@@ -184,16 +186,22 @@ def train(
         device: where the model is moved and trained.
         auxiliary: the config's auxiliary loss, bound; added to the loss of the tokens before the gradient is
             taken. What is returned is the loss of the tokens alone.
-        stop_after: leave the schedule after this many steps, at least 1 (for a fingerprint).
+        adamw: of `optimiser` for this model, continued with the averages that it holds; by default a new one.
+        start: steps of the schedule that were taken before, as `sepnb.checkpoints` restores them. `batches`
+            then begins with the batch of this step.
+        stop_after: leave the schedule after this many steps in all, more than `start` (for a fingerprint).
         on_step: called after each step with its number, counted from 0.
 
     Raises:
         Diverged: a loss is not finite, that of the tokens or the sum with the auxiliary one.
         ValueError: the batches end before the steps do; positions or an auxiliary loss that the config has
-            and the call lacks, or the other way round; `stop_after` below 1.
+            and the call lacks, or the other way round; no step left between `start` and the end.
     """
+    end = config.steps if stop_after is None else min(stop_after, config.steps)
     if stop_after is not None and stop_after < 1:
         raise ValueError(f"stop_after is {stop_after}; it must be at least 1")
+    if not 0 <= start < end:
+        raise ValueError(f"start is {start}; of {end} steps give 0 to {end - 1}, those taken before")
     if config.auxiliary is not None and auxiliary is None:
         raise ValueError(f"give auxiliary=, the bound loss of the config's {config.auxiliary!r}")
     if config.auxiliary is None and auxiliary is not None:
@@ -203,10 +211,10 @@ def train(
         )
     model.to(device).train()
     forward = model if config.compiler is None else torch.compile(model, backend=config.compiler)
-    adamw = optimiser(model, config)
+    adamw = optimiser(model, config) if adamw is None else adamw
     losses: list[Tensor] = []
     objectives: list[Tensor] = []
-    for step in range(config.steps if stop_after is None else min(stop_after, config.steps)):
+    for step in range(start, end):
         if (drawn := next(batches, None)) is None:
             raise ValueError(f"the batches ended at step {step} of {config.steps}; give one batch per step")
         tokens, targets, positions = _parts(drawn, config, device)

@@ -121,7 +121,7 @@ def differing_fields(one: Beyond, other: Beyond) -> set[str]:
 
 def test_all_methods_of_a_seed_read_the_same_bytes_in_the_same_order():
     def first(name: str) -> np.ndarray:
-        drawn = next(lm._batches(table.EncodingRun.of_method("smoke", name, 1)))
+        drawn = next(lm.batches(table.EncodingRun.of_method("smoke", name, 1)))
         return drawn if isinstance(drawn, np.ndarray) else np.c_[drawn.inputs, drawn.targets[:, -1]]
 
     expected = first("none")
@@ -254,7 +254,7 @@ def test_a_randomised_model_is_scored_at_drawn_positions_inside_the_trained_leng
     record = TABLE.run(config)
     torch.manual_seed(config.seed)
     model = LanguageModel(config.model)
-    lm.train(model, lm._batches(config), config.training)
+    lm.train(model, lm.batches(config), config.training)
     split = lm.splits_of(config.text.name).test
     cut = lm.text.windows(split, length=config.scored_length, per_document=config.text.test_bytes)
     drawn = evaluate(AtDrawnPositions(model, config.training.positions), cut.tokens).bits_per_byte

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 
-from sepnb.summaries import by_method, paired, summarise, told
+from sepnb.summaries import by_method, by_seed, paired, summarise, told
 
 
 def runs(**scores: dict[int, float]) -> pd.DataFrame:
@@ -29,6 +29,15 @@ def test_one_seed_has_a_mean_and_no_interval():
     summary = summarise([2.5])
     assert summary.mean == 2.5 and np.isnan(summary.half) and summary.seeds == 1
     assert str(summary) == "2.500"
+
+
+def test_one_value_a_seed_of_a_method_and_none_where_nothing_was_run():
+    table = runs(a={2: 1.0, 1: 3.0}, b={1: 2.0})
+    table.loc[len(table)] = {"method": "a", "seed": 3, "status": "not run", "score": np.nan}
+    assert by_seed(table, "a", "score").to_dict() == {2: 1.0, 1: 3.0}
+    for method, column in (("c", "score"), ("a", "other")):
+        assert by_seed(table, method, column).empty
+    assert by_seed(table[:0], "a", "score").empty
 
 
 def test_more_confidence_is_a_wider_interval():

@@ -11,6 +11,7 @@ from sepnb.claims import (
     ablation,
     beyond,
     budget,
+    context_extension,
     exact,
     extrapolation,
     history,
@@ -33,6 +34,7 @@ CLAIMS: tuple[Claim, ...] = (
     + inside.CLAIMS
     + recipes.CLAIMS
     + recipes_quality.CLAIMS
+    + context_extension.CLAIMS
 )
 
 PUBLISHED = ("gpu", "laptop")

@@ -6,6 +6,7 @@ from .ablation import Ablation
 from .ablation_screen import AblationScreen
 from .base import PROFILES, Experiment, RunConfig
 from .budget import Budget
+from .context_extension import ContextExtension
 from .encoding_screen import EncodingScreen
 from .encodings import Encodings
 from .extrapolation import Extrapolation
@@ -37,6 +38,7 @@ _REGISTRY: dict[str, Experiment] = {
             EncodingScreen(),
             Encodings(),
             SeqPEGeometry(),
+            ContextExtension(),
             Speed(),
         ),
         key=lambda experiment: experiment.order,

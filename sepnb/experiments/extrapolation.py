@@ -135,10 +135,12 @@ def read(
     config: ExtrapolationRun,
     model: LanguageModel,
     *,
+    asked: Sequence[Reading] | None = None,
     device: str = "cpu",
     progress: Progress | None = None,
 ) -> lm.Rows:
-    """Every reading of a run by its trained model: rows of the kind "reading", one a bin and scope.
+    """Every reading of a run by its trained model: rows of the kind "reading", one a bin and scope. Only
+    those `asked` for, where that is given.
 
     The windows of a scope are the same for all readings that cover it. A reading that starts far out has one
     row, of the scope "far": the first L bytes of every long window of its own scope, at the indices from
@@ -147,8 +149,9 @@ def read(
     """
     beyond = config.beyond
     held = config.passages()
+    asked = config.readings if asked is None else asked
     rows: lm.Rows = []
-    for done, reading in enumerate(config.readings, 1):
+    for done, reading in enumerate(asked, 1):
         at = held.scopes[reading.scope]
         tokens = held.tokens[at, : beyond.length + 1] if reading.start else held.tokens[at]
         once = tokens.shape[1] - 1 if reading.stride is None else beyond.length
@@ -169,7 +172,7 @@ def read(
                 marked = None if held.marked is None else held.marked[at][inside]
                 rows += [about | {"scope": scope, **row} for row in shared.by_position(beyond.edges, marked)]
         if progress is not None:
-            progress(done, len(config.readings))
+            progress(done, len(asked))
     return rows
 
 

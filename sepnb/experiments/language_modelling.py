@@ -183,12 +183,13 @@ def _entropies(name: str) -> text.Entropies:
     return text.entropies(splits.train, splits.test)
 
 
-def _model(config: LanguageModelRun) -> LanguageModel:
+def build(config: LanguageModelRun) -> LanguageModel:
+    """The untrained model of a run."""
     torch.manual_seed(config.seed)
     return LanguageModel(config.model)
 
 
-def _batches(config: LanguageModelRun) -> Iterator[np.ndarray | Batch]:
+def batches(config: LanguageModelRun) -> Iterator[np.ndarray | Batch]:
     """The same batches in the same order for every method of a seed that does not choose its own."""
     training = config.training
     draw = text.sample_batches if training.positions is None else training.positions.batches
@@ -216,7 +217,8 @@ def score(
     return evaluate(reader, windows.tokens, windows.document, **how)
 
 
-def _initial(config: LanguageModelRun, model: LanguageModel, device: str) -> list[float]:
+def initial_score(config: LanguageModelRun, model: LanguageModel, device: str) -> list[float]:
+    """Bits per byte of the model on the first validation windows: part of a fingerprint."""
     windows = text.windows(
         splits_of(config.text.name).validation,
         length=config.scored_length,
@@ -229,11 +231,11 @@ def _initial(config: LanguageModelRun, model: LanguageModel, device: str) -> lis
 
 def fingerprint(config: LanguageModelRun, *, device: str = "cpu") -> dict[str, list[float]]:
     """The untrained model's bits per byte, and the first training losses, in nats, of the run's schedule."""
-    model = _model(config)
-    initial = _initial(config, model, device)
+    model = build(config)
+    initial = initial_score(config, model, device)
     losses = train(
         model,
-        _batches(config),
+        batches(config),
         config.training,
         device=device,
         auxiliary=_auxiliary(config),
@@ -272,8 +274,8 @@ def run(
     """
     clock = Clock(device)
     splits, training = splits_of(config.text.name), config.training
-    model = _model(config)
-    initial = _initial(config, model, device)
+    model = build(config)
+    initial = initial_score(config, model, device)
     begun = Clock(device)
     on_step = None if progress is None else lambda step: progress(step + 1, training.steps)
     counts = model.parameter_counts()
@@ -286,7 +288,7 @@ def run(
     try:
         losses = train(
             model,
-            _batches(config),
+            batches(config),
             training,
             device=device,
             auxiliary=_auxiliary(config),

@@ -7,6 +7,7 @@ from sepnb.companion import published
 
 AWAITED = (
     "budget",
+    "context_extension",
     "encoding_screen",
     "encodings",
     "extrapolation_wikitext",

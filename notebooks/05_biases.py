@@ -1,0 +1,1050 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Biases and distances
+#
+# > **Question.** What becomes of attention when a function of the distance is *added* to a score, or *multiplied* into
+# > it? Which function, who chooses it, and what is left of it when texts get longer than those of training?
+#
+# {doc}`Chapter 4 <04_rotation>` put the distance into queries and keys. The methods of this chapter are blunter: they leave
+# queries and keys alone and change the score, as a function of how far apart the two stand. Six of them add such a function, a
+# *bias*: one is a straight line that nobody trains (ALiBi), one a table of buckets (T5), two are learned curves (KERPLE,
+# FIRE), one a sum of waves (Sandwich), and one counts something else than tokens (CoPE). The seventh, DA-Transformer,
+# multiplies, and argues that adding would be wrong. We draw all of them on one axis, check each formula, and take the
+# arguments one by one.
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; no GPU is used, nothing is
+#   downloaded. Memory: under 1 GB. The records behind two sections: `sepnb run extrapolation` and `sepnb run encodings`
+#   (66 runs of about five minutes on one core, two side by side); they read ELTeC (`sepnb data eltec-eng`).
+# - **You need**: {doc}`chapter 1 <01_order>` for scores and weights; a sigmoid.
+# - **You will learn**: what a bias does to the odds of two keys, and a factor does not; why longer segments flatter a
+#   model that ignores them; which of five wishes a gate has to satisfy; what a ReLU before a softmax really does.
+# - **Claims tested** (see {doc}`/book/claims`): `alibi-flat-beyond-length` and `alibi-does-not-use-longer-context`, shown
+#   here with the records of {doc}`chapter 11 <11_extrapolators>`.
+# ```
+
+# %% tags=["parameters"]
+profile = "smoke"
+seed = 0
+device = "cpu"
+
+# %%
+import math
+from itertools import pairwise
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+
+from sepnb import claims, experiments, figures, summaries
+from sepnb.companion import numbers as chapter_numbers
+from sepnb.data import text as texts
+from sepnb.encodings import (
+    alibi_bias,
+    alibi_slopes,
+    build,
+    distance_aware_gate,
+    t5_buckets,
+)
+from sepnb.encodings.cope import cope_positions
+from sepnb.encodings.distance_aware import distance_aware_scores
+from sepnb.encodings.fire import fire_ratio
+from sepnb.encodings.kerple import kerple_bias
+from sepnb.encodings.sandwich import sandwich_bias
+from sepnb.encodings.t5 import t5_bias
+from sepnb.evaluation import sliding
+from sepnb.experiments.encoding_methods import METHODS
+from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.streams import Streams
+from sepnb.training import TrainingConfig, train
+
+figures.use_style()
+generator = torch.Generator().manual_seed(seed)
+numbers = {}
+H, L = 8, 64  # heads of the drawings; the trained length of the live models
+
+
+def noise(*shape):
+    """Normal numbers in float64, so that "equal" can mean "equal to rounding"."""
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+# %% [markdown]
+# ## A bias, and what it can do
+#
+# Let $t = i - j$ be the distance from a query back to a key. Everything in the first half of this chapter has the form
+#
+# $$
+# S_{ij} = \frac{q_i \cdot k_j}{\sqrt d} + b_h(i - j), \qquad a_{ij} = \frac{e^{S_{ij}}}{\sum_{j'} e^{S_{ij'}}} ,
+# $$ (eq-biases-form)
+#
+# with one function $b_h$ for each head $h$. Look at the odds of two keys, $j$ near and $j'$ far:
+#
+# $$
+# \frac{a_{ij}}{a_{ij'}} = \exp\!\left( \frac{q_i \cdot k_j - q_i \cdot k_{j'}}{\sqrt d} \right)
+# \cdot \exp\bigl( b_h(i - j) - b_h(i - j') \bigr) .
+# $$ (eq-biases-odds)
+#
+# A bias multiplies odds by a factor that *content has no say in*, in every text, at every place. What a far key loses
+# it can only win back by a larger product. That is an inductive bias in the literal sense.
+#
+# Since $b_h$ depends on $i - j$ only, it does not hear where a text begins, and it is defined at any distance.
+# Defined is not trained, though: a distance that training never showed has a bias that nothing has tested.
+#
+# ## ALiBi: a straight line
+#
+# ALiBi {cite:p}`press2022` takes $b_h(t) = -m_h\, t$: a penalty in proportion to the distance, static, nothing of it trained.
+# The slope $m_h$ is a number of each head. For $H = 8$ they are $\tfrac12, \tfrac14, \dots, \tfrac1{256}$; in general
+#
+# $$
+# m_h = 2^{-8h/H}, \qquad h = 1, \dots, H, \quad H \text{ a power of two} .
+# $$ (eq-biases-slopes)
+#
+# That is a geometric sequence. The lecture notes stop here, and so do many ports, but 12 heads are common. For any
+# other $H$ the authors take the slopes of the largest power of two below it, and then every second one of the list
+# for twice as many, from the first. The sequence is then no longer geometric, nor are the heads in order.
+
+# %%
+slopes = alibi_slopes(H)
+assert slopes.tolist() == [2.0**-h for h in range(1, 9)]
+twelve = alibi_slopes(12)
+assert torch.equal(twelve[:8], slopes)
+torch.testing.assert_close(twelve[8:], 2.0 ** (0.5 - torch.arange(1, 5).double()))
+ratios = twelve[1:] / twelve[:-1]
+assert torch.all(slopes[1:] / slopes[:-1] == 0.5) and ratios.max() > 1, (
+    "not monotone for 12"
+)
+printed_for_12 = 2.0 ** (-8 * torch.arange(1, 13) / 12).double()
+assert (printed_for_12.sort()[0] - twelve.sort()[0]).abs().max() > 1e-2
+assert all(
+    len(alibi_slopes(n)) == n and (alibi_slopes(n) > 0).all() for n in range(1, 65)
+)
+
+# %% [markdown]
+# ### By hand
+#
+# A query at position 2, head 1 ($m = \tfrac12$), three keys with the same product. The biases are $-1, -\tfrac12, 0$,
+# the weights in proportion to $e^{-1}, e^{-1/2}, 1$: about one fifth, three tenths and a half.
+#
+# Three forms of ALiBi are in use: $-m\,|i - j|$, our own; $-m\,(i-j)$, the same for the keys that a causal query may see; and
+# $+m\,j$, which leaves out what is the same for a whole row. All three give the same weights in a causal model. Without a
+# mask the third is *wrong*: it prefers late keys wherever the query stands.
+
+# %%
+i = torch.arange(40)
+bias = alibi_bias(slopes, i, i)  # [H, N, M]
+assert bias.shape == (8, 40, 40) and torch.equal(
+    bias[0, 2, :3], torch.tensor([-1, -0.5, 0.0])
+)
+by_hand = torch.tensor([math.exp(-1), math.exp(-0.5), 1.0], dtype=torch.float64)
+torch.testing.assert_close(bias[0, 2, :3].softmax(0), by_hand / by_hand.sum())
+
+products = noise(8, 40, 40)
+causal = torch.full((40, 40), -torch.inf, dtype=torch.float64).triu(1)
+key_linear = (slopes[:, None, None] * i).expand(8, 40, 40)
+
+
+def weights(added, mask=causal):
+    return (products + added + mask).softmax(dim=-1)
+
+
+torch.testing.assert_close(weights(key_linear), weights(bias), rtol=0, atol=1e-12)
+unmasked = (weights(key_linear, 0) - weights(bias, 0)).abs().max().item()
+assert unmasked > 0.1, "without a mask they are two models"
+assert (bias.diff(dim=-1).tril(-1)[:, 1:] >= 0).all(), (
+    "a nearer key is never punished more"
+)
+
+# %% [markdown]
+# A slope is easier to read as a length. Of keys with equal products, one that is $\ln 2 / m_h$ tokens farther back has half the
+# weight: about one token for head 1, 177 for head 8. The mean distance at which a head looks, if content says
+# nothing, follows from the geometric series, and so does the share of its weight that lies beyond the trained length
+# when the text is longer.
+
+# %%
+equal = torch.arange(0, 64 * 1024, dtype=torch.float64)
+decay = torch.exp(-slopes[:, None] * equal)
+shares = decay / decay.sum(dim=1, keepdim=True)
+reaches = pd.DataFrame(
+    {
+        "head": range(1, H + 1),
+        "slope": [f"1/{round(1 / m)}" for m in slopes.tolist()],
+        "half distance": (math.log(2) / slopes).numpy(),
+        "mean distance": (shares * equal).sum(dim=1).numpy(),
+        "weight beyond 128": shares[:, 128:].sum(dim=1).numpy(),
+        "weight beyond 1024": shares[:, 1024:].sum(dim=1).numpy(),
+    }
+)
+closed = 1 / torch.expm1(slopes)  # the mean of a geometric law
+torch.testing.assert_close((shares * equal).sum(dim=1), closed, rtol=1e-6, atol=0)
+figures.show_table(
+    reaches,
+    caption="Where the eight heads of ALiBi look when content says nothing, in an endless text. Four of them put less than a "
+    "thousandth of their weight beyond the last 128 tokens; only the last puts more than a hundredth beyond 1024.",
+    formats={"half distance": ".1f", "mean distance": ".1f"}
+    | dict.fromkeys(("weight beyond 128", "weight beyond 1024"), ".1%"),
+)
+numbers["reach_head_1"], numbers["reach_head_8"] = closed[0].item(), closed[7].item()
+numbers["beyond_128_head_8"] = reaches["weight beyond 128"][7].item()
+assert (reaches["weight beyond 128"] < 1e-3).sum() == 4
+assert (reaches["weight beyond 1024"] > 1e-2).sum() == 1
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.3))
+at = np.arange(0, 257)
+shades = plt.get_cmap("viridis")(np.linspace(0.05, 0.85, H))
+for head in range(H):
+    m = slopes[head].item()
+    axes[0].plot(at, -m * at, color=shades[head])
+    axes[1].plot(at, np.exp(-m * at), color=shades[head])
+    where = min(8 / m, 246) if m * 256 > 8 else 246
+    if head in (0, 3, 5, 6, 7):
+        axes[0].annotate(
+            f"head {head + 1}",
+            (where, max(-m * where, -7.6)),
+            fontsize=8.5,
+            color=shades[head],
+        )
+axes[0].set(ylim=(-8, 0.4), ylabel="bias", xlabel="distance (tokens)", xlim=(0, 285))
+axes[1].set(ylabel="weight beside an equal key here", xlabel="distance (tokens)")
+for ax in axes:
+    figures.trained_length(ax, 128, "L =")
+figures.show(
+    fig,
+    name="fig-biases-alibi",
+    alt="Two panels over distances to 256. Left: eight straight lines from zero, the steepest falling below minus 8 within 16 "
+    "tokens, the flattest reaching minus 1. Right: the same as exponentials; at 128 five of the eight are near zero.",
+    caption="ALiBi with eight heads. Each halves the weight of a key at a distance of its own; at 128 only the last three heads "
+    "give an equal key more than a tenth of what it would have here.",
+)
+
+# %% [markdown]
+# Head 1 looks {num}`05_biases/reach_head_1:.1f` tokens back on average, head 8 {num}`05_biases/reach_head_8:.0f`. This is the
+# bias towards recency that the lecture notes name, and it holds before any training. In a text much longer than 128 head
+# 8 still puts {num}`05_biases/beyond_128_head_8:.0%` of its weight beyond the last 128 tokens: nothing *forbids* it to use
+# what is far. Whether it does has to be measured, and the measurement has a trap.
+#
+# ## The early-token curse
+#
+# Press et al. train at 512 tokens and read at thousands, and the perplexity falls {cite:p}`press2022`. It looks
+# like use of longer contexts. Their own Appendix B says otherwise: read through a sliding window the curve is flat. How can longer
+# segments help a model that does not use them?
+#
+# Cut a text into segments of $N$ bytes that do not overlap, and score each on its own. The first bytes of every segment have
+# little context and cost much; that is the curse. With longer segments there are fewer first bytes. So the mean falls
+# for *any* model, and to show it we take one that *cannot* use more: a small ALiBi model, trained live at $L = 64$, read
+# through a window of $L$ that slides.
+
+# %%
+steps = {"smoke": 200, "laptop": 200, "gpu": 300}[profile]
+library = texts.load("sympy")
+
+
+def trained(encoding):
+    """A live model of two layers and four heads, trained at length L from the same seed on the same bytes."""
+    torch.manual_seed(seed)
+    model = LanguageModel(
+        TransformerConfig(Streams.dense(64), 2, 4, encoding, max_length=L)
+    )
+    batches = texts.sample_batches(
+        library.train, batch_size=8, length=L, seed=seed, steps=steps
+    )
+    losses = train(model, batches, TrainingConfig(steps, 8, L, 4e-3))
+    return model.eval(), float(np.mean(losses[-20:])) / math.log(2)
+
+
+# %%
+alibi_model, alibi_loss = trained("alibi")
+# Not the first window of a file: first lines are all alike.
+cut = texts.windows(library.validation, length=8 * L, per_document=3 * 8 * L)
+held = cut.tokens[cut.start > 0][:16]
+
+
+def in_segments(n):
+    """Bits of the same bytes in segments of n, each read on its own through a window of L: [segments, n]."""
+    pieces = [held[:, k : k + n + 1] for k in range(0, 8 * L, n)]
+    return sliding(alibi_model, np.concatenate(pieces), window=L, stride=8).bits
+
+
+lengths = [L // 4, L // 2, L, 2 * L, 4 * L, 8 * L]
+by_segment = {n: in_segments(n) for n in lengths}
+assert all(bits.size == held[:, 1:].size for bits in by_segment.values())
+paid = {n: float(bits.mean()) for n, bits in by_segment.items()}
+# The same bytes inside the longest segments, in the order of the segments of L; the first of these are equal.
+whole = np.concatenate([by_segment[8 * L][:, k : k + L] for k in range(L, 8 * L, L)])
+excess = (by_segment[L][len(held) :] - whole).mean(axis=0)  # [L]: by position
+numbers["curse_at_1x"], numbers["curse_at_8x"] = paid[L], paid[8 * L]
+numbers["curse_first_bytes"] = float(excess[:8].mean())
+numbers["curse_later_bytes"] = float(excess[L // 2 :].mean())
+assert paid[8 * L] < paid[L] < paid[L // 4]
+assert numbers["curse_first_bytes"] > 10 * abs(numbers["curse_later_bytes"])
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.1))
+edges = [0, 1, 2, 4, 8, 16, 32, 64]
+look = figures.METHODS["alibi"].line(label="_")
+by_position = [excess[a:b].mean() for a, b in pairwise(edges)]
+axes[0].plot([(a + b + 1) / 2 for a, b in pairwise(edges)], by_position, **look)
+axes[1].plot(lengths, [paid[n] for n in lengths], **look)
+axes[0].set(xlabel="byte of a segment of L", ylabel="bits more than in one of 8L")
+axes[1].set(xlabel="bytes of a segment", ylabel="bits per byte")
+for ax in axes:
+    ax.set_xscale("log", base=2)
+figures.trained_length(axes[1], L, "L =")
+figures.show(
+    fig,
+    name="fig-biases-curse",
+    alt="Left: by its place in a segment of the trained length, how much more a byte costs than the same byte inside a long "
+    "segment; it falls to zero within some ten bytes. Right: the mean over a segment against its length, falling all the way "
+    "to eight trained lengths.",
+    caption=f"A model that sees at most L = {L} bytes, whatever the segment. Left: what a byte pays for standing near the "
+    f"beginning. Right: in segments of L and of 8L the same bytes cost {paid[L]:.3f} and {paid[8 * L]:.3f} bits on average. "
+    "One live model.",
+)
+
+# %% [markdown]
+# The first eight bytes of a segment of $L$ cost {num}`05_biases/curse_first_bytes:.2f` bits more each than the same bytes inside a
+# long segment, those of its second half {num}`05_biases/curse_later_bytes:.3f`. On average the bytes cost
+# {num}`05_biases/curse_at_1x:.3f` in segments of $L$ and {num}`05_biases/curse_at_8x:.3f` in segments of $8L$, and *no byte was
+# ever read with more than $L$ of context*. That is why this book compares by position, and against the model's own
+# {term}`sliding window`.
+#
+# ## Does ALiBi use the far context?
+#
+# The models of {doc}`chapter 11 <11_extrapolators>` are larger, read novels, and have six seeds. Three readings tell the three
+# possibilities apart: all keys in sight, a window over the keys, and the sliding window that is the oracle.
+
+# %%
+beyond = experiments.get("extrapolation")
+runs = beyond.table(profile)
+plain = runs.copy()
+plain.attrs = {}  # the records, which pandas would copy at every step
+PLACES = ("1x", "2x", "4x", "8x")
+
+# %% tags=["hide-input"]
+asked = {
+    "native": "all keys",
+    "native-window": "window of L",
+    "oracle-coarse": "slides, stride L/2",
+}
+read = pd.DataFrame(
+    {"reading": label}
+    | {
+        f"to {p[:-1]}L": summaries.told(
+            summaries.by_seed(plain, "alibi", f"{name}/{p}"), ".3f"
+        )
+        for p in PLACES
+    }
+    for name, label in asked.items()
+)
+gap = {
+    f"to {p[:-1]}L": summaries.told(
+        summaries.by_seed(plain, "alibi", f"gap/native/{p}")
+    )
+    for p in PLACES
+}
+figures.show_table(
+    pd.concat([read, pd.DataFrame([{"reading": "all keys less stride 1"} | gap])]),
+    caption="ALiBi past its trained length, bits per byte by bin, means over seeds with 95 % t intervals. Last row: all keys less "
+    "the oracle at stride 1, on the few windows that this one reads. Use of the far context would be below zero.",
+)
+figures.provenance(runs)
+
+# %%
+tested = ("alibi-flat-beyond-length", "alibi-does-not-use-longer-context")
+verdicts = {
+    name: claims.get(name).rule({"experiment/extrapolation": plain}) for name in tested
+}
+numbers |= {
+    f"verdict_{name.replace('-', '_')}": verdict.word
+    for name, verdict in verdicts.items()
+}
+numbers["alibi_gap_8x"] = chapter_numbers.mean_of(
+    summaries.by_seed(plain, "alibi", "gap/native/8x")
+)
+figures.show_table(
+    pd.DataFrame(
+        [[n, v.word, v.detail] for n, v in verdicts.items()],
+        columns=["claim", "verdict", "because"],
+    ),
+    caption="Two claims on ALiBi, judged by rules written before the records.",
+)
+figures.provenance(runs)
+
+# %% [markdown]
+# In the bin that ends at $8L$ ALiBi with all keys in sight differs from its own oracle by
+# {num}`05_biases/alibi_gap_8x:.3f` bits per byte. Is it flat? The first rule says
+# *{num}`05_biases/verdict_alibi_flat_beyond_length`*. The lecture notes add that it might not use contexts longer than the
+# one it was trained on; the second rule says *{num}`05_biases/verdict_alibi_does_not_use_longer_context`*. That rule asks first
+# whether there is something to use: where not even a model that was *trained* at $8L$ gains anything over its own sliding window, a
+# flat curve is what every survivor has, and the text cannot tell one that ignores the far context from one that finds nothing in it.
+#
+# ## T5: a table of buckets
+#
+# T5 {cite:p}`raffel2020` learns the function, as a table with one number for each head and *bucket* of distances. Half of the
+# buckets hold one distance each; the others share the rest so that their width grows in proportion to the distance:
+#
+# $$
+# \operatorname{bucket}(t) = \begin{cases} t & t < e \\
+# \min\!\left( n - 1,\; e + \left\lfloor \dfrac{\ln (t/e)}{\ln (T/e)}\, (n - e) \right\rfloor \right) & t \ge e
+# \end{cases} \qquad e = n/2 ,
+# $$ (eq-biases-t5)
+#
+# with $n = 32$ buckets and $T = 128$. From the start of the last bucket on all distances are one. Two mistakes are common:
+# the sign (`relative` is key minus query, negative for the past), and a logarithm that rounds down at a border.
+
+# %%
+t = torch.arange(0, 2049)
+buckets = t5_buckets(-t)
+printed = torch.where(
+    t < 16,
+    t,
+    (
+        16
+        + (torch.log(t.clamp(min=1).double() / 16) / math.log(8) * 16 + 1e-9)
+        .floor()
+        .long()
+    ).clamp(max=31),
+)
+assert torch.equal(buckets, printed)
+assert torch.equal(t5_buckets(t), torch.zeros_like(t)), (
+    "the wrong sign: every key would be bucket 0"
+)
+widths = buckets.bincount()
+last_begins = int((buckets == 31).nonzero()[0])
+assert last_begins == build("t5").saturates_at
+assert (widths[:16] == 1).all() and (widths[17:31].diff() >= 0).all()
+numbers["t5_last_begins"] = last_begins
+table = noise(32, H)
+looked_up = t5_bias(table, i, i)  # [H, N, M]
+assert torch.equal(looked_up[3, 30, 5], table[t5_buckets(torch.tensor(-25)), 3])
+
+# %% [markdown]
+# From distance {num}`05_biases/t5_last_begins` on, T5 does not tell distances apart. A model trained at 128 has therefore met
+# every bucket, and past 128 there is no new *distance*: only more keys. (T5 also leaves out the $\sqrt d$; here it stays, so
+# that the bias is the one difference.)
+#
+# ## KERPLE, Sandwich, FIRE
+#
+# Three ways to have a curve that reaches any distance.
+#
+# **KERPLE** {cite:p}`chi2022` takes kernels, each with two learned positive numbers per head and layer:
+#
+# $$
+# b(t) = -r_1 \ln (1 + r_2\, t) \quad \text{(logarithmic)}, \qquad b(t) = -r_1\, t^{\,r_2} \quad \text{(power, } r_2 \le 2) .
+# $$ (eq-biases-kerple)
+#
+# The logarithm turns an exponential decay of the odds into a power law, $e^{b(t)} = (1 + r_2 t)^{-r_1}$: the far past fades
+# but never vanishes. ALiBi is the power form with $r_2 = 1$, and the limit of the logarithmic one for $r_2 \to 0$ with $r_1 r_2$ held.
+
+# %%
+ones = torch.ones(H, dtype=torch.float64)
+power = kerple_bias(slopes, ones, i, i, form="power")
+torch.testing.assert_close(power, bias, rtol=0, atol=1e-12)
+nearly = kerple_bias(slopes * 1e6, ones * 1e-6, i, i)
+torch.testing.assert_close(nearly, bias, rtol=0, atol=1e-3)
+assert (kerple_bias(slopes, ones, i, i) - bias).abs().max() > 1, (
+    "in between it is a curve of its own"
+)
+assert (kerple_bias(ones, ones, i, i).diagonal(dim1=1, dim2=2) == 0).all()
+
+# %% [markdown]
+# **Sandwich** {cite:p}`chi2023` starts from the inner product of two {term}`sinusoidal <sinusoidal encoding>` codes, which is a function
+# of the distance by itself, and gives each head its own compression,
+#
+# $$
+# b_h(t) = \left( \sum_{m=1}^{D'/2} \cos (t\, w_m) - \frac{D'}{2} \right) \frac{H}{8h} , \qquad w_m = 10{,}000^{-2m/D'}.
+# $$ (eq-biases-sandwich)
+#
+# Published code disagrees on whether $m$ begins at 0 or at 1; the softmax hears the difference, though not the constant.
+
+# %%
+codes_w = 10_000.0 ** (-2 * torch.arange(1, 65, dtype=torch.float64) / 128)
+angles = i[:, None] * codes_w
+codes = torch.cat([angles.sin(), angles.cos()], dim=-1)  # sinusoids with m = 1..64
+inner = codes @ codes.T  # [N, M]
+sandwich = sandwich_bias(H, i, i)
+for head in range(H):
+    expected = (inner - 64) * H / (8 * (head + 1))
+    torch.testing.assert_close(sandwich[head], expected, rtol=0, atol=1e-9)
+from_0 = 10_000.0 ** (-2 * torch.arange(0, 64, dtype=torch.float64) / 128)
+other = torch.cos((i[:, None] - i)[..., None] * from_0).sum(-1) - 64
+rows_apart = ((other - other[:, :1]) - (sandwich[0] - sandwich[0][:, :1])).abs().max()
+assert rows_apart > 0.5, "the index set is heard"
+
+# %% [markdown]
+# **FIRE** {cite:p}`li2024` learns the function itself, by a small perceptron, and asks first how far the key is *relative to the
+# query's own position*:
+#
+# $$
+# b(i, j) = \operatorname{MLP}\!\left( \frac{\psi(i - j)}{\psi(\max(\tau, i))} \right), \qquad \psi(x) = \ln (c\,x + 1) .
+# $$ (eq-biases-fire)
+#
+# The quotient lies in $[0, 1]$ at any length, so the perceptron is never asked about an input that it has not seen. The
+# price is that the bias is no longer a function of the distance alone: past the threshold $\tau$ it depends on $i$.
+
+# %%
+c, threshold = (
+    torch.tensor(0.1, dtype=torch.float64),
+    torch.tensor(100.0, dtype=torch.float64),
+)
+queries = torch.tensor([50, 100, 400, 1600])
+quotients = [
+    fire_ratio(c, threshold, q[None], torch.arange(int(q) + 1))[0] for q in queries
+]
+by_print = torch.log(0.1 * (400 - torch.arange(401.0)) + 1) / math.log(0.1 * 400 + 1)
+torch.testing.assert_close(quotients[2], by_print.double(), rtol=1e-5, atol=1e-6)
+assert all(r.min() >= 0 and r.max() <= 1 for r in quotients)
+at_20 = [r[-21].item() for r in quotients]  # the key 20 back
+assert at_20[0] == at_20[1] > at_20[2] > at_20[3], "alike up to the threshold, then not"
+numbers["fire_at_20_near"], numbers["fire_at_20_far"] = at_20[0], at_20[3]
+
+# %% [markdown]
+# To a query at 100 a key 20 tokens back is {num}`05_biases/fire_at_20_near:.2f` of the way to the farthest; to one at 1600 it is
+# {num}`05_biases/fire_at_20_far:.2f`. With the same perceptron the two get different biases.
+#
+# ## All on one axis
+
+# %%
+far = torch.arange(0, 1025)
+last, keys_back = torch.tensor([1024]), 1024 - far  # one query, its keys by distance
+curves = {
+    "ALiBi, head 3": alibi_bias(slopes, last, keys_back)[2, 0],
+    "KERPLE, log": kerple_bias(ones, ones / 2, last, keys_back)[2, 0],
+    "KERPLE, power": kerple_bias(ones / 2, ones / 2, last, keys_back, form="power")[
+        2, 0
+    ],
+    "Sandwich, head 3": sandwich_bias(H, last, keys_back)[2, 0],
+}
+drop = {n: ((v[8] - v[16]) / (v[512] - v[1024])).item() for n, v in curves.items()}
+assert abs(drop["ALiBi, head 3"] - 1 / 64) < 1e-9 and 0.7 < drop["KERPLE, log"] < 1
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), width_ratios=(1.5, 1))
+for (name, values), colour, dash in zip(
+    curves.items(),
+    ("#009e73", "#0072b2", "#7b5ea7", "#d55e00"),
+    ("-", (0, (5, 2)), (0, (3, 1.2)), (0, (1, 1))),
+    strict=True,
+):
+    axes[0].plot(far + 1, values, color=colour, linestyle=dash, label=name)
+axes[0].set(ylim=(-22, 1), ylabel="bias")
+axes[0].set_title("four curves of the distance")
+for position, quotient in zip(queries.tolist(), quotients, strict=True):
+    at = np.arange(len(quotient)) + 1
+    axes[1].plot(at, quotient.flip(0), label=f"query at {position}")
+axes[1].set_ylabel("input of FIRE's perceptron")
+axes[1].set_title(r"FIRE, $\tau = 100$")
+for ax in axes:
+    ax.set_xscale("log", base=2)
+    ax.set_xlabel("distance + 1 (tokens)")
+    ax.legend(fontsize=8.5)
+figures.show(
+    fig,
+    name="fig-biases-curves",
+    alt="Left: bias against distance on a logarithmic axis. ALiBi bends down and leaves the picture near 180; KERPLE's "
+    "logarithm is nearly a straight line to minus 6; its power form leaves near 512 at minus 11 and more; Sandwich falls "
+    "early, then slowly, with waves. Right: the input of FIRE's perceptron against distance; queries at 50 and 100 share "
+    "a curve, those at 400 and 1600 lie below.",
+    caption="On a logarithmic axis a logarithm is a line: KERPLE's loses about as much from 8 to 16 as from 512 to 1024, "
+    "ALiBi 64 times as much. FIRE rescales the axis for each query past its threshold.",
+)
+
+# %% [markdown]
+# ## CoPE: counting something else
+#
+# In CoPE {cite:p}`golovneva2024` the distance itself is learned. Each key between $j$ and $i$ opens a gate for the query, or does
+# not, and what is counted are open gates,
+#
+# $$
+# g_{ij} = \sigma(q_i \cdot k_j), \qquad p_{ij} = \sum_{t=j}^{i} g_{it} ,
+# $$ (eq-biases-cope)
+#
+# at most $P - 1$; the bias is $q_i \cdot e[p_{ij}]$, read between the rows of a table. With all gates open $p_{ij} = i - j + 1$, the
+# ordinary distance. With gates that open at spaces, the position of a key is *how many words ago* it was.
+
+# %%
+phrase = "the dog bit the man on the leg"
+spaces = torch.tensor([letter == " " for letter in phrase])
+n = len(phrase)
+every = cope_positions(torch.full((1, 1, n, n), 40.0, dtype=torch.float64), 64)[0, 0]
+distances = (torch.arange(n)[:, None] - torch.arange(n)).clamp(min=-1) + 1
+torch.testing.assert_close(every.tril(), distances.double().tril(), rtol=0, atol=1e-9)
+gate = torch.where(spaces, 40.0, -40.0).double().expand(1, 1, n, n)
+words_ago = cope_positions(gate, 64)[0, 0][-1].round().long()
+counted = torch.tensor([phrase[place:].count(" ") for place in range(n)])
+assert torch.equal(words_ago, counted)
+print(phrase)
+print("".join(map(str, words_ago.tolist())))
+
+# %% [markdown]
+# Nothing in the model says that it will count words; it *can*, and a bias of the index cannot. Such a count is as
+# unbounded as the index is: what lies more than $P - 1$ counts back shares one row.
+#
+# ## DA-Transformer: a factor
+#
+# The DA-Transformer {cite:p}`wu2021` weighs the real distance $R = |i - j|$ by one learned number per head, $w_h R$: positive, it
+# says, favours long-distance information, negative the short-term context. A function $f$ makes a coefficient of it, and the
+# coefficient *multiplies* the score:
+#
+# $$
+# A = \operatorname{softmax}\!\left( \frac{\operatorname{ReLU}(Q K^\top) \odot f(R)}{\sqrt d} \right), \qquad
+# f(R) = \frac{1 + e^{v}}{1 + e^{v - w R}} .
+# $$ (eq-biases-da)
+#
+# (We rely on the abstract and on the lecture notes; the full paper was not read, and its initial values are not known to us.
+# Ours are $v = 0$ and an even spread of $w$.)
+#
+# ### Five wishes
+#
+# The notes list what $f$ was asked to do. In terms of $x = w R$: (1) $f = 1$ at distance 0; (2) $f \to 0$ for $x \to -\infty$, so that
+# local heads suppress the far; (3) bounded for $x \to +\infty$; (4) its scale can be tuned; (5) monotone. We check them one by one, for this
+# $f$ and for simpler candidates, by computing.
+
+# %%
+line = torch.linspace(-60, 60, 4001, dtype=torch.float64)  # x = w R
+CANDIDATES = {
+    "DA, (1+e^v) / (1+e^(v-x))": lambda x, v: distance_aware_gate(x, 1.0, v),
+    "sigmoid, 1 / (1+e^-x)": lambda x, v: torch.sigmoid(x),
+    "twice the sigmoid": lambda x, v: 2 * torch.sigmoid(x),
+    "exponential, e^x": lambda x, v: torch.exp(x),
+    "line, 1 + x": lambda x, v: 1 + x,
+    "a bump, e^(-x^2)": lambda x, v: torch.exp(-(x**2)),
+}
+
+
+def wishes(f):
+    """Which of the five hold, over x from -60 to 60 and v from -2 to 2."""
+    values = {
+        v: f(line, torch.tensor(float(v), dtype=torch.float64)) for v in (-2, 0, 2)
+    }
+    middle = values[0]
+    return {
+        "1 at 0": abs(middle[2000].item() - 1) < 1e-12,
+        "to 0": abs(middle[0].item()) < 1e-9,
+        "bounded": middle[-1].item() < 100,
+        "tunable": (values[2] - values[-2]).abs().max().item() > 1e-3,
+        "monotone": bool((middle.diff() >= 0).all()),
+    }
+
+
+# %%
+asked_of = {name: wishes(f) for name, f in CANDIDATES.items()}
+figures.show_table(
+    pd.DataFrame(
+        {"function of x = wR": name}
+        | {wish: "yes" if met else "no" for wish, met in of.items()}
+        for name, of in asked_of.items()
+    ),
+    caption="Five wishes and six functions, checked over x from -60 to 60. Only the learnable sigmoid of the paper meets all five.",
+    highlight=[0],
+)
+assert [all(of.values()) for of in asked_of.values()] == [True, *[False] * 5]
+bounds = {
+    v: distance_aware_gate(torch.tensor(1e9), 1.0, float(v)).item() for v in (-2, 0, 2)
+}
+assert all(abs(bound - (1 + math.exp(v))) < 1e-4 for v, bound in bounds.items())
+
+# %% [markdown]
+# All five hold, the bound being $1 + e^v$. The formula as printed does not survive a computer, though: at $w = -\tfrac12$ and distance 400 it
+# computes $e^{200}$ in float32, and the gradient is not a number. The package computes
+# $\exp(\operatorname{softplus}(v) - \operatorname{softplus}(v - wR))$, which is the same function.
+
+# %%
+w_learned = torch.tensor(-0.5, requires_grad=True)
+as_printed = (1 + math.e**0) / (1 + torch.exp(0.0 - w_learned * 400.0))
+as_printed.backward()
+assert as_printed.item() == 0 and torch.isnan(w_learned.grad)
+w_learned.grad = None
+stable = distance_aware_gate(torch.tensor(400.0), w_learned, 0.0)
+stable.backward()
+assert stable.item() < 1e-30 and torch.isfinite(w_learned.grad)
+exact = (1 + math.exp(0.5)) / (1 + math.exp(0.5 + 0.3 * 7))
+double = torch.tensor([7.0, -0.3, 0.5], dtype=torch.float64)  # distance, w and v
+assert abs(distance_aware_gate(*double).item() - exact) < 1e-12
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.2))
+at = torch.arange(0, 65, dtype=torch.float64)
+for w_h, colour in (
+    (-0.3, "#0072b2"),
+    (-0.1, "#56b4e9"),
+    (0.0, "#6b6f74"),
+    (0.1, "#e69f00"),
+    (0.3, "#d55e00"),
+):
+    axes[0].plot(
+        at, distance_aware_gate(at, w_h, 0.0), color=colour, label=f"$w = {w_h:g}$"
+    )
+for v_h, colour in ((-2, "#56b4e9"), (0, "#6b6f74"), (1, "#e69f00"), (2, "#d55e00")):
+    for w_h in (-0.15, 0.15):
+        label = f"$v = {v_h}$" if w_h > 0 else "_"
+        axes[1].plot(
+            at, distance_aware_gate(at, w_h, float(v_h)), color=colour, label=label
+        )
+for ax, title in zip(axes, ("$v = 0$", r"$w = \pm 0.15$"), strict=True):
+    ax.set(xlabel="distance (tokens)", ylabel="$f$")
+    ax.set_title(title)
+    figures.label_lines(ax)
+figures.show(
+    fig,
+    name="fig-biases-gate",
+    alt="The gate f against distance. Left, v = 0: for negative w it falls from one to zero, for positive w it rises from one "
+    "to two, for w = 0 it is one. Right, w = plus and minus 0.15: larger v raises the upper bound, from about 1.1 to 8.4.",
+    caption="The gate of the DA-Transformer. The sign of w says whether a head prefers near or far keys; v sets how far the "
+    "coefficient can rise, up to 1 + e^v.",
+)
+
+# %% [markdown]
+# ### Multiplying and adding are two different things
+#
+# "The scaling is multiplicative, since adding might over-amplify", say the notes; the authors of ALiBi report that multiplying did worse
+# than adding. Before measuring, look at what they can *say*. By {eq}`eq-biases-odds` a bias $b$ multiplies odds by $e^{b}$. A factor
+# $f$ scales the logarithm of the odds, $a_{ij}/a_{ij'} = \exp(f s_{ij} - f' s_{ij'})$: it turns *content* up or down. At $f = 0$ a
+# key's content is ignored. That is not the same as the key being ignored: a score of 0 has weight $e^0 = 1$ before
+# normalising, as much as any other key with score 0.
+#
+# So consider a local head that wants one near key with score $s = 5$ among $N - 1$ far keys with whatever content. In the limit of a
+# perfect gate ($f = 1$ here, 0 elsewhere), its weight is
+#
+# $$
+# \frac{e^{s}}{e^{s} + (N - 1)} \;\longrightarrow\; 0 \quad \text{as } N \to \infty .
+# $$ (eq-biases-dilution)
+#
+# Below both are given the same local preference; the gated head thins out, the biased one does not.
+
+# %%
+wanted, lengths = 5.0, 2 ** torch.arange(3, 15)
+diluted, kept = [], []
+for length in lengths.tolist():
+    ago = torch.arange(length, dtype=torch.float64)
+    content = torch.zeros(length, dtype=torch.float64)
+    content[0] = wanted  # the key here; the others have product 0
+    diluted.append(
+        (content.relu() * distance_aware_gate(ago, -1.0, 0.0)).softmax(0)[0].item()
+    )
+    kept.append((content - slopes[1] * ago).softmax(0)[0].item())
+by_formula = [math.exp(wanted) / (math.exp(wanted) + n - 1) for n in lengths.tolist()]
+np.testing.assert_allclose(diluted, by_formula, rtol=1e-12)
+numbers["diluted_128"], numbers["diluted_16384"] = diluted[4], diluted[-1]
+numbers["kept_16384"] = kept[-1]
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.8, 3.2))
+ax.plot(lengths, kept, "D-", color="#009e73", label="bias added (slope 1/4)")
+ax.plot(lengths, diluted, "o--", color="#b3364f", label="gate multiplied ($w = -1$)")
+ax.set_xscale("log", base=2)
+ax.set(ylim=(0, 1.05), xlabel="keys in sight", ylabel="weight of the wanted key")
+figures.label_lines(ax)
+figures.show(
+    fig,
+    name="fig-biases-dilution",
+    alt="Weight of one wanted key against the number of keys in sight, up to 16384. With an added bias it stays just below one; with "
+    "a multiplied gate it falls from near one to about one per cent.",
+    caption="One key with score 5, all others with product 0. A bias takes the far keys out of the sum; a gate of 0 leaves each of "
+    "them the weight of e^0, and their number wins.",
+)
+
+# %% [markdown]
+# At 128 keys the wanted one keeps {num}`05_biases/diluted_128:.2f`, at 16384 {num}`05_biases/diluted_16384:.3f`; with the bias it is
+# {num}`05_biases/kept_16384:.3f` there. Condition (2), "suppress the far", holds for the coefficient and not for the weight. It is a
+# handicap for reading on that no training can remove: with scores that are never negative, the only way to be heard among
+# $N$ keys is a score of the order of $\ln N$.
+#
+# ### What the ReLU does
+#
+# Without it, a gate above 1 would make a *negative* product more negative, and the product would say nothing of the distance. That is
+# right, and easily checked. With it, the notes add, attention becomes sparse, "since only positive attention is amplified". Scores become
+# sparse. Weights do not: after a softmax nothing is zero, and all keys with negative products, which used to be told apart, tie.
+
+# %%
+one_q, one_k = noise(1, 1, 1, 16), noise(1, 1, 2, 16)
+product = (one_q @ one_k.transpose(-1, -2)).squeeze()
+one_k = one_k * -product.sign()[:, None]  # both products are negative now
+here = {"query_positions": torch.tensor([9]), "key_positions": torch.tensor([0, 9])}
+both = distance_aware_scores(one_q, one_k, 0.5, 0.0, **here).squeeze()
+assert (both == 0).all() and torch.equal(
+    both.softmax(0), torch.tensor([0.5, 0.5], dtype=torch.float64)
+)
+plain_product = (one_q @ one_k.transpose(-1, -2)).squeeze() / 4
+factors = distance_aware_gate(torch.tensor([9.0, 0.0]).double(), 0.5, 0.0)
+assert factors[0] > factors[1] == 1
+assert (plain_product * factors)[0] < plain_product[0] < 0, (
+    "without ReLU: far favoured, and pushed down"
+)
+
+# %% [markdown]
+# How many scores are zero, and how much weight do such keys have? We count in a live DA model, trained like the ALiBi model above, and in the same
+# model before training. A key with score 0 has the least weight of its row, so that it can be told from the recorded weights.
+
+# %%
+da_model, da_loss = trained("distance-aware")
+torch.manual_seed(seed)
+untrained = LanguageModel(da_model.config).eval()
+sample = torch.from_numpy(held[:4, :L]).long()
+
+
+def zero_scores(model):
+    """Of visible pairs: the share whose score is 0, their share of all attention, and the least weight."""
+    with torch.no_grad(), frozen_attention(model) as tapes:
+        model(sample)
+        recorded = torch.stack([tape.weights for tape in tapes]).double()
+    recorded = recorded[..., 16:, :]  # a query with few keys may have none with score 0
+    seen = torch.ones(L, L, dtype=torch.bool).tril()[16:].expand_as(recorded)
+    least = recorded.masked_fill(~seen, torch.inf).amin(dim=-1, keepdim=True)
+    tied = seen & (recorded <= least * (1 + 1e-6))
+    tied &= tied.sum(dim=-1, keepdim=True) > 1  # one alone is the smallest, and no tie
+    shares = tied.sum() / seen.sum(), recorded[tied].sum() / recorded.sum()
+    return *(share.item() for share in shares), recorded[seen].min().item()
+
+
+# %%
+models = {"before training": untrained, f"after {steps} steps": da_model}
+columns = ["model", "scores that are 0", "weight they get", "least weight"]
+counted = pd.DataFrame(
+    [[name, *zero_scores(m)] for name, m in models.items()], columns=columns
+)
+figures.show_table(
+    counted,
+    caption="Pairs of a live DA model whose score is 0, and their share of all attention, over all layers and heads, for "
+    "queries with 17 keys or more. No weight is 0.",
+    formats={
+        "scores that are 0": ".0%",
+        "weight they get": ".0%",
+        "least weight": ".1e",
+    },
+)
+assert (counted["least weight"] > 0).all() and (counted["weight they get"] > 0.02).all()
+for key, row in zip(("before", "after"), counted.itertuples(index=False), strict=True):
+    numbers[f"zero_{key}"], numbers[f"zero_weight_{key}"] = row[1], row[2]
+numbers["alibi_live_loss"], numbers["da_live_loss"] = alibi_loss, da_loss
+
+# %% [markdown]
+# Before training {num}`05_biases/zero_before:.0%` of the scores are zero, afterwards {num}`05_biases/zero_after:.0%`. Their keys get
+# {num}`05_biases/zero_weight_after:.0%` of all attention: zero in the score is not zero in the weight. "Only positive attention is amplified" is true of
+# scores. The live losses, one seed of a tiny model each, are {num}`05_biases/da_live_loss:.2f` bits per byte for DA and
+# {num}`05_biases/alibi_live_loss:.2f` for ALiBi, which decides nothing.
+#
+# ### What it costs
+#
+# The notes' formulas for the extra time and space were lost. Counted: per head and layer two parameters, and for each pair of query and
+# key one ReLU and one product beside the $d$ multiply-adds of the score itself. The gate is a function of the distance, so
+# that $M$ distances and $H$ heads need $H M$ exponentials and not $H N M$. What cannot be counted is that no fused kernel
+# of attention has a place for a factor; what that costs in seconds belongs to chapter 23, which is planned.
+
+# %%
+built, bare = (
+    LanguageModel(TransformerConfig(Streams.dense(64), 2, 4, name, max_length=L))
+    for name in ("distance-aware", "none")
+)
+extra = built.parameter_counts()["total"] - bare.parameter_counts()["total"]
+assert extra == 2 * 4 * 2  # w and v, four heads, two layers
+extra_t5 = LanguageModel(TransformerConfig(Streams.dense(64), 2, 4, "t5", max_length=L))
+assert extra_t5.parameter_counts()["total"] - bare.parameter_counts()["total"] == 32 * 4
+numbers["da_extra_parameters"], numbers["da_extra_per_score"] = extra, 2 / 16
+numbers["alibi_extra_parameters"] = (
+    alibi_model.parameter_counts()["total"] - bare.parameter_counts()["total"]
+)
+assert numbers["alibi_extra_parameters"] == 0, "nothing of ALiBi is learned"
+
+# %% [markdown]
+# ## All encodings beside each other
+#
+# How do these compare with tables, rotations and vectors of distances, and with one another? `encodings` trains each on the same bytes, each at
+# its screened learning rate, three seeds, and reads to $8L$. Three seeds show the size of a difference; they decide nothing.
+
+# %%
+every_encoding = experiments.get("encodings")
+in_all = every_encoding.table(profile)
+all_plain = in_all.copy()
+all_plain.attrs = {}
+ran = all_plain[all_plain.status != "not run"]
+OF_THIS_CHAPTER = (
+    "alibi",
+    "t5",
+    "kerple-log",
+    "kerple-power",
+    "fire",
+    "sandwich",
+    "distance-aware",
+    "cope",
+)
+
+
+def past(method, column):
+    """A column of the encoding's own rule or, for a table, of its last row held."""
+    own = summaries.by_seed(ran, method, f"native{column}")
+    return own if len(own) else summaries.by_seed(ran, method, f"clamp{column}")
+
+
+# %% tags=["hide-input"]
+of_grid = [name for name in METHODS if name in set(all_plain.method)]
+compared = pd.DataFrame(
+    {
+        "encoding": figures.METHODS[name].label,
+        "what it is": METHODS[name].says,
+        "inside L": summaries.told(
+            summaries.by_seed(ran, name, "bits_per_byte"), ".2f"
+        ),
+        "to 2L": summaries.told(past(name, "/2x"), ".2f"),
+        "to 8L": summaries.told(past(name, "/8x"), ".2f"),
+        "to 8L, window of L": summaries.told(past(name, "-window/8x"), ".2f"),
+    }
+    for name in of_grid
+)
+figures.show_table(
+    compared,
+    caption="Every causal encoding: bits per byte inside the trained length, and past it with all keys in sight and behind a "
+    "window. Bold: those of this chapter. Means over seeds with 95 % t intervals.",
+    highlight=[n for n, name in enumerate(of_grid) if name in OF_THIS_CHAPTER],
+)
+figures.provenance(in_all)
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.8, 4.2))
+ends = {}
+for name in (*OF_THIS_CHAPTER, "rope", "none"):
+    level = np.array([past(name, f"/{place}").mean() for place in PLACES])
+    if np.isfinite(level).any():
+        ends[name] = level[-1]
+        ax.plot(range(4), level, **figures.METHODS[name].line(markersize=5))
+ax.set_xticks(range(4), ["[0, L)", "[L, 2L)", "[2L, 4L)", "[4L, 8L)"])
+ax.set(xlabel="position in the text", ylabel="bits per byte")
+figures.label_lines(ax)
+if not ends:
+    ax.text(1.5, 0.5, "not run", ha="center", fontsize=12)
+least = min(ends, key=ends.get) if ends else None
+figures.show(
+    fig,
+    name="fig-biases-encodings",
+    alt="Bits per byte by position to eight trained lengths for the biases of this chapter, RoPE and no encoding; or the words "
+    "not run where there are no records.",
+    caption=(
+        f"All keys in sight, means over seeds. In the last bin {figures.METHODS[least].label} pays least of those that were run, "
+        f"{ends[least]:.2f} bits per byte."
+        if ends
+        else "Not run yet: the records of the experiment are missing at this profile."
+    ),
+)
+
+# %% tags=["remove-input"]
+figures.provenance(in_all)
+
+# %%
+numbers["encoding_runs"], numbers["encoding_runs_declared"] = len(ran), len(all_plain)
+for name in ("alibi", "t5", "distance-aware"):
+    key = name.replace("-", "_")
+    numbers[f"inside_{key}"] = chapter_numbers.mean_of(
+        summaries.by_seed(ran, name, "bits_per_byte")
+    )
+    numbers[f"far_{key}"] = chapter_numbers.mean_of(past(name, "/8x"))
+
+# %% [markdown]
+# {num}`05_biases/encoding_runs` of {num}`05_biases/encoding_runs_declared` runs are there. Inside the trained length ALiBi pays
+# {num}`05_biases/inside_alibi:.2f` bits per byte, T5 {num}`05_biases/inside_t5:.2f`, the DA-Transformer
+# {num}`05_biases/inside_distance_aware:.2f`; in the bin that ends at $8L$ {num}`05_biases/far_alibi:.2f`,
+# {num}`05_biases/far_t5:.2f` and {num}`05_biases/far_distance_aware:.2f`.
+#
+# ## Takeaways
+#
+# 1. A bias multiplies the odds of two keys by a factor in which content has no say; a gate turns content up or down. A gate of
+#    zero makes a key neutral, not absent, and neutral keys win by number.
+# 2. ALiBi's slopes give each head a horizon. A falling mean over longer segments is no sign that far context is used: it falls for a model
+#    that cannot use any.
+# 3. T5 merges all far distances, KERPLE fades them by a power law, FIRE measures them against the query's own position, Sandwich
+#    waves, CoPE counts what the text tells it to.
+# 4. The five conditions on the gate of the DA-Transformer hold. Two of the arguments around them do not carry over from
+#    scores to weights: suppression of the far, and sparsity.
+#
+# **Limits.** Identities and curves are exact. The live models are tiny, read source code, and have one seed. For the DA-Transformer we had
+# abstract and notes, not the paper; initial values of FIRE, CoPE and DA are ours.
+#
+# **What would change our mind.** A DA model whose weight on keys with score 0 goes to nothing by itself as texts grow; an ALiBi model below
+# its own sliding window on a text that has something to give there.
+#
+# ## Exercises
+#
+# Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
+#
+# **1. (easy)** Which slope gives a key at distance 100 exactly a tenth of the weight of an equal key here? Between which two of
+# the eight heads does it lie?
+
+# %% tags=["hide-cell"]
+# e^(-100 m) = 1/10, so m = ln 10 / 100.
+m = math.log(10) / 100
+between = int((slopes > m).sum())
+assert slopes[between] < m < slopes[between - 1]
+print(f"m = {m:.4f}, between heads {between} and {between + 1}")
+assert between == 5
+
+# %% [markdown]
+# **2. (easy)** T5 is bidirectional in its encoder: 16 buckets each way. From which distance on are all keys of one side alike?
+
+# %% tags=["hide-cell"]
+# Half of the buckets, 8 of them exact, the other 8 logarithmic up to 128.
+both_ways = t5_buckets(torch.arange(-300, 301), bidirectional=True)
+past_side = t5_buckets(-torch.arange(0, 300), bidirectional=True)
+from_here = int((past_side == past_side[-1]).nonzero()[0])
+assert len(both_ways.unique()) == 31, (
+    "bucket 16, distance 0 into the future, is never used"
+)
+print(from_here)
+assert from_here == math.ceil(8 * 16 ** (7 / 8))
+
+# %% [markdown]
+# **3. (medium)** A bias can imitate a gate if it may look at the content. Write $b_{ij}$ that makes
+# {eq}`eq-biases-form` the score of the DA-Transformer. Why is that no bias in the sense of this chapter?
+
+# %% tags=["hide-cell"]
+# b = (f - 1) s for s > 0 and -s for s <= 0: it depends on the product, so no table of distances can hold it.
+q_, k_ = noise(1, 1, 6, 8), noise(1, 1, 6, 8)
+where = torch.arange(6)
+score = q_ @ k_.transpose(-1, -2) / math.sqrt(8)
+f = distance_aware_gate((where[:, None] - where).abs().double(), -0.2, 0.4)
+needed = torch.where(score > 0, (f - 1) * score, -score)
+target = distance_aware_scores(q_, k_, -0.2, 0.4, where, where)
+torch.testing.assert_close(score + needed, target, rtol=0, atol=1e-12)
+at_distance_1 = needed[0, 0].diagonal(-1)
+assert at_distance_1.std() > 1e-2, "one distance, many biases"
+
+# %% [markdown]
+# **4. (medium)** What score must a wanted key have, among $N - 1$ keys with score 0, to get half of the weight? How does it grow
+# when $N$ doubles?
+
+# %% tags=["hide-cell"]
+# e^s = N - 1, so s = ln(N - 1): doubling N adds ln 2, about 0.69.
+for keys in (128, 256, 512):
+    logits = torch.zeros(keys, dtype=torch.float64)
+    logits[0] = math.log(keys - 1)
+    assert abs(logits.softmax(0)[0].item() - 0.5) < 1e-12
+
+# %% [markdown]
+# **5. (hard)** Under KERPLE's logarithmic form with $r_1 > 1$ the total weight of all keys with equal products beyond distance $T$, in an endless text,
+# is finite. For which $r_1$ is it not, and what does that say about reading on?
+
+# %% tags=["hide-cell"]
+# The weights are (1 + r2 t)^-r1: their sum converges only for r1 > 1. For r1 <= 1 the far past wins by number, as under a gate.
+ts = torch.arange(0, 2**20, dtype=torch.float64)
+for r1, finite in ((2.0, True), (0.5, False)):
+    mass = (1 + ts) ** -r1
+    early, late = mass[: 2**10].sum(), mass[: 2**20].sum()
+    assert ((late / early) < 1.01) == finite
+    print(
+        f"r1 = {r1}: a million keys weigh {late / early:.2f} times what a thousand do"
+    )
+
+# %%
+chapter_numbers.publish("05_biases", numbers, profile=profile)
