@@ -25,7 +25,7 @@
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: a few seconds of one CPU core at any profile; nothing is trained or downloaded here. Memory: under 1 GB. The
+# - **Time**: about 10 s of one CPU core at any profile; nothing is trained or downloaded here. Memory: under 1 GB. The
 #   records behind the last part: `sepnb run context_extension`, 42 runs of about a minute on one core, two side by side,
 #   and two minutes more for the first run of each seed; they read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: {doc}`chapter 4 <04_rotation>`, whose pairs, frequencies $w_m = b^{-2m/d}$ and layouts are used throughout.
