@@ -33,13 +33,11 @@ def data_set() -> Callable:
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """Sums in one order: what is run twice is equal to the last bit."""
-    import torch
+    """As in `smoke_runs.single_thread`."""
+    from .smoke_runs import single_thread
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+    with single_thread():
+        yield
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterator
 from math import log
 
 import pytest
@@ -10,14 +9,19 @@ import torch
 
 from sepnb import experiments
 from sepnb.experiments import context_extension as ce
+from sepnb.experiments import context_extension_runs as runs
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.long_windows import BLOCKS
+from sepnb.experiments.readings import Reading
 from sepnb.models import LanguageModel
 from sepnb.results import Store
 from sepnb.training import Diverged
 
+from .smoke_runs import single_thread
+
 EXPERIMENT = experiments.get("context_extension")
 PUBLISHED = ("laptop", "gpu")
+pytestmark = pytest.mark.usefixtures("one_thread")
 TIMED = {"train_cpu_s", "tune_cpu_s"}
 
 
@@ -31,14 +35,6 @@ def run_of(method: str, seed: int = 1) -> ce.ContextExtensionRun:
         training=dataclasses.replace(config.training, steps=6),
         tunings=tuple(dataclasses.replace(one, steps=2) for one in config.tunings[:2]),
     )
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture
@@ -111,7 +107,7 @@ def test_an_extension_divides_the_slowest_pair_by_its_factor(method, factor, low
     from sepnb.encodings import rope_frequencies
 
     plain, _ = rope_frequencies(32)
-    changed, attention = rope_frequencies(32, extension=ce.extension(method, factor, 128))
+    changed, attention = rope_frequencies(32, extension=runs.extension(method, factor, 128))
     assert plain[-1] / changed[-1] == pytest.approx(lowest)
     assert attention == pytest.approx(1 + 0.1 * log(factor) if method == "yarn" else 1.0)
 
@@ -143,7 +139,8 @@ def test_a_tuning_shows_distances_up_to_its_length_and_a_window_hides_the_rest()
 
 @pytest.fixture(scope="module")
 def record():
-    return EXPERIMENT.run(run_of("yarn"))
+    with single_thread():  # fixtures of a module come before those of its tests
+        return EXPERIMENT.run(run_of("yarn"))
 
 
 def test_a_run_repeats_exactly_and_begins_with_its_fingerprint(record):
@@ -186,7 +183,7 @@ def test_frozen_is_the_trained_model_under_the_frequencies_and_nothing_else(reco
     config = run_of("yarn")
     model = lm.build(config.base)
     lm.train(model, lm.batches(config.base), config.training)
-    reading = ce.Reading("frozen")
+    reading = Reading("frozen")
     rows = ce.read(config, model.extended(extension=config.extension), asked=[reading])
     assert ce.metrics_of(rows, config.beyond.length).items() <= record.metrics.items()
     plain = ce.metrics_of(ce.read(config, model, asked=[reading]), config.beyond.length)
