@@ -1,7 +1,5 @@
 """Verdicts from synthetic tables: every word, from every rule, for the right reason."""
 
-import gc
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +8,7 @@ from sepnb import claims
 from sepnb.claims import exact, in_window
 from sepnb.claims.evidence import Comparison, judge
 
+pytestmark = pytest.mark.usefixtures("quick_collections")
 LEVELS = {
     "none": 2.90,
     "sinusoidal": 2.60,
@@ -22,14 +21,6 @@ LEVELS = {
     "separated-learned-wide": 2.42,
 }
 WORLD = {claim.id: claims.get(claim.id).rule for claim in in_window.CLAIMS}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_collections():
-    """statsmodels collects garbage in every correction: keep torch's many objects out of it."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def table(levels=LEVELS, *, seeds=6, noise=0.005, shared=0.05, status="ok", parameters=788_480, **changes):

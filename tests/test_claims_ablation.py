@@ -1,7 +1,5 @@
 """Rules on the ablation and on budgets: every word, from synthetic tables, for the right reason."""
 
-import gc
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +9,7 @@ from sepnb.claims import ablation, budget
 from sepnb.claims.budget import budgets, exchanges, places
 from sepnb.experiments.ablation import JUDGED
 
+pytestmark = pytest.mark.usefixtures("quick_collections")
 LEVELS = {
     "sinusoidal": 2.60,
     "sinusoidal-reinjected": 2.55,
@@ -36,14 +35,6 @@ def test_what_the_claims_compare_has_the_seeds_that_a_verdict_needs():
     """Not one model more, and none less: a rule that reads another finds no runs here."""
     assert set(LEVELS) == set(JUDGED)
     assert {rule(ablated()).word for rule in RULES.values()} == {"reproduced"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_collections():
-    """statsmodels collects garbage in every correction: keep torch's many objects out of it."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def ablated(levels=LEVELS, *, seeds=6, noise=0.003, **changes) -> dict[str, pd.DataFrame]:

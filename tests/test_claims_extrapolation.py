@@ -1,6 +1,5 @@
 """Verdicts on what is left past the trained length, from invented tables: every word, from every rule."""
 
-import gc
 import inspect
 
 import numpy as np
@@ -11,6 +10,7 @@ from sepnb import claims, experiments, extrapolators
 from sepnb.claims import beyond, extrapolation
 from sepnb.experiments import extrapolation as experiment
 
+pytestmark = pytest.mark.usefixtures("quick_collections")
 CLAIMS = extrapolation.CLAIMS + beyond.CLAIMS
 FIVE, FAR = extrapolation.FIVE, ("2x", "4x", "8x")
 
@@ -69,14 +69,6 @@ def table(*, gaps=None, levels=None, seeds=6, noise=0.002, status="ok", **in_win
                             run[f"{name}{reading}/{k}"] = value_here + noise * rng.standard_normal()
             runs.append(run)
     return pd.DataFrame(runs)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_collections():
-    """statsmodels collects garbage in every correction: keep torch's many objects out of it."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def verdict(claim_id: str, frame):

@@ -1,6 +1,5 @@
 """The ledger: what it reads, when a rule last changed, and the page that shows it."""
 
-import gc
 import importlib.util
 import inspect
 import re
@@ -27,6 +26,7 @@ from sepnb.claims import (
 from sepnb.claims.evidence import judge
 from sepnb.results import Record, Store
 
+pytestmark = pytest.mark.usefixtures("quick_collections")
 LEVELS = {
     "none": 2.90,
     "sinusoidal": 2.60,
@@ -47,14 +47,6 @@ ORDER = {
     "rope_equivariance_error": 0.2,
     "alibi_equivariance_error": 0.1,
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_collections():
-    """statsmodels collects garbage in every correction: keep torch's many objects out of it."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 # --- the ledger ---------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """Verdicts on the recipes, from invented tables: every word, from every rule."""
 
-import gc
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +10,7 @@ from sepnb.experiments.extrapolation import BEYOND
 from sepnb.experiments.recipe_methods import RECIPES
 from sepnb.experiments.recipes import RecipeRun
 
+pytestmark = pytest.mark.usefixtures("quick_collections")
 FAR = recipes.bins()
 CLAIMS = (*recipes.CLAIMS, *recipes_quality.CLAIMS)
 USERS = [
@@ -235,14 +234,6 @@ WORLDS: dict[str, tuple[dict, dict, dict]] = {
 
 ONE_COMPARISON = ("the-phase-read-closes-half-of-the-gap-to-rope", "the-toeplitz-clamp-frees-of-the-index")
 """Nothing can split a single comparison."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_collections():
-    """statsmodels collects garbage in every correction: keep torch's many objects out of it."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def test_every_claim_has_its_worlds_and_stands_in_the_ledger():

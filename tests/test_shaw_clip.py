@@ -1,7 +1,6 @@
 """The experiment `shaw_clip` and its claims: models differ in the clip alone; far keys are asked about."""
 
 import dataclasses
-import gc
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,9 @@ from sepnb.experiments import shaw_clip as clips
 from sepnb.models import LanguageModel
 from sepnb.results import Store
 
+from .smoke_runs import shortened
+
+pytestmark = pytest.mark.usefixtures("quick_collections")
 EXPERIMENT = experiments.get("shaw_clip")
 PUBLISHED = ("laptop", "gpu")
 FAR, NEAR = (
@@ -23,22 +25,10 @@ FAR, NEAR = (
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_collections():
-    """statsmodels collects garbage in every correction: keep torch's many objects out of it."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 def short_run(method: str, steps: int = 3) -> clips.ClipRun:
     """A smoke run of any method, with a shortened schedule and texts."""
     config = clips.ClipRun.of_method("smoke", method, 1)
-    return dataclasses.replace(
-        config,
-        training=dataclasses.replace(config.training, steps=steps),
-        text=dataclasses.replace(config.text, validation_bytes=64, test_bytes=128),
-    )
+    return shortened(config, steps)
 
 
 # --- the grid
