@@ -7,6 +7,7 @@ from .ablation_screen import AblationScreen
 from .base import PROFILES, Experiment, RunConfig
 from .budget import Budget
 from .encoding_screen import EncodingScreen
+from .encoding_speed import EncodingSpeed
 from .encodings import Encodings
 from .extrapolation import Extrapolation
 from .in_window import InWindow
@@ -34,6 +35,7 @@ _REGISTRY: dict[str, Experiment] = {
             EncodingScreen(),
             Encodings(),
             Speed(),
+            EncodingSpeed(),
         ),
         key=lambda experiment: experiment.order,
     )

@@ -76,6 +76,7 @@ class Transformer(nn.Module):
         self.window: int | None = None
         self.sinks = 0
         self.log_scale = False
+        self.compiler: str | None = None
         filled = config.position_streams if config.separated else ("sem",)
         inputs = [
             (name, encoding)
@@ -188,6 +189,7 @@ class Transformer(nn.Module):
             terms=[term.prepare(query_positions, key_positions) for term in own],
             sharpening=self._sharpening(n, m, dtype, query_positions.device) if self.log_scale else None,
             places=_sum(module(query_positions).to(dtype) for module in self.projection_encodings),
+            compiler=self.compiler,
         )
 
     def _sharpening(self, n: int, m: int, dtype: torch.dtype, device: torch.device) -> Tensor:
