@@ -4,18 +4,16 @@ An encoding that is added to the registry is tested here; one that acts at score
 function, a line in `REFERENCES` or `BIASES`.
 """
 
-import weakref
-
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from sepnb import encodings
 from sepnb.encodings import Site
 from sepnb.models import LanguageModel, TransformerConfig, averaging, frozen_attention
 from sepnb.models.context import AttentionContext
 from sepnb.streams import Streams
+from sepnb.watch import MemoryWatch
 
 from .drawn import F64
 
@@ -171,56 +169,12 @@ def test_a_text_of_one_token_a_batch_of_none_and_at_scores_a_text_of_none_are_an
 # --- what does not fit the memory at once
 
 
-class Watch(TorchDispatchMode):
-    """Follows the memory of every tensor that torch makes: `held` bytes now, `peak` at the most."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.held = self.peak = 0
-        self._users: dict[int, int] = {}  # tensors by the address of their memory: views share it
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        out = function(*args, **(kwargs or {}))
-        for one in out if isinstance(out, tuple | list) else (out,):
-            if isinstance(one, Tensor) and (size := one.untyped_storage().nbytes()):
-                self._follow(one, one.untyped_storage().data_ptr(), size)
-        return out
-
-    def _follow(self, tensor: Tensor, address: int, size: int) -> None:
-        if address not in self._users:
-            self._users[address] = 0
-            self.held += size
-            self.peak = max(self.peak, self.held)
-        self._users[address] += 1
-        weakref.finalize(tensor, self._left, address, size)
-
-    def _left(self, address: int, size: int) -> None:
-        self._users[address] -= 1
-        if not self._users[address]:
-            del self._users[address]
-            self.held -= size
-
-
-def test_the_watch_counts_what_is_held_at_the_same_time_and_views_once():
-    with Watch() as watch:
-        one = torch.zeros(1000)
-        view = one[:10]
-        assert (watch.held, watch.peak) == (4000, 4000)
-        del one
-        assert watch.held == 4000  # the view still holds it
-        del view
-        two = torch.zeros(1000) + 1
-        assert (watch.held, watch.peak) == (4000, 8000)
-        del two
-    assert watch.held == 0
-
-
 def peak_of(name: str, length: int, monkeypatch) -> int:
     """Bytes that a pass without gradients holds at once, at the most."""
     made = model(name, max_length=2 * length)
     monkeypatch.setattr(averaging, "AT_ONCE", 2**14)
     monkeypatch.setattr(encodings.fire, "_AT_ONCE", 2**9)
-    with torch.no_grad(), Watch() as watch:
+    with torch.no_grad(), MemoryWatch() as watch:
         made(torch.zeros(1, length, dtype=torch.int64))
     return watch.peak
 
