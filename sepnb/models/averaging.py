@@ -7,7 +7,7 @@ be held at once is computed for some rows of queries at a time, where no gradien
 Shape letters: B batch, H heads, N query length, M key length, d head width, e columns of queries and keys.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -183,6 +183,13 @@ class Averaging(nn.Module):
             keep = torch.tensor(hearing, device=z.device).repeat_interleave(counts)
             more = more * keep.unflatten(0, (-1, 1, self.head_width))
         return z + more
+
+
+def share(layers: Iterable[Averaging]) -> None:
+    """Let the layers of a model have in common what their encodings share over layers."""
+    made = [layer.pairs for layer in layers if layer.pairs is not None]
+    for pairs in made[1:]:
+        pairs.share(made[0])
 
 
 def _only(modules: Mapping[str, nn.Module | None], what: str) -> nn.Module | None:

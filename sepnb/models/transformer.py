@@ -16,6 +16,7 @@ from ..encodings import Encoding
 from ..encodings.relative import are_consecutive
 from ..streams import StreamMLP, StreamNorm
 from .attention import Attention
+from .averaging import share
 from .cache import KVCache
 from .config import TransformerConfig
 from .context import AttentionContext
@@ -104,6 +105,7 @@ class Transformer(nn.Module):
             encoding.at_score(config.n_heads) for encoding in config.encodings if not encoding.per_layer
         )
         self.blocks = nn.ModuleList(Block(config, outputs) for outputs in config.block_outputs)
+        share(block.attention.averaging for block in self.blocks)
         self._memory = PassMemory()
 
     def check_positions(self, positions: Tensor) -> None:
