@@ -19,7 +19,7 @@ OLD_PYTHON = sepnb needs Python >= 3.11; name one, for example: make book PYTHON
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	{ echo "$(OLD_PYTHON) ($(PYTHON): `$(PYTHON) --version 2>&1`)" >&2; exit 1; }
 
-.PHONY: help book test notebooks serve gpu install lock clean
+.PHONY: help book test oracles notebooks serve gpu install lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1 \2/p' Makefile | awk '{ $$2 = sprintf("%-10s", $$2) } 1'
@@ -31,6 +31,11 @@ test: install ## run everything that guards the project
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m pytest
+
+# In a folder beside the environment, which stays as it is; no test outside tests/oracles needs them.
+oracles: install ## hold the encodings against public packages, which stay out of .venv
+	@$(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --target build/oracles --requirement requirements-oracles.txt
+	PYTHONPATH=build/oracles $(BIN)/python -m pytest -m oracle tests/oracles
 
 notebooks: install ## write an .ipynb copy of every chapter beside its source
 	@$(BIN)/jupytext --update --to ipynb notebooks/*.py

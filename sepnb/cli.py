@@ -146,7 +146,9 @@ def check(
 
 @app.command()
 def bench(
-    variants: Annotated[list[str] | None, typer.Argument(help="`separated`, `strict`; none: both.")] = None,
+    variants: Annotated[
+        list[str] | None, typer.Argument(help="`separated`, `strict` (none: both), or `encodings`.")
+    ] = None,
     profile: OfProfile = Profile.laptop,
     device: Annotated[
         Device | None, typer.Option(help="Where to compute (default: cuda for gpu, else cpu).")
@@ -155,16 +157,21 @@ def bench(
         int | None, typer.Option(help="Timed pairs of each cell (default: the profile's).")
     ] = None,
 ) -> None:
-    """Time separated and strict models against the dense one, beside the exact limit of their arithmetic.
+    """Time separated and strict models against the dense one, or encodings against attention without any.
 
-    Nothing is stored; `sepnb run speed` measures the same and keeps it.
+    Beside each ratio stands that of the multiply-adds.
+
+    Nothing is stored; `sepnb run speed encoding_speed` measures the same and keeps it.
     """
+    from sepnb.companion import bench as benches
     from sepnb.companion import tasks
-    from sepnb.companion.bench import bench as time_cells
 
     with _said():
-        where = tasks.device(device, profile)
-        good = time_cells(console, profile=profile, device=where, variants=variants or (), repeats=repeats)
+        options = {"profile": profile, "device": tasks.device(device, profile), "repeats": repeats}
+        if variants == ["encodings"]:
+            good = benches.bench_encodings(console, **options)
+        else:
+            good = benches.bench_models(console, variants=variants or (), **options)
     raise typer.Exit(0 if good else 1)
 
 

@@ -16,9 +16,12 @@ where causal attention counts N D: scores and values, half of the square of quer
 compute blocks of the square do more than that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import groupby
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 from .encodings import Fire
 from .models import TransformerConfig
@@ -135,3 +138,33 @@ def per_token(config: TransformerConfig, length: int, batch: int = 1) -> float:
 def speedup(baseline: TransformerConfig, config: TransformerConfig, length: int, batch: int = 1) -> float:
     """How many times the multiply-adds of `config` the `baseline` needs: the limit of its speed-up."""
     return per_token(baseline, length, batch) / per_token(config, length, batch)
+
+
+def _fused(query, key, value, dropout: float = 0.0, is_causal: bool = False, *_, out_shape=None, **__) -> int:
+    return sdpa_flop_count(query, key, value) // (1 + is_causal)
+
+
+def _fused_backward(
+    gradient, query, key, value, out, lse, dropout: float, is_causal: bool, *_, out_shape=None, **__
+) -> int:
+    return sdpa_backward_flop_count(gradient, query, key, value) // (1 + is_causal)
+
+
+_aten = torch.ops.aten
+_OF_THE_CPU = {
+    _aten._scaled_dot_product_flash_attention_for_cpu: _fused,
+    _aten._scaled_dot_product_flash_attention_for_cpu_backward: _fused_backward,
+}
+"""The fused kernels of a CPU, which torch does not count. A causal one may leave out half of the square."""
+
+
+def products_of(step: Callable[[], object]) -> float:
+    """Multiply-adds of the matrix products in one call of an eager step, its backward pass included.
+
+    Of a fused causal kernel half of the square of queries and keys is counted, the least it can do; its
+    backward pass forms the scores once more, five products in place of four. Sums, gathers, exponentials and
+    masks are not counted.
+    """
+    with FlopCounterMode(display=False, custom_mapping=_OF_THE_CPU) as counter:
+        step()
+    return counter.get_total_flops() / 2

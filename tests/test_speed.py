@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from typer.testing import CliRunner
 
 from sepnb import cli, flops
-from sepnb.companion.bench import bench
+from sepnb.companion.bench import bench_models
 from sepnb.experiments import speed
 from sepnb.experiments.speed import Speed, SpeedRun, share_reached
 from sepnb.models import Transformer
@@ -259,7 +259,7 @@ def test_bench_times_the_rest_where_a_cell_cannot_be(monkeypatch):
     cells = [{**CELL, "batch_size": 2, "compiler": "inductor"}, {**CELL, "batch_size": 2}]
     monkeypatch.setattr(speed, "_cells", lambda profile: cells)
     console = Console(width=200, highlight=False, record=True)
-    assert not bench(console, profile="laptop", device="cpu", variants=("separated",), repeats=9)
+    assert not bench_models(console, profile="laptop", device="cpu", variants=("separated",), repeats=9)
     *_, first, second = console.export_text().splitlines()
     assert "compiled: not timed: torch.compile needs the C++ compiler no-such-compiler" in first
     assert "eager" in second and "limit" in second

@@ -1,14 +1,14 @@
-"""The benchmark for a terminal: what this machine reaches now, beside what the multiply-adds allow."""
+"""The benchmarks for a terminal: what this machine reaches now, beside what the multiply-adds allow."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rich.console import Console
 
-from sepnb.experiments import speed
+from sepnb.experiments import encoding_speed, speed
 
 
-def bench(
+def bench_models(
     console: Console,
     *,
     profile: str,
@@ -57,3 +57,45 @@ def bench(
             soft_wrap=True,
         )
     return good
+
+
+def bench_encodings(console: Console, *, profile: str, device: str, repeats: int | None = None) -> bool:
+    """Time every encoding against causal attention without positions, and print each cell as it ends; nothing
+    is stored. Where no compiler is at hand, the compiled column is left out.
+
+    Args:
+        console, profile, device, repeats: as in `bench_models`.
+
+    Returns:
+        Whether every column could be timed.
+
+    Raises:
+        ValueError: too few repeats.
+    """
+    console.print(
+        "share of the speed of fused causal attention, forward and backward of one layer; in brackets"
+    )
+    console.print("the quartiles; then the ratio of the multiply-adds, and the target of the compiled step")
+    good = True
+    for cell in encoding_speed.EncodingSpeed().grid(profile):
+        cell = cell if repeats is None else replace(cell, repeats=repeats)
+        with console.status(cell.label):
+            try:
+                metrics = encoding_speed.run(cell, device=device).metrics
+            except speed.CompilerMissing as missing:
+                if good:
+                    console.print(f"not compiled: {missing}", markup=False, soft_wrap=True)
+                good = False
+                metrics = encoding_speed.run(replace(cell, compiler=None), device=device).metrics
+        columns = [_column(name, metrics) for name in ("eager", "compiled", encoding_speed.OTHER)]
+        aim = f"target {metrics['target']:.2f}" if "target" in metrics else "no target"
+        line = "  ".join([f"{cell.label:<40}", *columns, f"products {metrics['products']:.3f}", aim])
+        console.print(line, markup=False, soft_wrap=True)
+    return good
+
+
+def _column(name: str, metrics: Mapping[str, float | int]) -> str:
+    key = name.replace("-", "_")
+    if key not in metrics:
+        return f"{name} not timed"
+    return f"{name} {metrics[key]:.3f} ({metrics[f'{key}_lower']:.3f} to {metrics[f'{key}_upper']:.3f})"

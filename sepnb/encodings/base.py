@@ -114,6 +114,10 @@ class PairModule(nn.Module, ABC):
             heads: which of the heads that the module was built for.
         """
 
+    def share(self, first: "PairModule") -> None:
+        """Take over from the module of the first layer what all layers have in common: nothing, unless the
+        encoding says so."""
+
 
 class ValueModule(nn.Module, ABC):
     """What one layer adds to the averaged values, from the attention weights and the positions.

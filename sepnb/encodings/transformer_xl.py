@@ -10,7 +10,7 @@ Shape letters: B batch, H heads, N query length, M key length, d head width, D w
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -69,15 +69,38 @@ class TransformerXLScore(PairModule):
     """
 
     def __init__(
-        self, n_heads: int, head_width: int, width: int, base: float, std: float, causal: bool
+        self,
+        n_heads: int,
+        head_width: int,
+        width: int,
+        base: float,
+        std: float,
+        causal: bool,
+        tie: bool = False,
     ) -> None:
         super().__init__()
+        self.tie = tie
         self.n_heads, self.head_width, self.width, self.causal = n_heads, head_width, width, causal
         # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
         self.frequencies = base ** -(torch.arange(0, width, 2, dtype=torch.float64) / width)
         self.u = nn.Parameter(std * torch.randn(n_heads, head_width))
         self.v = nn.Parameter(std * torch.randn(n_heads, head_width))
         self.distances = nn.Linear(width, n_heads * head_width, bias=False)
+
+    def share(self, first: PairModule) -> None:
+        """u and v of the first layer, if they are tied.
+
+        Raises:
+            ValueError: the layers do not have the same heads.
+        """
+        if not self.tie:
+            return
+        if first.u.shape != self.u.shape:
+            raise ValueError(
+                f"tie=True shares u and v over the layers, and one has {len(first.u)} heads, another "
+                f"{len(self.u)}; give readout='both', so that every layer has all heads"
+            )
+        self.u, self.v = first.u, first.v
 
     def prepare(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Waves:
         if consecutive and self.causal:
@@ -122,12 +145,13 @@ class TransformerXLScore(PairModule):
 class TransformerXL(Encoding):
     """Scores of content and distance through projected sinusoids, with two learned biases.
 
-    Every layer has u, v and W_r of its own. (The authors' release shares u and v over the layers unless told
-    otherwise.)
+    Every layer has a W_r of its own.
 
     Args:
         base: of the sinusoids, above 1.
         std: of u and v when they are drawn; 0.02 as in the release.
+        tie: all layers share one u and one v, as in the authors' release unless it is told otherwise; False
+            gives every layer its own.
 
     Raises:
         ValueError: a base that is not above 1.
@@ -138,10 +162,15 @@ class TransformerXL(Encoding):
 
     base: float = 10_000.0
     std: float = 0.02
+    tie: bool = False
 
     def __post_init__(self) -> None:
         if self.base <= 1:
             raise ValueError(f"base is {self.base}; it must be above 1, or no wave is longer than the first")
 
     def at_pairs(self, n_heads: int, head_width: int, width: int, causal: bool) -> PairModule:
-        return TransformerXLScore(n_heads, head_width, width, self.base, self.std, causal)
+        return TransformerXLScore(n_heads, head_width, width, self.base, self.std, causal, self.tie)
+
+    def resolved(self) -> dict[str, Any]:
+        """Without `tie` where nothing is tied: a record made before it keeps its key."""
+        return {key: value for key, value in super().resolved().items() if key != "tie" or value}

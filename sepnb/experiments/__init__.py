@@ -8,6 +8,7 @@ from .base import PROFILES, Experiment, RunConfig
 from .budget import Budget
 from .context_extension import ContextExtension
 from .encoding_screen import EncodingScreen
+from .encoding_speed import EncodingSpeed
 from .encodings import Encodings
 from .extrapolation import Extrapolation
 from .in_window import InWindow
@@ -40,6 +41,7 @@ _REGISTRY: dict[str, Experiment] = {
             SeqPEGeometry(),
             ContextExtension(),
             Speed(),
+            EncodingSpeed(),
         ),
         key=lambda experiment: experiment.order,
     )

@@ -10,9 +10,6 @@ The fingerprint holds the models' outputs. It tells a computation that changed, 
 change of the code costs or gains in time, `sepnb bench` shows.
 """
 
-import os
-import shutil
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
@@ -22,12 +19,15 @@ from torch import Tensor, nn
 
 from ..flops import speedup
 from ..models import Transformer, TransformerConfig
+from ..models.kernels import CompilerMissing, check_compiler
 from ..provenance import Clock
 from ..results import Record, digest
 from ..streams import Streams
 from ..timing import interleaved, paired_ratio
 from ..training import PRECISIONS, autocast
 from .base import Experiment, Progress, check_profile
+
+__all__ = ["VARIANTS", "CompilerMissing", "Speed", "SpeedRun", "fingerprint", "run", "share_reached"]
 
 VARIANTS = ("separated", "strict")
 REPEATS = {"smoke": 9, "laptop": 15, "gpu": 15}
@@ -133,10 +133,6 @@ class SpeedRun:
         return asdict(self) | {"models": {name: config.resolved() for name, config in self.models().items()}}
 
 
-class CompilerMissing(ValueError):
-    """A compiled cell cannot be timed on this machine."""
-
-
 def share_reached(ratio: float, limit: float) -> float:
     """How much of the time that the counts promise to save was saved: (1 - 1/ratio) / (1 - 1/limit)."""
     return (1 - 1 / ratio) / (1 - 1 / limit)
@@ -176,17 +172,6 @@ def _step(config: SpeedRun, model: Transformer, content: Tensor, device: str) ->
     return step
 
 
-def _check_compiler(config: SpeedRun, device: str) -> None:
-    if config.compiler != "inductor" or torch.device(device).type != "cpu":
-        return
-    default = "clang++" if sys.platform == "darwin" else "g++"
-    if shutil.which(command := os.environ.get("CXX", default).split()[0]) is None:
-        raise CompilerMissing(
-            f"torch.compile needs the C++ compiler {command}, which is not there; install it, or name "
-            f"another in the environment variable CXX"
-        )
-
-
 def fingerprint(config: SpeedRun, *, device: str = "cpu") -> dict[str, list[float]]:
     """The mean square of each stream that each model puts out, for the first sequence, never compiled."""
     content, found = _content(config, device)[:1], {}
@@ -204,7 +189,7 @@ def run(config: SpeedRun, *, device: str = "cpu", progress: Progress | None = No
     Raises:
         CompilerMissing: a compiled cell on a machine without a C++ compiler.
     """
-    _check_compiler(config, device)
+    check_compiler(config.compiler, device)
     clock = Clock(device)
     content = _content(config, device)
     if config.compiler is not None:

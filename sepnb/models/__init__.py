@@ -4,6 +4,7 @@ from .attention import Attention
 from .cache import KVCache
 from .config import TransformerConfig
 from .freezing import attention_weights, causal_mask, frozen_attention
+from .kernels import compile_formulas
 from .language import LanguageModel
 from .transformer import Block, Transformer
 
@@ -16,5 +17,6 @@ __all__ = [
     "TransformerConfig",
     "attention_weights",
     "causal_mask",
+    "compile_formulas",
     "frozen_attention",
 ]

@@ -7,13 +7,14 @@ be held at once is computed for some rows of queries at a time, where no gradien
 Shape letters: B batch, H heads, N query length, M key length, d head width, e columns of queries and keys.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from . import kernels
 from .config import TransformerConfig
 from .context import AttentionContext
 from .freezing import Tape, attention_weights, masked_softmax
@@ -116,9 +117,14 @@ class Averaging(nn.Module):
     def _rows(self, span: Span, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:
         mask = self._mask(span, context)
         mask = mask if mask is None else mask.to(q.dtype)
-        if self.in_the_open or self.tape is not None:
-            weights = self._weights(span, q, k, mask, context)
-            return self._with_added(span, weights @ v, weights, context)
+        if self.tape is not None:
+            return self._openly(span, q, k, v, mask, context)
+        compiling = context.compiler is not None and torch.is_grad_enabled()
+        if self.in_the_open or (compiling and mask is not None and mask.requires_grad):
+            self._prepare(context)
+            return kernels.chosen(Averaging._openly, context.compiler)(self, span, q, k, v, mask, context)
+        if compiling and mask is not None and mask.dim() == 3:
+            mask = mask[None]  # in three dimensions the fused kernel does not take it
         width, more = v.shape[-1], q.shape[-1] - v.shape[-1]
         if context.sharpening is not None:
             q = q * context.sharpening
@@ -127,6 +133,18 @@ class Averaging(nn.Module):
         return F.scaled_dot_product_attention(
             q, k, v, attn_mask=mask, is_causal=context.causal and mask is None, scale=scale
         )[..., :width]
+
+    def _prepare(self, context: AttentionContext) -> None:
+        """Have what all layers share made now, and not while something is compiled."""
+        for site, module in (("pairs", self.pairs), ("values", self.added)):
+            if module is not None:
+                context.prepared(site, module)
+
+    def _openly(
+        self, span: Span, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, context: AttentionContext
+    ) -> Tensor:
+        weights = self._weights(span, q, k, mask, context)
+        return self._with_added(span, weights @ v, weights, context)
 
     def _mask(self, span: Span, context: AttentionContext) -> Tensor | None:
         """The additive mask of these heads, biases included."""
@@ -165,6 +183,13 @@ class Averaging(nn.Module):
             keep = torch.tensor(hearing, device=z.device).repeat_interleave(counts)
             more = more * keep.unflatten(0, (-1, 1, self.head_width))
         return z + more
+
+
+def share(layers: Iterable[Averaging]) -> None:
+    """Let the layers of a model have in common what their encodings share over layers."""
+    made = [layer.pairs for layer in layers if layer.pairs is not None]
+    for pairs in made[1:]:
+        pairs.share(made[0])
 
 
 def _only(modules: Mapping[str, nn.Module | None], what: str) -> nn.Module | None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..encodings.base import PairModule, QueryKeyModule, ScoreModule, ValueModule
+from . import kernels
 from .freezing import visible
 
 
@@ -30,6 +31,7 @@ class AttentionContext:
         rotations: per query/key encoding its module and what it prepared for the queries and for the keys.
         terms: what the terms of a layer prepared of the positions, in their order.
         sharpening: factor of the logits of each query, `[N, 1]`; None is 1.
+        compiler: a backend of torch.compile for the formulas, see `kernels`; None is eager.
         places: `[N, w]` or `[B, N, w]`, added to the sem stream where it makes queries and keys; None is 0.
     """
 
@@ -46,6 +48,7 @@ class AttentionContext:
     terms: Sequence[Any] = ()
     sharpening: Tensor | None = None
     places: Tensor | None = None
+    compiler: str | None = None
     _mask: Tensor | None = field(default=None, init=False)
     _own: tuple[nn.ModuleList, Tensor] | None = field(default=None, init=False)
     _prepared: dict[str, Any] = field(default_factory=dict, init=False)
@@ -98,9 +101,10 @@ class AttentionContext:
 
     def rotated(self, q: Tensor, k: Tensor, reads: Collection[str]) -> tuple[Tensor, Tensor]:
         """Queries and keys that are made from the streams `reads`, as the encodings change them."""
+        both = kernels.chosen(_both, self.compiler)
         for module, for_queries, for_keys in self.rotations:
             if module.streams is None or set(reads) <= set(module.streams):
-                q, k = module(q, for_queries), module(k, for_keys)
+                q, k = both(module, q, k, for_queries, for_keys)
         return q, k
 
     def rows(self, start: int, stop: int) -> "AttentionContext":
@@ -118,3 +122,9 @@ class AttentionContext:
             places=None,
             sharpening=None if self.sharpening is None else self.sharpening[start:stop],
         )
+
+
+def _both(
+    module: QueryKeyModule, q: Tensor, k: Tensor, for_queries: Any, for_keys: Any
+) -> tuple[Tensor, Tensor]:
+    return module(q, for_queries), module(k, for_keys)

@@ -16,6 +16,7 @@ from ..encodings import Encoding
 from ..encodings.relative import are_consecutive
 from ..streams import StreamMLP, StreamNorm
 from .attention import Attention
+from .averaging import share
 from .cache import KVCache
 from .config import TransformerConfig
 from .context import AttentionContext
@@ -76,6 +77,7 @@ class Transformer(nn.Module):
         self.window: int | None = None
         self.sinks = 0
         self.log_scale = False
+        self.compiler: str | None = None
         filled = config.position_streams if config.separated else ("sem",)
         inputs = [
             (name, encoding)
@@ -103,6 +105,7 @@ class Transformer(nn.Module):
             encoding.at_score(config.n_heads) for encoding in config.encodings if not encoding.per_layer
         )
         self.blocks = nn.ModuleList(Block(config, outputs) for outputs in config.block_outputs)
+        share(block.attention.averaging for block in self.blocks)
         self._memory = PassMemory()
 
     def check_positions(self, positions: Tensor) -> None:
@@ -188,6 +191,7 @@ class Transformer(nn.Module):
             terms=[term.prepare(query_positions, key_positions) for term in own],
             sharpening=self._sharpening(n, m, dtype, query_positions.device) if self.log_scale else None,
             places=_sum(module(query_positions).to(dtype) for module in self.projection_encodings),
+            compiler=self.compiler,
         )
 
     def _sharpening(self, n: int, m: int, dtype: torch.dtype, device: torch.device) -> Tensor:

@@ -6,6 +6,8 @@ from torch import Tensor
 
 from sepnb.encodings import TransformerXL, sinusoidal, transformer_xl_scores
 from sepnb.encodings.relative import are_consecutive
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.streams import Streams
 
 from .drawn import F64, POSITIONS, agree, drawn, random
 
@@ -156,3 +158,51 @@ def test_what_cannot_be_is_refused(unhooked):
         transformer_xl_scores(q, q[:, :, :2], random(1, 2, 2), random(1, 2), random(1, 2))
     with pytest.raises(ValueError, match=r"base is 1\.0; it must be above 1"):
         TransformerXL(base=1.0)
+
+
+# --- u and v of all layers
+
+
+def tied(tie: bool, streams: Streams | None = None, **fields) -> LanguageModel:
+    torch.manual_seed(0)
+    streams, encoding = streams or Streams.dense(8), TransformerXL(tie=tie)
+    encoding = encoding if len(streams.names) == 1 else ("sinusoidal", encoding)
+    return LanguageModel(TransformerConfig(streams, 3, 2, encoding, max_length=8, **fields), 7).double()
+
+
+def scores_of(model: LanguageModel) -> list[torch.nn.Module]:
+    return [block.attention.averaging.pairs for block in model.transformer.blocks]
+
+
+def test_tied_layers_share_u_and_v_and_have_maps_of_their_own():
+    tie, own = tied(True), tied(False)
+    first, *others = scores_of(tie)
+    for other in others:
+        assert other.u is first.u and other.v is first.v
+        assert other.distances.weight is not first.distances.weight
+    counts = [model.parameter_counts()["total"] for model in (own, tie)]
+    assert counts[0] - counts[1] == 2 * (first.u.numel() + first.v.numel())
+    assert len({id(pairs.u) for pairs in scores_of(own)}) == 3
+
+
+def test_the_gradient_of_what_is_tied_is_the_sum_over_the_layers():
+    tie, own, tokens = tied(True), tied(False), torch.arange(8)[None] % 7
+    with torch.no_grad():
+        for pairs in scores_of(own):
+            pairs.u.copy_(scores_of(tie)[0].u)
+            pairs.v.copy_(scores_of(tie)[0].v)
+    outputs = [model(tokens) for model in (tie, own)]
+    assert torch.equal(*outputs)
+    for out in outputs:
+        out.square().sum().backward()
+    for name in ("u", "v"):
+        expected = sum(getattr(pairs, name).grad for pairs in scores_of(own))
+        torch.testing.assert_close(getattr(scores_of(tie)[0], name).grad, expected, rtol=0, atol=1e-10)
+
+
+def test_a_record_made_before_tying_keeps_its_key_and_layers_of_other_heads_are_refused():
+    assert "tie" not in TransformerXL().resolved() and TransformerXL(tie=True).resolved()["tie"] is True
+    strict = {"streams": Streams(pos=4, sem=4), "mode": "strict"}
+    with pytest.raises(ValueError, match=r"one has 2 heads, another 1; give readout='both'"):
+        tied(True, **strict)
+    assert len(scores_of(tied(True, **strict, readout="both"))) == 3

@@ -9,6 +9,7 @@ AWAITED = (
     "budget",
     "context_extension",
     "encoding_screen",
+    "encoding_speed",
     "encodings",
     "extrapolation_wikitext",
     "inside",

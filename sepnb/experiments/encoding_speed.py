@@ -1,0 +1,307 @@
+"""Chapter 23: what an encoding costs where queries meet keys, against causal attention without positions.
+
+A run is one encoding at one length, timed in turns with torch's fused causal attention on the same queries,
+keys and values, forward and backward: everything that the encoding does between projected queries and
+averaged values, its tables and biases included, in one layer. In a model all layers share these tables, so
+that here is the dearest case. Three steps stand beside the fused one: this package eager, this package with
+its formulas compiled (`sepnb.models.compile_formulas`), and x-transformers, where that package is at hand and
+has the encoding. An encoding that acts at the input costs attention nothing and is no run.
+
+Beside each ratio stands the one of the multiply-adds of the matrix products: what would be reached if nothing
+else took time and every product were equally fast. It tells what arithmetic asks for, and bounds nothing: the
+fused kernel works in small blocks, whose products are slower than whole ones. The fingerprint holds the
+outputs, not a speed.
+"""
+
+import importlib
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .. import encodings
+from ..encodings import Site
+from ..flops import products_of
+from ..models import Transformer, TransformerConfig, compile_formulas
+from ..models.kernels import check_compiler
+from ..provenance import Clock
+from ..results import Record, digest
+from ..streams import Streams
+from ..timing import interleaved, paired_ratio
+from ..training import PRECISIONS, autocast
+from .base import Experiment, Progress, check_profile
+
+REPEATS = {"smoke": 9, "laptop": 11, "gpu": 15}
+TARGETS = {
+    **{(name, length): 0.95 for name in ("rope", "xpos") for length in (512, 1024)},
+    **{(name, 512): 0.95 for name in ("alibi", "sandwich")},
+    **{(name, 1024): 0.75 for name in ("alibi", "sandwich")},
+    **{(name, 512): 0.6 for name in ("t5", "kerple")},
+    **{(name, 512): 0.4 for name in ("transformer-xl", "shaw", "distance-aware")},
+}
+"""The share of the fused kernel's speed that the compiled step should reach on a CPU, set beforehand."""
+
+OTHER = "x-transformers"
+Core = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Queries, keys and values `[B, H, N, d]` to averaged values."""
+
+
+def timed_methods() -> list[str]:
+    """The encodings that act on what is timed: queries, keys, scores or values. `none` is the control: what
+    the model's own path costs beside a bare call."""
+
+    def acts(encoding: encodings.Encoding) -> bool:
+        from_content = encoding.at_layer(1, 1, 8) is not None  # its columns are made of the residual stream
+        return Site.INPUT not in encoding.sites and not from_content
+
+    return [name for name in encodings.names() if acts(encodings.build(name))]
+
+
+@dataclass(frozen=True)
+class EncodingSpeedRun:
+    """One cell.
+
+    Args:
+        experiment, profile, seed: as in every run; the seed draws queries, keys, values and parameters.
+        method: the name of an encoding, one of `timed_methods`.
+        length, batch_size, n_heads, head_width: of queries and keys.
+        repeats: timed rounds.
+        compiler: a backend of torch.compile for the compiled step; None leaves that step out.
+        precision: see `sepnb.training.PRECISIONS`.
+
+    Raises:
+        ValueError: an encoding that is not timed, an unknown precision, or what `TransformerConfig` refuses.
+    """
+
+    experiment: str
+    profile: str
+    method: str
+    length: int
+    batch_size: int
+    n_heads: int
+    head_width: int
+    repeats: int
+    compiler: str | None = None
+    precision: str = "float32"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.method not in timed_methods():
+            raise ValueError(f"{self.method!r} is not timed; use one of {', '.join(timed_methods())}")
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"unknown precision {self.precision!r}; use one of {', '.join(PRECISIONS)}")
+        if min(self.length, self.batch_size) < 1:
+            raise ValueError(f"length is {self.length} and batch_size {self.batch_size}; both are at least 1")
+        _ = self.model  # what does not fit together is refused here and not in the middle of a grid
+
+    @property
+    def model(self) -> TransformerConfig:
+        streams = Streams.dense(self.n_heads * self.head_width)
+        return TransformerConfig(streams, 1, self.n_heads, self.method, max_length=self.length)
+
+    @property
+    def target(self) -> float | None:
+        return TARGETS.get((self.method, self.length))
+
+    @property
+    def label(self) -> str:
+        return f"{self.method}, N={self.length}, B={self.batch_size}, H={self.n_heads}, d={self.head_width}"
+
+    @property
+    def key(self) -> str:
+        cell = f"n{self.length}-b{self.batch_size}-h{self.n_heads}-d{self.head_width}"
+        return f"{self.method}-{cell}-seed{self.seed}-{digest(self.resolved())[:8]}"
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types."""
+        return asdict(self) | {"model": self.model.resolved()}
+
+
+def fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The baseline: causal attention without positions in torch's fused kernel."""
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def own(model: Transformer) -> Core:
+    """The way of this package from projected queries, keys and values to averaged values, in one layer."""
+    attention = model.blocks[0].attention
+    (span,) = attention.groups[0].spans
+
+    def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        at = torch.arange(q.shape[-2], device=q.device)
+        context = model.attention_context(at, at, q.dtype, consecutive=True)
+        return attention.averaging(span, *context.rotated(q, k, ("sem",)), v, context)
+
+    return core
+
+
+def other(method: str, n_heads: int, head_width: int) -> tuple[Core, list[Tensor]] | None:
+    """The same in x-transformers and the parameters of it; None where it is not installed or has no such
+    encoding."""
+    if importlib.util.find_spec("x_transformers") is None:
+        return None
+    package = importlib.import_module("x_transformers.x_transformers")
+    attend = importlib.import_module("x_transformers.attend").Attend
+    biases = {
+        "alibi": lambda: package.AlibiPositionalBias(n_heads),
+        "t5": lambda: package.RelativePositionBias(head_width**0.5, causal=True, heads=n_heads),
+    }
+    if method in ("none", "rope"):
+        kernel, rotary = attend(causal=True, flash=True), package.RotaryEmbedding(head_width)
+
+        def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            if method == "rope":
+                angles, scale = rotary.to(q.device).forward_from_seq_len(q.shape[-2])
+                q, k = (package.apply_rotary_pos_emb(x, angles, scale) for x in (q, k))
+            return kernel(q, k, v)[0]
+
+        return core, []
+    if method in biases:
+        bias = biases[method]()
+        kernel = attend(causal=True, flash=method == "alibi")  # its fused path refuses a trained bias
+
+        def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            n = q.shape[-2]
+            return kernel(q, k, v, attn_bias=bias.to(q.device)(n, n))[0]
+
+        return core, list(bias.parameters())
+    return None
+
+
+def _inputs(config: EncodingSpeedRun, device: str) -> list[Tensor]:
+    """Queries, keys, values and the gradient of the output."""
+    generator = torch.Generator().manual_seed(config.seed)
+    shape = (config.batch_size, config.n_heads, config.length, config.head_width)
+    return [torch.randn(shape, generator=generator).to(device) for _ in range(4)]
+
+
+def _model(config: EncodingSpeedRun, device: str) -> Transformer:
+    torch.manual_seed(config.seed)
+    return Transformer(config.model).to(device)
+
+
+def _step(config: EncodingSpeedRun, core: Core, parameters: Sequence[Tensor], device: str) -> Callable:
+    """One forward and backward pass, from a fixed gradient of the output."""
+    *leaves, gradient = _inputs(config, device)
+    for leaf in leaves:
+        leaf.requires_grad_()
+
+    def step() -> None:
+        for leaf in (*leaves, *parameters):
+            leaf.grad = None
+        with autocast(device, config.precision):
+            out = core(*leaves)
+        out.backward(gradient.to(out.dtype))
+
+    return step
+
+
+def steps_of(config: EncodingSpeedRun, device: str = "cpu") -> dict[str, Callable]:
+    """What is timed, by name: `fused`, `eager`, and where there are such, `compiled` and `x-transformers`."""
+    cores: dict[str, tuple[Core, Sequence[Tensor]]] = {"fused": (fused, ())}
+    for name, backend in (("eager", None), ("compiled", config.compiler)):
+        if name == "eager" or backend is not None:
+            model = _model(config, device)
+            compile_formulas(model, backend)
+            cores[name] = own(model), list(model.parameters())
+    if (found := other(config.method, config.n_heads, config.head_width)) is not None:
+        cores[OTHER] = found
+    return {name: _step(config, core, leaves, device) for name, (core, leaves) in cores.items()}
+
+
+def fingerprint(config: EncodingSpeedRun, *, device: str = "cpu") -> dict[str, list[float]]:
+    """The mean square of what every head puts out for the first sequence, eager and without gradients."""
+    q, k, v, _ = (x[:1] for x in _inputs(config, device))
+    with torch.no_grad(), autocast(device, config.precision):
+        out = own(_model(config, device))(q, k, v)
+    return {"heads": out.float().square().mean(dim=(0, 2, 3)).tolist()}
+
+
+def run(config: EncodingSpeedRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+    """Time one cell; on a CPU with one thread, whatever the process may use.
+
+    Raises:
+        CompilerMissing: a compiled step on a machine without a C++ compiler.
+    """
+    check_compiler(config.compiler, device)
+    clock = Clock(device)
+    torch.compiler.reset()  # a process that compiled many models before would fall back to eager
+    steps = steps_of(config, device)
+    products = {name: products_of(steps[name]) for name in ("fused", "eager")}
+    on_repeat = None if progress is None else lambda repeat: progress(repeat + 1, config.repeats)
+    times = interleaved(steps, repeats=config.repeats, device=device, on_repeat=on_repeat)
+    metrics: dict[str, float | int] = {"length": config.length, "timed_threads": 1}
+    for name in steps:
+        if name != "fused":
+            ratio, column = paired_ratio(times["fused"], times[name]), name.replace("-", "_")
+            metrics |= {column: ratio.median, f"{column}_lower": ratio.lower, f"{column}_upper": ratio.upper}
+    metrics["products"] = products["fused"] / products["eager"]
+    if config.target is not None:
+        metrics["target"] = config.target
+    rows = [
+        {"kind": "round", "repeat": repeat, **{f"{name}_s": found[repeat] for name, found in times.items()}}
+        for repeat in range(config.repeats)
+    ]
+    version = importlib.metadata.version(OTHER) if OTHER in steps else "not installed, or without it"
+    rows.append({"kind": "package", "name": OTHER, "version": version})
+    return Record(
+        experiment=config.experiment,
+        profile=config.profile,
+        key=config.key,
+        config=config.resolved(),
+        metrics=metrics,
+        rows=rows,
+        fingerprint=fingerprint(config, device=device),
+        provenance=clock.facts(seed=config.seed, data={}, bytes_seen=0),
+    )
+
+
+class EncodingSpeed(Experiment):
+    """What does an encoding cost in attention?"""
+
+    name: ClassVar[str] = "encoding_speed"
+    title: ClassVar[str] = "Speed of the encodings"
+    question: ClassVar[str] = (
+        "What share of the speed of causal attention without positions is left with each encoding, eager and "
+        "compiled, and what share would its matrix products leave?"
+    )
+    order: ClassVar[int] = 10
+    """After all that computes: it is timed best when nothing else does."""
+
+    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[EncodingSpeedRun]:
+        if check_profile(profile) == "smoke":
+            sizes = [{"length": 32, "batch_size": 2, "n_heads": 2, "head_width": 8}]
+        else:
+            lengths = (512, 1024) if profile == "laptop" else (1024, 4096)
+            sizes = [{"length": n, "batch_size": 8, "n_heads": 8, "head_width": 64} for n in lengths]
+        settings = {
+            "repeats": REPEATS[profile],
+            "compiler": None if profile == "smoke" else "inductor",
+            "precision": "bfloat16" if profile == "gpu" else "float32",
+        }
+        return [
+            EncodingSpeedRun(self.name, profile, method, seed=seed, **size, **settings)
+            for seed in ((0,) if seeds is None else seeds)
+            for size in sizes
+            for method in timed_methods()
+        ]
+
+    def run(
+        self, config: EncodingSpeedRun, *, device: str = "cpu", progress: Progress | None = None
+    ) -> Record:
+        return run(config, device=device, progress=progress)
+
+    def fingerprint(self, config: EncodingSpeedRun, *, device: str = "cpu") -> dict[str, list[float]]:
+        return fingerprint(config, device=device)
+
+    def seconds(self, profile: str) -> float:
+        return {"smoke": 0.5, "laptop": 60.0, "gpu": 30.0}[check_profile(profile)]
+
+    def data_sets(self, profile: str) -> tuple[str, ...]:
+        check_profile(profile)
+        return ()

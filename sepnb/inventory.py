@@ -1,0 +1,156 @@
+"""What every encoding is and costs, as a table that is measured on small models and nowhere typed.
+
+Each row builds the same dense model twice, with the encoding and without any, draws every parameter anew, and
+looks: what there is more of, and what the logits answer to.
+"""
+
+from collections.abc import Sequence
+from math import log2
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from . import encodings
+from .encodings import Site
+from .flops import products_of
+from .models import LanguageModel, TransformerConfig, frozen_attention
+from .streams import Streams
+from .watch import MemoryWatch
+
+COLUMNS = {
+    "encoding": "encoding",
+    "sites": "where it acts",
+    "parameters": "more parameters",
+    "products": "more multiply-adds per token",
+    "memory": "more bytes at the peak",
+    "growth": "that memory grows as N to the power",
+    "cache": "fits a KV cache",
+    "hears": "what it hears",
+    "learned": "learned",
+    "dimensions": "takes rows and columns",
+}
+"""Column to heading."""
+
+VOCABULARY = 11
+TIGHT = 1e-9
+"""Logits in float64 that are nearer than this are the same."""
+
+
+def _model(name: str, length: int, width: int, n_heads: int, n_layers: int) -> LanguageModel:
+    """A dense model in float64 whose every parameter was drawn anew: none is 0 or 1 and without effect."""
+    config = TransformerConfig(Streams.dense(width), n_layers, n_heads, name, max_length=8 * length)
+    torch.manual_seed(0)
+    model = LanguageModel(config, VOCABULARY).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return model
+
+
+def _count(model: LanguageModel) -> int:
+    return model.parameter_counts()["total"]
+
+
+def _peak(model: LanguageModel, length: int) -> int:
+    tokens = torch.zeros(1, length, dtype=torch.int64)
+    with torch.no_grad(), MemoryWatch() as watch:
+        model(tokens)
+    return watch.peak
+
+
+def _products(model: LanguageModel, tokens: Tensor) -> float:
+    """Of a forward pass with the softmax in the open, so that no kernel leaves out part of a product."""
+
+    def step() -> None:
+        with torch.no_grad(), frozen_attention(model):
+            model(tokens)
+
+    return products_of(step) / tokens.numel()
+
+
+def _apart(one: Tensor, other: Tensor) -> float:
+    return float((one - other).abs().max())
+
+
+def _hears(model: LanguageModel, tokens: Tensor) -> str:
+    """ "index", "distance" or "order": what of the positions changes the logits."""
+    at = torch.arange(tokens.shape[1])
+    stretched = torch.where(at < len(at) // 2, at, at + 5)  # a gap in the middle
+    plain = model(tokens, at)
+    if _apart(model(tokens, at + 37), plain) > TIGHT:
+        return "index"
+    return "distance" if _apart(model(tokens, stretched), plain) > TIGHT else "order"
+
+
+def _fits_a_cache(model: LanguageModel, tokens: Tensor) -> bool:
+    """Whether a text read piece by piece, the last token alone, gives the logits of one pass."""
+    cache = model.make_cache(len(tokens))
+    n = tokens.shape[1]
+    pieces = [model(tokens[:, a:b], cache=cache) for a, b in ((0, n // 2), (n // 2, n - 1), (n - 1, n))]
+    return _apart(torch.cat(pieces, dim=1), model(tokens)) < TIGHT
+
+
+def _takes_rows_and_columns(model: LanguageModel, tokens: Tensor) -> bool:
+    """Whether the model takes a row and a column for every token, `[N, 2]`."""
+    try:
+        model(tokens, torch.zeros(tokens.shape[1], 2, dtype=torch.int64))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def inventory(
+    names: Sequence[str] | None = None,
+    *,
+    length: int = 32,
+    width: int = 32,
+    n_heads: int = 4,
+    n_layers: int = 2,
+) -> pd.DataFrame:
+    """One row per encoding, with the columns of `COLUMNS`.
+
+    Parameters, multiply-adds of matrix products (forward, per token) and bytes held at the peak of an
+    evaluation of one text of 4 N tokens in float64 are those beyond a model without encoding. `growth` is
+    taken from twice that text; it is 0 where there is nothing more to hold. What an encoding hears is "index"
+    if the logits change with where a text starts, "distance" if they change with gaps in it, and "order"
+    if positions do not matter.
+
+    Args:
+        names: encodings, in this order; None takes all.
+        length: N, of the texts looked at; at least 4.
+        width, n_heads, n_layers: of the models.
+
+    Raises:
+        ValueError: a length below 4, an unknown name, or a size that an encoding refuses.
+    """
+    if length < 4:
+        raise ValueError(
+            f"length is {length}; give at least 4 tokens, so that a text has a middle and an end"
+        )
+    size = {"width": width, "n_heads": n_heads, "n_layers": n_layers}
+    bare = _model("none", length, **size)
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randint(VOCABULARY, (2, length), generator=generator)
+    texts = (4 * length, 8 * length)
+    bare_peaks = [_peak(bare, n) for n in texts]
+    rows = []
+    for name in encodings.names() if names is None else names:
+        model, encoding = _model(name, length, **size), encodings.build(name)
+        more = [_peak(model, n) - peak for n, peak in zip(texts, bare_peaks, strict=True)]
+        with torch.no_grad():
+            rows.append(
+                {
+                    "encoding": name,
+                    "sites": ", ".join(site.value for site in Site if site in encoding.sites) or "none",
+                    "parameters": _count(model) - _count(bare),
+                    "products": round(_products(model, tokens) - _products(bare, tokens)),
+                    "memory": max(more[0], 0),
+                    "growth": round(log2(more[1] / more[0]), 1) if min(more) > 0 else 0.0,
+                    "cache": _fits_a_cache(model, tokens),
+                    "hears": _hears(model, tokens),
+                    "learned": _count(model) > _count(bare),
+                    "dimensions": _takes_rows_and_columns(model, tokens[:1]),
+                }
+            )
+    return pd.DataFrame(rows, columns=list(COLUMNS))

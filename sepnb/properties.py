@@ -1,0 +1,184 @@
+"""The properties that a good position encoding is said to have, each put to a small numeric probe.
+
+The lecture notes ask for a code that is unique for each position, in a linear relation with the code of any
+other position, defined for longer sequences, generated deterministically, and open to n dimensions. Judged
+here are codes: vectors of positions, or of distances where an encoding knows nothing else. What a trained
+model makes of a code past the trained length is another question, which only records of trained models
+answer.
+
+    unique         in the window of L positions no two codes coincide
+    linear         one affine map takes the code of every position to that of the next, p + 1
+    generalises    from L to 4 L there are codes, all of them finite, and none coincides with another
+    deterministic  built twice, whatever the state of the random generator, it gives the same codes
+    dimensions     with half of the columns for each coordinate, no two points of a grid coincide
+"""
+
+from collections.abc import Callable
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from . import encodings, extrapolators
+from .encodings.relative import clipped_relative
+
+PROPERTIES = ("unique", "linear", "generalises", "deterministic", "dimensions")
+COLUMNS = 4
+"""Of the codes of encodings: few beside the positions of a window, or an affine map could fit anything."""
+BEYOND = 4
+"""Codes are looked at up to this many windows."""
+SAME = 1e-6
+"""Codes nearer than this, in units of the median step between neighbours, coincide; and an affine map that
+misses by no more, in units of the spread of the codes, is exact."""
+
+Code = Callable[[Tensor], Tensor]
+"""Positions or distances int `[N]` to codes `[N, columns]` in float64."""
+
+
+def _table(pair: tuple[Tensor, Tensor]) -> Tensor:
+    return torch.cat([part.flatten(1) for part in pair], dim=-1)
+
+
+def _within(module: encodings.InputModule) -> Code:
+    """A module at the input, which refuses what it has no row for, as a model would."""
+
+    def code(at: Tensor) -> Tensor:
+        if module.limit is not None and (highest := int(at.max())) >= module.limit:
+            raise ValueError(f"position {highest} has no row in a table of {module.limit}")
+        return module(at)
+
+    return code
+
+
+def _bias(encoding: encodings.Encoding, width: int) -> Code:
+    module, here = encoding.at_score(width), torch.zeros(1, dtype=torch.int64)
+    return lambda at: module(at, here)[..., 0].T
+
+
+def _shaw(encoding: encodings.Shaw, width: int) -> Code:
+    module, here = encoding.at_pairs(1, width, width, True), torch.zeros(1, dtype=torch.int64)
+    return lambda at: module.table[0][clipped_relative(at, here, encoding.clip)[:, 0]]
+
+
+def _gate(encoding: encodings.DistanceAware, width: int) -> Code:
+    module = encoding.at_pairs(width, 2, width, True)
+    return lambda at: encodings.distance_aware_gate(at, module.w, module.v).T
+
+
+def code_of(name: str, width: int, length: int) -> Code | None:
+    """The codes of an encoding as a model of this width and trained length would have them: of absolute
+    positions, or of distances into the past. None where there are none: no encoding, or positions that the
+    text counts.
+
+    Raises:
+        ValueError: an unknown name, or a width that the encoding refuses.
+    """
+    encoding = encodings.build(name, **({"threshold": float(length)} if name == "fire" else {}))
+    if (module := encoding.at_input(width, length)) is not None:
+        return _within(module)
+    if (turned := encoding.at_query_key(width)) is not None:
+        return lambda at: _table(turned.prepare(at, at)[0])
+    if (term := encoding.at_layer(width, 1, length)) is not None:
+        return lambda at: term.prepare(at, at)[0][0].flatten(1)
+    if name == "transformer-xl":
+        waves = encoding.at_pairs(1, width, width, True)
+        return lambda at: _table(waves.prepare(at, at).queries)
+    if name in (made := {"shaw": _shaw, "distance-aware": _gate}):
+        return made[name](encoding, width)
+    return _bias(encoding, width) if encoding.at_score(1) is not None else None
+
+
+def continued(table: Tensor, method: str) -> Code:
+    """The codes of a table and of what an extrapolator of `sepnb.extrapolators.METHODS` gives beyond it."""
+    return extrapolators.Continuation(table, extrapolators.build(method))
+
+
+def nearest(codes: Tensor) -> float:
+    """How near the two nearest codes are, in units of the median step between neighbours; 0 if most
+    neighbours coincide."""
+    step = float(codes.diff(dim=0).norm(dim=1).median())
+    return float(torch.pdist(codes).min()) / step if step > 0 else 0.0
+
+
+def affine_residual(codes: Tensor) -> float:
+    """What the best affine map from each code to the next leaves, in units of the spread of the codes."""
+    ones = torch.ones(len(codes) - 1, 1, dtype=codes.dtype)
+    given, wanted = torch.cat([codes[:-1], ones], dim=1), codes[1:]
+    found = torch.linalg.lstsq(given, wanted, driver="gelsd").solution
+    return float((given @ found - wanted).norm() / (wanted - wanted.mean(0)).norm().clamp(min=1e-300))
+
+
+def _codes(code: Code, positions: Tensor) -> Tensor | None:
+    """In float64; None where the code refuses a position, or gives one that is not finite."""
+    try:
+        found = code(positions).detach().to(torch.float64)
+    except ValueError:
+        return None
+    return found if bool(found.isfinite().all()) else None
+
+
+def probe(build: Callable[[], Code], length: int) -> dict[str, float | bool]:
+    """The five verdicts on a code and what was measured for them.
+
+    Args:
+        build: makes the code anew, with whatever is drawn at random.
+        length: L, the positions of the window; at least 8.
+
+    Raises:
+        ValueError: a length below 8, or a code that is not defined in its window.
+    """
+    if length < 8:
+        raise ValueError(f"length is {length}; a window of at least 8 positions is needed to see a relation")
+    at = torch.arange(BEYOND * length)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        code = build()
+        torch.manual_seed(1)
+        again = _codes(build(), at[:length])
+    window, whole = _codes(code, at[:length]), _codes(code, at)
+    if window is None:
+        raise ValueError(f"the code is not defined at the {length} positions of its window")
+    apart = nearest(window)
+    residual = affine_residual(window if whole is None else whole)
+    apart_beyond = 0.0 if whole is None else nearest(whole)
+    half, side = window.shape[1] // 2, min(8, length)
+    rows, columns = torch.cartesian_prod(torch.arange(side), torch.arange(side)).unbind(-1)
+    grid = torch.cat([window[rows, :half], window[columns, :half]], dim=1)
+    apart_on_grid = nearest(grid) if half else 0.0
+    return {
+        "unique": apart > SAME,
+        "linear": residual < SAME,
+        "generalises": apart_beyond > SAME,
+        "deterministic": again is not None and torch.equal(window, again),
+        "dimensions": apart_on_grid > SAME,
+        "nearest": apart,
+        "residual": residual,
+        "nearest_beyond": apart_beyond,
+        "nearest_on_grid": apart_on_grid,
+    }
+
+
+def properties(table: Tensor, methods: tuple[str, ...] = extrapolators.SOURCE_METHODS) -> pd.DataFrame:
+    """Encodings and extrapolators against `PROPERTIES`: a row each, verdicts first, then what was measured.
+
+    Args:
+        table: `[L, d_pos]`, the learned table that the extrapolators continue. Of encodings its length is the
+            window, and `COLUMNS` their width.
+        methods: of the extrapolators, some of `sepnb.extrapolators.METHODS`.
+
+    Raises:
+        ValueError, TypeError: of `probe`, and for what is no table.
+    """
+    extrapolators.base.check_table(table)
+    length, width = len(table), COLUMNS
+    rows = []
+    for name in encodings.names():
+        with torch.random.fork_rng(devices=[]):
+            has_codes = code_of(name, width, length) is not None
+        if has_codes:
+            found = probe(lambda name=name: code_of(name, width, length), length)
+            rows.append({"kind": "encoding", "name": name, **found})
+    for method in methods:
+        found = probe(lambda method=method: continued(table, method), length)
+        rows.append({"kind": "extrapolator", "name": method, **found})
+    return pd.DataFrame(rows)

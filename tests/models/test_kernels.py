@@ -1,0 +1,141 @@
+"""Compiled formulas: the same function, captured whole, in training only, and eager where nothing compiles.
+
+The captured graphs are run as they are (the backend "eager"), so that what is tested is ours: what goes into
+a formula, and what it gives back. They are captured in a process of their own, because the hook that checks
+shapes in tests cannot be compiled.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from sepnb import encodings
+from sepnb.models import LanguageModel, TransformerConfig, averaging, compile_formulas, context
+from sepnb.streams import Streams
+
+COMPILED = {
+    "rope": 1,
+    "xpos": 1,
+    "t5": 1,
+    "kerple": 1,
+    "shaw": 1,
+    "transformer-xl": 1,
+    "distance-aware": 1,
+    "cope": 1,
+    "alibi": 0,
+    "sinusoidal": 0,
+}
+"""How many graphs a training step captures: two layers share one."""
+
+
+def model(encoding: str) -> LanguageModel:
+    config = TransformerConfig(Streams.dense(16), 2, 2, encoding, max_length=12)
+    torch.manual_seed(0)
+    made = LanguageModel(config, 7).double()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return made
+
+
+def outcome(made: LanguageModel) -> list[torch.Tensor]:
+    """The logits and the gradient of every parameter."""
+    made.zero_grad()
+    logits = made(torch.arange(24).reshape(2, 12) % 7)
+    logits.square().mean().backward()
+    return [logits.detach(), *(parameter.grad.clone() for parameter in made.parameters())]
+
+
+def drive() -> dict[str, list]:
+    """Per encoding: how far compiled is from eager, the graphs, and what broke one."""
+    counters, found = torch._dynamo.utils.counters, {}
+    for name in COMPILED:
+        torch.compiler.reset()
+        counters.clear()
+        made = model(name)
+        eager = outcome(made)
+        compile_formulas(made, "eager")
+        pairs = zip(eager, outcome(made), strict=True)
+        apart = max(float((one - other).abs().max()) for one, other in pairs)
+        with torch.no_grad():
+            made(torch.zeros(1, 9, dtype=torch.int64))  # another length, but no gradients
+        found[name] = [apart, counters["stats"]["unique_graphs"], list(counters["graph_break"])]
+    return found
+
+
+@pytest.fixture(scope="module")
+def driven() -> dict[str, list]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "JAXTYPING_DISABLE": "1"}
+    done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_compiled_formula_is_the_eager_one_captured_whole_and_once(driven, name):
+    apart, graphs, breaks = driven[name]
+    assert apart < 1e-12
+    assert graphs == COMPILED[name] and breaks == []
+
+
+def kernels_called(made: LanguageModel) -> set[str]:
+    """The attention kernels of torch that a training step calls."""
+    called = set()
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            called.add(function.overloadpacket.__name__)
+            return function(*args, **(kwargs or {}))
+
+    with Watch():
+        made(torch.zeros(1, 12, dtype=torch.int64))
+    return {name for name in called if "attention" in name}
+
+
+def test_a_fixed_bias_reaches_the_fused_kernel_and_only_where_it_was_asked_for():
+    made = model("alibi")
+    assert kernels_called(made) == set()  # three dimensions: the unfused formula, which records were made by
+    eager = outcome(made)
+    assert compile_formulas(made, "eager")
+    assert kernels_called(made) == {"_scaled_dot_product_flash_attention_for_cpu"}
+    for one, other in zip(eager, outcome(made), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+    assert not compile_formulas(made, None)
+    assert all(torch.equal(one, other) for one, other in zip(eager, outcome(made), strict=True))
+
+
+def test_nothing_is_compiled_unless_asked_for_nor_where_no_gradients_are_taken(monkeypatch):
+    def refuse(*_):
+        pytest.fail("something was compiled")
+
+    monkeypatch.setattr(averaging.kernels, "_compiled", refuse)
+    assert context.kernels is averaging.kernels
+    for name in encodings.names():
+        if name in COMPILED:
+            made = model(name)
+            outcome(made)
+            compile_formulas(made, "eager")
+            with torch.no_grad():
+                made(torch.zeros(1, 9, dtype=torch.int64))
+
+
+def test_without_a_compiler_the_formulas_stay_eager_and_a_warning_names_it(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler -O3")
+    made = model("rope")
+    with pytest.warns(UserWarning, match="needs the C\\+\\+ compiler no-such-compiler, .*stay eager"):
+        assert not compile_formulas(made)
+    assert made.transformer.compiler is None
+
+
+def test_what_holds_no_transformer_is_refused():
+    with pytest.raises(ValueError, match=r"Linear holds no Transformer; give a model of sepnb\.models"):
+        compile_formulas(torch.nn.Linear(2, 2))
+
+
+if __name__ == "__main__":
+    print(json.dumps(drive()))

@@ -1,0 +1,180 @@
+"""The benchmark of encodings: what is timed is the model's own path, and what is told is what was timed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from rich.console import Console
+
+from sepnb import encodings
+from sepnb.companion.bench import bench_encodings
+from sepnb.encodings import Site
+from sepnb.experiments import encoding_speed as es
+from sepnb.flops import products_of
+from sepnb.models.kernels import CompilerMissing
+
+SPEED = es.EncodingSpeed()
+B, H, N, D = 2, 2, 16, 4
+TINY = es.EncodingSpeedRun("encoding_speed", "smoke", "rope", N, B, H, D, repeats=9)
+FUSED = 7 / 2
+"""Products of a fused causal kernel in squares N x N x d: two forward and five backward, half of each."""
+
+
+def test_every_encoding_that_acts_in_attention_is_timed_at_both_lengths():
+    assert {"sinusoidal", "learned", "phase"} == set(encodings.names()) - set(es.timed_methods())
+    cells = {(one.method, one.length) for one in SPEED.grid("laptop")}
+    assert cells == {(name, length) for name in es.timed_methods() for length in (512, 1024)}
+    assert es.TARGETS.keys() <= cells
+    for one in SPEED.grid("laptop"):
+        assert (one.batch_size, one.n_heads, one.head_width, one.compiler) == (8, 8, 64, "inductor")
+        assert Site.INPUT not in encodings.build(one.method).sites
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"method": "learned"}, "'learned' is not timed; use one of none, rope"),
+        ({"precision": "float8"}, "unknown precision 'float8'"),
+        ({"length": 0}, "length is 0 and batch_size 2; both are at least 1"),
+        ({"head_width": 3}, "head width must be even"),
+    ],
+)
+def test_a_cell_that_cannot_be_timed_is_refused(change, told):
+    with pytest.raises(ValueError, match=told):
+        es.steps_of(replace(TINY, **change))
+
+
+# --- what is timed
+
+
+def test_the_timed_path_is_the_published_formula_of_the_encoding():
+    """None is the fused kernel itself; for a rotation and a bias by the reference functions."""
+    q, k, v, _ = es._inputs(TINY, "cpu")
+    at, frequencies = torch.arange(N), encodings.rope_frequencies(D)[0]
+    bias = encodings.alibi_bias(encodings.alibi_slopes(H), at, at).float()
+    hidden = torch.ones(N, N, dtype=torch.bool).triu(1)
+    expected = {
+        "none": es.fused(q, k, v),
+        "rope": es.fused(*(encodings.apply_rope(x, at, frequencies) for x in (q, k)), v),
+        "alibi": F.scaled_dot_product_attention(q, k, v, attn_mask=bias.masked_fill(hidden, -torch.inf)),
+    }
+    for method, wanted in expected.items():
+        core = es.own(es._model(replace(TINY, method=method), "cpu"))
+        torch.testing.assert_close(core(q, k, v), wanted, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", es.timed_methods())
+def test_every_timed_step_is_the_same_and_reaches_every_parameter_of_the_encoding(method, monkeypatch):
+    models = []
+    built = es._model
+    monkeypatch.setattr(es, "_model", lambda *given: models.append(built(*given)) or models[-1])
+    step = es.steps_of(replace(TINY, method=method))["eager"]
+    step()
+    own = [
+        *models[0].score_encodings.parameters(),
+        *models[0].blocks[0].attention.averaging.parameters(),
+    ]
+    first = [parameter.grad.clone() for parameter in own]
+    assert all(gradient.abs().sum() > 0 for gradient in first)
+    step()
+    assert all(torch.equal(one, p.grad) for one, p in zip(first, own, strict=True))  # and not twice as much
+
+
+SQUARES = {
+    "none": FUSED,
+    "rope": FUSED,
+    "t5": 6,
+    "kerple": 6,
+    "distance-aware": 6,
+    "transformer-xl": 9,
+    "cope": 6,
+}
+"""Scores and averages are two products in the open, and the backward pass twice as many; in Transformer-XL a
+product with every distance besides. What follows the clip or a table of few rows comes on top."""
+
+
+@pytest.mark.parametrize("method", SQUARES)
+def test_the_counted_products_are_those_of_the_formula(method):
+    step = es.steps_of(replace(TINY, method=method))["eager"]
+    # W_r R once for the batch, and by W_r alone a gradient; the queries with the 64 rows of a table.
+    more = {"transformer-xl": 2 * H * D / (B * N), "cope": 3 * 64 / N}.get(method, 0)
+    assert products_of(step) / (B * H * N * N * D) == pytest.approx(SQUARES[method] + more, rel=1e-12)
+
+
+# --- what is told
+
+
+def test_a_record_holds_the_rounds_what_they_come_to_and_the_products(monkeypatch):
+    monkeypatch.setattr(es, "TARGETS", {("t5", N): 0.6})
+    cell, told = replace(TINY, method="t5"), []
+    record = SPEED.run(cell, progress=lambda done, total: told.append((done, total)))
+    rounds = [row for row in record.rows if row["kind"] == "round"]
+    ratios = [row["fused_s"] / row["eager_s"] for row in rounds]
+    quartiles = [record.metrics[name] for name in ("eager_lower", "eager", "eager_upper")]
+    assert quartiles == pytest.approx(list(np.quantile(ratios, [0.25, 0.5, 0.75])))
+    assert record.metrics["products"] == pytest.approx(FUSED / SQUARES["t5"])
+    assert record.metrics["target"] == 0.6 and "compiled" not in record.metrics
+    assert told == [(done, 9) for done in range(1, 10)]
+    assert record.config == cell.resolved() and record.key == cell.key
+    assert record.rows[-1]["name"] == "x-transformers"
+    assert record.fingerprint == SPEED.fingerprint(cell)
+    for changed in (replace(cell, seed=1), replace(cell, method="kerple"), replace(cell, length=N + 1)):
+        assert SPEED.fingerprint(changed) != record.fingerprint and changed.key != cell.key
+
+
+def test_a_missing_package_is_no_column(monkeypatch):
+    monkeypatch.setattr(es.importlib.util, "find_spec", lambda name: None)
+    assert es.other("rope", H, D) is None
+    assert list(es.steps_of(TINY)) == ["fused", "eager"]
+
+
+def test_bench_prints_every_column_and_without_a_compiler_what_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setenv("SEPNB_RESULTS", str(tmp_path))
+    cells = [replace(TINY, compiler="inductor", method=method) for method in ("rope", "alibi")]
+    monkeypatch.setattr(es.EncodingSpeed, "grid", lambda self, profile: cells)
+    monkeypatch.setattr(es, "TARGETS", {("rope", N): 0.95})
+    monkeypatch.setattr(es, "steps_of", lambda config, device: {"fused": lambda: 0, "eager": lambda: 0})
+    monkeypatch.setattr(es, "products_of", lambda step: 1.0)
+    asked = []
+
+    def interleaved(steps, *, repeats, **_):
+        asked.append(repeats)
+        return {"fused": [3.0] * 11, "eager": [4.0] * 5 + [5.0] * 3 + [3.0] * 3}
+
+    def check(backend, device):
+        if backend == "inductor":
+            raise CompilerMissing("there is no g++")
+
+    monkeypatch.setattr(es, "interleaved", interleaved)
+    monkeypatch.setattr(es, "check_compiler", check)
+    console = Console(width=200, record=True, quiet=False, force_terminal=False)
+    assert not bench_encodings(console, profile="laptop", device="cpu", repeats=11)
+    lines = console.export_text().splitlines()
+    assert asked == [11, 11] and sum("there is no g++" in line for line in lines) == 1
+    found = [line.split("  ") for line in lines[-2:]]
+    for cells_of, method, aim in zip(found, ("rope", "alibi"), ("target 0.95", "no target"), strict=True):
+        assert cells_of[0].startswith(f"{method}, N={N}")
+        assert "eager 0.750 (0.675 to 0.875)" in [part.strip() for part in cells_of]
+        assert "compiled not timed" in cells_of and cells_of[-1] == aim
+    assert not list(tmp_path.iterdir())
+
+
+# --- beside another package
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("method", ["none", "rope", "alibi", "t5"])
+def test_what_is_timed_beside_us_is_the_same_function(method):
+    """x-transformers rotates neighbouring columns, and scales the bias of T5."""
+    config = replace(TINY, method=method)
+    q, k, v, _ = es._inputs(config, "cpu")
+    model = es._model(config, "cpu")
+    core, parameters = es.other(method, H, D)
+    with torch.no_grad():
+        for ours, theirs in zip(model.score_encodings.parameters(), parameters, strict=True):
+            theirs.copy_(ours / D**0.5)
+    halves = [*range(0, D, 2), *range(1, D, 2)] if method == "rope" else list(range(D))
+    ours = es.own(model)(q[..., halves], k[..., halves], v)
+    torch.testing.assert_close(core(q, k, v), ours, rtol=0, atol=1e-5)

@@ -1,0 +1,109 @@
+"""The desirable properties: a probe says yes to a code that has the property and no to one that lacks it."""
+
+import pandas as pd
+import pytest
+import torch
+
+from sepnb import encodings, extrapolators
+from sepnb.encodings import base_of_longest_wave, sinusoidal
+from sepnb.properties import BEYOND, PROPERTIES, affine_residual, code_of, nearest, probe, properties
+
+L, WIDTH = 32, 16
+F64 = torch.float64
+TABLE = sinusoidal(torch.arange(L), WIDTH, base=base_of_longest_wave(WIDTH, 2 * L), dtype=F64)
+
+METHODS = ("sinusoidal", "fourier", "cyclic", "alibi")
+"""Of the slides' five those that need no training."""
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return properties(TABLE, METHODS).set_index("name")
+
+
+def has(table: pd.DataFrame, quality: str, kind: str = "encoding") -> set[str]:
+    rows = table[table["kind"] == kind]
+    return set(rows.index[rows[quality]])
+
+
+# --- the measures
+
+
+def test_the_nearest_pair_is_found_wherever_it_is_in_units_of_a_step():
+    line = torch.arange(10, dtype=F64)[:, None] * 3
+    assert nearest(line) == pytest.approx(1.0)
+    line[7] = line[2] + 0.3
+    assert nearest(line) == pytest.approx(0.1)
+    assert nearest(torch.ones(10, 2, dtype=F64)) == 0
+
+
+def test_a_rotation_and_a_line_are_affine_and_a_parabola_alone_is_not():
+    at = torch.arange(40, dtype=F64)
+    assert affine_residual(torch.stack([(0.3 * at).sin(), (0.3 * at).cos()], -1)) < 1e-12
+    assert affine_residual(-0.25 * at[:, None]) < 1e-12
+    assert affine_residual(at[:, None] ** 2) > 1e-3
+    assert affine_residual(torch.stack([at**2, at], -1)) < 1e-10  # with its slope beside it, it is
+
+
+def test_each_probe_says_no_to_a_code_that_lacks_its_property():
+    wave = sinusoidal
+    good = probe(lambda: lambda at: wave(at, 4, dtype=F64), L)
+    assert all(good[quality] for quality in PROPERTIES)
+    lacking = {
+        "unique": lambda: lambda at: wave(at % (L // 2), 4, dtype=F64),
+        "linear": lambda: lambda at: torch.stack([at, at], -1).to(F64) ** 1.5,
+        "generalises": lambda: lambda at: wave(at.clamp(max=L - 1), 4, dtype=F64),
+        "deterministic": lambda: torch.randn(BEYOND * L, 4, dtype=F64).__getitem__,
+        "dimensions": lambda: lambda at: at[:, None].to(F64),  # one column cannot hold two coordinates
+    }
+    for quality, build in lacking.items():
+        assert not probe(build, L)[quality], quality
+    refusing = probe(lambda: code_of("learned", 4, L), L)
+    assert refusing["unique"] and not refusing["generalises"]
+
+
+def test_a_window_that_shows_nothing_and_a_code_without_one_are_refused():
+    with pytest.raises(ValueError, match="length is 7; a window of at least 8"):
+        probe(lambda: lambda at: at[:, None], 7)
+    with pytest.raises(ValueError, match="not defined at the 32 positions of its window"):
+        probe(lambda: lambda at: at[:, None] / 0, L)
+
+
+def test_probing_leaves_the_random_generator_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    properties(TABLE, ())
+    assert torch.equal(torch.rand(1), expected)
+
+
+# --- the verdicts
+
+
+def test_every_encoding_with_codes_and_every_method_that_is_asked_for_has_a_row(table):
+    assert set(encodings.names()) - set(table.index) == {"none", "cope"}
+    assert tuple(table.index[table["kind"] == "extrapolator"]) == METHODS
+    assert set(extrapolators.SOURCE_METHODS) - set(METHODS) == {"learned"}
+    assert not table.isna().any().any()
+
+
+def test_the_verdicts_on_encodings_are_those_that_follow_from_their_formulas(table):
+    coded = set(table.index[table["kind"] == "encoding"])
+    # Buckets and clips give the same code to several distances; a table has none beyond its rows.
+    shared = {"t5", "shaw"}
+    assert coded - has(table, "unique") == shared
+    assert coded - has(table, "generalises") >= shared | {"learned"}
+    assert has(table, "generalises") >= {"sinusoidal", "rope", "alibi", "kerple", "transformer-xl"}
+    assert has(table, "linear") >= {"sinusoidal", "rope", "xpos", "alibi", "phase", "transformer-xl"}
+    assert not has(table, "linear") & {"learned", "t5", "shaw", "kerple", "distance-aware"}
+    drawn = {"learned", "t5", "kerple", "fire", "shaw"}
+    assert coded - has(table, "deterministic") == drawn
+
+
+def test_the_verdicts_on_the_slides_methods_are_measured_on_the_table_that_is_given(table):
+    assert has(table, "deterministic", "extrapolator") == has(table, "unique", "extrapolator") == set(METHODS)
+    assert "fourier" not in has(table, "generalises", "extrapolator")  # it repeats with the period L
+    repeated = torch.cat([TABLE[: L // 2], TABLE[: L // 2]])
+    assert not properties(repeated, ("fourier",)).query("kind == 'extrapolator'")["unique"].any()
+    controls = properties(TABLE, ("clamp", "wrap", "zero")).query("kind == 'extrapolator'")
+    assert controls["unique"].all() and not controls["generalises"].any()
