@@ -1,7 +1,8 @@
 """A training that was left at some step, whole: weights, the averages of the optimiser, and how many steps.
 
-Nothing else is carried from one step to the next: the learning rate is a function of the step, batches are
-drawn by seed and step, and the models of this book are trained without dropout. Resumed from a checkpoint, a
+Of a training without dropout and without an auxiliary loss nothing else is carried from step to step: the
+learning rate is a function of the step, and batches are drawn by seed and step. Auxiliary losses draw from
+generators of their own, which are not kept: `train` refuses to resume with one. Resumed from a checkpoint, a
 training therefore gives what the uninterrupted one gives, bit for bit on one thread of one machine; a test
 says so. Under another schedule the same checkpoint is where a fine-tuning starts.
 """

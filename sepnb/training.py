@@ -27,6 +27,13 @@ class AuxiliaryLoss(ABC):
     def bind(self, seed: int) -> Callable[[nn.Module], Tensor]:
         """The loss itself, weighted, a function of the model; called once in every step."""
 
+    def check(self, positions: PositionSampler | None) -> None:  # noqa: B027 (most refuse nothing)
+        """Refuse a sampler of positions with which this loss would be wrong: none, unless a subclass does.
+
+        Raises:
+            ValueError: the two do not fit together.
+        """
+
     def trained_indices(self, length: int) -> int:
         """Positions that can occur in this loss lie below this; 0 where it reads none of its own."""
         return 0
@@ -90,6 +97,8 @@ class TrainingConfig:
             raise ValueError(f"betas are {self.betas}; both must be at least 0 and below 1")
         if self.precision not in PRECISIONS:
             raise ValueError(f"unknown precision {self.precision!r}; use one of {', '.join(PRECISIONS)}")
+        if self.auxiliary is not None:
+            self.auxiliary.check(self.positions)
 
     def resolved(self) -> dict[str, Any]:
         """Every field in plain JSON types, for a record.
@@ -202,6 +211,11 @@ def train(
         raise ValueError(f"stop_after is {stop_after}; it must be at least 1")
     if not 0 <= start < end:
         raise ValueError(f"start is {start}; of {end} steps give 0 to {end - 1}, those taken before")
+    if start and auxiliary is not None:
+        raise ValueError(
+            f"start is {start}, and an auxiliary loss draws anew from its first step on, so that what "
+            f"was left cannot be resumed; train from the start"
+        )
     if config.auxiliary is not None and auxiliary is None:
         raise ValueError(f"give auxiliary=, the bound loss of the config's {config.auxiliary!r}")
     if config.auxiliary is None and auxiliary is not None:

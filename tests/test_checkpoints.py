@@ -1,5 +1,6 @@
 """A training that is left and resumed gives what the uninterrupted one gives, to the last bit."""
 
+import dataclasses
 from collections.abc import Iterator
 from itertools import islice
 
@@ -11,7 +12,7 @@ from torch import Tensor
 from sepnb import checkpoints
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
-from sepnb.training import TrainingConfig, optimiser, train
+from sepnb.training import AuxiliaryLoss, TrainingConfig, optimiser, train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 CONFIG = TrainingConfig(steps=12, batch_size=4, length=8, learning_rate=1e-2)
@@ -118,3 +119,19 @@ def test_the_weights_of_another_model_are_refused(halfway):
 def test_a_start_outside_the_schedule_is_refused(start):
     with pytest.raises(ValueError, match=f"start is {start}; of 12 steps give 0 to 11"):
         train(model(), batches(), CONFIG, start=start)
+
+
+class Nothing(AuxiliaryLoss):
+    """An auxiliary loss of zero."""
+
+    name = "nothing"
+
+    def bind(self, seed):
+        return lambda model: next(model.parameters()).new_zeros(())
+
+
+def test_a_training_with_an_auxiliary_loss_is_not_resumed():
+    """Its generator would begin anew."""
+    config = dataclasses.replace(CONFIG, auxiliary=Nothing())
+    with pytest.raises(ValueError, match="start is 5, and an auxiliary loss draws anew"):
+        train(model(), batches(), config, auxiliary=Nothing().bind(0), start=5)

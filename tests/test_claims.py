@@ -118,6 +118,8 @@ def test_in_short_a_family_is_counted_and_one_comparison_is_told_whole():
     assert family.in_short == ("6 seeds; 2 comparisons; 1 holds; 1 fails; means \N{MINUS SIGN}0.50 to +0.50")
     one = judge(two(-0.5), [Comparison("a", "b", high=0.0)], bar=9.0)
     assert one.in_short == one.detail
+    short = judge(two(-0.5), [Comparison("a", "b", high=0.0), Comparison("b", "a", low=0.0)], bar=0.1)
+    assert len(short.numbers) == 2 and short.in_short == short.detail, "no comparison was made"
 
 
 def test_the_family_is_corrected():

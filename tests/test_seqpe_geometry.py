@@ -1,6 +1,7 @@
 """The experiment `seqpe_geometry`: one change each, encoders trained on positions alone, windows apart."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 from sepnb import experiments
 from sepnb.experiments import seqpe_geometry as geo
 from sepnb.experiments.seqpe_geometry import VARIANTS, SeqPEGeometryRun
+from sepnb.seqpe import digits
 from sepnb.seqpe.geometry import geometry
 from sepnb.training import Diverged
 
@@ -38,31 +40,39 @@ def test_every_variant_has_six_seeds_and_the_grid_runs_seed_by_seed():
 @pytest.mark.parametrize("variant", [name for name in VARIANTS if name != geo.BOTH])
 def test_a_variant_differs_from_the_first_in_what_it_declares(variant):
     declared, first, own = VARIANTS[variant], smoke(), smoke(variant)
-    assert {k: v for k, v in own.encoder.items() if first.encoder.get(k) != v} == {
-        k: v for k, v in declared.encoder.items() if first.encoder.get(k) != v
-    }
+    assert own.encoder == first.encoder | dict(declared.encoder)
     changed = {
         field.name
         for field in dataclasses.fields(own.losses)
         if getattr(own.losses, field.name) != getattr(first.losses, field.name)
     }
-    assert changed <= {*declared.losses, *(["candidates"] if declared.kinds else [])}
-    assert changed or declared.encoder or not declared.trained
+    numerals = ["candidates"] if declared.kinds or "base" in declared.encoder else []
+    assert changed == {*declared.losses, *numerals}
+    assert own.losses.candidates.base == own.encoder["base"]
+
+
+@pytest.mark.parametrize("base", [2, 10, 16])
+def test_windows_are_aligned_seen_and_far_as_their_groups_say(base):
+    """An aligned window has the low digits of the trained one; a misaligned one stands beside it."""
+    places = next(k for k in range(20) if base**k >= geo.LENGTH)
+    within = torch.arange(geo.LENGTH)
+    low = digits(within, base=base, width=15 if base > 2 else 20)[:, -places:]
+    groups = geo.starts(base)
+    for group, starts in groups.items():
+        for start in starts:
+            here = digits(start + within, base=base, width=15 if base > 2 else 20)[:, -places:]
+            assert torch.equal(here, low) == (not group.startswith("misaligned"))
+            assert (start >= geo.LARGEST) == group.endswith("never seen")
+            assert start == 0 or start >= geo.LENGTH
+            assert start + geo.LENGTH <= geo.LARGEST or start >= geo.LARGEST
+    assert geo.starts(10)["aligned"] == geo.SEEN and geo.starts(2)["misaligned"][0] % 2 == 1
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_encoder_writes_the_farthest_window(variant):
-    farthest = max(start for starts in geo.STARTS.values() for start in starts) + geo.LENGTH - 1
-    assert min(geo.drawn(smoke(variant)).highest) >= farthest
-
-
-def test_windows_are_aligned_seen_and_far_as_their_groups_say():
-    for group, starts in geo.STARTS.items():
-        for start in starts:
-            assert (start % 1000 == 0) == (not group.startswith("misaligned"))
-            assert (start >= geo.LARGEST) == group.endswith("never seen")
-            assert start == 0 or start >= geo.LENGTH
-            assert (start + geo.LENGTH <= geo.LARGEST) or start >= geo.LARGEST
+    config = smoke(variant)
+    far = max(start for starts in geo.starts(config.encoder["base"]).values() for start in starts)
+    assert min(geo.drawn(config).highest) >= far + geo.LENGTH - 1
 
 
 def test_a_language_of_one_letter_teaches_nothing_and_the_losses_do(short):
@@ -75,14 +85,6 @@ def test_a_language_of_one_letter_teaches_nothing_and_the_losses_do(short):
     assert logits.shape == (2, 3, 1) and not logits.requires_grad and (logits == 0).all()
 
 
-def test_the_encoder_that_is_not_trained_is_as_drawn(short):
-    encoder, curve = geo.trained(smoke("drawn"))
-    assert curve == []
-    for one, other in zip(encoder.parameters(), geo.drawn(smoke()).parameters(), strict=True):
-        assert torch.equal(one, other)
-    assert smoke("drawn").resolved()["training"] is None
-
-
 def test_a_run_repeats_exactly_and_its_rows_are_its_metrics(short):
     one, again = EXPERIMENT.run(smoke()), EXPERIMENT.run(smoke())
     assert one.rows == again.rows and one.fingerprint == again.fingerprint
@@ -91,19 +93,22 @@ def test_a_run_repeats_exactly_and_its_rows_are_its_metrics(short):
     }
     curve = [row["loss"] for row in one.rows if row["kind"] == "curve"]
     assert curve[:5] == pytest.approx(one.fingerprint["first_losses"], rel=1e-5)
-    windows = [row for row in one.rows if row["kind"] == "window"]
-    assert [row["start"] for row in windows] == [at for starts in geo.STARTS.values() for at in starts]
-    far = [row["likeness"] for row in windows if row["group"] == "misaligned"]
-    assert one.metrics["likeness/misaligned"] == pytest.approx(np.mean(far))
-    assert one.metrics["likeness/trained"] == 1.0
+    for state, prefix in (("drawn", "drawn/"), ("trained", "")):
+        windows = [row for row in one.rows if row["kind"] == "window" and row["state"] == state]
+        assert [row["start"] for row in windows] == [at for group in geo.starts(10).values() for at in group]
+        far = [row["likeness"] for row in windows if row["group"] == "misaligned"]
+        assert one.metrics[f"{prefix}likeness/misaligned"] == pytest.approx(np.mean(far))
+        assert one.metrics[f"{prefix}likeness/trained"] == 1.0
+    assert one.rows[:14] == geo.looked_at(geo.drawn(smoke()), "drawn")[:14]
     assert EXPERIMENT.run(smoke(seed=2)).metrics["order/trained"] != one.metrics["order/trained"]
 
 
 def test_a_window_is_looked_at_as_its_embeddings_are():
     encoder = geo.drawn(smoke())
-    row = next(row for row in geo.looked_at(encoder) if row["start"] == 384)
+    row = next(row for row in geo.looked_at(encoder, "drawn") if row["group"] == "misaligned")
     with torch.no_grad():
-        expected = geometry(encoder.plain(384 + torch.arange(geo.LENGTH)), torch.arange(geo.LENGTH))
+        at = torch.arange(geo.LENGTH)
+        expected = geometry(encoder.plain(row["start"] + at), at)
     assert row["order"] == pytest.approx(expected.order, abs=1e-4)
     assert row["norm"] == pytest.approx(expected.norm, rel=1e-4)
 
@@ -112,14 +117,28 @@ def test_a_run_that_diverges_is_kept_without_measures(short, monkeypatch):
     monkeypatch.setattr(geo, "train", lambda *a, **k: (_ for _ in ()).throw(Diverged([float("nan")], 1.0)))
     monkeypatch.setattr(geo.SeqPEGeometry, "fingerprint", lambda *a, **k: {})
     record = EXPERIMENT.run(smoke())
-    assert record.metrics["diverged_at_step"] == 0 and record.rows == []
+    assert record.metrics["diverged_at_step"] == 0 and "order/trained" not in record.metrics
+    assert {row["state"] for row in record.rows} == {"drawn"}
 
 
-def test_digits_that_positions_share_make_an_untrained_encoder_look_alike():
-    """The control of the experiment: shifts by whole thousands keep three digits, others none."""
-    rows = [row for seed in range(3) for row in geo.looked_at(geo.drawn(smoke("drawn", seed)))]
-    found = geo.metrics_of(rows)
-    assert found["likeness/aligned"] > found["likeness/misaligned"] + 0.2
+def test_embeddings_that_are_all_alike_leave_out_what_cannot_be_measured():
+    encoder = geo.drawn(smoke())
+    torch.nn.init.zeros_(encoder.output.weight), torch.nn.init.ones_(encoder.output.bias)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = geo.looked_at(encoder, "trained")
+    assert all("order" not in row and "likeness" not in row and row["norm"] == 4.0 for row in rows)
+    assert geo.metrics_of(rows, "trained").keys() == {
+        f"{measure}/{group}" for measure in ("adjacency", "norm") for group in geo.starts(10)
+    }
+
+
+@pytest.mark.parametrize("variant", [geo.BOTH, "base-2", "base-16"])
+def test_digits_that_positions_share_make_an_untrained_encoder_look_alike(variant):
+    """The control of the experiment: aligned windows keep the low digits, windows beside them do not."""
+    rows = [row for seed in range(3) for row in geo.looked_at(geo.drawn(smoke(variant, seed)), "drawn")]
+    found = geo.metrics_of(rows, "drawn")
+    assert found["drawn/likeness/aligned"] > found["drawn/likeness/misaligned"] + 0.2
 
 
 def test_an_unknown_variant_is_refused():

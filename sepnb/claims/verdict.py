@@ -43,16 +43,14 @@ class Verdict:
     @property
     def in_short(self) -> str:
         """The reason; of a family of comparisons, how many of them hold and between which means."""
-        if len(self.numbers) < 2 or "(" not in self.detail:
+        counts = {answer: self.detail.count(f"({answer})") for answer in ("holds", "fails", "open")}
+        if sum(counts.values()) < 2:
             return self.detail
-        counts = [
-            f"{count} {answer}"
-            for answer in ("holds", "fails", "open")
-            if (count := self.detail.count(f"({answer})"))
-        ]
-        low, high = min(self.numbers.values()), max(self.numbers.values())
-        means = f"means {low:+.2f} to {high:+.2f}".replace("-", "\N{MINUS SIGN}")
-        return "; ".join([self.detail.split(";")[0], f"{len(self.numbers)} comparisons", *counts, means])
+        compared = [value for name, value in self.numbers.items() if " minus " in name]
+        means = compared or list(self.numbers.values())
+        between = f"means {min(means):+.2f} to {max(means):+.2f}".replace("-", "\N{MINUS SIGN}")
+        told = [f"{count} {answer}" for answer, count in counts.items() if count]
+        return "; ".join([self.detail.split(";")[0], f"{sum(counts.values())} comparisons", *told, between])
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,22 @@
 """Chapter 14: what do the two losses of SeqPE make of the space of positions, without any text?
 
 An encoder is trained on its own losses alone and looked at through windows of neighbouring positions: the
-trained one, others at starts that keep the low digits (multiples of 1,000) and at starts that do not, and
-windows past the largest position that any loss saw. Every variant is one change of the first, and all are
-compared with the encoder as it was drawn: digits that positions share make embeddings alike before anything
-is learned.
+trained one; others at starts that keep the digits inside a window as they are, and at starts near those that
+do not; and the same past the largest position that any loss saw. Every variant is one change of the first,
+but for `released`, which sets at once what the released program sets. Every run looks at its encoder as it
+was drawn, too: digits that positions share make embeddings alike before anything is learned.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..data.draws import generator_of
 from ..provenance import Clock
 from ..results import Record, digest
 from ..seqpe import SequentialPositionEncoder, contrastive_loss
@@ -30,17 +32,29 @@ LARGEST = 20_000
 LENGTH = 128
 """Positions of a window, the trained length."""
 
-STARTS = {
-    "trained": (0,),
-    "aligned": (1_000, 5_000, 12_000, 19_000),
-    "misaligned": (384, 2_345, 7_003, 16_481),
-    "aligned, never seen": (24_000, 50_000, 91_000),
-    "misaligned, never seen": (25_384, 54_321, 90_007),
-}
-"""Where windows begin, by what their digits share with the trained one and whether a loss saw them."""
+SEEN, UNSEEN = (1_000, 5_000, 12_000, 19_000), (24_000, 50_000, 91_000)
+"""About where windows begin, below the largest position that a loss sees and past it."""
 
-HELD_OUT = 512
-"""Anchors of the held-out contrastive task, uniform, each with the candidates of the released mixture."""
+FRESH = 512
+"""Anchors of the contrastive task at the end, with candidates of the released mixture."""
+
+
+def starts(base: int) -> dict[str, tuple[int, ...]]:
+    """Where windows begin, by what their digits share with the trained one and whether a loss saw them.
+
+    An aligned start is a multiple of the smallest power of the base that a window fits into, so that the low
+    digits run through the window as they do in the trained one; a misaligned one is an odd step further on.
+    """
+    unit = base
+    while unit < LENGTH:
+        unit *= base
+    step = int(0.384 * unit) | 1
+    groups = {"trained": (0,)}
+    for name, near in (("", SEEN), (", never seen", UNSEEN)):
+        aligned = tuple(round(start / unit) * unit for start in near)
+        groups[f"aligned{name}"] = aligned
+        groups[f"misaligned{name}"] = tuple(start + step for start in aligned)
+    return groups
 
 
 @dataclass(frozen=True)
@@ -51,7 +65,6 @@ class Variant:
     encoder: Mapping[str, Any] = field(default_factory=dict)
     losses: Mapping[str, Any] = field(default_factory=dict)
     kinds: tuple[tuple[str, float], ...] | None = None
-    trained: bool = True
 
 
 BOTH = "both"
@@ -59,14 +72,13 @@ VARIANTS: dict[str, Variant] = {
     BOTH: Variant("contrastive and distillation"),
     "contrastive": Variant("contrastive alone", losses={"distillation": 0.0}),
     "distillation": Variant("distillation alone", losses={"contrastive": 0.0}),
-    "drawn": Variant("not trained", trained=False),
     "around": Variant("half of the anchors ask for neighbours", kinds=(("around", 0.5), ("window", 0.5))),
     "uniform": Variant("all candidates uniform", kinds=(("uniform", 1.0),)),
     "base-2": Variant("binary digits", encoder={"base": 2, "digits": 17}),
     "base-16": Variant("hexadecimal digits", encoder={"base": 16, "digits": 5}),
     "released": Variant("scale, reduction and first weights as released", {"std": 0.02}, RELEASED),
 }
-SMOKE = (BOTH, "drawn")
+SMOKE = (BOTH, "base-2")
 
 WIDTH = {"smoke": 16, "laptop": 64, "gpu": 128}
 STEPS = {"smoke": 30, "laptop": 1_200, "gpu": 10_000}
@@ -107,7 +119,7 @@ class SeqPEGeometryRun:
         variant = VARIANTS[self.variant]
         kinds = {} if variant.kinds is None else {"kinds": variant.kinds}
         return SeqPELosses(
-            CandidateSampler((LARGEST,), window=(2 * LENGTH,), **kinds),
+            CandidateSampler((LARGEST,), window=(2 * LENGTH,), base=self.encoder["base"], **kinds),
             WindowSampler((LARGEST,), (LENGTH,), away=(LENGTH // 4,)),
             n_heads=self.encoder["heads"],
             **variant.losses,
@@ -123,14 +135,12 @@ class SeqPEGeometryRun:
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
-        trained = self.training.resolved() if VARIANTS[self.variant].trained else None
-        windows = {group: list(starts) for group, starts in STARTS.items()}
         return asdict(self) | {
             "encoder": self.encoder,
-            "training": trained,
-            "windows": windows,
+            "training": self.training.resolved(),
+            "windows": {group: list(at) for group, at in starts(self.encoder["base"]).items()},
             "length": LENGTH,
-            "held_out": HELD_OUT,
+            "fresh": FRESH,
         }
 
 
@@ -160,14 +170,12 @@ def trained(
     stop_after: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[SequentialPositionEncoder, list[float]]:
-    """The encoder after its training, and what each step minimised, in nats; as drawn where it has none.
+    """The encoder after its training, and what each step minimised, in nats.
 
     Raises:
         Diverged: a loss is not finite.
     """
     encoder, curve = drawn(config).to(device), []
-    if not VARIANTS[config.variant].trained:
-        return encoder, curve
     training, loss = config.training, config.losses.bind(config.seed)
 
     def told(model: nn.Module) -> Tensor:
@@ -191,30 +199,27 @@ def _letters(steps: int) -> Iterator[np.ndarray]:
     return (np.zeros((1, 2), dtype=np.int64) for _ in range(steps))
 
 
-def looked_at(encoder: SequentialPositionEncoder) -> list[dict[str, Any]]:
+def looked_at(encoder: SequentialPositionEncoder, state: str) -> list[dict[str, Any]]:
     """A row of the kind "window" for every start: the measures of `sepnb.seqpe.geometry`, and how like the
-    trained window it is."""
+    trained window it is. What is not finite, of embeddings that are all alike, is left out."""
     encoder.eval()
     within, rows = torch.arange(LENGTH), []
     with torch.no_grad():
         own = encoder(within)
-        for group, starts in STARTS.items():
-            for start in starts:
+        for group, begun in starts(encoder.base).items():
+            for start in begun:
                 embeddings = encoder(start + within)
-                measured = geometry(embeddings, within)._asdict()
-                rows.append(
-                    {"kind": "window", "group": group, "start": start}
-                    | {name: float(f"{value:.6g}") for name, value in measured.items()}
-                    | {"likeness": float(f"{likeness(own, embeddings):.6g}")}
-                )
+                found = geometry(embeddings, within)._asdict() | {"likeness": likeness(own, embeddings)}
+                measured = {name: float(f"{value:.6g}") for name, value in found.items() if isfinite(value)}
+                rows.append({"kind": "window", "state": state, "group": group, "start": start} | measured)
     return rows
 
 
-def held_out(encoder: SequentialPositionEncoder, seed: int) -> dict[str, float]:
-    """The contrastive task on positions that no step drew in this way: the loss at scale 1/sqrt(D), in nats,
-    and how often the nearest candidate has the largest product."""
-    sampler = CandidateSampler((LARGEST,), anchors=HELD_OUT, window=(2 * LENGTH,))
-    anchors, candidates = map(torch.from_numpy, sampler.draw(np.random.PCG64([seed, 1_000_000])))
+def fresh(encoder: SequentialPositionEncoder, seed: int) -> dict[str, float]:
+    """The contrastive task on a draw of its own, of positions that the training drew too: the loss at scale
+    1/sqrt(D), in nats, and how often the nearest candidate has the largest product."""
+    sampler = CandidateSampler((LARGEST,), anchors=FRESH, window=(2 * LENGTH,), base=encoder.base)
+    anchors, candidates = map(torch.from_numpy, sampler.draw(generator_of(seed, "seqpe-fresh")))
     encoder.eval()
     with torch.no_grad():
         ours = encoder(anchors)
@@ -224,7 +229,7 @@ def held_out(encoder: SequentialPositionEncoder, seed: int) -> dict[str, float]:
         products = torch.einsum("pd,pkd->pk", ours, theirs)
         apart = (at[1] - at[0][:, None]).square().sum(dim=-1)
         right = apart.gather(1, products.argmax(dim=1, keepdim=True))[:, 0] == apart.amin(dim=1)
-    return {"held_out_loss": float(loss), "held_out_accuracy": float(right.double().mean())}
+    return {"fresh_loss": float(loss), "fresh_accuracy": float(right.double().mean())}
 
 
 class SeqPEGeometry(Experiment):
@@ -251,23 +256,23 @@ class SeqPEGeometry(Experiment):
     ) -> Record:
         clock = Clock(device)
         fingerprint = self.fingerprint(config, device=device)
-        begun, rows = Clock(device), []
-        metrics: dict[str, float] = {"parameters": sum(p.numel() for p in drawn(config).parameters())}
+        begun, first = Clock(device), drawn(config).to(device)
+        rows = looked_at(first, "drawn")
+        metrics = {"parameters": sum(p.numel() for p in first.parameters())} | metrics_of(rows, "drawn")
         try:
             encoder, curve = trained(config, device=device, progress=progress)
         except Diverged as error:  # a result like any other: kept, and without measures
             metrics["diverged_at_step"] = error.step
         else:
             metrics["train_cpu_s"] = begun.cpu_s
-            pieces = np.array_split(np.array(curve), 60) if curve else []
+            pieces = np.array_split(np.array(curve), min(60, len(curve)))
             ends = np.cumsum([len(piece) for piece in pieces])
-            rows = [
+            rows += [
                 {"kind": "curve", "step": int(end), "loss": float(f"{piece.mean():.6g}")}
                 for end, piece in zip(ends, pieces, strict=True)
-                if len(piece)
             ]
-            windows = looked_at(encoder)
-            metrics |= metrics_of(windows) | held_out(encoder, config.seed)
+            windows = looked_at(encoder, "trained")
+            metrics |= metrics_of(windows, "trained") | fresh(encoder, config.seed)
             rows += windows
         return Record(
             experiment=self.name,
@@ -294,10 +299,12 @@ class SeqPEGeometry(Experiment):
         return ()
 
 
-def metrics_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The mean of every measure over the windows of a group, as `<measure>/<group>`."""
-    return {
-        f"{measure}/{group}": float(np.mean([row[measure] for row in rows if row["group"] == group]))
-        for measure in ("order", "adjacency", "norm", "likeness")
-        for group in STARTS
-    }
+def metrics_of(rows: Sequence[Mapping[str, Any]], state: str) -> dict[str, float]:
+    """The mean of every measure over the windows of a group, as `<measure>/<group>`, of the encoder as drawn
+    as `drawn/<measure>/<group>`; without those that some window has not."""
+    found: dict[str, list[float | None]] = {}
+    for row in rows:
+        for measure in ("order", "adjacency", "norm", "likeness"):
+            name = f"{measure}/{row['group']}"
+            found.setdefault(name if state == "trained" else f"{state}/{name}", []).append(row.get(measure))
+    return {name: float(np.mean(values)) for name, values in found.items() if None not in values}

@@ -172,7 +172,8 @@ class WindowSampler:
         ranges: positions of each coordinate, from 0 on.
         trained: sides of the trained window, which begins at 0.
         windows, places: R and m.
-        away: a window elsewhere begins at least this far out in one coordinate or more.
+        away: a window elsewhere begins at least this far out in one coordinate or more; 0 in one of them
+            allows every start.
 
     Raises:
         TypeError: a count that is no int.
@@ -218,9 +219,11 @@ class WindowSampler:
     def _starts(self, generator: np.random.PCG64) -> np.ndarray:
         """Uniform over the starts that are far enough out: those that are not are drawn again."""
         found = np.zeros((self.windows, len(self.trained)), dtype=np.int64)
-        while (near := (found < self.away).all(axis=1)).any():
+        near = np.ones(self.windows, dtype=bool)
+        while near.any():
             drawn = uniform(generator, int(near.sum()) * found.shape[1]).reshape(-1, found.shape[1])
             found[near] = (drawn * self.starts).astype(np.int64)
+            near &= (found < self.away).all(axis=1)
         return found
 
 

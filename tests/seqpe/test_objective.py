@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from sepnb.positions import ShiftSteps
+from sepnb.positions import RandomOffset, ShiftSteps
 from sepnb.seqpe import SequentialPositionEncoder, contrastive_loss, distillation_loss
 from sepnb.seqpe.objective import RELEASED, SeqPELosses
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
+from sepnb.training import TrainingConfig
 
 CANDIDATES = CandidateSampler((1000,), anchors=6, candidates=5, window=(50,))
 WINDOWS = WindowSampler((1000,), (16,), windows=3, places=8)
@@ -80,6 +81,23 @@ def test_nothing_is_distilled_on_shift_steps():
         assert whole > contrastive
         seen.add(shifted)
     assert seen == {True, False}
+
+
+def test_a_training_with_other_shift_steps_than_the_losses_know_is_refused(unhooked):
+    def config(positions, **losses):
+        auxiliary = SeqPELosses(CANDIDATES, WINDOWS, **losses)
+        return TrainingConfig(5, 1, 8, 1e-3, positions=positions, auxiliary=auxiliary)
+
+    shifts = ShiftSteps(1000)
+    config(shifts, shifts=shifts), config(None), config(RandomOffset(1000))
+    config(shifts, distillation=0.0)
+    for positions, losses in (
+        (shifts, {}),
+        (None, {"shifts": shifts}),
+        (shifts, {"shifts": ShiftSteps(999)}),
+    ):
+        with pytest.raises(ValueError, match="give both the same"):
+            config(positions, **losses)
 
 
 def test_a_seed_repeats_its_steps_and_another_differs():

@@ -201,6 +201,15 @@ def test_starts_reach_from_the_first_allowed_to_the_last_that_fits():
     assert moved.min() < 140 and moved.min() >= 128 and 19_470 < moved.max() <= 19_488
 
 
+@pytest.mark.parametrize("away", [(0, 0), (0, 5), (5, 0)])
+def test_a_zero_of_what_is_far_enough_allows_every_start_and_does_not_stay_at_the_origin(away):
+    windows = WindowSampler((9, 9), (2, 2), windows=4000, places=1, away=away)
+    teacher, student = windows.draw(generator())
+    starts = Counter(map(tuple, (student - teacher)[:, 0].tolist()))
+    assert starts.keys() == set(itertools.product(range(8), repeat=2))
+    assert max(starts.values()) < 2 * 4000 / 64
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
