@@ -2,10 +2,10 @@
 
 A method has one colour, one dash and one marker on every page. Encodings have their own hue (the colours of
 Okabe and Ito, 2008, chosen to stay apart for colour-blind readers), which they share with their kind: tables,
-rotations, biases, vectors of distances; the separated variant of an encoding is
-its darker shade; the strict one is dotted and has a marker of its own; what is widened to equal parameters or
-trained at the long length has open markers. In grey print the dash and the marker tell them apart. Figures
-have an opaque, almost white ground: they read the same on a dark page.
+rotations, biases, vectors of distances; the separated variant of an encoding is its darker shade; the strict
+one is dotted and has a marker of its own. Open markers are for a second form: widened to equal parameters,
+trained at the long length or at random positions, without a part. In grey print the dash and the marker tell
+them apart. Figures have an opaque, almost white ground: they read the same on a dark page.
 
 `show` displays a figure as SVG (as PNG at twice the size where the SVG would be heavy) with its alternative
 text, caption and name in the output's metadata; `lift` moves these to the cell, where MyST-NB looks for them.
