@@ -12,7 +12,6 @@ AWAITED = (
     "encoding_speed",
     "encodings",
     "extrapolation_wikitext",
-    "inside",
     "seqpe_geometry",
     "shaw_clip",
 )
