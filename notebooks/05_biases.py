@@ -750,7 +750,7 @@ assert (ungated < diluted).all() and (diluted < by_formula).all()
 assert diluted[-1] > 2 * ungated[-1], "far content is muted, and number still wins"
 numbers["diluted_128"], numbers["diluted_16384"] = diluted[4], diluted[-1]
 numbers["ungated_16384"], numbers["kept_16384"] = ungated[-1], kept[-1]
-assert kept.min() > 0.9
+assert kept.min() > 0.85
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 3.2))
@@ -763,7 +763,7 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-biases-dilution",
-    alt="Weight of one wanted key against the number of keys in sight, up to 16384. With an added bias it stays above nine tenths; with "
+    alt="Weight of one wanted key against the number of keys in sight, up to 16384. With an added bias it stays near one; with "
     "a multiplied gate it falls from the same height to about one per cent, and lower still without a gate.",
     caption="One key with score 5, all others with random positive products. A bias takes the far keys out of the sum. A gate "
     "near 0 mutes what they say, which helps beside no gate, and leaves each of them the weight of e^0: their number wins.",
