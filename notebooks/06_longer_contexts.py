@@ -26,7 +26,7 @@
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 10 s of one CPU core at any profile; nothing is trained or downloaded here. Memory: under 1 GB. The
-#   records behind the last part: `sepnb run context_extension`, 42 runs of about a minute on one core, two side by side,
+#   records behind the last part: `sepnb run context_extension`, 42 runs of about a minute and a half on one core, two side by side,
 #   and two minutes more for the first run of each seed; they read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: {doc}`chapter 4 <04_rotation>`, whose pairs, frequencies $w_m = b^{-2m/d}$ and layouts are used throughout.
 # - **You will learn**: to read an extension off one curve; why the two published ramps of YaRN are two methods; why an
@@ -42,6 +42,7 @@ seed = 0
 device = "cpu"
 
 # %%
+import itertools
 import math
 
 import matplotlib.pyplot as plt
@@ -492,6 +493,7 @@ numbers["ntk_slow_pairs_left"] = int(left["NTK-aware"])
 # turns.
 
 # %%
+border = math.ceil(32 * 2 * math.pi)  # the fastest pair turns by one radian a token
 sizes = {}
 for length in (64, 128, 256, 2048, 8192):
     fastest = length / (2 * math.pi)
@@ -506,20 +508,38 @@ for length in (64, 128, 256, 2048, 8192):
 figures.show_table(
     pd.DataFrame(sizes.values()),
     caption="Of the 16 pairs of a head of 32 columns, how many NTK-by-parts leaves alone with the published border of 32 turns "
-    "(in its text), and with the 4 turns of llama3. Below L = 202 the published border keeps none.",
+    f"(in its text), and with the 4 turns of llama3. Below L = {border} the published border keeps none.",
     formats={"turns of the fastest pair": ".1f"},
 )
-border = math.ceil(32 * 2 * math.pi)
 assert rope_frequencies(32, extension=NTKByParts(4, border))[0][0] == 1.0
 assert rope_frequencies(32, extension=NTKByParts(4, border - 1))[0][0] < 1.0
 numbers["least_length_for_32_turns"] = border
 assert sizes[128]["kept whole, beta 32"] == 0 < sizes[128]["kept whole, beta 4"]
 
+# %%
+# The model of the measurement below, at this profile.
+experiment = experiments.get("context_extension")
+one_run = experiment.grid(profile)[0]
+L_ours, ours = one_run.training.length, one_run.model
+head = ours.streams.d_model // ours.n_heads
+w_ours = rope_frequencies(head)[0]
+kept_of = {
+    "by_parts": rope_frequencies(head, extension=NTKByParts(4, L_ours))[0] == w_ours,
+    "llama3": rope_frequencies(head, extension=Llama3(4, L_ours))[0] == w_ours,
+    "yarn": rope_frequencies(head, extension=YaRN(4, L_ours))[0] == w_ours,
+}
+numbers |= {f"ours_kept_{name}": int(same.sum()) for name, same in kept_of.items()}
+numbers["ours_length"], numbers["ours_pairs"] = L_ours, len(w_ours)
+assert (numbers["ours_kept_by_parts"] > 0) == (L_ours >= border)
+assert numbers["ours_kept_by_parts"] <= numbers["ours_kept_llama3"]
+
 # %% [markdown]
 # The fastest pair turns by one radian a token, so that 32 turns take {num}`06_longer_contexts/least_length_for_32_turns`
-# tokens. A model trained on fewer has no pair that NTK-by-parts keeps. Our small models are trained on 128: the published
-# border is not made for them, llama3's is. YaRN's ramp over indices, rounded outwards, still keeps its first pair. All
-# are measured as they were published.
+# tokens. A model trained on fewer has no pair that NTK-by-parts keeps. The small models that are measured below have
+# heads of {num}`06_longer_contexts/ours_pairs` pairs and are trained on texts of {num}`06_longer_contexts/ours_length`
+# bytes. Of these pairs NTK-by-parts keeps {num}`06_longer_contexts/ours_kept_by_parts`, llama3
+# {num}`06_longer_contexts/ours_kept_llama3`, and YaRN, whose ramp over indices is rounded outwards,
+# {num}`06_longer_contexts/ours_kept_yarn`. All are measured as they were published.
 #
 # ## Following the length: dynamic NTK and the cache
 #
@@ -649,10 +669,14 @@ numbers["prefix_moved_fixed"] = moved["YaRN"]
 #
 # Three rivals change no frequency: plain RoPE as it is, plain RoPE **tuned equally**, and plain RoPE behind a **window**
 # of its trained length. Without them a table of extensions cannot say whether it was the frequencies that helped. The
-# oracle is the plain model through a sliding window at stride 1, so that it never leaves what it was trained on.
+# oracle of a model is that model through a sliding window of $L$ bytes, which never leaves the trained length. A tuned
+# model is held against its *own*: it was trained for longer than the plain one, and would be a little better than that
+# if it looked no further back than $L$. At stride 1 every byte has all of its $L$ bytes of context, at one pass a byte, so
+# that few windows are read: {num}`06_longer_contexts/tight_windows` a seed, which is
+# {num}`06_longer_contexts/tight_bytes_2x` bytes in the bin that ends at $2L$, {num}`06_longer_contexts/tight_bytes_4x` in
+# that to $4L$ and {num}`06_longer_contexts/tight_bytes_16x` in that to $16L$. On all windows the plain model slides by $L/2$.
 
 # %%
-experiment = experiments.get("context_extension")
 runs = experiment.table(profile)
 plain = runs.copy()
 plain.attrs = {}  # the records, which pandas would copy at every step
@@ -681,6 +705,12 @@ verdicts = {
     for name, claim in judged.items()
 }
 print(f"{len(have)} of {len(plain)} runs are there")
+# What a seed reads at stride 1: one window of each of so many documents in its block.
+tight_windows = one_run.beyond.tight * len(one_run.blocks)
+bins = zip(PLACES, itertools.pairwise(one_run.beyond.edges), strict=True)
+tight_bytes = {place: tight_windows * (end - start) for place, (start, end) in bins}
+numbers["tight_windows"] = tight_windows
+numbers |= {f"tight_bytes_{place}": many for place, many in tight_bytes.items()}
 
 # %% tags=["hide-input"]
 to_4L = {
@@ -712,7 +742,7 @@ masked = LOOKS["rope"].line(
 oracle = {
     "color": figures.INK,
     "linewidth": 3,
-    "label": "sliding window",
+    "label": "sliding window, stride L/2",
     "marker": "",
     "alpha": 0.5,
 }
@@ -724,20 +754,18 @@ for ax, stage in zip(axes, ("frozen", "tuned"), strict=True):
         if np.isfinite(values := curve(method, reading)).any():
             ax.plot(range(5), values, **look)
     ax.set_ylabel("bits per byte")
-    if have.empty:
-        ax.text(2, 0.5, "not run", ha="center", fontsize=12)
 axes[0].set_title("frozen: new frequencies, old weights")
 axes[1].set_title("tuned at 4L for a twentieth of the steps")
 axes[1].set_xticks(range(5), ["[0, L)", "[L, 2L)", "[2L, 4L)", "[4L, 8L)", "[8L, 16L)"])
 axes[1].set_xlabel("position in the text")
 for ax in axes:
-    figures.label_lines(ax)
+    figures.not_run(ax) if have.empty else figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-longer-measured",
     alt="Two panels of bits per byte by position, to sixteen trained lengths: above, frozen extensions and plain RoPE; "
     "below, the same after tuning at four trained lengths. In both, plain RoPE behind a window and, as a thick line, "
-    "its sliding window.",
+    "its sliding window at a stride of half the trained length.",
     caption=measured_to,
 )
 
@@ -798,24 +826,41 @@ compared = pd.DataFrame(
         "tuned, against RoPE tuned": summaries.told(
             over(name, "tuned/4x", "rope", "tuned/4x")
         ),
-        "tuned, against the oracle": summaries.told(
-            over(name, "tight/tuned/4x", "rope", "tight/oracle/4x")
+        "tuned, against its own oracle": summaries.told(
+            over(name, "tight/tuned/4x", name, "tight/tuned-oracle/4x")
         ),
         "the same to 16L": summaries.told(
-            over(name, "tight/tuned/16x", "rope", "tight/oracle/16x")
+            over(name, "tight/tuned/16x", name, "tight/tuned-oracle/16x")
+        ),
+        "its oracle, against the plain one": summaries.told(
+            over(name, "tight/tuned-oracle/4x", "rope", "tight/oracle/4x")
         ),
     }
     for name, look in LOOKS.items()
 )
+
+# %% tags=["hide-input"]
 figures.show_table(
     compared,
-    caption="Differences in bits per byte, seed by seed; negative is better. Frozen and tuned: in the bin that ends at 4L, but "
-    "for the last column. Below zero against the oracle means that more than L bytes of context are used.",
+    caption="Differences in bits per byte, seed by seed; negative is better. In the bin that ends at 4L, but for the price and "
+    "where another is named. Below zero against its own oracle, the same tuned model through L bytes at stride 1, means "
+    "that more than L bytes of context are used; the last column is what the tuning gives without them. The last three: "
+    f"{tight_bytes['4x']} bytes a seed to 4L, {tight_bytes['16x']} to 16L.",
 )
 figures.provenance(runs)
 
 # %% tags=["hide-input"]
 tuned_rows = experiment.rows(profile, "tuning")
+rates = sorted(tuning.learning_rate for tuning in one_run.tunings)
+
+
+def at_an_end(name):
+    """How many seeds chose the lowest or the highest rate, beyond which a better one may lie."""
+    rate = scores_of(name, "tuning_rate")
+    ends = rate.isin([rates[0], rates[-1]]).sum()
+    return f"{ends} of {len(rate)} seeds" if len(rate) else "not run"
+
+
 chosen = pd.DataFrame(
     {
         "frequencies": look.label,
@@ -825,6 +870,7 @@ chosen = pd.DataFrame(
             ).dropna(),
             ".2f",
         ),
+        "at an end": at_an_end(name),
         "validation at 4L": summaries.told(scores_of(name, "val_bits_per_byte"), ".2f"),
         "CPU s of its three tunings": summaries.told(
             scores_of(name, "tune_cpu_s"), ".0f"
@@ -832,10 +878,12 @@ chosen = pd.DataFrame(
     }
     for name, look in LOOKS.items()
 )
+
+# %% tags=["hide-input"]
 figures.show_table(
     chosen,
-    caption=f"Which rate the validation text chose, as a mean over seeds of its share of the highest rate of the training; "
-    f"{len(tuned_rows)} tunings were tried.",
+    caption=f"Which rate the validation text chose, as a mean over seeds of its share of the highest rate of the training, and "
+    f"how many seeds chose the lowest or the highest of the {len(rates)}; {len(tuned_rows)} tunings were tried.",
 )
 figures.provenance(runs)
 

@@ -130,6 +130,7 @@ def test_a_tuning_shows_distances_up_to_its_length_and_a_window_hides_the_rest()
         "frozen-window": "none",
         "frozen-window-sinks": "distance",
         "tuned": "length+distance",
+        "tuned-oracle": "none",
         "tuned-window": "none",
     }
 
@@ -164,7 +165,8 @@ def test_fingerprints_tell_extensions_and_seeds_apart(record):
 def test_metrics_are_the_rows_by_name_and_the_record_stays_small(record, tmp_path):
     config = run_of("yarn")
     rows = [row for row in record.rows if row["kind"] == "reading"]
-    assert {row["reading"] for row in rows} == {"frozen", "frozen-16", "tuned"}
+    assert {row["reading"] for row in rows} == {"frozen", "frozen-16", "tuned", "tuned-oracle"}
+    assert {row["scope"] for row in rows if row["reading"] == "tuned-oracle"} == {"tight"}
     for row in rows:
         prefix = {"part": "", "tight": "tight/"}[row["scope"]]
         place = f"{row['stop'] // config.beyond.length}x"
@@ -176,6 +178,17 @@ def test_metrics_are_the_rows_by_name_and_the_record_stays_small(record, tmp_pat
     path = Store(tmp_path).write(record)
     assert Store(tmp_path).read(path) == record
     assert path.stat().st_size < 64_000
+
+
+def test_the_oracle_of_the_tuning_is_the_tuned_model_that_sees_one_trained_length(record):
+    got = record.metrics
+    assert got["tight/tuned-oracle/1x"] == pytest.approx(got["tight/tuned/1x"], abs=1e-5)
+    assert abs(got["tight/tuned-oracle/1x"] - got["tight/frozen/1x"]) > 1e-4, "not of the model before it"
+    assert abs(got["tight/tuned-oracle/4x"] - got["tight/tuned/4x"]) > 1e-4, "there it sees less"
+    for profile, method in itertools.product(experiments.PROFILES, ce.METHODS):
+        config = ce.ContextExtensionRun.of_method(profile, method, 1)
+        (own,) = (one for one in config.stages["tuned"] if one.id == "tuned-oracle")
+        assert (own.scope, own.window, own.stride) == ("tight", config.training.length, 1)
 
 
 def test_frozen_is_the_trained_model_under_the_frequencies_and_nothing_else(record):

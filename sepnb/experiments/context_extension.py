@@ -134,8 +134,8 @@ def tuned(
 
 def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
     """Bits per byte by reading and bin, with k = 1, 2, 4, 8, 16 for the bin that ends at k times `length`:
-    `<reading>/<k>x` on all windows of the run but for the oracle at stride 1, and `tight/<reading>/<k>x` on
-    the few that this oracle reads, for every reading."""
+    `<reading>/<k>x` on all windows of the run but for the oracles at stride 1, and `tight/<reading>/<k>x` on
+    the few that these oracles read, for every reading."""
     names = {"part": "", "tight": "tight/"}
     return {
         f"{names[row['scope']]}{row['reading']}/{row['stop'] // length}x": row["bits_per_byte"]
@@ -181,6 +181,8 @@ class ContextExtension(lm.TextExperiment):
             metrics["train_cpu_s"] = start.cpu_s
             more, rows = self._read(config, start, device)
             metrics |= more
+        # `bytes_seen` is what stands behind the record: the training, also where it was taken from the
+        # checkpoint of an earlier run, and all tunings. The sum over records counts it once a method.
         steps = (base.training, *config.tunings)
         seen = sum(one.steps * one.batch_size * one.length for one in steps)
         return Record(
@@ -244,4 +246,4 @@ class ContextExtension(lm.TextExperiment):
         }
 
     def seconds(self, profile: str) -> float:
-        return {"smoke": 3.0, "laptop": 60.0, "gpu": 60.0}[check_profile(profile)]
+        return {"smoke": 3.0, "laptop": 90.0, "gpu": 60.0}[check_profile(profile)]

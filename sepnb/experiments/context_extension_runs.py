@@ -53,7 +53,7 @@ METHODS: tuple[str, ...] = (
 
 BEYOND = {
     "smoke": Beyond(64, TIMES, documents=2, windows=1, part=1, tight=1, batch_bytes=2048),
-    "laptop": Beyond(128, TIMES, documents=20, windows=2, part=2, tight=3, batch_bytes=2048),
+    "laptop": Beyond(128, TIMES, documents=20, windows=2, part=2, tight=6, batch_bytes=2048),
     "gpu": Beyond(256, TIMES, documents=20, windows=4, part=4, tight=10, batch_bytes=131_072),
 }
 
@@ -127,12 +127,14 @@ class ContextExtensionRun(ExtrapolationRun):
 
     @property
     def stages(self) -> dict[str, tuple[Reading, ...]]:
-        """What is read, by the state of the model: "frozen", "frozen-16" and "tuned"."""
+        """What is read, by the state of the model: "frozen", "frozen-16" and "tuned". Every tuned model is
+        read at stride 1 through L too, so that its gain from further back is told from that of the tuning."""
         length = self.beyond.length
+        tight, coarse, _ = oracles(length)
+        tuned = (Reading("tuned"), replace(tight, id="tuned-oracle"))
         if self.method != "rope":
             far = {} if self.far_extension is None else {f"frozen-{TIMES}": (Reading(f"frozen-{TIMES}"),)}
-            return {"frozen": (Reading("frozen"),), **far, "tuned": (Reading("tuned"),)}
-        tight, coarse, _ = oracles(length)
+            return {"frozen": (Reading("frozen"),), **far, "tuned": tuned}
         frozen = (
             tight,
             replace(coarse, scope="part"),
@@ -140,8 +142,7 @@ class ContextExtensionRun(ExtrapolationRun):
             Reading("frozen-window", window=length),
             Reading("frozen-window-sinks", window=length - SINKS, sinks=SINKS),
         )
-        tuned = (Reading("tuned"), Reading("tuned-window", window=FACTOR * length))
-        return {"frozen": frozen, "tuned": tuned}
+        return {"frozen": frozen, "tuned": (*tuned, Reading("tuned-window", window=FACTOR * length))}
 
     @property
     def readings(self) -> tuple[Reading, ...]:
