@@ -290,7 +290,7 @@ torch.testing.assert_close(shift_matrix(3) @ shift_matrix(4), shift_matrix(7))
 
 # %%
 def unexplained(rows):
-    """Share of the variance of row i + 1 that no linear map of row i gives."""
+    """Share of the sum of squares of the rows i + 1 that no linear map of the rows i gives."""
     here, following = rows[:-1], rows[1:]
     best = torch.linalg.lstsq(here, following, driver="gelsd").solution
     return ((following - here @ best).square().sum() / following.square().sum()).item()
@@ -303,7 +303,7 @@ print(f"{numbers['unexplained_sinusoid']:.0e}, {numbers['unexplained_random']:.2
 assert numbers["unexplained_sinusoid"] < 1e-12 < 0.5 < numbers["unexplained_random"]
 
 # %% [markdown]
-# No: {num}`02_absolute/unexplained_random:.0%` of the variance is left, and a matrix of $64 \times 64$ numbers explains
+# No: {num}`02_absolute/unexplained_random:.0%` of the sum of squares is left, and a matrix of $64 \times 64$ numbers explains
 # the rest by fitting noise. The shift is a property of waves.
 #
 # ## What a dot product says of the distance
@@ -606,9 +606,9 @@ figures.show(
 #
 # **A surprise.** We expected the untrained rows to hurt. The loss on the last sixteen trained places is
 # {num}`02_absolute/bits_last_trained:.2f` bits per byte, on the sixteen untrained ones after them
-# {num}`02_absolute/bits_untrained:.2f`. The reason is that this model makes little of its table yet: with *all* rows set to zero it
-# pays {num}`02_absolute/table_worth:.3f` more in the first 48 places. Noise in the place of something hardly used costs
-# hardly anything. (So it was with each of three seeds.) Trained for longer, and at any length that matters, the same table is another story, which
+# {num}`02_absolute/bits_untrained:.2f`. Beside it stands what the table is worth to this model: with *all* rows set to zero it
+# pays {num}`02_absolute/table_worth:.3f` more in the first 48 places. If that is little, noise as small as a fresh row has little
+# to spoil. This is one seed. Trained for longer, and at any length that matters, the same table is another story, which
 # {doc}`chapter 11 <11_extrapolators>` tells with six seeds.
 #
 # ## Where a table can stand

@@ -41,6 +41,8 @@ seed = 0
 device = "cpu"
 
 # %%
+from functools import partial
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -439,8 +441,7 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-relative-table",
-    alt="Mean contribution of Shaw's vectors to the scores by distance from 0 to 16 or more, one line for each of four heads. The lines "
-    "have their peaks at small distances and fall from there.",
+    alt="Mean contribution of Shaw's vectors to the scores by distance from 0 to 16 or more, one line for each of four heads.",
     caption="What a trained table adds to the scores of four heads. In "
     f"{numbers['shaw_heads_favouring_near']} of 4 heads the most favoured distance is below 4. Tiny model, one seed.",
 )
@@ -448,7 +449,7 @@ figures.show(
 # %% [markdown]
 # What the vectors add varies by up to {num}`03_relative/shaw_added_range:.1f` over distances. The heads of a block share a table, and only
 # their queries differ: on average they are at most {num}`03_relative/shaw_heads_differ:.1f` apart, the means of the two blocks, which
-# have tables of their own, up to {num}`03_relative/shaw_blocks_differ:.1f`. That near keys are preferred was learned; every row began as noise.
+# have tables of their own, up to {num}`03_relative/shaw_blocks_differ:.1f`. Every row began as noise.
 #
 # And longer texts? The model pays {num}`03_relative/shaw_inside:.2f` bits per byte within 64 tokens. Between 64 and 256, with all keys in
 # sight, it pays {num}`03_relative/shaw_beyond:.2f`; through a window of 64 keys, {num}`03_relative/shaw_beyond_window:.2f`. No row is new to it,
@@ -459,29 +460,42 @@ figures.show(
 # ## Is precise position useless beyond a distance?
 #
 # The notes give a second reason for clipping: "it is hypothesised" that precise "positional information is not useful beyond a certain
-# distance". That can be tested. The experiment `shaw_clip` trains models that differ in the clip alone, from 1, which tells a token
-# from all before it and no more, up to the trained length, where nothing is clipped.
+# distance". That can be tested. The experiment `shaw_clip` trains models that differ in the clip alone, from 1, one label for a
+# token and one for all before it, up to the trained length, where nothing is clipped.
 #
 # There is a trap. If a clip of 8 costs nothing, it may be that precise position is of no use from distance 8 on, or that *keys*
 # from distance 8 on are of no use, precise or not. So the unclipped model also reads through windows that hide these keys altogether.
-# The two curves below belong together: what it costs not to tell far keys apart, and what it costs not to see them. The rule asks for
-# the first to be below $0.03$ bits per byte at distances 4, 8 and 16, and counts only those of them where the second is above
-# $0.03$.
+# What that costs is an upper bound of what the keys say: the model was never trained with a window, and with the keys it loses what its
+# softmax rests on, the first tokens and the number of keys. So it reads a second time with the first four tokens in sight, and the
+# smaller cost counts.
+#
+# The curves below belong together: what it costs not to label far keys apart, and what it costs not to see them. Of the distances
+# 4, 8 and 16 the rule takes the largest at which not to see costs more than $0.03$ bits per byte either way, by a t-test, and asks whether
+# not to label apart costs less than $0.03$ there. The claim says that *there is* such a distance; the smaller ones show where it lies. The
+# rule takes the clips' costs on the test text. The curves are all on the validation text.
 
 # %%
 sweep = experiments.get("shaw_clip").table(profile)
 there = sweep[sweep.status != "not run"]
-clipped = {
-    one: summaries.paired(sweep, f"keys-{one}", shaw_clip.UNCLIPPED, "bits_per_byte")
-    for one in shaw_clip.CLIPS
-}
-unclipped = there[there.method == shaw_clip.UNCLIPPED]
-hidden = {
-    one: unclipped[f"val_bits_window_{one}"] - unclipped["val_bits_per_byte"]
-    if len(unclipped)
-    else pd.Series(dtype=float)
-    for one in shaw_clip.CLIPS
-}
+
+
+def costs_of_clips(column):
+    """What each clip costs beside no clip: one value a seed."""
+    pairs = {one: (f"keys-{one}", shaw_clip.UNCLIPPED) for one in shaw_clip.CLIPS}
+    return {one: summaries.paired(sweep, *pair, column) for one, pair in pairs.items()}
+
+
+def costs_of_hiding(kept=""):
+    """What the unclipped model pays more through each window: one value a seed."""
+    of = partial(summaries.by_seed, sweep, shaw_clip.UNCLIPPED)
+    return {
+        one: of(f"val_bits_window_{one}{kept}") - of("val_bits_per_byte")
+        for one in shaw_clip.CLIPS
+    }
+
+
+tested, clipped = map(costs_of_clips, ("bits_per_byte", "val_bits_per_byte"))
+hidden, but_first = costs_of_hiding(), costs_of_hiding("_sinks")
 with_values = {
     name: summaries.paired(
         sweep, f"keys-values-{name}", f"keys-{name}", "bits_per_byte"
@@ -493,21 +507,23 @@ figures.show_table(
     pd.DataFrame(
         {
             "distance": one,
-            "not told apart": summaries.told(clipped[one]),
+            "not labelled apart, test": summaries.told(tested[one]),
+            "not labelled apart": summaries.told(clipped[one]),
             "not seen": summaries.told(hidden[one]),
+            "not seen, first kept": summaries.told(but_first[one]),
             "seeds": len(clipped[one]),
         }
         for one in shaw_clip.CLIPS
     ),
-    caption="Bits per byte that it costs when keys from this distance on are not told apart (another model, clipped there, minus the "
-    "unclipped one; test text) and not seen (the unclipped model through a window; validation text): mean over seeds "
-    "and 95 % t interval.",
+    caption="Bits per byte that it costs when keys from this distance on are not labelled apart (another model, clipped there, minus the "
+    "unclipped one) and not seen (the unclipped model through a window, without and with the first four tokens; upper bounds): "
+    "mean over seeds and 95 % t interval. All but the first column on validation text.",
 )
 
 # %% tags=["hide-input"]
 level = [one for one in clipped if len(clipped[one]) and clipped[one].mean() < 0.03]
 found = (
-    f"The least distance at which the mean cost of not telling apart is below 0.03 is {min(level)}."
+    f"The least distance at which the mean cost of not labelling apart is below 0.03 is {min(level)}."
     if level
     else "No clip has a mean cost below 0.03."
     if len(there)
@@ -515,7 +531,8 @@ found = (
 )
 drawn = (
     ("not seen", hidden, "#6b6f74", "s"),
-    ("not told apart", clipped, "#0072b2", "o"),
+    ("not seen, first kept", but_first, "#e69f00", "^"),
+    ("not labelled apart", clipped, "#0072b2", "o"),
 )
 seen_costs = pd.concat([one for _, costs, *_ in drawn for one in costs.values()])
 top = max([0.3, *seen_costs])
@@ -532,8 +549,6 @@ for name, costs, colour, marker in drawn:
         ax.plot(have, means, marker=marker, color=colour, label=name)
     for one in have:
         ax.plot([one] * len(costs[one]), costs[one], "_", color=colour, markersize=10)
-if there.empty:
-    ax.text(0.5, 0.6, "not run", ha="center", transform=ax.transAxes)
 ax.set_xscale("log", base=2)
 ax.set_yscale("symlog", linthresh=0.1)
 ax.set_xticks(shaw_clip.CLIPS, [str(one) for one in shaw_clip.CLIPS])
@@ -541,13 +556,14 @@ ax.set(xlabel="from this distance on (tokens)", ylabel="cost (bits per byte)")
 ax.set_yticks(ticks, [f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in ticks])
 ax.minorticks_off()
 ax.set(xlim=(0.8, 40), ylim=(-0.05, 1.3 * top))
-figures.label_lines(ax)
+figures.not_run(ax) if there.empty else figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-relative-clip",
-    alt="Cost in bits per byte against the distance from which on keys are not told apart, and not seen; distances from 1 to 32, every "
-    "seed a tick, a band for the margin.",
-    caption="What it costs not to tell keys from a distance on apart, and not to see them (band: ±0.03, linear to 0.1). "
+    alt="Cost in bits per byte against the distance from which on keys are not labelled apart, not seen, and not seen but for the "
+    "first tokens; distances from 1 to 32, every seed a tick, a band for the margin.",
+    caption="What it costs not to label keys from a distance on apart, and not to see them, with the first four tokens in sight or not "
+    "(validation text; band: ±0.03, linear to 0.1). Not seeing costs at least what the keys say. "
     + found,
 )
 
@@ -563,13 +579,15 @@ for name, verdict in judged.items():
 for one in shaw_clip.CLIPS:
     numbers[f"clip_{one}"] = summaries.told(clipped[one])
     numbers[f"hidden_{one}"] = summaries.told(hidden[one])
+    numbers[f"but_first_{one}"] = summaries.told(but_first[one])
 numbers["values_at_8"] = summaries.told(with_values["8"])
 numbers["values_unclipped"] = summaries.told(with_values["unclipped"])
 
 # %% [markdown]
-# Not telling keys from distance 8 on apart costs {num}`03_relative/clip_8` bits per byte; not seeing them,
-# {num}`03_relative/hidden_8`. From distance 4 on it is {num}`03_relative/clip_4` and {num}`03_relative/hidden_4`; from distance 1 on,
-# {num}`03_relative/clip_1` and {num}`03_relative/hidden_1`.
+# On validation text, not labelling keys from distance 8 on apart costs {num}`03_relative/clip_8` bits per byte; not seeing them,
+# {num}`03_relative/hidden_8`, and with the first four tokens in sight {num}`03_relative/but_first_8`. From distance 4 on it is
+# {num}`03_relative/clip_4`, {num}`03_relative/hidden_4` and {num}`03_relative/but_first_4`; from distance 1 on,
+# {num}`03_relative/clip_1`, {num}`03_relative/hidden_1` and {num}`03_relative/but_first_1`.
 #
 # - That precise position is useless far away: **{num}`03_relative/verdict_precise_position_is_useless_far_away`**.
 # - That it helps nearby, without which the first would say little: **{num}`03_relative/verdict_precise_position_helps_nearby`**.
@@ -687,14 +705,14 @@ figures.show(
 # ### A shift instead of a table of pairs
 #
 # Terms (b) and (d) need $(q_i + v) \cdot W_r R_{i-j}$ for every pair. There are only $M$ distances, so one product with $M$ vectors gives
-# all numbers that are needed, in the wrong places: column $t$ is a distance and should be a key. The paper's trick orders the
+# all numbers that are needed, in the wrong places: column $t$ is a distance and should be a key. The authors' released code {cite:p}`dai2019` orders the
 # columns by falling distance, $M-1$ down to 0, and then row $n$ has to be shifted to the left by $N - 1 - n$. A column of
 # padding and two reshapes do that to all rows at once, without a copy for each.
 
 
 # %%
 def relative_shift(x):
-    """Columns for distances M - 1 down to 0 to columns for keys 0 to M - 1 (Dai et al., appendix B)."""
+    """Columns for distances M - 1 down to 0 to columns for keys 0 to M - 1, as the authors' code does."""
     n, m = x.shape
     padded = F.pad(x, (1, 0))  # [N, M + 1]
     return padded.reshape(m + 1, n)[1:].reshape(n, m)
@@ -859,7 +877,9 @@ figures.show(
 #
 # **Limits.** Identities and counts are exact. The two trained models are tiny and one seed each; what they show can be, and need not
 # be. The experiment on clips is one size, one kind of text and one learning rate for all; on texts where far tokens say little, it can
-# only speak of small distances, and its rule says so.
+# only speak of small distances, and its rule says so. A clip that costs nothing shows that exact labels from this table are dispensable, not
+# that precise position is useless: two clipped layers reach twice the clip, and a causal mask tells position without any vector.
+# The rate is the best of three for every model of this size with an encoding in the screening of `ablation`; clips were not screened.
 #
 # **What would change our mind.** A clip that costs more than the margin at a distance where hiding the keys costs little: then models
 # would need exact far distances for something other than far keys. For the exact parts, any entry of the tables above on

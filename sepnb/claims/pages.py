@@ -54,9 +54,10 @@ Other experiments compare other columns, in the same way. In `recipes` a compari
 length is that of another novel, and *zero* is 0. In `budget` the bar holds for the longest training, and a
 ranking is decided by intervals that hold together, corrected after Bonferroni. In `inside` some quantities
 are no bits per byte, and some are held against a bound by themselves, without a partner. In `shaw_clip` a
-clip is judged only where the keys it takes for equally far cost something when they are hidden, and the claim
-on near keys has a bar of 4.0. In `context_extension` a comparison names method, state of the model, reading and
-bin.
+clip is judged at the largest distance from which on keys cost something when they are hidden, and the claim
+on near keys has a bar of 4.0.
+
+In `context_extension` a comparison names method, state of the model, reading and bin.
 """.strip()
 _KINDS = {
     "claim": "judged by a claim",

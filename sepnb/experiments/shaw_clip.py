@@ -1,15 +1,20 @@
 """Chapter 3: is precise position of no use beyond a distance? Shaw's vectors, clipped ever sooner.
 
-A model with clip k tells the distances 0 to k - 1 apart and takes all farther keys for equally far. Models
-differ in the clip alone, and two of them in that their values have vectors too. They are dense and of the
-size of `ablation`; clip and trained length are equal in the one that is called unclipped.
+A model with clip k has a label for each of the distances 0 to k - 1 and one for all farther keys. That takes
+away less than precise position: clipped layers on top of each other reach farther than one, and the causal
+mask tells position without any vector. Models differ in the clip alone, and two of them in that their values
+have vectors too. They are dense and of the size of `ablation`; clip and trained length are equal in the one
+that is called unclipped.
 
 A clip that costs nothing may mean that precise position is of no use out there, or that the keys out there
 are of none. So every trained model also reads the validation text, which chooses nothing here, through
-windows: what it pays more when the keys from distance k on are hidden says what they are worth to it.
+windows: what it pays more when the keys from distance k on are hidden is an upper bound of what they say to
+it. It was never trained with a window, and with these keys it loses what its softmax rests on, the first
+tokens and the number of keys; so it reads through every window a second time with the first tokens in sight.
 
-All runs share one learning rate, the middle one of the three of the screenings. Nothing was screened: a
-screening would let runs that are to be compared differ in a second thing.
+All runs share one learning rate, 8e-3: the largest of the three of the screening of equal-sized models, and
+the best there for every model with an encoding (`ablation.LEARNING_RATES`). Clips were not screened: that
+would let runs that are to be compared differ in a second thing.
 """
 
 from collections.abc import Sequence
@@ -22,6 +27,9 @@ from ..results import Record
 from . import ablation
 from . import language_modelling as lm
 from .base import Progress, check_profile
+from .readings import SINKS
+
+LEARNING_RATE = 8e-3
 
 CLIPS = (1, 2, 4, 8, 16, 32)
 """Below the trained length of every profile; each is also a window through which every model reads."""
@@ -56,41 +64,46 @@ def encoding(method: str, length: int) -> Shaw:
 
 @dataclass(frozen=True)
 class ClipRun(lm.LanguageModelRun):
-    """A run of the ablation's size and the windows through which the trained model reads."""
+    """A run of the ablation's size, the windows through which the trained model reads, and how many first
+    tokens stay in sight when it reads through them again."""
 
     windows: tuple[int, ...]
+    sinks: int
 
     @classmethod
     def of_method(cls, profile: str, method: str, seed: int) -> "ClipRun":
         """The run of a method and seed: the dense model without an encoding, with the encoding replaced."""
-        run = ablation.run_of(ShawClip.name, profile, "none", seed, ablation.DEFAULT_RATE)
+        run = ablation.run_of(ShawClip.name, profile, "none", seed, LEARNING_RATE)
         model = replace(run.model, encoding=encoding(method, run.training.length))
-        return cls(**vars(run) | {"method": method, "model": model}, windows=CLIPS)
+        return cls(**vars(run) | {"method": method, "model": model}, windows=CLIPS, sinks=SINKS)
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; with the windows."""
-        return super().resolved() | {"windows": list(self.windows)}
+        """Every setting in plain JSON types; with the windows and sinks."""
+        return super().resolved() | {"windows": list(self.windows), "sinks": self.sinks}
 
 
 def hidden(config: ClipRun, model: LanguageModel, *, device: str = "cpu") -> tuple[lm.Metrics, lm.Rows]:
-    """Validation bits per byte with the keys from distance w on hidden, `val_bits_window_<w>`."""
+    """Validation bits per byte with the keys from distance w on hidden: all of them, `val_bits_window_<w>`,
+    and all but the first tokens, `val_bits_window_<w>_sinks`. Less the bits with all keys in sight, each is
+    an upper bound of what the hidden keys say."""
     split, per_document = lm.splits_of(config.text.name).validation, config.text.validation_bytes
     return {
-        f"val_bits_window_{window}": lm.score(
-            config, model.extended(window=window), split, per_document, device
+        f"val_bits_window_{window}{suffix}": lm.score(
+            config, model.extended(window=window, sinks=sinks), split, per_document, device
         ).bits_per_byte
         for window in config.windows
+        for suffix, sinks in (("", 0), ("_sinks", config.sinks))
     }, []
 
 
 class ShawClip(lm.TextExperiment):
-    """From which distance on does it cost nothing to take all keys for equally far?"""
+    """From which distance on does it cost nothing to give all keys one label?"""
 
     name: ClassVar[str] = "shaw_clip"
     title: ClassVar[str] = "Clipped distances"
     question: ClassVar[str] = (
-        "From which distance on does it cost nothing to take all keys for equally far, and what are the keys "
-        "out there worth?"
+        "From which distance on does it cost nothing to give all keys one label, and what does it cost not "
+        "to see them?"
     )
     order: ClassVar[int] = 4
 
