@@ -19,6 +19,7 @@ from sepnb.claims import (
     inside,
     recipes,
     recipes_quality,
+    seqpe_geometry,
     shaw_clip,
 )
 from sepnb.claims.verdict import Claim, Verdict
@@ -35,6 +36,7 @@ CLAIMS: tuple[Claim, ...] = (
     + recipes.CLAIMS
     + recipes_quality.CLAIMS
     + context_extension.CLAIMS
+    + seqpe_geometry.CLAIMS
 )
 
 PUBLISHED = ("gpu", "laptop")

@@ -57,7 +57,8 @@ are no bits per byte, and some are held against a bound by themselves, without a
 clip is judged at the largest distance from which on keys cost something when they are hidden, and the claim
 on near keys has a bar of 4.0.
 
-In `context_extension` a comparison names method, state of the model, reading and bin.
+In `context_extension` a comparison names method, state of the model, reading and bin. In `seqpe_geometry` it
+names variant and measure; nothing there is in bits per byte, and there is no bar.
 """.strip()
 _KINDS = {
     "claim": "judged by a claim",

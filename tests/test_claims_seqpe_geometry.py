@@ -1,0 +1,89 @@
+"""Verdicts on the geometry of SeqPE, from invented tables: every word, from every rule."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sepnb import claims
+from sepnb.claims import seqpe_geometry as rules
+from sepnb.experiments.seqpe_geometry import VARIANTS, starts
+
+pytestmark = pytest.mark.usefixtures("quick_collections")
+MEASURES = [f"{m}/{g}" for m in ("order", "adjacency", "likeness") for g in starts(10)]
+CLAIMS = [claim.id for claim in rules.CLAIMS]
+SUPPORTS = {
+    "the-losses-order-positions": {("both", "order/trained"): 0.5, ("both", "order/misaligned"): 0.5},
+    "contrast-alone-orders-positions": {("contrastive", "order/misaligned"): 0.5},
+    "distillation-carries-the-geometry": {
+        ("both", "likeness/misaligned"): 0.5,
+        ("both", "likeness/misaligned, never seen"): 0.5,
+    },
+    "the-geometry-reaches-positions-never-seen": {},
+    "neighbours-are-hardly-asked-for": {("around", "adjacency/misaligned"): 0.5},
+    "shared-digits-look-like-geometry": {
+        (name, "drawn/likeness/aligned"): 0.5 for name in ("both", "base-2", "base-16")
+    },
+}
+AGAINST = {
+    "the-geometry-reaches-positions-never-seen": {
+        ("both", "order/misaligned, never seen"): -0.4,
+        ("both", "likeness/misaligned, never seen"): -0.4,
+    }
+}
+
+
+def table(changes: dict, *, seeds: int = 6, noise: float = 0.005) -> dict[str, pd.DataFrame]:
+    """Every measure of every variant at 0.5, but for `changes` of (variant, column)."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {"method": name, "seed": seed, "status": "ok"}
+        | {
+            column: 0.5 + changes.get((name, column), 0.0) + noise * rng.standard_normal()
+            for prefix in ("", "drawn/")
+            for column in (f"{prefix}{measure}" for measure in MEASURES)
+        }
+        for name in VARIANTS
+        for seed in range(seeds)
+    ]
+    return {rules.TABLE: pd.DataFrame(rows)}
+
+
+def judged(claim_id: str, tables: dict):
+    return claims.get(claim_id).rule(tables)
+
+
+@pytest.mark.parametrize("claim_id", CLAIMS)
+def test_a_world_in_which_the_claim_holds(claim_id):
+    assert judged(claim_id, table(SUPPORTS[claim_id])).word == "reproduced"
+
+
+@pytest.mark.parametrize("claim_id", CLAIMS)
+def test_a_world_that_contradicts_it(claim_id):
+    assert judged(claim_id, table(AGAINST.get(claim_id, {}))).word == "not reproduced"
+
+
+FAMILIES = [name for name in CLAIMS if len(AGAINST.get(name) or SUPPORTS[name]) > 1]
+
+
+@pytest.mark.parametrize("claim_id", FAMILIES)
+def test_a_world_that_splits_the_family(claim_id):
+    world = AGAINST.get(claim_id) or SUPPORTS[claim_id]
+    assert judged(claim_id, table(dict(list(world.items())[:1]))).word == "partly"
+
+
+@pytest.mark.parametrize("claim_id", CLAIMS)
+def test_three_seeds_and_noise_leave_it_undecided(claim_id):
+    assert judged(claim_id, table(SUPPORTS[claim_id], seeds=3)).word == "undecided"
+    assert judged(claim_id, table(SUPPORTS[claim_id], noise=2.0)).word == "undecided"
+
+
+@pytest.mark.parametrize("claim_id", CLAIMS)
+def test_missing_runs_and_missing_measures_are_told(claim_id):
+    assert judged(claim_id, {rules.TABLE: None}).word == "not run"
+    world = table(SUPPORTS[claim_id])
+    world[rules.TABLE].loc[:, "status"] = "not run"
+    assert judged(claim_id, world).word == "not run"
+    lost = table(SUPPORTS[claim_id])
+    lost[rules.TABLE].loc[lost[rules.TABLE].seed == 2, [c for c in lost[rules.TABLE] if "/" in c]] = np.nan
+    verdict = judged(claim_id, lost)
+    assert verdict.word == "not testable here" and "is missing in 1 of 6 runs" in verdict.detail
