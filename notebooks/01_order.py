@@ -406,8 +406,8 @@ steps = (
     (8.8, 3, 1.5, "$a_{ij}$"),
     (10.7, 2, 1.3, "$\\sum_j a_{ij} v_j$"),
 )
-for x, y, width, label in steps:
-    diagrams.box(ax, (x, y - 0.42), (width, 0.84), label)
+for x, y, across, label in steps:
+    diagrams.box(ax, (x, y - 0.42), (across, 0.84), label)
 ways = "1.3,2 1.9,2; 3.3,2 4.2,3; 3.3,2 4.2,1; 6,3 6.7,3; 8.2,3 8.8,3; 10.3,3 10.7,2.3; 6,1 10.7,1.7; 12,2 12.55,2"
 for way in ways.split(";"):
     start, end = (tuple(map(float, point.split(","))) for point in way.split())
