@@ -7,6 +7,7 @@ training therefore gives what the uninterrupted one gives, bit for bit on one th
 says so. Under another schedule the same checkpoint is where a fine-tuning starts.
 """
 
+import json
 import pickle
 from dataclasses import dataclass, fields
 from io import BytesIO
@@ -16,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .results import write_atomically
+from .results import canonical, write_atomically
 from .training import TrainingConfig, optimiser
 
 
@@ -50,7 +51,13 @@ def take(
 ) -> Checkpoint:
     """The training of `model` by `adamw` as it stands after one step for each of the losses."""
     weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
-    return Checkpoint(weights, _copied(adamw.state_dict()), len(losses), list(losses), dict(about), cpu_s)
+    return Checkpoint(weights, _copied(adamw.state_dict()), len(losses), list(losses), _plain(about), cpu_s)
+
+
+def _plain(about: dict[str, Any]) -> dict[str, Any]:
+    """The same in JSON's types: a name that is a member of an enumeration would make a file that torch, which
+    runs no code of a file, refuses to read."""
+    return json.loads(canonical(about))
 
 
 def _copied(state: Any) -> Any:
@@ -99,4 +106,4 @@ def load(path: Path, about: dict[str, Any]) -> Checkpoint | None:
         checkpoint = Checkpoint(**found)
     except (RuntimeError, EOFError, TypeError, pickle.UnpicklingError) as error:
         raise ValueError(f"{path}: not a whole checkpoint ({error}); delete it") from None
-    return checkpoint if checkpoint.about == about else None
+    return checkpoint if checkpoint.about == _plain(about) else None

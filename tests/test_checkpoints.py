@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
+from enum import StrEnum
 from itertools import islice
 
 import numpy as np
@@ -119,6 +120,20 @@ def test_the_weights_of_another_model_are_refused(halfway):
 def test_a_start_outside_the_schedule_is_refused(start):
     with pytest.raises(ValueError, match=f"start is {start}; of 12 steps give 0 to 11"):
         train(model(), batches(), CONFIG, start=start)
+
+
+def test_names_of_a_command_line_are_kept_as_the_text_they_are(tmp_path, halfway):
+    """A profile arrives as a member of an enumeration; a file with it in could not be read back."""
+
+    class Profile(StrEnum):
+        smoke = "smoke"
+
+    about = {"profile": Profile.smoke, "sizes": (1, 2)}
+    taken = checkpoints.take(model(), optimiser(model(), CONFIG), [1.0], about)
+    checkpoints.save(tmp_path / "one.pt", taken)
+    for asked in (about, {"profile": "smoke", "sizes": [1, 2]}):
+        assert checkpoints.load(tmp_path / "one.pt", asked).steps == 1
+    assert checkpoints.load(tmp_path / "one.pt", {"profile": "laptop", "sizes": [1, 2]}) is None
 
 
 class Nothing(AuxiliaryLoss):
