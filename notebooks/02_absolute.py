@@ -414,7 +414,7 @@ wrong = places @ shift_matrix(5) @ places.T
 assert not torch.equal(wrong[5:].argmax(dim=1), torch.arange(59))
 
 # %% tags=["hide-input"]
-fig, axes = plt.subplots(1, 3, figsize=(8.4, 3.1), sharey=True)
+fig, axes = plt.subplots(1, 3, figsize=(8.4, 3.5), sharey=True)
 for ax, (name, values) in zip(axes, scores.items(), strict=True):
     reach = values.abs().max().item()
     ax.imshow(values, cmap="PuOr", vmin=-reach, vmax=reach, interpolation="nearest")
