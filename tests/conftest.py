@@ -34,10 +34,10 @@ def data_set() -> Callable:
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """As in `smoke_runs.single_thread`."""
-    from .smoke_runs import single_thread
+    """Sums in one order: what is run twice is equal to the last bit."""
+    from sepnb import timing
 
-    with single_thread():
+    with timing.one_thread():
         yield
 
 

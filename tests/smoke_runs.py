@@ -1,11 +1,7 @@
 """Smoke runs of any experiment, shortened for a test, and what tells two runs apart."""
 
 import dataclasses
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, TypeVar
-
-import torch
 
 from sepnb.experiments import language_modelling as lm
 
@@ -20,17 +16,6 @@ def shortened(config: Run, steps: int, **changes: Any) -> Run:
         text=dataclasses.replace(config.text, validation_bytes=64, test_bytes=128),
         **changes,
     )
-
-
-@contextmanager
-def single_thread() -> Iterator[None]:
-    """Sums in one order: what is run twice is equal to the last bit."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def flat(resolved: dict, prefix: str = "") -> dict:

@@ -15,9 +15,8 @@ from sepnb.experiments.long_windows import BLOCKS
 from sepnb.experiments.readings import Reading
 from sepnb.models import LanguageModel
 from sepnb.results import Store
+from sepnb.timing import one_thread
 from sepnb.training import Diverged
-
-from .smoke_runs import single_thread
 
 EXPERIMENT = experiments.get("context_extension")
 PUBLISHED = ("laptop", "gpu")
@@ -140,7 +139,7 @@ def test_a_tuning_shows_distances_up_to_its_length_and_a_window_hides_the_rest()
 
 @pytest.fixture(scope="module")
 def record():
-    with single_thread():  # fixtures of a module come before those of its tests
+    with one_thread():  # fixtures of a module come before those of its tests
         return EXPERIMENT.run(run_of("yarn"))
 
 

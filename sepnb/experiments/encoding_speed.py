@@ -301,7 +301,3 @@ class EncodingSpeed(Experiment):
 
     def seconds(self, profile: str) -> float:
         return {"smoke": 0.5, "laptop": 60.0, "gpu": 30.0}[check_profile(profile)]
-
-    def data_sets(self, profile: str) -> tuple[str, ...]:
-        check_profile(profile)
-        return ()

@@ -295,9 +295,6 @@ class SeqPEGeometry(Experiment):
     def seconds(self, profile: str) -> float:
         return {"smoke": 2.0, "laptop": 60.0, "gpu": 120.0}[check_profile(profile)]
 
-    def data_sets(self, profile: str) -> tuple[str, ...]:
-        return ()
-
 
 def metrics_of(rows: Sequence[Mapping[str, Any]], state: str) -> dict[str, float]:
     """The mean of every measure over the windows of a group, as `<measure>/<group>`, of the encoder as drawn

@@ -279,7 +279,3 @@ class Speed(Experiment):
 
     def seconds(self, profile: str) -> float:
         return {"smoke": 1.0, "laptop": 25.0, "gpu": 30.0}[check_profile(profile)]
-
-    def data_sets(self, profile: str) -> tuple[str, ...]:
-        check_profile(profile)
-        return ()
