@@ -751,14 +751,16 @@ figures.provenance(runs["ablation"])
 figures.provenance(runs["encodings"])
 
 # %%
-every_layer = claims.get("position-at-every-layer-helps")
-verdict = every_layer.rule({"experiment/ablation": runs["ablation"]})
-numbers["verdict_position_at_every_layer_helps"] = verdict.word
 for (*_, label), key in zip(
     COMPARED, ("sinusoid", "table", "per_layer", "query_key"), strict=True
 ):
     numbers[f"every_layer_{key}"] = summaries.told(differences[label])
-print(verdict.word, "-", verdict.detail)
+verdict = claims.judge(
+    ["position-at-every-layer-helps"], {"experiment/ablation": runs["ablation"]}
+)
+numbers |= claims.show(
+    verdict, caption="The claim of the notes, judged by a rule written beforehand."
+)
 
 # %% [markdown]
 # In every layer instead of once: the sinusoid {num}`02_absolute/every_layer_sinusoid`, one table

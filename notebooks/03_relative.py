@@ -572,10 +572,10 @@ figures.provenance(sweep)
 
 # %%
 IDS = ("precise-position-is-useless-far-away", "precise-position-helps-nearby")
-judged = {name: claims.get(name).rule({"experiment/shaw_clip": sweep}) for name in IDS}
-for name, verdict in judged.items():
-    numbers[f"verdict_{name.replace('-', '_')}"] = verdict.word
-    print(f"{name}: {verdict.word}; {verdict.detail}")
+numbers |= claims.show(
+    claims.judge(IDS, {"experiment/shaw_clip": sweep}),
+    caption="The two claims on the clip, judged by rules written beforehand.",
+)
 for one in shaw_clip.CLIPS:
     numbers[f"clip_{one}"] = summaries.told(clipped[one])
     numbers[f"hidden_{one}"] = summaries.told(hidden[one])

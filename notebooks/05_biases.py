@@ -330,8 +330,6 @@ figures.show(
 # %%
 beyond = experiments.get("extrapolation")
 runs = beyond.table(profile)
-plain = runs.copy()
-plain.attrs = {}  # the records, which pandas would copy at every step
 PLACES = ("1x", "2x", "4x", "8x")
 
 # %% tags=["hide-input"]
@@ -344,16 +342,14 @@ read = pd.DataFrame(
     {"reading": label}
     | {
         f"to {p[:-1]}L": summaries.told(
-            summaries.by_seed(plain, "alibi", f"{name}/{p}"), ".3f"
+            summaries.by_seed(runs, "alibi", f"{name}/{p}"), ".3f"
         )
         for p in PLACES
     }
     for name, label in asked.items()
 )
 gap = {
-    f"to {p[:-1]}L": summaries.told(
-        summaries.by_seed(plain, "alibi", f"gap/native/{p}")
-    )
+    f"to {p[:-1]}L": summaries.told(summaries.by_seed(runs, "alibi", f"gap/native/{p}"))
     for p in PLACES
 }
 figures.show_table(
@@ -365,21 +361,11 @@ figures.provenance(runs)
 
 # %%
 tested = ("alibi-flat-beyond-length", "alibi-does-not-use-longer-context")
-verdicts = {
-    name: claims.get(name).rule({"experiment/extrapolation": plain}) for name in tested
-}
-numbers |= {
-    f"verdict_{name.replace('-', '_')}": verdict.word
-    for name, verdict in verdicts.items()
-}
 numbers["alibi_gap_8x"] = chapter_numbers.mean_of(
-    summaries.by_seed(plain, "alibi", "gap/native/8x")
+    summaries.by_seed(runs, "alibi", "gap/native/8x")
 )
-figures.show_table(
-    pd.DataFrame(
-        [[n, v.word, v.detail] for n, v in verdicts.items()],
-        columns=["claim", "verdict", "because"],
-    ),
+numbers |= claims.show(
+    claims.judge(tested, {"experiment/extrapolation": runs}),
     caption="Two claims on ALiBi, judged by rules written before the records.",
 )
 figures.provenance(runs)
@@ -880,9 +866,7 @@ assert numbers["alibi_extra_parameters"] == 0, "nothing of ALiBi is learned"
 # %%
 every_encoding = experiments.get("encodings")
 in_all = every_encoding.table(profile)
-all_plain = in_all.copy()
-all_plain.attrs = {}
-ran = all_plain[all_plain.status != "not run"]
+ran = in_all[in_all.status != "not run"]
 OF_THIS_CHAPTER = (
     "alibi",
     "t5",
@@ -902,7 +886,7 @@ def past(method, column):
 
 
 # %% tags=["hide-input"]
-of_grid = [name for name in METHODS if name in set(all_plain.method)]
+of_grid = [name for name in METHODS if name in set(in_all.method)]
 compared = pd.DataFrame(
     {
         "encoding": figures.METHODS[name].label,
@@ -953,7 +937,7 @@ figures.show(
 figures.provenance(in_all)
 
 # %%
-numbers["encoding_runs"], numbers["encoding_runs_declared"] = len(ran), len(all_plain)
+numbers["encoding_runs"], numbers["encoding_runs_declared"] = len(ran), len(in_all)
 for name in ("alibi", "t5", "distance-aware"):
     key = name.replace("-", "_")
     numbers[f"inside_{key}"] = chapter_numbers.mean_of(

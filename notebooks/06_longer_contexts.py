@@ -678,14 +678,12 @@ numbers["prefix_moved_fixed"] = moved["YaRN"]
 
 # %%
 runs = experiment.table(profile)
-plain = runs.copy()
-plain.attrs = {}  # the records, which pandas would copy at every step
-have = plain[plain.status != "not run"]
+have = runs[runs.status != "not run"]
 PLACES = ("1x", "2x", "4x", "8x", "16x")
 
 
 def scores_of(method, metric):
-    return summaries.by_seed(plain, method, metric)
+    return summaries.by_seed(runs, method, metric)
 
 
 def curve(method, reading):
@@ -699,12 +697,10 @@ def over(method, metric, other, bar):
     return (scores_of(method, metric) - scores_of(other, bar)).dropna()
 
 
-judged = {c.id: c for c in claims.CLAIMS if "experiment/context_extension" in c.needs}
-verdicts = {
-    name: claim.rule({"experiment/context_extension": plain})
-    for name, claim in judged.items()
-}
-print(f"{len(have)} of {len(plain)} runs are there")
+EXTENSIONS = "experiment/context_extension"
+IDS = [claim.id for claim in claims.CLAIMS if EXTENSIONS in claim.needs]
+verdicts = claims.judge(IDS, {EXTENSIONS: runs})
+print(f"{len(have)} of {len(runs)} runs are there")
 # What a seed reads at stride 1: one window of each of so many documents in its block.
 tight_windows = one_run.beyond.tight * len(one_run.blocks)
 bins = zip(PLACES, itertools.pairwise(one_run.beyond.edges), strict=True)
@@ -888,20 +884,13 @@ figures.show_table(
 figures.provenance(runs)
 
 # %% tags=["hide-input"]
-figures.show_table(
-    pd.DataFrame(
-        [[name, verdict.word, verdict.detail] for name, verdict in verdicts.items()],
-        columns=["claim", "verdict", "because"],
-    ),
+numbers |= claims.show(
+    verdicts,
     caption="The claims of this chapter, judged by rules written before the records.",
 )
 figures.provenance(runs)
 
 # %%
-numbers |= {
-    f"verdict_{name.replace('-', '_')}": verdict.word
-    for name, verdict in verdicts.items()
-}
 for name in LOOKS:
     key = name.replace("-", "_")
     for stage in ("frozen", "tuned"):
@@ -909,7 +898,7 @@ for name in LOOKS:
             scores_of(name, f"{stage}/4x")
         )
 numbers["window"] = chapter_numbers.mean_of(scores_of("rope", "frozen-window/4x"))
-numbers["runs"], numbers["runs_declared"] = len(have), len(plain)
+numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
 
 # %% [markdown]
 # In the bin that ends at $4L$ plain RoPE pays {num}`06_longer_contexts/frozen_rope:.2f` bits per byte as it is,

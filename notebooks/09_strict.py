@@ -1216,38 +1216,33 @@ figures.show(
 figures.provenance(table)
 
 # %% tags=["hide-input"]
-judged = {row.claim.id: row.verdict for row in claims.evaluate(profile)}
-verdict = judged["strict-as-good-as-separated"]
-own = ("strict-pos-stream-ignores-the-text", "strict-is-dense-plus-tables")
-answers = {name: claims.get(name).rule({"chapter/09_strict": numbers}) for name in own}
-answers["strict-as-good-as-separated"] = verdict
-figures.show_table(
-    pd.DataFrame(
-        [[name, answer.word, answer.detail] for name, answer in answers.items()],
-        columns=["claim", "verdict", "because"],
-    ),
+IDS = (
+    "strict-pos-stream-ignores-the-text",
+    "strict-is-dense-plus-tables",
+    "strict-as-good-as-separated",
+)
+verdicts = claims.judge(
+    IDS, {"chapter/09_strict": numbers, "experiment/in_window": table}
+)
+numbers |= claims.show(
+    verdicts,
     caption="The claims of this chapter, judged by rules written beforehand. Two are about numbers of this page.",
 )
-numbers |= {
-    "verdict_ignores_the_text": answers[own[0]].word,
-    "verdict_dense_plus_tables": answers[own[1]].word,
-    "verdict_as_good_as_separated": verdict.word,
-}
 
 # %% [markdown]
 # Strict minus separated is {num}`09_strict/strict_minus_separated_learned:+.3f` bits per byte with the learned table, with an
 # interval of ± {num}`09_strict/strict_minus_separated_learned_half:.3f`, and
 # {num}`09_strict/strict_minus_separated_sinusoidal:+.3f` ± {num}`09_strict/strict_minus_separated_sinusoidal_half:.3f` with the
-# sinusoid. That strict is as good as separated is *{num}`09_strict/verdict_as_good_as_separated`*. This is one
+# sinusoid. That strict is as good as separated is *{num}`09_strict/verdict_strict_as_good_as_separated`*. This is one
 # size, one share $r$ and one short budget: it says nothing of models that have time to learn a use for text in their position
 # heads.
 #
 # ## Takeaways
 #
 # 1. One more block of zeros, in $W_Q$ and $W_K$ of the position heads, makes the pos stream of every layer a function of positions
-#    alone, exactly and without freezing anything: *{num}`09_strict/verdict_ignores_the_text`*. It takes the split norm, too.
+#    alone, exactly and without freezing anything: *{num}`09_strict/verdict_strict_pos_stream_ignores_the_text`*. It takes the split norm, too.
 # 2. A strict model is a dense transformer of width $d_{\text{sem}}$ with tables added to its queries and keys:
-#    *{num}`09_strict/verdict_dense_plus_tables`*. The tables are computed once per batch in training and once per length
+#    *{num}`09_strict/verdict_strict_is_dense_plus_tables`*. The tables are computed once per batch in training and once per length
 #    afterwards; arithmetic and cache shrink towards $(1-r)^2$ and $1-r$ of the dense model's.
 # 3. The price is not accuracy of the isolation but freedom: whatever gives sequences positions or masks of their own gives
 #    the saving back.

@@ -974,15 +974,11 @@ IDS = (
     "separation-ahead-at-every-budget",
     "ranking-stable-under-budget",
 )
-judged = {row.claim.id: row.verdict for row in claims.evaluate(profile)}
-numbers_of_this_chapter |= {
-    f"verdict_{name.replace('-', '_')}": judged[name].word for name in IDS
-}
-figures.show_table(
-    pd.DataFrame(
-        [[name, judged[name].word, judged[name].in_short] for name in IDS],
-        columns=["claim", "verdict", "because"],
-    ),
+tables = {"in_window": table, "ablation": factors, "budget": budgets}
+tables = {f"experiment/{name}": rows for name, rows in tables.items()}
+numbers_of_this_chapter |= claims.show(
+    claims.judge(IDS, tables),
+    short=True,
     caption=f"The {len(IDS)} claims of this chapter, judged by rules written beforehand: seven on "
     "the models of the first sections, six on single factors, two on more training.",
 )

@@ -156,9 +156,7 @@ figures.show_table(
 # %%
 extrapolation = experiments.get("extrapolation")
 runs = extrapolation.table(profile)
-plain = runs.copy()
-plain.attrs = {}  # the records, which pandas would copy at every step
-have = plain[plain.status != "not run"]
+have = runs[runs.status != "not run"]
 described = {
     "live": describe(table),
     "sinusoid": describe(sinusoidal(window, d_pos, dtype=torch.float64)),
@@ -760,7 +758,7 @@ def mean(method, metric):
 
 
 told = partial(summaries.told, form="+.2f")
-status = plain.groupby("method", sort=False)["status"].agg(
+status = runs.groupby("method", sort=False)["status"].agg(
     lambda s: (s != "not run").sum()
 )
 print(
@@ -907,6 +905,19 @@ for name, method in models.items():
 
 
 # %%
+IDS = (
+    *(f"extrapolation-{name}-survives" for name in SOURCE_METHODS),
+    "the-five-extrapolate",
+    "separation-makes-extrapolation-easier",
+    "only-the-position-needs-extrapolating",
+    "wrap-in-disguise",
+    "clamp-in-disguise",
+    "mask-rescues-no-extrapolator",
+    "lookup-tables-limit-extrapolation",
+)
+verdicts = claims.judge(IDS, {"experiment/extrapolation": runs})
+
+
 def difference(a, b):
     """One metric minus another, `method:metric` each, for every seed that has both."""
     one, other = (scores(*name.split(":")) for name in (a, b))
@@ -915,13 +926,7 @@ def difference(a, b):
 
 def survives(name):
     """The verdict of the rule that was written beforehand."""
-    claim = claims.get(f"extrapolation-{name}-survives")
-    return judged(claim).word
-
-
-def judged(claim):
-    """A claim's rule on the records of this page."""
-    return claim.rule({"experiment/extrapolation": plain})
+    return verdicts[f"extrapolation-{name}-survives"].word
 
 
 # %% tags=["hide-input"]
@@ -983,7 +988,7 @@ for ax, place in zip(axes, ("2x", "8x"), strict=True):
     )
 axes[0].set_yticks(range(5), [LOOKS[name].label for name in order])
 axes[0].set_ylim(-0.6, 4.5)
-verdict = judged(claims.get("separation-makes-extrapolation-easier"))
+verdict = verdicts["separation-makes-extrapolation-easier"]
 shown = [
     f"{LOOKS[name].label} {told(difference(f'{ours}:gap/{name}/8x', f'learned:gap/{name}/8x'))}"
     for name in SOURCE_METHODS
@@ -1145,9 +1150,7 @@ figures.provenance(runs)
 articles = experiments.get("extrapolation_wikitext")
 of_articles = articles.table(profile)
 whole, tight = (articles.by_bin(profile, scope) for scope in ("part", "tight"))
-have_articles = of_articles.copy()
-have_articles.attrs = {}
-have_articles = have_articles[have_articles.status != "not run"]
+have_articles = of_articles[of_articles.status != "not run"]
 
 
 def article_scores(method, metric):
@@ -1354,27 +1357,9 @@ numbers["articles_runs_declared"] = len(of_articles)
 # </book/claims>` prints both commits.
 
 # %% tags=["hide-input"]
-IDS = (
-    *(f"extrapolation-{name}-survives" for name in SOURCE_METHODS),
-    "the-five-extrapolate",
-    "separation-makes-extrapolation-easier",
-    "only-the-position-needs-extrapolating",
-    "wrap-in-disguise",
-    "clamp-in-disguise",
-    "mask-rescues-no-extrapolator",
-    "lookup-tables-limit-extrapolation",
-)
-verdicts = {name: judged(claims.get(name)) for name in IDS}
-numbers |= {
-    f"verdict_{name.replace('-', '_')}": verdict.word
-    for name, verdict in verdicts.items()
-}
-
-figures.show_table(
-    pd.DataFrame(
-        [[name, v.word, v.in_short] for name, v in verdicts.items()],
-        columns=["claim", "verdict", "because"],
-    ),
+numbers |= claims.show(
+    verdicts,
+    short=True,
     caption="The claims of this chapter, judged by rules written beforehand. The claims page lists every comparison.",
 )
 figures.provenance(runs)

@@ -456,9 +456,7 @@ figures.show(
 # %%
 PLACES = ("2x", "4x", "8x")
 screen = experiments.get("recipe_screen").table(profile)
-tried = screen.copy()
-tried.attrs = {}  # the records, which pandas would copy at every step
-there = tried[tried.status != "not run"].set_index("method")
+there = screen[screen.status != "not run"].set_index("method")
 
 
 def screened(name, column):
@@ -496,13 +494,9 @@ figures.provenance(screen)
 # %%
 experiment = experiments.get("recipes")
 runs = experiment.table(profile)
-published = runs.copy()
-published.attrs = {}
-have = published[published.status != "not run"]
-methods = list(dict.fromkeys(published.method))
-of_chapter_11 = experiments.get("extrapolation").table(profile)
-extrapolation = of_chapter_11.copy()
-extrapolation.attrs = {}
+have = runs[runs.status != "not run"]
+methods = list(dict.fromkeys(runs.method))
+extrapolation = experiments.get("extrapolation").table(profile)
 
 
 def scores(method, metric):
@@ -626,7 +620,7 @@ figures.show(
 figures.provenance(runs)
 
 # %% tags=["remove-input"]
-figures.provenance(of_chapter_11)
+figures.provenance(extrapolation)
 
 
 # %%
@@ -790,22 +784,11 @@ numbers |= {key: chapter_numbers.mean_of(values) for key, values in told.items()
 # records.
 
 # %%
-tables = {"experiment/recipes": published, "experiment/extrapolation": extrapolation}
-verdicts = {
-    claim.id: claim.rule(tables)
-    for claim in claims.CLAIMS
-    if "experiment/recipes" in claim.needs
-}
-numbers |= {
-    f"verdict_{name.replace('-', '_')}": verdict.word
-    for name, verdict in verdicts.items()
-}
-
-figures.show_table(
-    pd.DataFrame(
-        [[name, v.word, v.in_short] for name, v in verdicts.items()],
-        columns=["claim", "verdict", "because"],
-    ),
+IDS = [one.id for one in claims.CLAIMS if "experiment/recipes" in one.needs]
+tables = {"experiment/recipes": runs, "experiment/extrapolation": extrapolation}
+numbers |= claims.show(
+    claims.judge(IDS, tables),
+    short=True,
     caption="The claims of this chapter, judged by rules written beforehand. With fewer than six seeds a comparison is "
     "undecided, whatever its size.",
 )

@@ -122,7 +122,6 @@ assert torch.allclose(said, rebuilt.cpu(), atol=1e-5)
 records = experiments.get("inside")
 table = records.table(profile)
 have = table[table.status != "not run"]
-have.attrs = {}  # the records, which pandas would copy at every step
 present = list(dict.fromkeys(have.method))
 SEPARATED = ("separated-learned", "separated-sinusoidal", "strict-learned")
 DENSE = ("none", "learned", "sinusoidal", "rope")
@@ -960,16 +959,9 @@ IDS = (
     "pos-stream-carries-almost-no-text",
     "content-hides-the-position",
 )
-judged = {row.claim.id: row.verdict for row in claims.evaluate(profile)}
-numbers_of_this_chapter |= {
-    f"verdict_{name.replace('-', '_')}": judged[name].word for name in IDS
-}
 numbers_of_this_chapter["runs"] = len(have)
-figures.show_table(
-    pd.DataFrame(
-        [[name, judged[name].word, judged[name].detail] for name in IDS],
-        columns=["claim", "verdict", "because"],
-    ),
+numbers_of_this_chapter |= claims.show(
+    claims.judge(IDS, {"experiment/inside": table}),
     caption="The six claims of this chapter, judged by rules written beforehand.",
 )
 figures.provenance(table)

@@ -288,6 +288,8 @@ def test_a_table_only_loads_and_says_of_every_run_of_the_grid_how_it_stands(stor
     assert table["bits_per_byte"][0] == 3.5 and table["bits_per_byte"][2] == 2.5
     assert table["bits_per_byte"].isna().sum() == len(grid) - 2
     assert table.attrs["records"] == [first, second]
+    copied = table[table["status"] == "ok"].copy().attrs["records"]
+    assert copied is table.attrs["records"]  # every step of pandas copies attrs; records would cost seconds
     assert IN_WINDOW.table("laptop", store)["status"].eq("not run").all()
 
 

@@ -10,6 +10,7 @@ To add a claim, write `rule_<id>` and one `Claim(...)` beside it, in the module 
 
 from sepnb.claims.ledger import CLAIMS, Row, evaluate, get
 from sepnb.claims.pages import page, source_map_page
+from sepnb.claims.shown import judge, show
 from sepnb.claims.sources import SourceMap, SourceMapError, Statement
 from sepnb.claims.sources import load as source_map
 from sepnb.claims.verdict import WORDS, Claim, Tables, Verdict
@@ -26,7 +27,9 @@ __all__ = [
     "Verdict",
     "evaluate",
     "get",
+    "judge",
     "page",
+    "show",
     "source_map",
     "source_map_page",
 ]

@@ -135,7 +135,6 @@ def _experiment(name: str, profile: str | None, store: Any) -> _Source:
         if (table.status == "ok").all():
             break
     records = table.attrs.get("records", [])
-    table.attrs = {}  # pandas copies them deeply at every step of a rule
     return _Source(
         content=table,
         profile=candidate,

@@ -51,6 +51,14 @@ def check_profile(profile: str) -> str:
     return profile
 
 
+class Records(list[Record]):
+    """Records in the `attrs` of a table. Pandas copies attrs deeply at every step; records are frozen, so
+    that the copies can share them."""
+
+    def __deepcopy__(self, memo: dict) -> "Records":
+        return self
+
+
 class Experiment(ABC):
     """A grid, a run function and a table. Subclasses set the class attributes and the abstract methods."""
 
@@ -98,7 +106,7 @@ class Experiment(ABC):
                 found.append(record)
             rows.append(row)
         table = pd.DataFrame(rows)
-        table.attrs = {"profile": profile, "experiment": self.name, "records": found}
+        table.attrs = {"profile": profile, "experiment": self.name, "records": Records(found)}
         return table
 
     def rows(self, profile: str, kind: str, store: Store | None = None) -> pd.DataFrame:

@@ -1,0 +1,54 @@
+"""The verdicts of one chapter: its claims judged by the tables of the page, shown, named for its prose."""
+
+from collections.abc import Iterable, Mapping
+
+import pandas as pd
+
+from sepnb.claims.ledger import get
+from sepnb.claims.verdict import Tables, Verdict
+
+
+def judge(claim_ids: Iterable[str], tables: Tables) -> dict[str, Verdict]:
+    """The verdicts of these claims, by their ids.
+
+    Args:
+        claim_ids: of the ledger.
+        tables: what their rules need, by the names of `Claim.needs`.
+
+    Raises:
+        ValueError: no claim of this id, or a table that a rule needs is not among `tables`: a verdict of
+            "not run" would hide that it was forgotten.
+    """
+    verdicts = {}
+    for claim_id in claim_ids:
+        claim = get(claim_id)
+        if missing := [need for need in claim.needs if need not in tables]:
+            raise ValueError(
+                f"claim {claim_id!r} needs {', '.join(missing)}; the tables given are {', '.join(tables)}"
+            )
+        verdicts[claim_id] = claim.rule(tables)
+    return verdicts
+
+
+def show(verdicts: Mapping[str, Verdict], *, caption: str, short: bool = False) -> dict[str, str]:
+    """Display a table of claim, verdict and reason, and return the words as chapter numbers.
+
+    Args:
+        verdicts: of `judge`.
+        caption: as in `figures.show_table`.
+        short: families of comparisons are counted, not listed; see `Verdict.in_short`.
+
+    Returns:
+        `verdict_<id>` to the word, dashes as underscores.
+    """
+    from sepnb.figures import show_table  # brings matplotlib, which nothing else here needs
+
+    reasons = {name: one.in_short if short else one.detail for name, one in verdicts.items()}
+    show_table(
+        pd.DataFrame(
+            [[name, one.word, reasons[name]] for name, one in verdicts.items()],
+            columns=["claim", "verdict", "because"],
+        ),
+        caption=caption,
+    )
+    return {f"verdict_{name.replace('-', '_')}": one.word for name, one in verdicts.items()}
