@@ -29,7 +29,7 @@
 # :class: note
 # - **Time**: this page loads records and trains six tiny models, about 20 s of one CPU core at any profile;
 #   nothing is downloaded. The records behind it: `sepnb run lr_screen in_window`, 87 runs of one to three
-#   minutes on one core, and `sepnb run ablation_screen ablation budget`, 228 runs of ten seconds to two
+#   minutes on one core, and `sepnb run ablation_screen ablation budget`, 330 runs of ten seconds to two
 #   minutes; two side by side, under 2 GB each; they read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: chapters {doc}`7 <07_two_streams>` and {doc}`8 <08_split_mlp_norm>`, or their takeaways.
 # - **You will learn**: how the comparison is made fair, what the separation costs and gives inside the trained

@@ -23,7 +23,7 @@ BUDGETS = (1, 4, 16)
 MIDDLE = 4
 """The budget whose schedule is that of `ablation`."""
 
-SEEDS = {"smoke": (1,), "laptop": (1, 2, 3), "gpu": (1, 2, 3, 4, 5, 6)}
+SEEDS = {"smoke": (1,), "laptop": (1, 2, 3, 4, 5, 6), "gpu": (1, 2, 3, 4, 5, 6)}
 
 SMOKE_METHODS, SMOKE_BUDGETS = ("rope", "separated-sinusoidal"), (1, 4)
 
