@@ -38,6 +38,12 @@ class Record:
     provenance: dict[str, Any]
     stale: str | None = field(default=None, compare=False)
 
+    @classmethod
+    def of(cls, config: Any, **results: Any) -> "Record":
+        """The record of a run of `config`, a `RunConfig`, with its metrics, rows, fingerprint, provenance."""
+        named = {"experiment": config.experiment, "profile": config.profile, "key": config.key}
+        return cls(**named, config=config.resolved(), **results)
+
     def content(self) -> dict[str, Any]:
         """What is stored, without the checksum and without the mark of staleness."""
         content = asdict(self)

@@ -23,6 +23,13 @@ class RunConfig(Protocol):
     """A frozen description of one run."""
 
     @property
+    def experiment(self) -> str:
+        """The name of the experiment that declares it."""
+
+    @property
+    def profile(self) -> str: ...
+
+    @property
     def key(self) -> str:
         """The file name of its record: readable, and different for every different config."""
 

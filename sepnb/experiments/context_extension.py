@@ -185,11 +185,8 @@ class ContextExtension(lm.TextExperiment):
         # checkpoint of an earlier run, and all tunings. The sum over records counts it once a method.
         steps = (base.training, *config.tunings)
         seen = sum(one.steps * one.batch_size * one.length for one in steps)
-        return Record(
-            experiment=config.experiment,
-            profile=config.profile,
-            key=config.key,
-            config=config.resolved(),
+        return Record.of(
+            config,
             metrics=metrics,
             rows=rows,
             fingerprint=fingerprint,

@@ -249,11 +249,8 @@ def run(config: EncodingSpeedRun, *, device: str = "cpu", progress: Progress | N
     ]
     version = importlib.metadata.version(OTHER) if OTHER in steps else "not installed, or without it"
     rows.append({"kind": "package", "name": OTHER, "version": version})
-    return Record(
-        experiment=config.experiment,
-        profile=config.profile,
-        key=config.key,
-        config=config.resolved(),
+    return Record.of(
+        config,
         metrics=metrics,
         rows=rows,
         fingerprint=fingerprint(config, device=device),

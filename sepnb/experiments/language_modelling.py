@@ -324,11 +324,8 @@ def run(
         further, more = after(model)
         metrics, rows = metrics | further, rows + more
     seen = training.steps * training.batch_size * training.length
-    return Record(
-        experiment=config.experiment,
-        profile=config.profile,
-        key=config.key,
-        config=config.resolved(),
+    return Record.of(
+        config,
         metrics=metrics,
         rows=rows,
         fingerprint={"initial_bits_per_byte": initial, "first_losses": losses[:FINGERPRINT_STEPS]},

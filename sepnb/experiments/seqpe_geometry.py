@@ -99,6 +99,10 @@ class SeqPEGeometryRun:
             raise ValueError(f"unknown variant {self.variant!r}; use one of {', '.join(VARIANTS)}")
 
     @property
+    def experiment(self) -> str:
+        return SeqPEGeometry.name
+
+    @property
     def method(self) -> str:
         return self.variant
 
@@ -274,11 +278,8 @@ class SeqPEGeometry(Experiment):
             windows = looked_at(encoder, "trained")
             metrics |= metrics_of(windows, "trained") | fresh(encoder, config.seed)
             rows += windows
-        return Record(
-            experiment=self.name,
-            profile=config.profile,
-            key=config.key,
-            config=config.resolved(),
+        return Record.of(
+            config,
             metrics=metrics,
             rows=rows,
             fingerprint=fingerprint,

@@ -219,11 +219,8 @@ def run(config: SpeedRun, *, device: str = "cpu", progress: Progress | None = No
         "compiled": int(config.compiler is not None),
         "timed_threads": 1,
     }
-    return Record(
-        experiment=config.experiment,
-        profile=config.profile,
-        key=config.key,
-        config=config.resolved(),
+    return Record.of(
+        config,
         metrics=metrics,
         rows=rows,
         fingerprint=fingerprint(config, device=device),
