@@ -2,6 +2,7 @@
 
 - `{num}` pastes a chapter's number into prose and links to the chapter that computed it;
 - `{claims}`, `{source-map}` and `{provenance}` render the evidence pages;
+- `{chapter-figure}` shows a figure of a chapter on another page;
 - a check of every formula turns unbalanced LaTeX, which Sphinx does not parse, into a located warning;
 - the pages load only local scripts, and only those they need.
 
@@ -22,7 +23,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx.util.fileutil import copy_asset
 
 from sepnb import paths
-from sepnb.companion import numbers, pages
+from sepnb.companion import chapter_figures, numbers, pages
 
 logger = logging.getLogger(__name__)
 
@@ -269,6 +270,7 @@ def buttons(app, config) -> None:
 def setup(app) -> dict:
     app.add_config_value("sepnb_profile", os.environ.get("SEPNB_PROFILE", "laptop"), "env", [str])
     app.add_role("num", NumberRole())
+    chapter_figures.setup(app)
     app.add_directive("claims", ClaimsPage)
     app.add_directive("source-map", SourceMapPage)
     app.add_directive("provenance", ProvenancePage)

@@ -1,5 +1,6 @@
 """What the extension refuses, renders and loads, on small projects."""
 
+import re
 from types import SimpleNamespace
 
 import nbformat
@@ -10,6 +11,7 @@ import pytest
 
 from sepnb import experiments
 from sepnb.companion import pages, site
+from sepnb.companion.images import lift
 from sepnb.results import Record
 
 
@@ -142,3 +144,57 @@ def test_equations_count_through_the_book(project) -> None:
     assert 'href="notation.html#equation-eq-first">(2)</a>' in built.page("index")
     assert 'href="#equation-eq-own">(1)</a>' in built.page("index")
     assert 'href="#equation-eq-first">(2)</a>' in built.page("notation")
+
+
+HOME = "notebooks/executed/01_order"
+
+
+def book(asked: str, *outputs: dict) -> dict[str, str]:
+    """An index that shows a figure of chapter 1, and that chapter as the executor leaves it."""
+    cells = [nbformat.v4.new_markdown_cell("# Chapter")]
+    for output in outputs:
+        cells.append(
+            nbformat.v4.new_code_cell("draw()", outputs=[nbformat.v4.new_output("display_data", **output)])
+        )
+    metadata = {"language_info": {"name": "python", "pygments_lexer": "python"}}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
+    lift(notebook)
+    index = f"# Book\n\n```{{chapter-figure}} {asked}\n```\n\n```{{toctree}}\n{HOME}\n```\n"
+    return {"index.md": index, f"{HOME}.ipynb": nbformat.writes(notebook)}
+
+
+def a_figure(name: str, caption: str, colour: str) -> dict:
+    square = f'<path fill="{colour}" d="M0 0h9v9z"/>'
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9">{square}</svg>'
+    about = {"alt": f"A {colour} square.", "name": name, "caption": caption}
+    return {"data": {"image/svg+xml": svg, "text/plain": "<figure>"}, "metadata": {"sepnb": about}}
+
+
+def test_a_figure_of_a_chapter_stands_on_another_page_with_its_words_and_a_link(project) -> None:
+    one, two = a_figure("fig-one", "The first.", "red"), a_figure("fig-two", "Half is $1/2$.", "blue")
+    built = project(book("01_order/fig-two", one, two))
+    assert built.warnings == []
+    page = built.page("index")
+    source = re.search(r'<img alt="A blue square."[^>]* src="([^"]+)"', page)
+    assert 'fill="blue"' in (built.html / source[1]).read_text(encoding="utf-8")
+    caption = re.search(r"<figcaption>.*?</figcaption>", page, re.S)[0]
+    assert "Half is" in caption and 'class="math' in caption
+    assert re.search(rf'href="{HOME}.html#fig-two".*Figure 2 of the chapter', caption, re.S)
+    assert "The first." not in page and "caption-number" not in page  # its number is the chapter's
+
+    built = project(book("01_order/fig-two", one, a_figure("fig-two", "All of it.", "green")))
+    assert built.warnings == [] and "All of it." in built.page("index")
+    assert 'fill="green"' in (built.html / source[1]).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("01_order/fig-three", "shows no figure 'fig-three'; it shows fig-one"),
+        ("02_absolute/fig-one", "there is no executed chapter 02_absolute.ipynb"),
+    ],
+)
+def test_a_figure_that_is_not_there_is_one_located_warning(project, asked: str, said: str) -> None:
+    built = project(book(asked, a_figure("fig-one", "The first.", "red")))
+    assert len(built.warnings) == 1 and "index.md:3: WARNING" in built.warnings[0]
+    assert said in built.warnings[0]

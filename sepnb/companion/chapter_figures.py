@@ -1,0 +1,112 @@
+"""A figure of a chapter on another page, with its own words: the book never draws one thing twice.
+
+    ```{chapter-figure} 11_extrapolators/fig-extrapolators-beyond
+    ```
+
+The picture, its alternative text and its caption are those that the chapter's notebook holds, so that they
+are of the profile of the build. The caption ends with a link to the chapter. Nothing here imports matplotlib.
+"""
+
+import base64
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+logger = logging.getLogger(__name__)
+
+SUFFIXES = {"image/svg+xml": ".svg", "image/png": ".png"}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A figure of an executed notebook: the file's content and suffix, and what `figures.show` was told."""
+
+    content: bytes
+    suffix: str
+    alt: str
+    caption: str
+
+
+def find(notebook: Path, name: str) -> Found:
+    """The figure of this name in an executed notebook.
+
+    Raises:
+        ValueError: there is no such file, or no figure of this name in it; the message names those there are.
+    """
+    if not notebook.is_file():
+        raise ValueError(f"there is no executed chapter {notebook.name}; sepnb run executes it")
+    names = []
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        for output in cell.get("outputs", []):
+            about = output.get("metadata", {}).get("sepnb")
+            if about is None or about.get("name") is None:
+                continue
+            names.append(about["name"])
+            if about["name"] == name:
+                data = output["data"]
+                mime = next(kind for kind in SUFFIXES if kind in data)
+                text = "".join(data[mime])
+                content = base64.b64decode(text) if mime == "image/png" else text.encode()
+                return Found(content, SUFFIXES[mime], about["alt"], about["caption"])
+    known = ", ".join(names) or "none with a name"
+    raise ValueError(f"{notebook.name} shows no figure {name!r}; it shows {known}")
+
+
+class ShownAgain(nodes.figure):
+    """A figure without a number of its own: Sphinx numbers the class itself, and no class made of it."""
+
+
+class ChapterFigure(SphinxDirective):
+    """`{chapter-figure} <chapter>/<figure>`. What cannot be shown is one located warning: `-W` fails."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        chapter, _, name = self.arguments[0].partition("/")
+        home = f"notebooks/executed/{chapter}"
+        notebook = Path(self.env.srcdir, f"{home}.ipynb")
+        self.env.note_dependency(str(notebook))
+        try:
+            found = find(notebook, name)
+        except ValueError as problem:
+            logger.warning("%s", problem, location=self.get_location(), type="sepnb", subtype="figure")
+            return [nodes.warning("", nodes.paragraph("", str(problem)))]
+        figure = ShownAgain("", self._image(f"{chapter}-{name}", found), align="center")
+        words, _ = self.parse_inline(f"{found.caption} ")
+        figure += nodes.caption("", "", *words, self._link(home, name))
+        return [figure]
+
+    def _image(self, stem: str, found: Found) -> nodes.image:
+        """The picture as a file beside the doctrees, from where Sphinx takes it as it takes any other."""
+        file = Path(self.env.app.doctreedir, "chapter_figures", stem + found.suffix)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(found.content)
+        page = Path(self.env.doc2path(self.env.docname)).parent
+        uri = Path(os.path.relpath(file, page)).as_posix()
+        return nodes.image(uri=uri, alt=found.alt, classes=["dark-light"])
+
+    def _link(self, home: str, name: str) -> nodes.Node:
+        if home not in self.env.found_docs:
+            return nodes.inline("", f"({name})")
+        target = {"refdomain": "std", "reftype": "numref", "reftarget": name, "refdoc": self.env.docname}
+        words = "Figure %s of the chapter"
+        return addnodes.pending_xref("", nodes.inline("", words), refexplicit=True, refwarn=True, **target)
+
+
+def setup(app) -> None:
+    """Register the directive and its node, which is written as any figure is."""
+
+    def visit(writer, node: ShownAgain) -> None:
+        writer.visit_figure(node)
+
+    def depart(writer, node: ShownAgain) -> None:
+        writer.depart_figure(node)
+
+    app.add_node(ShownAgain, html=(visit, depart))
+    app.add_directive("chapter-figure", ChapterFigure)
