@@ -1222,7 +1222,7 @@ IDS = (
     "strict-as-good-as-separated",
 )
 verdicts = claims.judge(
-    IDS, {"chapter/09_strict": numbers, "experiment/in_window": table}
+    IDS, {"chapter/09_strict": numbers, "experiment/extrapolation": table}
 )
 numbers |= claims.show(
     verdicts,

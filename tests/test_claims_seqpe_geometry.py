@@ -6,13 +6,14 @@ import pytest
 
 from sepnb import claims
 from sepnb.claims import seqpe_geometry as rules
-from sepnb.experiments.seqpe_geometry import VARIANTS, starts
+from sepnb.experiments.seqpe_geometry import SPREAD, VARIANTS, starts
 
 pytestmark = pytest.mark.usefixtures("quick_collections")
-MEASURES = [f"{m}/{g}" for m in ("order", "adjacency", "likeness") for g in starts(10)]
+MEASURES = [f"{m}/{g}" for m in ("order", "adjacency", "likeness") for g in (*starts(10), SPREAD)]
 CLAIMS = [claim.id for claim in rules.CLAIMS]
 SUPPORTS = {
     "the-losses-order-positions": {("both", "order/trained"): 0.5, ("both", "order/misaligned"): 0.5},
+    "the-losses-order-far-positions": {("both", "order/spread"): 0.5},
     "contrast-alone-orders-positions": {("contrastive", "order/misaligned"): 0.5},
     "distillation-carries-the-geometry": {
         ("both", "likeness/misaligned"): 0.5,

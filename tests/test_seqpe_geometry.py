@@ -95,22 +95,26 @@ def test_a_run_repeats_exactly_and_its_rows_are_its_metrics(short):
     assert curve[:5] == pytest.approx(one.fingerprint["first_losses"], rel=1e-5)
     for state, prefix in (("drawn", "drawn/"), ("trained", "")):
         windows = [row for row in one.rows if row["kind"] == "window" and row["state"] == state]
-        assert [row["start"] for row in windows] == [at for group in geo.starts(10).values() for at in group]
+        begun = [(group, at) for group, starts in geo.starts(10).items() for at in starts]
+        assert [(row["group"], row["start"]) for row in windows] == [*begun, ("spread", 0)]
         far = [row["likeness"] for row in windows if row["group"] == "misaligned"]
         assert one.metrics[f"{prefix}likeness/misaligned"] == pytest.approx(np.mean(far))
         assert one.metrics[f"{prefix}likeness/trained"] == 1.0
-    assert one.rows[:14] == geo.looked_at(geo.drawn(smoke()), "drawn")[:14]
+        assert f"{prefix}order/spread" in one.metrics and f"{prefix}likeness/spread" not in one.metrics
+    assert one.rows[:16] == geo.looked_at(geo.drawn(smoke()), "drawn")
     assert EXPERIMENT.run(smoke(seed=2)).metrics["order/trained"] != one.metrics["order/trained"]
 
 
 def test_a_window_is_looked_at_as_its_embeddings_are():
     encoder = geo.drawn(smoke())
-    row = next(row for row in geo.looked_at(encoder, "drawn") if row["group"] == "misaligned")
-    with torch.no_grad():
-        at = torch.arange(geo.LENGTH)
-        expected = geometry(encoder.plain(row["start"] + at), at)
-    assert row["order"] == pytest.approx(expected.order, abs=1e-4)
-    assert row["norm"] == pytest.approx(expected.norm, rel=1e-4)
+    rows, at = geo.looked_at(encoder, "drawn"), torch.arange(geo.LENGTH)
+    for group, step in (("misaligned", 1), ("spread", geo.STEP)):
+        row = next(row for row in rows if row["group"] == group)
+        with torch.no_grad():
+            expected = geometry(encoder.plain(row["start"] + step * at), at)
+        assert row["order"] == pytest.approx(expected.order, abs=1e-4)
+        assert row["norm"] == pytest.approx(expected.norm, rel=1e-4)
+    assert geo.STEP * geo.LENGTH <= geo.LARGEST < (geo.STEP + 1) * geo.LENGTH
 
 
 def test_a_run_that_diverges_is_kept_without_measures(short, monkeypatch):
@@ -129,7 +133,7 @@ def test_embeddings_that_are_all_alike_leave_out_what_cannot_be_measured():
         rows = geo.looked_at(encoder, "trained")
     assert all("order" not in row and "likeness" not in row and row["norm"] == 4.0 for row in rows)
     assert geo.metrics_of(rows, "trained").keys() == {
-        f"{measure}/{group}" for measure in ("adjacency", "norm") for group in geo.starts(10)
+        f"{measure}/{group}" for measure in ("adjacency", "norm") for group in (*geo.starts(10), "spread")
     }
 
 

@@ -2,9 +2,10 @@
 
 An encoder is trained on its own losses alone and looked at through windows of neighbouring positions: the
 trained one; others at starts that keep the digits inside a window as they are, and at starts near those that
-do not; and the same past the largest position that any loss saw. Every variant is one change of the first,
-but for `released`, which sets at once what the released program sets. Every run looks at its encoder as it
-was drawn, too: digits that positions share make embeddings alike before anything is learned.
+do not; the same past the largest position that any loss saw; and as many positions, spread evenly over all
+that the losses see, since an order of far positions is no order of neighbours. Every variant is one change of
+the first, but for `released`, which sets at once what the released program sets. Every run looks at its
+encoder as it was drawn, too: digits that positions share make embeddings alike before anything is learned.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +35,9 @@ LENGTH = 128
 
 SEEN, UNSEEN = (1_000, 5_000, 12_000, 19_000), (24_000, 50_000, 91_000)
 """About where windows begin, below the largest position that a loss sees and past it."""
+
+SPREAD, STEP = "spread", LARGEST // LENGTH
+"""The group of positions that lie so far apart."""
 
 FRESH = 512
 """Anchors of the contrastive task at the end, with candidates of the released mixture."""
@@ -144,6 +148,7 @@ class SeqPEGeometryRun:
             "training": self.training.resolved(),
             "windows": {group: list(at) for group, at in starts(self.encoder["base"]).items()},
             "length": LENGTH,
+            "spread": STEP,
             "fresh": FRESH,
         }
 
@@ -205,17 +210,23 @@ def _letters(steps: int) -> Iterator[np.ndarray]:
 
 def looked_at(encoder: SequentialPositionEncoder, state: str) -> list[dict[str, Any]]:
     """A row of the kind "window" for every start: the measures of `sepnb.seqpe.geometry`, and how like the
-    trained window it is. What is not finite, of embeddings that are all alike, is left out."""
+    trained window it is; and one of the spread positions, which are no window and like none. What is not
+    finite, of embeddings that are all alike, is left out."""
     encoder.eval()
     within, rows = torch.arange(LENGTH), []
+    windows = [(group, start) for group, begun in starts(encoder.base).items() for start in begun]
+
+    def told(group: str, start: int, **found: float) -> None:
+        measured = {name: float(f"{value:.6g}") for name, value in found.items() if isfinite(value)}
+        rows.append({"kind": "window", "state": state, "group": group, "start": start} | measured)
+
     with torch.no_grad():
         own = encoder(within)
-        for group, begun in starts(encoder.base).items():
-            for start in begun:
-                embeddings = encoder(start + within)
-                found = geometry(embeddings, within)._asdict() | {"likeness": likeness(own, embeddings)}
-                measured = {name: float(f"{value:.6g}") for name, value in found.items() if isfinite(value)}
-                rows.append({"kind": "window", "state": state, "group": group, "start": start} | measured)
+        for group, start in windows:
+            embeddings = encoder(start + within)
+            found = geometry(embeddings, within)._asdict()
+            told(group, start, **found, likeness=likeness(own, embeddings))
+        told(SPREAD, 0, **geometry(encoder(STEP * within), within)._asdict())
     return rows
 
 
