@@ -194,7 +194,7 @@ def trained(
 
     train(
         PositionsOnly(encoder),
-        _letters(training.steps),
+        letters(training.steps),
         training,
         device=device,
         auxiliary=told,
@@ -204,7 +204,8 @@ def trained(
     return encoder, [float(value) for value in curve]
 
 
-def _letters(steps: int) -> Iterator[np.ndarray]:
+def letters(steps: int) -> Iterator[np.ndarray]:
+    """As many batches of the one text of that language."""
     return (np.zeros((1, 2), dtype=np.int64) for _ in range(steps))
 
 
