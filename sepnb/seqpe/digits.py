@@ -40,6 +40,18 @@ def digits(positions: Positions, *, base: int = 10, width: int | Sequence[int]) 
             f"positions of shape {list(grid.shape)} have {grid.shape[1]} coordinates, {len(places)} widths "
             f"were given; give one width for each"
         )
+    check_range(grid, base, places)
+    powers = [base**exponent for count in places for exponent in reversed(range(count))]
+    axes = [axis for axis, count in enumerate(places) for _ in range(count)]
+    return grid[:, axes] // torch.tensor(powers, device=grid.device) % base
+
+
+def check_range(grid: Int[Tensor, "P n"], base: int, places: Sequence[int]) -> None:
+    """Refuse positions that `places` digits of each coordinate cannot write.
+
+    Raises:
+        ValueError: a coordinate that is negative or too large.
+    """
     highest = torch.tensor([min(base**count - 1, LARGEST) for count in places], device=grid.device)
     outside = (grid < 0) | (grid > highest)
     if outside.any():
@@ -49,9 +61,6 @@ def digits(positions: Positions, *, base: int = 10, width: int | Sequence[int]) 
             f"position {value} (coordinate {axis}) is not in [0, {base**count}), what {count} digits of base "
             f"{base} can write; give more digits"
         )
-    powers = [base**exponent for count in places for exponent in reversed(range(count))]
-    axes = [axis for axis, count in enumerate(places) for _ in range(count)]
-    return grid[:, axes] // torch.tensor(powers, device=grid.device) % base
 
 
 def as_grid(positions: Positions) -> Int[Tensor, "P n"]:

@@ -50,6 +50,9 @@ class SequentialPositionEncoder(nn.Module):
         ValueError: what does not fit together; see `TransformerConfig` and `digits`.
     """
 
+    stands_apart = True
+    """Its layers are none of the model that holds it; see `sepnb.models.apart`."""
+
     def __init__(
         self,
         *,
