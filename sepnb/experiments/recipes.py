@@ -26,7 +26,7 @@ from . import language_modelling as lm
 from .base import Progress, check_profile
 from .extrapolation import BEYOND, ExtrapolationRun, metrics_of, read
 from .long_windows import BLOCKS, Beyond, long_windows
-from .readings import SINKS, Reading, oracles, sides_unseen
+from .readings import SINKS, Reading, oracles, sides_unseen, trained_sides
 from .recipe_methods import run_of
 
 SEEDS = {"smoke": (1,), "laptop": (1, 2, 3, 4, 5, 6), "gpu": (1, 2, 3, 4, 5, 6)}
@@ -131,13 +131,10 @@ class RecipeRun(ExtrapolationRun):
         """The sides of a reading that training never showed. With random offsets the trained indices are
         more than those of one sequence, with true gaps the trained distances as well; the clamp trains the
         position scores of both."""
-        length = self.training.length
-        told = [part for part in (self.training.positions, self.training.auxiliary) if part is not None]
-        indices = max([length, *(part.trained_indices(length) for part in told)])
-        distances = max([length, *(part.trained_distances(length) for part in told)])
+        indices, distances = trained_sides(self.training)
         if not self.model.input_encodings:
             indices = inf
-        sizes = {"length": length, "longest": self.beyond.longest}
+        sizes = {"length": self.training.length, "longest": self.beyond.longest}
         return sides_unseen(reading, **sizes, indices=indices, distances=distances)
 
 
