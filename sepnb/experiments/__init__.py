@@ -18,6 +18,7 @@ from .recipe_screen import RecipeScreen
 from .recipes import Recipes
 from .second_text import SecondText
 from .seqpe_geometry import SeqPEGeometry
+from .seqpe_stream import SeqPEStream
 from .shaw_clip import ShawClip
 from .speed import Speed
 
@@ -39,6 +40,7 @@ _REGISTRY: dict[str, Experiment] = {
             EncodingScreen(),
             Encodings(),
             SeqPEGeometry(),
+            SeqPEStream(),
             ContextExtension(),
             Speed(),
             EncodingSpeed(),

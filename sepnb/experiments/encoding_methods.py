@@ -24,8 +24,8 @@ SPINE = ("none", "sinusoidal", "learned", "rope", "alibi")
 
 RANDOM_POSITIONS = 32
 """Random positions lie below this many trained lengths: four times the longest text that is read, so that a
-draw for that text still has gaps. So do those of SeqPE's shift steps and losses; the released program trains at
-512 and draws below 20,000, 39 times of it."""
+draw for that text still has gaps. So do those of SeqPE's shift steps and losses; the released program trains
+at 512 and draws below 20,000, 39 times of it."""
 
 
 @dataclass(frozen=True)

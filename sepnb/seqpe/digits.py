@@ -63,6 +63,21 @@ def check_range(grid: Int[Tensor, "P n"], base: int, places: Sequence[int]) -> N
         )
 
 
+def period(length: int, base: int = 10) -> int:
+    """The least power of the base, above 1, that is at least `length`: windows of so many positions that
+    begin at a multiple of it have the same low digits, those of the window at 0."""
+    power = base
+    while power < length:
+        power *= base
+    return power
+
+
+def misaligned(length: int, base: int = 10) -> int:
+    """How much further on than an aligned window one begins that shares no run of digits with it: an odd
+    number near 0.384 of the `period`."""
+    return int(0.384 * period(length, base)) | 1
+
+
 def as_grid(positions: Positions) -> Int[Tensor, "P n"]:
     """Positions `[P]` or `[P, n]` as an int64 tensor `[P, n]`.
 
