@@ -47,11 +47,9 @@ def test_the_whole_chain_of_each_mode_ends_in_both_losses_at_shift_steps():
             assert training.positions == sinusoid.training.positions == training.auxiliary.shifts
             assert training.auxiliary.contrastive and training.auxiliary.distillation
             assert training.learning_rate == learning_rate(profile, at_root)
-            (encoder,) = {encoder_of(LanguageModel(ours.model))}
-            assert (
-                encoder.output.out_features
-                == (ours.model.streams.widths["sem" if mode == "dense" else "pos"])
-            )
+            encoder = encoder_of(LanguageModel(ours.model))
+            filled = "sem" if mode == "dense" else "pos"
+            assert encoder.output.out_features == ours.model.streams.widths[filled]
             assert encoder.output.out_features % training.auxiliary.n_heads == 0
 
 
@@ -75,7 +73,7 @@ def test_starts_are_covered_or_never_seen_and_share_their_low_digits_or_not(prof
     length = lm.SIZES[profile].length
     found, low = stream.starts(length), len(str(length - 1))
     own = digits(torch.arange(length), width=5)[:, -low:]
-    (sampler,) = {run("separated-seqpe", profile).training.positions}
+    sampler = run("separated-seqpe", profile).training.positions
     for name, start in found.items():
         window = digits(start + torch.arange(length), width=5)
         assert torch.equal(window[:, -low:], own) == ("misaligned" not in name), name

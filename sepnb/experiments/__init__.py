@@ -17,6 +17,7 @@ from .lr_screen import LearningRateScreen
 from .recipe_screen import RecipeScreen
 from .recipes import Recipes
 from .second_text import SecondText
+from .seqpe_cost import SeqPECost
 from .seqpe_geometry import SeqPEGeometry
 from .seqpe_stream import SeqPEStream
 from .shaw_clip import ShawClip
@@ -44,6 +45,7 @@ _REGISTRY: dict[str, Experiment] = {
             ContextExtension(),
             Speed(),
             EncodingSpeed(),
+            SeqPECost(),
         ),
         key=lambda experiment: experiment.order,
     )
