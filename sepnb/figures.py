@@ -96,6 +96,8 @@ METHODS = Methods(
         "transformer-xl": Method("Transformer-XL", "#cc79a7", (0, (5, 2)), "D"),
         "distance-aware": Method("DA-Transformer", "#009e73", (0, (5, 2)), "8"),
         "cope": Method("CoPE", "#009e73", (0, (5, 1.5, 1, 1.5)), "P"),
+        "seqpe": Method("SeqPE, score", "#6b6f74", "-", "D"),
+        "seqpe-input": Method("SeqPE, input", "#6b6f74", "-", "o", False),
         "sinusoidal-randomised": Method("sinusoidal, random", "#e69f00", (0, (4, 1, 1, 1)), "o", False),
         "rope-randomised": Method("RoPE, random", "#d55e00", (0, (2, 2)), "v", False),
     }

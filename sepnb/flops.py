@@ -3,8 +3,8 @@
 Counted are the maps and the attention of the blocks, per token, forward; backward, the maps cost twice as
 much. Were nothing else to take time, and every product equally fast, the ratio of two counts would be that of
 the times: the limit that a measured ratio is printed beside. Norms, activations, softmax, rotations, biases,
-residual sums, embeddings and read-out are not counted, nor the zeros with which values are padded where
-queries and keys are wider than they.
+residual sums, embeddings and read-out are not counted, nor what encodings make of the positions once for all
+layers, nor the zeros with which values are padded where queries and keys are wider than they.
 
 With D the width, r the pos share, N the length and B the batch, a block with every stream comes to
 
@@ -87,6 +87,8 @@ def block(config: TransformerConfig, outputs: tuple[str, ...], length: int) -> M
             raise ValueError(
                 f"the terms that {encoding.name!r} adds in every layer are not counted; leave it out"
             )
+    at_queries = [encoding.at_query_key(config.head_width) for encoding in config.encodings]
+    more = sum(module.more for module in at_queries if module is not None)
     tally, widths, total = _Tally(config.isolated), config.streams.widths, config.streams.d_model
     attended, d, shared = config.attended(outputs), config.head_width, config.heads_per_kv
     split = "value_output" in config.splits
@@ -97,7 +99,7 @@ def block(config: TransformerConfig, outputs: tuple[str, ...], length: int) -> M
         for name in reads:
             tally.add("query_key", (name,), widths[name] * made)
         two_parts = config.reading == "untied" and "sem" in reads and len(reads) > 1
-        columns = (3 if two_parts else 2) * d  # of a query, and of a value
+        columns = (3 if two_parts else 2) * d + more  # of a query, and of a value
         seen = length / 2 if config.causal else length
         tally.add("attention", _written(config, heads), len(heads) * columns * seen)
 

@@ -73,7 +73,8 @@ def code_of(name: str, width: int, length: int) -> Code | None:
     Raises:
         ValueError: an unknown name, or a width that the encoding refuses.
     """
-    encoding = encodings.build(name, **({"threshold": float(length)} if name == "fire" else {}))
+    options = {"fire": {"threshold": float(length)}, "seqpe": {"site": "input"}}
+    encoding = encodings.build(name, **options.get(name, {}))
     if (module := encoding.at_input(width, length)) is not None:
         return _within(module)
     if (turned := encoding.at_query_key(width)) is not None:

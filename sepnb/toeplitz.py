@@ -59,8 +59,8 @@ def position_logits(transformer: Transformer, positions: Tensor) -> list[Tensor]
         context = transformer.attention_context(positions, positions, dtype)
         made = transformer.position_pass(transformer.codes(positions, dtype), context)
         return [
-            block.attention.position_logits(table, context)
-            for table, block in zip(made.tables, transformer.blocks, strict=True)
+            block.attention.position_logits(table, context, layer)
+            for layer, (table, block) in enumerate(zip(made.tables, transformer.blocks, strict=True))
         ]
 
 

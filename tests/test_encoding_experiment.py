@@ -28,7 +28,13 @@ from sepnb.results import Store, canonical
 from .smoke_runs import differing, shortened
 
 TABLE, SCREEN = experiments.get("encodings"), experiments.get("encoding_screen")
-RANDOMISED = tuple(name for name, method in METHODS.items() if method.positions is not None)
+SAMPLERS = {
+    name: method.positions(lm.SIZES["smoke"])
+    for name, method in METHODS.items()
+    if method.positions is not None
+}
+RANDOMISED = tuple(name for name, sampler in SAMPLERS.items() if sampler.at_evaluation)
+SHIFTED = tuple(name for name in SAMPLERS if name not in RANDOMISED)
 PUBLISHED = ("laptop", "gpu")
 SHORT = Beyond(64, 2, documents=2, windows=1, part=1, tight=1, batch_bytes=2048)
 
@@ -90,6 +96,10 @@ def test_a_method_differs_from_the_model_without_an_encoding_in_its_encoding_alo
         drawn = {key for key in differing(run, carrier) if key.startswith("training.positions.")}
         assert drawn and differing(run, carrier) == {"method"} | drawn
         expected |= drawn
+    if name in SHIFTED:
+        own = {key for key in differing(run, bare) if key.startswith(("training.positions.", "training.aux"))}
+        assert {key.split(".")[1] for key in own} == {"positions", "auxiliary"}
+        expected |= own
     assert differing(run, bare) == expected
 
 
@@ -125,7 +135,7 @@ def test_all_methods_of_a_seed_read_the_same_bytes_in_the_same_order():
         return drawn if isinstance(drawn, np.ndarray) else np.c_[drawn.inputs, drawn.targets[:, -1]]
 
     expected = first("none")
-    for name in ("t5", *RANDOMISED):
+    for name in ("t5", *SAMPLERS):
         assert np.array_equal(first(name), expected)
 
 
@@ -199,6 +209,8 @@ def test_every_method_is_read_natively_behind_a_window_sharpened_and_through_bot
         ("shaw", {"native": "length", "native-at-7x": "none"}),
         ("cope", {"native": "length", "native-window": "none"}),
         ("fire", {"native": "index+length+distance", "native-window": "index", "native-at-7x": "index"}),
+        ("seqpe", {"native": "length+distance", "native-window": "none", "native-at-7x": "none"}),
+        ("seqpe-input", {"native": "length+distance", "native-window": "none", "native-at-7x": "none"}),
         ("rope-randomised", {"native": "length", "contiguous": "length", "native-window": "none"}),
         ("sinusoidal-randomised", {"native": "length", "contiguous": "length", "native-window": "none"}),
     ],
@@ -238,6 +250,24 @@ def test_a_drawn_reading_is_the_mean_over_its_draws_under_its_rule():
     assert np.array_equal(oracle[:, :8], evaluate(AtDrawnPositions(model, sampler), read[:, :9]).bits)
     with pytest.raises(ValueError, match="start is 8, and drawn positions have no start"):
         Reading("r", drawn=sampler, start=8)
+
+
+def test_shift_steps_and_losses_cover_the_indices_that_are_read_and_no_others():
+    """Without either an index past the trained length would be new."""
+    assert SHIFTED == ("seqpe", "seqpe-input")
+    for profile in experiments.PROFILES:
+        for name in SHIFTED:
+            config = table.EncodingRun.of_method(profile, name, 1)
+            training, longest = config.training, config.beyond.longest
+            sampler, losses = training.positions, training.auxiliary
+            assert sampler.maximum == losses.trained_indices(training.length) == 4 * longest
+            assert losses.shifts == sampler and losses.windows.trained == (training.length,)
+            (encoding,) = config.model.encodings
+            assert encoding.base**encoding.digits > sampler.maximum
+            bare = dataclasses.replace(training, positions=None, auxiliary=None)
+            (far,) = (reading for reading in config.readings if reading.start)
+            assert config.unseen(far) == "none"
+            assert dataclasses.replace(config, training=bare).unseen(far) == "index"
 
 
 def test_a_longest_text_leaves_gaps_between_its_random_positions():

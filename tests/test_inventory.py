@@ -61,7 +61,7 @@ def test_more_products_are_those_of_the_formula(table, name, more):
 
 def test_what_is_heard_is_what_is_known_of_each_encoding(table):
     heard = {hears: set(rows.index) for hears, rows in table.groupby("hears")}
-    assert heard["index"] == {"sinusoidal", "learned"}  # FIRE hears it only beyond its threshold
+    assert heard["index"] == {"sinusoidal", "learned", "seqpe"}  # FIRE hears it only beyond its threshold
     assert heard["order"] == {"none", "cope"}
     assert heard["distance"] == set(encodings.names()) - heard["index"] - heard["order"]
 

@@ -20,6 +20,7 @@ from sepnb.claims import (
     recipes,
     recipes_quality,
     seqpe_geometry,
+    seqpe_stream,
     shaw_clip,
 )
 from sepnb.claims.verdict import Claim, Verdict
@@ -37,6 +38,7 @@ CLAIMS: tuple[Claim, ...] = (
     + recipes_quality.CLAIMS
     + context_extension.CLAIMS
     + seqpe_geometry.CLAIMS
+    + seqpe_stream.CLAIMS
 )
 
 PUBLISHED = ("gpu", "laptop")

@@ -41,6 +41,7 @@ from .none import NoEncoding
 from .phase import Phase, phase_frequencies, phase_scores
 from .rope import RoPE, apply_rope, rope_frequencies
 from .sandwich import Sandwich, sandwich_bias
+from .seqpe import SeqPE
 from .shaw import Shaw, shaw_output, shaw_scores
 from .sinusoidal import Sinusoidal, base_of_longest_wave, sinusoidal
 from .t5 import T5, t5_bias, t5_buckets
@@ -65,6 +66,7 @@ _REGISTRY: dict[str, type[Encoding]] = {
         TransformerXL,
         DistanceAware,
         Cope,
+        SeqPE,
     )
 }
 
@@ -92,6 +94,7 @@ __all__ = [
     "RoPE",
     "Sandwich",
     "ScoreModule",
+    "SeqPE",
     "Shaw",
     "Sinusoidal",
     "Site",

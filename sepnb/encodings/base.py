@@ -13,7 +13,7 @@ from collections.abc import Hashable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from math import inf
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor, nn
 
@@ -27,11 +27,39 @@ class Site(StrEnum):
     VALUE = "value"
 
 
+@dataclass(frozen=True)
+class Heads:
+    """The heads whose queries and keys a module changes.
+
+    Attributes:
+        layers: for each layer the heads that it has, by their numbers among those of the model.
+        shared: how many neighbouring heads share one key: head h has the key h // shared.
+    """
+
+    layers: tuple[tuple[int, ...], ...] = ((0,),)
+    shared: int = 1
+
+
+class Place(NamedTuple):
+    """Whose queries or keys these are: the layer, counted from 0, and the numbers of the heads that ask."""
+
+    layer: int
+    heads: tuple[int, ...]
+
+
 class InputModule(nn.Module, ABC):
     """Positions `[N]` or `[B, N]` to vectors `[..., N, width]` for the input of the model."""
 
     limit: int | None = None
     """The first position it cannot encode; None if there is none."""
+
+    def refusal(self, position: int) -> str:
+        """What there is to say of a position that it cannot encode."""
+        return (
+            f"position {position} has no row in the learned table of {self.limit} positions (0 to "
+            f"{self.limit - 1}); train with max_length of at least {position + 1}, use an encoding without a "
+            f"table, or name one of sepnb.extrapolators.METHODS: model.extended(extrapolator=...)"
+        )
 
     @abstractmethod
     def forward(self, positions: Tensor) -> Tensor:
@@ -52,6 +80,10 @@ class QueryKeyModule(nn.Module, ABC):
     by_length: bool = False
     """Whether its answers depend on the length of the whole text."""
 
+    more: int = 0
+    """How many columns it puts beside those of a head: a term of the score, which every head has once,
+    whatever its queries and keys are made of."""
+
     @abstractmethod
     def prepare(
         self, query_positions: Tensor, key_positions: Tensor, length: int | None = None
@@ -62,8 +94,11 @@ class QueryKeyModule(nn.Module, ABC):
         """
 
     @abstractmethod
-    def forward(self, x: Tensor, prepared: Any) -> Tensor:
-        """x, queries or keys `[B, H, N, d]`, to the same shape."""
+    def forward(self, x: Tensor, prepared: Any, place: Place | None = None) -> Tensor:
+        """x, queries or keys `[B, H, N, d]`, to the same shape, or with `more` columns.
+
+        place: whose they are; None: of all heads of the first layer.
+        """
 
 
 class TermModule(nn.Module, ABC):
@@ -145,7 +180,8 @@ class Encoding:
     reads_index: ClassVar[bool] = False
     """Whether it can be heard where a text starts: positions are encoded, and not their differences alone."""
     per_layer = False  # without annotation: a subclass may make it a field, in its own place
-    """Whether every layer has a module of its own, of `at_input` or `at_score`; else all share one."""
+    """Whether every layer has a module of its own, of `at_input` or `at_score`, or in the one module of
+    `at_query_key` maps of its own; else all share one."""
 
     @property
     def saturates_at(self) -> int | float:
@@ -161,8 +197,8 @@ class Encoding:
         it makes queries and keys, and not where it makes values; `max_length` as in `at_input`."""
         return None
 
-    def at_query_key(self, head_width: int) -> QueryKeyModule | None:
-        """A module for heads of this width."""
+    def at_query_key(self, head_width: int, heads: Heads | None = None) -> QueryKeyModule | None:
+        """A module for heads of this width; `heads`: which there are, None: one head of one layer."""
         return None
 
     def at_layer(self, content_width: int, n_heads: int, max_length: int) -> TermModule | None:

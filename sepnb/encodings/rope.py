@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .base import Encoding, QueryKeyModule, Site
+from .base import Encoding, Heads, Place, QueryKeyModule, Site
 from .context import Extension
 
 LAYOUTS = ("half", "interleaved")
@@ -193,7 +193,7 @@ class RotaryQueryKey(QueryKeyModule):
             cos, sin = cos[:, None], sin[:, None]
         return cos, sin
 
-    def forward(self, x: Tensor, prepared: tuple[Tensor, Tensor]) -> Tensor:
+    def forward(self, x: Tensor, prepared: tuple[Tensor, Tensor], place: Place | None = None) -> Tensor:
         cos, sin = prepared
         return rotate(x, cos.to(x.dtype), sin.to(x.dtype), self.layout)
 
@@ -239,7 +239,7 @@ class RoPE(Encoding):
                 f"{self.extension!r}"
             )
 
-    def at_query_key(self, head_width: int) -> QueryKeyModule:
+    def at_query_key(self, head_width: int, heads: Heads | None = None) -> QueryKeyModule:
         return RotaryQueryKey(head_width, self)
 
     def resolved(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .base import Encoding, QueryKeyModule, Site
+from .base import Encoding, Heads, QueryKeyModule, Site
 from .rope import RoPE, RotaryQueryKey, apply_rope, rope_frequencies
 
 
@@ -138,5 +138,5 @@ class XPos(Encoding):
     scale_base: int | float = 512.0
     gamma: int | float = 0.4
 
-    def at_query_key(self, head_width: int) -> QueryKeyModule:
+    def at_query_key(self, head_width: int, heads: Heads | None = None) -> QueryKeyModule:
         return XPosQueryKey(head_width, self)

@@ -17,7 +17,9 @@ from .lr_screen import LearningRateScreen
 from .recipe_screen import RecipeScreen
 from .recipes import Recipes
 from .second_text import SecondText
+from .seqpe_cost import SeqPECost
 from .seqpe_geometry import SeqPEGeometry
+from .seqpe_stream import SeqPEStream
 from .shaw_clip import ShawClip
 from .speed import Speed
 
@@ -39,9 +41,11 @@ _REGISTRY: dict[str, Experiment] = {
             EncodingScreen(),
             Encodings(),
             SeqPEGeometry(),
+            SeqPEStream(),
             ContextExtension(),
             Speed(),
             EncodingSpeed(),
+            SeqPECost(),
         ),
         key=lambda experiment: experiment.order,
     )

@@ -1,8 +1,8 @@
 """The dense causal methods that differ in how they tell positions: those of the spine, and all others.
 
 The model, the schedule and the text of a run are those of `language_modelling`; a method sets the encoding,
-and a randomised one the positions at which it trains and reads. Options are those of the sources unless a
-line here says otherwise.
+and with it what belongs to it: a randomised one the positions at which it trains and reads, SeqPE its shift
+steps and its two losses. Options are those of the sources unless a line here says otherwise.
 
 RoPE trained behind a sliding window is not among them: a window is a rule of evaluation here, and no config
 trains with one.
@@ -11,8 +11,11 @@ trains with one.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..encodings import Encoding, Fire, Kerple, Learned, RoPE, Shaw
-from ..positions import PositionSampler, RandomPositions
+from ..encodings import Encoding, Fire, Kerple, Learned, RoPE, SeqPE, Shaw
+from ..positions import PositionSampler, RandomPositions, ShiftSteps
+from ..seqpe.objective import SeqPELosses
+from ..seqpe.sampling import CandidateSampler, WindowSampler
+from ..training import AuxiliaryLoss
 from . import in_window
 from . import language_modelling as lm
 
@@ -21,7 +24,8 @@ SPINE = ("none", "sinusoidal", "learned", "rope", "alibi")
 
 RANDOM_POSITIONS = 32
 """Random positions lie below this many trained lengths: four times the longest text that is read, so that a
-draw for that text still has gaps."""
+draw for that text still has gaps. So do those of SeqPE's shift steps and losses; the released program trains
+at 512 and draws below 20,000, 39 times of it."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +36,13 @@ class EncodingMethod:
         says: what it is, in a few words.
         encoding: as `TransformerConfig` takes it or, where it depends on the size, a function of it.
         positions: what draws the positions, by the size; None: they begin at 0.
+        auxiliary: what is minimised beside the loss of the tokens, by the size; None: nothing.
     """
 
     says: str
     encoding: str | Encoding | Callable[[lm.Size], Encoding]
     positions: Callable[[lm.Size], PositionSampler] | None = None
+    auxiliary: Callable[[lm.Size], AuxiliaryLoss] | None = None
 
 
 def _drawn(size: lm.Size) -> RandomPositions:
@@ -47,6 +53,24 @@ def _fire(size: lm.Size) -> Fire:
     """With the threshold of the release, above the trained length, training would never show a bias that is
     measured against the position of its query: it starts at a quarter of that length (our choice)."""
     return Fire(threshold=size.length / 4)
+
+
+def shift_steps(size: lm.Size) -> ShiftSteps:
+    """A tenth of the steps is read at a random offset, one for the whole batch."""
+    return ShiftSteps(RANDOM_POSITIONS * size.length)
+
+
+def seqpe_losses(size: lm.Size, columns: int = SeqPE.width) -> SeqPELosses:
+    """Both losses of embeddings of so many columns, on the positions that shift steps have too. The numbers
+    of anchors, candidates and windows, the boxes, heads of 64 columns and starts from a quarter of the
+    trained length on are those of the released text program."""
+    largest = (RANDOM_POSITIONS * size.length,)
+    return SeqPELosses(
+        CandidateSampler(largest),
+        WindowSampler(largest, (size.length,), away=(size.length // 4,)),
+        n_heads=max(1, columns // 64),
+        shifts=shift_steps(size),
+    )
 
 
 METHODS: dict[str, EncodingMethod] = {
@@ -70,6 +94,13 @@ METHODS: dict[str, EncodingMethod] = {
     "transformer-xl": EncodingMethod("content meets projected waves of the distance", "transformer-xl"),
     "distance-aware": EncodingMethod("scores multiplied by a gate of the distance", "distance-aware"),
     "cope": EncodingMethod("positions counted by gates on the text", "cope"),
+    "seqpe": EncodingMethod("digit strings, a term of the score", "seqpe", shift_steps, seqpe_losses),
+    "seqpe-input": EncodingMethod(
+        "digit strings added at the input",
+        SeqPE(site="input"),
+        shift_steps,
+        lambda size: seqpe_losses(size, size.width),
+    ),
     "sinusoidal-randomised": EncodingMethod("sinusoid at random positions", "sinusoidal", _drawn),
     "rope-randomised": EncodingMethod("RoPE at random positions", "rope", _drawn),
 }
@@ -109,9 +140,10 @@ def run_of(
     run = lm.LanguageModelRun.of(experiment, profile, "none", seed, rate, steps)
     encoding = method.encoding(size) if callable(method.encoding) else method.encoding
     positions = None if method.positions is None else method.positions(size)
+    auxiliary = None if method.auxiliary is None else method.auxiliary(size)
     return replace(
         run,
         method=name,
         model=replace(run.model, encoding=encoding),
-        training=replace(run.training, positions=positions),
+        training=replace(run.training, positions=positions, auxiliary=auxiliary),
     )

@@ -11,9 +11,18 @@ from .lr_screen import RATES, STEPS
 
 SCREENED = tuple(name for name in METHODS if name not in SPINE)
 
-ON_A_PLATEAU = ("learned-per-layer", "learned-query-key", "cope", "sinusoidal-randomised", "rope-randomised")
+ON_A_PLATEAU = (
+    "learned-per-layer",
+    "learned-query-key",
+    "cope",
+    "seqpe",
+    "seqpe-input",
+    "sinusoidal-randomised",
+    "rope-randomised",
+)
 """Screened over the whole schedule, as `learned` is in `lr_screen`. These begin without knowing the order of
-the bytes, their tables being small or zero, or meet new positions in every step. Named before any was run."""
+the bytes, their tables being small or zero or the embeddings of neighbours alike, or meet new positions in
+every step. Named before any was run."""
 
 SMOKE = ("t5", "rope-randomised")
 

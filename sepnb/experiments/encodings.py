@@ -20,7 +20,7 @@ from .base import check_profile
 from .encoding_methods import METHODS, learning_rate, run_of
 from .extrapolation import BEYOND, Extrapolation, ExtrapolationRun
 from .long_windows import BLOCKS, Beyond
-from .readings import TRAINED_ROWS, Reading, oracles, sides_unseen
+from .readings import TRAINED_ROWS, Reading, oracles, sides_unseen, trained_sides
 
 SEEDS = {"smoke": (1,), "laptop": (1, 2, 3), "gpu": (1, 2, 3)}
 
@@ -87,16 +87,14 @@ class EncodingRun(ExtrapolationRun):
         """The sides of a reading that training never showed, by what the encoding tells apart: one that hears
         no index never meets a new one, and one to which far distances are alike has met them where training
         reaches the first of these."""
-        length, (encoding,) = self.training.length, self.model.encodings
-        sampler = self.training.positions
-        indices = length if sampler is None else sampler.trained_indices(length)
-        distances = length if sampler is None else sampler.trained_distances(length)
+        (encoding,) = self.model.encodings
+        indices, distances = trained_sides(self.training)
         trained_row = reading.extrapolator in TRAINED_ROWS
         if trained_row or not encoding.reads_index:
             indices = inf
         if trained_row or encoding.saturates_at < distances:
             distances = inf
-        sizes = {"length": length, "longest": self.beyond.longest}
+        sizes = {"length": self.training.length, "longest": self.beyond.longest}
         return sides_unseen(reading, **sizes, indices=indices, distances=distances)
 
 

@@ -28,6 +28,7 @@ from ..evaluation import AtDrawnPositions, Losses, evaluate, sliding
 from ..extrapolators import METHODS, SOURCE_METHODS
 from ..models import LanguageModel
 from ..positions import PositionSampler
+from ..training import TrainingConfig
 
 SCOPES = ("all", "part", "tight")
 """Which of a run's long windows a reading scores; each scope lies within the one before it. `tight` is what
@@ -139,6 +140,17 @@ class Reading:
             return sliding(reader, windows, documents, **sizes, **how)
         positions = self.start + np.arange(windows.shape[1] - 1) if self.start else None
         return evaluate(reader, windows, documents, positions=positions, **how)
+
+
+def trained_sides(training: TrainingConfig) -> tuple[int, int]:
+    """Positions and differences of positions below these can occur in a training: in its texts, or in its
+    auxiliary loss."""
+    length = training.length
+    told = [part for part in (training.positions, training.auxiliary) if part is not None]
+    return (
+        max([length, *(part.trained_indices(length) for part in told)]),
+        max([length, *(part.trained_distances(length) for part in told)]),
+    )
 
 
 def sides_unseen(

@@ -248,29 +248,31 @@ RECIPES: dict[str, Recipe] = {
 }
 
 
-def root(name: str) -> str:
+def root(name: str, recipes: Mapping[str, Recipe] = RECIPES) -> str:
     """The method at the beginning of a recipe's chain, without any recipe.
 
     Raises:
         ValueError: an unknown recipe.
     """
-    if name not in RECIPES:
-        raise ValueError(f"unknown recipe {name!r}; use one of {', '.join(RECIPES)}")
-    base = RECIPES[name].base
-    return name if base is None else root(base)
+    if name not in recipes:
+        raise ValueError(f"unknown recipe {name!r}; use one of {', '.join(recipes)}")
+    base = recipes[name].base
+    return name if base is None else root(base, recipes)
 
 
-def run_of(experiment: str, profile: str, name: str, seed: int) -> lm.LanguageModelRun:
-    """The run of a recipe: that of its base with the declared fields replaced.
+def run_of(
+    experiment: str, profile: str, name: str, seed: int, recipes: Mapping[str, Recipe] = RECIPES
+) -> lm.LanguageModelRun:
+    """The run of one of some recipes: that of its base with the declared fields replaced.
 
     Raises:
         ValueError: an unknown recipe.
     """
-    method = root(name)
-    recipe, size = RECIPES[name], lm.SIZES[profile]
+    method = root(name, recipes)
+    recipe, size = recipes[name], lm.SIZES[profile]
     if recipe.base is None:
         return lm.LanguageModelRun.of(experiment, profile, name, seed, learning_rate(profile, method))
-    run = run_of(experiment, profile, recipe.base, seed)
+    run = run_of(experiment, profile, recipe.base, seed, recipes)
 
     def at_size(fields: Mapping[str, Any]) -> dict[str, Any]:
         return {key: value(size) if callable(value) else value for key, value in fields.items()}

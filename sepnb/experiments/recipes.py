@@ -12,7 +12,7 @@ Past the trained length a seed reads the bytes that the methods with six seeds r
 that columns of one name compare. Inside it a laptop scores less text, so that `bits_per_byte` does not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, ClassVar
@@ -26,8 +26,8 @@ from . import language_modelling as lm
 from .base import Progress, check_profile
 from .extrapolation import BEYOND, ExtrapolationRun, metrics_of, read
 from .long_windows import BLOCKS, Beyond, long_windows
-from .readings import SINKS, Reading, oracles, sides_unseen
-from .recipe_methods import run_of
+from .readings import SINKS, Reading, oracles, sides_unseen, trained_sides
+from .recipe_methods import RECIPES, Recipe, run_of
 
 SEEDS = {"smoke": (1,), "laptop": (1, 2, 3, 4, 5, 6), "gpu": (1, 2, 3, 4, 5, 6)}
 """Seed 0 chose what is published."""
@@ -77,6 +77,8 @@ each kind that does not survive, and what they are compared with. ALiBi stands i
 class RecipeRun(ExtrapolationRun):
     """A run of a recipe and what it reads afterwards: the validation text, unless `reads_test`."""
 
+    recipes: ClassVar[Mapping[str, Recipe]] = RECIPES
+
     reads_test: bool = False
 
     @classmethod
@@ -92,7 +94,7 @@ class RecipeRun(ExtrapolationRun):
         reads_test: bool = False,
     ) -> "RecipeRun":
         """The run of a recipe and seed."""
-        run = run_of(experiment, profile, name, seed)
+        run = run_of(experiment, profile, name, seed, cls.recipes)
         scored = replace(run.text, test_bytes=TEST_BYTES.get(profile, run.text.test_bytes))
         return cls(**vars(run) | {"text": scored}, beyond=beyond, blocks=blocks, reads_test=reads_test)
 
@@ -131,13 +133,10 @@ class RecipeRun(ExtrapolationRun):
         """The sides of a reading that training never showed. With random offsets the trained indices are
         more than those of one sequence, with true gaps the trained distances as well; the clamp trains the
         position scores of both."""
-        length = self.training.length
-        told = [part for part in (self.training.positions, self.training.auxiliary) if part is not None]
-        indices = max([length, *(part.trained_indices(length) for part in told)])
-        distances = max([length, *(part.trained_distances(length) for part in told)])
+        indices, distances = trained_sides(self.training)
         if not self.model.input_encodings:
             indices = inf
-        sizes = {"length": length, "longest": self.beyond.longest}
+        sizes = {"length": self.training.length, "longest": self.beyond.longest}
         return sides_unseen(reading, **sizes, indices=indices, distances=distances)
 
 

@@ -21,6 +21,7 @@ from ..data.draws import generator_of
 from ..provenance import Clock
 from ..results import Record, digest
 from ..seqpe import SequentialPositionEncoder, contrastive_loss
+from ..seqpe.digits import misaligned, period
 from ..seqpe.geometry import geometry, likeness
 from ..seqpe.objective import RELEASED, SeqPELosses
 from ..seqpe.sampling import CandidateSampler, WindowSampler
@@ -49,10 +50,7 @@ def starts(base: int) -> dict[str, tuple[int, ...]]:
     An aligned start is a multiple of the smallest power of the base that a window fits into, so that the low
     digits run through the window as they do in the trained one; a misaligned one is an odd step further on.
     """
-    unit = base
-    while unit < LENGTH:
-        unit *= base
-    step = int(0.384 * unit) | 1
+    unit, step = period(LENGTH, base), misaligned(LENGTH, base)
     groups = {"trained": (0,)}
     for name, near in (("", SEEN), (", never seen", UNSEEN)):
         aligned = tuple(round(start / unit) * unit for start in near)

@@ -14,8 +14,9 @@ two streams is a border of two heads, a group is cut there into spans, each one 
 their values are then never joined, nor what they return split.
 
 What else adds to the score of a sem head does so by more columns of its queries and keys, under the same
-scale: in an untied model the position part, `u_pos W_Q,ps` beside `u_sem W_Q,ss` and not added to it; and the
-terms of encodings that have parameters in every layer.
+scale: in an untied model the position part, `u_pos W_Q,ps` beside `u_sem W_Q,ss` and not added to it; the
+terms of encodings that have parameters in every layer; and in every head the term of one that makes its own
+queries and keys of the positions.
 
 Shape letters: B batch, H heads, N query length, M key length, d head width, w width of one stream. A tensor
 that is the same for every sequence has a batch of 1.
@@ -29,6 +30,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..encodings.base import Place
 from ..streams import BlockDiagonalLinear, Streams
 from .averaging import Averaging, Span
 from .cache import KVCache
@@ -182,15 +184,15 @@ class Attention(nn.Module):
                 return self._projected(index, {n: parts[n] for n in group.reads if n != "sem"})
         return None
 
-    def position_logits(self, table: Tensor, context: AttentionContext) -> Tensor:
+    def position_logits(self, table: Tensor, context: AttentionContext, layer: int = 0) -> Tensor:
         """Of an untied layer: the position part of the sem heads' scaled scores, `[H, N, N]`, no mask, in
-        float32 or wider."""
+        float32 or wider. A term of the score that an encoding adds of itself is no part of it."""
         for index, group in enumerate(self.groups):
             if "sem" in group.reads and len(group.reads) > 1:
                 reads = tuple(name for name in group.reads if name != "sem")
                 part = self._part(index, reads, table)
-                (queries,), (keys,) = part.queries, part.keys
-                q, k = context.rotated(queries, keys, reads)
+                (queries,), (keys,), (span,) = part.queries, part.keys, group.spans
+                q, k = context.rotated(queries, keys, reads, Place(layer, span.heads), first=False)
                 k = k.repeat_interleave(self.shared, dim=1)
                 dtype = torch.promote_types(q.dtype, torch.float32)
                 q, k = q.to(dtype), k.to(dtype)
@@ -233,7 +235,7 @@ class Attention(nn.Module):
                         own = v if place == 0 else v[..., :0]
                         k, held = cache.extend((layer, span.heads, place), k, own)
                         v = held if place == 0 else v
-                    q, k = context.rotated(q, k, part.reads)
+                    q, k = context.rotated(q, k, part.reads, Place(layer, span.heads), first=place == 0)
                     queries.append(q)
                     keys.append(k)
                 q, k = _beside(queries), _beside(keys)

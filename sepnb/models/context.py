@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..encodings.base import PairModule, QueryKeyModule, ScoreModule, ValueModule
+from ..encodings.base import PairModule, Place, QueryKeyModule, ScoreModule, ValueModule
 from . import kernels
 from .freezing import visible
 
@@ -99,12 +99,24 @@ class AttentionContext:
             return parts
         return {**parts, "sem": parts["sem"] + self.places}
 
-    def rotated(self, q: Tensor, k: Tensor, reads: Collection[str]) -> tuple[Tensor, Tensor]:
-        """Queries and keys that are made from the streams `reads`, as the encodings change them."""
+    def rotated(
+        self,
+        q: Tensor,
+        k: Tensor,
+        reads: Collection[str],
+        place: Place | None = None,
+        first: bool = True,
+    ) -> tuple[Tensor, Tensor]:
+        """Queries and keys that are made from the streams `reads`, as the encodings change them.
+
+        `place`: as in `QueryKeyModule.forward`. `first`: of the parts of a head this is the one that is given
+        whatever a head has once.
+        """
         both = kernels.chosen(_both, self.compiler)
         for module, for_queries, for_keys in self.rotations:
-            if module.streams is None or set(reads) <= set(module.streams):
-                q, k = both(module, q, k, for_queries, for_keys)
+            heard = module.streams is None or set(reads) <= set(module.streams)
+            if heard and (first or not module.more):
+                q, k = both(module, q, k, for_queries, for_keys, place)
         return q, k
 
     def rows(self, start: int, stop: int) -> "AttentionContext":
@@ -125,6 +137,6 @@ class AttentionContext:
 
 
 def _both(
-    module: QueryKeyModule, q: Tensor, k: Tensor, for_queries: Any, for_keys: Any
+    module: QueryKeyModule, q: Tensor, k: Tensor, for_queries: Any, for_keys: Any, place: Place | None
 ) -> tuple[Tensor, Tensor]:
-    return module(q, for_queries), module(k, for_keys)
+    return module(q, for_queries, place), module(k, for_keys, place)

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from .apart import own_modules
+
 
 class Tape:
     """The attention weights of one layer, recorded once and then held constant."""
@@ -74,7 +76,7 @@ def frozen_attention(model: nn.Module) -> Iterator[list[Tape]]:
     outputs, MLPs and norms. With live weights there is also the routing leak: content decides where a
     position is read. The tapes are yielded in the order of the layers; each holds `weights` `[B, H, N, M]`.
     """
-    layers = [module for module in model.modules() if hasattr(module, "tape")]
+    layers = [module for module in own_modules(model) if hasattr(module, "tape")]
     for layer in layers:
         layer.tape = Tape()
     try:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from ..encodings.rope import ContextExtension
 from ..streams import StreamNorm
+from .apart import own_modules
 from .attention import Attention
 from .cache import KVCache
 from .config import TransformerConfig
@@ -41,17 +42,17 @@ class LanguageModel(nn.Module):
 
         What writes to the residual state starts smaller by (2 n_layers)^-1/2, so that the state does not
         grow with depth (Radford et al. 2019). A block of a split map is initialised like a map of its own
-        width; the same rule gives the dense model its own.
+        width; the same rule gives the dense model its own. A network that stands apart has drawn itself.
         """
         nn.init.normal_(self.embedding.weight, std=self.config.embedding_std)
         shrink = (2 * self.config.n_layers) ** -0.5
-        writers = set()
-        for module in self.modules():
+        writers, modules = set(), own_modules(self)
+        for module in modules:
             if isinstance(module, Attention):
                 writers.update(module.output.blocks.values())
         for block in self.transformer.blocks:
             writers.update(block.mlp.down.blocks.values())
-        for module in self.modules():
+        for module in modules:
             if isinstance(module, nn.Linear):
                 std = module.in_features**-0.5
                 nn.init.normal_(module.weight, std=std * shrink if module in writers else std)

@@ -9,6 +9,7 @@ Shape letters: H heads of the sem stream, N positions, d head width, w width of 
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -27,12 +28,15 @@ class PositionPass:
     streams: dict[str, Tensor]
 
 
-class PassMemory:
-    """The latest position passes of a model that is not being trained, one for each length.
+Kept = TypeVar("Kept")
+
+
+class PassMemory(Generic[Kept]):
+    """The latest answers of a module that is not being trained, such as a position pass for each length.
 
     They are dropped as soon as a parameter is written, replaced or moved. What a fused optimiser writes, or
-    anyone through `.data` or numpy, is not counted by torch; so every pass with gradients drops them too, and
-    so does `model.eval()`.
+    anyone through `.data` or numpy, is not counted by torch; so who holds a memory drops them in every pass
+    with gradients too, and in `train` and `eval`.
     """
 
     capacity = 4
@@ -40,14 +44,14 @@ class PassMemory:
     def __init__(self) -> None:
         # Aliases, so that the memory of a parameter is not given to another one while a pass of it is held.
         self._written: list[tuple[Tensor, int]] = []
-        self._passes: dict[Hashable, PositionPass] = {}
+        self._passes: dict[Hashable, Kept] = {}
 
     def forget(self) -> None:
-        """Drop every pass."""
+        """Drop every answer."""
         self._written, self._passes = [], {}
 
-    def recall(self, model: nn.Module, key: Hashable, compute: Callable[[], PositionPass]) -> PositionPass:
-        """The pass of `key`, computed if it is not held."""
+    def recall(self, model: nn.Module, key: Hashable, compute: Callable[[], Kept]) -> Kept:
+        """The answer of `key`, computed if it is not held."""
         parameters = list(model.parameters())
         if any(parameter.is_inference() for parameter in parameters):
             return compute()  # writes to these are not counted at all
@@ -70,8 +74,14 @@ class PassMemory:
         return PassMemory, ()  # a copy of the model may answer by another rule, and a file needs none
 
 
+def arithmetic(device: torch.device) -> torch.dtype | None:
+    """In what maps are computed on a device under autocast; None outside of it."""
+    kind = device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+
+
 def may_remember(model: nn.Module) -> bool:
-    """Whether nothing but the positions and the rules of evaluation can change what the tower computes, and
+    """Whether nothing but the positions and the rules of evaluation can change what a module computes, and
     nobody listens to it: a hook on one of its modules may do either."""
     quiet = not model.training and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
     return quiet and not any(

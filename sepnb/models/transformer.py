@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..encodings import Encoding
+from ..encodings.base import Heads, InputModule
 from ..encodings.relative import are_consecutive
 from ..streams import StreamMLP, StreamNorm
 from .attention import Attention
@@ -21,7 +22,7 @@ from .cache import KVCache
 from .config import TransformerConfig
 from .context import AttentionContext
 from .fit import SPLIT
-from .tower import PassMemory, PositionPass, may_remember
+from .tower import PassMemory, PositionPass, arithmetic, may_remember
 
 
 class Block(nn.Module):
@@ -100,7 +101,13 @@ class Transformer(nn.Module):
             encoding.at_projection(config.streams.widths["sem"], config.max_length)
             for encoding in config.encodings
         )
-        self.query_key_encodings = _modules(e.at_query_key(config.head_width) for e in config.encodings)
+        heads = Heads(
+            tuple(tuple(config.heads_of(config.attended(outputs))) for outputs in config.block_outputs),
+            config.heads_per_kv,
+        )
+        self.query_key_encodings = _modules(
+            encoding.at_query_key(config.head_width, heads) for encoding in config.encodings
+        )
         self.score_encodings = _modules(
             encoding.at_score(config.n_heads) for encoding in config.encodings if not encoding.per_layer
         )
@@ -119,23 +126,18 @@ class Transformer(nn.Module):
             raise TypeError(f"positions must be integers, got {positions.dtype}")
         if positions.numel() and (lowest := int(positions.min())) < 0:
             raise ValueError(f"position {lowest} is negative; positions start at 0")
-        if positions.numel() and self._limits:
+        if positions.numel() and self._limited:
             self._check_highest(int(positions.max()))
 
     @property
-    def _limits(self) -> list[int]:
+    def _limited(self) -> list[InputModule]:
         tables = [*self.input_encodings, *self.projection_encodings]
-        return [module.limit for module in tables if module.limit is not None]
+        return [module for module in tables if module.limit is not None]
 
     def _check_highest(self, highest: int) -> None:
-        for limit in self._limits:
-            if highest >= limit:
-                raise ValueError(
-                    f"position {highest} has no row in the learned table of {limit} positions "
-                    f"(0 to {limit - 1}); train with max_length of at least {highest + 1}, use an encoding "
-                    f"without a table, or name one of sepnb.extrapolators.METHODS: "
-                    f"model.extended(extrapolator=...)"
-                )
+        for module in self._limited:
+            if highest >= module.limit:
+                raise ValueError(module.refusal(highest))
 
     def codes(self, positions: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
         """What the encodings at the input give to each stream, `[*B, N, w]`."""
@@ -316,9 +318,7 @@ class Transformer(nn.Module):
             return self.run_blocks(state, context, codes, cache)
 
         if known:
-            kind = content.device.type
-            cast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
-            key = (n, content.dtype, content.device, cast, self._rules())
+            key = (n, content.dtype, content.device, arithmetic(content.device), self._rules())
             positional = self._memory.recall(
                 self, key, lambda: self.position_pass(self.codes(positions, content.dtype), context)
             )

@@ -1,15 +1,28 @@
-"""What the sequential encoder costs, in multiply-adds of its maps and of attention.
+"""What the sequential encoder costs, in multiply-adds of its maps and of attention; and its share of a step.
 
 Norms, activations, softmax, embeddings and the choice of distinct prefixes are not counted.
 
-Shape letters: P positions, S digits of a position, w width, D columns of the result.
+Shape letters: B sequences, N tokens of each, P positions, S digits of a position, w width, D columns of the
+result.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+import torch
+
+from ..encodings import SeqPE
+from ..flops import per_token
+from ..models import LanguageModel, TransformerConfig
 from .digits import Positions
 from .encoder import SequentialPositionEncoder
+from .injection import EmbeddedQueryKey
+from .objective import SeqPELosses, encoder_of
 from .prefixes import PrefixTree
+
+TRAINED = 3
+"""A map that learns costs three times its forward pass: the backward one has two products for each."""
 
 
 class Cost(NamedTuple):
@@ -43,3 +56,84 @@ def multiply_adds(encoder: SequentialPositionEncoder, positions: Positions) -> C
         looking = 2 * w * ((paths if writing else 0) + distinct * slots)
         shared += keys_and_values + queries + rest + looking
     return Cost(plain, shared)
+
+
+class StepCost(NamedTuple):
+    """Multiply-adds of one training step on B sequences of N tokens that share their positions.
+
+    Attributes:
+        backbone: blocks and read-out of the model without the encoding.
+        columns: what the term of the score adds to attention.
+        maps: from embeddings to P_q and P_k.
+        text: the encoder, on the positions of the text.
+        losses: the encoder, on the positions of its losses: those of the teacher forward only.
+    """
+
+    backbone: float
+    columns: float
+    maps: float
+    text: float
+    losses: float
+
+    @property
+    def share(self) -> float:
+        """What the encoder, its losses and its maps are of the whole step."""
+        return (self.maps + self.text + self.losses) / sum(self)
+
+
+def step_cost(
+    config: TransformerConfig,
+    *,
+    batch_size: int,
+    length: int,
+    losses: SeqPELosses | None = None,
+    vocab_size: int = 256,
+    draws: int = 32,
+) -> StepCost:
+    """The cost of a step that reads the text from position 0 on, with the losses of a mean step.
+
+    The positions of the losses are drawn: their cost is the mean over `draws` draws of seed 0.
+
+    Raises:
+        ValueError: a model without SeqPE, or with several encoders, and what `per_token` refuses.
+    """
+    model = LanguageModel(config, vocab_size)
+    encoder, tokens = encoder_of(model), batch_size * length
+    rest = tuple(one for one in config.encodings if not isinstance(one, SeqPE))
+    at_input = any(isinstance(one, SeqPE) for one in config.input_encodings)
+    bare = config if at_input else replace(config, encoding=rest or "none")
+    blocks, whole = (per_token(one, length, batch_size) for one in (bare, config))
+    read_out = model.head.in_features * model.head.out_features
+    injected = [one for one in model.transformer.query_key_encodings if isinstance(one, EmbeddedQueryKey)]
+    maps = sum(made.weight.numel() for one in injected for made in (*one.queries, *one.keys))
+    text = multiply_adds(encoder, torch.arange(length)).shared
+    drawn = 0.0 if losses is None else _of_losses(encoder, losses, draws)
+    return StepCost(
+        backbone=TRAINED * tokens * (blocks + read_out),
+        columns=TRAINED * tokens * (whole - blocks),
+        maps=TRAINED * length * maps,
+        text=TRAINED * text,
+        losses=drawn,
+    )
+
+
+def _of_losses(encoder: SequentialPositionEncoder, losses: SeqPELosses, draws: int) -> float:
+    """The mean of a step: with all its losses where it is no shift step, divided by `every`."""
+    generator, total = np.random.PCG64(0), 0.0
+    distilled = 1.0 if losses.shifts is None else 1.0 - losses.shifts.probability
+    for _ in range(draws):
+        candidates, windows = losses.draw(generator)
+        candidates = candidates if losses.contrastive else None
+        windows = windows if losses.distillation else None
+        alone = [] if candidates is None else [candidates.anchors[:, None], candidates.candidates]
+        both = alone if windows is None else [*alone, windows.student]
+        shifted, whole = (TRAINED * _encoded(encoder, parts) for parts in (alone, both))
+        taught = 0 if windows is None else _encoded(encoder, [windows.teacher])
+        total += distilled * (whole + taught) + (1 - distilled) * shifted
+    return total / draws / losses.every
+
+
+def _encoded(encoder: SequentialPositionEncoder, parts: list[np.ndarray]) -> int:
+    """One pass over positions `[R, m, n]` each; nothing where there are none."""
+    flat = [part.reshape(-1, part.shape[-1]) for part in parts]
+    return multiply_adds(encoder, np.concatenate(flat)).shared if flat else 0

@@ -40,6 +40,18 @@ def digits(positions: Positions, *, base: int = 10, width: int | Sequence[int]) 
             f"positions of shape {list(grid.shape)} have {grid.shape[1]} coordinates, {len(places)} widths "
             f"were given; give one width for each"
         )
+    check_range(grid, base, places)
+    powers = [base**exponent for count in places for exponent in reversed(range(count))]
+    axes = [axis for axis, count in enumerate(places) for _ in range(count)]
+    return grid[:, axes] // torch.tensor(powers, device=grid.device) % base
+
+
+def check_range(grid: Int[Tensor, "P n"], base: int, places: Sequence[int]) -> None:
+    """Refuse positions that `places` digits of each coordinate cannot write.
+
+    Raises:
+        ValueError: a coordinate that is negative or too large.
+    """
     highest = torch.tensor([min(base**count - 1, LARGEST) for count in places], device=grid.device)
     outside = (grid < 0) | (grid > highest)
     if outside.any():
@@ -49,9 +61,21 @@ def digits(positions: Positions, *, base: int = 10, width: int | Sequence[int]) 
             f"position {value} (coordinate {axis}) is not in [0, {base**count}), what {count} digits of base "
             f"{base} can write; give more digits"
         )
-    powers = [base**exponent for count in places for exponent in reversed(range(count))]
-    axes = [axis for axis, count in enumerate(places) for _ in range(count)]
-    return grid[:, axes] // torch.tensor(powers, device=grid.device) % base
+
+
+def period(length: int, base: int = 10) -> int:
+    """The least power of the base, above 1, that is at least `length`: windows of so many positions that
+    begin at a multiple of it have the same low digits, those of the window at 0."""
+    power = base
+    while power < length:
+        power *= base
+    return power
+
+
+def misaligned(length: int, base: int = 10) -> int:
+    """How much further on than an aligned window one begins that shares no run of digits with it: an odd
+    number near 0.384 of the `period`."""
+    return int(0.384 * period(length, base)) | 1
 
 
 def as_grid(positions: Positions) -> Int[Tensor, "P n"]:

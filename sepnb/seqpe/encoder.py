@@ -29,6 +29,9 @@ from .prefixes import PrefixTree
 RELEASED_WIDTH, RELEASED_STD = 768, 0.02
 """Width of the released text encoder, and the standard deviation of its first weights."""
 
+AT_ONCE = 2**16
+"""Positions that are encoded at once where no gradients are needed: a slot of all of them is held then."""
+
 
 class SequentialPositionEncoder(nn.Module):
     """Positions `[P]` or `[P, n]` to embeddings `[P, D]`, through their digits.
@@ -49,6 +52,9 @@ class SequentialPositionEncoder(nn.Module):
     Raises:
         ValueError: what does not fit together; see `TransformerConfig` and `digits`.
     """
+
+    stands_apart = True
+    """Its layers are none of the model that holds it; see `sepnb.models.apart`."""
 
     def __init__(
         self,
@@ -115,7 +121,14 @@ class SequentialPositionEncoder(nn.Module):
         """
         if self.training and self.transformer.config.dropout > 0:
             return self.plain(positions)
-        tree = PrefixTree.of(self.strings(positions))
+        strings = self.strings(positions)
+        if torch.is_grad_enabled() or len(strings) <= AT_ONCE:
+            return self._shared(strings)
+        return torch.cat([self._shared(piece) for piece in strings.split(AT_ONCE)])
+
+    def _shared(self, strings: Tensor) -> Tensor:
+        """The embeddings of strings `[P, S]`, each distinct prefix computed once."""
+        tree = PrefixTree.of(strings)
         return self._read(self._last_slot(tree))[tree.leaf[-1]]
 
     def plain(self, positions: Positions) -> Float[Tensor, "P D"]:

@@ -8,14 +8,14 @@ smaller instead: the default, 0.1/32, is the released strength where m is 32, as
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import repeat
+from itertools import count, repeat
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..data.draws import generator_of
+from ..data.draws import at_least, generator_of
 from ..positions import PositionSampler, ShiftSteps
 from ..training import AuxiliaryLoss
 from .encoder import SequentialPositionEncoder
@@ -40,11 +40,15 @@ class SeqPELosses(AuxiliaryLoss):
         reduction: of the distillation loss, as there.
         shifts: the sampler of the training, if it has shift steps: there the model does not read the trained
             window, and nothing is distilled.
+        every: the losses are computed in every so many steps, the first of them included, with so many times
+            their weights.
 
     The teacher is read without dropout and gets no gradient.
 
     Raises:
-        ValueError: a weight below 0, an unknown reduction, samplers of different spaces, or neither of them.
+        TypeError: `every` is no int.
+        ValueError: a weight below 0, an unknown reduction, samplers of different spaces, or neither of them;
+            `every` below 1.
     """
 
     name: ClassVar[str] = "seqpe"
@@ -57,8 +61,10 @@ class SeqPELosses(AuxiliaryLoss):
     scale: float | None = None
     reduction: str = "row"
     shifts: ShiftSteps | None = None
+    every: int = 1
 
     def __post_init__(self) -> None:
+        at_least(1, every=self.every)
         for field in ("contrastive", "distillation"):
             if not getattr(self, field) >= 0:
                 raise ValueError(f"{field} is {getattr(self, field)}; a weight is at least 0")
@@ -91,11 +97,12 @@ class SeqPELosses(AuxiliaryLoss):
         return max(self._spaces[0])
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types."""
-        return json.loads(json.dumps({"name": self.name, **asdict(self)}))
+        """Every setting in plain JSON types; `every` where it is not 1, as records made before it."""
+        settings = json.loads(json.dumps({"name": self.name, **asdict(self)}))
+        return {key: value for key, value in settings.items() if key != "every" or value != 1}
 
     def draw(self, generator: np.random.PCG64) -> tuple[Candidates | None, Windows | None]:
-        """The positions of a step. All are drawn in every step, whatever is then computed."""
+        """The positions of a step with losses. All are drawn, whatever is then computed."""
         return (
             None if self.candidates is None else self.candidates.draw(generator),
             None if self.windows is None else self.windows.draw(generator),
@@ -109,11 +116,16 @@ class SeqPELosses(AuxiliaryLoss):
         generator = generator_of(seed, "seqpe-losses")
         shifted: Iterator[bool] = repeat(False) if self.shifts is None else self.shifts.decisions(seed)
 
+        steps = count()
+
         def loss(model: nn.Module) -> Tensor:
+            encoder, away = encoder_of(model), next(shifted)
+            if next(steps) % self.every:
+                return self.of(encoder, None, None)
             candidates, windows = self.draw(generator)
-            if next(shifted) or not self.distillation:
+            if away or not self.distillation:
                 windows = None
-            return self.of(encoder_of(model), candidates if self.contrastive else None, windows)
+            return self.every * self.of(encoder, candidates if self.contrastive else None, windows)
 
         return loss
 

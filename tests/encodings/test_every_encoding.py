@@ -71,6 +71,27 @@ BIASES = {
 """What is added to scaled scores, by the module and the positions."""
 
 
+TERMS = {
+    "phase": lambda transformer, content, at: _phase(transformer.blocks[0].attention, content, at),
+    "seqpe": lambda transformer, content, at: _seqpe(transformer.query_key_encodings[0], at),
+}
+"""What is added to products of queries and keys, unscaled, by the normalised content and the positions."""
+
+
+def _phase(attention, content: Tensor, at: Tensor) -> Tensor:
+    (term,) = attention.terms
+    coefficients = term.coefficients(content).unflatten(-1, (HEADS, -1, 2)).transpose(1, 2)
+    return encodings.phase_scores(torch.view_as_complex(coefficients.contiguous()), term.frequencies, at, at)
+
+
+def _seqpe(module, at: Tensor) -> Tensor:
+    """P_q P_k^T from embeddings by their definition, `[H, N, N]`."""
+    embeddings = module.embeddings.encoder.plain(at)
+    (of_queries,), (of_keys,) = module.queries, module.keys
+    p_q, p_k = (made(embeddings).unflatten(-1, (HEADS, -1)).transpose(0, 1) for made in (of_queries, of_keys))
+    return p_q @ p_k.transpose(-1, -2)
+
+
 def _projected(module, m: int) -> Tensor:
     waves = encodings.sinusoidal(torch.arange(m), WIDTH, layout="halves", dtype=F64)
     return (waves @ module.distances.weight.T).unflatten(-1, (HEADS, -1)).transpose(0, 1)
@@ -86,7 +107,10 @@ def test_the_weights_of_a_model_are_the_softmax_of_the_reference_scores(name):
         context = transformer.attention_context(at, at, F64)
         state = transformer.input_state(made.embedding(tokens()), at)
         (part,) = block.attention.queries_and_keys(0, block.attention_norm.parts(state))
-        q, k = context.rotated(part.queries[0], part.keys[0], part.reads)
+        q, k = (
+            x[..., : WIDTH // HEADS]
+            for x in context.rotated(part.queries[0], part.keys[0], part.reads)  # and no term beside
+        )
         scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
         inner = block.attention.averaging
         if name in REFERENCES:
@@ -94,10 +118,9 @@ def test_the_weights_of_a_model_are_the_softmax_of_the_reference_scores(name):
         if name in BIASES:
             modules = [*transformer.score_encodings, *inner.biases]
             scores = scores + BIASES[name](modules[0], at)
-        if name == "phase":
+        if name in TERMS:
             content = block.attention_norm.parts(state)["sem"]
-            for more_q, more_k in block.attention._terms(content, context):
-                scores = scores + more_q @ more_k.transpose(-1, -2) * q.shape[-1] ** -0.5
+            scores = scores + TERMS[name](transformer, content, at) * q.shape[-1] ** -0.5
         expected = scores.masked_fill(~seen, -torch.inf).softmax(-1)
     bound = 1e-6 if name == "sandwich" else 1e-10  # fixed biases are kept in float32
     torch.testing.assert_close(tapes[0].weights, expected, rtol=0, atol=bound)

@@ -30,7 +30,7 @@ def modules(encoding: encodings.Encoding) -> dict[Site, torch.nn.Module | None]:
 def test_the_first_encodings_are_there():
     at_input_and_queries = ["none", "sinusoidal", "learned", "rope", "xpos", "alibi", "phase"]
     at_scores = ["t5", "kerple", "sandwich", "fire", "shaw", "transformer-xl", "distance-aware", "cope"]
-    assert encodings.names() == [*at_input_and_queries, *at_scores]
+    assert encodings.names() == [*at_input_and_queries, *at_scores, "seqpe"]
 
 
 @pytest.mark.parametrize("name", encodings.names())

@@ -19,6 +19,8 @@ OF_METHODS = {
 }
 ENCODINGS = OF_METHODS | {
     "phase": encodings.Phase(),
+    "seqpe": encodings.SeqPE(),
+    "seqpe at the input": encodings.SeqPE(site="input"),
     "t5 of both directions": encodings.T5(n_buckets=8, max_distance=20, bidirectional=True),
     "shaw of itself": encodings.Shaw(clip=0),
 }

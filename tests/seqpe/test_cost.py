@@ -1,12 +1,21 @@
 """The counted cost of the encoder is that of its maps, and shared prefixes save most of it."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from sepnb.encodings import SeqPE
+from sepnb.flops import per_token, products_of
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.positions import ShiftSteps
 from sepnb.seqpe import SequentialPositionEncoder
-from sepnb.seqpe.cost import multiply_adds
+from sepnb.seqpe.cost import multiply_adds, step_cost
+from sepnb.seqpe.objective import SeqPELosses, encoder_of
 from sepnb.seqpe.prefixes import PrefixTree
+from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
+from sepnb.streams import Streams
 
 GRID = torch.cartesian_prod(torch.arange(14), torch.arange(14))
 
@@ -50,3 +59,59 @@ def test_neighbouring_positions_cost_less_than_a_third(start):
     encoder = SequentialPositionEncoder(width=64, heads=1, digits=5)
     cost = multiply_adds(encoder, torch.arange(start, start + 512))
     assert cost.plain > 3 * cost.shared
+
+
+LOSSES = SeqPELosses(
+    CandidateSampler((4096,), window=(256,)), WindowSampler((4096,), (128,), away=(32,)), n_heads=1
+)
+LAPTOP = TransformerConfig(Streams.dense(128), 4, 4, "seqpe", max_length=512)
+
+
+@pytest.mark.parametrize(
+    ("streams", "encoding", "fields"),
+    [
+        (Streams.dense(16), SeqPE(width=8, digits=3), {}),
+        (Streams.dense(16), SeqPE(site="multiply", width=8, digits=3, per_layer=True), {}),
+        (Streams(pos=8, sem=8), SeqPE(site="input", width=8, digits=3), {"readout": "both"}),
+    ],
+    ids=["score", "multiply", "input"],
+)
+def test_the_step_is_the_products_that_torch_counts_and_every_look_of_the_encoder(streams, encoding, fields):
+    """Forward, in a model that reads every product of its maps: torch counts the squares of attention."""
+    b, n = 3, 12
+    config = TransformerConfig(streams, 2, 2, encoding, max_length=n, causal=False, **fields)
+    model, at = LanguageModel(config, 11), torch.arange(n)
+    cost = step_cost(config, batch_size=b, length=n, vocab_size=11)
+    with torch.no_grad():
+        counted = products_of(lambda: model(torch.zeros(b, n, dtype=torch.int64)))
+    _, looked = looks(encoder_of(model), at)
+    padded = b * n * n * 16 * 2 if cost.columns else 0  # values are padded to the width of queries, per layer
+    assert sum(cost) / 3 == pytest.approx(counted + looked - padded, rel=1e-12)
+    assert cost.backbone == 3 * b * n * (per_token(bare(config), n, b) + model.head.weight.numel())
+    assert (cost.columns > 0) == (encoding.site == "score") and (cost.maps > 0) == (encoding.site != "input")
+
+
+def bare(config: TransformerConfig) -> TransformerConfig:
+    return config if config.input_encodings else replace(config, encoding="none")
+
+
+def test_losses_cost_their_draws_less_in_every_other_step_and_on_shift_steps():
+    sizes = {"batch_size": 8, "length": 128, "draws": 4}
+    whole, none = (step_cost(LAPTOP, losses=losses, **sizes) for losses in (LOSSES, None))
+    assert none.losses == 0 and none[:4] == whole[:4]
+    encoder = encoder_of(LanguageModel(LAPTOP))
+    once = multiply_adds(encoder, torch.arange(0, 4096, 4)).shared  # 1,024 strings, spread as draws are
+    assert 0.5 * 3 * once < whole.losses < 2 * 3 * once
+    assert step_cost(LAPTOP, losses=replace(LOSSES, every=4), **sizes).losses == whole.losses / 4
+    alone = step_cost(LAPTOP, losses=replace(LOSSES, distillation=0.0), **sizes).losses
+    shifts = ShiftSteps(4096, probability=0.25)
+    shifted = step_cost(LAPTOP, losses=replace(LOSSES, shifts=shifts), **sizes).losses
+    assert shifted == pytest.approx(0.75 * whole.losses + 0.25 * alone) and 0 < alone < whole.losses
+
+
+def test_the_encoder_is_at_most_a_twentieth_of_a_step_of_the_laptop_model_at_512():
+    """In multiply-adds, with both losses in every step and with the released numbers of positions."""
+    cost = step_cost(LAPTOP, batch_size=8, length=512, losses=LOSSES)
+    assert 0.005 < cost.share <= 0.05
+    wide = replace(LAPTOP, encoding=SeqPE(width=128))
+    assert step_cost(wide, batch_size=8, length=512, losses=LOSSES).share > 0.05, "a wide one is not"

@@ -119,6 +119,16 @@ def test_a_digit_hears_the_digits_before_it_only():
     assert not torch.allclose(states[0][2:], states[1][2:])
 
 
+def test_many_positions_are_encoded_in_pieces_where_no_gradient_is_needed(monkeypatch):
+    encoder, positions = drawn(digits=3), torch.arange(995, -1, -7)
+    monkeypatch.setattr("sepnb.seqpe.encoder.AT_ONCE", 40)
+    whole, sizes, of = encoder(positions).detach(), [], PrefixTree.of
+    monkeypatch.setattr(PrefixTree, "of", lambda strings: sizes.append(len(strings)) or of(strings))
+    with torch.no_grad():
+        torch.testing.assert_close(encoder(positions), whole, rtol=0, atol=1e-12)
+    assert sizes == [40, 40, 40, 23]
+
+
 def test_one_dimension_needs_no_embedding_of_the_dimension():
     assert drawn(digits=3).dim is None and drawn(digits=2, dims=2).dim is not None
 

@@ -1,9 +1,12 @@
 """The objective of SeqPE: which losses are computed, on which positions, and who learns from them."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
+from sepnb.data.draws import generator_of
 from sepnb.positions import RandomOffset, ShiftSteps
 from sepnb.seqpe import SequentialPositionEncoder, contrastive_loss, distillation_loss
 from sepnb.seqpe.objective import RELEASED, SeqPELosses
@@ -83,6 +86,25 @@ def test_nothing_is_distilled_on_shift_steps():
     assert seen == {True, False}
 
 
+def test_losses_of_every_third_step_have_three_times_their_weight_and_skip_no_decision():
+    made, shifts = encoder(), ShiftSteps(1000, probability=0.5)
+    whole = SeqPELosses(CANDIDATES, WINDOWS, n_heads=2, shifts=shifts)
+    sparse = dataclasses.replace(whole, every=3)
+    loss, values = sparse.bind(2), []
+    for _ in range(9):
+        values.append(loss(made).item())
+    generator, expected = generator_of(2, "seqpe-losses"), []
+    for step, shifted in zip(range(9), shifts.decisions(2), strict=False):
+        if step % 3:
+            expected.append(0.0)
+            continue
+        candidates, windows = whole.draw(generator)
+        expected.append(3 * whole.of(made, candidates, None if shifted else windows).item())
+    assert values == pytest.approx(expected)
+    assert {bool(shifted) for shifted, _ in zip(shifts.decisions(2), range(9), strict=False)} == {True, False}
+    assert "every" not in whole.resolved() and sparse.resolved()["every"] == 3
+
+
 def test_a_training_with_other_shift_steps_than_the_losses_know_is_refused(unhooked):
     def config(positions, **losses):
         auxiliary = SeqPELosses(CANDIDATES, WINDOWS, **losses)
@@ -147,6 +169,7 @@ def test_training_on_both_losses_makes_near_positions_alike():
         ({}, "neither candidates nor windows"),
         ({"candidates": CANDIDATES, "contrastive": -0.1}, "contrastive is -0.1"),
         ({"candidates": CANDIDATES, "reduction": "sum"}, "unknown reduction 'sum'"),
+        ({"candidates": CANDIDATES, "every": 0}, "every is 0"),
         ({"candidates": CANDIDATES, "windows": WindowSampler((99,), (9,), places=4)}, "different ranges"),
     ],
 )

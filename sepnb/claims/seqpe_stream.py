@@ -1,0 +1,260 @@
+"""Rules on the experiment `seqpe_stream`: SeqPE as a position stream, under the four verdicts (chapter 16).
+
+Written before its records. *Gap*, *gain* and bins are those of `claims.recipes`. *Covered* starts lie below
+the largest position of shift steps and losses, the others far past it; *aligned* ones leave the low digits of
+a window as they are in the trained one. *SeqPE* is trained at shift steps and with both losses; the sinusoid
+beside it at the same shift steps. All bounds are in bits per byte.
+"""
+
+from sepnb.claims import recipes
+from sepnb.claims.evidence import RULES_OF_EVIDENCE, Comparison
+from sepnb.claims.recipes import bins, gaps, in_window
+from sepnb.claims.recipes_quality import LONG, _text_has_nothing_to_give
+from sepnb.claims.verdict import Claim, Tables, Verdict
+
+OURS = "ours, written before the records"
+TABLE = "experiment/seqpe_stream"
+
+
+def compared(tables: Tables, comparisons: list[Comparison]) -> Verdict:
+    """As `recipes.compared`, bar included, on the models of this experiment."""
+    return recipes.compared({recipes.TABLE: tables.get(TABLE)}, comparisons)
+
+
+def both() -> tuple[str, str]:
+    """The two models that the experiment is about."""
+    return "separated-seqpe", "strict-seqpe"
+
+
+def far(group: str) -> tuple[str, ...]:
+    """The readings of the trained length at the starts of a group."""
+    return tuple(f"native-at-{group}-{number}" for number in (1, 2))
+
+
+def moved(group: str, **bounds: float) -> list[Comparison]:
+    """What the same bytes cost both models more at the starts of a group than from 0 on."""
+    return [
+        Comparison(f"{model}:{reading}", f"{model}:native/1x", **bounds)
+        for model in both()
+        for reading in far(group)
+    ]
+
+
+def never_seen(a: str, b: str, **bounds: float) -> list[Comparison]:
+    """One model less another at every start that no loss ever saw."""
+    return [
+        Comparison(f"{a}:{reading}", f"{b}:{reading}", **bounds)
+        for kind in ("aligned", "misaligned")
+        for reading in far(f"never-seen-{kind}")
+    ]
+
+
+def rule_seqpe_survives(tables: Tables) -> Verdict:
+    """Separated and strict with SeqPE are less than +0.03 bits per byte above their own sliding windows at
+    stride 1, at 2, 4 and 8 times the trained length, with all keys in sight."""
+    return compared(tables, gaps(both(), "native", high=0.03))
+
+
+def rule_seqpe_and_a_window_survive(tables: Tables) -> Verdict:
+    """The same two models, each query held to the last keys of one trained length, are less than +0.03 above
+    their own sliding windows at stride 1, at 2, 4 and 8 times the trained length."""
+    return compared(tables, gaps(both(), "native-window", high=0.03))
+
+
+def rule_seqpe_reads_covered_indices_alike(tables: Tables) -> Verdict:
+    """The same bytes cost separated and strict with SeqPE less than 0.03 bits per byte more at covered
+    starts, two aligned and two misaligned, than from 0 on."""
+    pairs = moved("covered-aligned", high=0.03) + moved("covered-misaligned", high=0.03)
+    return compared(tables, pairs)
+
+
+def rule_seqpe_reaches_indices_never_seen(tables: Tables) -> Verdict:
+    """The same bytes cost separated and strict with SeqPE less than 0.03 bits per byte more at starts that no
+    loss ever saw, two aligned and two misaligned, than from 0 on."""
+    pairs = moved("never-seen-aligned", high=0.03) + moved("never-seen-misaligned", high=0.03)
+    return compared(tables, pairs)
+
+
+def rule_misaligned_starts_cost_more(tables: Tables) -> Verdict:
+    """Where no loss ever saw an index, the same bytes cost separated and strict with SeqPE more than 0.03
+    bits per byte more at a misaligned start than at the aligned one before it."""
+    pairs = [
+        Comparison(f"{model}:{one}", f"{model}:{other}", low=0.03)
+        for model in both()
+        for one, other in zip(far("never-seen-misaligned"), far("never-seen-aligned"), strict=True)
+    ]
+    return compared(tables, pairs)
+
+
+def rule_seqpe_beats_the_sinusoid_at_far_indices(tables: Tables) -> Verdict:
+    """At each of the four starts that no loss ever saw, separated with SeqPE pays less than separated with
+    the sinusoid, and strict with SeqPE less than strict with the sinusoid (differences below 0)."""
+    pairs = [
+        pair
+        for mode in ("separated", "strict")
+        for pair in never_seen(f"{mode}-seqpe", f"{mode}-sinusoidal-shifts", high=0.0)
+    ]
+    return compared(tables, pairs)
+
+
+def rule_seqpe_beats_the_sinusoid_past_the_length(tables: Tables) -> Verdict:
+    """Separated and strict with SeqPE are less far above their own sliding windows at stride 1 than separated
+    and strict with the sinusoid above theirs (differences below 0), at 2, 4 and 8 times the trained length,
+    with all keys in sight."""
+    pairs = [
+        Comparison(f"{mode}-seqpe:gap/native/{k}", f"{mode}-sinusoidal-shifts:gap/native/{k}", high=0.0)
+        for mode in ("separated", "strict")
+        for k in bins()
+    ]
+    return compared(tables, pairs)
+
+
+def rule_distillation_carries_the_stream_further(tables: Tables) -> Verdict:
+    """At each of the four starts that no loss ever saw, separated with both losses pays less than with the
+    contrastive loss alone (differences below 0)."""
+    return compared(tables, never_seen("separated-seqpe", "separated-seqpe-contrastive", high=0.0))
+
+
+def rule_the_losses_carry_the_stream_further(tables: Tables) -> Verdict:
+    """At each of the four starts that no loss ever saw, separated with both losses pays less than with shift
+    steps alone (differences below 0)."""
+    return compared(tables, never_seen("separated-seqpe", "separated-seqpe-shifts", high=0.0))
+
+
+def rule_seqpe_is_free_in_window(tables: Tables) -> Verdict:
+    """Inside the trained length separated and strict with SeqPE are less than +0.02 bits per byte above
+    separated and strict with a sinusoid and no recipe."""
+    pairs = [(f"{mode}-seqpe", f"{mode}-sinusoidal") for mode in ("separated", "strict")]
+    return compared(tables, in_window(pairs, high=0.02))
+
+
+def rule_a_seqpe_stream_stands_beside_rope(tables: Tables) -> Verdict:
+    """Separated with SeqPE is less than +0.02 bits per byte above RoPE inside the trained length, and in the
+    bin that ends at 8 times it, all keys in sight, above RoPE with a window of one trained length."""
+    model = "separated-seqpe"
+    last = Comparison(f"{model}:native/8x", "rope:native-window/8x", high=0.02)
+    return compared(tables, [*in_window([(model, "rope")], high=0.02), last])
+
+
+def rule_a_seqpe_stream_uses_the_far_past(tables: Tables) -> Verdict:
+    """In the bin that ends at 8 times the trained length separated and strict with SeqPE pay more than 0.02
+    bits per byte more once their far past is foreign (gain). A gain does not tell use from being disturbed by
+    foreign text. Not testable unless RoPE or separated sinusoidal, trained at eight lengths, gains more than
+    0.02 over its own sliding window there."""
+    if obstacle := _text_has_nothing_to_give(tables):
+        return obstacle
+    return compared(tables, [Comparison(f"{model}:gain/8x", recipes.ZERO, low=0.02) for model in both()])
+
+
+def rule_separation_helps_seqpe(tables: Tables) -> Verdict:
+    """With the same shift steps and losses, separated with SeqPE is less far above its own sliding window at
+    stride 1 than dense with SeqPE added to the embedding above its own (differences below 0), at 2, 4 and 8
+    times the trained length, with all keys in sight."""
+    pairs = [
+        Comparison(f"separated-seqpe:gap/native/{k}", f"dense-seqpe:gap/native/{k}", high=0.0) for k in bins()
+    ]
+    return compared(tables, pairs)
+
+
+STANDS_ON = (
+    compared,
+    both,
+    far,
+    moved,
+    never_seen,
+    recipes.compared,
+    bins,
+    gaps,
+    in_window,
+    _text_has_nothing_to_give,
+    *RULES_OF_EVIDENCE,
+)
+_OURS = {"source": OURS, "needs": (TABLE,), "stands_on": STANDS_ON}
+
+CLAIMS = (
+    Claim(
+        id="seqpe-survives",
+        statement="A position stream of SeqPE, trained at shift steps and with both losses, reads texts of "
+        "eight times the trained length as well as through a sliding window.",
+        rule=rule_seqpe_survives,
+        **_OURS,
+    ),
+    Claim(
+        id="seqpe-and-a-window-survive",
+        statement="It survives at least where each query sees no more keys than in training.",
+        rule=rule_seqpe_and_a_window_survive,
+        **_OURS,
+    ),
+    Claim(
+        id="seqpe-reads-covered-indices-alike",
+        statement="Shift steps and losses make a position stream of SeqPE indifferent to where, among the "
+        "indices that they cover, a text begins.",
+        rule=rule_seqpe_reads_covered_indices_alike,
+        **_OURS,
+    ),
+    Claim(
+        id="seqpe-reaches-indices-never-seen",
+        statement="A position stream of SeqPE reads a text at indices past the largest that any loss saw as "
+        "well as from the first on.",
+        rule=rule_seqpe_reaches_indices_never_seen,
+        **_OURS,
+    ),
+    Claim(
+        id="misaligned-starts-cost-more",
+        statement="What SeqPE carries to new indices hangs on digits that windows share.",
+        rule=rule_misaligned_starts_cost_more,
+        **_OURS,
+    ),
+    Claim(
+        id="seqpe-beats-the-sinusoid-at-far-indices",
+        statement="At indices that no training reached, a position stream of SeqPE is better than one of a "
+        "sinusoid trained at the same shift steps.",
+        rule=rule_seqpe_beats_the_sinusoid_at_far_indices,
+        **_OURS,
+    ),
+    Claim(
+        id="seqpe-beats-the-sinusoid-past-the-length",
+        statement="Past the trained length, a position stream of SeqPE is better than one of a sinusoid "
+        "trained at the same shift steps.",
+        rule=rule_seqpe_beats_the_sinusoid_past_the_length,
+        **_OURS,
+    ),
+    Claim(
+        id="distillation-carries-the-stream-further",
+        statement="SeqPE's distillation is what carries the position stream to indices never seen.",
+        rule=rule_distillation_carries_the_stream_further,
+        **_OURS,
+    ),
+    Claim(
+        id="the-losses-carry-the-stream-further",
+        statement="SeqPE's two losses carry the position stream further than shift steps do.",
+        rule=rule_the_losses_carry_the_stream_further,
+        **_OURS,
+    ),
+    Claim(
+        id="seqpe-is-free-in-window",
+        statement="Inside the trained length a position stream of SeqPE costs nothing.",
+        rule=rule_seqpe_is_free_in_window,
+        **_OURS,
+    ),
+    Claim(
+        id="a-seqpe-stream-stands-beside-rope",
+        statement="A separated model with a position stream of SeqPE stands beside RoPE.",
+        rule=rule_a_seqpe_stream_stands_beside_rope,
+        **_OURS,
+    ),
+    Claim(
+        id="a-seqpe-stream-uses-the-far-past",
+        source=OURS,
+        statement="With a position stream of SeqPE a model uses text further back than its trained length.",
+        rule=rule_a_seqpe_stream_uses_the_far_past,
+        needs=(TABLE, LONG),
+        stands_on=STANDS_ON,
+    ),
+    Claim(
+        id="separation-helps-seqpe",
+        statement="SeqPE carries a separated model further than one to whose embedding it is added.",
+        rule=rule_separation_helps_seqpe,
+        **_OURS,
+    ),
+)

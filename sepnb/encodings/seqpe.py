@@ -1,0 +1,117 @@
+"""SeqPE (Li et al. 2025): positions as digit strings, read by a small sequential encoder.
+
+The encoder, its losses and its modules at each site are in `sepnb.seqpe`; it is a transformer itself, and so
+stands above the models that this description is for. `sepnb.seqpe.injection` says what each site computes.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from .base import Encoding, Heads, InputModule, QueryKeyModule, Site
+
+if TYPE_CHECKING:
+    from ..seqpe import SequentialPositionEncoder
+
+SITES = ("score", "add", "multiply", "input")
+
+
+@dataclass(frozen=True)
+class SeqPE(Encoding):
+    """Embeddings of digit strings, at the input or where queries meet keys.
+
+    A model trains the encoder through its own loss; `sepnb.seqpe.objective.SeqPELosses` adds those of SeqPE.
+
+    Args:
+        site: "score", a term P_q P_k^T of every head's score, as in the released language model; "add" or
+            "multiply", on queries and keys, the latter as in its image model; "input", added to the content
+            of a one-stream model, or the position stream of a separated one.
+        width, layers, heads: of the encoder; heads of 64 columns where `heads` is None, as released. Its
+            released width is that of the model, 768; a narrow one costs little.
+        base, digits: of the strings, `digits` for a coordinate or one number for each: a position is below
+            base^digits.
+        dims: coordinates of a position.
+        per_layer: a map to P_q and P_k for every layer, as in the released image model; else one for all.
+        factor: a, of the term of the score.
+
+    Raises:
+        TypeError: a count that is no int.
+        ValueError: an unknown site, what the encoder refuses, or a map or a factor where there is none.
+    """
+
+    name: ClassVar[str] = "seqpe"
+    reads_index: ClassVar[bool] = True
+
+    site: str = "score"
+    width: int = 32
+    layers: int = 2
+    heads: int | None = None
+    base: int = 10
+    digits: int | tuple[int, ...] = 5
+    dims: int = 1
+    per_layer: bool = False
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        from ..seqpe.digits import checked_places
+
+        if self.site not in SITES:
+            raise ValueError(f"unknown site {self.site!r}; use one of {', '.join(SITES)}")
+        for field in ("width", "layers", "heads", "dims"):
+            value = getattr(self, field)
+            if value is None and field == "heads":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{field} must be an int, got {value!r}")
+            if value < 1:
+                raise ValueError(f"{field} is {value}; it must be at least 1")
+        if self.heads is not None and self.width % self.heads:
+            raise ValueError(f"{self.heads} heads do not divide the encoder's width {self.width}")
+        places = checked_places(self.base, self.digits)
+        if not isinstance(self.digits, int) and len(places) != self.dims:
+            raise ValueError(
+                f"digits={self.digits} for {self.dims} coordinates; give one number, or one for each"
+            )
+        if self.per_layer and self.site == "input":
+            raise ValueError("per_layer is for the maps to queries and keys, and site is 'input'; give one")
+        if self.factor != 1 and self.site != "score":
+            raise ValueError(
+                f"factor={self.factor} is for the term of the score, and site is {self.site!r}; give one"
+            )
+
+    @property
+    def sites(self) -> frozenset[Site]:
+        """Where the embeddings act: the term of the score is a part of queries and keys."""
+        return frozenset({Site.INPUT if self.site == "input" else Site.QUERY_KEY})
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The numbers of coordinates that it takes."""
+        return (self.dims,)
+
+    def at_input(self, width: int, max_length: int) -> InputModule | None:
+        if self.site != "input":
+            return None
+        from ..seqpe.injection import EmbeddedInput
+
+        return EmbeddedInput(self._encoder(width))
+
+    def at_query_key(self, head_width: int, heads: Heads | None = None) -> QueryKeyModule | None:
+        if self.site == "input":
+            return None
+        from ..seqpe.injection import EmbeddedQueryKey
+
+        encoder = self._encoder(self.width)
+        return EmbeddedQueryKey(encoder, head_width, heads, self.site, self.factor, self.per_layer)
+
+    def _encoder(self, out_features: int) -> "SequentialPositionEncoder":
+        from ..seqpe import SequentialPositionEncoder
+
+        return SequentialPositionEncoder(
+            width=self.width,
+            dims=self.dims,
+            base=self.base,
+            digits=self.digits,
+            layers=self.layers,
+            heads=self.heads,
+            out_features=out_features,
+        )

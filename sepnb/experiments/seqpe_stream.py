@@ -1,0 +1,145 @@
+"""Chapter 16: SeqPE as the position stream of a separated and of a strict model.
+
+The two halves of the book meet here. A stream of its own is all that has to be continued past the trained
+length, and SeqPE has an embedding for every position that its digits can write. Its distillation acts on that
+very stream: the text knows nothing of it. The sinusoid beside it is trained at the same shift steps.
+
+Every chain has one change a step: digit strings in the place of the sinusoid, shift steps, the contrastive
+loss, the distillation. All methods take the learning rate of the method at their root, as recipes do, and are
+asked what recipes are asked. What they read of indices besides is the trained length at starts far out: below
+the largest position of shift steps and losses, and past it; aligned, so that the low digits run as in the
+trained window, and misaligned.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from ..encodings import SeqPE
+from ..seqpe.digits import misaligned, period
+from . import language_modelling as lm
+from .base import check_profile
+from .encoding_methods import RANDOM_POSITIONS, seqpe_losses, shift_steps
+from .extrapolation import BEYOND
+from .long_windows import BLOCKS, Beyond
+from .readings import Reading
+from .recipe_methods import Recipe
+from .recipes import ELSEWHERE, SEEDS, RecipeExperiment, RecipeRun
+
+NEVER_SEEN = (24_000, 91_000)
+"""Where windows begin past the largest position of any loss; five digits write numbers below 100,000."""
+
+MODES = {"separated": "separated-sinusoidal", "strict": "strict-sinusoidal", "dense": "sinusoidal"}
+"""The streams, by the first word of a method, and the method at the root of its chain."""
+
+
+def _columns(mode: str, size: lm.Size) -> int:
+    """The width of what the encoder fills."""
+    return size.width if mode == "dense" else size.width // lm.POS_SHARE
+
+
+def _chain(mode: str, at_root: str) -> dict[str, Recipe]:
+    def losses(**weights: float):
+        return {"auxiliary": lambda size: replace(seqpe_losses(size, _columns(mode, size)), **weights)}
+
+    shifted = {"positions": shift_steps}
+    return {
+        at_root: Recipe(f"{mode}, sinusoid"),
+        f"{mode}-sinusoidal-shifts": Recipe("a tenth of the steps shifted", at_root, training=shifted),
+        f"{mode}-seqpe-plain": Recipe(
+            "digit strings in the place of the sinusoid", at_root, {"encoding": SeqPE(site="input")}
+        ),
+        f"{mode}-seqpe-shifts": Recipe(
+            "a tenth of the steps shifted", f"{mode}-seqpe-plain", training=shifted
+        ),
+        f"{mode}-seqpe-contrastive": Recipe(
+            "contrastive loss", f"{mode}-seqpe-shifts", training=losses(distillation=0.0)
+        ),
+        f"{mode}-seqpe": Recipe("distillation too", f"{mode}-seqpe-contrastive", training=losses()),
+    }
+
+
+METHODS: dict[str, Recipe] = {
+    **{name: one for mode, at_root in MODES.items() for name, one in _chain(mode, at_root).items()},
+    "rope": Recipe("dense, RoPE"),
+}
+"""In the order of tables."""
+
+PUBLISHED = (
+    "rope",
+    "separated-sinusoidal",
+    "separated-sinusoidal-shifts",
+    "separated-seqpe-plain",
+    "separated-seqpe-shifts",
+    "separated-seqpe-contrastive",
+    "separated-seqpe",
+    "strict-sinusoidal",
+    "strict-sinusoidal-shifts",
+    "strict-seqpe",
+    "sinusoidal",
+    "dense-sinusoidal-shifts",
+    "dense-seqpe",
+)
+"""What is run: the whole chain once, and of the others its ends. Nothing was run before they were named."""
+
+SMOKE = ("separated-sinusoidal-shifts", "strict-seqpe")
+
+
+def starts(length: int) -> dict[str, int]:
+    """Where windows of the trained length begin, by name: two of each group.
+
+    Of `length` L shift steps and losses have positions below 32 L; covered windows begin about a quarter and
+    three quarters of the way.
+    """
+    unit, step = period(length), misaligned(length)
+    covered = [round(share * RANDOM_POSITIONS * length / 4 / unit) * unit for share in (1, 3)]
+    found = {}
+    for group, near in (("covered", covered), ("never-seen", NEVER_SEEN)):
+        for number, start in enumerate(near, 1):
+            found[f"{group}-aligned-{number}"] = start
+            found[f"{group}-misaligned-{number}"] = start + step
+    return found
+
+
+class StreamRun(RecipeRun):
+    """A run of one of `METHODS` and what it reads afterwards."""
+
+    recipes: ClassVar[dict[str, Recipe]] = METHODS
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """What the trained model is asked to read: what a recipe is, but for the start that five digits
+        cannot write; and the trained length at every one of `starts`."""
+        shared = tuple(reading for reading in super().readings if reading.start != ELSEWHERE)
+        far = [Reading(f"native-at-{name}", start=at) for name, at in starts(self.beyond.length).items()]
+        return (*shared, *far)
+
+
+class SeqPEStream(RecipeExperiment):
+    """What does SeqPE make of a position stream?"""
+
+    name: ClassVar[str] = "seqpe_stream"
+    title: ClassVar[str] = "SeqPE as the position stream"
+    question: ClassVar[str] = (
+        "Does a position stream of SeqPE carry a separated and a strict model past their trained length and "
+        "to indices that no loss ever saw, against a sinusoid trained at the same shift steps?"
+    )
+    order: ClassVar[int] = 8
+
+    def run_of(
+        self, profile: str, name: str, seed: int, beyond: Beyond, blocks: tuple[int, ...]
+    ) -> StreamRun:
+        """The run of a method and seed."""
+        return StreamRun.of_recipe(self.name, profile, name, seed, beyond, blocks, reads_test=True)
+
+    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[StreamRun]:
+        beyond = BEYOND[check_profile(profile)]
+        methods = SMOKE if profile == "smoke" else PUBLISHED
+        return [
+            self.run_of(profile, method, seed, beyond, ((seed - 1) % BLOCKS,))
+            for seed in (SEEDS[profile] if seeds is None else seeds)
+            for method in methods
+        ]
+
+    def seconds(self, profile: str) -> float:
+        return {"smoke": 5.0, "laptop": 200.0, "gpu": 110.0}[check_profile(profile)]

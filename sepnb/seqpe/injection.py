@@ -1,0 +1,219 @@
+"""The embeddings of SeqPE inside a model: at its input, or where queries meet keys (Li et al. 2025).
+
+    input      x_0 <- x_0 + E, or E is the position stream itself
+    score      softmax((q k^T + a P_q P_k^T) d^-1/2): a bias of each head that no content changes
+    add        q <- q + P_q,  k <- k + P_k
+    multiply   q <- q * P_q,  k <- k * P_k
+
+with E the embeddings of the positions and P_q = W_q E + c_q, P_k = W_k E + c_k, cut into heads: one map for
+all layers, or one for each. The term of the score is written as more columns, [q || a P_q] and [k || P_k],
+under the scale of the head: no bias of N x M is held. Values hear no position.
+
+The cache of a model keeps keys without their positions, and P_k is made of the positions of all keys in every
+pass. So outside of training embeddings are remembered, and each position is encoded once.
+
+Shape letters: B batch, H heads, N positions, d head width, n coordinates, D columns of an embedding.
+"""
+
+from collections.abc import Callable
+from math import prod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ..encodings.base import Heads, InputModule, Place, QueryKeyModule
+from ..models.tower import PassMemory, arithmetic, may_remember
+from .digits import LARGEST, check_range
+from .encoder import SequentialPositionEncoder
+
+
+class Rows:
+    """Embeddings that were computed, by the number of their position, ascending."""
+
+    most = 2**16
+    """Rows that are held."""
+
+    def __init__(self) -> None:
+        self._numbers, self._rows = None, None
+
+    def of(self, numbers: Tensor, embed: Callable[[Tensor], Tensor]) -> Tensor:
+        """The embeddings of positions int64 `[P]`, `[P, D]`; `embed` computes those that are not held."""
+        held = numbers[:0] if self._numbers is None else self._numbers
+        new = numbers[~torch.isin(numbers, held)].unique()
+        if len(held) + len(new) > self.most:
+            held, self._rows, new = held[:0], None, numbers.unique()
+            if len(new) > self.most:
+                self._numbers = None
+                return embed(numbers)
+        if len(new) or self._rows is None:
+            rows = embed(new)
+            rows = rows if self._rows is None else torch.cat([self._rows, rows])
+            self._numbers, order = torch.cat([held, new]).sort()
+            self._rows = rows[order]
+        return self._rows[torch.searchsorted(self._numbers, numbers)]
+
+
+class Embeddings(nn.Module):
+    """Positions int `[*B, N]`, or of n > 1 coordinates `[*B, N, n]`, to embeddings `[*B, N, D]`.
+
+    A position that occurs more than once is encoded once; outside of training, once until a parameter
+    changes.
+    """
+
+    def __init__(self, encoder: SequentialPositionEncoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self._memory: PassMemory[Rows] = PassMemory()
+
+    def forward(self, positions: Tensor) -> Tensor:
+        grid = positions.unsqueeze(-1) if self.encoder.dims == 1 else positions
+        shape, grid = grid.shape[:-1], grid.flatten(end_dim=-2)
+        if may_remember(self) and prod(self._sizes) <= LARGEST:
+            check_range(grid, self.encoder.base, self.encoder.digits)
+            key = (grid.device, arithmetic(grid.device))
+            rows = self._memory.recall(self, key, Rows)
+            numbers = (grid * self._strides(grid.device)).sum(dim=-1)
+            embeddings = rows.of(numbers, self._embedded)
+        else:
+            if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+                self._memory.forget()
+            embeddings = self.encoder(grid)
+        return embeddings.unflatten(0, shape)
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        """Positions of each coordinate."""
+        return tuple(highest + 1 for highest in self.encoder.highest)
+
+    def _strides(self, device: torch.device) -> Tensor:
+        """What a step of each coordinate adds to the number of a position, the last one fastest: `[n]`."""
+        strides = [1]
+        for size in reversed(self._sizes[1:]):
+            strides.append(strides[-1] * size)
+        return torch.tensor(strides[::-1], device=device)
+
+    def _embedded(self, numbers: Tensor) -> Tensor:
+        return self.encoder(torch.stack(torch.unravel_index(numbers, self._sizes), dim=-1))
+
+    def train(self, mode: bool = True) -> "Embeddings":
+        self._memory.forget()
+        return super().train(mode)
+
+
+class EmbeddedInput(InputModule):
+    """The embeddings themselves, at the input of a model."""
+
+    def __init__(self, encoder: SequentialPositionEncoder) -> None:
+        super().__init__()
+        self.embeddings = Embeddings(encoder)
+        self.limit = encoder.highest[0] + 1 if encoder.dims == 1 else None
+
+    def refusal(self, position: int) -> str:
+        encoder = self.embeddings.encoder
+        return (
+            f"position {position} is not in [0, {self.limit}), what {encoder.digits[0]} digits of base "
+            f"{encoder.base} can write; give more digits"
+        )
+
+    def forward(self, positions: Tensor) -> Tensor:
+        return self.embeddings(positions)
+
+
+class Columns(NamedTuple):
+    """P_q or P_k of every head, in the maps of all layers or in the one that they share.
+
+    Attributes:
+        maps: `[*B, H, N, d]` for each map.
+        heads: for each map the numbers of its H heads.
+        shared: heads that ask, for one of these.
+    """
+
+    maps: tuple[Tensor, ...]
+    heads: tuple[tuple[int, ...], ...]
+    shared: int
+
+    def at(self, place: Place | None) -> Tensor:
+        """Those of one place, `[*B, h, N, d]`."""
+        if place is None:
+            return self.maps[0]
+        layer = place.layer if len(self.maps) > 1 else 0
+        own, columns = self.heads[layer], self.maps[layer]
+        asked = tuple(dict.fromkeys(head // self.shared for head in place.heads))
+        if asked == own:
+            return columns
+        at = [own.index(head) for head in asked]
+        whole = at == list(range(at[0], at[0] + len(at)))
+        return columns[..., at[0] : at[0] + len(at), :, :] if whole else columns[..., at, :, :]
+
+
+class EmbeddedQueryKey(QueryKeyModule):
+    """Queries and keys as P_q and P_k change them.
+
+    Args:
+        encoder: of the positions.
+        head_width: d.
+        heads: those of the model; None: one of one layer.
+        site: "score", "add" or "multiply".
+        factor: a, of the score.
+        per_layer: each layer has maps of its own. Maps are made for the heads that a layer has.
+
+    A shift c_k is there where it acts: at "score" and "add" it would add the same number to all scores of a
+    query, which the softmax takes out again.
+    """
+
+    def __init__(
+        self,
+        encoder: SequentialPositionEncoder,
+        head_width: int,
+        heads: Heads | None,
+        site: str,
+        factor: float,
+        per_layer: bool,
+    ) -> None:
+        super().__init__()
+        self.embeddings, self.site, self.factor = Embeddings(encoder), site, factor
+        self.head_width, self.more = head_width, head_width if site == "score" else 0
+        heads = Heads() if heads is None else heads
+        every = tuple(sorted({head for layer in heads.layers for head in layer}))
+        self.shared, self.asking = heads.shared, heads.layers if per_layer else (every,)
+        self.answering = tuple(
+            tuple(dict.fromkeys(head // self.shared for head in layer)) for layer in self.asking
+        )
+        width = encoder.output.out_features
+        self.queries = nn.ModuleList(nn.Linear(width, len(own) * head_width) for own in self.asking)
+        self.keys = nn.ModuleList(
+            nn.Linear(width, len(own) * head_width, bias=site == "multiply") for own in self.answering
+        )
+
+    def prepare(
+        self, query_positions: Tensor, key_positions: Tensor, length: int | None = None
+    ) -> tuple[Columns, Columns]:
+        if key_positions is query_positions:
+            of_queries = of_keys = self.embeddings(query_positions)
+        else:  # in one pass, so that what both have is encoded once
+            ends = -1 if self.embeddings.encoder.dims == 1 else -2
+            both = [positions.flatten(end_dim=ends) for positions in (query_positions, key_positions)]
+            embedded = self.embeddings(torch.cat(both)).split([len(positions) for positions in both])
+            of_queries, of_keys = (
+                rows.unflatten(0, positions.shape if ends == -1 else positions.shape[:-1])
+                for rows, positions in zip(embedded, (query_positions, key_positions), strict=True)
+            )
+        p_q = [self._heads(made(of_queries)) for made in self.queries]
+        if self.site == "score" and self.factor != 1:
+            p_q = [self.factor * columns for columns in p_q]
+        p_k = [self._heads(made(of_keys)) for made in self.keys]
+        return Columns(tuple(p_q), self.asking, 1), Columns(tuple(p_k), self.answering, self.shared)
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """`[*B, N, H*d]` to `[*B, H, N, d]`."""
+        return x.unflatten(-1, (-1, self.head_width)).transpose(-2, -3)
+
+    def forward(self, x: Tensor, prepared: Columns, place: Place | None = None) -> Tensor:
+        columns = prepared.at(place).to(x.dtype)
+        if self.site == "add":
+            return x + columns
+        if self.site == "multiply":
+            return x * columns
+        shape = torch.broadcast_shapes(x.shape[:-1], columns.shape[:-1])
+        return torch.cat([x.expand(*shape, -1), columns.expand(*shape, -1)], dim=-1)

@@ -1,0 +1,309 @@
+"""SeqPE inside a model: what each site computes, what it leaves alone, and what is encoded how often."""
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor
+
+from sepnb.encodings import SeqPE
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.seqpe import SequentialPositionEncoder
+from sepnb.seqpe.injection import Embeddings, Rows
+from sepnb.seqpe.objective import SeqPELosses, encoder_of
+from sepnb.seqpe.sampling import CandidateSampler
+from sepnb.streams import Streams
+
+F64 = torch.float64
+WIDTH, HEADS, N, VOCABULARY = 16, 2, 6, 11
+D = WIDTH // HEADS
+SITES = ("score", "add", "multiply", "input")
+GAPS = torch.tensor([0, 3, 4, 40, 41, 700])
+ROWS = torch.stack([torch.arange(N) + 5, GAPS])
+SMALL = {"width": 8, "digits": 3}
+
+
+def model(site: str, streams: Streams | None = None, encoding=None, fields=(), **options) -> LanguageModel:
+    """Two layers in float64, every parameter large enough to matter."""
+    streams = Streams.dense(WIDTH) if streams is None else streams
+    own = SeqPE(site=site, **SMALL, **options)
+    with_input = own if len(streams.names) == 1 or site == "input" else ("sinusoidal", own)
+    config = TransformerConfig(streams, 2, HEADS, encoding or with_input, max_length=16, **dict(fields))
+    torch.manual_seed(0)
+    made = LanguageModel(config, VOCABULARY).to(F64)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return made
+
+
+def tokens(batch: int = 2, n: int = N) -> Tensor:
+    return torch.randint(VOCABULARY, (batch, n), generator=torch.Generator().manual_seed(1))
+
+
+def loaded(made: LanguageModel, other: LanguageModel) -> LanguageModel:
+    """`made` with the parameters of `other` that it has."""
+    own = made.state_dict()
+    made.load_state_dict({key: value for key, value in other.state_dict().items() if key in own})
+    return made
+
+
+def captured(made: LanguageModel, at: Tensor, monkeypatch) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """Queries, keys and values with which attention averages, layer by layer."""
+    seen = []
+    for block in made.transformer.blocks:
+        averaging = block.attention.averaging
+        forward = averaging.forward
+
+        def told(span, q, k, v, context, forward=forward):
+            seen.append((q, k, v))
+            return forward(span, q, k, v, context)
+
+        monkeypatch.setattr(averaging, "forward", told)
+    with torch.no_grad():
+        made(tokens(), at)
+    return seen
+
+
+# --- what a site computes
+
+
+@pytest.mark.parametrize("per_layer", [False, True])
+@pytest.mark.parametrize("site", ["score", "add", "multiply"])
+def test_queries_and_keys_are_changed_by_the_formula_and_values_by_nothing(site, per_layer, monkeypatch):
+    made = model(site, per_layer=per_layer, **({"factor": 0.7} if site == "score" else {}))
+    bare = loaded(model(site, encoding="none"), made)
+    (module,) = made.transformer.query_key_encodings
+    embeddings = module.embeddings.encoder.plain(GAPS)
+    # In the first layer nothing was averaged before, and both models have the same queries and keys.
+    (q, k, v), *_ = captured(made, GAPS, monkeypatch)
+    (plain_q, plain_k, plain_v), *_ = captured(bare, GAPS, monkeypatch)
+    p_q, p_k = (
+        maps[0](embeddings).unflatten(-1, (HEADS, D)).transpose(0, 1).expand(2, -1, -1, -1)
+        for maps in (module.queries, module.keys)
+    )
+    wanted = {
+        "score": lambda x, p, a: torch.cat([x, a * p], dim=-1),
+        "add": lambda x, p, a: x + p,
+        "multiply": lambda x, p, a: x * p,
+    }[site]
+    torch.testing.assert_close(q, wanted(plain_q, p_q, 0.7), rtol=0, atol=1e-12)
+    torch.testing.assert_close(k, wanted(plain_k, p_k, 1.0), rtol=0, atol=1e-12)
+    assert torch.equal(v, plain_v), "values hear no position"
+
+
+def test_a_layer_has_the_maps_of_its_own_and_every_head_its_own_columns(monkeypatch):
+    made = model("add", per_layer=True)
+    (module,) = made.transformer.query_key_encodings
+    before = captured(made, GAPS, monkeypatch)
+    with torch.no_grad():
+        module.queries[1].weight[D:] += 1.0  # of the second head in the second layer
+    after = captured(made, GAPS, monkeypatch)[:2]
+    assert torch.equal(before[0][0], after[0][0])
+    changed = (before[1][0] - after[1][0]).abs().amax(dim=(0, 2, 3))
+    assert changed[0] == 0 and changed[1] > 0.1
+
+
+def test_the_columns_are_the_bias_of_the_released_score(monkeypatch):
+    """softmax((q k^T + P_q P_k^T) d^-1/2) with the bias in the open, against a head of twice the columns."""
+    made = model("score")
+    (module,) = made.transformer.query_key_encodings
+    (q, k, v), *_ = captured(made, torch.arange(N), monkeypatch)
+    averaging = made.transformer.blocks[0].attention.averaging
+    context = made.transformer.attention_context(torch.arange(N), torch.arange(N), F64)
+    (span,) = made.transformer.blocks[0].attention.groups[0].spans
+    averaged = type(averaging).forward(averaging, span, q, k, v, context)
+    bias = q[..., D:] @ k[..., D:].transpose(-1, -2) * D**-0.5
+    scores = q[..., :D] @ k[..., :D].transpose(-1, -2) * D**-0.5 + bias
+    hidden = torch.ones(N, N, dtype=torch.bool).triu(1)
+    expected = scores.masked_fill(hidden, -torch.inf).softmax(-1) @ v
+    torch.testing.assert_close(averaged, expected, rtol=0, atol=1e-12)
+    assert module.more == D and averaged.shape == v.shape
+
+
+def test_a_factor_of_zero_is_no_encoding():
+    made = model("score", factor=0.0)
+    bare = loaded(model("score", encoding="none"), made)
+    torch.testing.assert_close(made(tokens(), GAPS), bare(tokens(), GAPS), rtol=0, atol=1e-12)
+    assert (model("score")(tokens(), GAPS) - bare(tokens(), GAPS)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("site", ["score", "add", "multiply"])
+def test_the_residual_state_is_not_touched_and_at_the_input_it_is_the_sum(site):
+    made, content = model(site), torch.ones(2, N, WIDTH, dtype=F64)
+    assert torch.equal(made.transformer.input_state(content, GAPS)["sem"], content)
+    added = model("input")
+    state = added.transformer.input_state(content, GAPS)["sem"]
+    expected = content + encoder_of(added).plain(GAPS)
+    torch.testing.assert_close(state, expected, rtol=0, atol=1e-12)
+
+
+def test_it_is_the_position_stream_of_a_separated_model():
+    streams = Streams(pos=8, sem=8)
+    made = model("input", streams, fields={"mode": "strict"}.items())
+    state = made.transformer.input_state(torch.ones(2, N, 8, dtype=F64), GAPS)
+    expected = encoder_of(made).plain(GAPS).expand(2, -1, -1)
+    torch.testing.assert_close(state["pos"], expected, rtol=0, atol=1e-12)
+    assert torch.equal(state["sem"], torch.ones(2, N, 8, dtype=F64))
+
+
+# --- every shape
+
+
+@pytest.mark.parametrize(
+    ("streams", "fields"),
+    [
+        (Streams.dense(WIDTH), {"n_kv_heads": 1}),
+        (Streams(pos=8, sem=8), {"query_key": "untied", "readout": "both"}),
+        (Streams(pos=4, sem=12), {}),
+    ],
+    ids=["shared keys", "untied", "straddling"],
+)
+@pytest.mark.parametrize("site", SITES)
+def test_token_by_token_and_tokens_permuted_with_their_positions(site, streams, fields):
+    for per_layer in (False, True) if site != "input" else (False,):
+        made = model(site, streams, fields=fields.items(), per_layer=per_layer).eval()
+        with torch.no_grad():
+            for positions in (GAPS, ROWS):
+                full, cache = made(tokens(), positions), made.make_cache(2)
+                pieces = [
+                    made(tokens()[:, a:b], positions[..., a:b], cache) for a, b in ((0, 3), (3, 4), (4, 6))
+                ]
+                torch.testing.assert_close(torch.cat(pieces, dim=1), full, rtol=0, atol=1e-10)
+            torch.testing.assert_close(
+                made(tokens(), GAPS.expand(2, -1)), made(tokens(), GAPS), rtol=0, atol=1e-10
+            )
+        bag = model(site, streams, fields={**fields, "causal": False}.items(), per_layer=per_layer)
+        order = torch.tensor([3, 0, 5, 1, 4, 2])
+        straight = bag(tokens(), GAPS)
+        torch.testing.assert_close(
+            bag(tokens()[:, order], GAPS[order]), straight[:, order], rtol=0, atol=1e-10
+        )
+        assert (bag(tokens()[:, order], GAPS) - straight[:, order]).abs().max() > 1e-4
+
+
+def test_an_untied_head_has_the_term_of_the_score_once(monkeypatch):
+    made = model("score", Streams(pos=8, sem=8), fields={"query_key": "untied"}.items())
+    widths = {q.shape[-1] for q, _, _ in captured(made, GAPS, monkeypatch)}
+    assert widths == {2 * D, 3 * D}, "content, its positions and the term; a position head has no content"
+
+
+def test_several_coordinates_are_one_more_dimension_of_positions():
+    """An encoder of rows and columns, its module asked as a model of that many coordinates asks it."""
+    grid = torch.tensor([[0, 1], [5, 7], [5, 7], [90, 3]])
+    made = SeqPE(site="score", width=8, digits=2, dims=2).at_query_key(4).double().eval()
+    encoder = made.embeddings.encoder
+    with torch.no_grad():
+        for positions in (grid, torch.stack([grid, grid + 1])):
+            for queries, keys in ((positions, positions), (positions[..., 2:, :], positions)):
+                of_queries, of_keys = made.prepare(queries, keys)
+                flat = encoder.plain(keys.flatten(end_dim=-2))
+                expected = made.keys[0](flat).unflatten(0, keys.shape[:-1])[..., None, :, :]
+                torch.testing.assert_close(of_keys.at(None), expected, rtol=0, atol=1e-10)
+                assert of_queries.at(None).shape == (*queries.shape[:-2], 1, queries.shape[-2], 4)
+
+
+# --- what is encoded how often
+
+
+def counted(made: torch.nn.Module, monkeypatch) -> list[int]:
+    """How many positions each call of the encoder is given."""
+    calls, encoder = [], encoder_of(made)
+    forward = SequentialPositionEncoder.forward
+    monkeypatch.setattr(encoder, "forward", lambda at: calls.append(len(at)) or forward(encoder, at))
+    return calls
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_the_encoder_runs_once_in_a_pass_and_outside_of_training_once_for_a_position(site, monkeypatch):
+    made = model(site)
+    calls = counted(made, monkeypatch)
+    made(tokens(), GAPS)
+    assert len(calls) == 1, "once for all layers"
+    made.eval(), calls.clear()
+    with torch.no_grad():
+        first = made(tokens(), GAPS)
+        assert calls == [N]
+        assert torch.equal(made(tokens(), GAPS), first) and calls == [N]
+        cache = made.make_cache(2)
+        for n in range(N):
+            made(tokens()[:, n : n + 1], GAPS[n : n + 1] + 1, cache)
+        assert sum(calls) == N + 4 and max(calls[1:]) == 1, "of these positions 4 and 41 were known"
+        encoder_of(made).digit.weight.mul_(2.0)
+        assert not torch.allclose(made(tokens(), GAPS), first)
+        made.eval(), calls.clear()
+        made(tokens(), GAPS)
+        assert calls == [N]
+    made(tokens(), GAPS).sum().backward()
+    assert calls == [N, N], "with gradients nothing is remembered"
+
+
+def test_what_is_remembered_is_what_is_computed_in_any_order_and_past_what_is_held(monkeypatch):
+    torch.manual_seed(0)
+    made = Embeddings(SequentialPositionEncoder(width=8, heads=2, digits=3).double()).eval()
+    monkeypatch.setattr(Rows, "most", 40)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for size in (5, 0, 9, 1, 30, 60, 7):
+            positions = torch.randint(1000, (2, size), generator=generator)
+            expected = made.encoder.plain(positions.flatten()).unflatten(0, (2, size))
+            torch.testing.assert_close(made(positions), expected, rtol=0, atol=1e-10)
+
+
+def test_a_copy_of_a_model_remembers_nothing_of_it():
+    made = model("score").eval()
+    with torch.no_grad():
+        first = made(tokens())
+        other = copy.deepcopy(made)
+        encoder_of(other).digit.weight.mul_(2.0)
+        assert not torch.allclose(other(tokens()), first)
+        assert torch.equal(made(tokens()), first)
+
+
+# --- training
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_the_losses_find_the_encoder_at_every_site_and_every_parameter_learns(site):
+    made = model(site, Streams(pos=8, sem=8) if site == "input" else None)
+    losses = SeqPELosses(CandidateSampler((1000,), anchors=4, candidates=5, window=(50,)))
+    value = losses.bind(0)(made)
+    value.backward()
+    assert encoder_of(made).digit.weight.grad.abs().sum() > 0 and value > 0
+    made.zero_grad()
+    # As many digits as there are of them, so that every row of the embedding is read.
+    made(torch.zeros(1, 20, dtype=torch.int64), torch.arange(20) * 50 + 3).square().mean().backward()
+    for name, parameter in made.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_the_encoder_keeps_the_first_weights_that_it_draws_and_its_maps_get_those_of_the_model(site):
+    torch.manual_seed(0)
+    config = TransformerConfig(Streams.dense(64), 1, 2, SeqPE(site=site, width=64))
+    made = LanguageModel(config, VOCABULARY)
+    encoder = encoder_of(made)
+    drawn = 0.02 * (768 / 64) ** 0.5
+    (down,) = encoder.transformer.blocks[0].mlp.down.blocks.values()
+    for part in (encoder.digit.weight, encoder.output.weight, down.weight):
+        assert part.std().item() == pytest.approx(drawn, rel=0.15)
+    if site != "input":
+        (module,) = made.transformer.query_key_encodings
+        assert module.queries[0].weight.std().item() == pytest.approx(64**-0.5, rel=0.1)
+        assert not module.queries[0].bias.any()
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_a_position_that_the_digits_cannot_write_is_refused_and_the_cache_left_as_it_was(site, unhooked):
+    made = model(site).eval()
+    cache = made.make_cache(1)
+    with torch.no_grad():
+        made(tokens(1, 2), torch.tensor([997, 998]), cache)
+        with pytest.raises(ValueError, match=r"position 1000 .*not in \[0, 1000\), what 3 digits of base 10"):
+            made(tokens(1, 2), torch.tensor([999, 1000]), cache)
+        assert len(cache) == 2 and made(tokens(1, 1), cache=cache).isfinite().all()
+        with pytest.raises(ValueError, match=r"position 1000 .*give more digits"):
+            made(tokens(1, 1), cache=cache)

@@ -1,0 +1,141 @@
+"""Verdicts on SeqPE as the position stream, from invented tables: every word, from every rule."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sepnb import claims
+from sepnb.claims import recipes_quality
+from sepnb.claims import seqpe_stream as rules
+from sepnb.experiments.extrapolation import BEYOND
+from sepnb.experiments.seqpe_stream import PUBLISHED, SeqPEStream, starts
+
+pytestmark = pytest.mark.usefixtures("quick_collections")
+BINS = rules.bins()
+FAR = [f"native-at-{name}" for name in starts(128)]
+MODES = ("separated", "strict")
+BOTH = rules.both()
+CLAIMS = [claim.id for claim in rules.CLAIMS]
+
+
+def on(models, columns, value: float) -> dict:
+    return {(model, column): value for model in models for column in columns}
+
+
+def shift(models, group: str, value: float) -> dict:
+    return on(models, [name for name in FAR if f"-{group}" in name], value)
+
+
+SINUSOIDS = [f"{mode}-sinusoidal-shifts" for mode in MODES]
+GAPS = [f"gap/native/{k}" for k in BINS]
+SUPPORTS = {
+    "seqpe-survives": {},
+    "seqpe-and-a-window-survive": {},
+    "seqpe-reads-covered-indices-alike": {},
+    "seqpe-reaches-indices-never-seen": {},
+    "misaligned-starts-cost-more": shift(BOTH, "never-seen-misaligned", 0.2),
+    "seqpe-beats-the-sinusoid-at-far-indices": shift(SINUSOIDS, "never-seen", 0.2),
+    "seqpe-beats-the-sinusoid-past-the-length": on(SINUSOIDS, GAPS, 0.2),
+    "distillation-carries-the-stream-further": shift(["separated-seqpe-contrastive"], "never-seen", 0.2),
+    "the-losses-carry-the-stream-further": shift(["separated-seqpe-shifts"], "never-seen", 0.2),
+    "seqpe-is-free-in-window": {},
+    "a-seqpe-stream-stands-beside-rope": {},
+    "a-seqpe-stream-uses-the-far-past": on(BOTH, ["gain/8x"], 0.2),
+    "separation-helps-seqpe": on(["dense-seqpe"], GAPS, 0.2),
+}
+"""What each claim needs to hold, added to a world in which all models are alike."""
+
+AGAINST = {
+    "seqpe-survives": on(BOTH, GAPS, 0.2),
+    "seqpe-and-a-window-survive": on(BOTH, [f"gap/native-window/{k}" for k in BINS], 0.2),
+    "seqpe-reads-covered-indices-alike": shift(BOTH, "covered", 0.2),
+    "seqpe-reaches-indices-never-seen": shift(BOTH, "never-seen", 0.2),
+    "misaligned-starts-cost-more": {},
+    "seqpe-beats-the-sinusoid-at-far-indices": shift(BOTH, "never-seen", 0.2),
+    "seqpe-beats-the-sinusoid-past-the-length": on(BOTH, GAPS, 0.2),
+    "distillation-carries-the-stream-further": shift(["separated-seqpe"], "never-seen", 0.2),
+    "the-losses-carry-the-stream-further": shift(["separated-seqpe"], "never-seen", 0.2),
+    "seqpe-is-free-in-window": on(BOTH, ["bits_per_byte"], 0.2),
+    "a-seqpe-stream-stands-beside-rope": on(["separated-seqpe"], ["bits_per_byte", "native/8x"], 0.2),
+    "a-seqpe-stream-uses-the-far-past": {},
+    "separation-helps-seqpe": on(["separated-seqpe"], GAPS, 0.2),
+}
+"""What contradicts it, each of its comparisons alike."""
+
+
+def table(changes: dict, *, seeds: int = 6, noise: float = 0.004, level: float = 2.5) -> dict:
+    """Every column of every model at its level, but for `changes` of (model, column)."""
+    rng = np.random.default_rng(0)
+    columns = ["bits_per_byte", "native/1x", *(f"{r}/{k}" for r in ("native", "native-window") for k in BINS)]
+    small = [f"gap/{r}/{k}" for r in ("native", "native-window") for k in BINS] + ["gain/8x"]
+    rows = [
+        {"method": name, "seed": seed, "status": "ok"}
+        | {
+            column: base + changes.get((name, column), 0.0) + noise * rng.standard_normal()
+            for base, group in ((level, [*columns, *FAR]), (0.0, small))
+            for column in group
+        }
+        for name in PUBLISHED
+        for seed in range(seeds)
+    ]
+    long = pd.DataFrame(
+        {"method": name, "seed": seed, "status": "ok", "bits_per_byte": 2.5, "gap/native/8x": -0.1}
+        for name in ("rope-long", "separated-sinusoidal-long")
+        for seed in range(3)
+    )
+    return {rules.TABLE: pd.DataFrame(rows), recipes_quality.LONG: long}
+
+
+def judged(claim_id: str, tables: dict):
+    return claims.get(claim_id).rule(tables)
+
+
+def test_every_claim_has_both_worlds():
+    assert list(SUPPORTS) == list(AGAINST) == CLAIMS
+
+
+@pytest.mark.parametrize("claim_id", CLAIMS)
+def test_a_world_in_which_the_claim_holds(claim_id):
+    assert judged(claim_id, table(SUPPORTS[claim_id])).word == "reproduced"
+
+
+@pytest.mark.parametrize("claim_id", CLAIMS)
+def test_a_world_that_contradicts_it_and_one_that_splits_the_family(claim_id):
+    world = AGAINST[claim_id]
+    assert judged(claim_id, table(world)).word == "not reproduced"
+    half = world or SUPPORTS[claim_id]
+    # One comparison turned round: the first change alone, in a world where the others lie as they should.
+    others = SUPPORTS[claim_id] if world else {}
+    first = dict(list(half.items())[:1])
+    assert judged(claim_id, table({**others, **first})).word == "partly"
+
+
+@pytest.mark.parametrize("claim_id", CLAIMS)
+def test_three_seeds_leave_it_undecided_and_models_that_know_nothing_are_no_evidence(claim_id):
+    assert judged(claim_id, table(SUPPORTS[claim_id], seeds=3)).word == "undecided"
+    assert judged(claim_id, table(SUPPORTS[claim_id], level=4.0)).word == "not testable here"
+
+
+@pytest.mark.parametrize("claim_id", CLAIMS)
+def test_missing_runs_are_told(claim_id):
+    worlds = table(SUPPORTS[claim_id])
+    assert judged(claim_id, worlds | {rules.TABLE: None}).word == "not run"
+    gone = worlds[rules.TABLE].assign(status="not run")
+    assert judged(claim_id, worlds | {rules.TABLE: gone}).word == "not run"
+
+
+def test_whether_the_far_past_is_used_cannot_be_judged_on_a_text_that_has_nothing_to_give():
+    worlds = table(SUPPORTS["a-seqpe-stream-uses-the-far-past"])
+    worlds[recipes_quality.LONG]["gap/native/8x"] = 0.0
+    assert judged("a-seqpe-stream-uses-the-far-past", worlds).word == "not testable here"
+
+
+@pytest.mark.parametrize("profile", ["laptop", "gpu"])
+def test_what_the_rules_compare_is_run_and_read(profile):
+    """Every column that a rule names is a metric of a published run."""
+    from sepnb.experiments.readings import ORACLE
+
+    run = SeqPEStream().grid(profile)[0]
+    asked = {reading.id for reading in run.readings}
+    assert set(FAR) <= asked and {"native", "native-window", ORACLE} <= asked
+    assert [1 << k for k in range(1, BEYOND[profile].times.bit_length())] == [int(k[:-1]) for k in BINS]

@@ -1,0 +1,116 @@
+"""SeqPE as the position stream: one change a step, starts by their digits, and what every run is asked."""
+
+import math
+import re
+
+import pytest
+import torch
+
+from sepnb import experiments
+from sepnb.experiments import extrapolation, recipes
+from sepnb.experiments import language_modelling as lm
+from sepnb.experiments import seqpe_stream as stream
+from sepnb.experiments.in_window import learning_rate
+from sepnb.experiments.recipe_methods import root, run_of
+from sepnb.models import LanguageModel
+from sepnb.seqpe.digits import digits
+from sepnb.seqpe.objective import encoder_of
+
+from .smoke_runs import differing, shortened
+
+STREAM = experiments.get("seqpe_stream")
+METHODS = stream.METHODS
+SEQPE = [name for name in METHODS if "seqpe" in name]
+
+
+def run(name: str, profile: str = "smoke") -> stream.StreamRun:
+    return STREAM.run_of(profile, name, 1, extrapolation.BEYOND[profile], (0,))
+
+
+@pytest.mark.parametrize("name", [name for name, recipe in METHODS.items() if recipe.base])
+def test_a_method_differs_from_its_base_in_what_it_declares(name):
+    recipe = METHODS[name]
+    for profile in experiments.PROFILES:
+        runs = (run_of("x", profile, one, 1, METHODS) for one in (name, recipe.base))
+        changed = differing(*runs) - {"method"}
+        declared = [f"model.{key}" for key in recipe.model] + [f"training.{key}" for key in recipe.training]
+        assert len(declared) == 1, "one change each"
+        assert changed and {".".join(key.split(".")[:2]) for key in changed} == set(declared)
+
+
+def test_the_whole_chain_of_each_mode_ends_in_both_losses_at_shift_steps():
+    for mode, at_root in stream.MODES.items():
+        assert root(f"{mode}-seqpe", METHODS) == root(f"{mode}-sinusoidal-shifts", METHODS) == at_root
+        for profile in experiments.PROFILES:
+            ours, sinusoid = (run(f"{mode}-{one}", profile) for one in ("seqpe", "sinusoidal-shifts"))
+            training = ours.training
+            assert training.positions == sinusoid.training.positions == training.auxiliary.shifts
+            assert training.auxiliary.contrastive and training.auxiliary.distillation
+            assert training.learning_rate == learning_rate(profile, at_root)
+            encoder = encoder_of(LanguageModel(ours.model))
+            filled = "sem" if mode == "dense" else "pos"
+            assert encoder.output.out_features == ours.model.streams.widths[filled]
+            assert encoder.output.out_features % training.auxiliary.n_heads == 0
+
+
+def test_what_is_published_holds_both_ends_of_every_chain_and_six_seeds():
+    for profile in ("laptop", "gpu"):
+        grid = STREAM.grid(profile)
+        assert {(c.method, c.seed) for c in grid} == {(n, s) for n in stream.PUBLISHED for s in range(1, 7)}
+        others = {c.seed: (c.beyond, c.blocks) for c in experiments.get("recipes").grid(profile)}
+        assert all((config.beyond, config.blocks) == others[config.seed] for config in grid)
+        assert all(config.reads_test for config in grid)
+    assert set(stream.PUBLISHED) <= set(METHODS)
+    for mode, at_root in stream.MODES.items():
+        assert {at_root, f"{mode}-sinusoidal-shifts", f"{mode}-seqpe"} <= set(stream.PUBLISHED)
+
+
+# --- where windows begin
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_starts_are_covered_or_never_seen_and_share_their_low_digits_or_not(profile):
+    length = lm.SIZES[profile].length
+    found, low = stream.starts(length), len(str(length - 1))
+    own = digits(torch.arange(length), width=5)[:, -low:]
+    sampler = run("separated-seqpe", profile).training.positions
+    for name, start in found.items():
+        window = digits(start + torch.arange(length), width=5)
+        assert torch.equal(window[:, -low:], own) == ("misaligned" not in name), name
+        assert (start + length <= sampler.maximum) == name.startswith("covered"), name
+        assert start >= length and (start > 2 * sampler.maximum or name.startswith("covered"))
+    assert len(set(found.values())) == len(found) == 8
+
+
+def test_the_sides_that_are_new_at_a_start():
+    ours, bare = run("separated-seqpe"), run("separated-seqpe-plain")
+    readings = {reading.id: reading for reading in ours.readings}
+    assert "native-at-1m" not in readings and readings.keys() == {reading.id for reading in bare.readings}
+    for name in stream.starts(64):
+        reading = readings[f"native-at-{name}"]
+        assert ours.unseen(reading) == ("none" if name.startswith("covered") else "index"), name
+        assert bare.unseen(reading) == "index"
+    assert ours.unseen(readings["native"]) == "length+distance"
+    assert bare.unseen(readings["native"]) == "index+length+distance"
+
+
+def test_recipes_read_what_they_read_before():
+    config = recipes.RecipeRun.of_recipe("x", "smoke", "rope", 1, extrapolation.BEYOND["smoke"], (0,))
+    assert [reading.id for reading in config.readings][-1] == "native-at-1m"
+
+
+# --- a run
+
+
+@pytest.mark.parametrize("name", ["strict-seqpe", "separated-sinusoidal-shifts"])
+def test_a_run_trains_and_holds_every_reading_and_repeats_exactly(name, one_thread):
+    config = shortened(run(name), steps=3)
+    record = STREAM.run(config)
+    asked = {reading.id for reading in config.readings}
+    assert {row["reading"] for row in record.rows if row["kind"] == "reading"} == asked
+    for key in [f"native-at-{one}" for one in stream.starts(64)]:
+        assert math.isfinite(record.metrics[key]), key
+    for key in ("gap/native/8x", "gap/native-window/2x", "gain/8x", "native/1x", "bits_per_byte"):
+        assert math.isfinite(record.metrics[key]), key
+    assert record.fingerprint == STREAM.fingerprint(config)
+    assert re.fullmatch(r"[a-z0-9.-]+", config.key)
