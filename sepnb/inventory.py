@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from . import encodings
-from .encodings import Site
+from .encodings import Encoding, Site
 from .flops import products_of
-from .models import LanguageModel, TransformerConfig, frozen_attention
+from .models import KVCache, LanguageModel, TransformerConfig, frozen_attention
 from .streams import Streams
 from .watch import MemoryWatch
 
@@ -37,9 +37,18 @@ TIGHT = 1e-9
 """Logits in float64 that are nearer than this are the same."""
 
 
-def _model(name: str, length: int, width: int, n_heads: int, n_layers: int) -> LanguageModel:
-    """A dense model in float64 whose every parameter was drawn anew: none is 0 or 1 and without effect."""
-    config = TransformerConfig(Streams.dense(width), n_layers, n_heads, name, max_length=8 * length)
+def _model(
+    encoding: Encoding, length: int, width: int, n_heads: int, n_layers: int, axes: int = 1
+) -> LanguageModel:
+    """A dense model in float64 whose every parameter was drawn anew: none is 0 or 1 and without effect.
+
+    An encoding of other positions than indices has the axes that it needs.
+    """
+    if encoding.axes is not None and axes not in encoding.axes:
+        axes = encoding.axes[0]
+    config = TransformerConfig(
+        Streams.dense(width), n_layers, n_heads, encoding, max_length=8 * length, axes=axes
+    )
     torch.manual_seed(0)
     model = LanguageModel(config, VOCABULARY).double().eval()
     with torch.no_grad():
@@ -52,10 +61,21 @@ def _count(model: LanguageModel) -> int:
     return model.parameter_counts()["total"]
 
 
+def _read(
+    model: LanguageModel, tokens: Tensor, at: Tensor | None = None, cache: KVCache | None = None
+) -> Tensor:
+    """Logits of tokens at these indices, by default from 0 on; on several axes, along the diagonal."""
+    axes = model.config.axes
+    if axes > 1:
+        at = torch.arange(tokens.shape[1]) if at is None else at
+        at = at[:, None].expand(-1, axes)
+    return model(tokens, at, cache)
+
+
 def _peak(model: LanguageModel, length: int) -> int:
     tokens = torch.zeros(1, length, dtype=torch.int64)
     with torch.no_grad(), MemoryWatch() as watch:
-        model(tokens)
+        _read(model, tokens)
     return watch.peak
 
 
@@ -64,7 +84,7 @@ def _products(model: LanguageModel, tokens: Tensor) -> float:
 
     def step() -> None:
         with torch.no_grad(), frozen_attention(model):
-            model(tokens)
+            _read(model, tokens)
 
     return products_of(step) / tokens.numel()
 
@@ -77,27 +97,31 @@ def _hears(model: LanguageModel, tokens: Tensor) -> str:
     """ "index", "distance" or "order": what of the positions changes the logits."""
     at = torch.arange(tokens.shape[1])
     stretched = torch.where(at < len(at) // 2, at, at + 5)  # a gap in the middle
-    plain = model(tokens, at)
-    if _apart(model(tokens, at + 37), plain) > TIGHT:
+    plain = _read(model, tokens, at)
+    if _apart(_read(model, tokens, at + 37), plain) > TIGHT:
         return "index"
-    return "distance" if _apart(model(tokens, stretched), plain) > TIGHT else "order"
+    return "distance" if _apart(_read(model, tokens, stretched), plain) > TIGHT else "order"
 
 
 def _fits_a_cache(model: LanguageModel, tokens: Tensor) -> bool:
     """Whether a text read piece by piece, the last token alone, gives the logits of one pass."""
     cache = model.make_cache(len(tokens))
     n = tokens.shape[1]
-    pieces = [model(tokens[:, a:b], cache=cache) for a, b in ((0, n // 2), (n // 2, n - 1), (n - 1, n))]
-    return _apart(torch.cat(pieces, dim=1), model(tokens)) < TIGHT
+    at, cuts = torch.arange(n), ((0, n // 2), (n // 2, n - 1), (n - 1, n))
+    pieces = [_read(model, tokens[:, a:b], at[a:b], cache) for a, b in cuts]
+    return _apart(torch.cat(pieces, dim=1), _read(model, tokens)) < TIGHT
 
 
-def _takes_rows_and_columns(model: LanguageModel, tokens: Tensor) -> bool:
-    """Whether the model takes a row and a column for every token, `[N, 2]`."""
-    try:
-        model(tokens, torch.zeros(tokens.shape[1], 2, dtype=torch.int64))
-    except (TypeError, ValueError):
+def _hears_rows_and_columns(name: str, tokens: Tensor, size: dict[str, int]) -> bool:
+    """Whether a model with this encoding, built for two coordinates, changes its logits with each of them."""
+    n = tokens.shape[1]
+    encoding = encodings.on_axes(name, 2, side=n)
+    if encoding is None:
         return False
-    return True
+    model, at, still = _model(encoding, n, **size, axes=2), torch.arange(1, n + 1), torch.ones(n).long()
+    plain = model(tokens, torch.stack([still, still], -1))
+    moved = (torch.stack([at, still], -1), torch.stack([still, at], -1))
+    return all(_apart(model(tokens, points), plain) > TIGHT for points in moved)
 
 
 def inventory(
@@ -114,7 +138,8 @@ def inventory(
     evaluation of one text of 4 N tokens in float64 are those beyond a model without encoding. `growth` is
     taken from twice that text; it is 0 where there is nothing more to hold. What an encoding hears is "index"
     if the logits change with where a text starts, "distance" if they change with gaps in it, and "order"
-    if positions do not matter.
+    if positions do not matter. An encoding of points is shown points of the diagonal. To take rows and
+    columns another may need the option that says so, see `encodings.on_axes`.
 
     Args:
         names: encodings, in this order; None takes all.
@@ -129,14 +154,15 @@ def inventory(
             f"length is {length}; give at least 4 tokens, so that a text has a middle and an end"
         )
     size = {"width": width, "n_heads": n_heads, "n_layers": n_layers}
-    bare = _model("none", length, **size)
+    bare = _model(encodings.build("none"), length, **size)
     generator = torch.Generator().manual_seed(0)
     tokens = torch.randint(VOCABULARY, (2, length), generator=generator)
     texts = (4 * length, 8 * length)
     bare_peaks = [_peak(bare, n) for n in texts]
     rows = []
     for name in encodings.names() if names is None else names:
-        model, encoding = _model(name, length, **size), encodings.build(name)
+        encoding = encodings.build(name)
+        model = _model(encoding, length, **size)
         more = [_peak(model, n) - peak for n, peak in zip(texts, bare_peaks, strict=True)]
         with torch.no_grad():
             rows.append(
@@ -150,7 +176,7 @@ def inventory(
                     "cache": _fits_a_cache(model, tokens),
                     "hears": _hears(model, tokens),
                     "learned": _count(model) > _count(bare),
-                    "dimensions": _takes_rows_and_columns(model, tokens[:1]),
+                    "dimensions": _hears_rows_and_columns(name, tokens[:1], size),
                 }
             )
     return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -75,10 +75,16 @@ def code_of(name: str, width: int, length: int) -> Code | None:
     """
     options = {"fire": {"threshold": float(length)}, "seqpe": {"site": "input"}}
     encoding = encodings.build(name, **options.get(name, {}))
+
+    def point(at: Tensor) -> Tensor:
+        """A position as the encoding takes it: an index, or where it takes none a point of the diagonal."""
+        indices = encoding.axes is None or 1 in encoding.axes
+        return at if indices else at[:, None].expand(-1, encoding.axes[0])
+
     if (module := encoding.at_input(width, length)) is not None:
         return _within(module)
     if (turned := encoding.at_query_key(width)) is not None:
-        return lambda at: _table(turned.prepare(at, at)[0])
+        return lambda at: _table(turned.prepare(point(at), point(at))[0])
     if (term := encoding.at_layer(width, 1, length)) is not None:
         return lambda at: term.prepare(at, at)[0][0].flatten(1)
     if name == "transformer-xl":

@@ -23,7 +23,7 @@ FUSED = 7 / 2
 
 
 def test_every_encoding_that_acts_in_attention_is_timed_at_both_lengths():
-    assert {"sinusoidal", "learned", "phase"} == set(encodings.names()) - set(es.timed_methods())
+    assert {"sinusoidal", "learned", "phase"} == set(encodings.names(axes=1)) - set(es.timed_methods())
     cells = {(one.method, one.length) for one in SPEED.grid("laptop")}
     assert cells == {(name, length) for name in es.timed_methods() for length in (512, 1024)}
     assert es.TARGETS.keys() <= cells

@@ -27,6 +27,7 @@ def test_every_encoding_has_a_row_and_every_column_a_heading(table):
         ("none", 0),
         ("sinusoidal", 0),
         ("rope", 0),
+        ("axial-rope", 0),
         ("alibi", 0),
         ("learned", 8 * N * WIDTH),
         ("t5", 32 * HEADS),
@@ -68,7 +69,8 @@ def test_what_is_heard_is_what_is_known_of_each_encoding(table):
 
 def test_every_encoding_fits_a_cache_and_biases_take_memory_for_pairs(table):
     assert table["cache"].all()
-    assert not table["dimensions"].any()
+    assert {"sinusoidal", "learned", "axial-rope"} <= set(table.index[table["dimensions"]])
+    assert not table.loc[["none", "rope", "xpos", "alibi", "t5", "shaw", "cope"], "dimensions"].any()
     for name in ("alibi", "t5", "kerple", "shaw", "cope"):
         assert table.loc[name, "memory"] > 0 and table.loc[name, "growth"] > 1.3, name
     for name in ("none", "sinusoidal", "learned"):

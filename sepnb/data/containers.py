@@ -1,10 +1,11 @@
-"""From the forms in which the texts are packed to their parts, by name: one function per form.
+"""From the forms in which the data sets are packed to their parts, by name: one function per form.
 
-The first three read what lies in a data set's folder; the others unpack what its owner publishes. They raise
-FileNotFoundError where the files are not there and `Unreadable` where they are but cannot be decoded. Nothing
-is verified here: the registry compares the parts with its hashes.
+Those that take a folder read what lies in a data set's; the others unpack what its owner publishes. They
+raise FileNotFoundError where the files are not there and `Unreadable` where they are but cannot be decoded.
+Nothing is verified here: the registry compares the parts with its hashes.
 """
 
+import gzip
 import importlib.metadata
 import importlib.util
 import lzma
@@ -79,6 +80,42 @@ def wikitext_files(folder: Path) -> dict[str, bytes]:
         except (lzma.LZMAError, EOFError) as error:
             raise Unreadable(f"{path} is not a whole .xz file ({error})") from error
     return parts
+
+
+def scikit_learn_digits(folder: Path) -> dict[str, bytes]:
+    """`digits.csv`, which scikit-learn distributes packed; `folder` is not used, and nothing is imported."""
+    found = importlib.util.find_spec("sklearn")
+    if found is None or not found.submodule_search_locations:
+        raise FileNotFoundError("scikit-learn is not installed, and the digits come with it")
+    package = Path(found.submodule_search_locations[0])
+    return {"digits.csv": _gunzipped(package / "datasets" / "data" / "digits.csv.gz")}
+
+
+FASHION_FILES = (
+    "train-images-idx3-ubyte.gz",
+    "train-labels-idx1-ubyte.gz",
+    "t10k-images-idx3-ubyte.gz",
+    "t10k-labels-idx1-ubyte.gz",
+)
+"""As the owner of Fashion-MNIST publishes them; without `.gz` they name the parts."""
+
+
+def fashion_files(folder: Path) -> dict[str, bytes]:
+    """The four files of Fashion-MNIST from `*-ubyte.gz`."""
+    return {name.removesuffix(".gz"): _gunzipped(folder / name) for name in FASHION_FILES}
+
+
+def gzip_file(archive: Path) -> dict[str, bytes]:
+    """What a single packed file holds; it does not say its name."""
+    return {"": _gunzipped(archive)}
+
+
+def _gunzipped(path: Path) -> bytes:
+    try:
+        with gzip.open(path) as file:
+            return file.read()
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise Unreadable(f"{path.name} is not a whole .gz file ({error})") from error
 
 
 def eltec_zip(archive: Path) -> dict[str, bytes]:

@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True)
 class DataSet:
-    """One registered data set.
+    """One registered data set, of texts or of images.
 
     Attributes:
         sha256: `canonical_sha256` of the decoded parts in order.
@@ -53,6 +53,9 @@ class DataSet:
         addresses: where the owner publishes the archive, in the order in which they are tried; none where a
             package brings the text.
         unpack: reads the parts from that archive.
+        kind: what it holds.
+        files: where the owner publishes several, their names below each address; `unpack` then gives the one
+            part of each, whose name is that of the file without its last suffix.
     """
 
     name: str
@@ -65,6 +68,8 @@ class DataSet:
     parts: tuple[Part, ...] = field(default=(), repr=False)
     addresses: tuple[str, ...] = ()
     unpack: Callable[[Path], dict[str, bytes]] | None = field(default=None, repr=False)
+    kind: Literal["text", "images"] = "text"
+    files: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def folder(self) -> Path:
@@ -142,9 +147,7 @@ class DataSet:
         failures = []
         for address in self.addresses:
             try:
-                parts = self.check(
-                    download(address, self.unpack, progress=progress, timeout=timeout), address
-                )
+                parts = self.check(self._delivered(address, progress, timeout), address)
             except (NotDelivered, DataDamaged) as failure:
                 failures.append(str(failure))
                 continue
@@ -155,6 +158,16 @@ class DataSet:
             + "\n  ".join(failures)
             + f"\nPut its files into {self.folder}, or set SEPNB_DATA to a folder that holds {self.name}/"
         )
+
+    def _delivered(self, address: str, progress: bool, timeout: float) -> dict[str, bytes]:
+        """The parts from one address."""
+        if not self.files:
+            return download(address, self.unpack, progress=progress, timeout=timeout)
+        parts = {}
+        for name in self.files:
+            whole = download(f"{address}/{name}", self.unpack, progress=progress, timeout=timeout)
+            (parts[Path(name).stem],) = whole.values()
+        return parts
 
     def check(self, found: Parts, where: Path | str) -> dict[str, Bytes]:
         """`found` as read-only arrays in canonical order, if it is what is registered; `where` is for errors.

@@ -9,7 +9,17 @@ def uniform(generator: np.random.PCG64, count: int) -> np.ndarray:
     return (generator.random_raw(count) >> np.uint64(11)) * 2.0**-53
 
 
-USES = ("", "positions", "toeplitz-clamp", "shift-steps", "seqpe-losses", "seqpe-fresh")
+USES = (
+    "",
+    "positions",
+    "toeplitz-clamp",
+    "shift-steps",
+    "seqpe-losses",
+    "seqpe-fresh",
+    "canvas",
+    "pictures",
+    "patches",
+)
 """What a run draws for beside its bytes. The order is part of every record: new ones are added at the end."""
 
 

@@ -1,4 +1,4 @@
-"""The texts this project uses."""
+"""The texts and images this project uses."""
 
 import difflib
 from pathlib import Path
@@ -77,13 +77,68 @@ _SETS = (
         ),
         unpack=containers.wikitext_zip,
     ),
+    DataSet(
+        name="digits",
+        title="1,797 handwritten digits of 8 x 8 pixels, by 13 writers",
+        sha256="06e711d56cfa1e37740c09f9c21be75c30654fb13b785a2b60187039bb76c3af",
+        licence="CC BY 4.0 (Alpaydin and Kaynak 1998, UCI Machine Learning Repository)",
+        source="the file that scikit-learn 1.9.1 distributes (sklearn/datasets/data/digits.csv.gz)",
+        note=(
+            "The offline default of images: it comes with a locked dependency. It is the test set of the "
+            "Optical Recognition of Handwritten Digits."
+        ),
+        decode=containers.scikit_learn_digits,
+        kind="images",
+    ),
+    DataSet(
+        name="fashion-mnist",
+        title="Fashion-MNIST, 70,000 photographs of clothes in ten classes, grey, 28 x 28 pixels",
+        sha256="5efef016f12bd376f0d87c722624b5ba355aa3184992c5f7c7c33e72d03157b1",
+        licence="MIT (Zalando SE)",
+        source="https://github.com/zalandoresearch/fashion-mnist (Xiao, Rasul and Vollgraf 2017)",
+        note=(
+            "The owner publishes MD5 sums of the four packed files, and the bytes that these hashes describe "
+            "came out of files that have them."
+        ),
+        decode=containers.fashion_files,
+        parts=(
+            Part(
+                "train-images-idx3-ubyte",
+                47_040_016,
+                "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+                "train",
+            ),
+            Part(
+                "train-labels-idx1-ubyte",
+                60_008,
+                "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+                "train",
+            ),
+            Part(
+                "t10k-images-idx3-ubyte",
+                7_840_016,
+                "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+                "test",
+            ),
+            Part(
+                "t10k-labels-idx1-ubyte",
+                10_008,
+                "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+                "test",
+            ),
+        ),
+        addresses=("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",),
+        unpack=containers.gzip_file,
+        kind="images",
+        files=containers.FASHION_FILES,
+    ),
 )
 _BY_NAME = {data_set.name: data_set for data_set in _SETS}
 
 
-def names() -> list[str]:
-    """Names of the registered data sets."""
-    return list(_BY_NAME)
+def names(kind: str | None = None) -> list[str]:
+    """Names of the registered data sets; of one kind, "text" or "images", if it is given."""
+    return [name for name, data_set in _BY_NAME.items() if kind in (None, data_set.kind)]
 
 
 def get(name: str) -> DataSet:

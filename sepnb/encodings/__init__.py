@@ -9,7 +9,7 @@ from dataclasses import fields
 from difflib import get_close_matches
 
 from .alibi import ALiBi, alibi_bias, alibi_slopes
-from .axial import apply_axial_rope, axial_rope_frequencies, grid_positions
+from .axial import AxialRoPE, apply_axial_rope, axial_rope_frequencies, grid_positions
 from .base import (
     Encoding,
     InputModule,
@@ -43,7 +43,7 @@ from .rope import RoPE, apply_rope, rope_frequencies
 from .sandwich import Sandwich, sandwich_bias
 from .seqpe import SeqPE
 from .shaw import Shaw, shaw_output, shaw_scores
-from .sinusoidal import Sinusoidal, base_of_longest_wave, sinusoidal
+from .sinusoidal import Sinusoidal, base_of_longest_wave, grid_sinusoidal, sinusoidal
 from .t5 import T5, t5_bias, t5_buckets
 from .transformer_xl import TransformerXL, transformer_xl_scores
 from .xpos import XPos, apply_xpos, xpos_scales
@@ -58,6 +58,7 @@ _REGISTRY: dict[str, type[Encoding]] = {
         XPos,
         ALiBi,
         Phase,
+        AxialRoPE,
         T5,
         Kerple,
         Sandwich,
@@ -73,6 +74,7 @@ _REGISTRY: dict[str, type[Encoding]] = {
 __all__ = [
     "T5",
     "ALiBi",
+    "AxialRoPE",
     "Cope",
     "DistanceAware",
     "DynamicNTK",
@@ -119,8 +121,11 @@ __all__ = [
     "fire_bias",
     "fire_ratio",
     "grid_positions",
+    "grid_sinusoidal",
+    "how_on_axes",
     "kerple_bias",
     "names",
+    "on_axes",
     "phase_frequencies",
     "phase_scores",
     "rope_frequencies",
@@ -135,9 +140,12 @@ __all__ = [
 ]
 
 
-def names() -> list[str]:
-    """The names that `build` knows."""
-    return list(_REGISTRY)
+def names(axes: int | None = None) -> list[str]:
+    """The names that `build` knows; with `axes` those that, built without options, take positions of so many
+    coordinates."""
+    if axes is None:
+        return list(_REGISTRY)
+    return [name for name in _REGISTRY if how_on_axes(name, axes) == name]
 
 
 def build(name: str, **options: object) -> Encoding:
@@ -161,3 +169,31 @@ def build(name: str, **options: object) -> Encoding:
     if isinstance(extension := options.get("extension"), dict):
         options["extension"] = build_extension(**extension)
     return encoding(**{option: from_json(value) for option, value in options.items()})
+
+
+def on_axes(name: str, axes: int, side: int = 8) -> Encoding | None:
+    """The encoding of this name for positions of so many coordinates, built with no more options than that
+    takes; a table holds a grid of `side` rows and columns. None where there is no such encoding.
+
+    Raises:
+        ValueError: an unknown name.
+    """
+    known = {field.name for field in fields(build(name))}
+    for options in ({}, {"dims": axes}, {"grid": (side,) * axes}):
+        if options.keys() <= known:
+            try:
+                encoding = build(name, **options)
+            except ValueError:  # it has the option, and not for so many
+                continue
+            if encoding.axes is None or axes in encoding.axes:
+                return encoding
+    return None
+
+
+def how_on_axes(name: str, axes: int) -> str | None:
+    """The name of the encoding, with the option by which it takes positions of so many coordinates if it
+    needs one, such as "sinusoidal (dims=2)"; None if it takes none."""
+    encoding = on_axes(name, axes)
+    if encoding is None or encoding == build(name):
+        return None if encoding is None else name
+    return f"{name} (grid=...)" if getattr(encoding, "grid", None) is not None else f"{name} (dims={axes})"

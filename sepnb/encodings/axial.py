@@ -3,82 +3,158 @@
 Half of the pairs of a head turn by the row and half by the column, both with the frequencies of a head of
 half the width, so the score of two patches depends on how far apart their rows are and how far apart their
 columns. A token without a place, such as a class token, stands at (0, 0): it is not rotated, but its scores
-with patches depend on where these are.
+with patches depend on where these are. Points of n coordinates are handled alike, with 1/n of the pairs for
+each of them; with one coordinate this is RoPE.
 
 Public code disagrees about which of the two comes first and where they begin. Here the row is first, both
-begin at 0 and count patches; the layout of the pairs is as in `apply_rope`, over the whole head. A larger
-image then has larger positions. With `fit` the same grid of positions is stretched or squeezed to another
-size: that interpolates.
+begin at 0 and count patches (in `ImageClassifier` at 1, where (0, 0) is the place of the class token); the
+layout of the pairs is as in `apply_rope`, over the whole head. A larger image then has larger positions. With
+`fit` the same grid of positions is stretched or squeezed to another size: that interpolates.
 """
+
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .base import Encoding, Heads, Place, QueryKeyModule, Site
+from .coordinates import check_dims
 from .rope import LAYOUTS, rope_frequencies, rotate
 
 
-def axial_rope_frequencies(dim: int, *, base: int | float = 10_000.0) -> Float[Tensor, " quarter"]:
-    """Angular frequencies `[dim/4]` in float64, highest first, used for the rows and for the columns.
+def axial_rope_frequencies(
+    dim: int, *, base: int | float = 10_000.0, dims: int = 2
+) -> Float[Tensor, " frequencies"]:
+    """Angular frequencies `[dim / (2 dims)]` in float64, highest first, used for each of `dims` coordinates:
+    for two, `[dim/4]` for the rows and for the columns.
 
     Raises:
-        ValueError: `dim` is no multiple of 4, or a base that is not above 1.
+        ValueError: `dim` is no multiple of 2 dims, or a base that is not above 1.
     """
-    if dim < 4 or dim % 4:
+    check_dims(dims)
+    unit = 2 * dims
+    if dim < unit or dim % unit:
         raise ValueError(
-            f"axial RoPE rotates pairs of columns by two coordinates: the head width must be a multiple of "
-            f"4, got {dim}; {max(4, 4 * round(dim / 4))} would do"
+            f"axial RoPE rotates pairs of columns by {dims} coordinates: the head width must be a multiple "
+            f"of {unit}, got {dim}; {max(unit, unit * round(dim / unit))} would do"
         )
-    return rope_frequencies(dim // 2, base=base)[0]
+    return rope_frequencies(dim // dims, base=base)[0]
 
 
-def grid_positions(rows: int, columns: int, *, fit: tuple[int, int] | None = None) -> Float[Tensor, "N 2"]:
-    """(row, column) of every patch of an image, row by row, `[rows * columns, 2]` in float64.
+def grid_positions(*sides: int, fit: tuple[int, ...] | None = None) -> Float[Tensor, "N n"]:
+    """The place of every cell of a grid, row by row: of an image (row, column), `[rows * columns, 2]`, in
+    float64.
 
     Args:
-        rows, columns: of patches.
-        fit: rows and columns of another grid, whose corners the corners of this one then have.
+        sides: cells along each axis: rows, columns, and whatever axes follow.
+        fit: sides of another grid, whose corners the corners of this one then have.
 
     Raises:
-        ValueError: a side below 1.
+        ValueError: a side below 1, no side, or `fit` for other axes.
     """
-    ends = (rows, columns) if fit is None else fit
-    for side in (rows, columns, *ends):
+    ends = sides if fit is None else fit
+    if not sides or len(ends) != len(sides):
+        raise ValueError(f"a grid of sides {sides} with fit={fit}; give both as many sides, at least 1")
+    for side in (*sides, *ends):
         if side < 1:
             raise ValueError(f"a grid of {side} patches; every side has at least 1")
     axes = [
-        torch.linspace(0, end - 1, count, dtype=torch.float64)
-        for count, end in zip((rows, columns), ends, strict=True)
+        torch.linspace(0, end - 1, count, dtype=torch.float64) for count, end in zip(sides, ends, strict=True)
     ]
-    return torch.cartesian_prod(*axes)
+    return torch.cartesian_prod(*axes).reshape(-1, len(sides))
 
 
 def apply_axial_rope(
     x: Float[Tensor, "... N dim"],
     positions: Tensor,
-    inv_freq: Float[Tensor, " quarter"],
+    inv_freq: Float[Tensor, " frequencies"],
     *,
     layout: str = "half",
+    dims: int = 2,
 ) -> Float[Tensor, "... N dim"]:
     """Rotate `x` `[..., N, dim]` by (row, column): pairs 0 to dim/4 - 1 by row w_m, the others by column w_m.
 
     Positions are `[N, 2]`, or one for every vector of `x`, `[..., N, 2]`; integers or, for coordinates
-    between patches, floats.
+    between patches, floats. With `dims` coordinates they are `[N, dims]`, and each turns its share of pairs.
 
     Raises:
         ValueError: an unknown layout, or frequencies or positions that do not fit the shape of `x`.
     """
     if layout not in LAYOUTS:
         raise ValueError(f"unknown layout {layout!r}; use one of {', '.join(LAYOUTS)}")
-    if x.shape[-1] != 4 * inv_freq.shape[-1]:
-        raise ValueError(
-            f"x has width {x.shape[-1]}, {inv_freq.shape[-1]} frequencies need {4 * inv_freq.shape[-1]}"
-        )
-    if positions.shape not in ((*x.shape[-2:-1], 2), (*x.shape[:-1], 2)):
+    if x.shape[-1] != (needed := 2 * dims * inv_freq.shape[-1]):
+        raise ValueError(f"x has width {x.shape[-1]}, {inv_freq.shape[-1]} frequencies need {needed}")
+    if positions.shape not in ((*x.shape[-2:-1], dims), (*x.shape[:-1], dims)):
         raise ValueError(
             f"positions of shape {list(positions.shape)} do not fit x of shape {list(x.shape)}; give "
-            f"[{x.shape[-2]}, 2], or a row and a column for every vector"
+            f"[{x.shape[-2]}, {dims}], or the coordinates of every vector"
         )
-    angles = positions.to(torch.float64)[..., None] * inv_freq.to(positions.device, torch.float64)
-    angles = angles.flatten(-2)  # those of the row, then those of the column
+    angles = axial_angles(positions, inv_freq)
     return rotate(x, angles.cos().to(x.dtype), angles.sin().to(x.dtype), layout)
+
+
+def axial_angles(positions: Tensor, inv_freq: Tensor) -> Float[Tensor, "... half"]:
+    """By how much each pair of a head turns: points `[..., n]` to `[..., dim/2]` in float64, those of the
+    first coordinate first."""
+    angles = positions.to(torch.float64)[..., None] * inv_freq.to(positions.device, torch.float64)
+    return angles.flatten(-2)
+
+
+class AxialQueryKey(QueryKeyModule):
+    """`apply_axial_rope` split in two: the table once per forward pass, the rotation once per layer."""
+
+    def __init__(self, head_width: int, encoding: "AxialRoPE") -> None:
+        super().__init__()
+        if encoding.layout not in LAYOUTS:
+            raise ValueError(f"unknown layout {encoding.layout!r}; use one of {', '.join(LAYOUTS)}")
+        self.layout, self.dims = encoding.layout, encoding.dims
+        # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
+        self.inv_freq = axial_rope_frequencies(head_width, base=encoding.base, dims=encoding.dims)
+
+    def prepare(
+        self, query_positions: Tensor, key_positions: Tensor, length: int | None = None
+    ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        queries = self._table(query_positions)
+        return queries, queries if key_positions is query_positions else self._table(key_positions)
+
+    def _table(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        angles = axial_angles(positions if self.dims > 1 else positions[..., None], self.inv_freq)
+        if angles.dim() == 3:  # one row of angles per sequence: make room for the heads
+            angles = angles[:, None]
+        return angles.cos(), angles.sin()
+
+    def forward(self, x: Tensor, prepared: tuple[Tensor, Tensor], place: Place | None = None) -> Tensor:
+        cos, sin = prepared
+        return rotate(x, cos.to(x.dtype), sin.to(x.dtype), self.layout)
+
+
+@dataclass(frozen=True)
+class AxialRoPE(Encoding):
+    """Rotates queries and keys by each coordinate of their position, in its share of the pairs.
+
+    Args:
+        base: the frequencies of one coordinate are those of a RoPE head of dim / dims columns.
+        layout: which two columns make a pair, "half" or "interleaved".
+        dims: coordinates of a position. The head width must be a multiple of 2 dims.
+    """
+
+    name: ClassVar[str] = "axial-rope"
+    sites: ClassVar[frozenset[Site]] = frozenset({Site.QUERY_KEY})
+    real_positions: ClassVar[bool] = True
+
+    base: float = 10_000.0
+    layout: str = "half"
+    dims: int = 2
+
+    def __post_init__(self) -> None:
+        check_dims(self.dims)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """As many as it was built for."""
+        return (self.dims,)
+
+    def at_query_key(self, head_width: int, heads: Heads | None = None) -> QueryKeyModule:
+        return AxialQueryKey(head_width, self)

@@ -5,7 +5,7 @@ belong to one model. Positions are always arguments, never read off a shape, so 
 and packed documents need no special case.
 
 Shape letters: B batch, H heads, N query length, M key length, d head width. Positions are `[N]`, or `[B, N]`
-when the rows of a batch differ.
+when the rows of a batch differ; in a model of n > 1 axes `[N, n]` or `[B, N, n]`, see `coordinates`.
 """
 
 from abc import ABC, abstractmethod
@@ -50,10 +50,10 @@ class Place(NamedTuple):
 class InputModule(nn.Module, ABC):
     """Positions `[N]` or `[B, N]` to vectors `[..., N, width]` for the input of the model."""
 
-    limit: int | None = None
-    """The first position it cannot encode; None if there is none."""
+    limit: int | tuple[int | None, ...] | None = None
+    """The first position it cannot encode, or one for each coordinate; None if there is none."""
 
-    def refusal(self, position: int) -> str:
+    def refusal(self, position: int | float) -> str:
         """What there is to say of a position that it cannot encode."""
         return (
             f"position {position} has no row in the learned table of {self.limit} positions (0 to "
@@ -179,6 +179,10 @@ class Encoding:
     """Whether it makes sense only where no query sees a later key."""
     reads_index: ClassVar[bool] = False
     """Whether it can be heard where a text starts: positions are encoded, and not their differences alone."""
+    axes: ClassVar[tuple[int, ...] | None] = (1,)
+    """How many coordinates its positions may have; None: any number."""
+    real_positions: ClassVar[bool] = False
+    """Whether it takes points between the integers, where positions have several coordinates."""
     per_layer = False  # without annotation: a subclass may make it a field, in its own place
     """Whether every layer has a module of its own, of `at_input` or `at_score`, or in the one module of
     `at_query_key` maps of its own; else all share one."""

@@ -1,6 +1,8 @@
 """Learned absolute positions: one trained row per position, at the input or where queries and keys are made.
 
-Gehring et al. 2017; Devlin et al. 2019.
+Gehring et al. 2017; Devlin et al. 2019. Of an image the rows of the table are the cells of a grid, and
+between them it is interpolated, so that an image of another resolution finds its patches in the same square
+(Dosovitskiy et al. 2021, section 3.2).
 """
 
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from torch import Tensor, nn
 from .base import Encoding, InputModule, Site
 
 SITES = ("input", "query_key")
+INTERPOLATIONS = ("bicubic", "bilinear")
 
 
 class LearnedInput(InputModule):
@@ -28,6 +31,66 @@ class LearnedInput(InputModule):
         return nn.functional.embedding(positions, self.table)
 
 
+class LearnedGrid(InputModule):
+    """A table of the cells of a grid `[rows, columns, width]`, and a row for the token that has no place.
+
+    Cells are counted from (1, 1) to (rows, columns); the token without a place, such as a class token, stands
+    at (0, 0). Between cells the table is interpolated as `torch.nn.functional.interpolate` does with the
+    corners of both grids aligned, with its bicubic kernel (a = -3/4) or linearly.
+    """
+
+    def __init__(self, width: int, grid: tuple[int, ...], std: float, interpolation: str) -> None:
+        super().__init__()
+        self.grid, self.interpolation = grid, interpolation
+        self.limit = tuple(side + 1 for side in grid)
+        self.table = nn.Parameter(std * torch.randn(*grid, width))
+        self.without_place = nn.Parameter(std * torch.randn(width))
+
+    def refusal(self, position: int | float) -> str:
+        return (
+            f"a coordinate is {position:g}, and the learned grid ends at {self.grid}; fit the positions to "
+            f"it, or use an encoding without a table"
+        )
+
+    def forward(self, positions: Tensor) -> Tensor:
+        """Points `[..., 2]` to `[..., width]`.
+
+        Raises:
+            ValueError: a point beside the grid and not (0, 0); on the CPU only, where it costs no waiting.
+        """
+        outside = (positions < 1).any(-1)
+        placeless = (positions == 0).all(-1)
+        if positions.device.type == "cpu" and not torch.compiler.is_compiling():
+            self._check(positions, outside & ~placeless)
+        if positions.is_floating_point():
+            rows = self._between(positions)
+        else:
+            row, column = (positions - 1).clamp(min=0).unbind(-1)
+            rows = self.table[row, column]
+        return torch.where(outside[..., None], self.without_place, rows)
+
+    def _between(self, positions: Tensor) -> Tensor:
+        """Interpolated at real points, `[..., width]`; torch samples at (x, y) from -1 to 1."""
+        ends = torch.tensor(self.grid, dtype=positions.dtype, device=positions.device) - 1
+        at = torch.where(ends > 0, 2 * (positions - 1) / ends.clamp(min=1) - 1, 0).flip(-1)
+        sampled = nn.functional.grid_sample(
+            self.table.movedim(-1, 0)[None],
+            at.reshape(1, 1, -1, 2).to(self.table.dtype),
+            mode=self.interpolation,
+            padding_mode="border",
+            align_corners=True,
+        )
+        return sampled[0, :, 0].T.reshape(*positions.shape[:-1], -1)
+
+    def _check(self, positions: Tensor, wrong: Tensor) -> None:
+        if wrong.any():
+            row, column = positions[wrong][0].tolist()
+            raise ValueError(
+                f"({row:g}, {column:g}) is no cell of the learned grid, which runs from (1, 1) to "
+                f"{self.grid}, nor (0, 0), the token without a place; count patches from 1"
+            )
+
+
 @dataclass(frozen=True)
 class Learned(Encoding):
     """A trained table, rows drawn from N(0, std^2).
@@ -38,6 +101,9 @@ class Learned(Encoding):
             input.
         site: "input"; or "query_key": one table, added to the normalised sem stream of every layer where it
             makes queries and keys, W_Q (x_i + P_i) and W_K (x_j + P_j), so that values hold no position.
+        grid: rows and columns of the cells that a table of points has, see `LearnedGrid`; None: one row for
+            each index below the model's `max_length`.
+        interpolation: "bicubic" or "bilinear", between the cells of a grid.
     """
 
     name: ClassVar[str] = "learned"
@@ -46,8 +112,18 @@ class Learned(Encoding):
     std: float = 0.02
     per_layer: bool = False
     site: str = "input"
+    grid: tuple[int, ...] | None = None
+    interpolation: str = "bicubic"
 
     def __post_init__(self) -> None:
+        if self.interpolation not in INTERPOLATIONS:
+            raise ValueError(
+                f"unknown interpolation {self.interpolation!r}; use one of {', '.join(INTERPOLATIONS)}"
+            )
+        if self.grid is not None and not isinstance(self.grid, tuple):
+            raise TypeError(f"grid must be a tuple, rows and columns, got {self.grid!r}")
+        if self.grid is not None and (len(self.grid) != 2 or min(self.grid) < 1):
+            raise ValueError(f"grid is {self.grid}; give rows and columns, each at least 1")
         if self.site not in SITES:
             raise ValueError(f"unknown site {self.site!r}; use one of {', '.join(SITES)}")
         if self.per_layer and self.site != "input":
@@ -59,18 +135,33 @@ class Learned(Encoding):
         return frozenset({Site.INPUT if self.site == "input" else Site.QUERY_KEY})
 
     @property
+    def axes(self) -> tuple[int, ...]:
+        """One, or the two of a grid."""
+        return (1,) if self.grid is None else (2,)
+
+    @property
+    def real_positions(self) -> bool:
+        """Between the cells of a grid it is interpolated."""
+        return self.grid is not None
+
+    @property
     def saturates_at(self) -> int | float:
         """0: a table holds no differences."""
         return 0
 
     def at_input(self, width: int, max_length: int) -> InputModule | None:
-        return LearnedInput(width, max_length, self.std) if self.site == "input" else None
+        return self._table(width, max_length) if self.site == "input" else None
 
     def at_projection(self, width: int, max_length: int) -> InputModule | None:
-        return LearnedInput(width, max_length, self.std) if self.site == "query_key" else None
+        return self._table(width, max_length) if self.site == "query_key" else None
+
+    def _table(self, width: int, max_length: int) -> InputModule:
+        if self.grid is None:
+            return LearnedInput(width, max_length, self.std)
+        return LearnedGrid(width, self.grid, self.std, self.interpolation)
 
     def resolved(self) -> dict[str, Any]:
         """Of the options after `std` those that are used: a record made before them keeps its key."""
-        unused = {"per_layer": False, "site": "input"}
+        unused = {"per_layer": False, "site": "input", "interpolation": "bicubic"}
         given = super().resolved().items()
         return {key: value for key, value in given if key not in unused or value != unused[key]}

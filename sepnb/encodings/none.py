@@ -15,6 +15,8 @@ class NoEncoding(Encoding):
     """Acts nowhere and has no parameters."""
 
     name: ClassVar[str] = "none"
+    axes: ClassVar[tuple[int, ...] | None] = None
+    real_positions: ClassVar[bool] = True
 
     @property
     def saturates_at(self) -> int | float:

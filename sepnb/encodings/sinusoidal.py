@@ -1,14 +1,19 @@
-"""Sinusoidal positions (Vaswani et al. 2017, section 3.5): fixed sines and cosines, at the input."""
+"""Sinusoidal positions (Vaswani et al. 2017, section 3.5): fixed sines and cosines, at the input.
+
+A position of several coordinates, such as the row and the column of a patch, has the codes of its coordinates
+side by side, each in its share of the columns.
+"""
 
 from dataclasses import dataclass
 from math import pi
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from .base import Encoding, InputModule, Site
+from .coordinates import check_dims
 
 LAYOUTS = ("interleaved", "halves", "halves-endpoint")
 
@@ -87,28 +92,75 @@ def sinusoidal(
     return code.to(dtype)
 
 
-class SinusoidalInput(InputModule):
-    """`sinusoidal` in float64 as an input module; the model rounds. No parameters, no largest position."""
+def grid_sinusoidal(
+    positions: Float[Tensor, "... n"] | Int[Tensor, "... n"],
+    dim: int,
+    *,
+    base: float = 10_000.0,
+    layout: str = "interleaved",
+    dtype: torch.dtype | None = None,
+) -> Float[Tensor, "... dim"]:
+    """The codes of n coordinates side by side: points `[N, n]` to `[N, dim]`.
 
-    def __init__(self, width: int, base: float, layout: str) -> None:
+    Each coordinate has the `sinusoidal` code of dim/n columns, the first coordinate the first of them; where
+    n does not divide `dim`, the first coordinates have a column more. Of an image, rows have one half and
+    columns the other.
+
+    Raises:
+        ValueError: fewer columns than coordinates, and whatever `sinusoidal` refuses.
+    """
+    n = positions.shape[-1]
+    if dim < n:
+        raise ValueError(f"dim is {dim}; a sinusoidal code of {n} coordinates needs a column for each")
+    widths = [dim // n + (place < dim % n) for place in range(n)]
+    return torch.cat(
+        [
+            sinusoidal(coordinate, width, base=base, layout=layout, dtype=dtype)
+            for coordinate, width in zip(positions.unbind(-1), widths, strict=True)
+        ],
+        dim=-1,
+    )
+
+
+class SinusoidalInput(InputModule):
+    """`sinusoidal` in float64 as an input module, of several coordinates `grid_sinusoidal`; the model rounds.
+    No parameters, no largest position."""
+
+    def __init__(self, width: int, base: float, layout: str, dims: int = 1) -> None:
         super().__init__()
-        self.width, self.base, self.layout = width, base, layout
-        self(torch.zeros(1))  # refuses bad arguments here, not mid-training
+        self.width, self.base, self.layout, self.dims = width, base, layout, dims
+        self(torch.zeros(1) if dims == 1 else torch.zeros(1, dims))  # refuses bad arguments at once
 
     def forward(self, positions: Tensor) -> Tensor:
-        return sinusoidal(positions, self.width, base=self.base, layout=self.layout, dtype=torch.float64)
+        code = sinusoidal if self.dims == 1 else grid_sinusoidal
+        return code(positions, self.width, base=self.base, layout=self.layout, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
 class Sinusoidal(Encoding):
-    """Fixed sines and cosines at the input, unscaled."""
+    """Fixed sines and cosines at the input, unscaled; with `dims` coordinates, each in its share of the
+    columns."""
 
     name: ClassVar[str] = "sinusoidal"
     sites: ClassVar[frozenset[Site]] = frozenset({Site.INPUT})
     reads_index: ClassVar[bool] = True
+    real_positions: ClassVar[bool] = True
 
     base: float = 10_000.0
     layout: str = "interleaved"
+    dims: int = 1
+
+    def __post_init__(self) -> None:
+        check_dims(self.dims)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """As many as it was built for."""
+        return (self.dims,)
 
     def at_input(self, width: int, max_length: int) -> InputModule:
-        return SinusoidalInput(width, self.base, self.layout)
+        return SinusoidalInput(width, self.base, self.layout, self.dims)
+
+    def resolved(self) -> dict[str, Any]:
+        """Without `dims` where it is 1: a record made before it existed keeps its key."""
+        return {key: value for key, value in super().resolved().items() if key != "dims" or value != 1}

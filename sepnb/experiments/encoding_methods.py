@@ -108,6 +108,7 @@ METHODS: dict[str, EncodingMethod] = {
 
 LEFT_OUT = {
     "phase": "a recipe of this book, compared as `dense-phase` in `recipes`",
+    "axial-rope": "for the patches of images, which have a row and a column",
 }
 """Encodings of the registry that no method has, each with the reason."""
 

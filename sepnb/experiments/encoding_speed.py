@@ -52,14 +52,14 @@ Core = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def timed_methods() -> list[str]:
-    """The encodings that act on what is timed: queries, keys, scores or values. `none` is the control: what
-    the model's own path costs beside a bare call."""
+    """The encodings of indices that act on what is timed: queries, keys, scores or values. `none` is the
+    control: what the model's own path costs beside a bare call."""
 
     def acts(encoding: encodings.Encoding) -> bool:
         from_content = encoding.at_layer(1, 1, 8) is not None  # its columns are made of the residual stream
         return Site.INPUT not in encoding.sites and not from_content
 
-    return [name for name in encodings.names() if acts(encodings.build(name))]
+    return [name for name in encodings.names(axes=1) if acts(encodings.build(name))]
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,11 @@
-"""Models: one transformer for dense, separated and strict, a language model on it, and a KV cache."""
+"""Models: one transformer for dense, separated and strict, a language model and an image classifier on it,
+and a KV cache."""
 
 from .attention import Attention
 from .cache import KVCache
 from .config import TransformerConfig
 from .freezing import attention_weights, causal_mask, frozen_attention
+from .image import ImageClassifier
 from .kernels import compile_formulas
 from .language import LanguageModel
 from .transformer import Block, Transformer
@@ -11,6 +13,7 @@ from .transformer import Block, Transformer
 __all__ = [
     "Attention",
     "Block",
+    "ImageClassifier",
     "KVCache",
     "LanguageModel",
     "Transformer",

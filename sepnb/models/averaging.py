@@ -95,7 +95,7 @@ class Averaging(nn.Module):
         for start in range(0, n, size):
             stop = min(start + size, n)
             part = context.rows(start, stop)
-            m = part.key_positions.shape[-1]
+            m = part.n_keys
             pieces.append(self._rows(span, q[..., start:stop, :], k[..., :m, :], v[..., :m, :], part))
         return torch.cat(pieces, dim=-2)
 
@@ -108,7 +108,7 @@ class Averaging(nn.Module):
             each = q.shape[0] * q.shape[1] * m
         elif context.masked or len(self.biases):
             biased = len(context.biases) > 0 or len(self.biases) > 0
-            sequences = q.shape[0] if context.key_positions.dim() > 1 else 1
+            sequences = q.shape[0] if context.by_sequence else 1
             each = m * (self.n_heads * sequences if biased else 1)
         else:
             return n  # the kernel holds no scores

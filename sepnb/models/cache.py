@@ -5,6 +5,7 @@ from collections.abc import Hashable
 import torch
 from torch import Tensor
 
+from ..encodings import coordinates
 from .config import TransformerConfig
 
 
@@ -20,20 +21,21 @@ class KVCache:
         n_layers: of the model.
         length: positions of the whole text, for encodings that depend on it. What a layer leaves behind was
             computed with one length and holds for no other, so it is said beforehand.
+        axes: coordinates of a position. On several, positions have one more dimension than is said below.
     """
 
-    def __init__(self, batch_size: int, n_layers: int, length: int | None = None) -> None:
+    def __init__(self, batch_size: int, n_layers: int, length: int | None = None, axes: int = 1) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}; a cache needs at least 1 sequence")
         if length is not None and length < 1:
             raise ValueError(f"length is {length}; a text has at least 1 position")
-        self.batch_size, self.n_layers, self.length = batch_size, n_layers, length
+        self.batch_size, self.n_layers, self.length, self.axes = batch_size, n_layers, length, axes
         self.positions: Tensor | None = None
         self._held: dict[Hashable, tuple[Tensor, Tensor]] = {}
 
     def __len__(self) -> int:
         """Tokens held, per sequence."""
-        return 0 if self.positions is None else self.positions.shape[-1]
+        return 0 if self.positions is None else coordinates.tokens_of(self.positions, self.axes)
 
     def numel(self) -> int:
         """Numbers held, keys and values of all layers."""
@@ -43,7 +45,7 @@ class KVCache:
         """Refuse a batch or a model that this cache is not for.
 
         Raises:
-            ValueError: other sequences, other layers, or a model without a mask.
+            ValueError: other sequences, layers or axes, or a model without a mask.
         """
         if self.batch_size != batch:
             raise ValueError(
@@ -53,6 +55,11 @@ class KVCache:
             raise ValueError(
                 f"the cache is of a model of {self.n_layers} layers, this one has {config.n_layers}; "
                 f"make a cache with this model"
+            )
+        if self.axes != config.axes:
+            raise ValueError(
+                f"the cache holds positions of {self.axes} axes, the model has {config.axes}; make a cache "
+                f"with this model"
             )
         if not config.causal:
             raise ValueError(
@@ -78,21 +85,18 @@ class KVCache:
         return self.length
 
     def next_positions(self, count: int, device: torch.device) -> Tensor:
-        """The `count` positions after what is held: `[count]`, or `[B, count]` where sequences differ."""
-        steps = torch.arange(count, device=device)
-        if self.positions is None:
-            return steps
-        return self.positions.amax(dim=-1, keepdim=True) + 1 + steps
+        """The `count` positions after what is held: `[count]`, or `[B, count]` where sequences differ.
+
+        Raises:
+            ValueError: several axes: no point comes after another.
+        """
+        return coordinates.following(self.positions, count, device, self.axes)
 
     def positions_with(self, positions: Tensor) -> Tensor:
         """The positions of all keys, `[M]` or `[B, M]`, were `[N]` or `[B, N]` appended; nothing is."""
-        held = self.positions
-        if held is not None:
-            if held.dim() != positions.dim():
-                held = held.expand(self.batch_size, -1) if held.dim() == 1 else held
-                positions = positions.expand(self.batch_size, -1) if positions.dim() == 1 else positions
-            positions = torch.cat([held, positions], dim=-1)
-        return positions
+        if self.positions is None:
+            return positions
+        return coordinates.joined(self.positions, positions, self.batch_size, self.axes)
 
     def extend_positions(self, positions: Tensor) -> Tensor:
         """Append `[N]` or `[B, N]`; returns the positions of all keys, `[M]` or `[B, M]`."""

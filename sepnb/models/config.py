@@ -40,6 +40,9 @@ class TransformerConfig:
         dropout: share of what enters the stack, and of what each sublayer adds to it, that is zeroed in
             training. Where isolated position streams run once for the batch, one mask serves all sequences;
             positions `[B, N]` give every sequence its own.
+        axes: coordinates of a position: 1 for a text, 2 for the rows and columns of an image. Every encoding
+            must take so many; but where there is a position stream for each coordinate, an input encoding of
+            one coordinate fills each stream by its own, in the order of the streams.
 
     Raises:
         TypeError: streams, an encoding or a count of another type.
@@ -66,6 +69,7 @@ class TransformerConfig:
     pos_stream: str = "evolving"
     n_kv_heads: int | None = None
     dropout: float = 0.0
+    axes: int = 1
 
     def __post_init__(self) -> None:
         if isinstance(self.split, (set, tuple, list)):
@@ -82,6 +86,17 @@ class TransformerConfig:
     def input_encodings(self) -> tuple[Encoding, ...]:
         """Those that act at the input."""
         return tuple(encoding for encoding in self.encodings if Site.INPUT in encoding.sites)
+
+    @property
+    def real_positions(self) -> bool:
+        """Whether a position may lie between the integers: never on one axis, where it is an index."""
+        return self.axes > 1 and all(encoding.real_positions for encoding in self.encodings)
+
+    def by_coordinate(self, encoding: Encoding) -> bool:
+        """Whether each position stream is filled by one coordinate alone, with an encoding for texts."""
+        each = self.axes > 1 and self.axes == len(self.position_streams)
+        takes = encoding.axes is not None and 1 in encoding.axes and self.axes not in encoding.axes
+        return each and takes and Site.INPUT in encoding.sites
 
     @property
     def position_streams(self) -> tuple[str, ...]:

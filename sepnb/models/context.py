@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..encodings import coordinates
 from ..encodings.base import PairModule, Place, QueryKeyModule, ScoreModule, ValueModule
 from . import kernels
 from .freezing import visible
@@ -21,7 +22,7 @@ class AttentionContext:
 
     Attributes:
         query_positions, key_positions: `[N]` and `[M]`, or `[B, N]` and `[B, M]`; the queries are the last N
-            of the M keys.
+            of the M keys. On n > 1 axes each has one more dimension, of the coordinates.
         dtype: of a mask without biases.
         causal: each query sees keys up to itself.
         consecutive: as in `sepnb.encodings.relative.by_distance`.
@@ -33,6 +34,7 @@ class AttentionContext:
         sharpening: factor of the logits of each query, `[N, 1]`; None is 1.
         compiler: a backend of torch.compile for the formulas, see `kernels`; None is eager.
         places: `[N, w]` or `[B, N, w]`, added to the sem stream where it makes queries and keys; None is 0.
+        axes: coordinates of a position.
     """
 
     query_positions: Tensor
@@ -49,15 +51,29 @@ class AttentionContext:
     sharpening: Tensor | None = None
     places: Tensor | None = None
     compiler: str | None = None
+    axes: int = 1
     _mask: Tensor | None = field(default=None, init=False)
     _own: tuple[nn.ModuleList, Tensor] | None = field(default=None, init=False)
     _prepared: dict[str, Any] = field(default_factory=dict, init=False)
 
     @property
+    def n_queries(self) -> int:
+        return coordinates.tokens_of(self.query_positions, self.axes)
+
+    @property
+    def n_keys(self) -> int:
+        return coordinates.tokens_of(self.key_positions, self.axes)
+
+    @property
+    def by_sequence(self) -> bool:
+        """Whether every sequence has positions of its own."""
+        return coordinates.differ(self.key_positions, self.axes)
+
+    @property
     def masked(self) -> bool:
         """Whether there is a `mask`. The kernel's own causal one aligns queries with the first keys, not with
         the last, and cannot be joined with a bias."""
-        n, m = self.query_positions.shape[-1], self.key_positions.shape[-1]
+        n, m = self.n_queries, self.n_keys
         windowed = self.window is not None and self.window < m
         return bool(self.biases) or (self.causal and (self.own_biases or windowed or n != m))
 
@@ -70,7 +86,7 @@ class AttentionContext:
                 bias = self._bias(module)
                 mask = bias if mask is None else mask + bias
             if self.causal:
-                n, m = self.query_positions.shape[-1], self.key_positions.shape[-1]
+                n, m = self.n_queries, self.n_keys
                 seen = visible(n, m, self.query_positions.device, window=self.window, sinks=self.sinks)
                 mask = torch.zeros(n, m, dtype=self.dtype, device=seen.device) if mask is None else mask
                 mask = mask.masked_fill(~seen, -torch.inf)
@@ -122,12 +138,12 @@ class AttentionContext:
     def rows(self, start: int, stop: int) -> "AttentionContext":
         """That of the queries `start` to `stop` - 1 alone, with the keys up to the last that one of them may
         see. What is done before queries meet keys, rotations and terms, is done and left out."""
-        n, m = self.query_positions.shape[-1], self.key_positions.shape[-1]
+        n, m = self.n_queries, self.n_keys
         keys = m - n + stop if self.causal else m
         return replace(
             self,
-            query_positions=self.query_positions[..., start:stop],
-            key_positions=self.key_positions[..., :keys],
+            query_positions=coordinates.cut(self.query_positions, start, stop, self.axes),
+            key_positions=coordinates.cut(self.key_positions, 0, keys, self.axes),
             consecutive=self.consecutive and keys == m - n + stop,  # else more keys follow the queries
             rotations=(),
             terms=(),

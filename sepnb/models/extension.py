@@ -3,17 +3,13 @@
 Nothing is trained and nothing of the original is written. The two share their parameters.
 """
 
-import copy
-from typing import TypeVar
-
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..encodings import InputModule
 from ..encodings.rope import ContextExtension, RotaryQueryKey
 from ..extrapolators import extrapolate
-
-Model = TypeVar("Model", bound=nn.Module)
+from .weights import Model, sharing_copy
 
 
 class ExtrapolatedInput(InputModule):
@@ -75,12 +71,13 @@ def extended(
         raise ValueError(
             f"log_scale divides by ln L, and L is {model.config.max_length}; train on at least 2"
         )
-    shared = {id(parameter): parameter for parameter in model.parameters()}
-    clone = copy.deepcopy(model, shared)
+    if extrapolator is not None and model.config.axes > 1:
+        raise ValueError(
+            f"an extrapolator continues a table of indices, and positions here have {model.config.axes} "
+            f"coordinates; fit them to the trained grid instead"
+        )
+    clone = sharing_copy(model)
     transformer = clone.transformer
-    for module in clone.modules():
-        if hasattr(module, "tape"):
-            module.tape = None  # attention that is frozen here is not frozen there for ever
     if window is not None:
         transformer.window, transformer.sinks = window, sinks
     transformer.log_scale |= log_scale

@@ -3,6 +3,7 @@
 from math import gcd
 from typing import TYPE_CHECKING
 
+from ..encodings import how_on_axes, names
 from ..encodings.rope import RoPE
 from ..streams import ACTIVATIONS, Streams
 
@@ -38,6 +39,7 @@ def check(config: "TransformerConfig") -> None:
     _streams(config)
     _whole_heads(config)
     _rotations(config)
+    _axes(config)
     for encoding in config.encodings:
         if encoding.causal_only and not config.causal:
             raise ValueError(
@@ -60,7 +62,7 @@ def _types_and_names(config: "TransformerConfig") -> None:
         if (value := getattr(config, field)) not in allowed:
             listed = ", ".join(str(name) for name in allowed)
             raise ValueError(f"{field}={value!r} is unknown; use one of {listed}")
-    for field in ("n_layers", "n_heads", "max_length", "expansion", "n_kv_heads"):
+    for field in ("n_layers", "n_heads", "max_length", "expansion", "n_kv_heads", "axes"):
         value = getattr(config, field)
         if value is None and field == "n_kv_heads":
             continue
@@ -160,6 +162,19 @@ def _rotations(config: "TransformerConfig") -> None:
                     f"rope on {', '.join(chosen)} only: every head of this model reads other streams too; "
                     f"use query_key={remedy}"
                 )
+
+
+def _axes(config: "TransformerConfig") -> None:
+    """Every encoding must take positions of so many coordinates, or one of them for each position stream."""
+    for encoding in config.encodings:
+        if encoding.axes is None or config.axes in encoding.axes or config.by_coordinate(encoding):
+            continue
+        takes = " or ".join(map(str, encoding.axes))
+        fitting = [told for name in names() if (told := how_on_axes(name, config.axes)) is not None]
+        raise ValueError(
+            f"{encoding.name} takes positions of {takes} coordinate{'s' * (takes != '1')}, and axes is "
+            f"{config.axes}; use one of {', '.join(fitting)}"
+        )
 
 
 def _parts(config: "TransformerConfig", reads: tuple[str, ...]) -> list[tuple[str, ...]]:

@@ -1,19 +1,16 @@
 """The language model: tokens in, logits of the next token out."""
 
-from collections.abc import Iterable
-
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from ..encodings.rope import ContextExtension
 from ..streams import StreamNorm
-from .apart import own_modules
-from .attention import Attention
 from .cache import KVCache
 from .config import TransformerConfig
 from .extension import extended
 from .transformer import Transformer
+from .weights import initialise_maps, parameter_counts
 
 
 class LanguageModel(nn.Module):
@@ -33,50 +30,30 @@ class LanguageModel(nn.Module):
         self.transformer = Transformer(config)
         self.norm = StreamNorm(streams, config.norm_kind, "norm" in config.splits, outputs=readout)
         self.head = nn.Linear(sum(streams.widths[name] for name in readout), vocab_size, bias=False)
-        self._initialise()
+        nn.init.normal_(self.embedding.weight, std=config.embedding_std)
+        initialise_maps(self, config)
         if config.tie_embeddings:
             self.head.weight = self.embedding.weight
-
-    def _initialise(self) -> None:
-        """N(0, 1/fan-in) for the maps, block by block; the token embedding as the config says.
-
-        What writes to the residual state starts smaller by (2 n_layers)^-1/2, so that the state does not
-        grow with depth (Radford et al. 2019). A block of a split map is initialised like a map of its own
-        width; the same rule gives the dense model its own. A network that stands apart has drawn itself.
-        """
-        nn.init.normal_(self.embedding.weight, std=self.config.embedding_std)
-        shrink = (2 * self.config.n_layers) ** -0.5
-        writers, modules = set(), own_modules(self)
-        for module in modules:
-            if isinstance(module, Attention):
-                writers.update(module.output.blocks.values())
-        for block in self.transformer.blocks:
-            writers.update(block.mlp.down.blocks.values())
-        for module in modules:
-            if isinstance(module, nn.Linear):
-                std = module.in_features**-0.5
-                nn.init.normal_(module.weight, std=std * shrink if module in writers else std)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
 
     def make_cache(self, batch_size: int, length: int | None = None) -> KVCache:
         """An empty cache; every call that is given it extends it in place.
 
         Where the frequencies of RoPE follow the length of the text, as with `DynamicNTK`, it must be given.
         """
-        return KVCache(batch_size, self.config.n_layers, length)
+        return KVCache(batch_size, self.config.n_layers, length, self.config.axes)
 
     def forward(
         self,
         tokens: Int[Tensor, "B N"],
-        positions: Int[Tensor, "*B N"] | None = None,
+        positions: Shaped[Tensor, "..."] | None = None,
         cache: KVCache | None = None,
     ) -> Float[Tensor, "B N V"]:
         """Logits of the next token at every place.
 
         Args:
             tokens: `[B, N]`, integers below the vocabulary size.
-            positions: `[N]` or `[B, N]`; by default those after what the cache holds.
+            positions: `[N]` or `[B, N]`; by default those after what the cache holds. On n > 1 axes
+                `[N, n]` or `[B, N, n]`, and always given.
             cache: of `make_cache`; extended in place.
 
         Raises:
@@ -140,12 +117,5 @@ class LanguageModel(nn.Module):
         )
 
     def parameter_counts(self) -> dict[str, int]:
-        """Trained numbers: `blocks` (the stack of blocks, norms included), `tables` (embedding, positions,
-        output) and `total`. Nothing dead is built, so nothing dead is counted."""
-        total = _count(self.parameters())
-        blocks = _count(self.transformer.blocks.parameters())
-        return {"total": total, "blocks": blocks, "tables": total - blocks}
-
-
-def _count(parameters: Iterable[nn.Parameter]) -> int:
-    return sum(parameter.numel() for parameter in parameters)
+        """Trained numbers: `blocks`, `tables` and `total`; see `weights.parameter_counts`."""
+        return parameter_counts(self)

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..encodings import Encoding
-from ..encodings.base import Heads, InputModule
+from ..encodings import Encoding, InputModule, coordinates
+from ..encodings.base import Heads
 from ..encodings.relative import are_consecutive
 from ..streams import StreamMLP, StreamNorm
 from .attention import Attention
@@ -22,6 +22,7 @@ from .cache import KVCache
 from .config import TransformerConfig
 from .context import AttentionContext
 from .fit import SPLIT
+from .places import check, check_highest, check_shape
 from .tower import PassMemory, PositionPass, arithmetic, may_remember
 
 
@@ -88,9 +89,7 @@ class Transformer(nn.Module):
         ]
 
         def built(chosen: list[tuple[str, Encoding]]) -> nn.ModuleList:
-            return _modules(
-                one.at_input(config.streams.widths[name], config.max_length) for name, one in chosen
-            )
+            return _modules(_at_input(config, name, encoding) for name, encoding in chosen)
 
         self.input_streams, self.input_encodings = [name for name, _ in inputs], built(inputs)
         # Of what every layer has for itself, the first layer's is among those above; here are the others'.
@@ -116,28 +115,13 @@ class Transformer(nn.Module):
         self._memory = PassMemory()
 
     def check_positions(self, positions: Tensor) -> None:
-        """Refuse, on the host, positions that some encoding could only answer with silent nonsense.
-
-        Raises:
-            TypeError: positions are not integers.
-            ValueError: a position is negative, or past the last row of a table.
-        """
-        if positions.is_floating_point() or positions.is_complex() or positions.dtype == torch.bool:
-            raise TypeError(f"positions must be integers, got {positions.dtype}")
-        if positions.numel() and (lowest := int(positions.min())) < 0:
-            raise ValueError(f"position {lowest} is negative; positions start at 0")
-        if positions.numel() and self._limited:
-            self._check_highest(int(positions.max()))
+        """Refuse, on the host, positions that this model cannot encode; see `places.check`."""
+        check(positions, self.config, self._limited)
 
     @property
     def _limited(self) -> list[InputModule]:
         tables = [*self.input_encodings, *self.projection_encodings]
         return [module for module in tables if module.limit is not None]
-
-    def _check_highest(self, highest: int) -> None:
-        for module in self._limited:
-            if highest >= module.limit:
-                raise ValueError(module.refusal(highest))
 
     def codes(self, positions: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
         """What the encodings at the input give to each stream, `[*B, N, w]`."""
@@ -174,7 +158,8 @@ class Transformer(nn.Module):
         first = self.blocks[0].attention if len(self.blocks) else None
         own = [] if first is None else first.terms
         own_biases = first is not None and len(first.averaging.biases) > 0
-        n, m = query_positions.shape[-1], key_positions.shape[-1]
+        axes = self.config.axes
+        n, m = coordinates.tokens_of(query_positions, axes), coordinates.tokens_of(key_positions, axes)
         if consecutive is None:
             read = len(self.score_encodings) > 0 or (first is not None and first.averaging.reads_positions)
             may = read and not torch.compiler.is_compiling()
@@ -194,6 +179,7 @@ class Transformer(nn.Module):
             sharpening=self._sharpening(n, m, dtype, query_positions.device) if self.log_scale else None,
             places=_sum(module(query_positions).to(dtype) for module in self.projection_encodings),
             compiler=self.compiler,
+            axes=axes,
         )
 
     def _sharpening(self, n: int, m: int, dtype: torch.dtype, device: torch.device) -> Tensor:
@@ -279,6 +265,7 @@ class Transformer(nn.Module):
         cache: KVCache | None = None,
     ) -> dict[str, Tensor]:
         """Run the stack. Positions are int `[N]` or `[B, N]`; by default those after what the cache holds.
+        On n > 1 axes they are `[N, n]` or `[B, N, n]`, real where the encodings allow, and always given.
 
         Where the position streams are isolated and the sequences share their positions, those streams are
         run once for the whole batch, and at inference once for every length.
@@ -287,28 +274,25 @@ class Transformer(nn.Module):
             ValueError, TypeError: see `check_positions`; also for shapes that do not fit. A cache is then
                 left as it was.
         """
-        batch, n = content.shape[:2]
+        (batch, n), axes = content.shape[:2], self.config.axes
         if cache is not None:
             cache.check(batch, self.config)
-        by_default = positions is None and (cache is None or not len(cache))
+        by_default = positions is None and axes == 1 and (cache is None or not len(cache))
         if by_default:
             positions = torch.arange(n, device=content.device)
-            self._check_highest(n - 1)  # known on the host: no need to read the device
+            check_highest([n - 1], self._limited)  # known on the host: no need to read the device
         else:
             if positions is None:
-                positions = cache.next_positions(n, content.device)
-            if positions.shape not in ((n,), (batch, n)):
-                raise ValueError(
-                    f"positions of shape {list(positions.shape)} do not fit {batch} sequences of {n} "
-                    f"tokens; give [{n}] or [{batch}, {n}]"
-                )
+                held = None if cache is None else cache.positions
+                positions = coordinates.following(held, n, content.device, axes)
+            check_shape(positions, batch, n, axes)
             self.check_positions(positions)
         key_positions = positions if cache is None else cache.positions_with(positions)
         known_steps = n > 0 if by_default else None
         by_length = cache is not None and any(module.by_length for module in self.query_key_encodings)
         length = cache.whole_length(key_positions) if by_length else None
         context = self.attention_context(positions, key_positions, content.dtype, known_steps, length)
-        shared = self.config.isolated and key_positions.dim() == 1
+        shared = self.config.isolated and not coordinates.differ(key_positions, axes)
         known = shared and by_default and cache is None and may_remember(self)
         codes = {} if known else self.codes(positions, content.dtype)
         if cache is not None:  # written only now: the encodings above may refuse a position
@@ -341,6 +325,14 @@ class Transformer(nn.Module):
     def train(self, mode: bool = True) -> "Transformer":
         self._memory.forget()
         return super().train(mode)
+
+
+def _at_input(config: TransformerConfig, stream: str, encoding: Encoding) -> InputModule:
+    """The module by which an encoding fills a stream, or adds to the content."""
+    module = encoding.at_input(config.streams.widths[stream], config.max_length)
+    if config.by_coordinate(encoding):
+        return coordinates.OneCoordinate(module, config.position_streams.index(stream))
+    return module
 
 
 def _sum(tensors: Iterable[Tensor]) -> Tensor | None:

@@ -23,7 +23,7 @@ def documents(splits: Splits) -> list[set[str]]:
     return [{document.name for document in getattr(splits, split).documents} for split in SPLITS]
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", registry.names("text"))
 def test_splits_share_no_document_and_lose_none(name, data_set):
     registered = data_set(name)
     splits = load(name)
@@ -38,7 +38,7 @@ def test_splits_share_no_document_and_lose_none(name, data_set):
     assert splits.licence and splits.source and splits.note
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", registry.names("text"))
 def test_documents_are_bytes_that_nobody_can_change(name, data_set):
     data_set(name)
     document = load(name).test.documents[0]

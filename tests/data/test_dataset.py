@@ -4,6 +4,7 @@ The owner is played by a server on loopback; no test needs a network.
 """
 
 import dataclasses
+import gzip
 import hashlib
 import http.server
 import io
@@ -179,6 +180,11 @@ def packed(contents: dict[str, bytes], folder: str) -> bytes:
 WHOLE = packed(TOKENS, "wikitext-2")
 
 
+PIECES = {f"/several/{name}.gz": gzip.compress(data) for name, data in TOKENS.items()}
+PIECES |= {f"/altered/{name}.gz": gzip.compress(b"other words") for name in TOKENS}
+PIECES |= {f"/half/{name}.gz": gzip.compress(data)[:-5] for name, data in TOKENS.items()}
+
+
 @pytest.fixture
 def owner():
     """Address of a server with a good archive and every way of not delivering one."""
@@ -187,6 +193,8 @@ def owner():
     class Owner(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             body, promised = WHOLE, len(WHOLE)
+            if self.path in PIECES:
+                body, promised = PIECES[self.path], len(PIECES[self.path])
             match self.path:
                 case "/wrong":
                     body = packed(TOKENS | {"wiki.train.tokens": b"other words"}, "wikitext-2")
@@ -285,6 +293,34 @@ def test_the_next_address_is_tried(owner):
 def said_after_fetch(data_set: DataSet) -> dict[str, bytes]:
     data_set.fetch(progress=False)
     return said(data_set)
+
+
+def several(*addresses: str) -> DataSet:
+    """The same three parts from an owner who packs each by itself."""
+    files = tuple(f"{name}.gz" for name in TOKENS)
+    return dataclasses.replace(small(*addresses), files=files, unpack=containers.gzip_file)
+
+
+def test_a_set_of_several_files_is_fetched_file_by_file(owner, places):
+    data_set = several(f"{owner}/several")
+    assert data_set.fetch(progress=False) == f"came from {owner}/several and lies in {data_set.fetched}"
+    assert said(data_set) == TOKENS and files_below(places) == ["data/small/decoded.bin"]
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("altered", r"/altered is not the registered text .*; differ: wiki\.train\.tokens, wiki\.valid"),
+        ("half", r"/half/wiki\.train\.tokens\.gz: archive is not a whole \.gz file"),
+    ],
+)
+def test_files_that_are_not_the_set_are_refused_and_removed(owner, places, path, why):
+    data_set = several(f"{owner}/{path}")
+    with pytest.raises(DataMissing, match=why):
+        data_set.fetch(progress=False, timeout=0.3)
+    assert files_below(places) == [] and data_set.status() == "missing"
+    again = several(f"{owner}/{path}", f"{owner}/several")
+    assert said_after_fetch(again) == TOKENS
 
 
 def test_no_server_at_all_is_a_clear_error():

@@ -7,10 +7,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sepnb.encodings import apply_axial_rope, apply_rope, axial_rope_frequencies, grid_positions
+from sepnb.encodings import (
+    AxialRoPE,
+    apply_axial_rope,
+    apply_rope,
+    axial_rope_frequencies,
+    grid_positions,
+)
 from sepnb.encodings.rope import LAYOUTS
 
-F64 = torch.float64
+from .drawn import F64, agree
 
 
 def noise(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -139,4 +145,73 @@ def test_what_cannot_be_rotated_is_refused(unhooked):
             apply_axial_rope(x, wrong, w)
     for sides, fit in (((0, 3), None), ((2, 3), (0, 1))):
         with pytest.raises(ValueError, match="a grid of 0 patches; every side has at least 1"):
+            grid_positions(*sides, fit=fit)
+
+
+# --- in a model
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_the_module_is_the_reference_in_output_and_gradient(layout, dims):
+    encoding = AxialRoPE(base=50.0, layout=layout, dims=dims)
+    module, w = encoding.at_query_key(12), axial_rope_frequencies(12, base=50.0, dims=dims)
+    shared = torch.tensor([[0, 0, 0], [3, 1, 4], [1, 5, 9]])[:, :dims]
+    for at, each in ((shared, shared), (torch.stack([shared, shared.flip(0)]), None)):
+        places = at.squeeze(-1) if dims == 1 else at
+        each = at[:, None].expand(-1, 4, -1, -1) if each is None else each
+        x = noise(2, 4, 3, 12)
+
+        def fast(x=x, places=places):
+            for_queries, for_keys = module.prepare(places, places.clone())
+            assert all(torch.equal(a, b) for a, b in zip(for_queries, for_keys, strict=True))
+            return module(x, for_keys)
+
+        def reference(x=x, each=each):
+            return apply_axial_rope(x, each, w, layout=layout, dims=dims)
+
+        agree(fast, reference, [x], bound=1e-12)
+
+
+def test_of_one_coordinate_it_is_rope_and_of_three_each_has_its_pairs():
+    x, at = noise(5, 12), torch.tensor([[0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3], [1, 2, 3]])
+    w = axial_rope_frequencies(12, dims=3)
+    turned = apply_axial_rope(x, at, w, dims=3)
+    pairs = columns_of(12, "half")
+    for coordinate in range(3):
+        own = [column for pair in pairs[2 * coordinate : 2 * coordinate + 2] for column in sorted(pair)]
+        own = sorted(own)
+        expected = apply_rope(x[:, own], at[:, coordinate], w)
+        torch.testing.assert_close(turned[:, own], expected, rtol=0, atol=1e-12)
+    one, plain = axial_rope_frequencies(12, dims=1), torch.arange(5)
+    assert torch.equal(apply_axial_rope(x, plain[:, None], one, dims=1), apply_rope(x, plain, one))
+
+
+def test_a_bfloat16_model_keeps_its_angles_exact():
+    module, at = AxialRoPE().at_query_key(8).to(torch.bfloat16), torch.tensor([[4001, 4003]])
+    expected = apply_axial_rope(torch.ones(1, 8, dtype=F64), at, axial_rope_frequencies(8))
+    found = module(torch.ones(1, 1, 1, 8, dtype=torch.bfloat16), module.prepare(at, at)[0])
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(
+        found[0, 0].double(), expected, rtol=0, atol=3 * torch.finfo(torch.bfloat16).eps
+    )
+
+
+def test_grids_of_one_and_three_sides_are_counted_alike():
+    assert grid_positions(3).tolist() == [[0], [1], [2]]
+    assert grid_positions(2, 1, 2).tolist() == [[0, 0, 0], [0, 0, 1], [1, 0, 0], [1, 0, 1]]
+    assert grid_positions(3, 2, 2, fit=(2, 2, 3))[-1].tolist() == [1, 1, 2]
+
+
+def test_options_that_cannot_be_are_refused_before_any_training(unhooked):
+    with pytest.raises(ValueError, match="unknown layout 'halves'"):
+        AxialRoPE(layout="halves").at_query_key(8)
+    with pytest.raises(ValueError, match=r"by 3 coordinates: .* a multiple of 6, got 8; 6 would do"):
+        AxialRoPE(dims=3).at_query_key(8)
+    with pytest.raises(ValueError, match="dims is 0; a position has at least 1 coordinate"):
+        AxialRoPE(dims=0)
+    with pytest.raises(TypeError, match=r"dims must be an int, .* got 2\.0"):
+        AxialRoPE(dims=2.0)
+    for sides, fit in (((), None), ((2, 2), (2,))):
+        with pytest.raises(ValueError, match="give both as many sides, at least 1"):
             grid_positions(*sides, fit=fit)

@@ -1,7 +1,7 @@
 """What every encoding owes inside a language model: one answer, however it is computed.
 
-An encoding that is added to the registry is tested here; one that acts at scores brings its reference
-function, a line in `REFERENCES` or `BIASES`.
+An encoding that is added to the registry is tested here, and on several axes in `test_points`; one that acts
+at scores brings its reference function, a line in `REFERENCES` or `BIASES`.
 """
 
 import pytest
@@ -97,7 +97,7 @@ def _projected(module, m: int) -> Tensor:
     return (waves @ module.distances.weight.T).unflatten(-1, (HEADS, -1)).transpose(0, 1)
 
 
-@pytest.mark.parametrize("name", encodings.names())
+@pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_the_weights_of_a_model_are_the_softmax_of_the_reference_scores(name):
     made, at, seen = model(name), torch.arange(N), torch.ones(N, N, dtype=torch.bool).tril()
     transformer = made.transformer
@@ -127,7 +127,7 @@ def test_the_weights_of_a_model_are_the_softmax_of_the_reference_scores(name):
 
 
 def test_every_encoding_that_makes_scores_has_a_reference_here():
-    for name in encodings.names():
+    for name in encodings.names(axes=1):
         encoding = encodings.build(name)
         if Site.SCORE in encoding.sites:
             assert name in (REFERENCES if encoding.at_pairs(1, 4, 4, True) else BIASES)
@@ -137,7 +137,7 @@ def test_every_encoding_that_makes_scores_has_a_reference_here():
 
 
 @pytest.mark.parametrize("shape", STREAMS)
-@pytest.mark.parametrize("name", encodings.names())
+@pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_token_by_token_by_rows_and_behind_a_tape_is_one_full_pass(name, shape, monkeypatch):
     made, at = model(name, shape), tokens()
     windowed = made.extended(window=4, sinks=1, log_scale=True)
@@ -158,7 +158,7 @@ def test_token_by_token_by_rows_and_behind_a_tape_is_one_full_pass(name, shape, 
 
 
 @pytest.mark.parametrize("shape", ["dense", "strict", "untied"])
-@pytest.mark.parametrize("name", encodings.names())
+@pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_positions_of_rows_are_those_of_each_sequence_and_equal_rows_one_for_all(name, shape):
     made, at = model(name, shape), tokens()
     with torch.no_grad():
@@ -168,7 +168,7 @@ def test_positions_of_rows_are_those_of_each_sequence_and_equal_rows_one_for_all
         torch.testing.assert_close(made(at, ROWS), alone, **TIGHT)
 
 
-@pytest.mark.parametrize("name", encodings.names())
+@pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_gradients_reach_every_parameter_and_are_the_same_by_shared_positions_and_by_rows(name):
     outcomes = []
     for positions in (torch.arange(N), torch.arange(N).expand(2, -1)):
@@ -180,7 +180,7 @@ def test_gradients_reach_every_parameter_and_are_the_same_by_shared_positions_an
         torch.testing.assert_close(outcomes[1][key], gradient, **TIGHT)
 
 
-@pytest.mark.parametrize("name", encodings.names())
+@pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_a_text_of_one_token_a_batch_of_none_and_at_scores_a_text_of_none_are_answered(name):
     made = model(name)
     sizes = [(0, 3), (1, 1)] + [(2, 0)] * (Site.SCORE in encodings.build(name).sites)
@@ -202,7 +202,7 @@ def peak_of(name: str, length: int, monkeypatch) -> int:
     return watch.peak
 
 
-@pytest.mark.parametrize("name", encodings.names())
+@pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_without_gradients_memory_grows_with_the_length_and_not_with_its_square(name, monkeypatch):
     """Twice the length: about twice the memory at the peak, whatever the encoding, scores, biases and masks
     included. With one score held for every pair it would be four times."""
@@ -210,7 +210,7 @@ def test_without_gradients_memory_grows_with_the_length_and_not_with_its_square(
     assert long <= 2.1 * short
 
 
-@pytest.mark.parametrize("name", [n for n in encodings.names() if not encodings.build(n).causal_only])
+@pytest.mark.parametrize("name", [n for n in encodings.names(axes=1) if not encodings.build(n).causal_only])
 def test_without_a_mask_rows_of_queries_are_one_full_pass_too(name, monkeypatch):
     made, at = model(name, "straddling", causal=False), tokens()
     with torch.no_grad():

@@ -3,9 +3,11 @@
 import pytest
 import torch
 
-from sepnb.encodings import Learned
+from sepnb.encodings import Learned, grid_positions
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
+
+from .drawn import random
 
 LENGTH = 6
 
@@ -183,3 +185,86 @@ def test_variants_that_contradict_each_other_are_refused(unhooked):
     for pos_stream in ("reinjected", "constant"):
         with pytest.raises(ValueError, match=f"pos_stream=.{pos_stream}. gives every layer the same"):
             deep("separated", Learned(per_layer=True), pos_stream=pos_stream)
+
+
+# --- a table of the cells of a grid
+
+GRID = (4, 3)
+
+
+def grid(interpolation: str = "bicubic", shape: tuple[int, int] = GRID) -> torch.nn.Module:
+    torch.manual_seed(0)
+    return Learned(std=1.0, grid=shape, interpolation=interpolation).at_input(5, LENGTH).double()
+
+
+def test_a_patch_has_its_cell_and_the_token_without_a_place_a_row_of_its_own():
+    module = grid()
+    assert module.table.shape == (4, 3, 5) and module.limit == (5, 4)
+    at = torch.tensor([[0, 0], [1, 1], [4, 3], [2, 3]])
+    expected = torch.stack([module.without_place, module.table[0, 0], module.table[3, 2], module.table[1, 2]])
+    assert torch.equal(module(at), expected)
+    assert torch.equal(module(at.expand(2, -1, -1)), expected.expand(2, -1, -1))
+    torch.testing.assert_close(module(at.double()), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [GRID, (1, 3), (4, 1)])
+@pytest.mark.parametrize("interpolation", ["bicubic", "bilinear"])
+@pytest.mark.parametrize("sides", [(7, 5), (4, 3), (3, 2), (8, 9), (1, 1)])
+def test_a_fitted_grid_is_what_torch_interpolates(interpolation, sides, shape):
+    """In values and in the gradient of the table, corners on corners."""
+    module = grid(interpolation, shape)
+    at = grid_positions(*sides, fit=shape) + 1
+    weights = random(sides[0] * sides[1], 5)
+    outcomes = []
+    for resize in (False, True):
+        module.table.grad = None
+        if resize:
+            cells = module.table.movedim(-1, 0)[None]
+            codes = torch.nn.functional.interpolate(cells, size=sides, mode=interpolation, align_corners=True)
+            codes = codes[0].flatten(1).T
+        else:
+            codes = module(at)
+        (codes * weights).sum().backward()
+        outcomes.append((codes.detach(), module.table.grad.clone()))
+    for ours, theirs in zip(*outcomes, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
+
+
+def test_the_two_kernels_are_two():
+    at = torch.tensor([[1.5, 1.5], [2.25, 2.0]], dtype=torch.float64)
+    assert (grid("bicubic")(at) - grid("bilinear")(at)).abs().max() > 1e-2
+    halfway = grid("bilinear").table[:2, :2].mean(dim=(0, 1))
+    torch.testing.assert_close(grid("bilinear")(at)[0], halfway, rtol=0, atol=1e-12)
+
+
+def test_only_the_cells_that_were_used_learn():
+    module = grid()
+    module(torch.tensor([[2, 3], [0, 0]])).sum().backward()
+    touched = module.table.grad.abs().sum(-1) > 0
+    assert touched.nonzero().tolist() == [[1, 2]] and (module.without_place.grad == 1).all()
+
+
+@pytest.mark.parametrize("encoding", [Learned(grid=GRID), Learned(grid=GRID, per_layer=True)], ids=str)
+def test_a_grid_ends_and_a_model_says_where(encoding, unhooked):
+    config = TransformerConfig(Streams.dense(8), 2, 2, encoding, axes=2)
+    m, one = LanguageModel(config, vocab_size=11), torch.zeros(1, 1, dtype=torch.long)
+    m(one, torch.tensor([[4, 3]]))
+    m(one, torch.tensor([[3.5, 2.5]]))
+    message = r"a coordinate is 5, and the learned grid ends at \(4, 3\); fit the positions to it, or use"
+    with pytest.raises(ValueError, match=message):
+        m(one, torch.tensor([[5, 1]]))
+    with pytest.raises(ValueError, match=r"a coordinate is 3\.5, and the learned grid ends"):
+        m(one, torch.tensor([[1.0, 3.5]]))
+    for beside in ([[0, 2]], [[0.5, 1.0]]):
+        with pytest.raises(ValueError, match=r"is no cell of the learned grid, which runs from \(1, 1\) to"):
+            m(one, torch.tensor(beside))
+
+
+def test_grids_that_cannot_be_are_refused(unhooked):
+    with pytest.raises(ValueError, match="unknown interpolation 'nearest'; use one of bicubic, bilinear"):
+        Learned(interpolation="nearest")
+    for shape in ((3,), (3, 0), (2, 2, 2)):
+        with pytest.raises(ValueError, match="give rows and columns, each at least 1"):
+            Learned(grid=shape)
+    with pytest.raises(TypeError, match=r"grid must be a tuple, rows and columns, got \[3, 3\]"):
+        Learned(grid=[3, 3])

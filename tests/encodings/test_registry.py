@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from sepnb import encodings
-from sepnb.encodings import PairModule, Site, TermModule, ValueModule
+from sepnb.encodings import PairModule, Site, TermModule, ValueModule, coordinates
 
 
 def modules(encoding: encodings.Encoding) -> dict[Site, torch.nn.Module | None]:
@@ -29,6 +29,7 @@ def modules(encoding: encodings.Encoding) -> dict[Site, torch.nn.Module | None]:
 
 def test_the_first_encodings_are_there():
     at_input_and_queries = ["none", "sinusoidal", "learned", "rope", "xpos", "alibi", "phase"]
+    at_input_and_queries += ["axial-rope"]
     at_scores = ["t5", "kerple", "sandwich", "fire", "shaw", "transformer-xl", "distance-aware", "cope"]
     assert encodings.names() == [*at_input_and_queries, *at_scores, "seqpe"]
 
@@ -56,6 +57,9 @@ def test_modules_keep_no_state_between_calls_and_take_any_positions(name):
     torch.manual_seed(0)
     built = modules(encodings.build(name))
     near, far, rows = torch.arange(5), torch.arange(40, 64), torch.tensor([[3, 1, 9], [0, 0, 63]])
+    axes = 1 if name in encodings.names(axes=1) else encodings.build(name).axes[0]
+    if axes > 1:  # points of the diagonal
+        near, far, rows = (at[..., None].expand(*at.shape, axes) for at in (near, far, rows))
 
     def ask(site: Site, positions: torch.Tensor) -> torch.Tensor:
         module = built[site]
@@ -67,7 +71,7 @@ def test_modules_keep_no_state_between_calls_and_take_any_positions(name):
                 [part.flatten() for part in module(content, module.prepare(positions, positions))]
             )
         if site is Site.QUERY_KEY:
-            x = torch.ones(2, 3, positions.shape[-1], 4)
+            x = torch.ones(2, 3, coordinates.tokens_of(positions, axes), 4)
             return torch.stack([module(x, prepared) for prepared in module.prepare(positions, positions)])
         if isinstance(module, PairModule):
             x = torch.ones(2, 2, positions.shape[-1], 4)
@@ -81,6 +85,23 @@ def test_modules_keep_no_state_between_calls_and_take_any_positions(name):
         first = ask(site, near)
         ask(site, far), ask(site, rows)
         assert torch.equal(ask(site, near), first)
+
+
+def test_names_can_be_asked_for_by_the_coordinates_that_they_take_as_they_are():
+    assert set(encodings.names()) - set(encodings.names(axes=1)) == {"axial-rope"}
+    assert encodings.names(axes=2) == ["none", "axial-rope"] and encodings.names(axes=3) == ["none"]
+
+
+def test_an_encoding_for_points_is_built_with_the_option_that_it_has():
+    assert encodings.on_axes("sinusoidal", 3) == encodings.Sinusoidal(dims=3)
+    assert encodings.on_axes("sinusoidal", 1) == encodings.Sinusoidal()
+    assert encodings.on_axes("axial-rope", 1) == encodings.AxialRoPE(dims=1)
+    assert encodings.on_axes("learned", 2, side=5) == encodings.Learned(grid=(5, 5))
+    assert encodings.on_axes("none", 7) == encodings.NoEncoding()
+    assert encodings.on_axes("learned", 3) is encodings.on_axes("rope", 2) is None
+    assert encodings.how_on_axes("sinusoidal", 2) == "sinusoidal (dims=2)"
+    assert encodings.how_on_axes("axial-rope", 2) == "axial-rope"
+    assert encodings.how_on_axes("t5", 2) is None
 
 
 def test_options_reach_the_encoding():

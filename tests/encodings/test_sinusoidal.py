@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sepnb.encodings import Sinusoidal, base_of_longest_wave, sinusoidal
+from sepnb.encodings import Sinusoidal, base_of_longest_wave, grid_sinusoidal, sinusoidal
 
 F64 = torch.float64
 
@@ -149,3 +149,39 @@ def test_a_longest_wave_that_cannot_be_is_refused():
         ValueError, match=r"length is 6.28; the longest wave must be longer than the shortest"
     ):
         base_of_longest_wave(8, 6.28)
+
+
+# --- points
+
+
+@pytest.mark.parametrize(("dim", "widths"), [(8, (4, 4)), (9, (5, 4)), (2, (1, 1)), (7, (4, 3))])
+@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+def test_each_coordinate_has_its_share_of_the_columns(dim, widths, layout):
+    at = torch.tensor([[0, 5], [3, 0], [70, 2]])
+    code = grid_sinusoidal(at, dim, base=37.0, layout=layout, dtype=F64)
+    shares = [
+        sinusoidal(at[:, place], width, base=37.0, layout=layout, dtype=F64)
+        for place, width in enumerate(widths)
+    ]
+    assert torch.equal(code, torch.cat(shares, dim=-1))
+    module = Sinusoidal(37.0, layout, dims=2).at_input(dim, max_length=4)
+    assert torch.equal(module(at), code) and torch.equal(module(at[None]), code[None])
+
+
+def test_of_an_image_the_first_column_is_the_sine_of_the_row_and_the_middle_one_that_of_the_column():
+    code = grid_sinusoidal(torch.tensor([[2, 3]]), 8, dtype=F64)[0].tolist()
+    assert code[0] == math.sin(2) and code[4] == math.sin(3)
+
+
+def test_no_two_patches_of_a_grid_have_the_same_code():
+    codes = grid_sinusoidal(torch.cartesian_prod(torch.arange(30), torch.arange(30)), 16, dtype=F64)
+    assert torch.pdist(codes).min() > 0.1
+
+
+def test_a_column_for_each_coordinate_is_needed_and_a_number_of_them(unhooked):
+    with pytest.raises(ValueError, match="dim is 2; a sinusoidal code of 3 coordinates needs a column for"):
+        Sinusoidal(dims=3).at_input(2, max_length=4)
+    with pytest.raises(ValueError, match="dims is -1; a position has at least 1 coordinate"):
+        Sinusoidal(dims=-1)
+    with pytest.raises(TypeError, match="dims must be an int, the coordinates of a position, got True"):
+        Sinusoidal(dims=True)

@@ -151,7 +151,7 @@ def reached(encoding: str | tuple[str, ...]) -> tuple[bool, bool]:
     ("name", "causal"),
     [
         (name, causal)
-        for name in encodings.names()
+        for name in encodings.names(axes=1)
         for causal in (True, False)
         if causal or not encodings.build(name).causal_only
     ],

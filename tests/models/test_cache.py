@@ -22,11 +22,11 @@ def with_input(name: str) -> str | tuple[str, str]:
 
 
 CASES = [
-    *((Streams.dense(32), {"encoding": name}) for name in encodings.names()),
-    *((Streams(pos=8, sem=24), {"encoding": with_input(name)}) for name in encodings.names()),
+    *((Streams.dense(32), {"encoding": name}) for name in encodings.names(axes=1)),
+    *((Streams(pos=8, sem=24), {"encoding": with_input(name)}) for name in encodings.names(axes=1)),
     *(
         (Streams(pos=8, sem=24), {"encoding": with_input(name), "mode": "strict"})
-        for name in encodings.names()
+        for name in encodings.names(axes=1)
     ),
     *(
         (
@@ -90,7 +90,7 @@ def test_a_cache_gives_every_shape_its_full_pass(text, shape):
 @pytest.mark.parametrize(
     "fields", [{}, {"mode": "strict"}, {"query_key": "untied"}, {"pos_stream": "constant"}], ids=str
 )
-@pytest.mark.parametrize("name", encodings.names())
+@pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_shared_positions_and_positions_of_each_row_mix(built, text, name, fields):
     """A shared prefix, then rows that go on differently, then a shared step."""
     model, tokens = built(Streams(pos=8, sem=24), encoding=with_input(name), **fields), text(2, 6)

@@ -129,7 +129,7 @@ def test_resolved_names_every_field_in_json_types_and_every_option_of_an_encodin
     config = TransformerConfig(SEPARATED, 2, 4, ("learned", RoPE(base=500.0)))
     resolved = config.resolved()
     assert json.loads(json.dumps(resolved)) == resolved
-    later = {"query_key", "split", "pos_stream", "n_kv_heads", "dropout"}
+    later = {"query_key", "split", "pos_stream", "n_kv_heads", "dropout", "axes"}
     assert set(resolved) == {field.name for field in dataclasses.fields(config)} - later
     assert resolved["streams"] == {"pos": 16, "sem": 48}
     assert resolved["encoding"] == [
@@ -198,6 +198,7 @@ def test_a_config_of_the_product_of_all_factors_exists_or_is_refused():
         ({"activation": "tanh"}, "activation='tanh' is unknown; use one of gelu, relu, silu"),
         ({"norm_kind": "batch"}, "norm_kind='batch' is unknown; use one of layer, rms"),
         ({"n_layers": 0}, "n_layers is 0; it must be at least 1"),
+        ({"axes": 0}, "axes is 0; it must be at least 1"),
         ({"n_heads": -4}, "n_heads is -4; it must be at least 1"),
         ({"max_length": 0}, "max_length is 0; it must be at least 1"),
         ({"expansion": 0}, "expansion is 0; it must be at least 1"),
@@ -277,6 +278,7 @@ def test_what_does_not_fit_together_is_refused_with_the_value_and_what_would(cha
         ({"streams": 64}, "streams must be Streams, such as Streams.dense(128), got 64"),
         ({"n_layers": 2.0}, "n_layers must be an int, got 2.0"),
         ({"n_heads": True}, "n_heads must be an int, got True"),
+        ({"axes": 2.0}, "axes must be an int, got 2.0"),
         ({"n_kv_heads": 2.0}, "n_kv_heads must be an int, got 2.0"),
         ({"split": "norm"}, "split must be a set of names from norm, value_output, mlp, got 'norm'"),
     ],

@@ -115,7 +115,7 @@ def test_nothing_is_compiled_unless_asked_for_nor_where_no_gradients_are_taken(m
 
     monkeypatch.setattr(averaging.kernels, "_compiled", refuse)
     assert context.kernels is averaging.kernels
-    for name in encodings.names():
+    for name in encodings.names(axes=1):
         if name in COMPILED:
             made = model(name)
             outcome(made)

@@ -10,7 +10,7 @@ DENSE, SEPARATED = Streams.dense(32), Streams(pos=12, sem=20)
 TIGHT = {"rtol": 0, "atol": 1e-10}
 
 
-BIDIRECTIONAL = [name for name in encodings.names() if not encodings.build(name).causal_only]
+BIDIRECTIONAL = [name for name in encodings.names(axes=1) if not encodings.build(name).causal_only]
 
 
 def models(names: list[str]) -> list:
@@ -24,7 +24,7 @@ def models(names: list[str]) -> list:
     return cases
 
 
-@pytest.mark.parametrize(("streams", "encoding"), models(encodings.names()))
+@pytest.mark.parametrize(("streams", "encoding"), models(encodings.names(axes=1)))
 def test_no_output_depends_on_a_later_token(built, text, streams, encoding):
     model, tokens = built(streams, encoding=encoding), text(2, 9)
     before = model(tokens)
@@ -47,7 +47,7 @@ def test_without_a_mask_tokens_and_positions_permuted_together_permute_the_outpu
     torch.testing.assert_close(model(tokens[:, order], positions[order]), straight[:, order], **TIGHT)
 
 
-@pytest.mark.parametrize(("streams", "encoding"), models(encodings.names()))
+@pytest.mark.parametrize(("streams", "encoding"), models(encodings.names(axes=1)))
 def test_rows_of_a_batch_do_not_hear_each_other_and_may_have_their_own_positions(
     built, text, streams, encoding
 ):
@@ -59,7 +59,7 @@ def test_rows_of_a_batch_do_not_hear_each_other_and_may_have_their_own_positions
         torch.testing.assert_close(together[row : row + 1], alone, **TIGHT)
 
 
-@pytest.mark.parametrize("name", encodings.names())
+@pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_permuting_tokens_alone_tells_who_is_blind_to_order(built, text, name):
     """Without encoding and without mask a model sees a bag of tokens; a mask or an encoding ends that."""
     tokens, order = text(2, 7), torch.tensor([3, 0, 6, 1, 5, 2, 4])
@@ -76,7 +76,7 @@ def test_permuting_tokens_alone_tells_who_is_blind_to_order(built, text, name):
 
 
 @pytest.mark.parametrize("start", [37, 1000, 4096])
-@pytest.mark.parametrize("name", encodings.names())
+@pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_relative_encodings_do_not_see_where_a_text_starts_and_absolute_ones_do(built, text, name, start):
     model, tokens = built(DENSE, encoding=name, max_length=5000), text(2, 8)
     shifted, straight = (model(tokens, torch.arange(8) + p) for p in (start, 0))
@@ -86,7 +86,7 @@ def test_relative_encodings_do_not_see_where_a_text_starts_and_absolute_ones_do(
         assert (shifted - straight).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize(("streams", "encoding"), models(encodings.names()))
+@pytest.mark.parametrize(("streams", "encoding"), models(encodings.names(axes=1)))
 def test_default_positions_count_from_zero_and_nothing_remains_of_an_earlier_call(
     built, text, streams, encoding
 ):
@@ -97,7 +97,7 @@ def test_default_positions_count_from_zero_and_nothing_remains_of_an_earlier_cal
     assert torch.equal(model(tokens, torch.arange(6)), first)
 
 
-@pytest.mark.parametrize(("streams", "encoding"), models(encodings.names()))
+@pytest.mark.parametrize(("streams", "encoding"), models(encodings.names(axes=1)))
 def test_a_bfloat16_model_keeps_its_positions_exact(built, text, streams, encoding):
     """Casting the model casts its weights, not its angles or slopes: 4001 must not become 4000."""
     wide, tokens = built(streams, encoding=encoding, max_length=5000), text(2, 6)

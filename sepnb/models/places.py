@@ -1,0 +1,67 @@
+"""Which positions a model takes: their shape, their type, and how far its tables reach."""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+from ..encodings import InputModule
+from ..encodings.coordinates import highest, shapes
+from .config import TransformerConfig
+
+
+def check_shape(positions: Tensor, batch: int, n: int, axes: int) -> None:
+    """Refuse positions that are not those of `batch` sequences of `n` tokens.
+
+    Raises:
+        ValueError: with the shapes that would do.
+    """
+    shared, own = shapes(batch, n, axes)
+    if positions.shape not in (shared, own):
+        raise ValueError(
+            f"positions of shape {list(positions.shape)} do not fit {batch} sequences of {n} "
+            f"tokens; give {list(shared)} or {list(own)}"
+        )
+
+
+def check(positions: Tensor, config: TransformerConfig, limited: Sequence[InputModule]) -> None:
+    """Refuse, on the host, positions that some encoding could only answer with silent nonsense.
+
+    Raises:
+        TypeError: positions are not integers, nor real where the config says that they may be.
+        ValueError: a position is negative, not finite, or past the last row of a table.
+    """
+    real = positions.is_floating_point() and config.real_positions
+    if not real and (
+        positions.is_floating_point() or positions.is_complex() or positions.dtype == torch.bool
+    ):
+        raise TypeError(f"positions must be integers, got {positions.dtype}{_why(config)}")
+    if not positions.numel():
+        return
+    if real and not bool(positions.isfinite().all()):
+        raise ValueError("a position is not finite; give the place of every token, or (0, ..., 0)")
+    if (lowest := positions.min().item()) < 0:
+        raise ValueError(f"position {lowest} is negative; positions start at 0")
+    if limited:
+        check_highest(highest(positions, config.axes), limited)
+
+
+def _why(config: TransformerConfig) -> str:
+    """On several axes, the encodings that take no place between two integers."""
+    if config.axes == 1:
+        return ""
+    refusing = [encoding.name for encoding in config.encodings if not encoding.real_positions]
+    return f": {', '.join(refusing)} takes no place between two patches" if refusing else ""
+
+
+def check_highest(ends: Sequence[int | float], modules: Iterable[InputModule]) -> None:
+    """Refuse positions past a table; `ends` are their largest values, one for each coordinate.
+
+    Raises:
+        ValueError: with the value, the table and what would do.
+    """
+    for module in modules:
+        limits = module.limit if isinstance(module.limit, tuple) else (module.limit,) * len(ends)
+        for end, limit in zip(ends, limits, strict=False):
+            if limit is not None and end > limit - 1:
+                raise ValueError(module.refusal(end))

@@ -1,0 +1,59 @@
+"""The weights of a model: what they begin with, how many they are, and a copy that shares them.
+
+Language models and image classifiers are the same stack of blocks between an embedding and an output layer.
+"""
+
+import copy
+from collections.abc import Iterable
+from typing import TypeVar
+
+from torch import nn
+
+from .apart import own_modules
+from .attention import Attention
+from .config import TransformerConfig
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+def initialise_maps(model: nn.Module, config: TransformerConfig) -> None:
+    """N(0, 1/fan-in) for the linear maps of a model with a `transformer`, block by block; biases are 0.
+
+    What writes to the residual state starts smaller by (2 n_layers)^-1/2, so that the state does not
+    grow with depth (Radford et al. 2019). A block of a split map is initialised like a map of its own
+    width; the same rule gives the dense model its own. A network that stands apart has drawn itself.
+    """
+    shrink = (2 * config.n_layers) ** -0.5
+    writers, modules = set(), own_modules(model)
+    for module in modules:
+        if isinstance(module, Attention):
+            writers.update(module.output.blocks.values())
+    for block in model.transformer.blocks:
+        writers.update(block.mlp.down.blocks.values())
+    for module in modules:
+        if isinstance(module, nn.Linear):
+            std = module.in_features**-0.5
+            nn.init.normal_(module.weight, std=std * shrink if module in writers else std)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+
+def parameter_counts(model: nn.Module) -> dict[str, int]:
+    """Trained numbers: `blocks` (the stack of blocks, norms included), `tables` (embedding, positions,
+    output) and `total`. Nothing dead is built, so nothing dead is counted."""
+    total = _count(model.parameters())
+    blocks = _count(model.transformer.blocks.parameters())
+    return {"total": total, "blocks": blocks, "tables": total - blocks}
+
+
+def _count(parameters: Iterable[nn.Parameter]) -> int:
+    return sum(parameter.numel() for parameter in parameters)
+
+
+def sharing_copy(model: Model) -> Model:
+    """A copy of a model that has the same parameters and may follow another rule of evaluation."""
+    clone = copy.deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})
+    for module in clone.modules():
+        if hasattr(module, "tape"):
+            module.tape = None  # attention that is frozen here is not frozen there for ever
+    return clone

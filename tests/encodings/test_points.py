@@ -1,0 +1,291 @@
+"""What every encoding of points owes inside a model of several axes: one answer, however it is computed.
+
+Every encoding of the registry that can be built for as many coordinates is asked, on two axes and on three.
+"""
+
+import pytest
+import torch
+from torch import Tensor
+
+from sepnb import encodings
+from sepnb.encodings import Site, coordinates
+from sepnb.models import LanguageModel, TransformerConfig, averaging, frozen_attention
+from sepnb.streams import Streams
+from sepnb.watch import MemoryWatch
+
+from .drawn import F64
+
+N, HEADS, WIDTH, VOCABULARY, SIDE = 9, 4, 48, 11, 12
+TIGHT = {"rtol": 0, "atol": 1e-10}
+STREAMS = {
+    "dense": (Streams.dense(WIDTH), {}),
+    "straddling": (Streams(pos=18, sem=30), {"readout": "both"}),
+    "strict": (Streams(pos=12, sem=36), {"mode": "strict"}),
+}
+ON_AXES = {
+    (name, axes): encoding
+    for axes in (2, 3)
+    for name in encodings.names()
+    if (encoding := encodings.on_axes(name, axes, side=SIDE)) is not None
+}
+CASES = [pytest.param(*case, id=f"{case[0]}-{case[1]}") for case in ON_AXES]
+
+
+def points(axes: int, *rows: int, seed: int = 0) -> Tensor:
+    """Scattered points of a grid of sides SIDE, the first token at the origin."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randint(1, SIDE + 1, (*rows, N, axes), generator=generator)
+    drawn[..., 0, :] = 0
+    return drawn
+
+
+def model(name: str, axes: int, shape: str = "dense", **fields) -> LanguageModel:
+    """Two layers in float64, every parameter drawn large enough to matter."""
+    (streams, more), encoding = STREAMS[shape], ON_AXES[name, axes]
+    if shape != "dense" and Site.INPUT not in encoding.sites:
+        encoding = (encodings.Sinusoidal(dims=axes), encoding)
+    torch.manual_seed(0)
+    config = TransformerConfig(streams, 2, HEADS, encoding, axes=axes, **more, **fields)
+    made = LanguageModel(config, VOCABULARY).to(F64)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for key, parameter in made.named_parameters():
+            noise = 0.3 * torch.randn(parameter.shape, generator=generator, dtype=F64)
+            parameter.copy_(noise + 1 if "gain" in key else noise)
+    return made
+
+
+def tokens(batch: int = 2, n: int = N) -> Tensor:
+    return torch.randint(VOCABULARY, (batch, n), generator=torch.Generator().manual_seed(1))
+
+
+def test_those_that_are_known_to_take_points_are_asked():
+    assert {("none", 2), ("sinusoidal", 2), ("axial-rope", 2), ("learned", 2)} <= ON_AXES.keys()
+    assert {("none", 3), ("sinusoidal", 3), ("axial-rope", 3)} <= ON_AXES.keys()
+    assert not {("learned", 3), ("rope", 2), ("t5", 2), ("xpos", 2)} & ON_AXES.keys()
+
+
+@pytest.mark.parametrize("shape", STREAMS)
+@pytest.mark.parametrize(("name", "axes"), CASES)
+def test_token_by_token_by_rows_and_behind_a_tape_is_one_full_pass(name, axes, shape, monkeypatch):
+    made, at = model(name, axes, shape), tokens()
+    windowed = made.extended(window=4, sinks=1, log_scale=True)
+    with torch.no_grad():
+        for reader, places in ((made, points(axes)), (made, points(axes, 2)), (windowed, points(axes))):
+            full, cache = reader(at, places), reader.make_cache(2)
+            pieces = [reader(at[:, a:b], places[..., a:b, :], cache) for a, b in ((0, 5), (5, 6), (6, N))]
+            assert len(cache) == N
+            torch.testing.assert_close(torch.cat(pieces, dim=1), full, **TIGHT)
+            with frozen_attention(reader):
+                torch.testing.assert_close(reader(at, places), full, **TIGHT)
+            with monkeypatch.context() as patch:
+                patch.setattr(averaging, "AT_ONCE", 100)  # a few rows of queries at a time
+                torch.testing.assert_close(reader(at, places), full, **TIGHT)
+
+
+@pytest.mark.parametrize(("name", "axes"), CASES)
+def test_each_sequence_may_have_its_points_and_a_shared_prefix_may_come_before(name, axes):
+    made, at, own = model(name, axes, "strict"), tokens(), points(axes, 2)
+    own[1, :3] = own[0, :3]
+    with torch.no_grad():
+        full = made(at, own)
+        alone = torch.cat([made(at[b : b + 1], own[b]) for b in range(2)])
+        torch.testing.assert_close(full, alone, **TIGHT)
+        cache = made.make_cache(2)
+        mixed = [made(at[:, :3], own[0, :3], cache), made(at[:, 3:], own[:, 3:], cache)]
+        torch.testing.assert_close(torch.cat(mixed, 1), full, **TIGHT)
+
+
+@pytest.mark.parametrize(("name", "axes"), CASES)
+def test_gradients_reach_every_parameter_and_are_the_same_by_shared_points_and_by_rows(name, axes):
+    outcomes = []
+    for places in (points(axes), points(axes).expand(2, -1, -1)):
+        made = model(name, axes, "straddling") if name != "none" else model(name, axes)
+        made(tokens(), places).square().mean().backward()
+        outcomes.append({key: parameter.grad for key, parameter in made.named_parameters()})
+    for key, gradient in outcomes[0].items():
+        assert gradient is not None and gradient.isfinite().all() and gradient.abs().max() > 0, key
+        torch.testing.assert_close(outcomes[1][key], gradient, **TIGHT)
+
+
+@pytest.mark.parametrize(("name", "axes"), CASES)
+def test_without_a_mask_tokens_and_points_permuted_together_permute_the_outputs(name, axes):
+    made, places, order = model(name, axes, causal=False), points(axes), torch.randperm(N)
+    with torch.no_grad():
+        straight = made(tokens(), places)
+        torch.testing.assert_close(made(tokens()[:, order], places[order]), straight[:, order], **TIGHT)
+        alone = made(tokens()[:, order], places) - straight[:, order]
+    assert (alone.abs().max() > 1e-3) == (name != "none")
+
+
+@pytest.mark.parametrize(("name", "axes"), [case for case in CASES if case.values[0] != "none"])
+def test_every_coordinate_is_heard(name, axes):
+    made, still = model(name, axes), torch.ones(N, axes, dtype=torch.int64)
+    with torch.no_grad():
+        heard = [made(tokens(), still)]
+        for axis in range(axes):
+            moved = still.clone()
+            moved[:, axis] = torch.arange(1, N + 1)
+            heard.append(made(tokens(), moved))
+    for one in range(axes + 1):
+        for other in range(one):
+            assert (heard[one] - heard[other]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["none", "axial-rope"])
+def test_what_knows_differences_alone_does_not_hear_where_the_grid_begins(name):
+    made, places = model(name, 2), points(2)
+    with torch.no_grad():
+        moved = made(tokens(), places + torch.tensor([7, 30]))
+        torch.testing.assert_close(moved, made(tokens(), places), rtol=0, atol=1e-9)
+
+
+def peak_of(name: str, axes: int, length: int, monkeypatch) -> int:
+    made = model(name, axes)
+    places = torch.arange(length)[:, None].expand(-1, axes) % SIDE + 1
+    monkeypatch.setattr(averaging, "AT_ONCE", 2**14)
+    with torch.no_grad(), MemoryWatch() as watch:
+        made(torch.zeros(1, length, dtype=torch.int64), places)
+    return watch.peak
+
+
+@pytest.mark.parametrize(("name", "axes"), [case for case in CASES if case.values[1] == 2])
+def test_without_gradients_memory_grows_with_the_length_and_not_with_its_square(name, axes, monkeypatch):
+    short, long = (peak_of(name, axes, length, monkeypatch) for length in (128, 256))
+    assert long <= 2.1 * short
+
+
+# --- a stream for each coordinate
+
+
+@pytest.mark.parametrize("name", ["sinusoidal", "learned"])
+def test_a_stream_for_each_coordinate_is_filled_by_it_alone(name):
+    config = TransformerConfig(
+        Streams(row=12, col=12, sem=24), 2, HEADS, name, "strict", readout="both", max_length=SIDE + 1, axes=2
+    )
+    torch.manual_seed(0)
+    transformer = LanguageModel(config, VOCABULARY).to(F64).transformer
+    at = points(2)
+    codes = transformer.codes(at, F64)
+    rows, columns = transformer.input_encodings
+    assert transformer.input_streams == ["row", "col"]
+    assert torch.equal(codes["row"], rows.module(at[:, 0]).to(F64))
+    assert torch.equal(codes["col"], columns.module(at[:, 1]).to(F64))
+
+    def streams(places: Tensor) -> dict[str, Tensor]:
+        context = transformer.attention_context(places, places, F64)
+        return transformer.position_pass(transformer.codes(places, F64), context).streams
+
+    with torch.no_grad():
+        before, after = streams(at), streams(torch.stack([at[:, 0], at[:, 1].flip(0)], -1))
+    assert torch.equal(before["row"], after["row"])
+    assert (before["col"] - after["col"]).abs().max() > 1e-3
+
+
+# --- counting, cutting, joining
+
+
+def test_tokens_are_counted_cut_and_joined_along_their_own_dimension():
+    """Of one axis and of two, shared and by sequence; [2, 3] is one of each."""
+    ambiguous = torch.arange(6).reshape(2, 3)
+    assert (coordinates.tokens_of(ambiguous), coordinates.tokens_of(ambiguous, 3)) == (3, 2)
+    assert coordinates.differ(ambiguous) and not coordinates.differ(ambiguous, 3)
+    assert coordinates.cut(ambiguous, 1, 3).tolist() == [[1, 2], [4, 5]]
+    assert coordinates.cut(ambiguous, 1, 3, 3).tolist() == [[3, 4, 5]]
+    assert coordinates.joined(torch.arange(2), ambiguous, 2).tolist() == [[0, 1, 0, 1, 2], [0, 1, 3, 4, 5]]
+    own = torch.stack([ambiguous, ambiguous + 10])
+    both = coordinates.joined(own, ambiguous, 2, 3)
+    assert both.shape == (2, 4, 3) and torch.equal(both[1, 2:], ambiguous) and torch.equal(both[:, :2], own)
+    assert coordinates.highest(ambiguous) == [5] and coordinates.highest(own, 3) == [13, 14, 15]
+    assert coordinates.shapes(2, 5, 1) == ((5,), (2, 5)) and coordinates.shapes(2, 5, 3) == (
+        (5, 3),
+        (2, 5, 3),
+    )
+
+
+# --- what is refused
+
+
+def test_positions_that_do_not_fit_the_axes_are_refused_with_what_would(unhooked):
+    made = model("axial-rope", 2)
+    cases = (
+        (None, ValueError, r"on 2 axes no position comes after another; give positions, \[9, 2\]"),
+        (torch.arange(N), ValueError, r"shape \[9\] do not fit 2 .* give \[9, 2\] or \[2, 9, 2\]"),
+        (torch.zeros(2, N, dtype=torch.int64), ValueError, r"shape \[2, 9\] do not fit"),
+        (torch.zeros(N, 3, dtype=torch.int64), ValueError, r"shape \[9, 3\] do not fit"),
+        (torch.zeros(N, 2, dtype=torch.bool), TypeError, r"positions must be integers, got torch\.bool"),
+        (torch.full((N, 2), -1), ValueError, "position -1 is negative"),
+        (torch.full((N, 2), float("nan")), ValueError, "a position is not finite"),
+    )
+    for places, error, message in cases:
+        with pytest.raises(error, match=message):
+            made(tokens(), places)
+    with pytest.raises(ValueError, match=r"shape \[9, 2\] do not fit 2 sequences of 9 tokens; give \[9\]"):
+        LanguageModel(TransformerConfig(Streams.dense(48), 1, 4), VOCABULARY)(tokens(), points(2))
+    with pytest.raises(ValueError, match="the cache holds positions of 1 axes, the model has 2"):
+        made(tokens(), points(2), LanguageModel(TransformerConfig(Streams.dense(48), 2, 4)).make_cache(2))
+    with pytest.raises(ValueError, match=r"on 2 axes no position comes after another; give .* \[1, 2\]"):
+        made.make_cache(2).next_positions(1, torch.device("cpu"))
+
+
+def test_places_between_patches_are_for_those_that_take_them(unhooked):
+    between = points(2) + 0.5
+    with torch.no_grad():
+        for name in ("axial-rope", "sinusoidal", "none"):
+            assert model(name, 2)(tokens(), between).isfinite().all()
+            whole = model(name, 2)(tokens(), points(2).to(F64))
+            torch.testing.assert_close(whole, model(name, 2)(tokens(), points(2)), **TIGHT)
+    config = TransformerConfig(Streams(row=12, col=12, sem=24), 1, 4, "learned", axes=2)
+    with pytest.raises(TypeError, match="learned takes no place between two patches"):
+        LanguageModel(config, VOCABULARY)(tokens(), between)
+    plain = LanguageModel(TransformerConfig(Streams.dense(48), 1, 4, "sinusoidal"), VOCABULARY)
+    with pytest.raises(TypeError, match=r"positions must be integers, got torch\.float32$"):
+        plain(tokens(), torch.arange(9.0))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"encoding": "rope", "axes": 2}, r"rope takes positions of 1 coordinate, and axes is 2; use one of"),
+        (
+            {"encoding": "rope", "axes": 2},
+            r"none, sinusoidal \(dims=2\), learned \(grid=...\), axial-rope",
+        ),
+        (
+            {"encoding": "axial-rope"},
+            "axial-rope takes positions of 2 coordinates, and axes is 1; use one of",
+        ),
+        (
+            {"encoding": "axial-rope", "axes": 3},
+            r"use one of none, sinusoidal \(dims=3\), axial-rope \(dims=3\)",
+        ),
+        ({"encoding": "sinusoidal", "axes": 2}, "sinusoidal takes positions of 1 coordinate"),
+        ({"axes": 0}, "axes is 0; it must be at least 1"),
+    ],
+)
+def test_a_config_whose_encodings_take_other_positions_is_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        TransformerConfig(Streams.dense(48), 1, 4, **fields)
+
+
+def test_one_stream_of_two_coordinates_is_not_filled_by_an_encoding_of_one():
+    for streams in (Streams(pos=12, sem=36), Streams(a=12, b=12, c=12, sem=12)):
+        with pytest.raises(ValueError, match="sinusoidal takes positions of 1 coordinate, and axes is 2"):
+            TransformerConfig(streams, 1, 4, "sinusoidal", axes=2)
+    with pytest.raises(ValueError, match="rope takes positions of 1 coordinate"):
+        TransformerConfig(Streams(row=12, col=12, sem=24), 1, 4, ("sinusoidal", "rope"), axes=2)
+
+
+def test_an_extrapolator_is_for_indices():
+    with pytest.raises(ValueError, match="positions here have 2 coordinates; fit them to the trained grid"):
+        model("sinusoidal", 2).extended("clamp")
+
+
+def test_axes_are_in_a_record_and_one_axis_is_not():
+    config = TransformerConfig(Streams.dense(48), 1, 4, "none", axes=2)
+    assert config.resolved()["axes"] == 2
+    assert "axes" not in TransformerConfig(Streams.dense(48), 1, 4, "none").resolved()
+    assert encodings.Sinusoidal(dims=2).resolved()["dims"] == 2
+    assert "dims" not in encodings.Sinusoidal().resolved()
+    assert encodings.build("learned", grid=[7, 5]) == encodings.Learned(grid=(7, 5))
+    assert encodings.Learned(grid=(7, 5)).resolved() == {"name": "learned", "std": 0.02, "grid": [7, 5]}

@@ -1,0 +1,273 @@
+"""The image classifier: one transformer, any resolution, and two rules for where patches are."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch import Tensor
+
+from sepnb import encodings
+from sepnb.encodings import AxialRoPE, Learned, Sinusoidal
+from sepnb.models import ImageClassifier, TransformerConfig
+from sepnb.models.image import with_origin
+from sepnb.streams import Streams
+
+from .conftest import draw
+
+F64 = torch.float64
+PATCH, CLASSES, CHANNELS = 4, 5, 2
+GRID = (3, 4)
+TIGHT = {"rtol": 0, "atol": 1e-10}
+TWO = {
+    "none": "none",
+    "sinusoidal": Sinusoidal(dims=2),
+    "axial-rope": AxialRoPE(),
+    "learned": Learned(grid=GRID),
+}
+STREAMS = {
+    "dense": ({"streams": Streams.dense(32)}, TWO),
+    "separated": ({"streams": Streams(pos=8, sem=24)}, {k: TWO[k] for k in ("sinusoidal", "learned")}),
+    "strict": ({"streams": Streams(pos=8, sem=24), "mode": "strict"}, {"sinusoidal": TWO["sinusoidal"]}),
+    "rows": ({"streams": Streams(row=8, col=8, sem=16), "mode": "strict"}, {"sinusoidal": "sinusoidal"}),
+}
+CASES = [pytest.param(shape, name, id=f"{shape}-{name}") for shape in STREAMS for name in STREAMS[shape][1]]
+
+
+def classifier(shape: str = "dense", name: str = "sinusoidal", **changes) -> ImageClassifier:
+    """Two layers in float64, heads of width 8, every parameter drawn anew."""
+    fields, known = STREAMS[shape]
+    config = TransformerConfig(n_layers=2, n_heads=4, encoding=known[name], causal=False, axes=2, **fields)
+    made = ImageClassifier(dataclasses.replace(config, **changes), CLASSES, PATCH, channels=CHANNELS)
+    draw(made, seed=0)
+    return made.double()
+
+
+def images(rows: int = GRID[0], columns: int = GRID[1], batch: int = 2, seed: int = 1) -> Tensor:
+    shape = (batch, CHANNELS, rows * PATCH, columns * PATCH)
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=F64)
+
+
+# --- patches
+
+
+def test_patches_are_cut_row_by_row_and_keep_their_pixels():
+    whole, made = images(), classifier()
+    cut = made.patches(whole)
+    assert cut.shape == (2, 12, CHANNELS * PATCH * PATCH)
+    for row in range(GRID[0]):
+        for column in range(GRID[1]):
+            pixels = whole[:, :, row * PATCH :, column * PATCH :][:, :, :PATCH, :PATCH]
+            assert torch.equal(cut[:, row * GRID[1] + column], pixels.flatten(1))
+    unfolded = torch.nn.functional.unfold(whole, PATCH, stride=PATCH).transpose(1, 2)
+    assert torch.equal(cut, unfolded)
+
+
+def test_a_patch_and_its_place_are_counted_alike():
+    """The pixel that is bright and the position that goes with it are in the same row and column."""
+    made, whole = classifier(), torch.zeros(1, CHANNELS, 3 * PATCH, 4 * PATCH, dtype=F64)
+    whole[0, 0, 2 * PATCH + 1, 3 * PATCH + 2] = 1.0
+    bright = int(made.patches(whole)[0].abs().sum(-1).argmax())
+    assert made.positions(3, 4)[bright].tolist() == [3, 4]
+
+
+# --- one model
+
+
+@pytest.mark.parametrize(("shape", "name"), CASES)
+def test_what_is_said_does_not_depend_on_the_order_in_which_patches_are_read(shape, name):
+    """Patches and positions permuted together leave the class token as it is; patches alone do not."""
+    made, whole, order = classifier(shape, name), images(), torch.randperm(12)
+    places = made.positions(*GRID)
+    shuffled = made.patches(whole)[:, order]
+    back = shuffled.unflatten(2, (CHANNELS, PATCH, PATCH)).unflatten(1, GRID).permute(0, 3, 1, 4, 2, 5)
+    back = back.flatten(4).flatten(2, 3)
+    with torch.no_grad():
+        expected = made(whole)
+        torch.testing.assert_close(made(back, places[order]), expected, **TIGHT)
+        assert ((made(back) - expected).abs().max() > 1e-3) == (name != "none")
+
+
+@pytest.mark.parametrize(("shape", "name"), CASES)
+def test_images_do_not_hear_each_other_and_may_have_their_own_places(shape, name):
+    made, whole = classifier(shape, name), images()
+    places = torch.stack([made.positions(*GRID), made.positions(*GRID).flip(0)])
+    with torch.no_grad():
+        alone = torch.cat([made(whole[b : b + 1], places[b]) for b in range(2)])
+        torch.testing.assert_close(made(whole, places), alone, **TIGHT)
+
+
+@pytest.mark.parametrize(("shape", "name"), CASES)
+def test_gradients_reach_every_parameter(shape, name):
+    made = classifier(shape, name)
+    made(images()).square().mean().backward()
+    for key, parameter in made.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().max() > 0, key
+
+
+def test_the_class_token_stands_at_the_origin_where_no_patch_is():
+    places = classifier().positions(2, 3)
+    assert with_origin(places, 2).tolist() == [[0, 0], [1, 1], [1, 2], [1, 3], [2, 1], [2, 2], [2, 3]]
+    assert with_origin(places.expand(4, -1, -1), 2).shape == (4, 7, 2)
+    assert with_origin(torch.arange(1, 4), 1).tolist() == [0, 1, 2, 3]
+    assert with_origin(torch.arange(1, 4).expand(2, -1), 1).tolist() == 2 * [[0, 1, 2, 3]]
+
+
+def test_the_logits_are_read_from_the_class_token_alone():
+    made = classifier()
+    with torch.no_grad():
+        content = made.embedding(made.patches(images()))
+        content = torch.cat([made.class_token.expand(2, 1, -1), content], 1)
+        state = made.transformer(content, with_origin(made.positions(*GRID), 2))["sem"][:, 0]
+        expected = made.head(made.norm.parts({"sem": state})["sem"])
+        torch.testing.assert_close(made(images()), expected, **TIGHT)
+
+
+@pytest.mark.parametrize("name", ["none", "sinusoidal", "learned", "rope", "alibi", "t5"])
+def test_on_one_axis_an_encoding_of_texts_hears_the_number_of_a_patch(name):
+    made = classifier(encoding=encodings.build(name), axes=1)
+    assert made.positions(2, 3).tolist() == [1, 2, 3, 4, 5, 6]
+    with torch.no_grad():
+        turned = made(images(), made.positions(*GRID).flip(0))
+        assert ((turned - made(images())).abs().max() > 1e-3) == (name != "none")
+
+
+def test_the_parameters_are_those_counted_by_hand():
+    """Dense, width 32, two layers of 12 D^2 + 4 D; and a patch embedding, a token, a norm, a head."""
+    made = classifier(name="learned")
+    tables = 32 * CHANNELS * PATCH**2 + 32 + (12 + 1) * 32 + 2 * 32 + 32 * CLASSES
+    blocks = 2 * (12 * 32**2 + 4 * 32)
+    assert made.parameter_counts() == {"total": blocks + tables, "blocks": blocks, "tables": tables}
+
+
+def test_first_weights_put_a_patch_beside_its_code():
+    torch.manual_seed(0)
+    config = TransformerConfig(Streams.dense(256), 1, 4, "none", causal=False, axes=2)
+    made = ImageClassifier(config, CLASSES, PATCH)
+    content = made.embedding(torch.randn(100, 16))
+    assert content.std().item() == pytest.approx(0.5, rel=0.1)
+    assert made.class_token.std().item() == pytest.approx(0.5, rel=0.15)
+
+
+# --- other resolutions
+
+
+@pytest.mark.parametrize("sides", [(1, 1), (3, 4), (2, 7), (9, 9)])
+@pytest.mark.parametrize("name", ["none", "sinusoidal", "axial-rope"])
+def test_any_whole_number_of_patches_is_classified(name, sides):
+    with torch.no_grad():
+        assert classifier(name=name)(images(*sides)).shape == (2, CLASSES)
+
+
+def test_on_a_larger_canvas_the_grid_grows_and_in_upscaling_it_keeps_its_corners():
+    made = classifier()
+    assert made.positions(5, 6)[[0, -1]].tolist() == [[1, 1], [5, 6]]
+    fitted = made.extended(fit=GRID)
+    assert fitted.positions(5, 7)[[0, -1]].tolist() == [[1, 1], [3, 4]]
+    assert fitted.positions(5, 7)[1].tolist() == [1, 1.5]
+    assert made.fit is None and fitted.extended(fit=None).positions(5, 6).dtype == torch.int64
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_at_the_trained_resolution_the_two_rules_are_one(name):
+    made = classifier(name=name)
+    with torch.no_grad():
+        torch.testing.assert_close(made.extended(fit=GRID)(images()), made(images()), **TIGHT)
+
+
+@pytest.mark.parametrize("name", ["sinusoidal", "axial-rope"])
+def test_at_others_they_are_two(name):
+    made = classifier(name=name)
+    with torch.no_grad():
+        larger = images(6, 8)
+        assert (made.extended(fit=GRID)(larger) - made(larger)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("interpolation", ["bicubic", "bilinear"])
+def test_a_fitted_learned_grid_is_the_table_that_torch_resizes(interpolation):
+    made = classifier(name="learned", encoding=Learned(grid=GRID, interpolation=interpolation))
+    larger = classifier(name="learned", encoding=Learned(grid=(6, 7)))
+    weights, key = made.state_dict(), "transformer.input_encodings.0.table"
+    cells = weights[key].movedim(-1, 0)[None]
+    resized = torch.nn.functional.interpolate(cells, size=(6, 7), mode=interpolation, align_corners=True)
+    larger.load_state_dict({**weights, key: resized[0].movedim(0, -1)})
+    with torch.no_grad():
+        torch.testing.assert_close(made.extended(fit=GRID)(images(6, 7)), larger(images(6, 7)), **TIGHT)
+
+
+def test_a_learned_grid_has_no_larger_canvas():
+    with pytest.raises(ValueError, match=r"a coordinate is 6, and the learned grid ends at \(3, 4\); fit"):
+        classifier(name="learned")(images(6, 7))
+
+
+def test_an_extended_model_shares_its_weights_and_follows_what_is_trained_later():
+    made = classifier()
+    fitted = made.extended(fit=GRID)
+    assert {p.data_ptr() for p in fitted.parameters()} == {p.data_ptr() for p in made.parameters()}
+    with torch.no_grad():
+        before = fitted(images(6, 7))
+        made.class_token.mul_(2.0)
+        assert (fitted(images(6, 7)) - before).abs().max() > 1e-6
+    assert not fitted.training
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("shape", "error", "message"),
+    [
+        ((2, CHANNELS, 12), ValueError, r"images have shape \[2, 2, 12\]; give \[batch, channels, height"),
+        ((2, 3, 12, 16), ValueError, "images have 3 channels, the model was built for 2"),
+        ((2, CHANNELS, 13, 16), ValueError, "height is 13, and patches have a side of 4; 12 would be whole"),
+        ((2, CHANNELS, 12, 18), ValueError, "width is 18, and patches have a side of 4; 16 would be whole"),
+        ((2, CHANNELS, 0, 16), ValueError, "height is 0, and patches have a side of 4; 4 would be whole"),
+    ],
+)
+def test_images_that_are_no_whole_patches_are_refused(unhooked, shape, error, message):
+    with pytest.raises(error, match=message):
+        classifier()(torch.zeros(shape, dtype=F64))
+
+
+def test_pixels_that_are_not_scaled_and_places_that_do_not_fit_are_refused(unhooked):
+    made = classifier()
+    with pytest.raises(TypeError, match=r"images must be floating, got torch\.uint8; scale the pixels first"):
+        made(torch.zeros(2, CHANNELS, 12, 16, dtype=torch.uint8))
+    with pytest.raises(ValueError, match=r"positions of shape \[12, 2\] do not fit 2 sequences of 13 tokens"):
+        made(images(), made.positions(*GRID)[1:])
+
+
+def config(**changes) -> TransformerConfig:
+    fields = {"streams": Streams.dense(32), "n_layers": 1, "n_heads": 4, "causal": False, "axes": 2}
+    return TransformerConfig(**{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"causal": True}, "patches have no order in which one is before another; give causal=False"),
+        ({"axes": 3}, "axes is 3; a patch has a row and a column, axes=2, or a number, axes=1"),
+        ({"tie_embeddings": True}, "tie_embeddings is for tokens"),
+    ],
+)
+def test_a_config_for_something_else_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        ImageClassifier(config(**changes), CLASSES, PATCH)
+
+
+def test_sizes_that_cannot_be_are_refused(unhooked):
+    for sizes in ((0, 4, 1), (5, 0, 1), (5, 4, 0)):
+        with pytest.raises(ValueError, match="is 0; it must be at least 1"):
+            ImageClassifier(config(), sizes[0], sizes[1], channels=sizes[2])
+    with pytest.raises(TypeError, match=r"patch must be an int, got 4\.0"):
+        ImageClassifier(config(), CLASSES, 4.0)
+
+
+def test_a_rule_that_a_model_cannot_follow_is_refused(unhooked):
+    with pytest.raises(ValueError, match="fit needs places between two patches, and on one axis are none"):
+        classifier(encoding="rope", axes=1).extended(fit=GRID)
+    rows = classifier("rows", encoding="learned", max_length=9)
+    with pytest.raises(ValueError, match="fit needs places between two patches, and learned takes none"):
+        rows.extended(fit=GRID)
+    for fit in ((3,), (3, 0)):
+        with pytest.raises(ValueError, match="give rows and columns of the trained grid, each at least 1"):
+            classifier().extended(fit=fit)
