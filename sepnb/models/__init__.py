@@ -1,4 +1,4 @@
-"""Models: one transformer for dense, separated and strict, a language model on it, and a KV cache."""
+"""Models: one transformer for dense, separated and strict, a language model on it, KV cache and memory."""
 
 from .attention import Attention
 from .cache import KVCache
@@ -6,6 +6,7 @@ from .config import TransformerConfig
 from .freezing import attention_weights, causal_mask, frozen_attention
 from .kernels import compile_formulas
 from .language import LanguageModel
+from .memory import SegmentMemory, in_segments
 from .transformer import Block, Transformer
 
 __all__ = [
@@ -13,10 +14,12 @@ __all__ = [
     "Block",
     "KVCache",
     "LanguageModel",
+    "SegmentMemory",
     "Transformer",
     "TransformerConfig",
     "attention_weights",
     "causal_mask",
     "compile_formulas",
     "frozen_attention",
+    "in_segments",
 ]

@@ -12,6 +12,7 @@ from .attention import Attention
 from .cache import KVCache
 from .config import TransformerConfig
 from .extension import extended
+from .memory import SegmentMemory
 from .transformer import Transformer
 
 
@@ -64,6 +65,10 @@ class LanguageModel(nn.Module):
         Where the frequencies of RoPE follow the length of the text, as with `DynamicNTK`, it must be given.
         """
         return KVCache(batch_size, self.config.n_layers, length)
+
+    def make_memory(self, batch_size: int, size: int) -> SegmentMemory:
+        """An empty memory of the last `size` tokens; every call that is given it as its cache extends it."""
+        return SegmentMemory(batch_size, self.config.n_layers, size)
 
     def forward(
         self,
