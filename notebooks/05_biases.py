@@ -962,6 +962,9 @@ for name in ("alibi", "t5", "distance-aware"):
 # 4. The five conditions on the gate of the DA-Transformer hold. Two of the arguments around them do not carry over from
 #    scores to weights: suppression of the far, and sparsity.
 #
+# What each of these encodings costs beside all the others, and which of the properties that are asked of an encoding it has, stands on the page
+# {doc}`/book/encodings`.
+#
 # **Limits.** Identities and curves are exact. The live models are tiny, read source code, and have one seed. For the DA-Transformer we had
 # abstract and notes, not the paper; initial values of FIRE, CoPE and DA are ours.
 #

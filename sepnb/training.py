@@ -12,7 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .models.memory import SegmentMemory
 from .positions import Batch, PositionSampler
+from .segments import Segments
 
 PRECISIONS = ("float32", "bfloat16")
 
@@ -64,9 +66,11 @@ class TrainingConfig:
         compiler: a backend of torch.compile, or None for eager.
         positions: what yields the batches, if tokens are not read at the positions from 0 on.
         auxiliary: what is minimised beside the loss of the tokens, if anything.
+        memory: tokens whose states the next segment sees, see `sepnb.models.memory`; 0 is none. It takes
+            `Segments` as positions.
 
     Raises:
-        ValueError: a value outside its range, with the range.
+        ValueError: a value outside its range, with the range; a memory without segments, or compiled.
     """
 
     steps: int
@@ -81,6 +85,7 @@ class TrainingConfig:
     compiler: str | None = None
     positions: PositionSampler | None = None
     auxiliary: AuxiliaryLoss | None = None
+    memory: int = 0
 
     def __post_init__(self) -> None:
         for field in ("steps", "batch_size", "length"):
@@ -99,16 +104,30 @@ class TrainingConfig:
             raise ValueError(f"unknown precision {self.precision!r}; use one of {', '.join(PRECISIONS)}")
         if self.auxiliary is not None:
             self.auxiliary.check(self.positions)
+        if self.memory < 0:
+            raise ValueError(f"memory is {self.memory}; it is a number of tokens, 0 for none")
+        if self.memory and not isinstance(self.positions, Segments):
+            raise ValueError(
+                f"memory is {self.memory}, and what a step reads does not continue the step before; give "
+                f"positions=Segments(count)"
+            )
+        if self.memory and self.compiler is not None:
+            raise ValueError(
+                f"memory is {self.memory} and compiler {self.compiler!r}: a compiled step hands no states to "
+                f"the next; set compiler=None"
+            )
 
     def resolved(self) -> dict[str, Any]:
         """Every field in plain JSON types, for a record.
 
-        `positions` and `auxiliary` are left out where there are none: a record made before they existed keeps
-        its key.
+        `positions`, `auxiliary` and `memory` are left out where there are none: a record made before they
+        existed keeps its key.
         """
         parts = {"positions": self.positions, "auxiliary": self.auxiliary}
         plain = {name: value for name, value in vars(self).items() if name not in parts}
         given = {name: part.resolved() for name, part in parts.items() if part is not None}
+        if not self.memory:
+            del plain["memory"]
         return {**plain, "betas": list(self.betas), **given}
 
     def rate(self, step: int) -> float:
@@ -154,10 +173,18 @@ def next_token_losses(model: nn.Module, batch: Tensor, positions: Tensor | None 
 
 
 def target_losses(
-    model: nn.Module, tokens: Tensor, targets: Tensor, positions: Tensor | None = None
+    model: nn.Module,
+    tokens: Tensor,
+    targets: Tensor,
+    positions: Tensor | None = None,
+    memory: SegmentMemory | None = None,
 ) -> Tensor:
-    """Nats per target, `[B, L]`, for tokens and targets `[B, L]` at int positions `[L]` or `[B, L]`."""
-    logits = model(tokens) if positions is None else model(tokens, positions)
+    """Nats per target, `[B, L]`, for tokens and targets `[B, L]` at int positions `[L]` or `[B, L]`, read on
+    after what a memory holds."""
+    if memory is not None:
+        logits = model(tokens, positions, memory)
+    else:
+        logits = model(tokens) if positions is None else model(tokens, positions)
     return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="none").unflatten(
         0, (tokens.shape[0], -1)
     )
@@ -204,7 +231,8 @@ def train(
     Raises:
         Diverged: a loss is not finite, that of the tokens or the sum with the auxiliary one.
         ValueError: the batches end before the steps do; positions or an auxiliary loss that the config has
-            and the call lacks, or the other way round; no step left between `start` and the end.
+            and the call lacks, or the other way round; no step left between `start` and the end; a memory,
+            and a start in the middle of a text.
     """
     end = config.steps if stop_after is None else min(stop_after, config.steps)
     if stop_after is not None and stop_after < 1:
@@ -228,14 +256,17 @@ def train(
     adamw = optimiser(model, config) if adamw is None else adamw
     losses: list[Tensor] = []
     objectives: list[Tensor] = []
+    memory: SegmentMemory | None = None
     for step in range(start, end):
         if (drawn := next(batches, None)) is None:
             raise ValueError(f"the batches ended at step {step} of {config.steps}; give one batch per step")
         tokens, targets, positions = _parts(drawn, config, device)
+        if config.memory:
+            memory = _memory(memory, model, drawn, config)
         for group in adamw.param_groups:
             group["lr"] = config.rate(step)
         with autocast(device, config.precision):
-            loss = target_losses(forward, tokens, targets, positions).mean()
+            loss = target_losses(forward, tokens, targets, positions, memory).mean()
             objective = loss if auxiliary is None else loss + auxiliary(model)
         adamw.zero_grad(set_to_none=True)
         objective.backward()
@@ -249,6 +280,20 @@ def train(
     if not (np.isfinite(curve).all() and np.isfinite(minimised).all()):
         raise Diverged(curve, config.learning_rate, minimised)
     return curve
+
+
+def _memory(
+    held: SegmentMemory | None, model: nn.Module, drawn: Batch, config: TrainingConfig
+) -> SegmentMemory:
+    """What this step reads on after: an empty memory where its texts begin, at position 0."""
+    if (first := int(drawn.positions[0])) == 0:
+        return model.make_memory(len(drawn.inputs), config.memory)
+    if held is None:
+        raise ValueError(
+            f"the first step reads on at position {first}, and no checkpoint keeps a memory; start where "
+            f"texts begin, at a multiple of {config.positions.count} steps"
+        )
+    return held
 
 
 def _parts(

@@ -91,9 +91,10 @@ def test_a_valid_map_is_read(load):
     [
         (0, {"target": "rope-wins"}, "one points to the claim 'rope-wins', which is not in the ledger"),
         (1, {"target": "02_absolute"}, "two points to notebooks/02_absolute.py, which does not exist"),
+        (1, {"kind": "page"}, "two points to book/01_order.md, which does not exist"),
         (2, {"target": 3}, "three points to planned chapter 3, which has no title"),
         (2, {"target": "2"}, "three points to planned chapter '2', which has no title"),
-        (1, {"kind": "notebook"}, "two has kind 'notebook'; use one of claim, chapter, planned"),
+        (1, {"kind": "notebook"}, "two has kind 'notebook'; use one of claim, chapter, page"),
         (1, {"id": "one"}, "the id one is used 2 times"),
         (1, {"says": "It is SO."}, "slides-separation says 'it is so.' 2 times"),
         (0, {"says": "  "}, "one leaves says empty"),
@@ -138,5 +139,7 @@ def test_the_page_has_a_row_for_every_statement(source_map):
             assert f"<claim-{statement.target}>`" in row
         elif statement.kind == "chapter":
             assert f"{{doc}}`/notebooks/executed/{statement.target}`" in row
+        elif statement.kind == "page":
+            assert f"measured: {{doc}}`{statement.target}`" in row
         else:
             assert str(statement.target) in row

@@ -63,6 +63,7 @@ names variant and measure; nothing there is in bits per byte, and there is no ba
 _KINDS = {
     "claim": "judged by a claim",
     "chapter": "in a chapter",
+    "page": "in a table that is measured",
     "planned": "planned",
     "not-empirical": "not empirical",
 }
@@ -118,6 +119,8 @@ def _where(statement: Statement, source_map: SourceMap, verdicts: dict[str, str]
         return f"claim: {_link(target)} ({verdicts[target]})"
     if statement.kind == "chapter":
         return f"chapter: {{doc}}`/notebooks/executed/{target}`"
+    if statement.kind == "page":
+        return f"measured: {{doc}}`{target}`"
     if statement.kind == "planned":
         return f"planned, chapter {target}: {source_map.planned[target]}"
     return f"not empirical: {target}"

@@ -11,7 +11,7 @@ import yaml
 from sepnb import paths
 from sepnb.claims.ledger import CLAIMS
 
-KINDS = ("claim", "chapter", "planned", "not-empirical")
+KINDS = ("claim", "chapter", "page", "planned", "not-empirical")
 
 
 class SourceMapError(ValueError):
@@ -27,7 +27,8 @@ class Statement:
         source: public short name of the document.
         says: the statement in English, paraphrased or quoted briefly.
         kind: one of `KINDS`.
-        target: a claim's id, a chapter's file name, a planned chapter's number, or why nothing can be tested.
+        target: a claim's id, the file name of a chapter or of a page in `book/`, a planned chapter's number,
+            or why nothing can be tested.
         note: a slip of the source, or the limits within which the statement is true; may be empty.
     """
 
@@ -68,8 +69,8 @@ def load(path: Path | None = None) -> SourceMap:
 
     Raises:
         SourceMapError: an unknown, missing or empty field, a repeated id or statement, a dangling target:
-            a claim that is not in the ledger, a chapter without a file, a planned number without a title
-            or whose chapter has been written.
+            a claim that is not in the ledger, a chapter or a page without a file, a planned number without a
+            title or whose chapter has been written.
     """
     path = paths.root() / "book" / "source_map.yml" if path is None else path
     raw = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -109,6 +110,7 @@ def _repeated(statements: list[Statement]) -> list[str]:
 def _dangling(source_map: SourceMap) -> list[str]:
     claims = {claim.id for claim in CLAIMS}
     chapters = {path.stem for path in (paths.root() / "notebooks").glob("*.py")}
+    pages = {path.stem for path in (paths.root() / "book").glob("*.md")}
     written = {int(stem[:2]) for stem in chapters if re.match(r"\d\d_", stem)}
     outside = [number for number in source_map.planned if number not in range(1, 25)]
     faults = [f"planned chapter {number!r} is none of 1 to 24" for number in outside]
@@ -120,6 +122,8 @@ def _dangling(source_map: SourceMap) -> list[str]:
             faults.append(f"{name} points to the claim {target!r}, which is not in the ledger")
         elif kind == "chapter" and target not in chapters:
             faults.append(f"{name} points to notebooks/{target}.py, which does not exist")
+        elif kind == "page" and target not in pages:
+            faults.append(f"{name} points to book/{target}.md, which does not exist")
         elif kind == "planned" and target not in source_map.planned:
             faults.append(f"{name} points to planned chapter {target!r}, which has no title under 'planned'")
         elif kind == "planned" and target in written:

@@ -1,4 +1,5 @@
-"""What the book's extension puts on its pages, as text: a chapter's number, the table of records."""
+"""What the book's extension puts on its pages, as text: a chapter's number, the table of records, and what
+every encoding is, costs and can."""
 
 import re
 from collections import Counter
@@ -96,6 +97,91 @@ def provenance(profile: str = "laptop") -> str:
             if records:
                 folds += _fold(f"{experiment.title}, profile {size}", records)
     return "\n".join([*summary, "", *folds])
+
+
+WINDOW, WIDTH = 64, 16
+"""Of the table that the extrapolators continue on the page of encodings."""
+_WORDS = {True: "yes", False: "no"}
+
+
+def inventory() -> str:
+    """MyST text: two tables of every encoding of the registry, what it is and what it costs, measured now."""
+    from sepnb.inventory import COLUMNS, inventory
+    from sepnb.models.averaging import AT_ONCE
+
+    size = {"length": 32, "width": 32, "n_heads": 4, "n_layers": 2}
+    rows = inventory(**size).to_dict("records")
+    shown = {
+        "sites": str,
+        "hears": str,
+        "learned": _WORDS.__getitem__,
+        "dimensions": _WORDS.__getitem__,
+        "cache": _WORDS.__getitem__,
+        "parameters": "{:,}".format,
+        "products": "{:,}".format,
+        "memory": lambda held: f"{held / 1024:,.0f}",
+        "growth": "{:g}".format,
+    }
+    headings = COLUMNS | {"memory": "more KiB at the peak"}
+
+    def table(*columns: str) -> list[str]:
+        head = [_row("encoding", *(headings[column] for column in columns))]
+        head.append(_row("---", *["---:" if column in _COSTS else "---" for column in columns]))
+        return [
+            *head,
+            *(_row(f"`{row['encoding']}`", *(shown[c](row[c]) for c in columns)) for row in rows),
+            "",
+        ]
+
+    return "\n".join(
+        [
+            f"Measured on {size['n_layers']} layers of width {size['width']} with {size['n_heads']} heads, "
+            f"in float64, on texts of {size['length']} tokens.",
+            "",
+            *table("sites", "hears", "learned", "dimensions"),
+            f"The peak is that of an evaluation of {4 * size['length']} tokens, and how it grows is seen at "
+            f"twice as many. From {AT_ONCE:,} scores or biases on, a model evaluates some queries at a time, "
+            f"and the memory then grows with N for every encoding.",
+            "",
+            *table(*_COSTS, "cache"),
+        ]
+    )
+
+
+_COSTS = ("parameters", "products", "memory", "growth")
+
+
+def properties() -> str:
+    """MyST text: the desirable properties, of encodings and of the slides' extrapolators, measured now."""
+    import torch
+
+    from sepnb import encodings
+    from sepnb.encodings import base_of_longest_wave, sinusoidal
+    from sepnb.properties import PROPERTIES, properties
+
+    base = base_of_longest_wave(WIDTH, 2 * WINDOW)
+    found = properties(sinusoidal(torch.arange(WINDOW), WIDTH, base=base, dtype=torch.float64))
+    tables = []
+    for kind in ("encoding", "extrapolator"):
+        tables += [_row(kind, *PROPERTIES), _row(*["---"] * (1 + len(PROPERTIES)))]
+        for row in found[found["kind"] == kind].to_dict("records"):
+            tables.append(_row(f"`{row['name']}`", *(_badge(row[quality]) for quality in PROPERTIES)))
+        tables.append("")
+    coded = set(found["name"][found["kind"] == "encoding"])
+    without = ", ".join(f"`{name}`" for name in encodings.names() if name not in coded)
+    return "\n".join(
+        [
+            *tables,
+            f"The window has {WINDOW} positions. What the extrapolators continue is a sinusoid of {WIDTH} "
+            f"columns whose slowest wave has {2 * WINDOW} positions."
+            + (f" No code of positions or distances to put to the probes: {without}." if without else ""),
+            "",
+        ]
+    )
+
+
+def _badge(has: bool) -> str:
+    return f"[{_WORDS[bool(has)]}]{{.sepnb-badge .sepnb-{'reproduced' if has else 'not-reproduced'}}}"
 
 
 def _fold(title: str, records: Iterable) -> list[str]:

@@ -1,7 +1,8 @@
 """What the book's Sphinx extension does.
 
 - `{num}` pastes a chapter's number into prose and links to the chapter that computed it;
-- `{claims}`, `{source-map}` and `{provenance}` render the evidence pages;
+- `{claims}`, `{source-map}` and `{provenance}` render the evidence pages, `{inventory}` and `{properties}`
+  the tables of encodings;
 - `{chapter-figure}` shows a figure of a chapter on another page;
 - a check of every formula turns unbalanced LaTeX, which Sphinx does not parse, into a located warning;
 - the pages load only local scripts, and only those they need.
@@ -57,7 +58,7 @@ class NumberRole(SphinxRole):
         return [nodes.inline("", "", link, classes=["sepnb-num"])], []
 
 
-# --- pages of evidence --------------------------------------------------------------------------------------
+# --- pages that are computed --------------------------------------------------------------------------------
 
 
 def _claims_page(_: str) -> str:
@@ -75,14 +76,33 @@ def _source_map_page(_: str) -> str:
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, ImportError, OSError, RuntimeError)
 
 
+def evidence() -> list[Path]:
+    """What the pages of evidence are made from; `sepnb build` also sees files that are new."""
+    root = paths.root()
+    rules = [
+        *root.glob("sepnb/claims/*.py"),
+        *root.glob("sepnb/experiments/*.py"),
+        root / "book" / "source_map.yml",
+    ]
+    return [*paths.results().rglob("*.json"), *rules]
+
+
+def package() -> list[Path]:
+    """What the tables of encodings are made from: no record among it."""
+    root = paths.root() / "sepnb"
+    parts = ("*.py", "encodings/*.py", "extrapolators/*.py", "models/*.py", "seqpe/*.py")
+    return [path for part in parts for path in root.glob(part)]
+
+
 class Page(SphinxDirective):
-    """A directive whose content is MyST text made from the records."""
+    """A directive whose content is MyST text, made anew when one of the files it is made from changes."""
 
     has_content = False
     make: Callable[[str], str]
+    made_from: Callable[[], list[Path]] = staticmethod(evidence)
 
     def run(self) -> list[nodes.Node]:
-        for path in evidence():
+        for path in type(self).made_from():
             self.env.note_dependency(str(path))
         try:
             text = type(self).make(self.config.sepnb_profile)
@@ -116,15 +136,14 @@ class ProvenancePage(Page):
     make = staticmethod(pages.provenance)
 
 
-def evidence() -> list[Path]:
-    """What the pages of evidence are made from; `sepnb build` also sees files that are new."""
-    root = paths.root()
-    rules = [
-        *root.glob("sepnb/claims/*.py"),
-        *root.glob("sepnb/experiments/*.py"),
-        root / "book" / "source_map.yml",
-    ]
-    return [*paths.results().rglob("*.json"), *rules]
+class InventoryPage(Page):
+    make = staticmethod(lambda _: pages.inventory())
+    made_from = staticmethod(package)
+
+
+class PropertiesPage(Page):
+    make = staticmethod(lambda _: pages.properties())
+    made_from = staticmethod(package)
 
 
 # --- formulas -----------------------------------------------------------------------------------------------
@@ -274,6 +293,8 @@ def setup(app) -> dict:
     app.add_directive("claims", ClaimsPage)
     app.add_directive("source-map", SourceMapPage)
     app.add_directive("provenance", ProvenancePage)
+    app.add_directive("inventory", InventoryPage)
+    app.add_directive("properties", PropertiesPage)
     app.set_html_assets_policy("always")  # titles with math stand in the sidebar of every page
     app.connect("config-inited", buttons)
     app.connect("builder-inited", copy_mathjax)

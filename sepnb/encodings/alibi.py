@@ -48,6 +48,8 @@ class AlibiScore(ScoreModule):
     In bfloat16 that keeps distances apart up to 256 only, and beyond it neighbouring ones tie.
     """
 
+    toeplitz = True
+
     def __init__(self, n_heads: int) -> None:
         super().__init__()
         # A plain attribute, not a buffer: model.to(bfloat16) must not round the slopes.

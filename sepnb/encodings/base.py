@@ -120,6 +120,9 @@ class TermModule(nn.Module, ABC):
 class ScoreModule(nn.Module, ABC):
     """A bias on the scaled scores: positions to `[H, N, M]`, or `[B, H, N, M]` where sequences differ."""
 
+    toeplitz: ClassVar[bool] = False
+    """Whether the bias of a pair is a function of its distance alone."""
+
     @abstractmethod
     def forward(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
         """The bias of every pair. `consecutive`: as in `sepnb.encodings.relative.by_distance`."""

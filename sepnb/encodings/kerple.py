@@ -58,6 +58,8 @@ class KerpleScore(ScoreModule):
     power form is 2 sigmoid of it.
     """
 
+    toeplitz = True
+
     def __init__(self, n_heads: int, form: str) -> None:
         super().__init__()
         self.form = form

@@ -66,6 +66,8 @@ def _check(n_heads: int, width: int, base: float) -> None:
 class SandwichScore(ScoreModule):
     """`sandwich_bias` in float32, computed once per distance. No parameters."""
 
+    toeplitz = True
+
     def __init__(self, n_heads: int, width: int, base: float) -> None:
         super().__init__()
         # A plain attribute, not a buffer: model.to(bfloat16) must not round it.

@@ -93,6 +93,8 @@ def t5_bias(
 class T5Score(ScoreModule):
     """`t5_bias`, looked up once per distance. The table is `[n_buckets, H]`, drawn from N(0, std^2)."""
 
+    toeplitz = True
+
     def __init__(
         self, n_heads: int, n_buckets: int, max_distance: int, bidirectional: bool, std: float
     ) -> None:

@@ -1,5 +1,5 @@
 """Models: one transformer for dense, separated and strict, a language model and an image classifier on it,
-and a KV cache."""
+a KV cache and a segment memory."""
 
 from .attention import Attention
 from .cache import KVCache
@@ -8,6 +8,7 @@ from .freezing import attention_weights, causal_mask, frozen_attention
 from .image import ImageClassifier
 from .kernels import compile_formulas
 from .language import LanguageModel
+from .memory import SegmentMemory, in_segments
 from .transformer import Block, Transformer
 
 __all__ = [
@@ -16,10 +17,12 @@ __all__ = [
     "ImageClassifier",
     "KVCache",
     "LanguageModel",
+    "SegmentMemory",
     "Transformer",
     "TransformerConfig",
     "attention_weights",
     "causal_mask",
     "compile_formulas",
     "frozen_attention",
+    "in_segments",
 ]

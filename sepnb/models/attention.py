@@ -216,9 +216,14 @@ class Attention(nn.Module):
         cache: KVCache | None = None,
         layer: int = 0,
         table: Tensor | None = None,
+        earlier: Mapping[str, Tensor] | None = None,
     ) -> dict[str, Tensor]:
-        """Normalised streams `[B, N, w]` in, the output streams `[B, N, w]` out."""
-        values, heard, mixed = self.values(parts), context.placed(parts), {}
+        """Normalised streams `[B, N, w]` in, the output streams `[B, N, w]` out.
+
+        Those of earlier tokens, `[B, M, w]`, give keys and values and ask for nothing; see `memory`.
+        """
+        whole = {n: torch.cat([earlier[n], x], dim=1) for n, x in parts.items()} if earlier else parts
+        values, heard, mixed = self.values(whole), context.placed(whole), {}
         for index, group in enumerate(self.groups):
             if not any(values.keys() & span.columns.keys() for span in group.spans):
                 continue
@@ -231,6 +236,8 @@ class Attention(nn.Module):
                 queries, keys = [], []
                 for place, part in enumerate(made):
                     q, k = part.queries[number], part.keys[number]
+                    if earlier:
+                        q = q[..., -parts["sem"].shape[1] :, :]
                     if cache is not None:  # the values are kept once, with the first part
                         own = v if place == 0 else v[..., :0]
                         k, held = cache.extend((layer, span.heads, place), k, own)

@@ -1,8 +1,9 @@
 """From queries, keys and values to averaged values: by the fused kernel, or in the open.
 
-Biases of positions join the mask, and the kernel takes both. Where an encoding makes scores that are no
-product plus bias, or adds to the averaged values, the softmax is computed in the open. What is too large to
-be held at once is computed for some rows of queries at a time, where no gradients are needed.
+Biases of positions join the mask, and the kernel takes both; on CUDA those of the distance can go to
+FlexAttention instead, see `flex`. Where an encoding makes scores that are no product plus bias, or adds to
+the averaged values, the softmax is computed in the open. What is too large to be held at once is computed for
+some rows of queries at a time, where no gradients are needed.
 
 Shape letters: B batch, H heads, N query length, M key length, d head width, e columns of queries and keys.
 """
@@ -87,6 +88,13 @@ class Averaging(nn.Module):
         Returns:
             `[B, H, N, d]`.
         """
+        if self._flexible(q, k, context):
+            from . import flex  # only where it serves: importing it takes a while
+
+            q = q if context.sharpening is None else q * context.sharpening
+            table = self._by_distance(span, context)
+            how = {"scale": self.head_width**-0.5, "backend": context.compiler}
+            return flex.attention(q, k, v, table, **how)
         n = q.shape[-2]
         size = self._rows_at_once(q, k, context)
         if size >= n:
@@ -98,6 +106,30 @@ class Averaging(nn.Module):
             m = part.n_keys
             pieces.append(self._rows(span, q[..., start:stop, :], k[..., :m, :], v[..., :m, :], part))
         return torch.cat(pieces, dim=-2)
+
+    def _flexible(self, q: Tensor, k: Tensor, context: AttentionContext) -> bool:
+        """Whether FlexAttention makes these scores; see `flex`."""
+        if context.compiler is None or not kernels.on_cuda(q) or torch.compiler.is_compiling():
+            return False
+        biases = [*context.biases, *self.biases]
+        openly = self.in_the_open or self.tape is not None
+        whole = context.causal and context.consecutive and context.window is None
+        whole = whole and q.shape[-2] == k.shape[-2]
+        of_distance = len(biases) > 0 and all(bias.toeplitz for bias in biases)
+        return (
+            of_distance
+            and whole
+            and not openly
+            and torch.is_grad_enabled()
+            and self.head_width >= kernels.NARROWEST
+        )
+
+    def _by_distance(self, span: Span, context: AttentionContext) -> Tensor:
+        """The sum of the biases of these heads, for the distances N - 1 to 0: `[H, N]`."""
+        last, keys = context.query_positions[-1:], context.key_positions
+        tables = [bias(last, keys, True)[list(span.heads), 0] for bias in context.biases]
+        tables += [bias(last, keys, True)[span.built, 0] for bias in self.biases]
+        return sum(tables[1:], start=tables[0])
 
     def _rows_at_once(self, q: Tensor, k: Tensor, context: AttentionContext) -> int:
         """How many queries meet their keys at once: all, for gradients and for who records the weights."""

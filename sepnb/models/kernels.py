@@ -5,7 +5,7 @@ compiled. So is the averaging of a layer whose scores are made in the open, or w
 fused kernel answers such a bias with its unfused formula anyway. And a fixed bias is handed over in the four
 dimensions without which the fused kernel does not take it. What a model computes stays the same up to the
 order of float32 sums, which is why nothing of this is done unless asked for: a record is replayed by the
-kernels that made it.
+kernels that made it. On CUDA a bias of the distance then goes to FlexAttention, see `flex`.
 
 Evaluation stays eager: it meets many lengths, and each would be compiled anew.
 """
@@ -22,6 +22,9 @@ import torch
 from torch import nn
 
 Formula = TypeVar("Formula", bound=Callable)
+
+NARROWEST = 16
+"""Columns of a head that FlexAttention takes on CUDA, at least."""
 
 
 class CompilerMissing(ValueError):
@@ -75,6 +78,11 @@ def compile_formulas(model: nn.Module, backend: str | None = "inductor") -> bool
 @cache
 def _compiled(formula: Formula, backend: str) -> Formula:
     return torch.compile(formula, backend=backend)
+
+
+def on_cuda(x: torch.Tensor) -> bool:
+    """Whether a kernel for CUDA would take this tensor."""
+    return x.is_cuda
 
 
 def chosen(formula: Formula, backend: str | None) -> Formula:

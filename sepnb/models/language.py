@@ -9,6 +9,7 @@ from ..streams import StreamNorm
 from .cache import KVCache
 from .config import TransformerConfig
 from .extension import extended
+from .memory import SegmentMemory
 from .transformer import Transformer
 from .weights import initialise_maps, parameter_counts
 
@@ -41,6 +42,10 @@ class LanguageModel(nn.Module):
         Where the frequencies of RoPE follow the length of the text, as with `DynamicNTK`, it must be given.
         """
         return KVCache(batch_size, self.config.n_layers, length, self.config.axes)
+
+    def make_memory(self, batch_size: int, size: int) -> SegmentMemory:
+        """An empty memory of the last `size` tokens; every call that is given it as its cache extends it."""
+        return SegmentMemory(batch_size, self.config.n_layers, size)
 
     def forward(
         self,

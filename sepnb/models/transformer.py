@@ -22,6 +22,7 @@ from .cache import KVCache
 from .config import TransformerConfig
 from .context import AttentionContext
 from .fit import SPLIT
+from .memory import SegmentMemory
 from .places import check, check_highest, check_shape
 from .tower import PassMemory, PositionPass, arithmetic, may_remember
 
@@ -56,7 +57,10 @@ class Block(nn.Module):
         table: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """The streams in `outputs`, of those in `state`; `table` as in `Attention`."""
-        attended = self.attention(self.attention_norm.parts(state), context, cache, layer, table)
+        norm, earlier = self.attention_norm, None
+        if isinstance(cache, SegmentMemory) and (held := cache.recall(layer, state)):
+            earlier = norm.parts(held)
+        attended = self.attention(norm.parts(state), context, cache, layer, table, earlier)
         state = {**state, **self._added(state, attended)}
         return self._added(state, self.mlp.parts(self.mlp_norm.parts(state)))
 
@@ -292,7 +296,8 @@ class Transformer(nn.Module):
         by_length = cache is not None and any(module.by_length for module in self.query_key_encodings)
         length = cache.whole_length(key_positions) if by_length else None
         context = self.attention_context(positions, key_positions, content.dtype, known_steps, length)
-        shared = self.config.isolated and not coordinates.differ(key_positions, axes)
+        remembers = isinstance(cache, SegmentMemory)
+        shared = self.config.isolated and not remembers and not coordinates.differ(key_positions, axes)
         known = shared and by_default and cache is None and may_remember(self)
         codes = {} if known else self.codes(positions, content.dtype)
         if cache is not None:  # written only now: the encodings above may refuse a position

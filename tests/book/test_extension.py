@@ -9,9 +9,10 @@ import plotly.graph_objects
 import plotly.io
 import pytest
 
-from sepnb import experiments
+from sepnb import encodings, experiments, extrapolators
 from sepnb.companion import pages, site
 from sepnb.companion.images import lift
+from sepnb.inventory import inventory
 from sepnb.results import Record
 
 
@@ -104,6 +105,45 @@ def test_the_table_of_records_counts_published_missing_and_stale(monkeypatch) ->
     assert row in lines
     place = "`results/laptop/in_window/none-0.json`"
     assert f"| {place} | 0 | stale: first loss differs | `012345678` | 2026-11-21 | 61 s |" in lines
+
+
+@pytest.fixture
+def few_encodings(monkeypatch):
+    """A registry of three, so that the tables of encodings take no time."""
+    few = {name: encodings._REGISTRY[name] for name in ("none", "learned", "alibi")}
+    monkeypatch.setattr(encodings, "_REGISTRY", few)
+
+
+def test_the_table_of_encodings_has_what_is_measured_and_follows_the_registry(few_encodings) -> None:
+    measured = inventory(length=32, width=32, n_heads=4, n_layers=2).set_index("encoding")
+    lines = pages.inventory().splitlines()
+    assert sum(line.startswith("| `") for line in lines) == 2 * len(measured)
+    assert "| `alibi` | score | distance | no | no |" in lines
+    assert "| `learned` | input | index | yes | no |" in lines
+    learned, alibi = measured.loc["learned"], measured.loc["alibi"]
+    assert learned["parameters"] == 8 * 32 * 32
+    assert any(line.startswith("| `learned` | 8,192 | 0 | ") and line.endswith(" yes |") for line in lines)
+    held = f"{alibi['memory'] / 1024:,.0f}"
+    assert f"| `alibi` | 0 | 0 | {held} | {alibi['growth']:g} | yes |" in lines
+
+
+def test_the_table_of_properties_has_a_badge_for_every_verdict(few_encodings) -> None:
+    text = pages.properties()
+    yes, no = "[yes]{.sepnb-badge .sepnb-reproduced}", "[no]{.sepnb-badge .sepnb-not-reproduced}"
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if "{.sepnb" in line]
+    names = [name for name, *_ in rows]
+    assert names == ["`learned`", "`alibi`", *(f"`{method}`" for method in extrapolators.SOURCE_METHODS)]
+    assert rows[0][1:] == [yes, no, no, no, yes]  # a table has no row beyond its own, and is drawn
+    assert rows[1][1:] == [yes] * 5
+    assert rows[names.index("`fourier`")][3] == no  # it repeats with the period of its table
+    assert "to put to the probes: `none`." in text
+
+
+def test_the_tables_of_encodings_are_read_as_tables(project, few_encodings) -> None:
+    built = project({"index.md": "# Book\n\n## Costs\n\n```{inventory}\n```\n\n```{properties}\n```\n"})
+    assert built.warnings == []
+    page = built.page("index")
+    assert page.count("<table") == 4 and '<span class="sepnb-badge sepnb-reproduced">yes</span>' in page
 
 
 def test_plotly_is_loaded_from_the_site_on_the_page_that_draws_with_it(project) -> None:

@@ -1,0 +1,49 @@
+"""Biases of the distance inside FlexAttention: no bias of pairs is ever held.
+
+A bias that is a function of the distance alone is `[H, M]` numbers: those of the last query with every key.
+The kernel looks them up while it makes the scores. In its backward pass the gradient of a learned table is
+summed by atomic additions, in no fixed order, so that two runs on a GPU may differ in the last bits.
+
+For causal attention of a whole text with itself, on CUDA, where `compile_formulas` asks for it; elsewhere the
+bias joins the mask. FlexAttention has no backward pass on a CPU. Scores that are more than product and bias
+stay with the plain formula, and FIRE's bias, which depends on the query, with the mask.
+
+Shape letters: B batch, H heads, N tokens, d head width, e columns of queries and keys.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+
+from . import kernels
+
+ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+def biased(table: Tensor) -> ScoreMod:
+    """What FlexAttention calls for every score: it adds `table[head, key - query + N - 1]`.
+
+    `table` is `[H, N]`, the distances N - 1 down to 0. Keys after the query, which the mask hides, are given
+    the bias of distance 0: a kernel looks up whole blocks, hidden pairs among them.
+    """
+    last = table.shape[-1] - 1
+    return lambda score, batch, head, query, key: score + table[head, (key - query).clamp(max=0) + last]
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, table: Tensor, *, scale: float, backend: str) -> Tensor:
+    """softmax(q k^T scale + bias) v, causal: queries and keys `[B, H, N, e]`, values `[B, H, N, d]`, biases
+    by distance `[H, N]` as in `biased`."""
+    return kernels.chosen(_attention, backend)(q, k, v, table, _causal(q.shape[-2], q.device), scale)
+
+
+def _attention(q: Tensor, k: Tensor, v: Tensor, table: Tensor, mask: BlockMask, scale: float) -> Tensor:
+    # The closure is made in here: one from outside is another function at every call, and compiled anew.
+    return flex_attention(q, k, v, score_mod=biased(table), block_mask=mask, scale=scale)
+
+
+@lru_cache(maxsize=8)
+def _causal(n: int, device: torch.device) -> BlockMask:
+    return create_block_mask(lambda batch, head, query, key: query >= key, None, None, n, n, device=device)
