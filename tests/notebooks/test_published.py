@@ -6,13 +6,13 @@ from sepnb import experiments, paths
 from sepnb.companion import published
 
 AWAITED = (
-    "budget",
     "context_extension",
     "encoding_screen",
     "encoding_speed",
     "encodings",
-    "extrapolation_wikitext",
+    "seqpe_cost",
     "seqpe_geometry",
+    "seqpe_stream",
     "shaw_clip",
 )
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
