@@ -1056,7 +1056,8 @@ numbers_of_this_chapter |= {
 #    the shortest training; that the separated model stays ahead is
 #    *{num}`10_language_model/verdict_separation_ahead_at_every_budget`*. That the ranking of the six models does not
 #    depend on the budget is *{num}`10_language_model/verdict_ranking_stable_under_budget`* (pairs whose means change
-#    order: {num}`10_language_model/budget_order_turned`).
+#    order: {num}`10_language_model/budget_order_turned`). These are models of equal width, the separated one with fewer
+#    parameters; no pair of equal parameters was trained for longer.
 #
 # None of this says anything about longer texts.
 #
@@ -1075,7 +1076,8 @@ numbers_of_this_chapter |= {
 #
 # **What would change our mind.** A dense model that, drawn and tuned as carefully, comes within the margin of
 # its separated twin at four and sixteen times this budget: then the gain was speed of learning and not the
-# separation ({numref}`fig-budget-gap` asks it at the smaller size). Or a difference that vanishes when the dense
+# separation. {numref}`fig-budget-gap` asks it at the smaller size, where the answer after sixteen times the shortest
+# training is {num}`10_language_model/gain_at_16x`. Or a difference that vanishes when the dense
 # model, too, gets a norm of its own for the position it adds.
 #
 # ## Exercises
