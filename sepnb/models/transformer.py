@@ -135,9 +135,14 @@ class Transformer(nn.Module):
             codes[name] = codes[name] + code if name in codes else code
         return codes
 
-    def input_state(self, content: Tensor, positions: Tensor) -> dict[str, Tensor]:
-        """The residual state before the first block, every stream with the batch of the content."""
-        codes = self.codes(positions, content.dtype)
+    def input_state(
+        self, content: Tensor, positions: Tensor, codes: Mapping[str, Tensor] | None = None
+    ) -> dict[str, Tensor]:
+        """The residual state before the first block, every stream with the batch of the content.
+
+        `codes`: of these positions, where they were made already.
+        """
+        codes = self.codes(positions, content.dtype) if codes is None else codes
         state = {name: code.expand(*content.shape[:-1], -1) for name, code in codes.items()}
         sem = content + codes["sem"] if "sem" in codes else content
         return {name: sem if name == "sem" else state[name] for name in self.config.live_streams}
@@ -303,7 +308,10 @@ class Transformer(nn.Module):
         if cache is not None:  # written only now: the encodings above may refuse a position
             cache.extend_positions(positions)
         if not shared:
-            state = {name: self._dropped(x) for name, x in self.input_state(content, positions).items()}
+            # What is injected again is made anew: a gradient is the same sum in the same order as ever.
+            made = None if self.config.pos_stream == "reinjected" else codes
+            begun = self.input_state(content, positions, made)
+            state = {name: self._dropped(x) for name, x in begun.items()}
             return self.run_blocks(state, context, codes, cache)
 
         if known:
