@@ -198,3 +198,16 @@ def _nearest(config: "TransformerConfig", name: str, unit: int) -> str:
         return f", and none is below the model width {config.streams.d_model}; use more and narrower heads"
     verb = "that are" if len(fitting) > 1 else "that is"
     return f"; the nearest {verb}: {' and '.join(fitting)}"
+
+
+def what_opens(config: "TransformerConfig") -> str:
+    """What keeps a model from being isolated, with the remedy."""
+    if not config.separated:
+        return "it has one stream; give Streams(pos=..., sem=...)"
+    missing = [name for name in SPLIT if name not in config.splits]
+    if missing:
+        return f"{', '.join(missing)} not split; leave out split= and norm=, which split everything"
+    return (
+        f"with query_key={config.reading!r} the position streams hear the text; use query_key='strict' "
+        f"or 'untied', or pos_stream='constant'"
+    )

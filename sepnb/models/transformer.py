@@ -21,7 +21,7 @@ from .averaging import share
 from .cache import KVCache
 from .config import TransformerConfig
 from .context import AttentionContext
-from .fit import SPLIT
+from .fit import what_opens
 from .memory import SegmentMemory
 from .places import check, check_highest, check_shape
 from .tower import PassMemory, PositionPass, arithmetic, may_remember
@@ -240,7 +240,7 @@ class Transformer(nn.Module):
             ValueError: the model's position streams hear the content.
         """
         if not self.config.isolated:
-            raise ValueError(f"the model has no position pass of its own: {self._what_opens_it()}")
+            raise ValueError(f"the model has no position pass of its own: {what_opens(self.config)}")
         codes = {name: code[None] for name, code in codes.items()}
         state = {name: self._dropped(code) for name, code in codes.items()}
         tables = []
@@ -250,19 +250,6 @@ class Transformer(nn.Module):
             if any(name in state for name in block.outputs):
                 state = {**state, **block(state, context, cache, layer)}
         return PositionPass(tuple(tables), dict(state))
-
-    def _what_opens_it(self) -> str:
-        """What keeps a model from being isolated, with the remedy."""
-        config = self.config
-        if not config.separated:
-            return "it has one stream; give Streams(pos=..., sem=...)"
-        missing = [name for name in SPLIT if name not in config.splits]
-        if missing:
-            return f"{', '.join(missing)} not split; leave out split= and norm=, which split everything"
-        return (
-            f"with query_key={config.reading!r} the position streams hear the text; use query_key='strict' "
-            f"or 'untied', or pos_stream='constant'"
-        )
 
     def _dropped(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.config.dropout, self.training)
