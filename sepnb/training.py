@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from math import cos, inf, pi
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -139,6 +139,13 @@ class TrainingConfig:
         return self.learning_rate * (0.55 + 0.45 * cos(pi * done))
 
 
+class Labelled(NamedTuple):
+    """One step of inputs that are no tokens, such as images, and an int64 target for each, `[B]`."""
+
+    inputs: np.ndarray
+    targets: np.ndarray
+
+
 class Diverged(ValueError):
     """A loss that is not finite: its step, and the losses before it.
 
@@ -180,13 +187,13 @@ def target_losses(
     memory: SegmentMemory | None = None,
 ) -> Tensor:
     """Nats per target, `[B, L]`, for tokens and targets `[B, L]` at int positions `[L]` or `[B, L]`, read on
-    after what a memory holds."""
+    after what a memory holds; `[B]` of a model that gives each input one answer, with targets `[B]`."""
     if memory is not None:
         logits = model(tokens, positions, memory)
     else:
         logits = model(tokens) if positions is None else model(tokens, positions)
-    return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="none").unflatten(
-        0, (tokens.shape[0], -1)
+    return F.cross_entropy(logits.float().flatten(0, -2), targets.flatten(), reduction="none").unflatten(
+        0, targets.shape
     )
 
 
@@ -202,7 +209,7 @@ def optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
 
 def train(
     model: nn.Module,
-    batches: Iterator[np.ndarray | Batch],
+    batches: Iterator[np.ndarray | Batch | Labelled],
     config: TrainingConfig,
     *,
     device: str = "cpu",
@@ -217,7 +224,8 @@ def train(
     Args:
         model: takes tokens `[B, L]`, returns logits `[B, L, V]`.
         batches: yields one item per step: a `Batch` where the config has `positions`, an integer array
-            `[B, L+1]`, read at the positions from 0 on, where it has none.
+            `[B, L+1]`, read at the positions from 0 on, where it has none; or `Labelled` inputs, which a
+            model answers with logits `[B, V]`.
         config: the schedule.
         device: where the model is moved and trained.
         auxiliary: the config's auxiliary loss, bound; added to the loss of the tokens before the gradient is
@@ -297,9 +305,17 @@ def _memory(
 
 
 def _parts(
-    drawn: np.ndarray | Batch, config: TrainingConfig, device: str
+    drawn: np.ndarray | Batch | Labelled, config: TrainingConfig, device: str
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Tokens, targets and positions of a batch on the device; no positions where it has none."""
+    if isinstance(drawn, Labelled):
+        if config.positions is not None:
+            raise ValueError(
+                f"labelled inputs have no positions, and the config draws them by {config.positions!r}; "
+                f"leave TrainingConfig.positions out"
+            )
+        inputs, targets = (torch.from_numpy(array.copy()).to(device) for array in drawn)
+        return inputs, targets, None
     if isinstance(drawn, Batch):
         if config.positions is None:
             raise ValueError(

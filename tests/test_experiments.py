@@ -119,8 +119,10 @@ def test_the_data_of_an_experiment_are_registered_and_its_time_is_told(name, pro
     experiment = experiments.get(name)
     for data in experiment.data_sets(profile):
         assert registry.get(data).name == data
-    texts = {config.text.name for config in experiment.grid(profile) if hasattr(config, "text")}
-    assert texts == set(experiment.data_sets(profile))
+    grid = experiment.grid(profile)
+    read = {config.text.name for config in grid if hasattr(config, "text")}
+    read |= {config.images for config in grid if hasattr(config, "images")}
+    assert read == set(experiment.data_sets(profile))
     assert experiment.seconds(profile) > 0
 
 

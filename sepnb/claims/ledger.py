@@ -15,6 +15,7 @@ from sepnb.claims import (
     exact,
     extrapolation,
     history,
+    images,
     in_window,
     inside,
     recipes,
@@ -39,6 +40,7 @@ CLAIMS: tuple[Claim, ...] = (
     + context_extension.CLAIMS
     + seqpe_geometry.CLAIMS
     + seqpe_stream.CLAIMS
+    + images.CLAIMS
 )
 
 PUBLISHED = ("gpu", "laptop")

@@ -11,6 +11,8 @@ from .encoding_screen import EncodingScreen
 from .encoding_speed import EncodingSpeed
 from .encodings import Encodings
 from .extrapolation import Extrapolation
+from .image_screen import ImageScreen
+from .images import Images
 from .in_window import InWindow
 from .inside import Inside
 from .lr_screen import LearningRateScreen
@@ -42,6 +44,8 @@ _REGISTRY: dict[str, Experiment] = {
             Encodings(),
             SeqPEGeometry(),
             SeqPEStream(),
+            ImageScreen(),
+            Images(),
             ContextExtension(),
             Speed(),
             EncodingSpeed(),

@@ -199,11 +199,8 @@ class SeqPECost(Experiment):
             }
             for repeat in range(config.repeats)
         ]
-        return Record(
-            experiment=self.name,
-            profile=config.profile,
-            key=config.key,
-            config=config.resolved(),
+        return Record.of(
+            config,
             metrics=metrics,
             rows=rows,
             fingerprint=self.fingerprint(config, device=device),

@@ -10,6 +10,8 @@ AWAITED = (
     "encoding_screen",
     "encoding_speed",
     "encodings",
+    "image_screen",
+    "images",
     "seqpe_cost",
     "seqpe_geometry",
     "seqpe_stream",

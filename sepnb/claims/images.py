@@ -1,0 +1,130 @@
+"""Rules on the experiment `images`: places in two dimensions, and images at grids never trained (chapter 15).
+
+Written before its records. Scores are shares of right answers, and higher is better; a model is named by its
+method and task. Columns are named by what was done to the test pictures, the patches along a side, and the
+rule of the model: `canvas-14/grow` is a larger canvas of 14 x 14 patches on which the grid grows. Bounds
+stand inside the functions.
+"""
+
+import pandas as pd
+
+from sepnb.claims import recipes, seqpe_geometry
+from sepnb.claims.evidence import RULES_OF_EVIDENCE, Comparison
+from sepnb.claims.verdict import NOT_TESTABLE, Claim, Tables, Verdict
+
+OURS = "ours, written before the records"
+TABLE = "experiment/images"
+TASKS = ("class", "direction")
+
+
+def compared(tables: Tables, comparisons: list[Comparison]) -> Verdict:
+    """As `seqpe_geometry.measured`, on the columns of this experiment. Not testable unless every model that
+    is compared, but for those without places, answers more than half of the test pictures of the trained grid
+    rightly: a tenth or a quarter is chance."""
+    table = tables.get(TABLE)
+    verdict = seqpe_geometry.measured({seqpe_geometry.TABLE: table}, comparisons)
+    if not verdict.numbers:  # nothing was run, or something is missing
+        return verdict
+    names = {name.split(":")[0] for pair in comparisons for name in (pair.a, pair.b) if name != recipes.ZERO}
+    means = table.assign(accuracy=pd.to_numeric(table["accuracy"])).groupby("method")["accuracy"].mean()
+    low = {name: float(means[name]) for name in sorted(names) if not name.startswith("none/")}
+    low = {name: mean for name, mean in low.items() if not mean > 0.5}
+    if low:
+        listed = ", ".join(f"{name} ({mean:.2f})" for name, mean in low.items())
+        return Verdict(NOT_TESTABLE, f"at most half of the answers are right: {listed}", low)
+    return verdict
+
+
+def rule_places_help_to_tell_images_apart(tables: Tables) -> Verdict:
+    """At the trained grid the learned table, the sinusoid, axial RoPE and the separated sinusoid each answer
+    more than 0.01 more of the class pictures rightly than the model without places."""
+    names = ("learned", "sinusoidal", "axial-rope", "separated-sinusoidal")
+    return compared(
+        tables, [Comparison(f"{n}/class:accuracy", "none/class:accuracy", low=0.01) for n in names]
+    )
+
+
+def rule_relative_places_survive_a_larger_canvas(tables: Tables) -> Verdict:
+    """With axial RoPE and a grid that grows to 14 x 14, answers on the larger canvas are right less than 0.03
+    less often than at the trained grid, in both tasks."""
+    pairs = [(f"axial-rope/{t}:canvas-14/grow", f"axial-rope/{t}:accuracy") for t in TASKS]
+    return compared(tables, [Comparison(a, b, low=-0.03) for a, b in pairs])
+
+
+def rule_relative_places_are_ahead_on_a_larger_canvas(tables: Tables) -> Verdict:
+    """On the canvas of 14 x 14 patches, with a grid that grows, axial RoPE answers more rightly than the
+    sinusoid, in both tasks."""
+    pairs = [(f"axial-rope/{t}:canvas-14/grow", f"sinusoidal/{t}:canvas-14/grow") for t in TASKS]
+    return compared(tables, [Comparison(a, b, low=0.0) for a, b in pairs])
+
+
+def rule_distances_never_trained_are_understood(tables: Tables) -> Verdict:
+    """In pictures spread over 14 x 14 patches, with a grid that grows, the directions that axial RoPE answers
+    rightly are less than 0.03 fewer than at the trained grid."""
+    return compared(
+        tables,
+        [Comparison("axial-rope/direction:spread-14/grow", "axial-rope/direction:accuracy", low=-0.03)],
+    )
+
+
+def rule_upscaled_images_want_fitted_places(tables: Tables) -> Verdict:
+    """On images upscaled to 14 x 14 patches, fitted places are more than 0.01 better than a grid that grows,
+    for the class and for the sinusoid, axial RoPE and the separated sinusoid."""
+    names = ("sinusoidal", "axial-rope", "separated-sinusoidal")
+    return compared(
+        tables,
+        [Comparison(f"{n}/class:upscaled-14/fit", f"{n}/class:upscaled-14/grow", low=0.01) for n in names],
+    )
+
+
+def rule_a_stream_for_rows_and_one_for_columns_cost_nothing(tables: Tables) -> Verdict:
+    """At the trained grid, separated sinusoid minus dense sinusoid is above -0.01 in both tasks, at equal
+    width."""
+    pairs = [(f"separated-sinusoidal/{t}:accuracy", f"sinusoidal/{t}:accuracy") for t in TASKS]
+    return compared(tables, [Comparison(a, b, low=-0.01) for a, b in pairs])
+
+
+_OURS = {
+    "source": OURS,
+    "needs": (TABLE,),
+    "stands_on": (compared, seqpe_geometry.measured, recipes.compared, *RULES_OF_EVIDENCE),
+}
+
+CLAIMS = (
+    Claim(
+        id="places-help-to-tell-images-apart",
+        statement="A classifier of images needs to know where its patches are.",
+        rule=rule_places_help_to_tell_images_apart,
+        **_OURS,
+    ),
+    Claim(
+        id="relative-places-survive-a-larger-canvas",
+        statement="A model that knows places by their differences alone does as well on a larger canvas.",
+        rule=rule_relative_places_survive_a_larger_canvas,
+        **_OURS,
+    ),
+    Claim(
+        id="relative-places-are-ahead-on-a-larger-canvas",
+        statement="On a larger canvas relative places are ahead of absolute ones.",
+        rule=rule_relative_places_are_ahead_on_a_larger_canvas,
+        **_OURS,
+    ),
+    Claim(
+        id="distances-never-trained-are-understood",
+        statement="Relative places are understood at distances that training never showed.",
+        rule=rule_distances_never_trained_are_understood,
+        **_OURS,
+    ),
+    Claim(
+        id="upscaled-images-want-fitted-places",
+        statement="An upscaled image is read better with its patches fitted into the trained square.",
+        rule=rule_upscaled_images_want_fitted_places,
+        **_OURS,
+    ),
+    Claim(
+        id="a-stream-for-rows-and-one-for-columns-cost-nothing",
+        statement="Giving rows and columns dimensions of their own costs nothing at the trained grid.",
+        rule=rule_a_stream_for_rows_and_one_for_columns_cost_nothing,
+        **_OURS,
+    ),
+)
