@@ -259,6 +259,26 @@ assert abs(rows / released - 5) < 1e-9  # m = 5 places
 # else, and to distil then would teach the far window to a farther one. Our objective skips the loss in such a step, and refuses a training
 # whose shift steps it does not know.
 #
+# There is a trap for whoever measures it, too. A drawn encoder repeats digits: at a start that is a multiple of a power of ten
+# the low digits run as they do in the trained window.
+
+# %%
+torch.manual_seed(seed)
+untrained = SequentialPositionEncoder(width=64, heads=2).eval()
+within, cost = torch.arange(geo.LENGTH), {}
+with torch.no_grad():
+    own = untrained(within)[None]
+    for group in ("aligned", "misaligned"):
+        windows = [untrained(start + within)[None] for start in geo.starts(10)[group]]
+        cost[group] = [distillation_loss(own, one, 2).item() for one in windows]
+        numbers[f"drawn_{group}"] = float(np.mean(cost[group]))
+assert max(cost["aligned"]) < min(cost["misaligned"])
+print({group: np.round(found, 3).tolist() for group, found in cost.items()})
+
+# %% [markdown]
+# Before any training the loss is {num}`14_two_losses/drawn_aligned:.3f` at such *aligned* starts and {num}`14_two_losses/drawn_misaligned:.3f` at
+# *misaligned* ones beside them. From here on the two are never averaged.
+#
 # ## A short schooling
 #
 # Now an encoder that has nothing else to learn. A thousand positions, 32 columns, and from the same first weights two trainings
@@ -631,7 +651,22 @@ assert distillation_loss(blind, blind * 2, 1) < 1e-12  # longer, and still all a
 assert distillation_loss(blind, knowing, 1) > 1
 
 # %% [markdown]
-# **4. (hard)** Aligned starts keep the low digits. For base 16 and a window of 128, what is the smallest shift that does so, and is a shift of $1{,}000$ aligned?
+# **4. (hard)** Let the embeddings of all positions be turned by one orthogonal matrix that keeps heads apart. Which of the two losses changes? And if
+# every window has a matrix of its own?
+
+# %% tags=["hide-cell"]
+# By one matrix for all no inner product changes, and neither loss does. By one of its own in each window the products across windows
+# change, and with them the contrastive loss, whose candidates may lie in another window than the anchor; the distillation never asks across.
+both_heads = torch.block_diag(turned, turned)
+e, c = torch.randn(8, 8, dtype=F64), torch.randn(8, 15, 8, dtype=F64)
+at, at_c = torch.arange(8), (7 * torch.arange(15)).expand(8, -1)
+plain = contrastive_loss(e, c, at, at_c)
+assert abs(contrastive_loss(e @ both_heads, c @ both_heads, at, at_c) - plain) < 1e-12
+assert abs(contrastive_loss(e @ both_heads, c, at, at_c) - plain) > 1e-3
+assert distillation_loss(e[None], (e @ both_heads)[None], 2) < 1e-12
+
+# %% [markdown]
+# **5. (hard)** Aligned starts keep the low digits. For base 16 and a window of 128, what is the smallest shift that does so, and is a shift of $1{,}000$ aligned?
 
 # %% tags=["hide-cell"]
 # The smallest power of the base that holds the window: 256. 1,000 = 3 * 256 + 232 is not a multiple of it.
