@@ -57,12 +57,12 @@ class SegmentMemory(KVCache):
                 encoding that adds its codes where queries and keys are made: it is given the positions of the
                 queries, and has none for the tokens of the memory.
         """
-        super().check(batch, config)
         if config.axes > 1:
             raise ValueError(
                 f"a memory holds what came before, and positions of {config.axes} coordinates have no "
                 f"before; read such a model at once, or with a cache"
             )
+        super().check(batch, config)
         for encoding in config.encodings:
             if _at_projection(encoding):
                 raise ValueError(
