@@ -211,9 +211,9 @@ class EmbeddedQueryKey(QueryKeyModule):
 
     def forward(self, x: Tensor, prepared: Columns, place: Place | None = None) -> Tensor:
         columns = prepared.at(place).to(x.dtype)
-        if self.site == "add":
-            return x + columns
-        if self.site == "multiply":
-            return x * columns
+        if self.site != "score":
+            own, beside = x.split([self.head_width, x.shape[-1] - self.head_width], dim=-1)
+            own = own + columns if self.site == "add" else own * columns
+            return torch.cat([own, beside], dim=-1) if beside.shape[-1] else own
         shape = torch.broadcast_shapes(x.shape[:-1], columns.shape[:-1])
         return torch.cat([x.expand(*shape, -1), columns.expand(*shape, -1)], dim=-1)
