@@ -1,0 +1,796 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Positions as digits
+#
+# > **Question.** Can a position be read like a word, digit by digit, so that none lacks an embedding and no table has to
+# > grow? And what does such an embedding know of distances before anything is trained?
+#
+# Every encoding so far either looks a position up or computes with it. A table learns whatever is needed and ends at its
+# last row; a wave, a slope or a rotation never ends and learns nothing. SeqPE {cite:p}`li2025` looks for a third way: write the
+# position down, in digits, and let a small network read what is written. This chapter builds the network, counts it, makes
+# it cheap, and looks at it before its first training step. {term}`SeqPE` has two losses of its own beside that; they follow in
+# {doc}`the next chapter <14_two_losses>`.
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 10 s of one CPU core at any profile; no GPU is used, nothing is downloaded. Memory: under 1 GB.
+# - **You need**: {doc}`chapter 2 <02_absolute>` (tables and sinusoids), what a transformer block is.
+# - **You will learn**: what a carry does to neighbours; why strings of one width, padded on the left; what the encoder
+#   costs and why beginnings that are shared need to be read once only; that a network that was only drawn sees shared
+#   digits and not distance.
+# - **Claims tested**: none. Whether SeqPE helps a language model is a question of its records.
+# ```
+#
+# ```{admonition} What was read, and what was not
+# :class: warning
+# Of the paper we had the abstract and the released code, not the body: its equations and all its tables of results are
+# unknown here. So no number of the paper stands on this page. What is called *released* is what the code does; where the
+# printed method differs from it, we would not know.
+# ```
+
+# %% tags=["parameters"]
+profile = "smoke"
+seed = 0
+device = "cpu"
+
+# %%
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.colors import ListedColormap
+from scipy.stats import spearmanr
+
+from sepnb import diagrams, figures
+from sepnb.companion import numbers as chapter_numbers
+from sepnb.encodings import sinusoidal
+from sepnb.models import Transformer
+from sepnb.seqpe import (
+    SequentialPositionEncoder,
+    contrastive_loss,
+    digits,
+    distillation_loss,
+)
+from sepnb.seqpe.cost import multiply_adds
+from sepnb.seqpe.geometry import geometry, likeness
+from sepnb.seqpe.prefixes import PrefixTree
+from sepnb.timing import cpu_seconds, one_thread
+
+figures.use_style()
+# Nothing here is trained: every profile reads the same drawn networks.
+L, WIDTH, N_DRAWN = 128, 64, 5
+numbers = {}
+
+
+def encoder(number=0, **settings):
+    """An encoder as it is drawn, in float64: `number` counts the drawings."""
+    torch.manual_seed(seed + number)
+    made = SequentialPositionEncoder(**{"width": WIDTH, **settings})
+    return made.double().eval().requires_grad_(False)
+
+
+# %% [markdown]
+# ## What a table cannot do
+#
+# A table of $L$ rows has no row $L$; {doc}`chapter 11 <11_extrapolators>` is about what can be invented in its place. There is
+# a second thing, less often said: its rows are strangers. What is learned at position 7 changes row 7 and no other, so every
+# index needs texts of its own, and the rows beyond the usual length stay as they were drawn.
+#
+# Let both take one step of gradient descent that moves the embedding of position 1234, and see who else moves.
+
+# %%
+positions = torch.arange(10_000)
+table = torch.randn(
+    len(positions), WIDTH, generator=torch.Generator().manual_seed(seed)
+)
+table = table.double().requires_grad_()
+read = encoder(digits=4).requires_grad_(True)
+
+
+def moved_by_a_step(embed, parameters, at=1234):
+    """Share of the other positions whose embedding a step for position `at` changes."""
+    before = embed(positions).detach()
+    gradients = torch.autograd.grad(embed(positions[at : at + 1]).sum(), parameters)
+    with torch.no_grad():
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter -= 1e-3 * gradient
+    moved = (embed(positions).detach() != before).any(dim=1)
+    assert moved[at]
+    return float(moved.double().sum() - 1) / (len(positions) - 1)
+
+
+numbers["moved_table"] = moved_by_a_step(lambda p: table[p], [table])
+numbers["moved_encoder"] = moved_by_a_step(read, list(read.parameters()))
+print(f"table: {numbers['moved_table']:.0%}, encoder: {numbers['moved_encoder']:.0%}")
+assert numbers["moved_table"] == 0 and numbers["moved_encoder"] == 1
+
+# %% [markdown]
+# In the table {num}`13_digits/moved_table:.0%` of the others move, in the encoder {num}`13_digits/moved_encoder:.0%`: all share
+# their weights. Whether they move the way they should is another matter.
+#
+# And tables grow with what they can name. An image of $n$ axes needs $p^n$ rows, an encoder $n$ times as many digits:
+
+# %%
+ranges = [("a text of 512", 512, 3, 1), ("20,000 positions", 20_000, 5, 1)]
+ranges += [("a million positions", 10**6, 6, 1), ("100 x 100 patches", 10**4, 2, 2)]
+ranges += [("1000 x 1000 x 1000 points", 10**9, 3, 3)]
+rows = []
+for name, count, width, dims in ranges:
+    made = encoder(digits=width, dims=dims)
+    sizes = {"rows": count, "numbers of a table": count * WIDTH}
+    weights = sum(parameter.numel() for parameter in made.parameters())
+    rows.append({"what is named": name, **sizes, "numbers of the encoder": weights})
+grown = pd.DataFrame(rows)
+figures.show_table(
+    grown,
+    formats=dict.fromkeys(grown.columns[1:], ",d"),
+    caption=f"Both of width {WIDTH}. The encoder grows by an embedding for each more place.",
+)
+numbers["encoder_numbers"] = int(grown["numbers of the encoder"][1])
+
+# %% [markdown]
+# ## Digits
+#
+# A position $p$ in base $b$ with $W$ places is
+#
+# $$
+# s_k(p) = \left\lfloor p \,/\, b^{\,W-1-k} \right\rfloor \bmod b, \qquad k = 0, \dots, W-1 ,
+# $$ (eq-digits-string)
+#
+# most significant first and padded with zeros on the left. The function is `sepnb.seqpe.digits`; $n$ coordinates follow
+# each other in one string, row before column.
+
+# %%
+assert digits([123], width=5).tolist() == [[0, 0, 1, 2, 3]]
+assert digits([(2, 3)], width=2).tolist() == [[0, 2, 0, 3]]
+assert digits([(2, 300)], width=(1, 3)).tolist() == [[2, 3, 0, 0]]  # unequal ranges
+assert digits([123], base=2, width=8).tolist() == [[0, 1, 1, 1, 1, 0, 1, 1]]
+
+for base, width in ((2, 10), (3, 7), (10, 3), (16, 3)):
+    all_of_them = torch.arange(base**width)
+    powers = base ** torch.arange(width - 1, -1, -1)
+    assert torch.equal(
+        digits(all_of_them, base=base, width=width) @ powers, all_of_them
+    )
+
+try:
+    digits([100_000], width=5)
+except ValueError as refused:
+    print(refused)
+
+# %% [markdown]
+# The check that a number comes back from its digits holds for any order of the places that one agrees on. The likely mistakes
+# are others. Written without padding, *99* and *100* have their ones in different places; padded on the right, *12* and
+# *120* are one string. Both fail the test that a place means the same in every string:
+
+
+# %%
+def left_aligned(p, width=5):
+    """Digits first, zeros after them."""
+    written = str(p)
+    return [int(symbol) for symbol in written.ljust(width, "0")]
+
+
+assert left_aligned(12) == left_aligned(120)
+tens = digits(torch.arange(1000), width=5)[:, 3]  # the place of the tens
+assert torch.equal(tens, torch.arange(1000) // 10 % 10)
+assert [left_aligned(p)[3] for p in (99, 100)] != [9, 0], "no place of the tens there"
+
+# %% [markdown]
+# Strings have a geometry of their own, and it is not that of the line: at a carry neighbours have little in common.
+
+# %% tags=["hide-input"]
+shown = torch.arange(996, 1004)
+fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.3), width_ratios=(1, 2.1))
+for ax, (base, width) in zip(axes, ((10, 5), (2, 11)), strict=True):
+    strings = digits(shown, base=base, width=width)
+    changed = torch.zeros_like(strings)
+    changed[1:] = strings[1:] != strings[:-1]
+    tints = ListedColormap([figures.GROUND, "#b9d6ea"])
+    ax.imshow(changed, cmap=tints, vmin=0, vmax=1, aspect="auto")
+    for row, string in enumerate(strings.tolist()):
+        for place, digit in enumerate(string):
+            ax.text(place, row, str(digit), ha="center", va="center", fontsize=10)
+    ax.set_yticks(range(len(shown)), [f"{p:,}" for p in shown.tolist()])
+    ax.set_xticks(range(width), [f"${base}^{{{width - 1 - k}}}$" for k in range(width)])
+    ax.tick_params(length=0)
+    ax.set_title(f"base {base}")
+    ax.spines[:].set_visible(False)
+carry = digits([999, 1000], width=5)
+numbers["carry"] = int((carry[0] != carry[1]).sum())
+every = digits(torch.arange(10**5), width=5)
+numbers["changes"] = float((every[1:] != every[:-1]).sum(dim=1).double().mean())
+far = digits([0, 90_000], width=5)
+assert int((far[0] != far[1]).sum()) == 1
+figures.show(
+    fig,
+    name="fig-digits-strings",
+    alt="The digits of the positions 996 to 1003, one row each, in base 10 on the left and base 2 on the right; digits that "
+    "differ from those of the row above are tinted. In base 10 the row of 1000 is tinted in four places, all others in one.",
+    caption=f"What changes from one position to the next (tinted). From 999 to 1000 it is {numbers['carry']} digits of five, "
+    f"over all strings {numbers['changes']:.2f} on average; 0 and 90,000 differ in one.",
+)
+
+# %% [markdown]
+# {numref}`fig-digits-strings` is the problem that SeqPE sets itself: 999 and 1000 are neighbours and share one digit, 0 and
+# 90,000 are as far apart as can be and share four. A network that reads digits has to learn what a carry is.
+#
+# ## The encoder
+#
+# Each digit enters as a vector, with a vector for its place and, in several dimensions, one for its coordinate. A last slot
+# holds the same learned vector for every position. A small causal transformer reads the slots from left to right; the last
+# one has seen them all, and its state is the embedding:
+#
+# $$
+# \begin{aligned}
+# x_k &= \mathrm{Digit}[s_k(p)] + \mathrm{Place}[k] + \mathrm{Dim}[\text{coordinate of } k], \qquad x_S = \mathrm{cls}, \\
+# E(p) &= \mathrm{Linear}\left(\mathrm{LayerNorm}\left(\mathrm{Transformer}(x_0, \dots, x_S)_S\right)\right) .
+# \end{aligned}
+# $$ (eq-digits-encoder)
+
+# %% tags=["hide-input"]
+fig, ax = diagrams.canvas((7.4, 3.8), x=(-0.3, 11.2), y=(-0.8, 6.3))
+labels = [*map(str, digits([123], width=5)[0].tolist()), "cls"]
+pos = {"colour": figures.POS, "fill": figures.POS + "26"}
+unread = {"colour": figures.FAINT}
+across, centre = 1.4, [0.7 + 1.8 * slot for slot in range(6)]
+levels = {"digits": 0.0, "layer 1": 2.0, "layer 2": 4.0}
+for slot, label in enumerate(labels):
+    for name, y in levels.items():
+        words = label if name == "digits" else ""
+        look = unread if name == "layer 2" and slot < 5 else pos
+        diagrams.box(ax, (centre[slot] - across / 2, y), (across, 0.7), words, **look)
+    added = f"+ Place[{slot}]" if slot < 5 else "learned"
+    ax.text(centre[slot], -0.15, added, ha="center", va="top", fontsize=8.5)
+for below, above, ends in ((0.7, 2.0, range(6)), (2.7, 4.0, [5])):
+    for end in ends:
+        for start in range(end + 1):
+            line = ([centre[start], centre[end]], [below + 0.05, above - 0.05])
+            ax.plot(*line, color=figures.FAINT, linewidth=0.8, zorder=0)
+for name, y in levels.items():
+    ax.text(centre[5] + 0.85, y + 0.35, name, va="center", fontsize=9)
+diagrams.arrow(ax, (centre[5], 4.75), (centre[5], 5.35))
+diagrams.box(ax, (centre[5] - 2.3, 5.4), (4.6 - 1.5, 0.7), "norm, linear map", **pos)
+diagrams.arrow(ax, (centre[5] - 2.35, 5.75), (centre[5] - 3.3, 5.75))
+ax.text(centre[5] - 3.4, 5.75, "$E(123)$", ha="right", va="center", fontsize=12)
+figures.show(
+    fig,
+    name="fig-digits-encoder",
+    alt="Six slots side by side hold the digits 0, 0, 1, 2, 3 and a learned vector, each digit with a vector of its place. Lines "
+    "lead from every slot to itself and to the slots on its right in layer 1, and from all slots of layer 1 to the last slot of layer 2. From there an "
+    "arrow leads through a norm and a linear map to E of 123. The other slots of layer 2 are grey.",
+    caption="The encoder reads 123. A slot sees itself and those on its left, so what a digit's slot holds depends on the digits up to it. Of the "
+    "last layer only the last slot is read; the grey boxes are never computed.",
+)
+
+# %% [markdown]
+# The blocks are those of the models of this book, pre-norm with biases; nothing was written twice. Its size follows from the
+# formula: for width $w$, $S$ places, $D$ columns of the result and two layers,
+#
+# $$
+# 2\,(12 w^2 + 13 w) + (b + S + [n > 1]\, n + 1)\, w + 2 w + (w + 1) D .
+# $$ (eq-digits-count)
+#
+# The two configurations of the release are a text encoder of width 768 with five digits, and an image encoder of width 384 with two
+# digits for each of two coordinates.
+
+# %%
+RELEASED = {
+    "text": {"width": 768, "digits": 5},
+    "image": {"width": 384, "digits": 2, "dims": 2},
+}
+
+
+def by_formula(width, digits, dims=1, base=10):
+    """(eq-digits-count)."""
+    embeddings = base + digits * dims + (dims > 1) * dims + 1
+    blocks = 2 * (12 * width**2 + 13 * width)
+    return blocks + embeddings * width + 2 * width + (width + 1) * width
+
+
+for name, settings in RELEASED.items():
+    with torch.device("meta"):  # counted, not filled
+        made = SequentialPositionEncoder(**settings)
+    count = sum(parameter.numel() for parameter in made.parameters())
+    assert count == by_formula(**settings)
+    numbers[f"parameters_{name}"] = count
+    print(f"{name}: {count:,}")
+assert (numbers["parameters_text"], numbers["parameters_image"]) == (14780160, 3704064)
+
+# %% [markdown]
+# {num}`13_digits/parameters_text:,` and {num}`13_digits/parameters_image:,` parameters, which is what the released modules have. With
+# width 64 and five digits it is {num}`13_digits/encoder_numbers:,`, and that serves the models of this book.
+#
+# Three properties can be checked on any drawn encoder, and each has a mistake that would break it: an embedding does not depend on
+# what else is in the batch, it depends on every digit, and no two positions share one.
+
+# %%
+drawn = encoder()
+some = torch.randperm(10**5, generator=torch.Generator().manual_seed(1))[:500]
+together, alone = drawn(some), torch.cat([drawn(p[None]) for p in some[:5]])
+torch.testing.assert_close(alone, together[:5], rtol=0, atol=1e-12)
+torch.testing.assert_close(drawn(some.flip(0)), together.flip(0), rtol=0, atol=1e-12)
+
+for place in range(5):  # the last slot hears every digit, the first one too
+    other = drawn([12_345 + 10 ** (4 - place)])
+    assert (other - drawn([12_345])).abs().max() > 1e-3
+assert torch.pdist(together).min() > 1e-3
+
+places = drawn.place.weight
+reversed_places = encoder()
+reversed_places.place.weight.copy_(places.flip(0))
+assert not torch.allclose(reversed_places([12_300]), drawn([12_300])), "places count"
+
+# %% [markdown]
+# ## What is shared need be read once
+#
+# Read 512 positions of five digits by the definition, and each layer processes 3,072 slots. But under the causal mask the state of a digit's
+# slot is a function of the digits up to it: *00118* and *00123* begin alike, and so do their first three slots, in every layer.
+# The distinct beginnings of many strings form a tree.
+
+# %% tags=["hide-input"]
+few = torch.arange(118, 124)
+tree = PrefixTree.of(digits(few, width=5))
+fig, ax = plt.subplots(figsize=(7.0, 2.9))
+heights = [-np.arange(tree.sizes[-1], dtype=float)]
+for place in range(4, 0, -1):  # a beginning stands in the middle of what it begins
+    ancestor = tree.above[place][place - 1].numpy()
+    groups = range(tree.sizes[place - 1])
+    heights.insert(0, np.array([heights[0][ancestor == g].mean() for g in groups]))
+for place, digit in enumerate(tree.digit):
+    for node, symbol in enumerate(digit.tolist()):
+        at = (place, heights[place][node])
+        if place:
+            before = heights[place - 1][int(tree.above[place][place - 1][node])]
+            ax.plot([place - 1, place], [before, at[1]], color=figures.FAINT, zorder=0)
+        ax.plot(*at, "o", markersize=19, color="#d9e7f1", markeredgecolor=figures.POS)
+        ax.text(*at, str(symbol), ha="center", va="center", fontsize=11)
+for p, height in zip(few.tolist(), heights[-1], strict=True):
+    ax.text(4.25, height, f"{p}", va="center", fontsize=10)
+ax.set(xlim=(-0.4, 4.8), ylim=(-5.6, 0.6), yticks=[])
+ax.set_xticks(range(5), ["ten\nthousands", "thousands", "hundreds", "tens", "ones"])
+ax.tick_params(length=0)
+ax.spines[:].set_visible(False)
+figures.show(
+    fig,
+    name="fig-digits-tree",
+    alt="A tree from left to right. The digits 0, 0, 1 form a chain; at the tens it parts into 1 and 2, and at the ones into 8 and 9 "
+    "under the first and 0, 1, 2, 3 under the second, which end in the positions 118 to 123.",
+    caption=f"The beginnings of the strings of 118 to 123: {sum(tree.sizes)} nodes stand for the {5 * len(few)} digits.",
+)
+
+# %% [markdown]
+# So each node is computed once, the last slot once for each position, and in the last layer the last slot alone
+# (`SequentialPositionEncoder.forward`). The function is the same, in values and in gradients:
+
+# %%
+some = torch.arange(3000, 3064)
+learning = encoder().requires_grad_(True)
+weights = list(learning.parameters())
+probe = torch.randn(64, WIDTH, generator=torch.Generator().manual_seed(2)).double()
+both = [learning(some), learning.plain(some)]
+torch.testing.assert_close(*both, rtol=0, atol=1e-11)
+one, other = (torch.autograd.grad((found * probe).sum(), weights) for found in both)
+for by_tree, by_definition in zip(one, other, strict=True):
+    torch.testing.assert_close(by_tree, by_definition, rtol=0, atol=1e-9)
+
+# The likely mistake, to share what does not only depend on the digits before:
+backwards = digits(some, width=5).flip(
+    1
+)  # least significant first: almost no beginning is shared
+assert sum(PrefixTree.of(backwards).sizes) > 2 * sum(
+    PrefixTree.of(digits(some, width=5)).sizes
+)
+
+# %% [markdown]
+# What it saves is arithmetic that can be counted (`sepnb.seqpe.cost`): multiply-adds of all maps and of attention, by the definition and by
+# the tree.
+
+# %%
+text_encoder, image_encoder = encoder(), encoder(**RELEASED["image"])
+grid = torch.cartesian_prod(torch.arange(14), torch.arange(14))
+at_random = torch.randint(20_000, (512,), generator=torch.Generator().manual_seed(seed))
+windows = {
+    "0 to 511": (text_encoder, torch.arange(512)),
+    "16,000 to 16,511": (text_encoder, torch.arange(16_000, 16_512)),
+    "512 at random below 20,000": (text_encoder, at_random),
+    "all 100,000 of five digits": (text_encoder, torch.arange(10**5)),
+    "14 x 14 patches": (image_encoder, grid),
+}
+rows = []
+for name, (made, where) in windows.items():
+    strings = made.strings(where)
+    cost = multiply_adds(made, where)
+    counted = {"digits": strings.numel(), "nodes": sum(PrefixTree.of(strings).sizes)}
+    saved = {"times fewer multiply-adds": cost.plain / cost.shared}
+    rows.append({"positions": name, **counted, **saved})
+costs = pd.DataFrame(rows)
+figures.show_table(
+    costs,
+    formats={"digits": ",d", "nodes": ",d", "times fewer multiply-adds": ".2f"},
+    caption="Digits of all strings, nodes of their tree, and what the tree saves. Neighbours share most of what they are "
+    "written with, positions at random much less.",
+)
+ratio = dict(zip(costs["positions"], costs["times fewer multiply-adds"], strict=True))
+numbers["saved_window"], numbers["saved_far"] = (
+    ratio["0 to 511"],
+    ratio["16,000 to 16,511"],
+)
+numbers["saved_random"] = ratio["512 at random below 20,000"]
+numbers["saved_grid"] = ratio["14 x 14 patches"]
+assert numbers["saved_window"] > 3 and numbers["saved_random"] < numbers["saved_window"]
+
+# %% [markdown]
+# On a window of 512 the tree saves a factor of {num}`13_digits/saved_window:.2f`, far out as well
+# ({num}`13_digits/saved_far:.2f`), on a grid of patches {num}`13_digits/saved_grid:.2f`, on positions at random {num}`13_digits/saved_random:.2f`.
+# And positions are the same for every sequence of a batch and every layer, so that a training step encodes them once. At inference the
+# embeddings are a table again, of as many rows as one likes.
+#
+# No position is handled one by one, neither when digits are taken nor when they are read. A million strings:
+
+# %%
+million = torch.arange(10**6)
+assert digits(million, width=6).shape == (10**6, 6)
+written = torch.empty(10**6, 6, dtype=torch.int64)
+single = encoder().float()
+with one_thread(), torch.no_grad():
+    for _ in range(2):  # the first round warms up
+        by_tensors = cpu_seconds(lambda: digits(million, width=6))
+        writing = cpu_seconds(lambda: written.fill_(7))
+        whole = cpu_seconds(lambda: single(million[: 10**5]))
+        part = cpu_seconds(lambda: single.plain(million[:1000]))
+print(f"digits of a million positions: {by_tensors / writing:.0f} times writing them")
+print(
+    f"the 100,000 of five digits, read: {whole / part:.1f} times 1,000 by the definition"
+)
+
+# %% [markdown]
+# ## Before any training
+#
+# Is the space of a drawn encoder a space of positions? Look around from position 500.
+
+# %% tags=["hide-input"]
+first = encoder()(torch.arange(1000))
+
+
+def cosines(embeddings, of):
+    """Of one row with all."""
+    rows = torch.nn.functional.normalize(embeddings, dim=-1)
+    return rows @ rows[of]
+
+
+seen = cosines(first, 500)
+waves = cosines(sinusoidal(torch.arange(1000), WIDTH, dtype=torch.float64), 500)
+fig, ax = plt.subplots(figsize=(7.2, 3.4))
+near_500 = slice(380, 721)
+ax.plot(range(380, 721), waves[near_500], color="#e69f00", label="sinusoid")
+drawn_look = {"color": figures.POS, "linewidth": 1.2, "label": "drawn encoder"}
+ax.plot(range(380, 721), seen[near_500], **drawn_look)
+for p, side in ((499, "right"), (600, "left")):
+    ax.plot(p, seen[p], "o", color=figures.POS, markersize=7)
+    where = {
+        "textcoords": "offset points",
+        "ha": side,
+        "fontsize": 10,
+        "weight": "bold",
+    }
+    ax.annotate(f"{p}", (p, seen[p]), (-8 if side == "right" else 8, 5), **where)
+for hundred in (400, 500, 600, 700):
+    ax.axvline(
+        hundred, color=figures.FAINT, linewidth=0.8, linestyle=(0, (2, 2)), zorder=0
+    )
+ax.set(
+    xlabel="position",
+    ylabel="cosine with position 500",
+    xlim=(380, 720),
+    ylim=(0, 1.06),
+)
+figures.label_lines(ax)
+numbers["cosine_499"], numbers["cosine_600"] = seen[499].item(), seen[600].item()
+figures.show(
+    fig,
+    name="fig-digits-from-500",
+    alt="Cosine of the embedding of position 500 with those of positions 380 to 720. The sinusoid has one peak at 500 and falls off on both sides. The drawn "
+    "encoder is high and uneven everywhere, jumps at the hundreds, and its value at 499 lies below that at 600; both are marked.",
+    caption=f"Cosine with the embedding of 500; dotted, the hundreds. For the drawn encoder the neighbour 499, which shares the first two of five digits, is at "
+    f"{seen[499]:.2f}, and 600, which shares four, at {seen[600]:.2f}. The sinusoid knows its neighbours.",
+)
+assert seen[600] > seen[499] and waves[499] > waves[600]
+
+# %% [markdown]
+# A neighbour across a carry is further away than a position that is a hundred off and differs in a single digit. To say it of all positions: draw some at random and
+# look at the cosines of all pairs, by how many digits they share, and by how near they are.
+
+# %%
+chosen = torch.randint(10**5, (200,), generator=torch.Generator().manual_seed(seed + 7))
+strings = digits(chosen, width=5)
+pairs = torch.triu_indices(200, 200, offset=1)
+equal = (strings[:, None] == strings[None]).sum(dim=-1)[*pairs].numpy()
+near = -(chosen[:, None] - chosen[None]).abs()[*pairs].numpy()
+
+
+def by_digits(embeddings):
+    """Mean cosine of the pairs with 0 to 3 equal digits; rank correlation of cosines with nearness, of all
+    pairs and of those without an equal digit."""
+    rows = torch.nn.functional.normalize(embeddings, dim=-1)
+    found = (rows @ rows.T)[*pairs].numpy()
+    means = [found[equal == count].mean() for count in range(4)]
+    alone = equal == 0
+    told = [spearmanr(found[of], near[of]).statistic for of in (equal >= 0, alone)]
+    return np.array([*means, *told])
+
+
+drawings = np.array([by_digits(encoder(number)(chosen)) for number in range(N_DRAWN)])
+of_table = torch.randn(200, WIDTH, generator=torch.Generator().manual_seed(seed))
+control = by_digits(of_table.double())
+assert (np.diff(drawings[:, :4], axis=1) > 0).all(), "each shared digit brings nearer"
+assert drawings[:, 4].mean() > 2 * abs(drawings[:, 5].mean()), "and distance does not"
+
+# %% tags=["hide-input"]
+columns = [f"{count} equal" for count in range(4)]
+columns += ["nearness, all", "nearness, none equal"]
+told = pd.DataFrame(
+    [drawings.mean(axis=0), drawings.min(axis=0), drawings.max(axis=0), control],
+    columns=columns,
+)
+names = [f"drawn encoder, {what} of {N_DRAWN}" for what in ("mean", "least", "largest")]
+told.insert(0, "embeddings", [*names, "drawn table (control)"])
+figures.show_table(
+    told,
+    formats=dict.fromkeys(columns, ".2f"),
+    caption="Mean cosine of pairs by how many of five digits are equal, and the rank correlation of cosines with nearness: of all pairs, and of those that share no digit.",
+)
+kept = ("cosine_none_equal", "cosine_three_equal", "rank_near", "rank_near_alone")
+numbers |= dict(zip(kept, drawings.mean(axis=0)[[0, 3, 4, 5]].tolist(), strict=True))
+
+# %% [markdown]
+# With no digit in common the mean cosine is {num}`13_digits/cosine_none_equal:.2f`, with three {num}`13_digits/cosine_three_equal:.2f`. Nearness does correlate with
+# the cosine, at {num}`13_digits/rank_near:.2f`, because near positions tend to share their leading digits: among pairs without a digit in common the
+# correlation is {num}`13_digits/rank_near_alone:.2f`. The drawn table has nothing of either.
+#
+# This has a consequence for all that follows. Move the window of $L$ positions by 1,000: the low digits run through it exactly as before, and only
+# one high digit is another. Move it by 384, and every carry falls elsewhere. An encoder that knows nothing treats the first window as an old
+# acquaintance and the second as a stranger.
+
+# %% tags=["hide-input"]
+STARTS = {"first window": 0, "moved by 1,000": 1000, "moved by 384": 384}
+panels = {
+    name: encoder()(torch.arange(start, start + L)) for name, start in STARTS.items()
+}
+torch.manual_seed(seed)
+panels["drawn table (control)"] = torch.randn(L, WIDTH, dtype=torch.float64)
+fig, axes = plt.subplots(1, 4, figsize=(7.6, 2.5), sharey=True)
+for ax, (name, embeddings) in zip(axes, panels.items(), strict=True):
+    rows = torch.nn.functional.normalize(embeddings, dim=-1)
+    image = ax.imshow(rows @ rows.T, cmap="cividis", vmin=0.5, vmax=1)
+    title = (
+        f"{name}\n[{STARTS[name]:,}, {STARTS[name] + L:,})" if name in STARTS else name
+    )
+    ax.set_title(title, fontsize=9)
+    ax.set(xticks=[0, 64, 127], yticks=[0, 64, 127])
+fig.colorbar(image, ax=axes, label="cosine", shrink=0.85, extend="min")
+
+
+def like(start):
+    """Likeness of the window at `start` to the trained one, a value for each drawing."""
+    found = []
+    for number in range(N_DRAWN):
+        made = encoder(number)
+        windows = [made(torch.arange(s, s + L)) for s in (0, start)]
+        found.append(likeness(*windows))
+    return np.array(found)
+
+
+aligned, misaligned = like(1000), like(384)
+by_chance = likeness(panels["first window"], panels["drawn table (control)"])
+numbers["like_aligned"], numbers["like_misaligned"] = aligned.mean(), misaligned.mean()
+numbers["like_table"] = by_chance
+order = [geometry(encoder(n)(torch.arange(L)), torch.arange(L)) for n in range(N_DRAWN)]
+numbers["order"] = float(np.mean([found.order for found in order]))
+numbers["adjacency"] = float(np.mean([found.adjacency for found in order]))
+wave = geometry(
+    sinusoidal(torch.arange(L), WIDTH, dtype=torch.float64), torch.arange(L)
+)
+numbers["order_sinusoid"], numbers["adjacency_sinusoid"] = wave.order, wave.adjacency
+assert aligned.min() > misaligned.max()
+figures.show(
+    fig,
+    name="fig-digits-windows",
+    alt="Four square images of cosines inside a window of 128 positions. In the first two, the first window and the one moved by 1,000, the same dark band stands out towards "
+    "the end; in the third, moved by 384, bands lie at other places; the fourth, of a drawn table, is dark but for its diagonal.",
+    caption=f"Cosines inside a window, of one drawn encoder. The geometry of the window moved by 1,000 is like that of the trained one at "
+    f"{aligned.mean():.2f} (mean of {N_DRAWN} drawings), moved by 384 at {misaligned.mean():.2f}, that of a drawn table at {by_chance:.2f}.",
+)
+
+# %% [markdown]
+# {numref}`fig-digits-windows` is a warning. A distillation that asks windows far out to look like the trained one finds its task half done at
+# starts that are multiples of a power of ten, before it has begun. Whoever tests SeqPE far out at round numbers tests the digits. In this book aligned and
+# misaligned starts are always told apart, and the untrained encoder stands beside the trained one.
+#
+# Inside the window a drawn encoder orders pairs by distance at {num}`13_digits/order:.2f` (Spearman; the sinusoid reaches {num}`13_digits/order_sinusoid:.2f`), and of
+# {num}`13_digits/adjacency:.0%` of the positions the likest other is a neighbour (sinusoid: {num}`13_digits/adjacency_sinusoid:.0%`). That is what the two losses have to
+# improve on.
+#
+# ## What the released code does differently
+#
+# The code that we read and the one of this book part in places. Each row below is computed in this cell; nothing in it is taken on trust.
+
+
+# %%
+def spread(embeddings):
+    """Standard deviation of the scaled inner products of all pairs, in nats."""
+    products = embeddings @ embeddings.T / embeddings.shape[1] ** 0.5
+    return float(products[*torch.triu_indices(*products.shape, 1)].std())
+
+
+numbers["spread_released"] = spread(encoder(std=0.02)(chosen))
+numbers["spread_kept"] = spread(encoder()(chosen))
+
+torch.manual_seed(seed)
+wide = SequentialPositionEncoder(**RELEASED["text"]).eval()
+anchors, candidates = torch.arange(4) * 4999, chosen[:128].reshape(4, 32) % 20_000
+with torch.no_grad():
+    embedded = wide(torch.cat([anchors, candidates.flatten()])).split([4, 128])
+given = (embedded[0], embedded[1].unflatten(0, (4, 32)), anchors, candidates)
+numbers["contrastive_released"] = contrastive_loss(*given, scale=1.0).item()
+numbers["contrastive_scaled"] = contrastive_loss(*given).item()
+numbers["contrastive_chance"] = float(np.log(32))
+
+teacher, student = (encoder()(torch.arange(s, s + 32))[None] for s in (0, 384))
+by_row = distillation_loss(teacher, student, 4)
+by_element = distillation_loss(teacher, student, 4, reduction="released")
+numbers["reduction_ratio"] = (by_row / by_element).item()
+
+noisy = encoder(dropout=0.1).train()
+passes = [noisy(chosen) for _ in range(2)]
+numbers["dropout_apart"] = float((passes[0] - passes[1]).norm() / passes[0].norm())
+
+# %% tags=["hide-input"]
+decisions = pd.DataFrame(
+    [
+        (
+            "first weights",
+            "standard deviation 0.02 at any width",
+            "the gain of the released width kept at every width",
+            f"scores of the contrastive loss at width {WIDTH} differ by {numbers['spread_released']:.3f} nats "
+            f"(standard deviation) against {numbers['spread_kept']:.2f}",
+        ),
+        (
+            "inner products of the contrastive loss",
+            "as they are",
+            "divided by the root of D",
+            f"loss before training at width 768: {numbers['contrastive_released']:.1f} against "
+            f"{numbers['contrastive_scaled']:.2f}; chance is {numbers['contrastive_chance']:.2f}",
+        ),
+        (
+            "mean of the distillation loss",
+            "over all entries",
+            "over rows",
+            f"released is {numbers['reduction_ratio']:.0f} times smaller at windows of 32",
+        ),
+        (
+            "dropout in the encoder",
+            "0.1, in the teacher too",
+            "none",
+            f"two passes over the same positions differ by {numbers['dropout_apart']:.0%} of their norm",
+        ),
+    ],
+    columns=["what", "released", "here", "seen here"],
+)
+figures.show_table(
+    decisions, caption="Where the two part, and what it makes of a drawn encoder."
+)
+assert 10 * numbers["spread_released"] < numbers["spread_kept"]
+assert numbers["contrastive_released"] > 3 * numbers["contrastive_chance"]
+assert abs(numbers["reduction_ratio"] - 32) < 1e-6
+
+# %% [markdown]
+# The first row decides whether a narrow encoder learns at all: at width 64 with the released deviation the scores among which the contrastive loss has to choose
+# differ by {num}`13_digits/spread_released:.3f` nats, and there is next to nothing to hold on to. Scaling the weights with the width leaves
+# {num}`13_digits/spread_kept:.2f`. The second: without the scale the loss begins at {num}`13_digits/contrastive_released:.1f`, far above
+# the {num}`13_digits/contrastive_chance:.2f` of a guess among 32, because long embeddings win whatever they stand for. Both released forms are
+# options: `std`, and `scale` and `reduction` of the losses.
+#
+# Two more differences are of the interface. The released range ends in whatever the indexing of a list raises, here a position that the digits cannot write is refused
+# with the remedy. And *n-dimensional* is one or two there; here any number of coordinates, of unequal ranges:
+
+# %%
+video = encoder(dims=3, digits=(4, 2, 2))  # frames, rows, columns
+points = torch.tensor([[0, 0, 0], [7, 0, 0], [0, 7, 0], [0, 0, 7], [9_999, 99, 99]])
+assert video(points).shape == (5, WIDTH)
+assert torch.pdist(video(points)).min() > 1e-3
+assert video.highest == (9_999, 99, 99)
+
+folded = encoder(dims=3, digits=(4, 2, 2))  # the same draw
+counts = torch.tensor([4, 2, 2])
+folded.place.weight.add_(folded.dim.weight.repeat_interleave(counts, dim=0))
+folded.dim.weight.zero_()
+torch.testing.assert_close(folded(points), video(points), rtol=0, atol=1e-12)
+
+# %% [markdown]
+# The last three lines say something of {eq}`eq-digits-encoder`: Place counts through the whole string and so knows the coordinate already. Dim can be folded into
+# it without a change of the function. It is kept because the release has it, and it costs $n w$ numbers.
+#
+# ## Takeaways
+#
+# 1. Written in digits, every position up to $b^W - 1$ has an embedding, in any number of dimensions, from weights that all positions share. What a table
+#    learns for one row, the encoder learns for all, wanted or not.
+# 2. Causal reading and padding on the left make beginnings common property: read once, they save a factor of {num}`13_digits/saved_window:.1f` on
+#    a window, exactly.
+# 3. Before training the space knows digits, not distance: each shared digit brings two positions nearer, and among pairs that share none, distance counts for
+#    {num}`13_digits/rank_near_alone:.2f`. Windows moved by a power of ten look alike for that reason alone.
+#
+# **Limits.** Nothing on this page is trained, and the drawn encoders are of one width with first weights of our choice. Likeness and order are measures
+# of inner products, as the losses read them; a model reads them through a map.
+#
+# **What would change our mind.** A drawn encoder whose geometry at a misaligned start is as like the trained window as at an aligned one; a position below
+# $b^W$ that two digit strings share.
+#
+# ## Exercises
+#
+# Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
+#
+# **1. (easy)** How many digits change on average from $p$ to $p + 1$ in base $b$, over very long ranges? Check it against base 2 and base 10.
+
+# %% tags=["hide-cell"]
+# Place k (from the right) changes every b^k steps: 1 + 1/b + 1/b^2 + ... = b / (b - 1).
+for base, width in ((2, 16), (10, 5)):
+    every = digits(torch.arange(base**width), base=base, width=width)
+    changes = (every[1:] != every[:-1]).sum(dim=1).double().mean().item()
+    print(base, round(changes, 4))
+    assert abs(changes - base / (base - 1)) < 1e-3
+
+# %% [markdown]
+# **2. (easy)** Which base needs the fewest nodes for the tree of the positions 0 to 999, among 2, 10 and 32, with as many places as the range asks for? And
+# the fewest vectors of digits and places?
+
+# %% tags=["hide-cell"]
+nodes, vectors = {}, {}
+for base, width in ((2, 10), (10, 3), (32, 2)):
+    nodes[base] = sum(
+        PrefixTree.of(digits(torch.arange(1000), base=base, width=width)).sizes
+    )
+    vectors[base] = base + width
+print(nodes, vectors)
+# A large base has few inner nodes, a small one few vectors: its strings are long, its alphabet short.
+assert min(nodes, key=nodes.get) == 32 and min(vectors, key=vectors.get) == 2
+
+# %% [markdown]
+# **3. (medium)** Give the encoder digits least significant first. Which of the shared slots is left, and what becomes of the saving on 0 to 511?
+
+# %% tags=["hide-cell"]
+# All first digits differ within ten neighbours; from the third digit on, strings of 512 neighbours are distinct.
+there = PrefixTree.of(digits(torch.arange(512), width=5)).sizes
+back = PrefixTree.of(digits(torch.arange(512), width=5).flip(1)).sizes
+print(there, back)
+assert there == [1, 1, 6, 52, 512] and back == [10, 100, 512, 512, 512]
+
+# %% [markdown]
+# **4. (hard)** Without the causal mask, could prefixes be shared? Find a pair of strings that shows it.
+
+# %% tags=["hide-cell"]
+# No: a slot would hear the digits after it. Make the encoder's transformer bidirectional and compare the first slot.
+causal = encoder().transformer
+both_ways = Transformer(replace(causal.config, causal=False)).double()
+both_ways.load_state_dict(causal.state_dict())
+slots = [encoder().digit(digits([p], width=5)) for p in (12_345, 12_349)]
+for model, shares in ((causal, True), (both_ways, False)):
+    with torch.no_grad():
+        one, other = (model(x)["sem"][:, 0] for x in slots)
+    assert torch.equal(one, other) == shares
+
+# %%
+chapter_numbers.publish("13_digits", numbers, profile=profile)
