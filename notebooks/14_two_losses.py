@@ -16,7 +16,7 @@
 # > **Question.** What do the two losses of SeqPE make of the space of positions: which of them orders it, and which carries
 # > the order to places where the model never read a text?
 #
-# An encoder of digits can be asked for any position that its digits can write. That is not yet a reason to trust the answer: it
+# The encoder of {doc}`chapter 13 <13_digits>` can be asked for any position that its digits can write. That is not yet a reason to trust the answer: it
 # knows numerals, and `1000` looks more like `2000` than like `999`. SeqPE {cite:p}`li2025` therefore trains its encoder with two losses of its own, beside
 # that of the task. One says that near positions are alike, the other that far windows look inside as the trained one does.
 # This chapter takes them apart, first by hand, then without any text: only positions, an encoder, and one loss or the other.
@@ -25,7 +25,7 @@
 # :class: note
 # - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; no GPU is used, nothing is
 #   downloaded. The records of the last sections: `sepnb run seqpe_geometry`, 48 runs of about a minute on one core, no data.
-# - **You need**: softmax and cross-entropy. That positions are read digit by digit is all of SeqPE's encoder that matters here.
+# - **You need**: {doc}`chapter 13 <13_digits>`, or its takeaways; softmax and cross-entropy.
 # - **You will learn**: what question each loss asks; which answers are never asked for; what a stop-gradient decides; how to
 #   tell an order of far positions from an order of neighbours, and a learned geometry from shared digits.
 # - **Claims tested** (see {doc}`/book/claims`): `the-losses-order-positions`, `the-losses-order-far-positions`,

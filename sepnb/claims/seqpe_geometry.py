@@ -93,7 +93,9 @@ def rule_shared_digits_look_like_geometry(tables: Tables) -> Verdict:
     )
 
 
-_OURS = {"source": OURS, "needs": (TABLE,), "stands_on": (measured, recipes.compared, *RULES_OF_EVIDENCE)}
+_FROM_THE_TABLE = {"needs": (TABLE,), "stands_on": (measured, recipes.compared, *RULES_OF_EVIDENCE)}
+_SEQPE = {"source": "seqpe-abstract", **_FROM_THE_TABLE}
+_OURS = {"source": OURS, **_FROM_THE_TABLE}
 
 CLAIMS = (
     Claim(
@@ -101,7 +103,7 @@ CLAIMS = (
         statement="Trained on its two losses, the encoder of SeqPE orders the positions of a window: the "
         "nearer, the more alike.",
         rule=rule_the_losses_order_positions,
-        **_OURS,
+        **_SEQPE,
     ),
     Claim(
         id="the-losses-order-far-positions",
@@ -119,7 +121,7 @@ CLAIMS = (
         id="distillation-carries-the-geometry",
         statement="It is the distillation that repeats the geometry of the trained window elsewhere.",
         rule=rule_distillation_carries_the_geometry,
-        **_OURS,
+        **_SEQPE,
     ),
     Claim(
         id="the-geometry-reaches-positions-never-seen",
