@@ -181,6 +181,13 @@ def test_a_run_that_diverges_is_kept_without_a_score(few, monkeypatch):
     assert record.metrics["diverged_at_step"] == 0 and "accuracy" not in record.metrics and not record.rows
 
 
+def test_what_knows_no_place_between_two_patches_is_read_where_the_grid_grows():
+    config = smoke()
+    indices = dataclasses.replace(config.model, encoding="alibi", axes=1)
+    assert config.rules == ("grow", "fit")
+    assert dataclasses.replace(config, model=indices).rules == ("grow",)
+
+
 def test_a_table_and_no_encoding_are_read_by_the_one_rule_they_have(few):
     for name, rule in (("learned", "fit"), ("none", "grow")):
         config = smoke(name)

@@ -126,11 +126,11 @@ def load(name: str) -> ImageSplits:
     )
 
 
-Pair = tuple[np.ndarray, np.ndarray]
+_Pair = tuple[np.ndarray, np.ndarray]
 """Pixels and labels."""
 
 
-def _drawn_apart(name: str, held: Pair, test: Pair | None) -> dict[str, Pair]:
+def _drawn_apart(name: str, held: _Pair, test: _Pair | None) -> dict[str, _Pair]:
     """The three splits. What is drawn comes in the order of the draw, the rest as the owner has it."""
     order = uniform(np.random.PCG64(SPLIT_SEED), len(held[1])).argsort(kind="stable")
     cuts = {"validation": VALIDATION[name]} | ({} if test is not None else {"test": TEST[name]})
@@ -163,14 +163,14 @@ def parse_idx(data: bytes | np.ndarray) -> np.ndarray:
     return raw[start:].reshape(shape)
 
 
-def _digits(parts: Mapping[str, np.ndarray]) -> tuple[Pair, None]:
+def _digits(parts: Mapping[str, np.ndarray]) -> tuple[_Pair, None]:
     """One line an image: 64 values from 0 to 16, row by row, and the digit."""
     table = np.loadtxt(parts["digits.csv"].tobytes().decode().splitlines(), delimiter=",", dtype=np.int64)
     return (table[:, :-1].reshape(-1, 8, 8).astype(np.uint8), table[:, -1].copy()), None
 
 
-def _fashion(parts: Mapping[str, np.ndarray]) -> tuple[Pair, Pair]:
-    def pair(split: str) -> Pair:
+def _fashion(parts: Mapping[str, np.ndarray]) -> tuple[_Pair, _Pair]:
+    def pair(split: str) -> _Pair:
         pixels, labels = (
             parse_idx(parts[f"{split}-{kind}-ubyte"]) for kind in ("images-idx3", "labels-idx1")
         )
@@ -179,7 +179,7 @@ def _fashion(parts: Mapping[str, np.ndarray]) -> tuple[Pair, Pair]:
     return pair("train"), pair("t10k")
 
 
-_READERS: dict[str, Callable[[Mapping[str, np.ndarray]], tuple[Pair, Pair | None]]] = {
+_READERS: dict[str, Callable[[Mapping[str, np.ndarray]], tuple[_Pair, _Pair | None]]] = {
     "digits": _digits,
     "fashion-mnist": _fashion,
 }

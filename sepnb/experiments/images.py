@@ -187,9 +187,11 @@ class ImageRun:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """How the model may place the patches of a larger picture. A table has no row past its grid, and
-        without an encoding there are no places."""
-        return {"learned": ("fit",), "none": ("grow",)}.get(self.name, ("grow", "fit"))
+        """How the model may place the patches of a larger picture. A table has no row past its grid, without
+        an encoding there are no places, and not every encoding knows places between two patches."""
+        if self.name == "none" or not self.model.real_positions:
+            return ("grow",)
+        return ("fit",) if self.name == "learned" else ("grow", "fit")
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
