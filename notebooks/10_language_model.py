@@ -605,27 +605,31 @@ rate_of = {
     run.method: run.training.learning_rate
     for run in experiments.get("ablation").grid(profile)
 }
-by_variant = []
-for name, variant in VARIANTS.items():
+
+
+def told_of(name: str) -> dict[str, object]:
+    """A row of the table: a variant, what it pays, and its difference to its reference."""
+    variant = VARIANTS[name]
     runs = factors[factors.method == name].dropna(subset=["bits_per_byte"])
     level = str(summaries.summarise(runs.bits_per_byte)) if len(runs) else "not run"
-    by_variant.append(
-        {
-            "reference": variant.reference or "",
-            "change": variant.factor,
-            "bits per byte": level,
-            "minus the reference": summaries.told(effect(name))
-            if variant.reference
-            else "",
-            "seeds": len(runs),
-            "block parameters": runs.block_parameters.median(),
-            "rate": f"{rate_of[name]:g}" if name in rate_of else "",
-        }
-    )
+    return {
+        "reference": variant.reference or "",
+        "change": variant.factor,
+        "bits per byte": level,
+        "minus the reference": summaries.told(effect(name))
+        if variant.reference
+        else "",
+        "seeds": len(runs),
+        "block parameters": runs.block_parameters.median(),
+        "rate": f"{rate_of[name]:g}" if name in rate_of else "",
+    }
+
+
+# %%
 screened = experiments.get("ablation_screen").table(profile)
 largest = sum(rate == max(RATES) for rate in rate_of.values())
 figures.show_table(
-    pd.DataFrame(by_variant),
+    pd.DataFrame(map(told_of, VARIANTS)),
     caption="Every variant: test bits per byte with 95 % t interval over seeds, and the "
     "paired difference to its reference, below zero where the change helps. Rates: "
     f"{(screened.status == 'ok').sum()} of {len(screened)} runs of the screening are there. "
@@ -671,6 +675,7 @@ def draw_effects(names: list[str], labels: list[str]) -> plt.Figure:
     return fig
 
 
+# %% tags=["hide-input"]
 def finding(names: list[str], labels: list[str]) -> str:
     """What a figure of effects shows, in words."""
     found = {
@@ -848,6 +853,16 @@ def pairs_in_words(pairs: list[tuple[str, str]]) -> str:
     )
 
 
+def over_budgets(ax, seeds: dict[int, pd.Series], look: figures.Method, **line) -> None:
+    """The means over seeds at each budget as a line, and every seed as a tick."""
+    if seeds:
+        at = [read[n] for n in seeds]
+        ax.plot(at, [values.mean() for values in seeds.values()], **look.line(**line))
+    for n, values in seeds.items():
+        ticks = {"color": look.colour, "markersize": 10}
+        ax.plot([read[n]] * len(values), values, "_", **ticks)
+
+
 def budget_axis(ax) -> None:
     ax.set_xscale("log")
     ax.minorticks_off()
@@ -858,6 +873,7 @@ def budget_axis(ax) -> None:
     ax.set(xlabel="bytes read in training (log scale)")
 
 
+# %% tags=["hide-input"]
 turned, settled = [], []
 if len(whole) > 1:
     standing = places(trained, whole)
@@ -867,14 +883,8 @@ if len(whole) > 1:
     turned, settled = list(signs[signs > 1].index), exchanges(standing)
 fig, ax = plt.subplots(figsize=(6.8, 4.0))
 for method in KEY_MODELS:
-    own = [n for n in read if (method, n) in levels]
-    if own:
-        means = [levels[method, n].mean() for n in own]
-        ax.plot([read[n] for n in own], means, **figures.METHODS[method].line())
-        for n in own:
-            seeds = levels[method, n]
-            colour = figures.METHODS[method].colour
-            ax.plot([read[n]] * len(seeds), seeds, "_", color=colour, markersize=10)
+    own = {n: levels[method, n] for n in read if (method, n) in levels}
+    over_budgets(ax, own, figures.METHODS[method])
 ax.set(ylabel="test bits per byte")
 if levels:
     budget_axis(ax)
@@ -913,16 +923,8 @@ gaps = {
 fig, ax = plt.subplots(figsize=(6.8, 3.2))
 ax.axhline(0, color=figures.FAINT, linewidth=1.2)
 for name, (a, _) in GAPS.items():
-    own = [n for n in read if len(gaps[name, n])]
-    if own:
-        means = [gaps[name, n].mean() for n in own]
-        look = figures.METHODS[a]
-        ax.plot([read[n] for n in own], means, **look.line(label=name))
-        for n in own:
-            seeds = gaps[name, n]
-            ax.plot(
-                [read[n]] * len(seeds), seeds, "_", color=look.colour, markersize=10
-            )
+    own = {n: gaps[name, n] for n in read if len(gaps[name, n])}
+    over_budgets(ax, own, figures.METHODS[a], label=name)
 ax.set(ylabel="difference (bits per byte)")
 if ax.get_legend_handles_labels()[0]:
     budget_axis(ax)
@@ -940,6 +942,8 @@ figures.show(
     "training, with a line at zero.",
     caption=f"What training does to three differences, paired by seed. {told}.",
 )
+
+# %%
 for n in BUDGETS:
     gap = gaps.get(("separated minus dense, sinusoidal", n), pd.Series(dtype=float))
     numbers_of_this_chapter[f"gain_at_{n}x"] = summaries.told(gap)

@@ -50,7 +50,6 @@ from math import exp, log
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 import torch
 
 from sepnb import claims, experiments, figures, interactive, summaries
@@ -324,6 +323,7 @@ def schooled(kinds):
     return seen
 
 
+# %%
 lessons = {name: schooled(kinds) for name, kinds in MIXTURES.items()}
 orders = {
     (name, step): [
@@ -335,6 +335,8 @@ orders = {
 for name, key in (("released", "released"), ("half around", "around")):
     numbers[f"live_near_{key}"], numbers[f"live_far_{key}"] = orders[name, STEPS]
 numbers["live_near_drawn"], numbers["live_far_drawn"] = orders["released", 0]
+
+# %%
 near = torch.nn.functional.normalize(lessons["half around"][STEPS][0], dim=1)
 cosines, tens = near @ near.T, NEAR // 10
 same = tens[:, None] == tens
@@ -400,37 +402,15 @@ frames = {
     step: ((far - far.mean(dim=0)) @ basis.T).numpy()
     for step, (_, far) in lessons["released"].items()
 }
-reach = 1.05 * max(np.abs(xy).max() for xy in frames.values())
-moving = go.Figure(
-    [
-        go.Scatter(
-            x=xy[:, 0].round(4),
-            y=xy[:, 1].round(4),
-            mode="lines+markers",
-            line={"color": figures.FAINT, "width": 1},
-            marker={"color": FAR.tolist(), "colorscale": "Viridis", "size": 8},
-            text=[f"position {p}" for p in FAR.tolist()],
-            hoverinfo="text",
-            visible=step == STEPS,
-            showlegend=False,
-        )
-        for step, xy in frames.items()
-    ]
+moving = interactive.paths_with_slider(
+    frames,
+    values=FAR.tolist(),
+    labels=[f"position {at}" for at in FAR.tolist()],
+    prefix="steps of training: ",
+    axis="principal component",
 )
-choices = [
-    {
-        "label": str(step),
-        "method": "update",
-        "args": [{"visible": [other == step for other in frames]}],
-    }
-    for step in frames
-]
-active = {"currentvalue": {"prefix": "steps of training: "}, "pad": {"t": 20}}
-moving.update_layout(sliders=[{"active": len(choices) - 1, "steps": choices, **active}])
-for axis in (moving.update_xaxes, moving.update_yaxes):
-    axis(range=[-reach, reach], zeroline=False, title="principal component")
 interactive.show(
-    interactive.style(moving),
+    moving,
     name="plot-losses-school",
     alt="Scatter plot with a slider over steps of training: sixty-four positions spread over a thousand, joined in order, in the plane of two "
     "principal components. As drawn they are a tangle; in the end they lie along a curve in the order of positions.",
