@@ -832,7 +832,10 @@ numbers["seeds"] = have.seed.nunique()
 #    than a dense model that has the phase read alone, *{num}`12_what_works/verdict_separation_helps_the_survivor`*.
 #
 # **Limits.** One kind of text, models of less than a million parameters, one training budget; a cost inside the trained
-# length may fade with more training, and that is not shown here. Recipes take the learning rate of their root. Gaps are
+# length may fade with more training, and so may a gain: in the smaller models of {doc}`chapter 10 <10_language_model>`
+# what separated has over dense, both with the sinusoid, goes from {num}`10_language_model/gain_at_1x` to
+# {num}`10_language_model/gain_at_16x` bits per byte when training is sixteen times as long. That is not shown for any
+# recipe. Recipes take the learning rate of their root. Gaps are
 # trained on two chunks, not on long texts. At equal CPU seconds nothing is compared: the table gives the ratios, and
 # training with the phase read takes more of them. A gap in the last bin stands on few bytes a seed, those of the oracle at
 # stride 1; levels on seven times as many. No long text is read far out: index 1,000,000 is asked of $L$ bytes.
