@@ -29,7 +29,7 @@
 # :class: note
 # - **Time**: this page loads records and trains six tiny models, about 20 s of one CPU core at any profile;
 #   nothing is downloaded. The records behind it: `sepnb run lr_screen in_window`, 87 runs of one to three
-#   minutes on one core, and `sepnb run ablation_screen ablation budget`, 330 runs of ten seconds to two
+#   minutes on one core, and `sepnb run ablation_screen ablation budget`, 348 runs of ten seconds to two
 #   minutes; two side by side, under 2 GB each; they read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: chapters {doc}`7 <07_two_streams>` and {doc}`8 <08_split_mlp_norm>`, or their takeaways.
 # - **You will learn**: how the comparison is made fair, what the separation costs and gives inside the trained
@@ -40,7 +40,7 @@
 #   `alibi-level-with-separated-sinusoid`; on single factors `position-at-every-layer-helps`,
 #   `a-pos-stream-needs-no-reinjection`, `constant-pos-stream-ties-with-evolving`, `split-norm-costs-nothing`,
 #   `no-single-wall-costs`, `concatenation-alone-helps`; on training `separation-ahead-at-every-budget`,
-#   `ranking-stable-under-budget`. Their rules were committed before the first record was made.
+#   `separation-ahead-at-equal-parameters-and-every-budget`, `ranking-stable-under-budget`. Their rules were committed before the first record was made.
 # ```
 
 # %% tags=["parameters"]
@@ -799,7 +799,7 @@ numbers_of_this_chapter |= {
 # ## More training
 #
 # A difference after little training can be a difference in speed. The experiment `budget` trains six models of the
-# same small size for one, four and sixteen times as long, each schedule with its own warm-up and decay. The
+# same small size, and the separated one widened to the parameters of the dense one, for one, four and sixteen times as long, each schedule with its own warm-up and decay. The
 # learning rate is the one screened for the ablation, at every budget; a long schedule may prefer a lower one.
 #
 # Two models *exchange places* if one is ahead at one budget and the other at another, each time by an interval
@@ -807,6 +807,7 @@ numbers_of_this_chapter |= {
 
 # %%
 from sepnb.claims.budget import exchanges, places
+from sepnb.claims.budget import models as ranked_models
 from sepnb.experiments.budget import BUDGETS
 from sepnb.experiments.budget import METHODS as KEY_MODELS
 
@@ -841,7 +842,8 @@ figures.show_table(
 figures.provenance(budgets)
 
 # %% tags=["hide-input"]
-whole = [m for m in KEY_MODELS if all((m, n) in levels for n in read)]
+RANKED = ranked_models()
+whole = [m for m in RANKED if all((m, n) in levels for n in read)]
 
 
 def pairs_in_words(pairs: list[tuple[str, str]]) -> str:
@@ -894,10 +896,10 @@ else:
 figures.show(
     fig,
     name="fig-budget",
-    alt="Test bits per byte against bytes read in training, one line for each of six "
+    alt="Test bits per byte against bytes read in training, one line for each of seven "
     "models, every seed a tick, at three budgets.",
     caption=(
-        f"{len(whole)} of {len(KEY_MODELS)} models have run at {len(read)} budgets. "
+        f"{len(whole)} of the {len(RANKED)} models that are ranked have run at {len(read)} budgets. "
         f"Pairs whose means change order between two budgets: {pairs_in_words(turned)}. "
         f"Pairs that exchange places beyond the intervals: {pairs_in_words(settled)}. "
         "Ticks: every seed."
@@ -912,6 +914,10 @@ figures.provenance(budgets)
 # %% tags=["hide-input"]
 GAPS = {
     "separated minus dense, sinusoidal": ("separated-sinusoidal", "sinusoidal"),
+    "widened to equal parameters, minus dense": (
+        "separated-sinusoidal-wide",
+        "sinusoidal",
+    ),
     "strict minus separated, sinusoidal": ("strict-sinusoidal", "separated-sinusoidal"),
     "RoPE minus separated sinusoidal": ("rope", "separated-sinusoidal"),
 }
@@ -940,13 +946,17 @@ figures.show(
     name="fig-budget-gap",
     alt="Differences in bits per byte between pairs of models against bytes read in "
     "training, with a line at zero.",
-    caption=f"What training does to three differences, paired by seed. {told}.",
+    caption=f"What training does to four differences, paired by seed. {told}.",
 )
 
 # %%
 for n in BUDGETS:
     gap = gaps.get(("separated minus dense, sinusoidal", n), pd.Series(dtype=float))
     numbers_of_this_chapter[f"gain_at_{n}x"] = summaries.told(gap)
+    wide = gaps.get(
+        ("widened to equal parameters, minus dense", n), pd.Series(dtype=float)
+    )
+    numbers_of_this_chapter[f"gain_wide_at_{n}x"] = summaries.told(wide)
 numbers_of_this_chapter["budget_order_turned"] = (
     pairs_in_words(turned) if whole else "not run"
 )
@@ -976,6 +986,7 @@ IDS = (
     "no-single-wall-costs",
     "concatenation-alone-helps",
     "separation-ahead-at-every-budget",
+    "separation-ahead-at-equal-parameters-and-every-budget",
     "ranking-stable-under-budget",
 )
 tables = {"in_window": table, "ablation": factors, "budget": budgets}
@@ -984,7 +995,7 @@ numbers_of_this_chapter |= claims.show(
     claims.judge(IDS, tables),
     short=True,
     caption=f"The {len(IDS)} claims of this chapter, judged by rules written beforehand: seven on "
-    "the models of the first sections, six on single factors, two on more training.",
+    "the models of the first sections, six on single factors, three on more training.",
 )
 
 # %% tags=["remove-input"]
@@ -1060,8 +1071,10 @@ numbers_of_this_chapter |= {
 #    the shortest training; that the separated model stays ahead is
 #    *{num}`10_language_model/verdict_separation_ahead_at_every_budget`*. That the ranking of the six models does not
 #    depend on the budget is *{num}`10_language_model/verdict_ranking_stable_under_budget`* (pairs whose means change
-#    order: {num}`10_language_model/budget_order_turned`). These are models of equal width, the separated one with fewer
-#    parameters; no pair of equal parameters was trained for longer.
+#    order: {num}`10_language_model/budget_order_turned`). At equal width the separated model has fewer parameters; widened to
+#    as many it is {num}`10_language_model/gain_wide_at_1x`, {num}`10_language_model/gain_wide_at_4x` and
+#    {num}`10_language_model/gain_wide_at_16x`, and that it stays ahead then is
+#    *{num}`10_language_model/verdict_separation_ahead_at_equal_parameters_and_every_budget`*.
 #
 # None of this says anything about longer texts.
 #

@@ -121,17 +121,25 @@ def test_a_tie_is_not_the_same_as_not_worse():
 # --- budgets
 
 RANKING = ("rope", "strict-sinusoidal", "separated-sinusoidal", "alibi", "sinusoidal", "learned")
-AHEAD, STABLE = (
-    claims.get(name) for name in ("separation-ahead-at-every-budget", "ranking-stable-under-budget")
+WIDE = "separated-sinusoidal-wide"
+AHEAD, AHEAD_WIDE, STABLE = (
+    claims.get(name)
+    for name in (
+        "separation-ahead-at-every-budget",
+        "separation-ahead-at-equal-parameters-and-every-budget",
+        "ranking-stable-under-budget",
+    )
 )
 
 
-def trained(*, seeds=6, noise=0.002, step=0.1, gain=0.1, status="ok", **levels) -> dict[str, pd.DataFrame]:
+def trained(
+    models=RANKING, *, seeds=6, noise=0.002, step=0.1, gain=0.1, status="ok", **levels
+) -> dict[str, pd.DataFrame]:
     """Six models a tenth apart that all gain alike from training; `levels` as `rope_16=2.5` (by budget)."""
     rng = np.random.default_rng(0)
     shared = 0.05 * rng.standard_normal(seeds)
     rows = []
-    for place, method in enumerate(RANKING):
+    for place, method in enumerate(models):
         for budget_, drop in zip(budgets(), (0.0, gain, 2 * gain), strict=True):
             level = levels.get(f"{method.replace('-', '_')}_{budget_}", 2.2 + step * place - drop)
             for seed in range(seeds):
@@ -198,7 +206,7 @@ def test_separation_must_be_ahead_at_every_budget():
 def test_budgets_that_are_missing_or_too_hard_say_nothing(claim):
     for frame in (None, pd.DataFrame()):
         assert claim.rule({budget.TABLE: frame}).word == "not run"
-    (frame,) = trained().values()
+    (frame,) = trained((*RANKING, WIDE)).values()
     assert claim.rule({budget.TABLE: frame[frame.budget < 16]}).word == "not run"
     holes = frame.copy()
     holes.loc[(frame.method == "sinusoidal") & (frame.budget == 4) & (frame.seed == 1), "status"] = "not run"
@@ -217,3 +225,16 @@ def test_a_model_that_is_slow_to_learn_is_judged_and_not_refused():
     assert AHEAD.rule(trained(sinusoidal_16=3.4)).word == "not testable here"
     assert STABLE.rule(trained(learned_1=3.4)).word == "reproduced"
     assert STABLE.rule(trained(learned_16=3.4)).word == "not testable here"
+
+
+@pytest.mark.parametrize(
+    ("at_the_end", "word"), [(2.10, "reproduced"), (2.60, "partly"), (2.37, "undecided")]
+)
+def test_equal_parameters_are_judged_by_the_widened_model_at_every_budget(at_the_end, word):
+    """Dense pays 2.6, 2.5 and 2.4: widened is ahead after little training, and at the end or not."""
+    noise = 0.1 if word == "undecided" else 0.002
+    levels = {f"{WIDE.replace('-', '_')}_{n}": level for n, level in ((1, 2.2), (4, 2.2), (16, at_the_end))}
+    tables = trained((*RANKING, WIDE), noise=noise, **levels)
+    assert AHEAD_WIDE.rule(tables).word == word
+    assert AHEAD.rule(tables).word == "reproduced"  # of equal width, and another question
+    assert AHEAD_WIDE.rule(trained()).word == "not run"

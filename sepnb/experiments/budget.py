@@ -15,7 +15,10 @@ from . import ablation
 from . import language_modelling as lm
 from .base import check_profile
 
-METHODS = ("learned", "sinusoidal", "rope", "alibi", "separated-sinusoidal", "strict-sinusoidal")
+WIDE = "separated-sinusoidal-wide"
+"""The separated model with as many block parameters as the dense one, within 5 %."""
+
+METHODS = ("learned", "sinusoidal", "rope", "alibi", "separated-sinusoidal", "strict-sinusoidal", WIDE)
 
 BUDGETS = (1, 4, 16)
 """Multiples of the shortest schedule."""
@@ -56,7 +59,10 @@ class Budget(lm.TextExperiment):
 
     name: ClassVar[str] = "budget"
     title: ClassVar[str] = "More training"
-    question: ClassVar[str] = "Is the ranking of six key models the same at 1, 4 and 16 times the training?"
+    question: ClassVar[str] = (
+        "Is the ranking of six key models the same at 1, 4 and 16 times the training, and what if separated "
+        "has as many parameters as dense?"
+    )
     order: ClassVar[int] = 5
 
     def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[BudgetRun]:
