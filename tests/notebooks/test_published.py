@@ -12,7 +12,9 @@ AWAITED = (
     "encoding_speed",
     "encodings",
     "extrapolation_wikitext",
+    "seqpe_cost",
     "seqpe_geometry",
+    "seqpe_stream",
     "shaw_clip",
 )
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
