@@ -70,17 +70,21 @@ class LearnedGrid(InputModule):
         return torch.where(outside[..., None], self.without_place, rows)
 
     def _between(self, positions: Tensor) -> Tensor:
-        """Interpolated at real points, `[..., width]`; torch samples at (x, y) from -1 to 1."""
+        """Interpolated at real points, `[..., width]`; torch samples at (x, y) from -1 to 1.
+
+        In float32 at least: bfloat16 would round the points, and a rounded place is another place.
+        """
+        dtype = torch.promote_types(self.table.dtype, torch.float32)
         ends = torch.tensor(self.grid, dtype=positions.dtype, device=positions.device) - 1
         at = torch.where(ends > 0, 2 * (positions - 1) / ends.clamp(min=1) - 1, 0).flip(-1)
         sampled = nn.functional.grid_sample(
-            self.table.movedim(-1, 0)[None],
-            at.reshape(1, 1, -1, 2).to(self.table.dtype),
+            self.table.movedim(-1, 0)[None].to(dtype),
+            at.reshape(1, 1, -1, 2).to(dtype),
             mode=self.interpolation,
             padding_mode="border",
             align_corners=True,
         )
-        return sampled[0, :, 0].T.reshape(*positions.shape[:-1], -1)
+        return sampled[0, :, 0].T.reshape(*positions.shape[:-1], -1).to(self.table.dtype)
 
     def _check(self, positions: Tensor, wrong: Tensor) -> None:
         if wrong.any():

@@ -1,13 +1,22 @@
-"""Which positions a model takes: their shape, their type, and how far its tables reach."""
+"""Which positions a model takes: their shape, their type, how far its tables reach, and which stream hears
+which coordinate."""
 
 from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
 
-from ..encodings import InputModule
-from ..encodings.coordinates import highest, shapes
+from ..encodings import Encoding, InputModule
+from ..encodings.coordinates import OneCoordinate, highest, shapes
 from .config import TransformerConfig
+
+
+def input_module(config: TransformerConfig, stream: str, encoding: Encoding) -> InputModule:
+    """The module by which an encoding fills a stream, or adds to the content."""
+    module = encoding.at_input(config.streams.widths[stream], config.max_length)
+    if config.by_coordinate(encoding):
+        return OneCoordinate(module, config.position_streams.index(stream))
+    return module
 
 
 def check_shape(positions: Tensor, batch: int, n: int, axes: int) -> None:

@@ -23,7 +23,7 @@ from .config import TransformerConfig
 from .context import AttentionContext
 from .fit import what_opens
 from .memory import SegmentMemory
-from .places import check, check_highest, check_shape
+from .places import check, check_highest, check_shape, input_module
 from .tower import PassMemory, PositionPass, arithmetic, may_remember
 
 
@@ -93,7 +93,7 @@ class Transformer(nn.Module):
         ]
 
         def built(chosen: list[tuple[str, Encoding]]) -> nn.ModuleList:
-            return _modules(_at_input(config, name, encoding) for name, encoding in chosen)
+            return _modules(input_module(config, name, encoding) for name, encoding in chosen)
 
         self.input_streams, self.input_encodings = [name for name, _ in inputs], built(inputs)
         # Of what every layer has for itself, the first layer's is among those above; here are the others'.
@@ -325,14 +325,6 @@ class Transformer(nn.Module):
     def train(self, mode: bool = True) -> "Transformer":
         self._memory.forget()
         return super().train(mode)
-
-
-def _at_input(config: TransformerConfig, stream: str, encoding: Encoding) -> InputModule:
-    """The module by which an encoding fills a stream, or adds to the content."""
-    module = encoding.at_input(config.streams.widths[stream], config.max_length)
-    if config.by_coordinate(encoding):
-        return coordinates.OneCoordinate(module, config.position_streams.index(stream))
-    return module
 
 
 def _sum(tensors: Iterable[Tensor]) -> Tensor | None:

@@ -237,6 +237,22 @@ def test_the_two_kernels_are_two():
     torch.testing.assert_close(grid("bilinear")(at)[0], halfway, rtol=0, atol=1e-12)
 
 
+def test_a_bfloat16_table_is_interpolated_at_points_that_are_not_rounded():
+    """1 + 1/300 has no bfloat16; the nearest one is 1."""
+    at = torch.tensor([[1 + 1 / 300, 1 + 1 / 300], [3.004, 2.003]], dtype=torch.float64)
+    narrow = grid("bilinear").to(torch.bfloat16)
+    wide = grid("bilinear")
+    with torch.no_grad():
+        wide.table.copy_(narrow.table.double())
+        wide.table[0, 0] += 1000.0
+        narrow.table.copy_(wide.table)
+        wide.table.copy_(narrow.table.double())
+        found, expected = narrow(at), wide(at)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.double(), expected, rtol=2**-8, atol=1e-2)
+    assert (expected[0] - wide(at.round())[0]).abs().min() > 5
+
+
 def test_only_the_cells_that_were_used_learn():
     module = grid()
     module(torch.tensor([[2, 3], [0, 0]])).sum().backward()
