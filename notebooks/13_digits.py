@@ -243,29 +243,26 @@ figures.show(
 
 # %% tags=["hide-input"]
 fig, ax = diagrams.canvas((7.4, 3.8), x=(-0.3, 11.2), y=(-0.8, 6.3))
-labels = [*map(str, digits([123], width=5)[0].tolist()), "cls"]
 pos = {"colour": figures.POS, "fill": figures.POS + "26"}
-unread = {"colour": figures.FAINT}
-across, centre = 1.4, [0.7 + 1.8 * slot for slot in range(6)]
-levels = {"digits": 0.0, "layer 1": 2.0, "layer 2": 4.0}
-for slot, label in enumerate(labels):
+centre, levels = np.arange(6) * 1.8 + 0.7, {"digits": 0, "layer 1": 2, "layer 2": 4}
+for slot, (x, label) in enumerate(zip(centre, [*"00123", "cls"], strict=True)):
     for name, y in levels.items():
+        look = {"colour": figures.FAINT} if y == 4 and slot < 5 else pos
         words = label if name == "digits" else ""
-        look = unread if name == "layer 2" and slot < 5 else pos
-        diagrams.box(ax, (centre[slot] - across / 2, y), (across, 0.7), words, **look)
+        diagrams.box(ax, (x - 0.7, y), (1.4, 0.7), words, **look)
     added = f"+ Place[{slot}]" if slot < 5 else "learned"
-    ax.text(centre[slot], -0.15, added, ha="center", va="top", fontsize=8.5)
-for below, above, ends in ((0.7, 2.0, range(6)), (2.7, 4.0, [5])):
+    ax.text(x, -0.15, added, ha="center", va="top", fontsize=8.5)
+for below, above, ends in ((0.75, 1.95, range(6)), (2.75, 3.95, [5])):
     for end in ends:
-        for start in range(end + 1):
-            line = ([centre[start], centre[end]], [below + 0.05, above - 0.05])
-            ax.plot(*line, color=figures.FAINT, linewidth=0.8, zorder=0)
+        for x in centre[: end + 1]:
+            line = [x, centre[end]], [below, above]
+            ax.plot(*line, color=figures.FAINT, lw=0.8, zorder=0)
 for name, y in levels.items():
     ax.text(centre[5] + 0.85, y + 0.35, name, va="center", fontsize=9)
-diagrams.arrow(ax, (centre[5], 4.75), (centre[5], 5.35))
-diagrams.box(ax, (centre[5] - 2.3, 5.4), (4.6 - 1.5, 0.7), "norm, linear map", **pos)
-diagrams.arrow(ax, (centre[5] - 2.35, 5.75), (centre[5] - 3.3, 5.75))
-ax.text(centre[5] - 3.4, 5.75, "$E(123)$", ha="right", va="center", fontsize=12)
+diagrams.arrow(ax, (9.7, 4.75), (9.7, 5.35))
+diagrams.box(ax, (7.4, 5.4), (3.1, 0.7), "norm, linear map", **pos)
+diagrams.arrow(ax, (7.35, 5.75), (6.4, 5.75))
+ax.text(6.3, 5.75, "$E(123)$", ha="right", va="center", fontsize=12)
 figures.show(
     fig,
     name="fig-digits-encoder",
@@ -418,6 +415,8 @@ for name, (made, where) in windows.items():
     saved = {"times fewer multiply-adds": cost.plain / cost.shared}
     rows.append({"positions": name, **counted, **saved})
 costs = pd.DataFrame(rows)
+
+# %% tags=["hide-input"]
 figures.show_table(
     costs,
     formats={"digits": ",d", "nodes": ",d", "times fewer multiply-adds": ".2f"},
@@ -462,7 +461,7 @@ print(
 #
 # Is the space of a drawn encoder a space of positions? Look around from position 500.
 
-# %% tags=["hide-input"]
+# %%
 first = encoder()(torch.arange(1000))
 
 
@@ -474,32 +473,23 @@ def cosines(embeddings, of):
 
 seen = cosines(first, 500)
 waves = cosines(sinusoidal(torch.arange(1000), WIDTH, dtype=torch.float64), 500)
-fig, ax = plt.subplots(figsize=(7.2, 3.4))
-near_500 = slice(380, 721)
-ax.plot(range(380, 721), waves[near_500], color="#e69f00", label="sinusoid")
-drawn_look = {"color": figures.POS, "linewidth": 1.2, "label": "drawn encoder"}
-ax.plot(range(380, 721), seen[near_500], **drawn_look)
-for p, side in ((499, "right"), (600, "left")):
-    ax.plot(p, seen[p], "o", color=figures.POS, markersize=7)
-    where = {
-        "textcoords": "offset points",
-        "ha": side,
-        "fontsize": 10,
-        "weight": "bold",
-    }
-    ax.annotate(f"{p}", (p, seen[p]), (-8 if side == "right" else 8, 5), **where)
-for hundred in (400, 500, 600, 700):
-    ax.axvline(
-        hundred, color=figures.FAINT, linewidth=0.8, linestyle=(0, (2, 2)), zorder=0
-    )
-ax.set(
-    xlabel="position",
-    ylabel="cosine with position 500",
-    xlim=(380, 720),
-    ylim=(0, 1.06),
-)
-figures.label_lines(ax)
 numbers["cosine_499"], numbers["cosine_600"] = seen[499].item(), seen[600].item()
+assert seen[600] > seen[499] and waves[499] > waves[600]
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(7.2, 3.4))
+around = np.arange(380, 721)
+ax.plot(around, waves[around], color="#e69f00", label="sinusoid")
+ax.plot(around, seen[around], color=figures.POS, lw=1.2, label="drawn encoder")
+for p, side, shift in ((499, "right", -8), (600, "left", 8)):
+    ax.plot(p, seen[p], "o", color=figures.POS, markersize=7)
+    where = {"xytext": (shift, 5), "textcoords": "offset points", "ha": side}
+    ax.annotate(f"{p}", (p, seen[p]), **where, fontsize=10, weight="bold")
+hundreds = {"color": figures.FAINT, "lw": 0.8, "ls": ":", "zorder": 0}
+ax.vlines(range(400, 701, 100), 0, 1.06, **hundreds)
+ax.set(xlabel="position", xlim=(380, 720), ylim=(0, 1.06))
+ax.set_ylabel("cosine with position 500")
+figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-digits-from-500",
@@ -508,7 +498,6 @@ figures.show(
     caption=f"Cosine with the embedding of 500; dotted, the hundreds. For the drawn encoder the neighbour 499, which shares the first two of five digits, is at "
     f"{seen[499]:.2f}, and 600, which shares four, at {seen[600]:.2f}. The sinusoid knows its neighbours.",
 )
-assert seen[600] > seen[499] and waves[499] > waves[600]
 
 # %% [markdown]
 # A neighbour across a carry is further away than a position that is a hundred off and differs in a single digit. To say it of all positions: draw some at random and
@@ -565,23 +554,13 @@ numbers |= dict(zip(kept, drawings.mean(axis=0)[[0, 3, 4, 5]].tolist(), strict=T
 # one high digit is another. Move it by 384, and every carry falls elsewhere. An encoder that knows nothing treats the first window as an old
 # acquaintance and the second as a stranger.
 
-# %% tags=["hide-input"]
+# %%
 STARTS = {"first window": 0, "moved by 1,000": 1000, "moved by 384": 384}
 panels = {
     name: encoder()(torch.arange(start, start + L)) for name, start in STARTS.items()
 }
 torch.manual_seed(seed)
 panels["drawn table (control)"] = torch.randn(L, WIDTH, dtype=torch.float64)
-fig, axes = plt.subplots(1, 4, figsize=(7.6, 2.5), sharey=True)
-for ax, (name, embeddings) in zip(axes, panels.items(), strict=True):
-    rows = torch.nn.functional.normalize(embeddings, dim=-1)
-    image = ax.imshow(rows @ rows.T, cmap="cividis", vmin=0.5, vmax=1)
-    title = (
-        f"{name}\n[{STARTS[name]:,}, {STARTS[name] + L:,})" if name in STARTS else name
-    )
-    ax.set_title(title, fontsize=9)
-    ax.set(xticks=[0, 64, 127], yticks=[0, 64, 127])
-fig.colorbar(image, ax=axes, label="cosine", shrink=0.85, extend="min")
 
 
 def like(start):
@@ -606,6 +585,18 @@ wave = geometry(
 )
 numbers["order_sinusoid"], numbers["adjacency_sinusoid"] = wave.order, wave.adjacency
 assert aligned.min() > misaligned.max()
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 4, figsize=(7.6, 2.5), sharey=True)
+for ax, (name, embeddings) in zip(axes, panels.items(), strict=True):
+    rows = torch.nn.functional.normalize(embeddings, dim=-1)
+    image = ax.imshow(rows @ rows.T, cmap="cividis", vmin=0.5, vmax=1)
+    title = (
+        f"{name}\n[{STARTS[name]:,}, {STARTS[name] + L:,})" if name in STARTS else name
+    )
+    ax.set_title(title, fontsize=9)
+    ax.set(xticks=[0, 64, 127], yticks=[0, 64, 127])
+fig.colorbar(image, ax=axes, label="cosine", shrink=0.85, extend="min")
 figures.show(
     fig,
     name="fig-digits-windows",
@@ -659,6 +650,7 @@ passes = [noisy(chosen) for _ in range(2)]
 numbers["dropout_apart"] = float((passes[0] - passes[1]).norm() / passes[0].norm())
 
 # %% tags=["hide-input"]
+smaller = f"released is {numbers['reduction_ratio']:.0f} times smaller at windows of 32"
 decisions = pd.DataFrame(
     [
         (
@@ -675,12 +667,7 @@ decisions = pd.DataFrame(
             f"loss before training at width 768: {numbers['contrastive_released']:.1f} against "
             f"{numbers['contrastive_scaled']:.2f}; chance is {numbers['contrastive_chance']:.2f}",
         ),
-        (
-            "mean of the distillation loss",
-            "over all entries",
-            "over rows",
-            f"released is {numbers['reduction_ratio']:.0f} times smaller at windows of 32",
-        ),
+        ("mean of the distillation loss", "over all entries", "over rows", smaller),
         (
             "dropout in the encoder",
             "0.1, in the teacher too",
@@ -690,6 +677,8 @@ decisions = pd.DataFrame(
     ],
     columns=["what", "released", "here", "seen here"],
 )
+
+# %% tags=["hide-input"]
 figures.show_table(
     decisions, caption="Where the two part, and what it makes of a drawn encoder."
 )

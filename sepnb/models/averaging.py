@@ -1,9 +1,9 @@
 """From queries, keys and values to averaged values: by the fused kernel, or in the open.
 
-Biases of positions join the mask, and the kernel takes both; on CUDA those of the distance can go to
-FlexAttention instead, see `flex`. Where an encoding makes scores that are no product plus bias, or adds to
-the averaged values, the softmax is computed in the open. What is too large to be held at once is computed for
-some rows of queries at a time, where no gradients are needed.
+Biases of positions join the mask, and the kernel takes both; on CUDA they can go to FlexAttention instead,
+see `flex`. Where an encoding makes scores that are no product plus bias, or adds to the averaged values, the
+softmax is computed in the open. What is too large to be held at once is computed for some rows of queries at
+a time, where no gradients are needed.
 
 Shape letters: B batch, H heads, N query length, M key length, d head width, e columns of queries and keys.
 """
@@ -92,7 +92,7 @@ class Averaging(nn.Module):
             from . import flex  # only where it serves: importing it takes a while
 
             q = q if context.sharpening is None else q * context.sharpening
-            table = self._by_distance(span, context)
+            table = self._looked_up(span, context)
             how = {"scale": self.head_width**-0.5, "backend": context.compiler}
             return flex.attention(q, k, v, table, **how)
         n = q.shape[-2]
@@ -115,21 +115,19 @@ class Averaging(nn.Module):
         openly = self.in_the_open or self.tape is not None
         whole = context.causal and context.consecutive and context.window is None
         whole = whole and q.shape[-2] == k.shape[-2]
-        of_distance = len(biases) > 0 and all(bias.toeplitz for bias in biases)
-        return (
-            of_distance
-            and whole
-            and not openly
-            and torch.is_grad_enabled()
-            and self.head_width >= kernels.NARROWEST
-        )
+        wide = self.head_width >= kernels.NARROWEST
+        return len(biases) > 0 and wide and whole and not openly and torch.is_grad_enabled()
 
-    def _by_distance(self, span: Span, context: AttentionContext) -> Tensor:
-        """The sum of the biases of these heads, for the distances N - 1 to 0: `[H, N]`."""
-        last, keys = context.query_positions[-1:], context.key_positions
-        tables = [bias(last, keys, True)[list(span.heads), 0] for bias in context.biases]
-        tables += [bias(last, keys, True)[span.built, 0] for bias in self.biases]
-        return sum(tables[1:], start=tables[0])
+    def _looked_up(self, span: Span, context: AttentionContext) -> Tensor:
+        """The sum of the biases of these heads: `[H, N]`, for the distances N - 1 to 0, if all of them are
+        functions of it, else `[H, N, N]`."""
+        of_distance = all(bias.toeplitz for bias in (*context.biases, *self.biases))
+        queries, keys = context.query_positions, context.key_positions
+        queries = queries[-1:] if of_distance else queries
+        tables = [bias(queries, keys, True)[list(span.heads)] for bias in context.biases]
+        tables += [bias(queries, keys, True)[span.built] for bias in self.biases]
+        table = sum(tables[1:], start=tables[0])
+        return table[:, 0] if of_distance else table
 
     def _rows_at_once(self, q: Tensor, k: Tensor, context: AttentionContext) -> int:
         """How many queries meet their keys at once: all, for gradients and for who records the weights."""

@@ -1,12 +1,13 @@
-"""Biases of the distance inside FlexAttention: no bias of pairs is ever held.
+"""Biases of the score inside FlexAttention: the scores of a batch are never held, nor are sums of them.
 
-A bias that is a function of the distance alone is `[H, M]` numbers: those of the last query with every key.
-The kernel looks them up while it makes the scores. In its backward pass the gradient of a learned table is
-summed by atomic additions, in no fixed order, so that two runs on a GPU may differ in the last bits.
+A bias that is a function of the distance alone is `[H, N]` numbers: those of the last query with every key.
+The kernel looks them up while it makes the scores. One that is not, such as FIRE's, is looked up pair by
+pair, `[H, N, N]` for the whole batch. In the backward pass the gradient of what is looked up is summed by
+atomic additions, in no fixed order, so that two runs on a GPU may differ in the last bits.
 
 For causal attention of a whole text with itself, on CUDA, where `compile_formulas` asks for it; elsewhere the
 bias joins the mask. FlexAttention has no backward pass on a CPU. Scores that are more than product and bias
-stay with the plain formula, and FIRE's bias, which depends on the query, with the mask.
+stay with the plain formula.
 
 Shape letters: B batch, H heads, N tokens, d head width, e columns of queries and keys.
 """
@@ -24,18 +25,21 @@ ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 def biased(table: Tensor) -> ScoreMod:
-    """What FlexAttention calls for every score: it adds `table[head, key - query + N - 1]`.
+    """What FlexAttention calls for every score: it adds the bias of the pair.
 
-    `table` is `[H, N]`, the distances N - 1 down to 0. Keys after the query, which the mask hides, are given
-    the bias of distance 0: a kernel looks up whole blocks, hidden pairs among them.
+    `table` is `[H, N]`, for the distances N - 1 down to 0, or `[H, N, N]`, for every query and key. Of the
+    first, keys after the query, which the mask hides, are given the bias of distance 0: a kernel looks up
+    whole blocks, hidden pairs among them.
     """
+    if table.dim() == 3:
+        return lambda score, batch, head, query, key: score + table[head, query, key]
     last = table.shape[-1] - 1
     return lambda score, batch, head, query, key: score + table[head, (key - query).clamp(max=0) + last]
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, table: Tensor, *, scale: float, backend: str) -> Tensor:
     """softmax(q k^T scale + bias) v, causal: queries and keys `[B, H, N, e]`, values `[B, H, N, d]`, biases
-    by distance `[H, N]` as in `biased`."""
+    `[H, N]` or `[H, N, N]` as in `biased`."""
     return kernels.chosen(_attention, backend)(q, k, v, table, _causal(q.shape[-2], q.device), scale)
 
 

@@ -5,7 +5,7 @@ compiled. So is the averaging of a layer whose scores are made in the open, or w
 fused kernel answers such a bias with its unfused formula anyway. And a fixed bias is handed over in the four
 dimensions without which the fused kernel does not take it. What a model computes stays the same up to the
 order of float32 sums, which is why nothing of this is done unless asked for: a record is replayed by the
-kernels that made it. On CUDA a bias of the distance then goes to FlexAttention, see `flex`.
+kernels that made it. On CUDA biases then go to FlexAttention, see `flex`.
 
 Evaluation stays eager: it meets many lengths, and each would be compiled anew.
 """
