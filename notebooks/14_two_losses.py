@@ -139,7 +139,7 @@ figures.show_table(
 # %% [markdown]
 # ### Which questions are asked?
 #
-# A loss teaches what it asks for, and what it asks for is decided by the candidates. Released, four anchors in ten draw theirs anywhere, and a
+# A loss teaches what it asks for, and what it asks for is decided by the candidates. Released, four anchors in ten draw theirs anywhere, and up to a
 # quarter of these are made by *editing the anchor's digits*, kept only if they are farther than the nearest: a numeral that looks alike is never
 # the right answer. The other six in ten draw all candidates from one box of neighbouring positions, and the box stands *anywhere*.
 # So how near is the right answer?
@@ -236,9 +236,22 @@ figures.show_table(
 )
 
 # %% [markdown]
-# A window far away may lie anywhere in the space, turned as it likes: only what its places are *to each other* counts, which is all that a score of
-# positions can hear.
-#
+# A window far away may lie anywhere in the space, turned as it likes: only what its places are *to each other* counts. That is a limit, too. A score of
+# positions reads two maps of the embeddings, $W_q e_p \cdot W_k e_{p'}$, and hears the direction that this loss does not:
+
+# %%
+w_q, w_k = torch.randn(2, 8, 8, dtype=F64)
+
+
+def score(e):
+    return (e @ w_q.T) @ (e @ w_k.T).T
+
+
+both_heads = torch.block_diag(turned, turned)
+assert kd(home, home @ both_heads) < 1e-12
+assert (score(home) - score(home @ both_heads)).abs().max() > 1
+
+# %% [markdown]
 # Two things are easy to get wrong. Without the stop-gradient the teacher learns from the student; and the release divides
 # by the number of *entries*, $m^2$, where a divergence is a sum over a row, so that its weight of $0.1$ is $0.1/m$ of ours. <!-- given: the released weight -->
 
@@ -335,6 +348,9 @@ orders = {
 for name, key in (("released", "released"), ("half around", "around")):
     numbers[f"live_near_{key}"], numbers[f"live_far_{key}"] = orders[name, STEPS]
 numbers["live_near_drawn"], numbers["live_far_drawn"] = orders["released", 0]
+# What was asked for was learned, and what was not was not:
+assert numbers["live_far_released"] > numbers["live_near_released"] + 0.3
+assert numbers["live_near_around"] > numbers["live_far_around"] + 0.3
 
 # %%
 near = torch.nn.functional.normalize(lessons["half around"][STEPS][0], dim=1)
@@ -392,10 +408,10 @@ figures.show(
 # goes through the training with the released candidates.
 
 # %% tags=["hide-input"]
-start_e = lessons["released"][STEPS][1]
+last = lessons["released"][STEPS][1]
 mean, basis = (
-    start_e.mean(dim=0),
-    torch.linalg.svd(start_e - start_e.mean(dim=0)).Vh[:2],
+    last.mean(dim=0),
+    torch.linalg.svd(last - last.mean(dim=0)).Vh[:2],
 )
 basis = basis * torch.where(basis.sum(dim=1, keepdim=True) < 0, -1.0, 1.0)  # one sign
 frames = {
@@ -572,7 +588,7 @@ numbers["runs"], numbers["runs_declared"] = len(there), len(sweep)
 #
 # **Limits.** The two losses are alone here. Beside a task, whose gradient reaches the encoder through the scores, another balance may come out, and
 # a longer training may order neighbours after all. One width, one rate, one schedule for all variants; base and digits are compared at one size.
-# Inner products inside a window are what a score of positions could hear; whether a model listens is another question.
+# Inner products inside a window are what both losses are about; a score reads them through maps, and whether a model listens is another question.
 #
 # **What would change our mind.** An encoder trained on the released candidates whose embeddings of neighbours are ordered; or a likeness in misaligned windows
 # that is as high without the distillation as with it.
@@ -598,8 +614,8 @@ for s in (0.1, 1.0, 10.0):
     assert abs(loss.item() - log(k)) < 1e-12
 
 # %% [markdown]
-# **2. (medium)** Give embeddings of one column for which the contrastive loss can be made as small as you like, for any candidates within half a turn. Can you do it for positions on
-# a line with $e_p = c \cdot p$?
+# **2. (medium)** Give embeddings of two columns for which the contrastive loss can be made as small as you like, for any candidates within half a turn of
+# which one is nearest. Can you do it with one column, $e_p = c \cdot p$?
 
 # %% tags=["hide-cell"]
 # Not with c p: the product of the anchor with the largest candidate is the largest, near or not. On a circle it works: the cosine of
@@ -637,7 +653,6 @@ assert distillation_loss(blind, knowing, 1) > 1
 # %% tags=["hide-cell"]
 # By one matrix for all no inner product changes, and neither loss does. By one of its own in each window the products across windows
 # change, and with them the contrastive loss, whose candidates may lie in another window than the anchor; the distillation never asks across.
-both_heads = torch.block_diag(turned, turned)
 e, c = torch.randn(8, 8, dtype=F64), torch.randn(8, 15, 8, dtype=F64)
 at, at_c = torch.arange(8), (7 * torch.arange(15)).expand(8, -1)
 plain = contrastive_loss(e, c, at, at_c)

@@ -1,11 +1,7 @@
 """One look for every figure, and what stands under it.
 
-A method has one colour, one dash and one marker on every page. Encodings have their own hue (the colours of
-Okabe and Ito, 2008, chosen to stay apart for colour-blind readers), which they share with their kind: tables,
-rotations, biases, vectors of distances; the separated variant of an encoding is its darker shade; the strict
-one is dotted and has a marker of its own. Open markers are for a second form: widened to equal parameters,
-trained at the long length or at random positions, without a part. In grey print the dash and the marker tell
-them apart. Figures have an opaque, almost white ground: they read the same on a dark page.
+How a method is drawn stands in `looks`. Figures have an opaque, almost white ground: they read the same on a
+dark page.
 
 `show` displays a figure as SVG (as PNG at twice the size where the SVG would be heavy) with its alternative
 text, caption and name in the output's metadata; `lift` moves these to the cell, where MyST-NB looks for them.
@@ -13,11 +9,9 @@ The bytes depend on the data alone: no date, no random ids.
 """
 
 import base64
-import difflib
 import io
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -30,78 +24,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from .looks import FAINT, GROUND, INK, Method
+from .looks import METHODS as METHODS
+from .looks import MIXED as MIXED
+from .looks import POS as POS
+from .looks import SEM as SEM
 from .summaries import summarise
 
-GROUND, INK, FAINT = "#fbfbf9", "#26282b", "#8b8f94"
-POS, SEM, MIXED = "#0072b2", "#e69f00", "#b3364f"  # the streams, and what belongs to neither alone
 HEAVY_SVG = 200_000  # bytes; above this a figure is a PNG
 PIXELS_PER_INCH = 96  # of a web page
-
-
-@dataclass(frozen=True)
-class Method:
-    """How one method is drawn. `line()` gives keyword arguments for `Axes.plot`."""
-
-    label: str
-    colour: str
-    dash: Any = "-"
-    marker: str = "o"
-    filled: bool = True
-
-    def line(self, **changes: Any) -> dict[str, Any]:
-        face = self.colour if self.filled else GROUND
-        own = {"label": self.label, "color": self.colour, "linestyle": self.dash, "marker": self.marker}
-        return own | {"markerfacecolor": face, "markeredgecolor": self.colour} | changes
-
-
-class Methods(dict[str, Method]):
-    """The methods by name; an unknown one is answered with those that look like it."""
-
-    def __missing__(self, name: str) -> Method:
-        near = difflib.get_close_matches(str(name), self, n=3) or sorted(self)
-        raise ValueError(
-            f"no look for the method {name!r}; did you mean {', '.join(near)}? Add it to figures.METHODS"
-        )
-
-
-METHODS = Methods(
-    {
-        "none": Method("none", "#6b6f74", (0, (1, 1.2)), "X"),
-        "sinusoidal": Method("sinusoidal", "#e69f00", (0, (5, 2)), "o"),
-        "learned": Method("learned", "#56b4e9", (0, (5, 1.5, 1, 1.5)), "s"),
-        "rope": Method("RoPE", "#d55e00", "-", "^"),
-        "alibi": Method("ALiBi", "#009e73", (0, (7, 1.5, 1, 1.5, 1, 1.5)), "D"),
-        "separated-sinusoidal": Method("separated sinusoidal", "#6b4500", "-", "o"),
-        "separated-learned": Method("separated learned", "#00558a", "-", "s"),
-        "separated-sinusoidal-wide": Method("separated sinusoidal, wide", "#6b4500", (0, (3, 1)), "o", False),
-        "separated-learned-wide": Method("separated learned, wide", "#00558a", (0, (3, 1)), "s", False),
-        "strict-sinusoidal": Method("strict sinusoidal", "#6b4500", (0, (1, 1.2)), "v"),
-        "strict-learned": Method("strict learned", "#00558a", (0, (1, 1.2)), "P"),
-        "rope-long": Method("RoPE, trained long", "#d55e00", (0, (4, 1, 1, 1)), "^", False),
-        "separated-sinusoidal-long": Method(
-            "separated sinusoidal, trained long", "#6b4500", (0, (4, 1, 1, 1)), "d", False
-        ),
-        "learned-per-layer": Method("learned, every layer", "#56b4e9", (0, (2, 1)), "p"),
-        "learned-query-key": Method("learned, queries and keys", "#56b4e9", (0, (2, 1, 1, 1)), "h"),
-        "rope-partial": Method("RoPE, partial", "#d55e00", (0, (5, 1)), "<"),
-        "p-rope": Method("p-RoPE", "#d55e00", (0, (3, 1, 1, 1)), ">"),
-        "xpos": Method("xPos", "#d55e00", (0, (1, 1)), "*"),
-        "t5": Method("T5", "#009e73", "-", "p"),
-        "kerple-log": Method("KERPLE, logarithmic", "#009e73", (0, (3, 1)), "h"),
-        "kerple-power": Method("KERPLE, power", "#009e73", (0, (3, 1)), "h", False),
-        "fire": Method("FIRE", "#009e73", "-", "*"),
-        "sandwich": Method("Sandwich", "#009e73", (0, (1, 1.2)), "s"),
-        "shaw": Method("Shaw", "#cc79a7", "-", "<"),
-        "shaw-keys": Method("Shaw, keys only", "#cc79a7", "-", "<", False),
-        "transformer-xl": Method("Transformer-XL", "#cc79a7", (0, (5, 2)), "D"),
-        "distance-aware": Method("DA-Transformer", "#009e73", (0, (5, 2)), "8"),
-        "cope": Method("CoPE", "#009e73", (0, (5, 1.5, 1, 1.5)), "P"),
-        "seqpe": Method("SeqPE, score", "#6b6f74", "-", "D"),
-        "seqpe-input": Method("SeqPE, input", "#6b6f74", "-", "o", False),
-        "sinusoidal-randomised": Method("sinusoidal, random", "#e69f00", (0, (4, 1, 1, 1)), "o", False),
-        "rope-randomised": Method("RoPE, random", "#d55e00", (0, (2, 2)), "v", False),
-    }
-)
 
 
 def use_style() -> None:

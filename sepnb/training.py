@@ -70,6 +70,7 @@ class TrainingConfig:
             `Segments` as positions.
 
     Raises:
+        TypeError: a memory that is no int.
         ValueError: a value outside its range, with the range; a memory without segments, or compiled.
     """
 
@@ -104,6 +105,8 @@ class TrainingConfig:
             raise ValueError(f"unknown precision {self.precision!r}; use one of {', '.join(PRECISIONS)}")
         if self.auxiliary is not None:
             self.auxiliary.check(self.positions)
+        if isinstance(self.memory, bool) or not isinstance(self.memory, int):
+            raise TypeError(f"memory must be an int, got {self.memory!r}")
         if self.memory < 0:
             raise ValueError(f"memory is {self.memory}; it is a number of tokens, 0 for none")
         if self.memory and not isinstance(self.positions, Segments):
@@ -129,6 +132,11 @@ class TrainingConfig:
         if not self.memory:
             del plain["memory"]
         return {**plain, "betas": list(self.betas), **given}
+
+    @property
+    def targets(self) -> int:
+        """Tokens predicted in all steps together."""
+        return self.steps * self.batch_size * self.length
 
     def rate(self, step: int) -> float:
         """The learning rate of a step, counted from 0."""

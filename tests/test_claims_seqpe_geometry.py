@@ -19,7 +19,10 @@ SUPPORTS = {
         ("both", "likeness/misaligned"): 0.5,
         ("both", "likeness/misaligned, never seen"): 0.5,
     },
-    "the-geometry-reaches-positions-never-seen": {},
+    "the-geometry-reaches-positions-never-seen": {
+        ("both", "drawn/order/misaligned"): -0.5,
+        ("both", "drawn/likeness/misaligned"): -0.5,
+    },
     "neighbours-are-hardly-asked-for": {("around", "adjacency/misaligned"): 0.5},
     "shared-digits-look-like-geometry": {
         (name, "drawn/likeness/aligned"): 0.5 for name in ("both", "base-2", "base-16")
@@ -61,6 +64,18 @@ def test_a_world_in_which_the_claim_holds(claim_id):
 @pytest.mark.parametrize("claim_id", CLAIMS)
 def test_a_world_that_contradicts_it(claim_id):
     assert judged(claim_id, table(AGAINST.get(claim_id, {}))).word == "not reproduced"
+
+
+@pytest.mark.parametrize(
+    ("claim_id", "world"),
+    [
+        ("contrast-alone-orders-positions", {("distillation", "order/misaligned"): -0.3}),
+        ("the-geometry-reaches-positions-never-seen", {}),
+    ],
+)
+def test_nothing_learned_does_not_meet_a_claim_by_comparison_alone(claim_id, world):
+    """The contrast does nothing while the distillation disorders; or there is nothing to reach further."""
+    assert judged(claim_id, table(world)).word != "reproduced"
 
 
 FAMILIES = [name for name in CLAIMS if len(AGAINST.get(name) or SUPPORTS[name]) > 1]

@@ -183,8 +183,7 @@ class ContextExtension(lm.TextExperiment):
             metrics |= more
         # `bytes_seen` is what stands behind the record: the training, also where it was taken from the
         # checkpoint of an earlier run, and all tunings. The sum over records counts it once a method.
-        steps = (base.training, *config.tunings)
-        seen = sum(one.steps * one.batch_size * one.length for one in steps)
+        seen = sum(one.targets for one in (base.training, *config.tunings))
         return Record.of(
             config,
             metrics=metrics,

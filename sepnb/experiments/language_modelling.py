@@ -286,14 +286,8 @@ def run(
     }
     diverged = False
     try:
-        losses = train(
-            model,
-            batches(config),
-            training,
-            device=device,
-            auxiliary=_auxiliary(config),
-            on_step=on_step,
-        )
+        how = {"device": device, "auxiliary": _auxiliary(config), "on_step": on_step}
+        losses = train(model, batches(config), training, **how)
     except Diverged as error:  # a result like any other: kept, and without a score
         losses, diverged = error.losses, True
         metrics["diverged_at_step"] = error.step
@@ -323,13 +317,14 @@ def run(
     if after is not None and not diverged:
         further, more = after(model)
         metrics, rows = metrics | further, rows + more
-    seen = training.steps * training.batch_size * training.length
     return Record.of(
         config,
         metrics=metrics,
         rows=rows,
         fingerprint={"initial_bits_per_byte": initial, "first_losses": losses[:FINGERPRINT_STEPS]},
-        provenance=clock.facts(seed=config.seed, data={config.text.name: splits.sha256}, bytes_seen=seen),
+        provenance=clock.facts(
+            seed=config.seed, data={config.text.name: splits.sha256}, bytes_seen=training.targets
+        ),
     )
 
 
