@@ -214,20 +214,22 @@ CLAIMS = (
     ),
     Claim(
         id="seqpe-beats-the-sinusoid-past-the-length",
-        statement="Past the trained length, a position stream of SeqPE is better than one of a sinusoid "
-        "trained at the same shift steps.",
+        statement="Past the trained length, a position stream of SeqPE loses less against its own sliding "
+        "window than one of a sinusoid trained at the same shift steps.",
         rule=rule_seqpe_beats_the_sinusoid_past_the_length,
         **_OURS,
     ),
     Claim(
         id="distillation-carries-the-stream-further",
-        statement="SeqPE's distillation is what carries the position stream to indices never seen.",
+        statement="At indices never seen, a position stream of SeqPE costs less with the distillation than "
+        "with the contrastive loss alone.",
         rule=rule_distillation_carries_the_stream_further,
         **_OURS,
     ),
     Claim(
         id="the-losses-carry-the-stream-further",
-        statement="SeqPE's two losses carry the position stream further than shift steps do.",
+        statement="At indices never seen, a position stream of SeqPE costs less with its two losses than "
+        "with shift steps alone.",
         rule=rule_the_losses_carry_the_stream_further,
         **_OURS,
     ),

@@ -81,8 +81,11 @@ class QueryKeyModule(nn.Module, ABC):
     """Whether its answers depend on the length of the whole text."""
 
     more: int = 0
-    """How many columns it puts beside those of a head: a term of the score, which every head has once,
-    whatever its queries and keys are made of."""
+    """How many columns it puts beside those of a head: a term of the score."""
+
+    once: bool = False
+    """Where queries and keys of a head are made in parts, content and positions apart: whether it acts on the
+    first of them alone, because every head has once what it adds."""
 
     @abstractmethod
     def prepare(

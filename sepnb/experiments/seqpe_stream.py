@@ -5,10 +5,11 @@ length, and SeqPE has an embedding for every position that its digits can write.
 very stream: the text knows nothing of it. The sinusoid beside it is trained at the same shift steps.
 
 Every chain has one change a step: digit strings in the place of the sinusoid, shift steps, the contrastive
-loss, the distillation. All methods take the learning rate of the method at their root, as recipes do, and are
-asked what recipes are asked. What they read of indices besides is the trained length at starts far out: below
-the largest position of shift steps and losses, and past it; aligned, so that the low digits run as in the
-trained window, and misaligned.
+loss, the distillation. A sinusoid keeps the learning rate of the method at its root, as a recipe does;
+methods with digit strings have one rate in all three modes, which was not screened, so that separated and
+dense differ in nothing else. All are asked what recipes are asked. What they read of indices besides is the
+trained length at starts far out: below the largest position of shift steps and losses, and past it;
+aligned, so that the low digits run as in the trained window, and misaligned.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from ..encodings import SeqPE
 from ..seqpe.digits import misaligned, period
 from . import language_modelling as lm
 from .base import check_profile
-from .encoding_methods import RANDOM_POSITIONS, seqpe_losses, shift_steps
+from .encoding_methods import DEFAULT_RATE, RANDOM_POSITIONS, seqpe_losses, shift_steps
 from .extrapolation import BEYOND
 from .long_windows import BLOCKS, Beyond
 from .readings import Reading
@@ -31,6 +32,10 @@ NEVER_SEEN = (24_000, 91_000)
 
 MODES = {"separated": "separated-sinusoidal", "strict": "strict-sinusoidal", "dense": "sinusoidal"}
 """The streams, by the first word of a method, and the method at the root of its chain."""
+
+
+RATE = DEFAULT_RATE
+"""Of every method with digit strings: the middle one of the three that others were screened over."""
 
 
 def _columns(mode: str, size: lm.Size) -> int:
@@ -47,7 +52,10 @@ def _chain(mode: str, at_root: str) -> dict[str, Recipe]:
         at_root: Recipe(f"{mode}, sinusoid"),
         f"{mode}-sinusoidal-shifts": Recipe("a tenth of the steps shifted", at_root, training=shifted),
         f"{mode}-seqpe-plain": Recipe(
-            "digit strings in the place of the sinusoid", at_root, {"encoding": SeqPE(site="input")}
+            "digit strings in the place of the sinusoid, at their rate",
+            at_root,
+            {"encoding": SeqPE(site="input")},
+            {"learning_rate": RATE},
         ),
         f"{mode}-seqpe-shifts": Recipe(
             "a tenth of the steps shifted", f"{mode}-seqpe-plain", training=shifted

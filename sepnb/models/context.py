@@ -131,7 +131,7 @@ class AttentionContext:
         both = kernels.chosen(_both, self.compiler)
         for module, for_queries, for_keys in self.rotations:
             heard = module.streams is None or set(reads) <= set(module.streams)
-            if heard and (first or not module.more):
+            if heard and (first or not module.once):
                 q, k = both(module, q, k, for_queries, for_keys, place)
         return q, k
 

@@ -174,6 +174,7 @@ class EmbeddedQueryKey(QueryKeyModule):
         super().__init__()
         self.embeddings, self.site, self.factor = Embeddings(encoder), site, factor
         self.head_width, self.more = head_width, head_width if site == "score" else 0
+        self.once = site != "multiply"
         heads = Heads() if heads is None else heads
         every = tuple(sorted({head for layer in heads.layers for head in layer}))
         self.shared, self.asking = heads.shared, heads.layers if per_layer else (every,)

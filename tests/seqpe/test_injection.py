@@ -188,6 +188,20 @@ def test_an_untied_head_has_the_term_of_the_score_once(monkeypatch):
     assert widths == {2 * D, 3 * D}, "content, its positions and the term; a position head has no content"
 
 
+def test_p_is_added_once_to_an_untied_head_and_scales_both_of_its_parts(monkeypatch):
+    streams, fields = Streams(pos=8, sem=8), {"query_key": "untied"}.items()
+    for site in ("add", "multiply"):
+        made = model(site, streams, fields=fields)
+        bare = loaded(model(site, streams, "sinusoidal", fields), made)
+        # Of the first layer the sem head: content first, then its positions.
+        (q,), (plain,) = (
+            [q for q, _, _ in captured(one, GAPS, monkeypatch) if q.shape[-1] == 2 * D][:1]
+            for one in (made, bare)
+        )
+        assert (q[..., :D] - plain[..., :D]).abs().max() > 1e-2
+        assert torch.equal(q[..., D:], plain[..., D:].expand_as(q[..., D:])) == (site == "add")
+
+
 @pytest.mark.parametrize("other", ["rope", SeqPE(site="multiply", **SMALL)], ids=["rope", "multiply"])
 def test_the_term_stands_beside_the_columns_of_a_head_whatever_else_changes_them(other):
     own = SeqPE(**SMALL)
