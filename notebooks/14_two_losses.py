@@ -348,9 +348,7 @@ orders = {
 for name, key in (("released", "released"), ("half around", "around")):
     numbers[f"live_near_{key}"], numbers[f"live_far_{key}"] = orders[name, STEPS]
 numbers["live_near_drawn"], numbers["live_far_drawn"] = orders["released", 0]
-# What was asked for was learned, and what was not was not:
 assert numbers["live_far_released"] > numbers["live_near_released"] + 0.3
-assert numbers["live_near_around"] > numbers["live_far_around"] + 0.3
 
 # %%
 near = torch.nn.functional.normalize(lessons["half around"][STEPS][0], dim=1)
@@ -397,11 +395,11 @@ figures.show(
 )
 
 # %% [markdown]
-# What was asked for was learned, and what was not was not. The released candidates order the positions spread over the range
+# The released candidates order the positions spread over the range
 # ({num}`14_two_losses/live_far_released:+.2f`, drawn {num}`14_two_losses/live_far_drawn:+.2f`) and leave the sixty-four neighbours at
 # {num}`14_two_losses/live_near_released:+.2f`; with the box around the anchor it is {num}`14_two_losses/live_far_around:+.2f` and
 # {num}`14_two_losses/live_near_around:+.2f`: there positions of the same ten have a cosine of {num}`14_two_losses/live_same_ten:.2f` on average and those of
-# different tens {num}`14_two_losses/live_other_ten:.2f`, which is what the blocks are. Two short trainings prove nothing about long ones; they say where to look. So the
+# different tens {num}`14_two_losses/live_other_ten:.2f`, which is what the blocks are. Two short trainings of one seed prove nothing; they say where to look. So the
 # experiment below looks at both kinds of positions.
 #
 # Turn it yourself. Each point is one of the spread positions in the plane of its first two principal components, coloured by position; the slider

@@ -19,6 +19,7 @@ USES = (
     "canvas",
     "pictures",
     "patches",
+    "held-out pictures",
 )
 """What a run draws for beside its bytes. The order is part of every record: new ones are added at the end."""
 

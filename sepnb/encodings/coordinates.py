@@ -80,7 +80,10 @@ class OneCoordinate(InputModule):
         self.limit = None if module.limit is None else (*(None,) * index, module.limit)
 
     def refusal(self, position: int | float) -> str:
-        return self.module.refusal(position)
+        return (
+            f"coordinate {self.index} of a position is {position:g}, past the {self.module.limit} that its "
+            f"encoding has; build it for more, or use an encoding without an end"
+        )
 
     def forward(self, positions: Tensor) -> Tensor:
         return self.module(positions[..., self.index])

@@ -1,7 +1,7 @@
 """Learned absolute positions: one trained row per position, at the input or where queries and keys are made.
 
 Gehring et al. 2017; Devlin et al. 2019. Of an image the rows of the table are the cells of a grid, and
-between them it is interpolated, so that an image of another resolution finds its patches in the same square
+between them it is interpolated, so that an image of another resolution finds its patches in the same grid
 (Dosovitskiy et al. 2021, section 3.2).
 """
 

@@ -148,7 +148,7 @@ class Direction(Task):
     ) -> Pictures:
         """`count` pictures, drawn once and for all; the things of a spread one are those of the picture as
         it was trained on."""
-        generator = generator_of(HELD_OUT_SEED, "pictures")
+        generator = generator_of(HELD_OUT_SEED, "held-out pictures")
         things = self._things(splits, images, frame)
         return self._drawn(things, frame, frame.grid if grid is None else grid, count, generator)
 

@@ -5,8 +5,9 @@ tell where a patch is. Each is read at the trained grid, and at larger ones in t
 *upscaled*, the same picture with more pixels, and on a larger *canvas*, the same picture somewhere on a black
 square; things whose arrangement is asked for may also be *spread* over the larger grid. For each of them a
 model has two rules, see `ImageClassifier.extended`: the grid *grows*, or the places are *fitted* into the
-trained ones. On a canvas the indices are new and so is the number of patches, in a spread picture the
-distances too; upscaled and fitted, only the number of patches and the steps between them.
+trained ones. Where the grid grows, indices, the number of patches and the distances between some of them are
+all new, those of the class token among them; on a canvas the distance of the two things is not, in a spread
+picture it may be. Fitted, the number of patches and the steps between them are new.
 """
 
 from collections.abc import Iterator, Sequence

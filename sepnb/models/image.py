@@ -9,7 +9,9 @@ that no patch has, and a learned grid a row of its own.
 An image of another resolution has more patches, or fewer, and there are two rules for where they are. The
 patches may keep their size and the grid grow: a larger canvas, whose outer patches have coordinates that were
 never trained. Or the trained grid keeps its corners, and the patches lie closer together, between the places
-that were trained: upscaling. `extended` chooses; nothing is trained again.
+that were trained: upscaling. The corner patches of both grids then share their places, while the centres of
+the pixels of an upscaled image lie up to half a small patch farther out. `extended` chooses; nothing is
+trained again.
 
 Shape letters: B images, C channels, N patches, n axes.
 """
@@ -140,9 +142,12 @@ class ImageClassifier(nn.Module):
                 grid grows with the image: a larger canvas.
 
         Raises:
+            TypeError: sides that are no ints.
             ValueError: a side below 1, or a model that takes no places between two patches.
         """
         if fit is not None:
+            if any(isinstance(side, bool) or not isinstance(side, int) for side in fit):
+                raise TypeError(f"fit must be two ints, rows and columns, got {fit!r}")
             if len(fit) != 2 or min(fit) < 1:
                 raise ValueError(f"fit is {fit}; give rows and columns of the trained grid, each at least 1")
             if not self.config.real_positions:

@@ -271,3 +271,12 @@ def test_a_rule_that_a_model_cannot_follow_is_refused(unhooked):
     for fit in ((3,), (3, 0)):
         with pytest.raises(ValueError, match="give rows and columns of the trained grid, each at least 1"):
             classifier().extended(fit=fit)
+
+
+def test_a_fit_of_other_than_ints_and_a_patch_past_a_table_of_rows_are_refused(unhooked):
+    for fit in ((7.5, 7), (True, 7)):
+        with pytest.raises(TypeError, match="fit must be two ints, rows and columns"):
+            classifier().extended(fit=fit)
+    rows = classifier("rows", encoding="learned", max_length=4)
+    with pytest.raises(ValueError, match=r"coordinate 0 of a position is 6, past the 4 .* build it for more"):
+        rows(images(6, 3))
