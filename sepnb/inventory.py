@@ -73,6 +73,8 @@ def _read(
 
 
 def _peak(model: LanguageModel, length: int) -> int:
+    """Bytes of one evaluation, by a model that remembers nothing of an earlier one."""
+    model.eval()  # whatever remembers positions forgets them here
     tokens = torch.zeros(1, length, dtype=torch.int64)
     with torch.no_grad(), MemoryWatch() as watch:
         _read(model, tokens)
@@ -80,7 +82,9 @@ def _peak(model: LanguageModel, length: int) -> int:
 
 
 def _products(model: LanguageModel, tokens: Tensor) -> float:
-    """Of a forward pass with the softmax in the open, so that no kernel leaves out part of a product."""
+    """Of a forward pass with the softmax in the open, so that no kernel leaves out part of a product, by a
+    model that remembers nothing of an earlier one."""
+    model.eval()
 
     def step() -> None:
         with torch.no_grad(), frozen_attention(model):

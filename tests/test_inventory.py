@@ -5,6 +5,9 @@ import pytest
 
 from sepnb import encodings
 from sepnb.inventory import COLUMNS, inventory
+from sepnb.models import TransformerConfig
+from sepnb.seqpe.cost import step_cost
+from sepnb.streams import Streams
 
 N, WIDTH, HEADS, LAYERS = 16, 16, 2, 2
 D = WIDTH // HEADS
@@ -58,6 +61,23 @@ def test_more_parameters_are_those_of_the_formula(table, name, more):
 )
 def test_more_products_are_those_of_the_formula(table, name, more):
     assert table.loc[name, "products"] == more
+
+
+def test_the_encoder_of_seqpe_is_counted_though_the_model_has_read_such_positions_before(table):
+    config = TransformerConfig(Streams.dense(WIDTH), LAYERS, HEADS, "seqpe", max_length=N)
+    step = step_cost(config, batch_size=2, length=N)  # forward and backward: three times what is asked here
+    # 00000 to 00015: 1, 1, 1, 2 and 16 beginnings look at themselves and those before, in the first of two
+    # layers; the last slot at six, in both. Looks are sums of a few terms in the encoder, no matrix products.
+    looks = 2 * 32 * (1 * 1 + 2 * 1 + 3 * 1 + 4 * 2 + 5 * 16 + 2 * 16 * 6)
+    columns = LAYERS * N * WIDTH  # of the scores, twice as wide, all pairs
+    expected = (step.text / 3 - looks + step.maps / 3) / (2 * N) + columns
+    assert table.loc["seqpe", "products"] == round(expected)
+    assert table.loc["seqpe", "products"] > 10 * columns
+
+
+def test_the_memory_of_seqpe_is_that_of_positions_read_for_the_first_time(table):
+    assert 0.5 < table.loc["seqpe", "growth"] <= 1.0  # the inner prefixes grow slower than N
+    assert table.loc["seqpe", "memory"] > table.loc["sinusoidal", "memory"]
 
 
 def test_what_is_heard_is_what_is_known_of_each_encoding(table):
