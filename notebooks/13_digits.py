@@ -56,7 +56,7 @@ from scipy.stats import spearmanr
 
 from sepnb import diagrams, figures
 from sepnb.companion import numbers as chapter_numbers
-from sepnb.encodings import sinusoidal
+from sepnb.encodings import SeqPE, sinusoidal
 from sepnb.models import Transformer
 from sepnb.seqpe import (
     SequentialPositionEncoder,
@@ -139,7 +139,6 @@ figures.show_table(
     formats=dict.fromkeys(grown.columns[1:], ",d"),
     caption=f"Both of width {WIDTH}. The encoder grows by an embedding for each more place.",
 )
-numbers["encoder_numbers"] = int(grown["numbers of the encoder"][1])
 
 # %% [markdown]
 # ## Digits
@@ -226,7 +225,7 @@ figures.show(
 
 # %% [markdown]
 # {numref}`fig-digits-strings` is the problem that SeqPE sets itself: 999 and 1000 are neighbours and share one digit, 0 and
-# 90,000 are as far apart as can be and share four. A network that reads digits has to learn what a carry is.
+# 90,000 lie nine tenths of the whole range apart and share four. A network that reads digits has to learn what a carry is.
 #
 # ## The encoder
 #
@@ -289,6 +288,7 @@ RELEASED = {
     "text": {"width": 768, "digits": 5},
     "image": {"width": 384, "digits": 2, "dims": 2},
 }
+OURS = {"models": {"width": SeqPE.width, "digits": SeqPE.digits}}
 
 
 def by_formula(width, digits, dims=1, base=10):
@@ -298,7 +298,7 @@ def by_formula(width, digits, dims=1, base=10):
     return blocks + embeddings * width + 2 * width + (width + 1) * width
 
 
-for name, settings in RELEASED.items():
+for name, settings in (RELEASED | OURS).items():
     with torch.device("meta"):  # counted, not filled
         made = SequentialPositionEncoder(**settings)
     count = sum(parameter.numel() for parameter in made.parameters())
@@ -306,10 +306,12 @@ for name, settings in RELEASED.items():
     numbers[f"parameters_{name}"] = count
     print(f"{name}: {count:,}")
 assert (numbers["parameters_text"], numbers["parameters_image"]) == (14780160, 3704064)
+numbers["width_models"] = SeqPE.width
 
 # %% [markdown]
 # {num}`13_digits/parameters_text:,` and {num}`13_digits/parameters_image:,` parameters, which is what the released modules have. With
-# width 64 and five digits it is {num}`13_digits/encoder_numbers:,`, and that serves the models of this book.
+# width {num}`13_digits/width_models` and five digits, what `SeqPE` has unless told otherwise, it is {num}`13_digits/parameters_models:,`: that is the
+# encoder of the models of this book where it changes scores; at the input its last map is as wide as the stream.
 #
 # Three properties can be checked on any drawn encoder, and each has a mistake that would break it: an embedding does not depend on
 # what else is in the batch, it depends on every digit, and no two positions share one.
@@ -573,10 +575,14 @@ def like(start):
     return np.array(found)
 
 
-aligned, misaligned = like(1000), like(384)
+aligned, misaligned, short = like(1000), like(384), like(100)
 by_chance = likeness(panels["first window"], panels["drawn table (control)"])
 numbers["like_aligned"], numbers["like_misaligned"] = aligned.mean(), misaligned.mean()
-numbers["like_table"] = by_chance
+numbers["like_table"], numbers["like_short"] = by_chance, short.mean()
+assert aligned.min() > misaligned.max()
+assert (short < aligned).all(), "of each encoder: 100 is shorter than the window"
+
+# %%
 order = [geometry(encoder(n)(torch.arange(L)), torch.arange(L)) for n in range(N_DRAWN)]
 numbers["order"] = float(np.mean([found.order for found in order]))
 numbers["adjacency"] = float(np.mean([found.adjacency for found in order]))
@@ -584,7 +590,6 @@ wave = geometry(
     sinusoidal(torch.arange(L), WIDTH, dtype=torch.float64), torch.arange(L)
 )
 numbers["order_sinusoid"], numbers["adjacency_sinusoid"] = wave.order, wave.adjacency
-assert aligned.min() > misaligned.max()
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 4, figsize=(7.6, 2.5), sharey=True)
@@ -608,7 +613,8 @@ figures.show(
 
 # %% [markdown]
 # {numref}`fig-digits-windows` is a warning. A distillation that asks windows far out to look like the trained one finds its task half done at
-# starts that are multiples of a power of ten, before it has begun. Whoever tests SeqPE far out at round numbers tests the digits. In this book aligned and
+# starts that are multiples of a power of ten longer than the window, before it has begun. Whoever tests SeqPE far out at round numbers tests the digits. (A window moved by
+# 100, less than its length, is like it at {num}`13_digits/like_short:.2f`, between the two.) In this book aligned and
 # misaligned starts are always told apart, and the untrained encoder stands beside the trained one.
 #
 # Inside the window a drawn encoder orders pairs by distance at {num}`13_digits/order:.2f` (Spearman; the sinusoid reaches {num}`13_digits/order_sinusoid:.2f`), and of
@@ -720,7 +726,8 @@ torch.testing.assert_close(folded(points), video(points), rtol=0, atol=1e-12)
 # 2. Causal reading and padding on the left make beginnings common property: read once, they save a factor of {num}`13_digits/saved_window:.1f` on
 #    a window, exactly.
 # 3. Before training the space knows digits, not distance: each shared digit brings two positions nearer, and among pairs that share none, distance counts for
-#    {num}`13_digits/rank_near_alone:.2f`. Windows moved by a power of ten look alike for that reason alone.
+#    {num}`13_digits/rank_near_alone:.2f`. Windows moved by a power of ten that is longer than they are look alike
+#    for that reason alone.
 #
 # **Limits.** Nothing on this page is trained, and the drawn encoders are of one width with first weights of our choice. Likeness and order are measures
 # of inner products, as the losses read them; a model reads them through a map.

@@ -28,7 +28,7 @@ COLUMNS = {
     "cache": "fits a KV cache",
     "hears": "what it hears",
     "learned": "learned",
-    "dimensions": "takes rows and columns",
+    "dimensions": "hears rows and columns",
 }
 """Column to heading."""
 
@@ -142,8 +142,9 @@ def inventory(
     evaluation of one text of 4 N tokens in float64 are those beyond a model without encoding. `growth` is
     taken from twice that text; it is 0 where there is nothing more to hold. What an encoding hears is "index"
     if the logits change with where a text starts, "distance" if they change with gaps in it, and "order"
-    if positions do not matter. An encoding of points is shown points of the diagonal. To take rows and
-    columns another may need the option that says so, see `encodings.on_axes`.
+    if positions do not matter. An encoding of points is shown points of the diagonal. `dimensions` says
+    whether the logits change with rows alone and with columns alone; for it an encoding is built with the
+    option that it may need, see `encodings.on_axes`.
 
     Args:
         names: encodings, in this order; None takes all.

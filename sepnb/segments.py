@@ -68,5 +68,5 @@ class Segments(PositionSampler):
         return self.count * length
 
     def trained_distances(self, length: int) -> int:
-        """Those that a memory of the whole text would show; without one they lie below L."""
-        return self.count * length
+        """Those within a segment. A memory shows more; a training has it beside its positions."""
+        return length

@@ -8,6 +8,7 @@ import torch
 
 from sepnb.data import text as texts
 from sepnb.data.documents import Document, Text
+from sepnb.experiments.readings import trained_sides
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.segments import Segments
 from sepnb.streams import Streams
@@ -39,6 +40,18 @@ def test_segments_are_the_windows_of_the_seed_cut_and_read_on_at_the_next_positi
     assert [at.tolist() for at in alone] == [batch.positions.tolist() for batch in batches]
     assert CONFIG.positions.trained_indices(L) == COUNT * L
     assert CONFIG.positions.coverage(batch_size=B, length=L, seed=5, steps=7) == 1.0
+
+
+@pytest.mark.parametrize(("count", "memory"), [(3, 0), (3, 2), (3, 4), (3, 100), (1, 4)])
+def test_the_distances_of_a_training_are_those_to_what_its_memory_holds(count, memory):
+    config = dataclasses.replace(CONFIG, positions=Segments(count), memory=memory)
+    held, seen = np.empty(0, dtype=np.int64), []
+    for at in config.positions.positions(**SIZES, steps=2 * count):
+        held = held[:0] if at[0] == 0 else held  # another text
+        keys = np.concatenate([held, at])
+        seen.append(int(at.max() - keys.min()))
+        held = keys[len(keys) - min(memory, len(keys)) :]
+    assert trained_sides(config) == (count * L, max(seen) + 1)
 
 
 def by_hand(config: TrainingConfig, start: int = 0) -> list[float]:

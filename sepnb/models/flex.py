@@ -6,8 +6,8 @@ pair, `[H, N, N]` for the whole batch. In the backward pass the gradient of what
 atomic additions, in no fixed order, so that two runs on a GPU may differ in the last bits.
 
 For causal attention of a whole text with itself, on CUDA, where `compile_formulas` asks for it; elsewhere the
-bias joins the mask. FlexAttention has no backward pass on a CPU. Scores that are more than product and bias
-stay with the plain formula.
+bias joins the mask. Making the mask of a new length looks at all pairs once, see `_causal`. FlexAttention has
+no backward pass on a CPU. Scores that are more than product and bias stay with the plain formula.
 
 Shape letters: B batch, H heads, N tokens, d head width, e columns of queries and keys.
 """
@@ -50,4 +50,6 @@ def _attention(q: Tensor, k: Tensor, v: Tensor, table: Tensor, mask: BlockMask, 
 
 @lru_cache(maxsize=8)
 def _causal(n: int, device: torch.device) -> BlockMask:
+    """Of blocks, made once for a length. While it is made, all pairs are held, two bytes for each: 2 GiB
+    at 32,768 tokens, for a moment."""
     return create_block_mask(lambda batch, head, query, key: query >= key, None, None, n, n, device=device)

@@ -4,9 +4,12 @@
     q = h W_Q    k = h~ W_K    v = h~ W_V
 
 A text is read segment by segment. A query sees its own segment and what the memory holds, the last M tokens;
-what these hold heard of others before them, so that a byte can reach n_layers M bytes on. A cousin of the KV
-cache: this one holds states, and makes keys and values of them by the weights of today, so that it serves
-training too. With the same weights and room for the whole text the two are the same.
+what these hold heard of others before them. So a layer carries what stands at p to the end of the last
+segment that begins at p + M or before: with a memory of one segment, M = N, a byte is heard n_layers segments
+on, and with a shorter one the first bytes of a segment are not heard in the next.
+
+A cousin of the KV cache: this one holds states, and makes keys and values of them by the weights of today, so
+that it serves training too. With the same weights and room for the whole text the two are the same.
 
 Positions continue over the segments, and an encoding hears them as in one long text. One that has no row for
 a position refuses it; re-using those of the first segment would give two tokens one position.
@@ -69,6 +72,18 @@ class SegmentMemory(KVCache):
                     f"{encoding.name} adds its codes where queries and keys are made, and has none there for "
                     f"the tokens of a memory; use it at the input, or another encoding"
                 )
+
+    def whole_length(self, key_positions: Tensor) -> int:
+        """None can be told: a memory is for texts that go on.
+
+        Raises:
+            ValueError: always; it is asked for by frequencies that follow the length of the text.
+        """
+        raise ValueError(
+            "the frequencies of this model follow the length of the text, and what a memory holds of one "
+            "length serves no other; read it with a cache, make_cache(batch_size, length=...), or give RoPE "
+            "an extension of fixed frequencies"
+        )
 
     def extend_positions(self, positions: Tensor) -> Tensor:
         """Append `[N]` or `[B, N]`; returns the positions of all keys and holds the last of them."""

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from sepnb.encodings import Learned
+from sepnb.encodings import DynamicNTK, Learned
 from sepnb.models import LanguageModel, in_segments
 from sepnb.streams import Streams
 
@@ -136,16 +136,23 @@ def test_no_gradient_enters_the_memory_and_the_maps_of_keys_and_values_get_their
 
 
 @pytest.mark.parametrize("n_layers", [1, 2, 3])
-def test_a_byte_is_heard_as_many_segments_on_as_there_are_layers(built, text, n_layers):
-    """The effective context: n_layers times the segment, and not a token more."""
-    length = 4
-    model, tokens = built(DENSE, encoding="rope", n_layers=n_layers), text(1, 20)
-    other = tokens.clone()
-    other[0, 0] = (other[0, 0] + 1) % model.vocab_size
-    with torch.no_grad():
-        one, two = (in_segments(model, each, length=length, size=length) for each in (tokens, other))
-    changed = (one != two).any(dim=-1)[0].unflatten(0, (-1, length)).any(dim=-1)
-    assert changed.tolist() == [True] * (1 + n_layers) + [False] * (4 - n_layers)
+@pytest.mark.parametrize("size", [2, 4, 8])
+def test_a_byte_is_heard_as_far_as_its_layers_carry_it(built, text, n_layers, size):
+    """Layer by layer to the end of the last segment that begins within `size`, and not a token more; with a
+    memory of one segment that is as many segments on as there are layers."""
+    length, n = 4, 24
+    model, tokens = built(DENSE, encoding="rope", n_layers=n_layers), text(1, n)
+    for at in (0, 1, 2, 3):
+        other, last = tokens.clone(), at
+        other[0, at] = (other[0, at] + 1) % model.vocab_size
+        for _ in range(n_layers):
+            last = (last + size) // length * length + length - 1
+        if size == length:
+            assert last == (1 + n_layers) * length - 1
+        with torch.no_grad():
+            one, two = (in_segments(model, each, length=length, size=size) for each in (tokens, other))
+        heard = (one != two).any(dim=-1)[0].nonzero()[:, 0]
+        assert heard.min() == at and heard.max() == min(last, n - 1)
 
 
 def test_the_memory_keeps_the_last_tokens_of_every_layer_and_their_positions(built, text):
@@ -174,6 +181,11 @@ def test_what_a_memory_cannot_serve_is_refused_before_it_changes(built, text):
         grid(tokens[:, :1], torch.zeros(1, 2, dtype=torch.int64), grid.make_memory(2, 4))
     with pytest.raises(ValueError, match="learned adds its codes where queries and keys are made"):
         in_segments(built(DENSE, encoding=Learned(site="query_key")), tokens, length=4, size=4)
+    following = built(DENSE, encoding="rope").extended(extension=DynamicNTK(3.0, 4))
+    memory = following.make_memory(2, 4)
+    with pytest.raises(ValueError, match=r"follow the length of the text, and what a memory.* with a cache"):
+        following(tokens, cache=memory)
+    assert len(memory) == memory.numel() == 0
     table = built(DENSE, encoding="learned", max_length=6)
     memory = table.make_memory(2, 4)
     table(tokens[:, :4], cache=memory)
