@@ -114,6 +114,7 @@ def build(
 
 @app.command()
 def check(
+    chapters: Annotated[list[str] | None, typer.Argument(help="Chapters to compute; none: all.")] = None,
     published: Annotated[
         bool, typer.Option("--published", help="Replay the start of every published run.")
     ] = False,
@@ -135,12 +136,16 @@ def check(
             raise ValueError("--update needs --reason TEXT: a reference moves for a reason")
         if published and (update or measure):
             raise ValueError("--published goes with neither --update nor --measure")
+        if published and chapters:
+            raise ValueError(
+                f"--published replays records of experiments, not chapters: {' '.join(chapters)}"
+            )
         if published:
             of = [profile] if profile else ["laptop", "gpu"]
             status = tasks.check_published(console, of, sample)
         else:
             options = {"update": update, "reason": reason, "measure": measure}
-            status = tasks.check_numbers(console, profile or "smoke", **options)
+            status = tasks.check_numbers(console, chapters or (), profile or "smoke", **options)
     raise typer.Exit(status)
 
 

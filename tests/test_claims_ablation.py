@@ -228,11 +228,11 @@ def test_a_model_that_is_slow_to_learn_is_judged_and_not_refused():
 
 
 @pytest.mark.parametrize(
-    ("at_the_end", "word"), [(2.10, "reproduced"), (2.60, "partly"), (2.37, "undecided")]
+    ("at_the_end", "word"), [(2.10, "reproduced"), (2.60, "partly"), (2.40, "undecided")]
 )
 def test_equal_parameters_are_judged_by_the_widened_model_at_every_budget(at_the_end, word):
     """Dense pays 2.6, 2.5 and 2.4: widened is ahead after little training, and at the end or not."""
-    noise = 0.1 if word == "undecided" else 0.002
+    noise = 0.05 if word == "undecided" else 0.002
     levels = {f"{WIDE.replace('-', '_')}_{n}": level for n, level in ((1, 2.2), (4, 2.2), (16, at_the_end))}
     tables = trained((*RANKING, WIDE), noise=noise, **levels)
     assert AHEAD_WIDE.rule(tables).word == word

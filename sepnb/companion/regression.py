@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -78,11 +78,8 @@ def compare(chapter: str, got: Mapping[str, Number], profile: str) -> list[Probl
     """
     file = folder(profile) / f"{chapter}.json"
     if not file.exists():
-        return [
-            Problem(
-                chapter, "*", f'no reference; take one with `sepnb check --update --reason "…"` ({file.name})'
-            )
-        ]
+        command = f'sepnb check {chapter} --measure --update --reason "…"'
+        return [Problem(chapter, "*", f"no reference; take one with `{command}`")]
     reference = json.loads(file.read_text(encoding="utf-8"))["numbers"]
     allowed = tolerances(profile).get(chapter, {})
     problems = [
@@ -130,6 +127,7 @@ def _differs(got: Number, reference: Number, entry: Mapping[str, Any] | None) ->
 def recompute(
     work: Path,
     *,
+    chapters: Sequence[str] = (),
     profile: str = "smoke",
     threads: int = 1,
     seed: int = 0,
@@ -137,10 +135,11 @@ def recompute(
     records: Path | None = None,
     quiet: bool = True,
 ) -> dict[str, dict[str, Number]]:
-    """The numbers of every chapter, computed afresh in the empty folder `work` by `sepnb run` itself.
+    """The numbers of chapters, computed afresh in the empty folder `work` by `sepnb run` itself.
 
     Args:
         work: receives the records of all experiments and the executed notebooks.
+        chapters: their names; none: all. All experiments are run either way, for any of them may be read.
         threads: how many threads each computation may use.
         seed: the chapters' parameter; the experiments run the grid of the profile.
         environment: more environment variables for the processes that compute.
@@ -154,7 +153,7 @@ def recompute(
     places = {"SEPNB_BUILD": str(build), "SEPNB_RESULTS": str(build / profile / "results")}
     common = ["--profile", profile, "--device", "cpu", "--threads", str(threads)]
     common += ["--jobs", str(max(1, (os.cpu_count() or 1) // threads))]
-    steps = [["experiments"], ["chapters", "--seeds", str(seed)]]
+    steps = [["experiments"], [*(chapters or ["chapters"]), "--seeds", str(seed)]]
     if records is not None:
         shutil.copytree(records / "build" / profile / "results", build / profile / "results")
         del steps[0]
@@ -169,7 +168,7 @@ def recompute(
         )
         if done.returncode:
             raise RecomputeError(
-                f"`sepnb run {what[0]} --profile {profile}` failed:\n{done.stdout or '(see above)'}"
+                f"`sepnb run {' '.join(what)} --profile {profile}` failed:\n{done.stdout or '(see above)'}"
             )
     published = sorted((build / profile).glob("*.json"))
     contents = [
@@ -211,9 +210,13 @@ def update(numbers: Mapping[str, Mapping[str, Number]], profile: str, reason: st
 
 
 def measure(
-    work: Path, *, profile: str = "smoke", say: Callable[[str], None] = print
+    work: Path,
+    *,
+    chapters: Sequence[str] = (),
+    profile: str = "smoke",
+    say: Callable[[str], None] = print,
 ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Number]]]:
-    """Recompute every chapter under `VARIANTS` and `SEEDS`.
+    """Recompute chapters, all of them where none is named, under `VARIANTS` and `SEEDS`.
 
     Returns the tolerances that follow, chapter to metric to entry, and the numbers of the first variant.
 
@@ -226,12 +229,14 @@ def measure(
     for name, (threads, environment) in VARIANTS.items():
         say(f"recomputing with {name}")
         places.append(work / name.replace(" ", "-").replace(",", ""))
-        variants[name] = recompute(places[-1], profile=profile, threads=threads, environment=environment)
+        options = {"chapters": chapters, "profile": profile, "threads": threads}
+        variants[name] = recompute(places[-1], **options, environment=environment)
     base = next(iter(variants.values()))
     seeds = {0: base}
     for seed in SEEDS[1:]:
         say(f"recomputing with seed {seed}")
-        seeds[seed] = recompute(work / f"seed-{seed}", profile=profile, seed=seed, records=places[0])
+        options = {"chapters": chapters, "profile": profile, "seed": seed}
+        seeds[seed] = recompute(work / f"seed-{seed}", **options, records=places[0])
     return tolerances_from(variants, seeds), base
 
 
@@ -287,10 +292,11 @@ def loose(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return wide
 
 
-def write_tolerances(found: Mapping[str, Mapping[str, Any]], profile: str) -> Path:
-    """Store measured tolerances beside the references."""
+def write_tolerances(found: Mapping[str, Mapping[str, Any]], profile: str, known: Iterable[str]) -> Path:
+    """Store measured tolerances beside the references. Those of the other `known` chapters stay."""
     target = folder(profile) / "tolerances.json"
-    write_json(target, found)
+    every = tolerances(profile) | dict(found)
+    write_json(target, {chapter: every[chapter] for chapter in sorted(every.keys() & set(known))})
     return target
 
 

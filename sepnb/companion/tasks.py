@@ -178,8 +178,13 @@ def check_published(console: Console, profiles: Sequence[str], sample: int | Non
     return published.exit_status(replays)
 
 
-def check_numbers(console: Console, profile: str, *, update: bool, reason: str, measure: bool) -> int:
-    """Recompute the chapters in an empty store and compare, or take new references or tolerances."""
+def check_numbers(
+    console: Console, names: Sequence[str], profile: str, *, update: bool, reason: str, measure: bool
+) -> int:
+    """Recompute chapters, all where none is named, in an empty store and compare, or take new references or
+    tolerances."""
+    chosen = [chapters.find(name).name for name in names]
+    known = [chapter.name for chapter in chapters.discover()]
 
     def say(line: str) -> None:
         console.print(line, markup=False, soft_wrap=True)
@@ -187,20 +192,20 @@ def check_numbers(console: Console, profile: str, *, update: bool, reason: str, 
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="sepnb-check-") as work:
         if measure:
-            found, numbers = regression.measure(Path(work), profile=profile, say=say)
-            say(f"tolerances: {regression.write_tolerances(found, profile)}")
+            found, numbers = regression.measure(Path(work), chapters=chosen, profile=profile, say=say)
+            say(f"tolerances: {regression.write_tolerances(found, profile, known)}")
             for line in regression.loose(found):
                 say(f"wider than the spread over seeds, so it guards little: {line}")
         else:
-            say(f"recomputing every chapter at {profile} in an empty store")
-            numbers = regression.recompute(Path(work), profile=profile, quiet=False)
+            say(f"recomputing {', '.join(chosen) or 'every chapter'} at {profile} in an empty store")
+            numbers = regression.recompute(Path(work), chapters=chosen, profile=profile, quiet=False)
     if update:
         for file in regression.update(numbers, profile, reason):
             say(f"reference: {file}")
     problems = [
         one for name, metrics in numbers.items() for one in regression.compare(name, metrics, profile)
     ]
-    problems += regression.orphans(numbers, profile)
+    problems += regression.orphans(known, profile)
     for problem in problems:
         say(str(problem))
     count = sum(len(metrics) for metrics in numbers.values())

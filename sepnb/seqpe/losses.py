@@ -23,7 +23,7 @@ def contrastive_loss(
     *,
     scale: float | None = None,
 ) -> Float[Tensor, ""]:
-    """Cross-entropy of choosing the nearest candidate by scaled inner products, mean over anchors.
+    """Cross-entropy of choosing the nearest candidate by scaled inner products, mean over anchors::
 
         y = argmin_j |p - c_j|^2,  loss = -log softmax_j(scale <e_p, e_j>)_y
 
@@ -61,7 +61,7 @@ def distillation_loss(
     reduction: str = "row",
     beta: float = 1.0,
 ) -> Float[Tensor, ""]:
-    """How far the geometry of the student windows is from that of the teacher's, per head.
+    """How far the geometry of the student windows is from that of the teacher's, per head::
 
         S_T = T_h T_h^T,  S_S = S_h S_h^T                        raw inner products, diagonal included
         P_T, P_S = softmax over rows

@@ -3,13 +3,13 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from sepnb import cli
+from sepnb import cli, paths
 from sepnb.companion import numbers, regression, tasks
 from sepnb.companion.chapters import Chapter, fingerprint, remember
 from sepnb.experiments import names as every_experiment
@@ -44,6 +44,8 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> None:
         (["run", "in_window", "--profile", "laptop"], "no git checkout"),
         (["check", "--update"], "--update needs --reason TEXT"),
         (["check", "--published", "--measure"], "goes with neither"),
+        (["check", "01_oder"], "did you mean 01_order"),
+        (["check", "01_order", "--published"], "not chapters: 01_order"),
         (["data", "eltec"], "did you mean eltec-eng"),
     ],
 )
@@ -98,7 +100,7 @@ def test_finding_nothing_to_do_imports_no_torch(write_chapter: Callable[..., Cha
     script = """
 import sys
 from typer.testing import CliRunner
-from sepnb import cli
+from sepnb import cli, paths
 
 done = CliRunner().invoke(cli.app, ["run", "chapters", "--profile", "smoke"])
 print(done.exit_code, sorted({"torch", "jupytext", "papermill", "sphinx", "pandas"} & set(sys.modules)))
@@ -127,10 +129,15 @@ def test_a_grid_is_run_resumed_and_summed_up(checkout: Path, monkeypatch: pytest
 
 
 @pytest.fixture
-def recomputed(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
+def recomputed(write_chapter: Callable[..., Chapter], monkeypatch: pytest.MonkeyPatch) -> dict:
     """Recomputation replaced by numbers that a test may change."""
+    write_chapter("01_order")
     found = {"01_order": {"loss": 2.5, "n_runs": 3}}
-    monkeypatch.setattr(regression, "recompute", lambda work, **_: {k: dict(v) for k, v in found.items()})
+
+    def fresh(work: Path, *, chapters: Sequence[str], **_: object) -> dict:
+        return {name: dict(numbers) for name, numbers in found.items() if not chapters or name in chapters}
+
+    monkeypatch.setattr(regression, "recompute", fresh)
     return found
 
 
@@ -147,6 +154,26 @@ def test_check_fails_on_a_moved_number_until_the_reference_moves_for_a_reason(re
     assert sepnb("check")[0] == 0
     made = json.loads((regression.folder("smoke") / "01_order.json").read_text(encoding="utf-8"))["made"]
     assert made["reason"] == "a new schedule"
+
+
+def test_check_of_a_chapter_leaves_what_is_known_of_the_others(
+    recomputed: dict, write_chapter: Callable[..., Chapter]
+) -> None:
+    for name in ("02_new", "03_gone"):
+        write_chapter(name)
+        recomputed[name] = {"share": 0.5}
+    assert sepnb("check", "--measure", "--update", "--reason", "first numbers")[0] == 0
+    recomputed["01_order"]["loss"], recomputed["02_new"] = 2.6, {"part": 0.25}
+    status, output = sepnb("check", "02_new", "--measure", "--update", "--reason", "renamed")
+    assert status == 0 and "1 numbers of 1 chapters" in output
+    assert regression.tolerances("smoke").keys() == {"01_order", "02_new", "03_gone"}
+    assert regression.tolerances("smoke")["02_new"].keys() == {"part"}
+    status, output = sepnb("check")
+    assert status == 1 and "01_order/loss: got 2.6" in output and "1 differ" in output
+    (paths.root() / "notebooks" / "03_gone.py").unlink()
+    assert "03_gone/*: has a reference but no chapter" in sepnb("check", "02_new")[1]
+    sepnb("check", "02_new", "--measure")
+    assert regression.tolerances("smoke").keys() == {"01_order", "02_new"}
 
 
 def test_results_lists_published_missing_stale_and_orphaned(
