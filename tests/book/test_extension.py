@@ -119,7 +119,7 @@ def test_the_table_of_encodings_has_what_is_measured_and_follows_the_registry(fe
     lines = pages.inventory().splitlines()
     assert sum(line.startswith("| `") for line in lines) == 2 * len(measured)
     assert "| `alibi` | score | distance | no | no |" in lines
-    assert "| `learned` | input | index | yes | no |" in lines
+    assert "| `learned` | input | index | yes | yes |" in lines
     learned, alibi = measured.loc["learned"], measured.loc["alibi"]
     assert learned["parameters"] == 8 * 32 * 32
     assert any(line.startswith("| `learned` | 8,192 | 0 | ") and line.endswith(" yes |") for line in lines)
