@@ -150,10 +150,14 @@ for ax, weights, ids, title in (
 figures.show(
     fig,
     name="fig-order-attention",
-    alt="Two five by five tables of attention weights, for 'the dog bit the man' and 'the man bit the dog'. The second "
-    "has the same entries as the first, with the rows and columns of dog and man exchanged.",
-    caption="The attention weights of the shuffle are those of the sentence with rows and columns exchanged: *dog* looks "
-    "at *bit* with the same weight in both. The two rows of *the* are equal, because nothing tells the two apart.",
+    alt="Two five by five tables of attention weights, for 'the dog bit the man' and "
+    "'the man bit the dog'. The second "
+    "has the same entries as the first, with the rows and columns of dog and man "
+    "exchanged.",
+    caption="The attention weights of the shuffle are those of the sentence with rows "
+    "and columns exchanged: *dog* looks "
+    "at *bit* with the same weight in both. The two rows of *the* are equal, because "
+    "nothing tells the two apart.",
 )
 
 # %% [markdown]
@@ -231,7 +235,8 @@ def equivariance_error(model, tokens, order, positions=None):
 
 
 def invariance_error(model, tokens, order):
-    """Largest entry of |f(Pi x) - f(x)|: what 'the same output regardless of order' would need to be 0."""
+    """Largest entry of |f(Pi x) - f(x)|: what 'the same output regardless of order'
+    would need to be 0."""
     return (model(tokens[:, order]) - model(tokens)).abs().max().item()
 
 
@@ -281,7 +286,8 @@ sentences = torch.tensor(orders, device=device)  # [60, 5]
 
 
 def distinct_answers(model, sentences):
-    """Number of different rows, to eight decimals, of the mean over tokens (the pooled output)."""
+    """Number of different rows, to eight decimals, of the mean over tokens (the pooled
+    output)."""
     return len(torch.unique(model(sentences).mean(dim=1).mul(1e8).round(), dim=0))
 
 
@@ -321,7 +327,8 @@ assert numbers["causal_equivariance_error"] > 1e-3, (
 
 # %%
 def last_token_change(n_layers, causal, seed):
-    """Largest change of the last token's logits when the tokens before it are shuffled."""
+    """Largest change of the last token's logits when the tokens before it are
+    shuffled."""
     model = build_model(causal=causal, n_layers=n_layers, seed=seed)
     order = torch.cat(
         [
@@ -377,10 +384,13 @@ ax.set(xlabel="blocks", ylabel="change of the last token's logits", xlim=(0.7, 4
 figures.show(
     fig,
     name="fig-order-depth",
-    alt="Change of the last token's logits when earlier tokens are shuffled, on a logarithmic scale, for one to four "
-    "blocks. Without a mask the change stays at rounding error for all depths. With a causal mask it is rounding error "
+    alt="Change of the last token's logits when earlier tokens are shuffled, on a "
+    "logarithmic scale, for one to four "
+    "blocks. Without a mask the change stays at rounding error for all depths. With a "
+    "causal mask it is rounding error "
     "for one block and about one from two blocks on.",
-    caption=f"With one block a causal model without encoding still treats the past as a bag; from two blocks on it does "
+    caption="With one block a causal model without encoding still treats the past as a "
+    "bag; from two blocks on it does "
     f"not. Every dot is a random model ({n_seeds} seeds), the line their median.",
 )
 
@@ -408,7 +418,10 @@ steps = (
 )
 for x, y, across, label in steps:
     diagrams.box(ax, (x, y - 0.42), (across, 0.84), label)
-ways = "1.3,2 1.9,2; 3.3,2 4.2,3; 3.3,2 4.2,1; 6,3 6.7,3; 8.2,3 8.8,3; 10.3,3 10.7,2.3; 6,1 10.7,1.7; 12,2 12.55,2"
+ways = (
+    "1.3,2 1.9,2; 3.3,2 4.2,3; 3.3,2 4.2,1; 6,3 6.7,3; 8.2,3 8.8,3; "
+    "10.3,3 10.7,2.3; 6,1 10.7,1.7; 12,2 12.55,2"
+)
 for way in ways.split(";"):
     start, end = (tuple(map(float, point.split(","))) for point in way.split())
     diagrams.arrow(ax, start, end, colour=figures.FAINT)
@@ -429,10 +442,14 @@ ax.text(9.55, 3.62, "softmax over $j$", ha="center", fontsize=9)
 figures.show(
     fig,
     name="fig-order-sites",
-    alt="Flow of one attention layer: token embedding, input x, then queries and keys above and values below; their "
-    "product gives scores, the softmax gives weights, the weighted sum of values is the result. Arrows mark four "
-    "sites: input (sinusoidal, learned), query/key (RoPE), score (ALiBi) and value (none of these encodings).",
-    caption="The four sites at which position can enter a block, and the encodings of this chapter that act there. All "
+    alt="Flow of one attention layer: token embedding, input x, then queries and keys "
+    "above and values below; their "
+    "product gives scores, the softmax gives weights, the weighted sum of values is the "
+    "result. Arrows mark four "
+    "sites: input (sinusoidal, learned), query/key (RoPE), score (ALiBi) and value "
+    "(none of these encodings).",
+    caption="The four sites at which position can enter a block, and the encodings of "
+    "this chapter that act there. All "
     "but the input site act inside every block.",
 )
 
@@ -470,7 +487,8 @@ def measure(encoding):
 table = pd.DataFrame([measure(encoding) for encoding in compared])
 figures.show_table(
     table,
-    caption="Largest difference of logits in each experiment (float64). Differences below 1e-12 are rounding.",
+    caption="Largest difference of logits in each experiment (float64). Differences "
+    "below 1e-12 are rounding.",
     formats=dict.fromkeys(table.columns[1:], ".1e"),
 )
 errors = table.set_index("encoding")
@@ -510,7 +528,8 @@ A, B, SYMBOLS, LENGTH = 0, 1, 6, 8
 
 
 def draw(size, generator):
-    """Sequences [size, 8] that hold A and B once each, and whether B came first (0 or 1)."""
+    """Sequences [size, 8] that hold A and B once each, and whether B came first (0 or
+    1)."""
     x = torch.randint(2, SYMBOLS, (size, LENGTH), generator=generator)
     places = torch.rand(size, LENGTH, generator=generator).argsort(dim=1)[:, :2]
     x.scatter_(1, places, torch.tensor([[A, B]]).expand(size, 2))
@@ -535,7 +554,8 @@ assert y_test.sum() * 2 == len(y_test)
 
 # %%
 def answers(model, x):
-    """Logits of the two answers, [B, 2]: the first two columns, averaged over tokens."""
+    """Logits of the two answers, [B, 2]: the first two columns, averaged over
+    tokens."""
     return model(x).mean(dim=1)[:, :2]
 
 
@@ -594,10 +614,14 @@ axes[2].set_xlabel("training steps (32 sequences each)")
 figures.show(
     fig,
     name="fig-order-learning",
-    alt="Five panels of test accuracy over training steps, one line per seed, chance drawn at one half. Sinusoidal, "
-    "learned and RoPE rise from one half to one. The model without encoding and the one with ALiBi stay at one half.",
-    caption="In a bidirectional model with averaged outputs, *which of two symbols came first?* cannot be learned without "
-    f"an encoding. With ALiBi it cannot either: order is not direction. Every line is one of {n_seeds} seeds.",
+    alt="Five panels of test accuracy over training steps, one line per seed, chance "
+    "drawn at one half. Sinusoidal, "
+    "learned and RoPE rise from one half to one. The model without encoding and the "
+    "one with ALiBi stay at one half.",
+    caption="In a bidirectional model with averaged outputs, *which of two symbols came "
+    "first?* cannot be learned without "
+    "an encoding. With ALiBi it cannot either: order is not direction. Every line is "
+    f"one of {n_seeds} seeds.",
 )
 assert abs(final["none"] - 0.5).max() < 0.02 and abs(final["alibi"] - 0.5).max() < 0.02
 assert min(final[name].mean() for name in ("sinusoidal", "learned", "rope")) > 0.9
@@ -627,7 +651,8 @@ numbers["alibi_reversal_error"] = equivariance_error(
 )
 numbers["rope_reversal_error"] = equivariance_error(build_model("rope"), text, reversal)
 print(
-    f"reversal: ALiBi {numbers['alibi_reversal_error']:.1e}, RoPE {numbers['rope_reversal_error']:.2f}"
+    f"reversal: ALiBi {numbers['alibi_reversal_error']:.1e}, RoPE "
+    f"{numbers['rope_reversal_error']:.2f}"
 )
 assert numbers["alibi_reversal_error"] < 1e-12 and numbers["rope_reversal_error"] > 1e-3
 assert numbers["distinct_alibi"] == len(
@@ -661,7 +686,8 @@ assert numbers["distinct_alibi"] == len(
 # {eq}`eq-order-equivariance`, then look.
 
 # %% tags=["hide-cell"]
-# Exchanging the two equal words gives the same input back, so their outputs must be equal; a learned table separates them.
+# Exchanging the two equal words gives the same input back, so their outputs must be
+# equal; a learned table separates them.
 outputs = build_model(vocab_size=len(vocabulary))(tokens)[0]
 torch.testing.assert_close(outputs[0], outputs[3], rtol=0, atol=1e-12)
 learned = build_model("learned", vocab_size=len(vocabulary))(tokens)[0]
@@ -685,7 +711,8 @@ assert (plain(text[:, shuffle.roll(1)])[:, 0] - first).abs().max() > 1e-3
 # reverse? Predict, then check with `positions`.
 
 # %% tags=["hide-cell"]
-# No: exchanging the documents moves tokens with their positions, and experiment 2 says that nothing else is seen.
+# No: exchanging the documents moves tokens with their positions, and experiment 2 says
+# that nothing else is seen.
 half = n_tokens // 2
 packed = torch.arange(half, device=device).repeat(2)
 exchange = torch.cat([torch.arange(half, 2 * half), torch.arange(half)]).to(device)

@@ -86,7 +86,10 @@ def code(positions, dim=d, layout="interleaved"):
 # same with waves. Pair $m$ of columns holds the sine and the cosine of the index at its own frequency,
 #
 # $$
-# p_i[2m] = \sin(i\, w_m), \qquad p_i[2m+1] = \cos(i\, w_m), \qquad w_m = b^{-2m/D},\quad m = 0, \dots, D/2 - 1 ,
+# \begin{aligned}
+# p_i[2m] &= \sin(i\, w_m), & p_i[2m+1] &= \cos(i\, w_m), \\
+# w_m &= b^{-2m/D}, & m &= 0, \dots, D/2 - 1 .
+# \end{aligned}
 # $$ (eq-absolute-sinusoid)
 #
 # with $b = 10{,}000$: from a wave of $2\pi$ tokens to one of nearly $2\pi b$. Every entry lies between $-1$ and $1$, at any
@@ -121,10 +124,14 @@ numbers["waves_longer_than_128"] = int((wavelength > 128).sum())
 figures.show(
     fig,
     name="fig-absolute-code",
-    alt="Heat map of the sinusoid, 64 columns over 128 indices. The upper columns flicker, then come ever broader stripes; "
-    "the lower half alternates between rows that are nearly zero and rows that are nearly one.",
-    caption=f"The codes of the first 128 indices. {numbers['waves_longer_than_128']} of {d // 2} pairs have waves longer "
-    "than the figure: their columns hardly differ from one index to the next, and count what the fast ones repeat.",
+    alt="Heat map of the sinusoid, 64 columns over 128 indices. The upper columns "
+    "flicker, then come ever broader stripes; "
+    "the lower half alternates between rows that are nearly zero and rows that are "
+    "nearly one.",
+    caption=f"The codes of the first 128 indices. {numbers['waves_longer_than_128']} of "
+    f"{d // 2} pairs have waves longer "
+    "than the figure: their columns hardly differ from one index to the next, and "
+    "count what the fast ones repeat.",
 )
 
 # %% [markdown]
@@ -153,7 +160,8 @@ for width in (2, 4, 8, 16, 64):
 near = pd.DataFrame(rows)
 figures.show_table(
     near,
-    caption="Among the first 2048 indices: the two most similar codes, and how many different codes are left when the "
+    caption="Among the first 2048 indices: the two most similar codes, and how many "
+    "different codes are left when the "
     "codes are rounded to bfloat16, or the indices before anything is computed.",
     formats={"distance": ".2g"},
 )
@@ -208,7 +216,8 @@ print(f"{numbers['endpoint_gram_difference']:.1f} of {d // 2}")
 
 # %%
 def literal(positions, dim):
-    """The slide's formula with its range of k: a column 2k and a column 2k + 1 for every k."""
+    """The slide's formula with its range of k: a column 2k and a column 2k + 1 for
+    every k."""
     columns = []
     for k in range(dim // 2 + 1):
         angle = positions.double() / 10_000 ** (2 * k / dim)
@@ -236,9 +245,11 @@ for dim in (8, 9, 64, 65):
 # projection" of the encoding at the position. By the addition theorems, for pair $m$,
 #
 # $$
-# \bigl( \sin (i{+}c) w_m,\; \cos (i{+}c) w_m \bigr)
-# = \bigl( \sin i w_m,\; \cos i w_m \bigr)
+# \begin{aligned}
+# &\bigl( \sin (i{+}c) w_m,\; \cos (i{+}c) w_m \bigr) \\
+# &\qquad = \bigl( \sin i w_m,\; \cos i w_m \bigr)
 # \begin{pmatrix} \cos c\, w_m & -\sin c\, w_m \\ \sin c\, w_m & \cos c\, w_m \end{pmatrix} .
+# \end{aligned}
 # $$ (eq-absolute-pair)
 #
 # The matrix on the right turns the plane by the angle $c\, w_m$. It contains the offset $c$ and not the index $i$. With one such
@@ -290,7 +301,8 @@ torch.testing.assert_close(shift_matrix(3) @ shift_matrix(4), shift_matrix(7))
 
 # %%
 def unexplained(rows):
-    """Share of the sum of squares of the rows i + 1 that no linear map of the rows i gives."""
+    """Share of the sum of squares of the rows i + 1 that no linear map of the rows i
+    gives."""
     here, following = rows[:-1], rows[1:]
     best = torch.linalg.lstsq(here, following, driver="gelsd").solution
     return ((following - here @ best).square().sum() / following.square().sum()).item()
@@ -360,10 +372,14 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-absolute-dot",
-    alt="Dot product of two codes over their distance to 256, for four codes. All start at one, fall steeply within "
-    "three tokens and then decline slowly, with ripples: wild ones at 16 columns, smaller ones at 64, hardly any at 512.",
-    caption="The dot product of two codes depends on their distance only. It falls within three tokens, and from "
-    f"{numbers['dot_rises_at']} on it also rises in places (64 columns): one value belongs to several distances.",
+    alt="Dot product of two codes over their distance to 256, for four codes. All start "
+    "at one, fall steeply within "
+    "three tokens and then decline slowly, with ripples: wild ones at 16 columns, "
+    "smaller ones at 64, hardly any at 512.",
+    caption="The dot product of two codes depends on their distance only. It falls "
+    "within three tokens, and from "
+    f"{numbers['dot_rises_at']} on it also rises in places (64 columns): one value "
+    "belongs to several distances.",
 )
 
 # %% [markdown]
@@ -426,9 +442,12 @@ axes[0].set_ylabel("query $i$")
 figures.show(
     fig,
     name="fig-absolute-scores",
-    alt="Three heat maps of scores for 64 queries and keys. The first two are made of parallel diagonals, darkest on the main "
-    "diagonal and on the one five to its left. The third is a patchwork without diagonals.",
-    caption="Scores of codes with codes, dark where they are high. Left: the dot product. Middle: one rotation between them, and every query looks five "
+    alt="Three heat maps of scores for 64 queries and keys. The first two are made of "
+    "parallel diagonals, darkest on the main "
+    "diagonal and on the one five to its left. The third is a patchwork without "
+    "diagonals.",
+    caption="Scores of codes with codes, dark where they are high. Left: the dot "
+    "product. Middle: one rotation between them, and every query looks five "
     "back. Right: a matrix drawn at random, in whose scores the distance explains "
     f"{numbers['distance_share_random']:.0%} of the variance.",
 )
@@ -485,9 +504,12 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-absolute-precision",
-    alt="Largest error of a code against the index from ten to ten to the eight, both axes logarithmic. With angles in float32 "
-    "it rises to order one. Rounded at the end it stays near three times ten to the minus eight. In float64 it stays below that.",
-    caption="Angles in float32 lose a digit for each digit of the index; at a hundred million nothing is left. With angles in "
+    alt="Largest error of a code against the index from ten to ten to the eight, both "
+    "axes logarithmic. With angles in float32 "
+    "it rises to order one. Rounded at the end it stays near three times ten to the "
+    "minus eight. In float64 it stays below that.",
+    caption="Angles in float32 lose a digit for each digit of the index; at a hundred "
+    "million nothing is left. With angles in "
     "float64 the code is right to the last digit of float32 at all of these indices.",
 )
 
@@ -590,10 +612,14 @@ fig.colorbar(image, ax=axes[1], label="cosine of two rows", ticks=[-1, 0, 1])
 figures.show(
     fig,
     name="fig-absolute-table",
-    alt="Left: length of each of 64 rows after training, with marks for before; the first 48 have grown, the last 16 lie on their "
-    "marks. Right: cosines between rows; near rows among the first 48 are alike, far ones are opposed, and the rest are unrelated.",
-    caption=f"A table of {L} rows after texts of {short} tokens. What was read has grown, and knows early from late: the "
-    f"cosine is {numbers['cosine_neighbours']:.2f} one row apart and {numbers['cosine_32_apart']:.2f} at 32 rows. The last "
+    alt="Left: length of each of 64 rows after training, with marks for before; the "
+    "first 48 have grown, the last 16 lie on their "
+    "marks. Right: cosines between rows; near rows among the first 48 are alike, far "
+    "ones are opposed, and the rest are unrelated.",
+    caption=f"A table of {L} rows after texts of {short} tokens. What was read has "
+    "grown, and knows early from late: the "
+    f"cosine is {numbers['cosine_neighbours']:.2f} one row apart and "
+    f"{numbers['cosine_32_apart']:.2f} at 32 rows. The last "
     f"{L - short} rows are as they were drawn. One seed.".replace(
         " -", " \N{MINUS SIGN}"
     ),
@@ -663,7 +689,8 @@ for name, fields in PLACED.items():
 where = pd.DataFrame(rows)
 figures.show_table(
     where,
-    caption=f"Four places for a table of {L} rows in a model of 3 layers and width 32. Last column: by how much the logits "
+    caption=f"Four places for a table of {L} rows in a model of 3 layers and width 32. "
+    "Last column: by how much the logits "
     "change with the table while all attention weights are held as they were.",
     formats={"their parameters": ",d", "heard by values": ".2g"},
 )
@@ -714,7 +741,8 @@ figures.show_table(
         }
         for name, _, _, label in COMPARED
     ),
-    caption="Test bits per byte inside the trained length, minus those of the model that is given the same code once, at the "
+    caption="Test bits per byte inside the trained length, minus those of the model "
+    "that is given the same code once, at the "
     "input: mean over seeds and 95 % t interval. Below zero the change helps.",
 )
 
@@ -738,9 +766,11 @@ found = f"The lowest mean is that of *{best}* ({run[best]:+.3f})." if run else "
 figures.show(
     fig,
     name="fig-absolute-layers",
-    alt="Dot plot with four rows, one for each way of adding the code, of the difference in bits per byte to the model that adds it "
+    alt="Dot plot with four rows, one for each way of adding the code, of the "
+    "difference in bits per byte to the model that adds it "
     "once; one tick per seed, a line at zero.",
-    caption=f"Four ways to add a code, against adding it once. {len(run)} of {len(differences)} have run at this "
+    caption=f"Four ways to add a code, against adding it once. {len(run)} of "
+    f"{len(differences)} have run at this "
     f"profile. {found}".replace("(-", "(\N{MINUS SIGN}"),
 )
 
@@ -797,7 +827,8 @@ numbers |= claims.show(
 # distance between $p_i$ and $p_{i+1}$ the same everywhere?
 
 # %% tags=["hide-cell"]
-# sin^2 + cos^2 = 1 in every pair, so |p_i|^2 = D/2, and |p_i - p_j|^2 = D - 2 p_i . p_j, a function of i - j.
+# sin^2 + cos^2 = 1 in every pair, so |p_i|^2 = D/2, and |p_i - p_j|^2 = D - 2 p_i .
+# p_j, a function of i - j.
 some = code(torch.tensor([0, 1, 500, 501, 9000, 9001]))
 torch.testing.assert_close(some.square().sum(dim=1), torch.full((6,), d / 2, dtype=F64))
 steps_apart = (some[1::2] - some[::2]).square().sum(dim=1)
@@ -809,7 +840,8 @@ torch.testing.assert_close(steps_apart, expected.expand(3), rtol=0, atol=1e-10)
 # $W = R_{-5}$?
 
 # %% tags=["hide-cell"]
-# W = 1 gives a symmetric score: i for j and j for i score the same. R_{-5} is not symmetric: looking back is not looking ahead.
+# W = 1 gives a symmetric score: i for j and j for i score the same. R_{-5} is not
+# symmetric: looking back is not looking ahead.
 one, other = places[10:11], places[15:16]
 assert abs(one @ other.T - other @ one.T) < 1e-12
 turned = shift_matrix(-5)
@@ -820,7 +852,8 @@ assert abs(one @ turned @ other.T - other @ turned @ one.T) > 1
 # $\sum_m a_m \cos(\delta w_m) + b_m \sin(\delta w_m)$, $\delta = i - j$, can be had.
 
 # %% tags=["hide-cell"]
-# Those that commute with every shift, R_c A R_c^T = A: one block a_m 1 + b_m J for each pair, J = ((0, -1), (1, 0)).
+# Those that commute with every shift, R_c A R_c^T = A: one block a_m 1 + b_m J for each
+# pair, J = ((0, -1), (1, 0)).
 a, b = torch.randn(2, d // 2, generator=generator, dtype=F64)
 J = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=F64)
 blocks = [x * torch.eye(2, dtype=F64) + y * J for x, y in zip(a, b, strict=True)]
@@ -836,7 +869,8 @@ assert from_distance(places @ (A + mixed) @ places.T) < 0.999
 # the position. Which rows of a learned table are then trained by short texts, and what does the remedy look like?
 
 # %% tags=["hide-cell"]
-# The late ones only. Remedy: positions from the padding mask, so that every text begins at row 0.
+# The late ones only. Remedy: positions from the padding mask, so that every text begins
+# at row 0.
 mask = torch.tensor([[0, 0, 0, 1, 1], [1, 1, 1, 1, 1]])
 positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
 assert positions.tolist() == [[0, 0, 0, 0, 1], [0, 1, 2, 3, 4]]

@@ -89,12 +89,14 @@ def noise(*shape):
 # With a code added at the input, query $i$ and key $j$ score, before scaling,
 #
 # $$
-# (p_i + s)\, W\, (p_j + s')^\top =
-# \underbrace{s W s'^\top}_{\text{content, content}}
+# \begin{aligned}
+# (p_i + s)\, W\, (p_j + s')^\top
+# &= \underbrace{s W s'^\top}_{\text{content, content}}
 # + \underbrace{s W p_j^\top}_{\text{content, position}}
 # + \underbrace{p_i W s'^\top}_{\text{position, content}}
-# + \underbrace{p_i W p_j^\top}_{\text{position, position}},
-# \qquad W = W_Q W_K^\top .
+# + \underbrace{p_i W p_j^\top}_{\text{position, position}}, \\
+# W &= W_Q W_K^\top .
+# \end{aligned}
 # $$ (eq-relative-four)
 #
 # Three of the four name a place. Move a whole text along by a few tokens, and these three change, in a model with random weights as
@@ -166,10 +168,14 @@ axes[1].spines[:].set_visible(False)
 figures.show(
     fig,
     name="fig-relative-graph",
-    alt="Left: the sentence the dog bit the man with arrows from dog to the other words; below the words the labels minus one, zero, "
-    "plus one, plus two and again plus two. Right: a seven by seven table of labels, constant along diagonals, minus two below and plus two above.",
-    caption="Every pair of tokens is an edge, its label the clipped relative position. *the* and *man* on the right are two and "
-    "three away from *dog* and share a label: what is farther than $k$ is only known to be far, and on which side.",
+    alt="Left: the sentence the dog bit the man with arrows from dog to the other "
+    "words; below the words the labels minus one, zero, "
+    "plus one, plus two and again plus two. Right: a seven by seven table of labels, "
+    "constant along diagonals, minus two below and plus two above.",
+    caption="Every pair of tokens is an edge, its label the clipped relative position. "
+    "*the* and *man* on the right are two and "
+    "three away from *dog* and share a label: what is farther than $k$ is only known "
+    "to be far, and on which side.",
 )
 
 # %% [markdown]
@@ -216,7 +222,8 @@ mistakes = pd.DataFrame(
 )
 figures.show_table(
     mistakes,
-    caption="Largest difference between shaw_scores and the formula with a vector for every pair, as printed and with "
+    caption="Largest difference between shaw_scores and the formula with a vector for "
+    "every pair, as printed and with "
     "four mistakes (float64).",
     formats={"largest difference": ".1e"},
     highlight=[0],
@@ -314,10 +321,13 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-relative-memory",
-    alt="Largest tensor in mebibytes against the number of tokens, both axes logarithmic: two parallel lines, the one for a vector "
+    alt="Largest tensor in mebibytes against the number of tokens, both axes "
+    "logarithmic: two parallel lines, the one for a vector "
     "for every pair eight times above ours.",
-    caption=f"One sequence, {HEADS} heads of {HEAD_WIDTH} columns, float32: the largest tensor that the scores need. A vector for "
-    f"every pair takes {numbers['memory_ratio']:.0f} times what gathering takes, which holds the scores themselves and no more.",
+    caption=f"One sequence, {HEADS} heads of {HEAD_WIDTH} columns, float32: the largest "
+    "tensor that the scores need. A vector for "
+    f"every pair takes {numbers['memory_ratio']:.0f} times what gathering takes, which "
+    "holds the scores themselves and no more.",
 )
 
 # %% [markdown]
@@ -441,9 +451,11 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-relative-table",
-    alt="Mean contribution of Shaw's vectors to the scores by distance from 0 to 16 or more, one line for each of four heads.",
+    alt="Mean contribution of Shaw's vectors to the scores by distance from 0 to 16 or "
+    "more, one line for each of four heads.",
     caption="What a trained table adds to the scores of four heads. In "
-    f"{numbers['shaw_heads_favouring_near']} of 4 heads the most favoured distance is below 4. Tiny model, one seed.",
+    f"{numbers['shaw_heads_favouring_near']} of 4 heads the most favoured distance is "
+    "below 4. Tiny model, one seed.",
 )
 
 # %% [markdown]
@@ -515,15 +527,18 @@ figures.show_table(
         }
         for one in shaw_clip.CLIPS
     ),
-    caption="Bits per byte that it costs when keys from this distance on are not labelled apart (another model, clipped there, minus the "
-    "unclipped one) and not seen (the unclipped model through a window, without and with the first four tokens; upper bounds): "
+    caption="Bits per byte that it costs when keys from this distance on are not "
+    "labelled apart (another model, clipped there, minus the "
+    "unclipped one) and not seen (the unclipped model through a window, without and "
+    "with the first four tokens; upper bounds): "
     "mean over seeds and 95 % t interval. All but the first column on validation text.",
 )
 
 # %% tags=["hide-input"]
 level = [one for one in clipped if len(clipped[one]) and clipped[one].mean() < 0.03]
 found = (
-    f"The least distance at which the mean cost of not labelling apart is below 0.03 is {min(level)}."
+    "The least distance at which the mean cost of not labelling apart is below 0.03 is "
+    f"{min(level)}."
     if level
     else "No clip has a mean cost below 0.03."
     if len(there)
@@ -560,11 +575,13 @@ figures.not_run(ax) if there.empty else figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-relative-clip",
-    alt="Cost in bits per byte against the distance from which on keys are not labelled apart, not seen, and not seen but for the "
+    alt="Cost in bits per byte against the distance from which on keys are not labelled "
+    "apart, not seen, and not seen but for the "
     "first tokens; distances from 1 to 32, every seed a tick, a band for the margin.",
-    caption="What it costs not to label keys from a distance on apart, and not to see them, with the first four tokens in sight or not "
-    "(validation text; band: ±0.03, linear to 0.1). Not seeing costs at least what the keys say. "
-    + found,
+    caption="What it costs not to label keys from a distance on apart, and not to see "
+    "them, with the first four tokens in sight or not "
+    "(validation text; band: ±0.03, linear to 0.1). Not seeing costs at least what the "
+    "keys say. " + found,
 )
 
 # %% tags=["remove-input"]
@@ -691,10 +708,14 @@ loudest = max("abcd", key=lambda one: numbers[f"xl_sd_{one}"])
 figures.show(
     fig,
     name="fig-relative-terms",
-    alt="Five lower triangles for 64 queries and keys: an irregular texture, a texture of diagonals that changes from row to row, "
+    alt="Five lower triangles for 64 queries and keys: an irregular texture, a texture "
+    "of diagonals that changes from row to row, "
     "vertical stripes, smooth diagonals, and their sum.",
-    caption="The four terms of one head of a trained model, each less its mean and on a scale of its own, and their sum: dark purple "
-    f"is high, s.d. the standard deviation. (c) is made of columns, (d) of diagonals. The largest spread here is that of ({loudest}), {named[loudest]}. Tiny model, one seed.",
+    caption="The four terms of one head of a trained model, each less its mean and on a "
+    "scale of its own, and their sum: dark purple "
+    "is high, s.d. the standard deviation. (c) is made of columns, (d) of diagonals. "
+    f"The largest spread here is that of ({loudest}), {named[loudest]}. Tiny model, "
+    "one seed.",
 )
 
 # %% [markdown]
@@ -712,7 +733,8 @@ figures.show(
 
 # %%
 def relative_shift(x):
-    """Columns for distances M - 1 down to 0 to columns for keys 0 to M - 1, as the authors' code does."""
+    """Columns for distances M - 1 down to 0 to columns for keys 0 to M - 1, as the
+    authors' code does."""
     n, m = x.shape
     padded = F.pad(x, (1, 0))  # [N, M + 1]
     return padded.reshape(m + 1, n)[1:].reshape(n, m)
@@ -780,7 +802,8 @@ truth = by_loop(q, k, r, u, v)
 wrong = {name: (way - truth)[visible].abs().max().item() for name, way in ways.items()}
 figures.show_table(
     pd.DataFrame({"way": wrong.keys(), "largest difference": wrong.values()}),
-    caption="Largest difference from the double loop over all visible pairs of 7 queries and 11 keys (float64).",
+    caption="Largest difference from the double loop over all visible pairs of 7 "
+    "queries and 11 keys (float64).",
     formats={"largest difference": ".1e"},
     highlight=[0, 5],
 )
@@ -853,9 +876,12 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-relative-cost",
-    alt="Additional multiply-adds as a share of those of attention against the number of tokens, both axes logarithmic. The two lines "
-    "for Shaw fall in proportion to the length; that for Transformer-XL levels off at one half.",
-    caption=f"Counted, for a width of {D}, a clip of {CLIP} and {B} sequences. Shaw's share falls with the length; Transformer-XL "
+    alt="Additional multiply-adds as a share of those of attention against the number "
+    "of tokens, both axes logarithmic. The two lines "
+    "for Shaw fall in proportion to the length; that for Transformer-XL levels off at "
+    "one half.",
+    caption=f"Counted, for a width of {D}, a clip of {CLIP} and {B} sequences. Shaw's "
+    "share falls with the length; Transformer-XL "
     "adds a third product beside scores and averages, so its share goes to one half.",
 )
 
@@ -895,7 +921,8 @@ figures.show(
 # tables have, and how many of them does a causal model ever use?
 
 # %% tags=["hide-cell"]
-# 4 layers x 2 tables x 33 rows x 32 columns; used are the rows of labels -16 to 0, 17 of 33.
+# 4 layers x 2 tables x 33 rows x 32 columns; used are the rows of labels -16 to 0, 17
+# of 33.
 config = TransformerConfig(Streams.dense(128), 4, 4, Shaw(16))
 named_tables = LanguageModel(config).named_parameters()
 counted = sum(p.numel() for name, p in named_tables if name.endswith(".table"))
@@ -906,7 +933,8 @@ assert counted == 4 * 2 * 33 * 32 == 8448 and 4 * 2 * 17 * 32 == 4352
 # stop?
 
 # %% tags=["hide-cell"]
-# Row c holds -m |c| sqrt(d) in that column and zeros elsewhere; from the clip on the penalty stays what it is there.
+# Row c holds -m |c| sqrt(d) in that column and zeros elsewhere; from the clip on the
+# penalty stays what it is there.
 slope, d, clip = 0.5, 6, 4
 q, k = noise(1, 1, N, d), noise(1, 1, N, d)
 q[..., 0] = 1.0
@@ -926,7 +954,8 @@ torch.testing.assert_close(far, torch.full_like(far, -slope * clip), rtol=0, ato
 # **3. (medium)** A query of zeros meets {eq}`eq-relative-xl`. Which terms are left, and what does it look at? Then leave out $u$ and $v$.
 
 # %% tags=["hide-cell"]
-# (c) and (d): content that is sought by all queries, at preferred distances. Without u and v all scores are 0: it averages.
+# (c) and (d): content that is sought by all queries, at preferred distances. Without u
+# and v all scores are 0: it averages.
 n, d = 6, 4
 zero, k, r = torch.zeros(1, 1, n, d, dtype=F64), noise(1, 1, n, d), noise(1, n, d)
 u, v = noise(1, d), noise(1, d)
@@ -942,7 +971,8 @@ assert left[below].abs().max() > 0.1 and silent.abs().max() == 0
 # with that many columns in its places?
 
 # %% tags=["hide-cell"]
-# Row n has to be shifted left by N - 1 - n again: the same padding and reshape, of 2N - 1 columns, and then the first N.
+# Row n has to be shifted left by N - 1 - n again: the same padding and reshape, of 2N -
+# 1 columns, and then the first N.
 n = 5
 falling = torch.arange(n - 1, -n, -1).double().expand(n, 2 * n - 1)
 both_ways = relative_shift(falling)[:, :n]

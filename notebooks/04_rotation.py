@@ -112,7 +112,8 @@ def scores(put, put_key=None, shift=0):
 
 
 def shift_error(put, put_key=None):
-    """Largest change of a score when all positions move by 5: 0 is (eq-rotation-ask)."""
+    """Largest change of a score when all positions move by 5: 0 is
+    (eq-rotation-ask)."""
     moved = scores(put, put_key, shift=5) - scores(put, put_key)
     return moved.abs().max().item()
 
@@ -206,10 +207,13 @@ for ax, (i, j) in zip(axes[1:], ((3, 1), (7, 5)), strict=True):
 figures.show(
     fig,
     name="fig-rotation-plane",
-    alt="Three unit circles. First: one arrow drawn six times, each turned by the same angle beyond the last. Second: a "
-    "query and a key at positions 3 and 1 with the angle between them shaded. Third: both at positions 7 and 5, "
+    alt="Three unit circles. First: one arrow drawn six times, each turned by the same "
+    "angle beyond the last. Second: a "
+    "query and a key at positions 3 and 1 with the angle between them shaded. Third: "
+    "both at positions 7 and 5, "
     "turned further, with the same shaded angle.",
-    caption="A position turns a vector and leaves its length alone. Query and key that move on together keep the angle "
+    caption="A position turns a vector and leaves its length alone. Query and key that "
+    "move on together keep the angle "
     "between them (shaded), and with it their score.",
 )
 
@@ -343,7 +347,8 @@ table = pd.DataFrame(
 )
 figures.show_table(
     table,
-    caption="Largest change of a score when all positions move by 5, and largest difference that positions make at all "
+    caption="Largest change of a score when all positions move by 5, and largest "
+    "difference that positions make at all "
     "(float64). Only RoPE hears positions and no shift; 1e-14 is rounding.",
     formats=dict.fromkeys(table.columns[1:], ".1e"),
     highlight=[0],
@@ -418,7 +423,8 @@ dog = pd.DataFrame(
 )
 figures.show_table(
     dog,
-    caption="How *dog* looks at *my* (first head): the ratio of its weights on *my* and on itself, which depends on scores "
+    caption="How *dog* looks at *my* (first head): the ratio of its weights on *my* and "
+    "on itself, which depends on scores "
     "only, and the weight itself.",
     formats=dict.fromkeys(dog.columns[1:], ".4f"),
 )
@@ -492,10 +498,13 @@ numbers["pairs_below_half_turn_512"] = int((period > 1024).sum())
 figures.show(
     fig,
     name="fig-rotation-waves",
-    alt="Heat map of the cosine of distance times frequency for 32 pairs and distances up to 512. The upper rows flicker, "
+    alt="Heat map of the cosine of distance times frequency for 32 pairs and distances "
+    "up to 512. The upper rows flicker, "
     "the middle rows show a few broad stripes, the lower rows are uniformly one.",
-    caption=f"A wave for each pair. The first pairs tell neighbours apart; {numbers['pairs_below_half_turn_512']} of 32 make "
-    "less than half a turn in 512 tokens, and the last ones hardly know that there are positions.",
+    caption="A wave for each pair. The first pairs tell neighbours apart; "
+    f"{numbers['pairs_below_half_turn_512']} of 32 make "
+    "less than half a turn in 512 tokens, and the last ones hardly know that there are "
+    "positions.",
 )
 assert abs(period[0] - 2 * np.pi) < 1e-12 and period[-1] < 2 * np.pi * 10_000
 
@@ -611,11 +620,15 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-rotation-decay",
-    alt="Curves over distances to 512. The Abel bound falls from sixteen and a half in waves but stays above one, the simple "
-    "bound. The score of equal products falls from one in waves. That of a tuned key peaks at one at distance 300. "
+    alt="Curves over distances to 512. The Abel bound falls from sixteen and a half in "
+    "waves but stays above one, the simple "
+    "bound. The score of equal products falls from one in waves. That of a tuned key "
+    "peaks at one at distance 300. "
     "The root mean square for random phases is flat.",
-    caption="What falls is a bound, and it stays above the simple one, which does not fall. A key tuned to distance 300 "
-    "has its largest score there, and for random phases the distance makes no difference. (Linear below 1, logarithmic "
+    caption="What falls is a bound, and it stays above the simple one, which does not "
+    "fall. A key tuned to distance 300 "
+    "has its largest score there, and for random phases the distance makes no "
+    "difference. (Linear below 1, logarithmic "
     "above.)",
 )
 
@@ -812,11 +825,16 @@ figures.label_lines(axes[1])
 figures.show(
     fig,
     name="fig-rotation-trained",
-    alt="Two panels of trained scores against distance to the trained length: a band from the fifth to the ninety-fifth "
-    "percentile with its median, far below two lines for the bounds. The falling bound lies above the flat one.",
-    caption="Scores of a trained model (band: nine of ten; both layers, all heads) and the medians of the two bounds. The "
-    f"bound that falls lies above the simple one for {1 - numbers['abel_says_more']:.0%} of the pairs. Near keys are "
-    "preferred, and the same pairs score less a dozen tokens apart than side by side; beyond that nothing fades.",
+    alt="Two panels of trained scores against distance to the trained length: a band "
+    "from the fifth to the ninety-fifth "
+    "percentile with its median, far below two lines for the bounds. The falling bound "
+    "lies above the flat one.",
+    caption="Scores of a trained model (band: nine of ten; both layers, all heads) and "
+    "the medians of the two bounds. The "
+    "bound that falls lies above the simple one for "
+    f"{1 - numbers['abel_says_more']:.0%} of the pairs. Near keys are "
+    "preferred, and the same pairs score less a dozen tokens apart than side by side; "
+    "beyond that nothing fades.",
 )
 
 # %% [markdown]
@@ -900,7 +918,8 @@ assert still.near.idxmax() == 0 and still.far.idxmax() == 1
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(8.2, 3.4), sharey=True)
 period = 2 * np.pi / trained_w.numpy()
-names = [f"{period[band[0]]:,.0f}–{period[band[-1]]:,.0f}" for band in bands]  # noqa: RUF001
+ends = [(period[band[0]], period[band[-1]]) for band in bands]
+names = [f"{first:,.0f}–{last:,.0f}" for first, last in ends]  # noqa: RUF001
 looks = (("stopped", "#d55e00", "^", -0.1), ("removed", "#0072b2", "s", 0.1))
 for ax, where in zip(axes, ("near", "far"), strict=True):
     for change, colour, marker, aside in looks:
@@ -918,10 +937,14 @@ axes[1].legend()
 figures.show(
     fig,
     name="fig-rotation-bands",
-    alt="Cost in bits per byte of stopping or removing each of four bands of pairs, near and far. Near, stopping costs "
-    "most in the fastest band; far, in the second. Stopping the two slow bands costs nothing, removing them does.",
-    caption=f"Four bands of {n_pairs // 4} pairs in a model trained at length {L}. Stopping the fastest costs most near, "
-    "stopping the second costs most far, stopping the slow ones costs nothing. Removed, the slow ones cost too: their "
+    alt="Cost in bits per byte of stopping or removing each of four bands of pairs, "
+    "near and far. Near, stopping costs "
+    "most in the fastest band; far, in the second. Stopping the two slow bands costs "
+    "nothing, removing them does.",
+    caption=f"Four bands of {n_pairs // 4} pairs in a model trained at length {L}. "
+    "Stopping the fastest costs most near, "
+    "stopping the second costs most far, stopping the slow ones costs nothing. Removed, "
+    "the slow ones cost too: their "
     "content is used although their turning is not. One seed.",
 )
 
@@ -998,10 +1021,14 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-rotation-bf16",
-    alt="Relative error of scores at distance three against the position of the key, both axes logarithmic. With angles in "
-    "bfloat16 it rises to order one past a few hundred; with angles in float64 it stays below one per cent.",
-    caption="The same queries and keys, all at distance 3. With angles in bfloat16 the error grows with the position and reaches "
-    "the size of the scores themselves; with float64 angles it is that of the format, everywhere.",
+    alt="Relative error of scores at distance three against the position of the key, "
+    "both axes logarithmic. With angles in "
+    "bfloat16 it rises to order one past a few hundred; with angles in float64 it "
+    "stays below one per cent.",
+    caption="The same queries and keys, all at distance 3. With angles in bfloat16 the "
+    "error grows with the position and reaches "
+    "the size of the scores themselves; with float64 angles it is that of the format, "
+    "everywhere.",
 )
 
 # %% [markdown]
@@ -1019,9 +1046,11 @@ figures.show(
 # them:
 #
 # $$
+# \begin{gathered}
 # q_m\, \zeta_m^{\,i/512}\, e^{J i w_m}, \quad k_m\, \zeta_m^{-j/512}\, e^{J j w_m}
-# \;\Longrightarrow\; h_m\, \zeta_m^{\,\delta/512}\, e^{J \delta w_m}, \qquad
+# \;\Longrightarrow\; h_m\, \zeta_m^{\,\delta/512}\, e^{J \delta w_m}, \\
 # \zeta_m = \frac{2m/d + 0.4}{1.4} .
+# \end{gathered}
 # $$ (eq-rotation-xpos)
 #
 # Now every term falls with the distance, the fast pairs most, and the bound $\sum_m |h_m|\, \zeta_m^{\delta/512}$ is
@@ -1070,10 +1099,13 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-rotation-xpos",
-    alt="Largest attainable score against distance up to 2048, as a share of that at distance zero. RoPE stays at one. xPos "
+    alt="Largest attainable score against distance up to 2048, as a share of that at "
+    "distance zero. RoPE stays at one. xPos "
     "falls, its fastest pair to almost nothing, its slowest hardly.",
-    caption="The largest score that products of equal size can reach at a distance. Under RoPE it does not fall; under "
-    "xPos it does, and the fast pairs leave first, so that far away only the slow ones speak.",
+    caption="The largest score that products of equal size can reach at a distance. "
+    "Under RoPE it does not fall; under "
+    "xPos it does, and the fast pairs leave first, so that far away only the slow ones "
+    "speak.",
 )
 
 # %% [markdown]
@@ -1122,7 +1154,8 @@ assert abs(rope_frequencies(128, base=slowest_base)[0][-1] * 4096 - 2 * torch.pi
 # queries and keys is its score the same at $\delta$ and at $-\delta$, for all $\delta$?
 
 # %% tags=["hide-cell"]
-# Re(h e^{Jx}) - Re(h e^{-Jx}) = -2 Im(h) sin x: it is blind exactly where every h_m is real, e.g. for k = q.
+# Re(h e^{Jx}) - Re(h e^{-Jx}) = -2 Im(h) sin x: it is blind exactly where every h_m is
+# real, e.g. for k = q.
 right_of, left_of = (
     apply_rope(wide_q[:1], torch.tensor([p]), shown_w) for p in (7, -7)
 )
@@ -1136,7 +1169,8 @@ assert real.imag.abs().max() < 1e-12
 # one more rotation, and say what the result gives to each value.
 
 # %% tags=["hide-cell"]
-# Turn the output back by the query's position: z_i = sum_j a_ij R_{j-i} v_j hears distances only, and brings them to the values.
+# Turn the output back by the query's position: z_i = sum_j a_ij R_{j-i} v_j hears
+# distances only, and brings them to the values.
 w8, _ = rope_frequencies(8)
 
 
@@ -1164,7 +1198,8 @@ torch.testing.assert_close(repaired(0), by_pairs, rtol=0, atol=1e-13)
 # head of 16 columns, which has the slower slowest turning pair? Check that they are different functions.
 
 # %% tags=["hide-cell"]
-# partial: a head of 8 columns, 1 down to b^(-6/8). p: of 8 pairs the first 4, 1 down to b^(-6/16). The partial one is slower.
+# partial: a head of 8 columns, 1 down to b^(-6/8). p: of 8 pairs the first 4, 1 down to
+# b^(-6/16). The partial one is slower.
 spread_anew, kept = rope_frequencies(8)[0], rope_frequencies(16, p=0.5)[0]
 assert kept.count_nonzero() == 4 and spread_anew[-1] < kept[3]
 x16, places = noise(1, 1, 12, 16), torch.arange(12)
@@ -1178,7 +1213,8 @@ assert (partial - proportional).abs().max() > 1e-3
 # Try the order by $|h_m|$.
 
 # %% tags=["hide-cell"]
-# Sorted by size, with the smallest next to the 0 at the end; the waves move along with their products.
+# Sorted by size, with the smallest next to the 0 at the end; the waves move along with
+# their products.
 order = h[drawn[:500]].abs().argsort(dim=-1, descending=True)
 sorted_h = h[drawn[:500]].gather(-1, order)
 for one in (0, 16, 64, L - 1):

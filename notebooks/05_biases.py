@@ -192,8 +192,10 @@ closed = 1 / torch.expm1(slopes)  # the mean of a geometric law
 torch.testing.assert_close((shares * equal).sum(dim=1), closed, rtol=1e-6, atol=0)
 figures.show_table(
     reaches,
-    caption="Where the eight heads of ALiBi look when content says nothing, in an endless text. Four of them put less than a "
-    "thousandth of their weight beyond the last 128 tokens; only the last puts more than a hundredth beyond 1024.",
+    caption="Where the eight heads of ALiBi look when content says nothing, in an "
+    "endless text. Four of them put less than a "
+    "thousandth of their weight beyond the last 128 tokens; only the last puts more "
+    "than a hundredth beyond 1024.",
     formats={"half distance": ".1f", "mean distance": ".1f"}
     | dict.fromkeys(("weight beyond 128", "weight beyond 1024"), ".1%"),
 )
@@ -225,9 +227,12 @@ for ax in axes:
 figures.show(
     fig,
     name="fig-biases-alibi",
-    alt="Two panels over distances to 256. Left: eight straight lines from zero, the steepest falling below minus 8 within 16 "
-    "tokens, the flattest reaching minus 1. Right: the same as exponentials; at 128 five of the eight are near zero.",
-    caption="ALiBi with eight heads. Each halves the weight of a key at a distance of its own; at 128 only the last three heads "
+    alt="Two panels over distances to 256. Left: eight straight lines from zero, the "
+    "steepest falling below minus 8 within 16 "
+    "tokens, the flattest reaching minus 1. Right: the same as exponentials; at 128 "
+    "five of the eight are near zero.",
+    caption="ALiBi with eight heads. Each halves the weight of a key at a distance of "
+    "its own; at 128 only the last three heads "
     "give an equal key more than a tenth of what it would have here.",
 )
 
@@ -254,7 +259,8 @@ library = texts.load("sympy")
 
 
 def trained(encoding):
-    """A live model of two layers and four heads, trained at length L from the same seed on the same bytes."""
+    """A live model of two layers and four heads, trained at length L from the same seed
+    on the same bytes."""
     torch.manual_seed(seed)
     model = LanguageModel(
         TransformerConfig(Streams.dense(64), 2, 4, encoding, max_length=L)
@@ -274,7 +280,8 @@ held = cut.tokens[cut.start > 0][:16]
 
 
 def in_segments(n):
-    """Bits of the same bytes in segments of n, each read on its own through a window of L: [segments, n]."""
+    """Bits of the same bytes in segments of n, each read on its own through a window of
+    L: [segments, n]."""
     pieces = [held[:, k : k + n + 1] for k in range(0, 8 * L, n)]
     return sliding(alibi_model, np.concatenate(pieces), window=L, stride=8).bits
 
@@ -283,7 +290,8 @@ lengths = [L // 4, L // 2, L, 2 * L, 4 * L, 8 * L]
 by_segment = {n: in_segments(n) for n in lengths}
 assert all(bits.size == held[:, 1:].size for bits in by_segment.values())
 paid = {n: float(bits.mean()) for n, bits in by_segment.items()}
-# The same bytes inside the longest segments, in the order of the segments of L; the first of these are equal.
+# The same bytes inside the longest segments, in the order of the segments of L; the
+# first of these are equal.
 whole = np.concatenate([by_segment[8 * L][:, k : k + L] for k in range(L, 8 * L, L)])
 excess = (by_segment[L][len(held) :] - whole).mean(axis=0)  # [L]: by position
 numbers["curse_at_1x"], numbers["curse_at_8x"] = paid[L], paid[8 * L]
@@ -307,11 +315,15 @@ figures.trained_length(axes[1], L, "L =")
 figures.show(
     fig,
     name="fig-biases-curse",
-    alt="Left: by its place in a segment of the trained length, how much more a byte costs than the same byte inside a long "
-    "segment; it falls to zero within some ten bytes. Right: the mean over a segment against its length, falling all the way "
+    alt="Left: by its place in a segment of the trained length, how much more a byte "
+    "costs than the same byte inside a long "
+    "segment; it falls to zero within some ten bytes. Right: the mean over a segment "
+    "against its length, falling all the way "
     "to eight trained lengths.",
-    caption=f"A model that sees at most L = {L} bytes, whatever the segment. Left: what a byte pays for standing near the "
-    f"beginning. Right: in segments of L and of 8L the same bytes cost {paid[L]:.3f} and {paid[8 * L]:.3f} bits on average. "
+    caption=f"A model that sees at most L = {L} bytes, whatever the segment. Left: what "
+    "a byte pays for standing near the "
+    f"beginning. Right: in segments of L and of 8L the same bytes cost {paid[L]:.3f} "
+    f"and {paid[8 * L]:.3f} bits on average. "
     "One live model.",
 )
 
@@ -354,8 +366,10 @@ gap = {
 }
 figures.show_table(
     pd.concat([read, pd.DataFrame([{"reading": "all keys less stride 1"} | gap])]),
-    caption="ALiBi past its trained length, bits per byte by bin, means over seeds with 95 % t intervals. Last row: all keys less "
-    "the oracle at stride 1, on the few windows that this one reads. Use of the far context would be below zero.",
+    caption="ALiBi past its trained length, bits per byte by bin, means over seeds with "
+    "95 % t intervals. Last row: all keys less "
+    "the oracle at stride 1, on the few windows that this one reads. Use of the far "
+    "context would be below zero.",
 )
 figures.provenance(runs)
 
@@ -386,7 +400,7 @@ figures.provenance(runs)
 # $$
 # \operatorname{bucket}(t) = \begin{cases} t & t < e \\
 # \min\!\left( n - 1,\; e + \left\lfloor \dfrac{\ln (t/e)}{\ln (T/e)}\, (n - e) \right\rfloor \right) & t \ge e
-# \end{cases} \qquad e = n/2 ,
+# \end{cases} \quad e = \tfrac{n}{2} ,
 # $$ (eq-biases-t5)
 #
 # with $n = 32$ buckets and $T = 128$. From the start of the last bucket on all distances are one. Two mistakes are common:
@@ -430,7 +444,10 @@ assert torch.equal(looked_up[3, 30, 5], table[t5_buckets(torch.tensor(-25)), 3])
 # **KERPLE** {cite:p}`chi2022` takes kernels, each with two learned positive numbers per head and layer:
 #
 # $$
-# b(t) = -r_1 \ln (1 + r_2\, t) \quad \text{(logarithmic)}, \qquad b(t) = -r_1\, t^{\,r_2} \quad \text{(power, } r_2 \le 2) .
+# \begin{aligned}
+# b(t) &= -r_1 \ln (1 + r_2\, t) && \text{(logarithmic)}, \\
+# b(t) &= -r_1\, t^{\,r_2} && \text{(power, } r_2 \le 2) .
+# \end{aligned}
 # $$ (eq-biases-kerple)
 #
 # The logarithm turns an exponential decay of the odds into a power law, $e^{b(t)} = (1 + r_2 t)^{-r_1}$: the far past fades
@@ -541,11 +558,15 @@ for ax in axes:
 figures.show(
     fig,
     name="fig-biases-curves",
-    alt="Left: bias against distance on a logarithmic axis. ALiBi bends down and leaves the picture near 180; KERPLE's "
-    "logarithm is nearly a straight line to minus 6; its power form leaves near 512 at minus 11 and more; Sandwich falls "
-    "early, then slowly, with waves. Right: the input of FIRE's perceptron against distance; queries at 50 and 100 share "
+    alt="Left: bias against distance on a logarithmic axis. ALiBi bends down and leaves "
+    "the picture near 180; KERPLE's "
+    "logarithm is nearly a straight line to minus 6; its power form leaves near 512 at "
+    "minus 11 and more; Sandwich falls "
+    "early, then slowly, with waves. Right: the input of FIRE's perceptron against "
+    "distance; queries at 50 and 100 share "
     "a curve, those at 400 and 1600 lie below.",
-    caption="On a logarithmic axis a logarithm is a line: KERPLE's loses about as much from 8 to 16 as from 512 to 1024, "
+    caption="On a logarithmic axis a logarithm is a line: KERPLE's loses about as much "
+    "from 8 to 16 as from 512 to 1024, "
     "ALiBi 64 times as much. FIRE rescales the axis for each query past its threshold.",
 )
 
@@ -635,7 +656,8 @@ figures.show_table(
         | {wish: "yes" if met else "no" for wish, met in of.items()}
         for name, of in asked_of.items()
     ),
-    caption="Five wishes and six functions, checked over x from -60 to 60. Only the learnable sigmoid of the paper meets all five.",
+    caption="Five wishes and six functions, checked over x from -60 to 60. Only the "
+    "learnable sigmoid of the paper meets all five.",
     highlight=[0],
 )
 assert [all(of.values()) for of in asked_of.values()] == [True, *[False] * 5]
@@ -688,9 +710,12 @@ for ax, title in zip(axes, ("$v = 0$", r"$w = \pm 0.15$"), strict=True):
 figures.show(
     fig,
     name="fig-biases-gate",
-    alt="The gate f against distance. Left, v = 0: for negative w it falls from one to zero, for positive w it rises from one "
-    "to two, for w = 0 it is one. Right, w = plus and minus 0.15: larger v raises the upper bound, from about 1.1 to 8.4.",
-    caption="The gate of the DA-Transformer. The sign of w says whether a head prefers near or far keys; v sets how far the "
+    alt="The gate f against distance. Left, v = 0: for negative w it falls from one to "
+    "zero, for positive w it rises from one "
+    "to two, for w = 0 it is one. Right, w = plus and minus 0.15: larger v raises the "
+    "upper bound, from about 1.1 to 8.4.",
+    caption="The gate of the DA-Transformer. The sign of w says whether a head prefers "
+    "near or far keys; v sets how far the "
     "coefficient can rise, up to 1 + e^v.",
 )
 
@@ -749,10 +774,14 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-biases-dilution",
-    alt="Weight of one wanted key against the number of keys in sight, up to 16384. With an added bias it stays near one; with "
-    "a multiplied gate it falls from the same height to about one per cent, and lower still without a gate.",
-    caption="One key with score 5, all others with random positive products. A bias takes the far keys out of the sum. A gate "
-    "near 0 mutes what they say, which helps beside no gate, and leaves each of them the weight of e^0: their number wins.",
+    alt="Weight of one wanted key against the number of keys in sight, up to 16384. "
+    "With an added bias it stays near one; with "
+    "a multiplied gate it falls from the same height to about one per cent, and lower "
+    "still without a gate.",
+    caption="One key with score 5, all others with random positive products. A bias "
+    "takes the far keys out of the sum. A gate "
+    "near 0 mutes what they say, which helps beside no gate, and leaves each of them "
+    "the weight of e^0: their number wins.",
 )
 
 # %% [markdown]
@@ -795,7 +824,8 @@ sample = torch.from_numpy(held[:4, :L]).long()
 
 
 def zero_scores(model):
-    """Of visible pairs: the share whose score is 0, their share of all attention, and the least weight."""
+    """Of visible pairs: the share whose score is 0, their share of all attention, and
+    the least weight."""
     with torch.no_grad(), frozen_attention(model) as tapes:
         model(sample)
         recorded = torch.stack([tape.weights for tape in tapes]).double()
@@ -816,7 +846,8 @@ counted = pd.DataFrame(
 )
 figures.show_table(
     counted,
-    caption="Pairs of a live DA model whose score is 0, and their share of all attention, over all layers and heads, for "
+    caption="Pairs of a live DA model whose score is 0, and their share of all "
+    "attention, over all layers and heads, for "
     "queries with 17 keys or more. No weight is 0.",
     formats={
         "scores that are 0": ".0%",
@@ -902,7 +933,8 @@ compared = pd.DataFrame(
 )
 figures.show_table(
     compared,
-    caption="Every causal encoding: bits per byte inside the trained length, and past it with all keys in sight and behind a "
+    caption="Every causal encoding: bits per byte inside the trained length, and past "
+    "it with all keys in sight and behind a "
     "window. Bold: those of this chapter. Means over seeds with 95 % t intervals.",
     highlight=[n for n, name in enumerate(of_grid) if name in OF_THIS_CHAPTER],
 )
@@ -923,10 +955,12 @@ least = min(ends, key=ends.get) if ends else None
 figures.show(
     fig,
     name="fig-biases-encodings",
-    alt="Bits per byte by position to eight trained lengths for the biases of this chapter, RoPE and no encoding; or the words "
+    alt="Bits per byte by position to eight trained lengths for the biases of this "
+    "chapter, RoPE and no encoding; or the words "
     "not run where there are no records.",
     caption=(
-        f"All keys in sight, means over seeds. In the last bin {figures.METHODS[least].label} pays least of those that were run, "
+        "All keys in sight, means over seeds. In the last bin "
+        f"{figures.METHODS[least].label} pays least of those that were run, "
         f"{ends[least]:.2f} bits per byte."
         if ends
         else "Not run yet: the records of the experiment are missing at this profile."
@@ -1005,7 +1039,8 @@ assert from_here == math.ceil(8 * 16 ** (7 / 8))
 # {eq}`eq-biases-form` the score of the DA-Transformer. Why is that no bias in the sense of this chapter?
 
 # %% tags=["hide-cell"]
-# b = (f - 1) s for s > 0 and -s for s <= 0: it depends on the product, so no table of distances can hold it.
+# b = (f - 1) s for s > 0 and -s for s <= 0: it depends on the product, so no table of
+# distances can hold it.
 q_, k_ = noise(1, 1, 6, 8), noise(1, 1, 6, 8)
 where = torch.arange(6)
 score = q_ @ k_.transpose(-1, -2) / math.sqrt(8)
@@ -1032,7 +1067,8 @@ for keys in (128, 256, 512):
 # is finite. For which $r_1$ is it not, and what does that say about reading on?
 
 # %% tags=["hide-cell"]
-# The weights are (1 + r2 t)^-r1: their sum converges only for r1 > 1. For r1 <= 1 the far past wins by number, as under a gate.
+# The weights are (1 + r2 t)^-r1: their sum converges only for r1 > 1. For r1 <= 1 the
+# far past wins by number, as under a gate.
 ts = torch.arange(0, 2**20, dtype=torch.float64)
 for r1, finite in ((2.0, True), (0.5, False)):
     mass = (1 + ts) ** -r1

@@ -70,7 +70,8 @@ from sepnb.streams import Streams
 figures.use_style()
 generator = torch.Generator().manual_seed(seed)
 numbers = {}
-# The size at which the methods were published; our own measurement is smaller and says so.
+# The size at which the methods were published; our own measurement is smaller and says
+# so.
 d, L, s = 64, 2048, 4
 
 
@@ -111,7 +112,8 @@ numbers["pairs"], numbers["pairs_below_a_turn"] = len(w), half_turned
 numbers["turns_fastest"] = turns[0].item()
 numbers["turns_slowest"] = turns[-1].item()
 print(
-    f"{half_turned} of {len(w)} pairs make less than a turn; the fastest makes {turns[0]:.0f}"
+    f"{half_turned} of {len(w)} pairs make less than a turn; the fastest makes "
+    f"{turns[0]:.0f}"
 )
 assert turns[0] == L / (2 * math.pi) and (turns.diff() < 0).all()
 
@@ -139,10 +141,14 @@ axes[1].set_title("thick: angles in $L$; thin: in $4L$", loc="center")
 figures.show(
     fig,
     name="fig-longer-wavelengths",
-    alt="Left: wavelength of 32 pairs on a logarithmic axis, a straight line from about 6 tokens to about 47 thousand; lines "
-    "mark L and 4L, and the last ten or so pairs are shaded. Right: angles of two pairs on a circle. Pair 12 has gone all "
-    "around within L; pair 28 has covered a small arc within L and a longer one within 4L.",
-    caption=f"Of {d // 2} pairs {half_turned} make less than one turn in L = {L} tokens. A fast pair (12) has met all angles in "
+    alt="Left: wavelength of 32 pairs on a logarithmic axis, a straight line from about "
+    "6 tokens to about 47 thousand; lines "
+    "mark L and 4L, and the last ten or so pairs are shaded. Right: angles of two pairs "
+    "on a circle. Pair 12 has gone all "
+    "around within L; pair 28 has covered a small arc within L and a longer one within "
+    "4L.",
+    caption=f"Of {d // 2} pairs {half_turned} make less than one turn in L = {L} "
+    "tokens. A fast pair (12) has met all angles in "
     "training; a slow one (28) meets new ones between L and 4L.",
 )
 
@@ -192,7 +198,8 @@ one = torch.ones(len(near), d, dtype=torch.float64)
 
 
 def agreement(frequencies):
-    """Score of equal vectors by distance, as a share of that at distance 0: a mean of cosines."""
+    """Score of equal vectors by distance, as a share of that at distance 0: a mean of
+    cosines."""
     turned = apply_rope(one, near, frequencies)
     return (turned @ one[0]) / d
 
@@ -358,7 +365,8 @@ numbers["ramp_first"], numbers["ramp_last"] = first, last
 
 
 def kept_share(frequencies):
-    """gamma, recovered from frequencies: 1 where a pair is kept, 0 where it is divided by the factor."""
+    """gamma, recovered from frequencies: 1 where a pair is kept, 0 where it is divided
+    by the factor."""
     return (frequencies / w - 1 / example) / (1 - 1 / example)
 
 
@@ -385,11 +393,15 @@ axes[0].legend(loc="upper right", fontsize=9)
 figures.show(
     fig,
     name="fig-longer-ramps",
-    alt="Share of the plain frequency that is kept, for the two ramps, over the index of the pair and over its turns. By "
-    "index one is a straight line from pair 8 to 21 and the other a steeply falling curve below it; over turns on a "
+    alt="Share of the plain frequency that is kept, for the two ramps, over the index "
+    "of the pair and over its turns. By "
+    "index one is a straight line from pair 8 to 21 and the other a steeply falling "
+    "curve below it; over turns on a "
     "logarithmic axis, fast pairs first, the same.",
-    caption=f"Two methods by one name (d = {d}, L = {L}, s = {example}). Between 32 turns and one, the code keeps much more of "
-    f"the plain frequency than the text: up to {ratio.max():.2f} times as much, at pair {int(ratio.argmax())}.",
+    caption=f"Two methods by one name (d = {d}, L = {L}, s = {example}). Between 32 "
+    "turns and one, the code keeps much more of "
+    f"the plain frequency than the text: up to {ratio.max():.2f} times as much, at "
+    f"pair {int(ratio.argmax())}.",
 )
 
 # %% [markdown]
@@ -451,11 +463,16 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-longer-divisors",
-    alt="Divisor of each pair against its wavelength in trained lengths, both axes logarithmic. PI is flat at 4. "
-    "NTK-aware rises in a straight line from 1 to 4. By-parts, YaRN and llama3 stay at 1 on the left, rise between, "
-    "and are 4 from about one trained length on; llama3 rises last. The raised base rises in a straight line to more than 30.",
-    caption=f"The extensions on one scale (s = {s}, d = {d}, L = {L}). PI slows everything; NTK-aware and the raised base slow in "
-    "proportion to the index; by-parts, YaRN and llama3 leave fast pairs alone and interpolate those below one turn.",
+    alt="Divisor of each pair against its wavelength in trained lengths, both axes "
+    "logarithmic. PI is flat at 4. "
+    "NTK-aware rises in a straight line from 1 to 4. By-parts, YaRN and llama3 stay at "
+    "1 on the left, rise between, "
+    "and are 4 from about one trained length on; llama3 rises last. The raised base "
+    "rises in a straight line to more than 30.",
+    caption=f"The extensions on one scale (s = {s}, d = {d}, L = {L}). PI slows "
+    "everything; NTK-aware and the raised base slow in "
+    "proportion to the index; by-parts, YaRN and llama3 leave fast pairs alone and "
+    "interpolate those below one turn.",
 )
 
 # %%
@@ -474,8 +491,10 @@ table = pd.DataFrame(
 )
 figures.show_table(
     table,
-    caption="What each extension does to the fastest and the slowest pair, how many pairs it leaves as they are, by how much "
-    "it sharpens scores, and how many of the pairs that made less than a turn still meet new angles at 4L.",
+    caption="What each extension does to the fastest and the slowest pair, how many "
+    "pairs it leaves as they are, by how much "
+    "it sharpens scores, and how many of the pairs that made less than a turn still "
+    "meet new angles at 4L.",
     formats={
         "fastest divided by": ".2f",
         "slowest divided by": ".2f",
@@ -507,8 +526,10 @@ for length in (64, 128, 256, 2048, 8192):
     }
 figures.show_table(
     pd.DataFrame(sizes.values()),
-    caption="Of the 16 pairs of a head of 32 columns, how many NTK-by-parts leaves alone with the published border of 32 turns "
-    f"(in its text), and with the 4 turns of llama3. Below L = {border} the published border keeps none.",
+    caption="Of the 16 pairs of a head of 32 columns, how many NTK-by-parts leaves "
+    "alone with the published border of 32 turns "
+    f"(in its text), and with the 4 turns of llama3. Below L = {border} the published "
+    "border keeps none.",
     formats={"turns of the fastest pair": ".1f"},
 )
 assert rope_frequencies(32, extension=NTKByParts(4, border))[0][0] == 1.0
@@ -726,9 +747,10 @@ def extremes(stage):
 
 measured_to = "Not run yet: the records of the experiment are missing at this profile."
 if all(len(of) for of in to_4L.values()):
-    measured_to = f"Bits per byte between 2L and 4L: {extremes('frozen')}; {extremes('tuned')}. Plain RoPE behind "
-    measured_to += (
-        f"a window of L: {curve('rope', 'frozen-window')[2]:.2f}. Means over seeds."
+    measured_to = (
+        f"Bits per byte between 2L and 4L: {extremes('frozen')}; {extremes('tuned')}. "
+        f"Plain RoPE behind a window of L: {curve('rope', 'frozen-window')[2]:.2f}. "
+        "Means over seeds."
     )
 
 # %% tags=["hide-input"]
@@ -759,8 +781,10 @@ for ax in axes:
 figures.show(
     fig,
     name="fig-longer-measured",
-    alt="Two panels of bits per byte by position, to sixteen trained lengths: above, frozen extensions and plain RoPE; "
-    "below, the same after tuning at four trained lengths. In both, plain RoPE behind a window and, as a thick line, "
+    alt="Two panels of bits per byte by position, to sixteen trained lengths: above, "
+    "frozen extensions and plain RoPE; "
+    "below, the same after tuning at four trained lengths. In both, plain RoPE behind a "
+    "window and, as a thick line, "
     "its sliding window at a stride of half the trained length.",
     caption=measured_to,
 )
@@ -771,7 +795,8 @@ figures.provenance(runs)
 
 # %% tags=["hide-input"]
 def frozen_far(name):
-    """Frozen with a factor of 16, to 16L; a method without a factor has one frozen reading."""
+    """Frozen with a factor of 16, to 16L; a method without a factor has one frozen
+    reading."""
     made_for_it = scores_of(name, "frozen-16/16x")
     return made_for_it if len(made_for_it) else scores_of(name, "frozen/16x")
 
@@ -801,8 +826,10 @@ behind = {
 measured = pd.concat([measured, pd.DataFrame([behind])], ignore_index=True)
 figures.show_table(
     measured,
-    caption="Bits per byte in three bins. The raised base and plain RoPE follow no factor. The window of the frozen model is L "
-    "wide, that of the tuned one 4L. Means over seeds with 95 % t intervals; all methods of a seed read the same bytes.",
+    caption="Bits per byte in three bins. The raised base and plain RoPE follow no "
+    "factor. The window of the frozen model is L "
+    "wide, that of the tuned one 4L. Means over seeds with 95 % t intervals; all "
+    "methods of a seed read the same bytes.",
 )
 figures.provenance(runs)
 
@@ -838,9 +865,12 @@ compared = pd.DataFrame(
 # %% tags=["hide-input"]
 figures.show_table(
     compared,
-    caption="Differences in bits per byte, seed by seed; negative is better. In the bin that ends at 4L, but for the price and "
-    "where another is named. Below zero against its own oracle, the same tuned model through L bytes at stride 1, means "
-    "that more than L bytes of context are used; the last column is what the tuning gives without them. The last three: "
+    caption="Differences in bits per byte, seed by seed; negative is better. In the bin "
+    "that ends at 4L, but for the price and "
+    "where another is named. Below zero against its own oracle, the same tuned model "
+    "through L bytes at stride 1, means "
+    "that more than L bytes of context are used; the last column is what the tuning "
+    "gives without them. The last three: "
     f"{tight_bytes['4x']} bytes a seed to 4L, {tight_bytes['16x']} to 16L.",
 )
 figures.provenance(runs)
@@ -851,7 +881,8 @@ rates = sorted(tuning.learning_rate for tuning in one_run.tunings)
 
 
 def at_an_end(name):
-    """How many seeds chose the lowest or the highest rate, beyond which a better one may lie."""
+    """How many seeds chose the lowest or the highest rate, beyond which a better one
+    may lie."""
     rate = scores_of(name, "tuning_rate")
     ends = rate.isin([rates[0], rates[-1]]).sum()
     return f"{ends} of {len(rate)} seeds" if len(rate) else "not run"
@@ -878,8 +909,10 @@ chosen = pd.DataFrame(
 # %% tags=["hide-input"]
 figures.show_table(
     chosen,
-    caption=f"Which rate the validation text chose, as a mean over seeds of its share of the highest rate of the training, and "
-    f"how many seeds chose the lowest or the highest of the {len(rates)}; {len(tuned_rows)} tunings were tried.",
+    caption="Which rate the validation text chose, as a mean over seeds of its share "
+    "of the highest rate of the training, and "
+    f"how many seeds chose the lowest or the highest of the {len(rates)}; "
+    f"{len(tuned_rows)} tunings were tried.",
 )
 figures.provenance(runs)
 
@@ -976,9 +1009,11 @@ for width in (64, 128):
 
 
 # %% tags=["hide-cell"]
-# NTK-aware: divisors are s^(2m/(d-2)), which multiply: yes. By parts: blends do not multiply: no, between the borders.
+# NTK-aware: divisors are s^(2m/(d-2)), which multiply: yes. By parts: blends do not
+# multiply: no, between the borders.
 def then(first, second):
-    """The second extension on the frequencies of the first; both with the turns of plain RoPE."""
+    """The second extension on the frequencies of the first; both with the turns of
+    plain RoPE."""
     return first(w, dim=d, base=10_000, length=None)[0] * (
         second(w, dim=d, base=10_000, length=None)[0] / w
     )
@@ -996,7 +1031,8 @@ assert ((twice / at_once - 1).abs()[between] > 1e-3).any()
 # **4. (medium)** At which length $n$ does dynamic NTK with $s = 1$ give what NTK-aware scaling gives with the factor 4? And with $s = 4$?
 
 # %% tags=["hide-cell"]
-# Its factor is s n / L - (s - 1): for s = 1 that is n / L, so n = 4L; for s = 4 it is 4 at n = 7L/4.
+# Its factor is s n / L - (s - 1): for s = 1 that is n / L, so n = 4L; for s = 4 it is 4
+# at n = 7L/4.
 wanted = rope_frequencies(d, extension=NTKAware(4))[0]
 for rule_factor, n in ((1, 4 * L), (4, 7 * L // 4)):
     got = rope_frequencies(d, extension=DynamicNTK(rule_factor, L), length=n)[0]

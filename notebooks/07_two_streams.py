@@ -69,7 +69,8 @@ numbers = {}
 
 # %%
 def build_model(d_pos=8, *, seed=seed, dtype=torch.float64, **changes):
-    """A separated model with random weights; `readout="both"` keeps the last block's pos stream."""
+    """A separated model with random weights; `readout="both"` keeps the last block's
+    pos stream."""
     torch.manual_seed(seed)
     streams = Streams(pos=d_pos, sem=D - d_pos)
     settings = {
@@ -119,9 +120,12 @@ fig.colorbar(image, ax=axes, shrink=0.8, label="value", ticks=[-2, 0, 2])
 figures.show(
     fig,
     name="fig-streams-input",
-    alt="Two heat maps of an eight by thirty-two input, for the words 'position' and 'semantic'. A line separates eight "
-    "pos columns from twenty-four sem columns. The pos columns of the two are identical, the sem columns differ.",
-    caption="The input of a separated model for two words of eight letters. The pos columns depend on the index only and "
+    alt="Two heat maps of an eight by thirty-two input, for the words 'position' and "
+    "'semantic'. A line separates eight "
+    "pos columns from twenty-four sem columns. The pos columns of the two are "
+    "identical, the sem columns differ.",
+    caption="The input of a separated model for two words of eight letters. The pos "
+    "columns depend on the index only and "
     "are the same in both; the sem columns depend on the letter only.",
 )
 
@@ -265,9 +269,12 @@ ax.axis("off")
 figures.show(
     fig,
     name="fig-streams-heads",
-    alt="Three rows of thirty-two columns in four heads of eight. With d_pos 8 the pos columns fill head 0 exactly. With "
-    "d_pos 5 they fill five columns of head 0, with d_pos 12 head 0 and half of head 1: these heads straddle.",
-    caption="Which head owns which columns of $z$, for three values of $d_{\\text{pos}}$. $W_O$ is cut where the colours "
+    alt="Three rows of thirty-two columns in four heads of eight. With d_pos 8 the pos "
+    "columns fill head 0 exactly. With "
+    "d_pos 5 they fill five columns of head 0, with d_pos 12 head 0 and half of head "
+    "1: these heads straddle.",
+    caption="Which head owns which columns of $z$, for three values of "
+    "$d_{\\text{pos}}$. $W_O$ is cut where the colours "
     "change, not at a head's border, so a straddling head mixes nothing.",
 )
 
@@ -304,7 +311,8 @@ figures.show(
 
 # %%
 def measure(d_pos, seed, control=()):
-    """The largest entry of each block of the Jacobian that leads from stream to stream, frozen and live."""
+    """The largest entry of each block of the Jacobian that leads from stream to stream,
+    frozen and live."""
     model = build_model(d_pos, seed=seed)
     streams, state = (
         model.config.streams,
@@ -361,7 +369,8 @@ figures.show_table(
         [[name, *values] for name, values in largest.items()],
         columns=["model", *columns],
     ),
-    caption=f"Largest entry of the Jacobian between streams; the largest of {n_seeds} random models (two blocks, float64).",
+    caption=f"Largest entry of the Jacobian between streams; the largest of {n_seeds} "
+    "random models (two blocks, float64).",
     formats=dict.fromkeys(columns, ".2g"),
 )
 # %%
@@ -432,11 +441,15 @@ fig.colorbar(image, ax=axes, shrink=0.75, label="largest derivative", extend="mi
 figures.show(
     fig,
     name="fig-streams-jacobian",
-    alt="Three thirty-two by thirty-two heat maps of derivatives. Separated with frozen attention: the two blocks that "
-    "lead from stream to stream are empty, exactly zero. Separated with live attention: they are filled. Full value "
+    alt="Three thirty-two by thirty-two heat maps of derivatives. Separated with frozen "
+    "attention: the two blocks that "
+    "lead from stream to stream are empty, exactly zero. Separated with live attention: "
+    "they are filled. Full value "
     "and output matrices with frozen attention: filled.",
-    caption="Which output column hears which input column (largest derivative over all pairs of tokens, one random "
-    "model). Block-diagonal values and outputs cut the value path exactly; live attention brings a leak back.",
+    caption="Which output column hears which input column (largest derivative over all "
+    "pairs of tokens, one random "
+    "model). Block-diagonal values and outputs cut the value path exactly; live "
+    "attention brings a leak back.",
 )
 
 # %% [markdown]
@@ -476,7 +489,8 @@ factors = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0]
 
 
 def routing_leak(factor, seed):
-    """The live leak from sem to pos when queries and keys are both scaled by `factor`."""
+    """The live leak from sem to pos when queries and keys are both scaled by
+    `factor`."""
     model = build_model(seed=seed)
     for block in model.transformer.blocks:
         for projection in block.attention.query_key:
@@ -515,11 +529,14 @@ ax.set(xlabel="factor $g$ on $W_Q$ and on $W_K$", ylabel="live leak, pos by sem"
 figures.show(
     fig,
     name="fig-streams-routing",
-    alt="The live leak from sem to pos against the factor on the query and key matrices, both axes logarithmic. It rises "
+    alt="The live leak from sem to pos against the factor on the query and key "
+    "matrices, both axes logarithmic. It rises "
     "in nearly a straight line of slope two. One thin line "
     "per seed, a thick line for the median.",
-    caption=f"The routing leak grows about with the square of $g$ over five octaves. It is "
-    f"exactly zero at $g = 0$ (not on a logarithmic axis). Thin lines are {n_seeds} random models.",
+    caption="The routing leak grows about with the square of $g$ over five octaves. It "
+    "is "
+    f"exactly zero at $g = 0$ (not on a logarithmic axis). Thin lines are {n_seeds} "
+    "random models.",
 )
 
 # %% [markdown]
@@ -587,7 +604,8 @@ costs = pd.DataFrame(
 )
 figures.show_table(
     costs,
-    caption="Parameters of the blocks by formula (equal to the count on the model), and what is left when the output reads sem only.",
+    caption="Parameters of the blocks by formula (equal to the count on the model), "
+    "and what is left when the output reads sem only.",
     formats={"parameters": ",", "of dense": ".3f", "without dead ones": ","},
 )
 numbers["parameters_dense_64"], numbers["parameters_separated_64"] = (
@@ -628,7 +646,8 @@ for layer in (full, blocks):
 numbers["drift_of_initial_zeros"] = full.weight[outside].abs().max().item()
 stored = torch.block_diag(*(block.weight for block in blocks.blocks.values()))
 print(
-    f"off-block entries: {numbers['drift_of_initial_zeros']:.3f} (full), {stored[outside].abs().max():.1f} (blocks)"
+    f"off-block entries: {numbers['drift_of_initial_zeros']:.3f} (full), "
+    f"{stored[outside].abs().max():.1f} (blocks)"
 )
 assert numbers["drift_of_initial_zeros"] > 1e-3 and not stored[outside].any()
 
@@ -660,7 +679,8 @@ assert numbers["drift_of_initial_zeros"] > 1e-3 and not stored[outside].any()
 # dense one.
 
 # %% tags=["hide-cell"]
-# A stream of width 0 is no stream: it *is* the dense model, so the encoding is added again.
+# A stream of width 0 is no stream: it *is* the dense model, so the encoding is added
+# again.
 assert Streams(pos=0, sem=64) == Streams.dense(64)
 assert counted(64, 0, 3) == 3 * (12 * 64**2 + 4 * 64)
 
@@ -669,7 +689,8 @@ assert counted(64, 0, 3) == 3 * (12 * 64**2 + 4 * 64)
 # the dense block is left? Derive it from {eq}`eq-streams-count`.
 
 # %% tags=["hide-cell"]
-# r^2 + (1 - r)^2 is smallest at r = 1/2, where it is 1/2: (2 + 10/2) / 12 = 7/12 of the matrices.
+# r^2 + (1 - r)^2 is smallest at r = 1/2, where it is 1/2: (2 + 10/2) / 12 = 7/12 of the
+# matrices.
 shares = [(2 + 10 * (r**2 + (1 - r) ** 2)) / 12 for r in np.linspace(0.01, 0.99, 99)]
 assert np.argmin(shares) == 49 and min(shares) == 7 / 12
 matrices = (counted(64, 32, 1) - 4 * 64) / (12 * 64**2)
@@ -680,8 +701,10 @@ assert abs(matrices - 7 / 12) < 1e-12
 # directions leaks, then measure.
 
 # %% tags=["hide-cell"]
-# Columns 5 to 7 of z are semantic, but the wrong cut counts them to the pos block: its first five outputs hear
-# them (sem to pos), and its last three, which belong to sem, hear the pos columns. Both directions leak.
+# Columns 5 to 7 of z are semantic, but the wrong cut counts them to the pos block: its
+# first five outputs hear
+# them (sem to pos), and its last three, which belong to sem, hear the pos columns. Both
+# directions leak.
 from sepnb.isolation import DenseMap
 
 
@@ -706,7 +729,8 @@ assert leak(wrong, straddling.config.streams, "pos", "sem") > 1e-3
 # the 32 columns of $z$? Show that cutting $W_O$ "after the pos columns" cannot work, and find a relabelling that does.
 
 # %% tags=["hide-cell"]
-# Value columns 0 to 4 are pos. Repeated, z holds them at 0 to 4 and again at 8 to 12: no single cut separates them.
+# Value columns 0 to 4 are pos. Repeated, z holds them at 0 to 4 and again at 8 to 12:
+# no single cut separates them.
 is_pos = torch.arange(16) < 5
 origin = (
     torch.arange(16).view(2, 8).repeat_interleave(2, dim=0).flatten()

@@ -188,7 +188,8 @@ savings = pd.DataFrame(
 )
 figures.show_table(
     savings,
-    caption="The split MLP of width 128: parameters and operations, and their share of the dense MLP.",
+    caption="The split MLP of width 128: parameters and operations, and their share of "
+    "the dense MLP.",
     formats={"parameters": ",", "operations per token": ",", "of the dense MLP": ".3f"},
 )
 numbers |= {
@@ -266,7 +267,8 @@ numbers["joint_norm_leak_alone"] = exact[:8, 8:].abs().max().item()
 
 # %%
 def build_model(seed, norm="split", kind="layer", control=()):
-    """Two separated blocks with random weights in float64, and an input state of one text."""
+    """Two separated blocks with random weights in float64, and an input state of one
+    text."""
     torch.manual_seed(seed)
     config = TransformerConfig(
         streams,
@@ -345,9 +347,12 @@ ax.set_ylim(-len(leaks) + 0.4, 0.6)
 figures.show(
     fig,
     name="fig-split-leaks",
-    alt="Dots of the leak from sem to pos for five variants, one dot per seed. The two variants with everything split lie "
-    "at exactly zero. Joint layer norm, joint RMS norm and joint MLP lie between about a tenth and several units.",
-    caption=f"One joint part is enough to mix the streams. Every dot is one of {n_seeds} random models, the bar their median; "
+    alt="Dots of the leak from sem to pos for five variants, one dot per seed. The two "
+    "variants with everything split lie "
+    "at exactly zero. Joint layer norm, joint RMS norm and joint MLP lie between about "
+    "a tenth and several units.",
+    caption="One joint part is enough to mix the streams. Every dot is one of "
+    f"{n_seeds} random models, the bar their median; "
     "a joint norm leaks although values, outputs and MLP are all split.",
 )
 
@@ -367,7 +372,8 @@ widths = [16, 32, 64, 128, 256, 512]
 
 
 def norm_leak(width, seed):
-    """Root of the summed squares of what one pos column hears from all sem columns, the mean over pos columns."""
+    """Root of the summed squares of what one pos column hears from all sem columns, the
+    mean over pos columns."""
     torch.manual_seed(seed)
     norm = StreamNorm(
         Streams(pos=width // 4, sem=width - width // 4), split=False
@@ -413,12 +419,14 @@ scales = np.logspace(-4, 2, 61)
 
 
 def size(p, c, eps):
-    """Root mean square of norm(c p) over positions and columns; 1 when eps does not matter."""
+    """Root mean square of norm(c p) over positions and columns; 1 when eps does not
+    matter."""
     return F.layer_norm(c * p, p.shape[-1:], eps=eps).square().mean().sqrt().item()
 
 
 def predicted(p, c, eps):
-    """The same from (eq-split-scale): each row has size sqrt(v / (v + eps / c^2)), v its variance."""
+    """The same from (eq-split-scale): each row has size sqrt(v / (v + eps / c^2)), v
+    its variance."""
     v = p.var(dim=-1, correction=0)
     return (v / (v + eps / c**2)).mean().sqrt().item()
 
@@ -486,11 +494,16 @@ ax.text(
 figures.show(
     fig,
     name="fig-split-scale",
-    alt="Size of the normalised position vector against the scale of the vector, logarithmic, for the sinusoidal code and a "
-    "fresh learned table and two values of epsilon. All curves are one over most of the range and fall to zero below a "
-    "scale that depends on epsilon; the learned table with epsilon ten to the minus five falls just below scale one.",
-    caption="The split norm erases the magnitude of the position vector over orders of magnitude. Where it does not, "
-    "$\\varepsilon$ is at work, and a freshly initialised learned table is close to that edge.",
+    alt="Size of the normalised position vector against the scale of the vector, "
+    "logarithmic, for the sinusoidal code and a "
+    "fresh learned table and two values of epsilon. All curves are one over most of the "
+    "range and fall to zero below a "
+    "scale that depends on epsilon; the learned table with epsilon ten to the minus "
+    "five falls just below scale one.",
+    caption="The split norm erases the magnitude of the position vector over orders of "
+    "magnitude. Where it does not, "
+    "$\\varepsilon$ is at work, and a freshly initialised learned table is close to "
+    "that edge.",
 )
 
 # %% [markdown]
@@ -550,8 +563,10 @@ for i in unseen:
 faded = pd.DataFrame(rows, columns=["i", "i / L", "change of p", "change of norm(p)"])
 figures.show_table(
     faded,
-    caption="The slides' (6) beyond L = 64: relative change of the raw vector against the last trained one, and its change "
-    "after the split norm in units of the median distance between two trained positions.",
+    caption="The slides' (6) beyond L = 64: relative change of the raw vector against "
+    "the last trained one, and its change "
+    "after the split norm in units of the median distance between two trained "
+    "positions.",
     formats={"i / L": ".0f", "change of p": ".2f", "change of norm(p)": ".1e"},
 )
 assert faded["change of p"].iloc[0] > 0.3 and faded["change of norm(p)"].max() < 1e-2
@@ -616,11 +631,15 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-split-fade",
-    alt="Distance of the normalised pos stream at unseen indices from that of the last trained position, under the "
-    "slides' (6). What the first block reads stays at zero up to 64 L. After block 1 and after block 2 the distance "
+    alt="Distance of the normalised pos stream at unseen indices from that of the last "
+    "trained position, under the "
+    "slides' (6). What the first block reads stays at zero up to 64 L. After block 1 "
+    "and after block 2 the distance "
     "rises to 2L and then stays nearly level.",
-    caption="Under the slides' (6) the first block reads every unseen position as the last trained one; later blocks see "
-    "that it is another, because the residual path turns magnitude into direction, but beyond $2L$ hardly which. One "
+    caption="Under the slides' (6) the first block reads every unseen position as the "
+    "last trained one; later blocks see "
+    "that it is another, because the residual path turns magnitude into direction, but "
+    "beyond $2L$ hardly which. One "
     "random model.",
 )
 
@@ -666,7 +685,8 @@ torch.testing.assert_close(
 # **2. (easy)** Can the gain of a joint norm be chosen so that the streams do not mix? At what price?
 
 # %% tags=["hide-cell"]
-# Only by silencing a stream: the leak into column c is multiplied by its gain, and so is the column itself.
+# Only by silencing a stream: the leak into column c is multiplied by its gain, and so
+# is the column itself.
 muted = StreamNorm(streams, split=False).double()
 with torch.no_grad():
     muted.gain["pos"].zero_()
@@ -680,7 +700,8 @@ assert (
 # $c$ is it true bit for bit, and why not for all?
 
 # %% tags=["hide-cell"]
-# For powers of two: they change the exponent only, so every rounding is the same. Other factors round differently.
+# For powers of two: they change the exponent only, so every rounding is the same. Other
+# factors round differently.
 torch.manual_seed(seed)
 p = torch.randn(1000, 32)
 reference = F.layer_norm(p, (32,), eps=0.0)
@@ -695,7 +716,8 @@ torch.testing.assert_close(third, reference, rtol=0, atol=1e-5)
 
 
 # %% tags=["hide-cell"]
-# Divide by a constant instead of by the vector's own size: the root mean square of the trained table.
+# Divide by a constant instead of by the vector's own size: the root mean square of the
+# trained table.
 class TableNorm(nn.Module):
     def __init__(self, table):
         super().__init__()

@@ -96,7 +96,8 @@ numbers = {}
 
 # %%
 def build_model(mode, *, seed=seed, dtype=torch.float64, **changes):
-    """A small model with random weights; `readout="both"` keeps the last block's pos stream."""
+    """A small model with random weights; `readout="both"` keeps the last block's pos
+    stream."""
     torch.manual_seed(seed)
     settings = {
         "n_layers": 2,
@@ -133,7 +134,8 @@ for name, model in (("separated", separated), ("strict", strict)):
 
 # %%
 def with_zeros_written_out(strict, separated):
-    """Give the separated model the weights of the strict one and, in W_Q and W_K, zeros."""
+    """Give the separated model the weights of the strict one and, in W_Q and W_K,
+    zeros."""
     weights = {k: v for k, v in strict.state_dict().items() if "query_key" not in k}
     separated.load_state_dict(weights, strict=False)
     blocks = zip(strict.transformer.blocks, separated.transformer.blocks, strict=True)
@@ -175,7 +177,8 @@ assert not separated.transformer.blocks[0].attention.query_key[0].weight[:8, 8:]
 
 # %%
 def pos_by_layer(model, tokens, positions=None):
-    """The pos stream after each block, `[B, N, d_pos]` each (batch 1 where it is shared)."""
+    """The pos stream after each block, `[B, N, d_pos]` each (batch 1 where it is
+    shared)."""
     states = []
 
     def keep(block, given, out):
@@ -191,7 +194,8 @@ def pos_by_layer(model, tokens, positions=None):
 
 # %%
 def compare(mode, seed, **changes):
-    """Live leaks in both directions, the difference between two texts, and the Jacobian."""
+    """Live leaks in both directions, the difference between two texts, and the
+    Jacobian."""
     model = build_model(mode, seed=seed, **changes)
     at = torch.arange(n_tokens, device=device)
     content = model.embedding(tokens_of("semantic streams"[:n_tokens]))
@@ -231,7 +235,8 @@ figures.show_table(
         ],
         columns=["model", *columns],
     ),
-    caption=f"Everything live: the largest derivative between streams, and the largest relative difference of the pos "
+    caption="Everything live: the largest derivative between streams, and the largest "
+    "relative difference of the pos "
     f"stream between two texts. The largest of {n_seeds} random models of two blocks.",
     formats=dict.fromkeys(columns, ".2g"),
 )
@@ -272,10 +277,14 @@ fig.colorbar(image, ax=axes, shrink=0.75, label="largest derivative", extend="mi
 figures.show(
     fig,
     name="fig-strict-jacobian",
-    alt="Three thirty-two by thirty-two heat maps of derivatives with live attention. Separated: all four blocks are filled. "
-    "Strict: the block from sem to pos is empty, exactly zero. Strict with a joint norm: filled again.",
-    caption="Which output column hears which input column, with live attention (largest derivative over all pairs of "
-    "tokens, one random model). Strict closes the way from sem to pos exactly and leaves the way from pos to sem open. "
+    alt="Three thirty-two by thirty-two heat maps of derivatives with live attention. "
+    "Separated: all four blocks are filled. "
+    "Strict: the block from sem to pos is empty, exactly zero. Strict with a joint "
+    "norm: filled again.",
+    caption="Which output column hears which input column, with live attention (largest "
+    "derivative over all pairs of "
+    "tokens, one random model). Strict closes the way from sem to pos exactly and "
+    "leaves the way from pos to sem open. "
     "A joint norm opens both.",
 )
 
@@ -392,12 +401,17 @@ ax.text(over_sem, 0.3, "once for every sequence", fontsize=9, **below)
 figures.show(
     fig,
     name="fig-strict-tables",
-    alt="Diagram of a strict model of three blocks. On the left a narrow position tower runs from positions through norms, "
-    "position heads and pos MLPs; its last block is a norm only. On the right a dense transformer runs from a text through sem heads "
-    "and sem MLPs to the next byte. In each layer an arrow leads from the norm on the left through a table, added to queries "
+    alt="Diagram of a strict model of three blocks. On the left a narrow position tower "
+    "runs from positions through norms, "
+    "position heads and pos MLPs; its last block is a norm only. On the right a dense "
+    "transformer runs from a text through sem heads "
+    "and sem MLPs to the next byte. In each layer an arrow leads from the norm on the "
+    "left through a table, added to queries "
     "and keys, to the attention on the right. No arrow leads from right to left.",
-    caption="A strict model, drawn as two. All arrows between the two point to the right, so the left one can be run before the text is "
-    "known. Of its last block only the norm is built, because nobody reads what the rest would write.",
+    caption="A strict model, drawn as two. All arrows between the two point to the "
+    "right, so the left one can be run before the text is "
+    "known. Of its last block only the norm is built, because nobody reads what the "
+    "rest would write.",
 )
 
 # %% [markdown]
@@ -412,7 +426,8 @@ def heads(x, d):
 
 
 def dense_with_tables(model, tokens, tables):
-    """Logits of a transformer of width d_sem; and what the text gives to Q and K by layer."""
+    """Logits of a transformer of width d_sem; and what the text gives to Q and K by
+    layer."""
     s, from_text = model.embedding(tokens), []
     for block, table in zip(model.transformer.blocks, tables, strict=True):
         attention, d = block.attention, model.config.head_width
@@ -538,12 +553,17 @@ fig.colorbar(
 figures.show(
     fig,
     name="fig-strict-maps",
-    alt="Three rows of four attention maps of sixty-four positions. The position heads of layers 0 and 1 spread their weight "
-    "over many keys; the one of layer 2 is not built. The sem heads, with the table alone, put more weight near the "
+    alt="Three rows of four attention maps of sixty-four positions. The position heads "
+    "of layers 0 and 1 spread their weight "
+    "over many keys; the one of layer 2 is not built. The sem heads, with the table "
+    "alone, put more weight near the "
     "diagonal, most clearly in layers 1 and 2.",
-    caption="No text was read for this picture. Left column: the attention weights of the position heads. Others: the weights that sem "
-    "heads would have by their tables alone. The position heads spread out; the tables draw the sem heads to "
-    "recent keys. Tiny model, briefly trained, one seed; colours on a square-root scale.",
+    caption="No text was read for this picture. Left column: the attention weights of "
+    "the position heads. Others: the weights that sem "
+    "heads would have by their tables alone. The position heads spread out; the tables "
+    "draw the sem heads to "
+    "recent keys. Tiny model, briefly trained, one seed; colours on a square-root "
+    "scale.",
 )
 
 # %% [markdown]
@@ -554,8 +574,9 @@ figures.show(
 
 # %% tags=["hide-input"]
 def explained(scores):
-    """What explains causal scores `[N, N]` within rows: the function of the distance nearest to them, and the shares of
-    their variance that go to it, to a straight line in the distance, and to a function of the key."""
+    """What explains causal scores `[N, N]` within rows: the function of the distance
+    nearest to them, and the shares of their variance that go to it, to a straight line
+    in the distance, and to a function of the key."""
     n = len(scores)
     i, j = np.tril_indices(n)
 
@@ -616,10 +637,13 @@ shares = ", ".join(
 figures.show(
     fig,
     name="fig-strict-distance",
-    alt="Nine curves of the score that a key gets by its distance, for the three sem heads of three layers, up to distance "
+    alt="Nine curves of the score that a key gets by its distance, for the three sem "
+    "heads of three layers, up to distance "
     "thirty-one. Most fall from zero; those of the later layers fall further.",
-    caption="What the tables add to a score, by distance (diagonal part of the nine sem heads of {numref}`fig-strict-maps`). "
-    f"It explains {shares} of the variance within rows, layer by layer; in the last layer of an untrained model, "
+    caption="What the tables add to a score, by distance (diagonal part of the nine sem "
+    "heads of {numref}`fig-strict-maps`). "
+    f"It explains {shares} of the variance within rows, layer by layer; in the last "
+    "layer of an untrained model, "
     f"{numbers['distance_share_untrained']:.0%}.",
 )
 
@@ -669,7 +693,8 @@ terms = pd.DataFrame(
 )
 figures.show_table(
     terms,
-    caption="Spread of the four terms of a sem head's scores within a row, in nats (root mean square over heads and eight "
+    caption="Spread of the four terms of a sem head's scores within a row, in nats "
+    "(root mean square over heads and eight "
     "windows of held-out text). Tiny model, one seed.",
     formats=dict.fromkeys(terms.columns[1:], ".2f"),
 )
@@ -748,7 +773,8 @@ with torch.no_grad():
 columns = ["call", "pos tokens", "sem tokens"]
 figures.show_table(
     pd.DataFrame(rows, columns=columns),
-    caption=f"Tokens computed per stream, summed over three blocks, {N} tokens a sequence (48 in one row). The last block computes no pos "
+    caption=f"Tokens computed per stream, summed over three blocks, {N} tokens a "
+    "sequence (48 in one row). The last block computes no pos "
     "stream.",
     formats=dict.fromkeys(columns[1:], ","),
 )
@@ -835,7 +861,8 @@ for batch in (1, 2, 8, 32):
 columns = ["B", "dense", "separated", "strict", "strict of dense"]
 figures.show_table(
     pd.DataFrame(rows, columns=columns),
-    caption=f"Numbers in the cache after {N} tokens, counted, for D = {width}, d_pos = {d_pos}, {n} blocks. The limit of the last column is "
+    caption=f"Numbers in the cache after {N} tokens, counted, for D = {width}, d_pos = "
+    f"{d_pos}, {n} blocks. The limit of the last column is "
     f"{1 - d_pos / width:.2f}.",
     formats=dict.fromkeys(columns[1:4], ",") | {"strict of dense": ".3f"},
 )
@@ -887,7 +914,8 @@ columns = [
 ]
 figures.show_table(
     pd.DataFrame(rows, columns=columns),
-    caption="Parameters of the blocks, by formula and counted on models; in the last column without what would reach no output.",
+    caption="Parameters of the blocks, by formula and counted on models; in the last "
+    "column without what would reach no output.",
     formats=dict.fromkeys(columns[3:], ","),
 )
 numbers["parameters_strict_64"] = rows[0][5]
@@ -939,7 +967,8 @@ assert torch.allclose(shared, said, atol=1e-4) and not torch.allclose(
 # %% tags=["hide-input"]
 figures.show_table(
     pd.DataFrame(rows, columns=["positions", "pos tokens", "sem tokens"]),
-    caption="Four sequences of 24 tokens through three blocks of a strict model. In each row every sequence gets the logits it would get alone; "
+    caption="Four sequences of 24 tokens through three blocks of a strict model. In "
+    "each row every sequence gets the logits it would get alone; "
     "the pos stream is shared only where the positions are.",
 )
 
@@ -1021,7 +1050,8 @@ for cell, run in zip(cells, timed.to_dict("records"), strict=True):
     )
 figures.show_table(
     pd.DataFrame(listed),
-    caption="How many times as fast as the dense model of the same width: the limit by multiply-adds, the median of paired "
+    caption="How many times as fast as the dense model of the same width: the limit by "
+    "multiply-adds, the median of paired "
     "ratios with its quartiles, and the share of the time that the limit would save.",
     formats={"limit": ".3f"},
 )
@@ -1075,12 +1105,16 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-strict-limit",
-    alt="The limit of the speed-up over the dense model against the batch, for several shares of position. Lines for strict "
-    "start near those for separated at batch 1 and rise to a plateau; lines for separated are level.",
-    caption=f"What sharing the tower can save, for D = {shape.width} and N = {shape.length}: strict (solid) starts a little above separated (dotted) and "
+    alt="The limit of the speed-up over the dense model against the batch, for several "
+    "shares of position. Lines for strict "
+    "start near those for separated at batch 1 and rise to a plateau; lines for "
+    "separated are level.",
+    caption=f"What sharing the tower can save, for D = {shape.width} and N = "
+    f"{shape.length}: strict (solid) starts a little above separated (dotted) and "
     "has most of its gain at eight sequences. "
     + (
-        f"Markers: the {points} measured cells of this shape, filled for strict, open for separated."
+        f"Markers: the {points} measured cells of this shape, filled for strict, open "
+        "for separated."
         if points
         else "No cell of this shape has been timed yet."
     ),
@@ -1152,10 +1186,13 @@ listed = "; ".join(f"{name} {told[name]}" for name in pairs)
 figures.show(
     fig,
     name="fig-strict-price",
-    alt="Differences in bits per byte between strict and separated models, one row for the learned table and one for the "
+    alt="Differences in bits per byte between strict and separated models, one row for "
+    "the learned table and one for the "
     "sinusoid, one tick per seed, with lines at zero and at the margin of the rule.",
-    caption=f"Strict minus separated inside the trained length, seed by seed: {listed}. Left of zero strict is better; the dashed "
-    "line is the margin up to which it counts as free. Markers: means; bars: 95 % t intervals.",
+    caption=f"Strict minus separated inside the trained length, seed by seed: {listed}. "
+    "Left of zero strict is better; the dashed "
+    "line is the margin up to which it counts as free. Markers: means; bars: 95 % t "
+    "intervals.",
 )
 
 # %% tags=["remove-input"]
@@ -1202,9 +1239,12 @@ absent = [name for name in dict.fromkeys(table.method) if name not in set(have.m
 figures.show(
     fig,
     name="fig-strict-bargain",
-    alt="Test bits per byte against multiply-adds per token, one marker per method and one tick per seed. Dense models stand "
-    "on the right, separated ones in the middle, strict ones, where they have been run, on the left.",
-    caption="Quality against arithmetic, inside the trained length: left and low is better. "
+    alt="Test bits per byte against multiply-adds per token, one marker per method and "
+    "one tick per seed. Dense models stand "
+    "on the right, separated ones in the middle, strict ones, where they have been "
+    "run, on the left.",
+    caption="Quality against arithmetic, inside the trained length: left and low is "
+    "better. "
     + (
         f"Not run: {', '.join(absent)}."
         if absent
@@ -1226,7 +1266,8 @@ verdicts = claims.judge(
 )
 numbers |= claims.show(
     verdicts,
-    caption="The claims of this chapter, judged by rules written beforehand. Two are about numbers of this page.",
+    caption="The claims of this chapter, judged by rules written beforehand. Two are "
+    "about numbers of this page.",
 )
 
 # %% [markdown]
@@ -1263,7 +1304,8 @@ numbers |= claims.show(
 # {eq}`eq-strict-count` and check it on models.
 
 # %% tags=["hide-cell"]
-# r^2 + (1-r)^2 is smallest, and r (1-r) largest, at r = 1/2: (12/2 + 2/4) / 12 = 13/24. The first falls faster than
+# r^2 + (1-r)^2 is smallest, and r (1-r) largest, at r = 1/2: (12/2 + 2/4) / 12 = 13/24.
+# The first falls faster than
 # the second grows: 12 - 24 r (1-r) + 2 r (1-r) = 12 - 22 r (1-r).
 part = {
     r: (counted(64, int(64 * r), 1, "strict") - 256) / (12 * 64**2)
@@ -1282,7 +1324,8 @@ endless = replace(cell, batch_size=10**9).limit
 enough = next(
     b for b in range(1, 100) if replace(cell, batch_size=b).limit >= 0.9 * endless
 )
-# By hand: the cost is e + t / B, with e = 12 * 192^2 + 192 * 256 and t = 12 * 64^2 + 2 * 64 * 192 + 64 * 256, and must not be
+# By hand: the cost is e + t / B, with e = 12 * 192^2 + 192 * 256 and t = 12 * 64^2 + 2
+# * 64 * 192 + 64 * 256, and must not be
 # above e / 0.9: B >= 9 t / e.
 e, t = 12 * 192**2 + 192 * 256, 12 * 64**2 + 2 * 64 * 192 + 64 * 256
 print(f"{enough} sequences; an endless batch allows {endless:.2f} times")
@@ -1293,7 +1336,8 @@ assert enough == int(np.ceil(9 * t / e))
 # a time in a strict model. Which of them may be joint without a leak? What does the package do with such a model in a batch?
 
 # %% tags=["hide-cell"]
-# None: each is a path of its own from sem to pos. The package sees that the stream is no longer isolated and runs
+# None: each is a path of its own from sem to pos. The package sees that the stream is
+# no longer isolated and runs
 # it for every sequence.
 for given_back in sorted(strict.config.splits):
     leaky = build_model("strict", split=strict.config.splits - {given_back})
@@ -1311,7 +1355,8 @@ for given_back in sorted(strict.config.splits):
 # ALiBi, $-m\,(i - j)$ for $j \le i$, on any number of positions? Give $t_i$ and $\tau_j$, and check the weights.
 
 # %% tags=["hide-cell"]
-# Rank one is enough. The softmax ignores what is constant in a row, so -m (i - j) acts like m j: t_i = sqrt(d) m e_1 and
+# Rank one is enough. The softmax ignores what is constant in a row, so -m (i - j) acts
+# like m j: t_i = sqrt(d) m e_1 and
 # tau_j = j e_1, one column of d.
 slope = alibi_slopes(4)[1].double()
 places = torch.arange(500)

@@ -118,7 +118,8 @@ blocks = overview["block parameters"]
 excess = blocks.iloc[-1] / blocks.iloc[0] - 1
 figures.show_table(
     overview,
-    caption=f"The nine models of profile {profile}. The wide ones have {excess:+.1%} block "
+    caption=f"The nine models of profile {profile}. The wide ones have {excess:+.1%} "
+    "block "
     "parameters beside the dense ones.",
     formats=dict.fromkeys(overview.columns[2:], ",d"),
 )
@@ -240,7 +241,8 @@ figures.show(
     name="fig-live-training",
     alt="Training loss against step for a dense and a separated model with a learned "
     "table; both fall from above seven bits per byte along nearly the same path.",
-    caption="In the first seconds dense and separated learn at much the same pace: source "
+    caption="In the first seconds dense and separated learn at much the same pace: "
+    "source "
     "code, one seed, each point a mean of eight steps.",
 )
 
@@ -275,7 +277,8 @@ for method, gain in zip(pair, by_std["gain"], strict=True):
     numbers_of_this_chapter[f"embedding_gain_{method.replace('-', '_')}"] = gain
 figures.show_table(
     by_std,
-    caption="Held-out bits per byte of tiny models by the standard deviation of the token "
+    caption="Held-out bits per byte of tiny models by the standard deviation of the "
+    "token "
     "embedding; one seed, live.",
     formats={"drawn at 0.02": ".3f", "drawn at 0.5": ".3f", "gain": "+.3f"},
 )
@@ -317,8 +320,10 @@ listed["used"] = [f"{used[name]:g}" for name in rates.index]
 listed["method"] = [figures.METHODS[name].label for name in rates.index]
 figures.show_table(
     listed,
-    caption="Validation bits per byte by learning rate, one seed, and the rate used below. At "
-    f"an edge of the three: {', '.join(figures.METHODS[name].label for name in edges) or 'no method'}. "
+    caption="Validation bits per byte by learning rate, one seed, and the rate used "
+    "below. At "
+    "an edge of the three: "
+    f"{', '.join(figures.METHODS[name].label for name in edges) or 'no method'}. "
     "Rows do not compare: two of the methods ran the whole schedule.",
     formats=dict.fromkeys(listed.columns[1:-1], ".3f"),
 )
@@ -353,7 +358,8 @@ results = pd.DataFrame(
 )
 figures.show_table(
     results,
-    caption="Test bits per byte inside the trained length, best first: mean over seeds and "
+    caption="Test bits per byte inside the trained length, best first: mean over seeds "
+    "and "
     "95 % t interval. CPU seconds of training are the median over runs that shared two "
     "cores: an indication, no benchmark.",
     formats={"block parameters": ",d", "all parameters": ",d", "CPU seconds": ".0f"},
@@ -374,7 +380,8 @@ ax.set(xlabel="test bits per byte (lower is better; dotted: bigram floor)")
 figures.show(
     fig,
     name="fig-in-window",
-    alt="Dot plot of test bits per byte for the nine methods, one tick per seed, sorted. "
+    alt="Dot plot of test bits per byte for the nine methods, one tick per seed, "
+    "sorted. "
     f"Lowest is {best}, highest {worst}.",
     caption=f"Inside the trained length the lowest mean is that of *{best}* "
     f"({score[order[-1]].mean:.3f} bits per byte), the highest that of *{worst}* "
@@ -424,9 +431,11 @@ listed = "; ".join(
 figures.show(
     fig,
     name="fig-price",
-    alt="Differences in bits per byte between separated and dense models, four rows, one "
+    alt="Differences in bits per byte between separated and dense models, four rows, "
+    "one "
     "tick per seed, with lines at zero and at the margin of the rule.",
-    caption=f"Separated minus dense, seed by seed: {listed}. Left of zero the separated model "
+    caption=f"Separated minus dense, seed by seed: {listed}. Left of zero the separated "
+    "model "
     "is better; the dashed line is the margin up to which separation counts as free.",
 )
 
@@ -464,14 +473,18 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-by-position",
-    alt="Test bits per byte against bytes of context on a log scale, one line per method "
-    "of equal width; the lines start together, part within a few bytes and run nearly flat from "
+    alt="Test bits per byte against bytes of context on a log scale, one line per "
+    "method "
+    "of equal width; the lines start together, part within a few bytes and run nearly "
+    "flat from "
     "eight bytes on.",
     caption="With one byte of context all methods pay the same, within "
-    f"{first.max() - first.min():.2f} bits per byte; they part within the first bytes. From "
+    f"{first.max() - first.min():.2f} bits per byte; they part within the first bytes. "
+    "From "
     f"eight bytes of context to the second half of the window RoPE gains only "
     f"{eight['rope'] - last['rope']:.2f}, and the model without an encoding "
-    f"{eight['none'] - last['none']:+.2f} (negative: more context hurts it). Means over seeds.",
+    f"{eight['none'] - last['none']:+.2f} (negative: more context hurts it). Means "
+    "over seeds.",
 )
 
 # %% tags=["remove-input"]
@@ -497,10 +510,12 @@ share = facts.train_cpu_s["separated-learned"] / facts.train_cpu_s["learned"]
 figures.show(
     fig,
     name="fig-seconds",
-    alt="Training loss against CPU seconds for five methods; the separated model of equal "
+    alt="Training loss against CPU seconds for five methods; the separated model of "
+    "equal "
     "width ends earlier because its steps are cheaper.",
     caption="The same runs against CPU seconds instead of steps. At equal width a "
-    f"separated training takes {share:.2f} times the dense one's seconds on the cores we "
+    f"separated training takes {share:.2f} times the dense one's seconds on the cores "
+    "we "
     "used (shared, so an indication only). Means over seeds.",
 )
 
@@ -608,7 +623,8 @@ rate_of = {
 
 
 def told_of(name: str) -> dict[str, object]:
-    """A row of the table: a variant, what it pays, and its difference to its reference."""
+    """A row of the table: a variant, what it pays, and its difference to its
+    reference."""
     variant = VARIANTS[name]
     runs = factors[factors.method == name].dropna(subset=["bits_per_byte"])
     level = str(summaries.summarise(runs.bits_per_byte)) if len(runs) else "not run"
@@ -631,9 +647,12 @@ largest = sum(rate == max(RATES) for rate in rate_of.values())
 figures.show_table(
     pd.DataFrame(map(told_of, VARIANTS)),
     caption="Every variant: test bits per byte with 95 % t interval over seeds, and the "
+    ""
     "paired difference to its reference, below zero where the change helps. Rates: "
-    f"{(screened.status == 'ok').sum()} of {len(screened)} runs of the screening are there. "
-    f"The largest of the three was the best for {largest} of {len(rate_of)}: with fewer steps "
+    f"{(screened.status == 'ok').sum()} of {len(screened)} runs of the screening are "
+    "there. "
+    f"The largest of the three was the best for {largest} of {len(rate_of)}: with fewer "
+    "steps "
     "than in the experiment, so that a still larger one might do better.",
     formats={"block parameters": ",.0f"},
 )
@@ -688,7 +707,8 @@ def finding(names: list[str], labels: list[str]) -> str:
     low, high = min(found, key=found.get), max(found, key=found.get)
     inside = sum(abs(value) < MARGIN for value in found.values())
     return (
-        f"Of {len(names)} changes {len(found)} have run; the means of {inside} lie within "
+        f"Of {len(names)} changes {len(found)} have run; the means of {inside} lie "
+        "within "
         f"{MARGIN} bits per byte of the reference (the band). Lowest: *{low}* "
         f"({found[low]:+.3f}); highest: *{high}* ({found[high]:+.3f}). The axis is "
         "logarithmic beyond ±0.05."
@@ -696,7 +716,8 @@ def finding(names: list[str], labels: list[str]) -> str:
 
 
 def effects_around(*references: str) -> tuple[list[str], list[str]]:
-    """Names and labels of the variants of these references, less the fates of the code."""
+    """Names and labels of the variants of these references, less the fates of the
+    code."""
     names = [
         name
         for name, variant in VARIANTS.items()
@@ -715,7 +736,8 @@ figures.show(
     draw_effects(*shown),
     name="fig-around-separated",
     alt="Dot plot of differences in bits per byte, one row for each change of the full "
-    "separated model, one tick per seed, with a line at zero and a band for the margin.",
+    "separated model, one tick per seed, with a line at zero and a band for the "
+    "margin.",
     caption="One change of the full separated model at a time. " + finding(*shown) + " "
     "Right of zero the change makes it worse. The last row changes the strict model.",
 )
@@ -735,6 +757,7 @@ figures.show(
     draw_effects(*shown),
     name="fig-around-dense",
     alt="Dot plot of differences in bits per byte, one row for each change of the dense "
+    ""
     "model and of the concatenated model, one tick per seed.",
     caption="One change of the dense model, and of the concatenated one, at a time. "
     + finding(*shown),
@@ -769,8 +792,10 @@ figures.show(
     draw_effects(fates, labels),
     name="fig-every-layer",
     alt="Dot plot of differences in bits per byte for position handed constant to every "
+    ""
     "layer and for position added in every layer, in dense and separated models.",
     caption="What becomes of the code of a position, against the model that is given it "
+    ""
     "once, below the first layer. " + finding(fates, labels),
 )
 
@@ -834,7 +859,9 @@ figures.show_table(
         for method in KEY_MODELS
     ),
     caption="Test bits per byte after one, four and sixteen times the shortest training "
+    ""
     f"({', '.join(f'{n}x: {bytes_:,} bytes read' for n, bytes_ in read.items())}); mean "
+    ""
     "over seeds and 95 % t interval.",
 )
 
@@ -899,8 +926,10 @@ figures.show(
     alt="Test bits per byte against bytes read in training, one line for each of seven "
     "models, every seed a tick, at three budgets.",
     caption=(
-        f"{len(whole)} of the {len(RANKED)} models that are ranked have run at {len(read)} budgets. "
+        f"{len(whole)} of the {len(RANKED)} models that are ranked have run at "
+        f"{len(read)} budgets. "
         f"Pairs whose means change order between two budgets: {pairs_in_words(turned)}. "
+        ""
         f"Pairs that exchange places beyond the intervals: {pairs_in_words(settled)}. "
         "Ticks: every seed."
         if whole
@@ -994,7 +1023,8 @@ tables = {f"experiment/{name}": rows for name, rows in tables.items()}
 numbers_of_this_chapter |= claims.show(
     claims.judge(IDS, tables),
     short=True,
-    caption=f"The {len(IDS)} claims of this chapter, judged by rules written beforehand: seven on "
+    caption=f"The {len(IDS)} claims of this chapter, judged by rules written "
+    "beforehand: seven on "
     "the models of the first sections, six on single factors, three on more training.",
 )
 
@@ -1120,7 +1150,8 @@ by_formula = (2 + 10 * (r**2 + (1 - r) ** 2)) / 12
 by_model = block_matrices(Streams(pos=32, sem=96)) / block_matrices(Streams.dense(128))
 assert abs(by_formula - by_model) < 1e-12
 print(
-    f"queries and keys stay full, the rest is split: {by_formula:.4f} of the dense block"
+    f"queries and keys stay full, the rest is split: {by_formula:.4f} of the dense "
+    "block"
 )
 
 # %% [markdown]
@@ -1130,10 +1161,12 @@ print(
 # %% tags=["hide-cell"]
 needed = size.width / np.sqrt(by_formula)
 print(
-    f"dense D = {size.width} needs a separated D of {needed:.1f}; the chapter takes {size.wide}."
+    f"dense D = {size.width} needs a separated D of {needed:.1f}; the chapter takes "
+    f"{size.wide}."
 )
 print(
-    f"Heads of whole columns would also allow {size.wide - 4}: nearer, and a little narrower."
+    f"Heads of whole columns would also allow {size.wide - 4}: nearer, and a little "
+    "narrower."
 )
 assert abs(needed / size.wide - 1) < 0.06
 
@@ -1167,7 +1200,8 @@ assert (
     counts["both"] > counts["sem"]
 )  # the last block's position values, output and MLP, and the read-out's columns
 print(
-    f"sem {curves['separated-learned'][1]:.3f}, both {live(both)[1]:.3f} bits per byte; parameters {counts}"
+    f"sem {curves['separated-learned'][1]:.3f}, both {live(both)[1]:.3f} bits per byte; "
+    f"parameters {counts}"
 )
 
 # %% [markdown]
@@ -1194,7 +1228,8 @@ for spread in spreads or [
     0.03,
 ]:  # a single seed has no spread: two examples instead
     print(
-        f"spread {spread:.3f}: six seeds {power(spread, 6):.2f}, three {power(spread, 3):.2f}"
+        f"spread {spread:.3f}: six seeds {power(spread, 6):.2f}, three "
+        f"{power(spread, 3):.2f}"
     )
 assert power(0.01, 6) > power(0.01, 3)
 

@@ -137,7 +137,8 @@ for name in SOURCE_METHODS:
 columns = ["rule", "mean change", "change of the worst row"]
 figures.show_table(
     pd.DataFrame(rows, columns=columns),
-    caption="What the printed formulas, taken at their word, do to the trained rows, in units of the row. Live table.",
+    caption="What the printed formulas, taken at their word, do to the trained rows, "
+    "in units of the row. Live table.",
     formats=dict.fromkeys(columns[1:], ".2f"),
 )
 
@@ -170,7 +171,8 @@ for method in ("separated-learned", "strict-learned", "learned"):
 shown = listed.loc[[q for q in listed.index if "32" not in q]].reset_index(names="")
 figures.show_table(
     shown,
-    caption="Tables in numbers: the live one, a sinusoid of its shape, and the means over the records of each method.",
+    caption="Tables in numbers: the live one, a sinusoid of its shape, and the means "
+    "over the records of each method.",
     formats=dict.fromkeys(shown.columns[1:], ".3f"),
 )
 figures.provenance(runs)
@@ -208,17 +210,21 @@ ratio = listed.loc["median step / mean row norm"]
 figures.show(
     fig,
     name="fig-extrapolators-table",
-    alt="Left, the rows of the trained table in the plane of their first two principal components, joined in the order of "
-    "the index: a ragged path. Middle, the same for a sinusoid: a smooth curve. Right, the share of energy in the strongest "
+    alt="Left, the rows of the trained table in the plane of their first two principal "
+    "components, joined in the order of "
+    "the index: a ragged path. Middle, the same for a sinusoid: a smooth curve. Right, "
+    "the share of energy in the strongest "
     "frequencies: the trained table rises more slowly than the sinusoid.",
     caption="From one index to the next the live table moves by "
-    f"{ratio['live']:.2f} of the length of a row, the sinusoid by {ratio['sinusoid']:.2f}"
+    f"{ratio['live']:.2f} of the length of a row, the sinusoid by "
+    f"{ratio['sinusoid']:.2f}"
     + (
         f", the tables of the records by {ratio['separated-learned']:.2f}. "
         if np.isfinite(ratio["separated-learned"])
         else ". "
     )
-    + "A trained path has a trend and is ragged, and its energy is spread over more frequencies.",
+    + "A trained path has a trend and is ragged, "
+    "and its energy is spread over more frequencies.",
 )
 
 # %%
@@ -238,9 +244,11 @@ numbers["step_of_row_strict"] = chapter_numbers.mean_of([ratio["strict-learned"]
 # ### Sinusoidal: another code
 #
 # $$
+# \begin{gathered}
 # p_i^{(2k)} = \sin\frac{i}{10000^{2k/d_{\text{pos}}}}, \qquad
-# p_i^{(2k+1)} = \cos\frac{i}{10000^{2k/d_{\text{pos}}}}, \qquad
+# p_i^{(2k+1)} = \cos\frac{i}{10000^{2k/d_{\text{pos}}}}, \\
 # k \in \{0, \dots, \lfloor d_{\text{pos}}/2 \rfloor\},
+# \end{gathered}
 # $$ (eq-ex-sinusoidal)
 #
 # "scaled by $\sigma = \operatorname{std}(\{p_j\})$ to match the amplitude of the learned embeddings". Count the
@@ -260,7 +268,8 @@ repaired = extrapolate(table, unseen, "sinusoidal")
 expected = beyond * sigma / code.std(correction=0)
 torch.testing.assert_close(repaired, expected, rtol=0, atol=1e-9)
 print(
-    f"printed: {numbers['sinusoidal_amplitude']:.2f} of the amplitude that it is to match"
+    f"printed: {numbers['sinusoidal_amplitude']:.2f} of the amplitude that it is to "
+    "match"
 )
 
 # %% [markdown]
@@ -302,8 +311,10 @@ assert numbers["code_error_turned"] < numbers["code_error"]
 # ### Fourier: the window again, blurred
 #
 # $$
-# p_i = \frac{2}{L} \sum_{k=1}^{K} \operatorname{Re}\!\left[\hat{p}_k\, e^{2\pi \mathrm{j} k i / L}\right],
-# \qquad \text{"} \hat p_k \text{ the } K \text{ dominant coefficients, } K \ll L \text{"}.
+# \begin{gathered}
+# p_i = \frac{2}{L} \sum_{k=1}^{K} \operatorname{Re}\!\left[\hat{p}_k\, e^{2\pi \mathrm{j} k i / L}\right], \\
+# \text{"} \hat p_k \text{ the } K \text{ dominant coefficients, } K \ll L \text{"}.
+# \end{gathered}
 # $$ (eq-ex-fourier)
 #
 # Formula and text disagree: $k = 1, \dots, K$ are the lowest frequencies and not the dominant ones. Either way
@@ -320,7 +331,8 @@ assert torch.equal(extrapolate(constant, window, "fourier", n_components=1), con
 
 
 def reconstructed(k, **options):
-    """Relative error of the corrected form on the window, its rows not taken from the table."""
+    """Relative error of the corrected form on the window, its rows not taken from the
+    table."""
     return relative(build("fourier", n_components=k, **options).reconstruction(table))
 
 
@@ -366,10 +378,14 @@ last = by_k.iloc[-1]
 figures.show(
     fig,
     name="fig-extrapolators-fourier",
-    alt="Relative error on the trained window against the number of kept components. Two corrected curves fall towards zero; "
-    "the formula as printed levels off above them; the dominant coefficients of the full transform stay near one.",
-    caption=f"On its own window. With K = {full - 1} the printed formula still misses {last.iloc[0]:.0%} of the table, most of it "
-    "the mean that it drops; the dominant coefficients of the full transform miss all of it at every K; the corrected "
+    alt="Relative error on the trained window against the number of kept components. "
+    "Two corrected curves fall towards zero; "
+    "the formula as printed levels off above them; the dominant coefficients of the "
+    "full transform stay near one.",
+    caption=f"On its own window. With K = {full - 1} the printed formula still misses "
+    f"{last.iloc[0]:.0%} of the table, most of it "
+    "the mean that it drops; the dominant coefficients of the full transform miss all "
+    "of it at every K; the corrected "
     "forms converge.",
 )
 
@@ -497,12 +513,17 @@ figures.label_lines(bx)
 figures.show(
     fig,
     name="fig-extrapolators-learned",
-    alt="Left, the share of the network against position in units of L: a sigmoid that is one half at the end of the window. "
-    "Right, the first principal component of the rows: a rough line inside the window, and past it fits from three seeds "
+    alt="Left, the share of the network against position in units of L: a sigmoid that "
+    "is one half at the end of the window. "
+    "Right, the first principal component of the rows: a rough line inside the window, "
+    "and past it fits from three seeds "
     "and one masked fit, which part from each other and flatten.",
-    caption="Equation (5). Left: at the end of the window half of the row is the network's. Right: past the window the "
-    f"repetition fades within one period; fits of protocol (a) that differ in the seed only lie "
-    f"{numbers['learned_seed_spread']:.0%} apart between L and 8L, and each becomes constant.",
+    caption="Equation (5). Left: at the end of the window half of the row is the "
+    "network's. Right: past the window the "
+    "repetition fades within one period; fits of protocol (a) that differ in the seed "
+    "only lie "
+    f"{numbers['learned_seed_spread']:.0%} apart between L and 8L, and each becomes "
+    "constant.",
 )
 
 # %% [markdown]
@@ -550,7 +571,8 @@ last, factor = table[-1], fading(torch.tensor([8 * L - 1]), L)[0]
 
 
 def moved(kind, eps=1e-5):
-    """How far (6) at 8L-1 moves what the first block reads of p, in units of the clamp's."""
+    """How far (6) at 8L-1 moves what the first block reads of p, in units of the
+    clamp's."""
     norm = StreamNorm(
         model.config.streams, split=kind != "joint norm", eps=eps
     ).double()
@@ -582,7 +604,8 @@ long_text = torch.from_numpy(cut[:, :-1].astype(np.int64))
 
 @torch.no_grad()
 def read_under(model, rule, eps):
-    """Logits, and the pos stream after the first block, under a rule for rows past L."""
+    """Logits, and the pos stream after the first block, under a rule for rows past
+    L."""
     reader, kept = deepcopy(model).double().extended(rule), []
     for module in reader.modules():
         if isinstance(module, StreamNorm):
@@ -603,7 +626,8 @@ assert by_row[:L].max() < 1e-9 < by_row[-1], (
 survival["split norm, second block, eps = 0"] = float(by_row[-1])
 figures.show_table(
     pd.DataFrame(survival.items(), columns=["what reads p", "(6) minus clamp"]),
-    caption="How far (6) moves what a block reads of p at index 8L-1, against a clamp, in units of the clamp's. The first block, unless "
+    caption="How far (6) moves what a block reads of p at index 8L-1, against a clamp, "
+    "in units of the clamp's. The first block, unless "
     "it says otherwise; live model.",
     formats={"(6) minus clamp": ".3f"},
 )
@@ -656,12 +680,17 @@ fig.colorbar(image, ax=axes, shrink=0.6, label="cosine after the norm")
 figures.show(
     fig,
     name="fig-extrapolators-likeness",
-    alt="Six heat maps of cosines between trained rows and the rows at index 0 to 3L. In the trained window each has the same "
-    "diagonal. Past it: sinusoidal shows stripes without a diagonal; Fourier repeats a blurred diagonal; cyclic repeats a "
-    "diagonal that turns into a constant pattern; learned and ALiBi-like show one column repeated, like the last row; the "
+    alt="Six heat maps of cosines between trained rows and the rows at index 0 to 3L. "
+    "In the trained window each has the same "
+    "diagonal. Past it: sinusoidal shows stripes without a diagonal; Fourier repeats a "
+    "blurred diagonal; cyclic repeats a "
+    "diagonal that turns into a constant pattern; learned and ALiBi-like show one "
+    "column repeated, like the last row; the "
     "control reflect shows a zigzag.",
-    caption="Which trained row does an unseen row look like? Left of the line every rule is the table. Right of it: (2) resembles "
-    "no row in particular, (3) runs through the window again, blurred, (4) again, while its drift takes over, (5) and (6) stand "
+    caption="Which trained row does an unseen row look like? Left of the line every "
+    "rule is the table. Right of it: (2) resembles "
+    "no row in particular, (3) runs through the window again, blurred, (4) again, while "
+    "its drift takes over, (5) and (6) stand "
     "still.",
 )
 
@@ -692,8 +721,10 @@ shares = ("near i mod L", "always the same")
 formats = dict.fromkeys(kinds.columns[1:], ".2f") | dict.fromkeys(shares, ".0%")
 figures.show_table(
     kinds,
-    caption="Rows L to 8L of the live table, each with the trained row that it looks most like: their mean cosine after the norm, "
-    "how often that row is within L/16 of i mod L (by chance about one in seven), the share of the most frequent such row, and the "
+    caption="Rows L to 8L of the live table, each with the trained row that it looks "
+    "most like: their mean cosine after the norm, "
+    "how often that row is within L/16 of i mod L (by chance about one in seven), the "
+    "share of the most frequent such row, and the "
     "seam in median steps.",
     formats=formats,
 )
@@ -747,7 +778,8 @@ PLACES = ("1x", "2x", "4x", "8x")
 
 
 def scores(method, metric):
-    """A metric of each run of a method that has it, by seed; empty where nothing was run."""
+    """A metric of each run of a method that has it, by seed; empty where nothing was
+    run."""
     of = have[have.method == method].set_index("seed")
     return of[metric].astype(float).dropna() if metric in of else pd.Series(dtype=float)
 
@@ -820,13 +852,18 @@ oracle_end = ends.get(f"{ours}:oracle-coarse", np.nan)
 figures.show(
     fig,
     name="fig-extrapolators-beyond",
-    alt="Two panels of bits per byte by position, up to eight times the trained length, with the unigram and bigram floors "
-    "dotted. Above: the separated model under the five rules, clamp and wrap, and its sliding window as a thick line. Below: "
+    alt="Two panels of bits per byte by position, up to eight times the trained length, "
+    "with the unigram and bigram floors "
+    "dotted. Above: the separated model under the five rules, clamp and wrap, and its "
+    "sliding window as a thick line. Below: "
     "RoPE with and without a mask, ALiBi, no encoding and the sinusoids.",
     caption=(
-        f"In the last bin the five rules pay {min(five.values()):.2f} to {max(five.values()):.2f} bits per byte, clamp "
-        f"{ends[f'{ours}:clamp']:.2f}, wrap {ends[f'{ours}:wrap']:.2f}; the same weights through a sliding window "
-        f"(stride L/2) {oracle_end:.2f}. Means over seeds, all on the same bytes of each seed."
+        f"In the last bin the five rules pay {min(five.values()):.2f} to "
+        f"{max(five.values()):.2f} bits per byte, clamp "
+        f"{ends[f'{ours}:clamp']:.2f}, wrap {ends[f'{ours}:wrap']:.2f}; the same "
+        "weights through a sliding window "
+        f"(stride L/2) {oracle_end:.2f}. Means over seeds, all on the same bytes of "
+        "each seed."
         if five
         else "Not run yet: the records of the experiment are missing at this profile."
     ),
@@ -857,8 +894,10 @@ gaps = pd.DataFrame(
 )
 figures.show_table(
     gaps,
-    caption="Bits per byte above the model's own sliding window at stride 1, in the second bin (2x) and in the last (8x): the same "
-    "rule on three models with a learned table. To survive, a gap must be below +0.03. Means over seeds.",
+    caption="Bits per byte above the model's own sliding window at stride 1, in the "
+    "second bin (2x) and in the last (8x): the same "
+    "rule on three models with a learned table. To survive, a gap must be below +0.03. "
+    "Means over seeds.",
     formats=dict.fromkeys(gaps.columns[1:], "+.2f"),
     highlight=range(len(SOURCE_METHODS)),
 )
@@ -949,8 +988,10 @@ for name in SOURCE_METHODS:  # corrected: the window is what it was
     assert (difference(f"{ours}:{name}/1x", f"{ours}:clamp/1x").abs() < 1e-6).all()
 figures.show_table(
     four,
-    caption="The four verdicts on the separated model. Uses: what hiding all older keys costs in the last bin (below zero: hiding them "
-    "helps). Quality: bits per byte above RoPE in the last bin. Price: above the untouched model inside the trained length. Means "
+    caption="The four verdicts on the separated model. Uses: what hiding all older keys "
+    "costs in the last bin (below zero: hiding them "
+    "helps). Quality: bits per byte above RoPE in the last bin. Price: above the "
+    "untouched model inside the trained length. Means "
     "over seeds, 95 % t intervals.",
 )
 figures.provenance(runs)
@@ -990,15 +1031,18 @@ axes[0].set_yticks(range(5), [LOOKS[name].label for name in order])
 axes[0].set_ylim(-0.6, 4.5)
 verdict = verdicts["separation-makes-extrapolation-easier"]
 shown = [
-    f"{LOOKS[name].label} {told(difference(f'{ours}:gap/{name}/8x', f'learned:gap/{name}/8x'))}"
+    f"{LOOKS[name].label} "
+    f"{told(difference(f'{ours}:gap/{name}/8x', f'learned:gap/{name}/8x'))}"
     for name in SOURCE_METHODS
 ]
 figures.show(
     fig,
     name="fig-extrapolators-differences",
-    alt="For each of the five rules, the gap of the separated and of the strict model minus the gap of the dense model, at two "
+    alt="For each of the five rules, the gap of the separated and of the strict model "
+    "minus the gap of the dense model, at two "
     "and at eight times the trained length, one tick per seed, with a line at zero.",
-    caption="Separated minus dense (filled) and strict minus dense (open), seed by seed. Separated, at 8x: "
+    caption="Separated minus dense (filled) and strict minus dense (open), seed by "
+    "seed. Separated, at 8x: "
     f"{'; '.join(shown)}. That separation makes extrapolation easier: {verdict.word}.",
 )
 
@@ -1030,7 +1074,8 @@ inside = extrapolation.by_bin(profile, "all")
 
 
 def far_start(method, reading):
-    """What the index alone costs: L bytes from index 7L on, minus the same bytes from 0."""
+    """What the index alone costs: L bytes from index 7L on, minus the same bytes from
+    0."""
     ids = {f"{reading}-at-7x"}
     from_zero = "clamp" if method.endswith("learned") else "native"
     if inside.empty:
@@ -1059,8 +1104,10 @@ sides = pd.DataFrame(
 sides = sides.replace({"8x, masked, 4 sinks": {"not run": None}})
 figures.show_table(
     sides,
-    caption="What each unseen side costs, in bits per byte: the index alone, the index with no more keys than in training (with and "
-    "without four sinks), and everything. At 7L wrap is the window itself, bit for bit, and (3) nearly. The first "
+    caption="What each unseen side costs, in bits per byte: the index alone, the index "
+    "with no more keys than in training (with and "
+    "without four sinks), and everything. At 7L wrap is the window itself, bit for bit, "
+    "and (3) nearly. The first "
     "column is against the same bytes from index 0, the others against the "
     "oracle at stride 1. Means over seeds, 95 % t intervals; a dash: no such reading.",
 )
@@ -1122,7 +1169,8 @@ numbers["use_can_be_judged"] = (
 )
 figures.show_table(
     long,
-    caption="Train-long: bits per byte gained over the model's own sliding window of L. Means over seeds, 95 % t intervals.",
+    caption="Train-long: bits per byte gained over the model's own sliding window of "
+    "L. Means over seeds, 95 % t intervals.",
 )
 figures.provenance(runs)
 
@@ -1154,13 +1202,15 @@ have_articles = of_articles[of_articles.status != "not run"]
 
 
 def article_scores(method, metric):
-    """A metric of each run on articles that has it, by seed; empty where nothing was run."""
+    """A metric of each run on articles that has it, by seed; empty where nothing was
+    run."""
     of = have_articles[have_articles.method == method].set_index("seed")
     return of[metric].astype(float).dropna() if metric in of else pd.Series(dtype=float)
 
 
 def last_bin(rows, method, reading, column):
-    """One column of a reading's last bin by seed: `bits_per_byte`, `marked`, `rest`, `marked_share`."""
+    """One column of a reading's last bin by seed: `bits_per_byte`, `marked`, `rest`,
+    `marked_share`."""
     if rows.empty:
         return pd.Series(dtype=float)
     of = rows[(rows.method == method) & (rows.reading == reading)]
@@ -1168,7 +1218,8 @@ def last_bin(rows, method, reading, column):
 
 
 def article_gap(method, reading, column):
-    """The gap to the model's own sliding window at stride 1 in the last bin, over some of the bytes."""
+    """The gap to the model's own sliding window at stride 1 in the last bin, over some
+    of the bytes."""
     one, bar = (last_bin(tight, method, name, column) for name in (reading, "oracle"))
     return (one - bar).dropna()
 
@@ -1210,13 +1261,17 @@ furthest = np.nanmax(apart) if np.isfinite(apart).any() else np.nan
 figures.show(
     fig,
     name="fig-extrapolators-second-text",
-    alt="For the five rules, clamp and wrap on the separated model, and for the separated sinusoid, RoPE with and without a "
-    "mask and ALiBi: the gap to the model's own sliding window in the last bin, novels as open and articles as filled "
+    alt="For the five rules, clamp and wrap on the separated model, and for the "
+    "separated sinusoid, RoPE with and without a "
+    "mask and ALiBi: the gap to the model's own sliding window in the last bin, novels "
+    "as open and articles as filled "
     "markers, one tick for each seed, with a line at zero.",
-    caption="Novels (open) and articles (filled), one tick for each seed. The two means of a row lie at most "
+    caption="Novels (open) and articles (filled), one tick for each seed. The two means "
+    "of a row lie at most "
     f"{furthest:.2f} bits per byte apart."
     if np.isfinite(furthest)
-    else "Novels (open). The records of the articles are missing at this profile: not run.",
+    else "Novels (open). The records of the articles are missing at this profile: "
+    "not run.",
 )
 
 # %% tags=["remove-input"]
@@ -1239,7 +1294,8 @@ beside = pd.DataFrame(
 )
 figures.show_table(
     beside,
-    caption="The gap to the model's own sliding window at stride 1 in the last bin, in novels and in articles, and in articles over "
+    caption="The gap to the model's own sliding window at stride 1 in the last bin, in "
+    "novels and in articles, and in articles over "
     "the bytes of the marks and over the rest. Means over seeds, 95 % t intervals.",
 )
 figures.provenance(runs)
@@ -1264,8 +1320,10 @@ paid = pd.DataFrame(
 )
 figures.show_table(
     paid,
-    caption="Bits per byte in the last bin of all long windows of the articles: over all bytes, over those of the marks and over the "
-    "rest. Means over seeds, 95 % t intervals. The records hold the same for every bin.",
+    caption="Bits per byte in the last bin of all long windows of the articles: over "
+    "all bytes, over those of the marks and over the "
+    "rest. Means over seeds, 95 % t intervals. The records hold the same for every "
+    "bin.",
 )
 figures.provenance(of_articles)
 
@@ -1287,7 +1345,8 @@ there = pd.DataFrame(
 )
 figures.show_table(
     there,
-    caption="Does separation make it easier, in articles? The gap of the separated and of the strict model less that of the dense one, "
+    caption="Does separation make it easier, in articles? The gap of the separated and "
+    "of the strict model less that of the dense one, "
     "in the last bin. Below zero it helps. Means over seeds, 95 % t intervals.",
 )
 figures.provenance(runs)
@@ -1360,7 +1419,8 @@ numbers["articles_runs_declared"] = len(of_articles)
 numbers |= claims.show(
     verdicts,
     short=True,
-    caption="The claims of this chapter, judged by rules written beforehand. The claims page lists every comparison.",
+    caption="The claims of this chapter, judged by rules written beforehand. The "
+    "claims page lists every comparison.",
 )
 figures.provenance(runs)
 
@@ -1403,7 +1463,8 @@ numbers["runs_declared"] = len(runs)
 # **1. (easy)** At how many positions past $L$ has (6) lost half of the row's length? And with $\tau = L$?
 
 # %% tags=["hide-cell"]
-# 1 + ln(1 + n) = 2 for n = e - 1: at the second unseen position it is past one half. With tau = L, n = (e - 1) L.
+# 1 + ln(1 + n) = 2 for n = e - 1: at the second unseen position it is past one half.
+# With tau = L, n = (e - 1) L.
 halves = {}
 for tau in (1.0, float(L)):
     below = fading(torch.arange(L, 4 * L), L, tau=tau) < 0.5
@@ -1434,7 +1495,8 @@ assert trained_only == {"reflect": True, "cyclic": False}
 # error of {eq}`eq-ex-fourier` is exactly one table, for every $K$. Check it for a $K$ that closes all its pairs.
 
 # %% tags=["hide-cell"]
-# Let S be the kept part, a projection of p. The formula gives 2 S, and |2 S - p|^2 = |S|^2 + |p - S|^2 = |p|^2, because
+# Let S be the kept part, a projection of p. The formula gives 2 S, and |2 S - p|^2 =
+# |S|^2 + |p - S|^2 = |p|^2, because
 # 2 S - p = S - (p - S) and S is orthogonal to the rest.
 spectrum = torch.fft.fft(table, dim=0)
 kept = torch.zeros_like(spectrum)
@@ -1462,7 +1524,8 @@ assert 1 < period < 199
 # (6) *exactly* a clamp as $\varepsilon \to 0$? Derive it, then check it on untrained models.
 
 # %% tags=["hide-cell"]
-# Only where every norm reads p alone: norm(c p) = norm(p). A sum of c p and anything else has another direction.
+# Only where every norm reads p alone: norm(c p) = norm(p). A sum of c p and anything
+# else has another direction.
 differ = {}
 for kind in ("evolving", "constant", "reinjected"):
     torch.manual_seed(seed)

@@ -107,7 +107,8 @@ numbers["hands"] = d_pos // 2
 numbers["torus_base"] = torus
 numbers["longest_period"] = float(periods["base 10,000"][-1])
 print(
-    f"L = {L}, d_pos = {d_pos}: {numbers['slow_hands']} of {d_pos // 2} periods exceed 2L"
+    f"L = {L}, d_pos = {d_pos}: {numbers['slow_hands']} of {d_pos // 2} periods exceed "
+    "2L"
 )
 
 # %% tags=["hide-input"]
@@ -126,9 +127,12 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-works-dial",
-    alt="Share of its dial that each clock hand of a sinusoid shows within the trained length, against the number of the "
-    "hand. With base 10,000 it falls from one to almost nothing; with the torus it never falls below one half.",
-    caption=f"Within {L} tokens {numbers['slow_hands']} of {d_pos // 2} hands of the usual sinusoid go less than half "
+    alt="Share of its dial that each clock hand of a sinusoid shows within the trained "
+    "length, against the number of the "
+    "hand. With base 10,000 it falls from one to almost nothing; with the torus it "
+    "never falls below one half.",
+    caption=f"Within {L} tokens {numbers['slow_hands']} of {d_pos // 2} hands of the "
+    "usual sinusoid go less than half "
     f"round. With a base of {torus:.1f} the slowest goes exactly half round.",
 )
 
@@ -227,7 +231,8 @@ content = torch.randn(1, 1, 8, dtype=torch.float64)
 
 
 def looks_at(start, content=content):
-    """Scores of one query, `[3, L]`, over the keys up to itself, the text beginning at `start`."""
+    """Scores of one query, `[3, L]`, over the keys up to itself, the text beginning at
+    `start`."""
     keys = torch.arange(start, start + L)
     with torch.no_grad():
         query, key = term(content, term.prepare(keys[-1:], keys))
@@ -260,8 +265,10 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-works-phase",
-    alt="Three wavy curves of the phase term against the distance, one for each of three random contents of the query.",
-    caption="What the phase read adds to the score, for three random contents of the query: each content draws a curve "
+    alt="Three wavy curves of the phase term against the distance, one for each of "
+    "three random contents of the query.",
+    caption="What the phase read adds to the score, for three random contents of the "
+    "query: each content draws a curve "
     "of its own over the distance, the same at every index.",
 )
 
@@ -308,7 +315,8 @@ wanted = recency[torch.arange(len(far)).clamp(max=small.length - 1)]
 
 
 def last_row(at):
-    """Position logits of the last query, first head of the first layer, by distance, centred."""
+    """Position logits of the last query, first head of the first layer, by distance,
+    centred."""
     with torch.no_grad():
         row = position_logits(tower, at)[0][0, -1].flip(0)
     return row - row.mean()
@@ -340,10 +348,14 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-works-clamp",
-    alt="Position logits by distance at indices near fifty thousand before and after teaching, and the teacher's curve, "
-    "which falls with the logarithm of the distance and is flat past the trained length.",
-    caption="Position logits at indices from 50,000 on. A hundred and fifty steps without text bring the loss to "
-    f"{numbers['clamp_loss_ratio']:.0%} of what it was; a product of two linear maps of a sinusoid of "
+    alt="Position logits by distance at indices near fifty thousand before and after "
+    "teaching, and the teacher's curve, "
+    "which falls with the logarithm of the distance and is flat past the trained "
+    "length.",
+    caption="Position logits at indices from 50,000 on. A hundred and fifty steps "
+    "without text bring the loss to "
+    f"{numbers['clamp_loss_ratio']:.0%} of what it was; a product of two linear maps of "
+    "a sinusoid of "
     f"{tower.config.streams.widths['pos'] // 2} hands follows a logarithm only so far.",
 )
 
@@ -428,10 +440,13 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-works-live",
-    alt="Bits per byte above the model's own sliding window, by position up to eight times the trained length, for a "
+    alt="Bits per byte above the model's own sliding window, by position up to eight "
+    "times the trained length, for a "
     "separated sinusoid as it is, with random offsets, and with torus and offsets.",
-    caption="Live, tiny models, source code, one seed. From four to eight trained lengths the model as it is pays "
-    f"{numbers['live_gap_separated_sinusoidal']:+.2f} bits per byte over its sliding window (stride $L/2$), with offsets "
+    caption="Live, tiny models, source code, one seed. From four to eight trained "
+    "lengths the model as it is pays "
+    f"{numbers['live_gap_separated_sinusoidal']:+.2f} bits per byte over its sliding "
+    "window (stride $L/2$), with offsets "
     f"{numbers['live_gap_separated_offsets']:+.2f}, with torus and offsets "
     f"{numbers['live_gap_separated_torus_offsets']:+.2f}.",
 )
@@ -484,9 +499,12 @@ listed = pd.DataFrame(
 columns = list(listed.columns[3:])
 figures.show_table(
     listed,
-    caption="Every recipe on the validation text, one seed, in bits per byte. Survives: over its own sliding window in the "
-    "last bin, all keys in sight, and with a window mask. At 1,000,000: the first L bytes from index 1,000,000 on, less the "
-    "same from 0. Uses: the cost of a foreign past. Then the level in the last bin, and the price inside the trained length.",
+    caption="Every recipe on the validation text, one seed, in bits per byte. Survives: "
+    "over its own sliding window in the "
+    "last bin, all keys in sight, and with a window mask. At 1,000,000: the first L "
+    "bytes from index 1,000,000 on, less the "
+    "same from 0. Uses: the cost of a foreign past. Then the level in the last bin, "
+    "and the price inside the trained length.",
     formats=dict.fromkeys(columns, "+.3f") | {"8x": ".3f", "8x, window": ".3f"},
 )
 figures.provenance(screen)
@@ -500,7 +518,8 @@ extrapolation = experiments.get("extrapolation").table(profile)
 
 
 def scores(method, metric):
-    """A metric of each run of a recipe that has it, by seed; empty where nothing was run."""
+    """A metric of each run of a recipe that has it, by seed; empty where nothing was
+    run."""
     of = have[have.method == method].set_index("seed")
     return of[metric].astype(float).dropna() if metric in of else pd.Series(dtype=float)
 
@@ -545,12 +564,16 @@ users = [n for n in methods if len(v := scores(n, "gain/8x")) and v.mean() > 0.0
 figures.show(
     fig,
     name="fig-works-four",
-    alt="Three dot plots over the recipes, in the bin from four to eight trained lengths: bits per byte over the own sliding "
+    alt="Three dot plots over the recipes, in the bin from four to eight trained "
+    "lengths: bits per byte over the own sliding "
     "window, what a foreign past costs, and the price inside the trained length.",
     caption=(
-        f"In the bin that ends at eight trained lengths {len(alive)} of the {len(read)} recipes and methods that were run "
-        f"stay on average below +0.03 over their sliding window (dotted) with all keys in sight, and a foreign past costs "
-        f"{len(users)} of them more than 0.02 bits per byte, whether they survive or not. Dots: means; bars: 95 % t "
+        f"In the bin that ends at eight trained lengths {len(alive)} of the {len(read)} "
+        "recipes and methods that were run "
+        "stay on average below +0.03 over their sliding window (dotted) with all keys "
+        "in sight, and a foreign past costs "
+        f"{len(users)} of them more than 0.02 bits per byte, whether they survive or "
+        "not. Dots: means; bars: 95 % t "
         "intervals; ticks: every seed."
         if len(have)
         else "Not run yet: the records of the experiment are missing at this profile."
@@ -603,13 +626,19 @@ axes[0].legend(fontsize=8.5, loc="center right", bbox_to_anchor=(1.0, 0.42))
 figures.show(
     fig,
     name="fig-works-levels",
-    alt="Bits per byte by position up to eight trained lengths for six models and ways of reading; on the right those "
+    alt="Bits per byte by position up to eight trained lengths for six models and ways "
+    "of reading; on the right those "
     "below 3 alone.",
     caption=(
-        f"Levels on the test text, means over the {len(shared)} seeds that all of them have. The separated model with all "
-        f"remedies, every key in sight, ends at {scores(WINNER, 'native/8x').reindex(shared).mean():.3f} bits per byte, "
-        f"RoPE with its window at {scores('rope', 'native-window/8x').reindex(shared).mean():.3f}, without it at "
-        f"{scores('rope', 'native/8x').reindex(shared).mean():.3f}. Separated sinusoid and ALiBi are from the runs of "
+        f"Levels on the test text, means over the {len(shared)} seeds that all of them "
+        "have. The separated model with all "
+        "remedies, every key in sight, ends at "
+        f"{scores(WINNER, 'native/8x').reindex(shared).mean():.3f} bits per byte, "
+        "RoPE with its window at "
+        f"{scores('rope', 'native-window/8x').reindex(shared).mean():.3f}, without it "
+        "at "
+        f"{scores('rope', 'native/8x').reindex(shared).mean():.3f}. Separated sinusoid "
+        "and ALiBi are from the runs of "
         "chapter 11, on the same bytes."
         if shared
         else "Not run yet: the records of the experiment are missing at this profile."
@@ -647,9 +676,12 @@ survival = pd.DataFrame(
 )
 figures.show_table(
     survival,
-    caption="Survival, in bits per byte, means over seeds and 95 % t intervals. First over the model's own sliding window, "
-    "in the bin that ends at eight trained lengths: all keys in sight; logits times the logarithm of the number of keys; a "
-    "window of L; a window of L of which four keys are the first of the text. Then L bytes from index 7L and 1,000,000 on, "
+    caption="Survival, in bits per byte, means over seeds and 95 % t intervals. First "
+    "over the model's own sliding window, "
+    "in the bin that ends at eight trained lengths: all keys in sight; logits times the "
+    "logarithm of the number of keys; a "
+    "window of L; a window of L of which four keys are the first of the text. Then L "
+    "bytes from index 7L and 1,000,000 on, "
     "less the same from 0. Recipes that were not run are left out.",
 )
 figures.provenance(runs)
@@ -672,9 +704,12 @@ quality = pd.DataFrame(
 )
 figures.show_table(
     quality,
-    caption="Use, quality and price, in bits per byte, means over seeds and 95 % t intervals. Uses: the cost of a foreign past "
-    "in the last bin. Quality: all keys in sight there, above RoPE with a window of L. Price: inside the trained length, "
-    "above the method at its root, a price of the training where the two have the same parameters. Then parameters of "
+    caption="Use, quality and price, in bits per byte, means over seeds and 95 % t "
+    "intervals. Uses: the cost of a foreign past "
+    "in the last bin. Quality: all keys in sight there, above RoPE with a window of L. "
+    "Price: inside the trained length, "
+    "above the method at its root, a price of the training where the two have the same "
+    "parameters. Then parameters of "
     "the blocks and CPU time of the training, as multiples.",
 )
 figures.provenance(runs)
@@ -789,7 +824,8 @@ tables = {"experiment/recipes": runs, "experiment/extrapolation": extrapolation}
 numbers |= claims.show(
     claims.judge(IDS, tables),
     short=True,
-    caption="The claims of this chapter, judged by rules written beforehand. With fewer than six seeds a comparison is "
+    caption="The claims of this chapter, judged by rules written beforehand. With fewer "
+    "than six seeds a comparison is "
     "undecided, whatever its size.",
 )
 figures.provenance(runs)
@@ -865,8 +901,10 @@ for batch in RandomOffset(8).batches(library.train, **shapes | {"steps": 20}):
 # mean taken out, along every diagonal? Make a matrix that *is* Toeplitz and compare.
 
 # %% tags=["hide-cell"]
-# A row of i + 1 keys is centred over its own distances 0..i. A long distance occurs in long rows only, whose mean is
-# taken over more of them: the average subtracts a different constant from every diagonal.
+# A row of i + 1 keys is centred over its own distances 0..i. A long distance occurs in
+# long rows only, whose mean is
+# taken over more of them: the average subtracts a different constant from every
+# diagonal.
 n = 32
 truth = -(torch.linspace(0, 3, n, dtype=torch.float64) ** 2)
 rows = torch.arange(n)
@@ -889,7 +927,8 @@ assert errors["fitted"] < 1e-9 < 1e-2 < errors["averaged"]
 # text? What does that mean for *uses* when the mask is on?
 
 # %% tags=["hide-cell"]
-# Each layer reaches L - 1 further back: n (L - 1) + 1 tokens in all. A masked model can therefore use text older than L,
+# Each layer reaches L - 1 further back: n (L - 1) + 1 tokens in all. A masked model can
+# therefore use text older than L,
 # and a gain above zero under a mask is no contradiction.
 masked = LanguageModel(lm.model_config("rope", small)).extended(window=8).eval()
 tokens = torch.randint(256, (1, 64), generator=torch.Generator().manual_seed(seed))
@@ -913,8 +952,10 @@ assert reach == small.n_layers * (8 - 1) + 1
 #     "phase read up to the trained length", "strict-torus",
 #     {"encoding": lambda size: (_torus(size), Phase(size.length))},
 # ),
-# It is one change (the encoding) of "strict-torus". Past L half of the slowest hand's dial and combinations of the hands
-# are unseen, and so are the number of keys and their distances: index, length and distance.
+# It is one change (the encoding) of "strict-torus". Past L half of the slowest hand's
+# dial and combinations of the hands
+# are unseen, and so are the number of keys and their distances: index, length and
+# distance.
 encoding = run_of("demo", "smoke", "strict-torus", seed).model.encodings[0]
 slowest = 2 * np.pi * encoding.base ** (1 - 2 / (small.width // lm.POS_SHARE))
 assert np.isclose(slowest, 2 * small.length)

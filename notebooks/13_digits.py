@@ -137,7 +137,8 @@ grown = pd.DataFrame(rows)
 figures.show_table(
     grown,
     formats=dict.fromkeys(grown.columns[1:], ",d"),
-    caption=f"Both of width {WIDTH}. The encoder grows by an embedding for each more place.",
+    caption=f"Both of width {WIDTH}. The encoder grows by an embedding for each more "
+    "place.",
 )
 
 # %% [markdown]
@@ -217,10 +218,14 @@ assert int((far[0] != far[1]).sum()) == 1
 figures.show(
     fig,
     name="fig-digits-strings",
-    alt="The digits of the positions 996 to 1003, one row each, in base 10 on the left and base 2 on the right; digits that "
-    "differ from those of the row above are tinted. In base 10 the row of 1000 is tinted in four places, all others in one.",
-    caption=f"What changes from one position to the next (tinted). From 999 to 1000 it is {numbers['carry']} digits of five, "
-    f"over all strings {numbers['changes']:.2f} on average; 0 and 90,000 differ in one.",
+    alt="The digits of the positions 996 to 1003, one row each, in base 10 on the left "
+    "and base 2 on the right; digits that "
+    "differ from those of the row above are tinted. In base 10 the row of 1000 is "
+    "tinted in four places, all others in one.",
+    caption="What changes from one position to the next (tinted). From 999 to 1000 it "
+    f"is {numbers['carry']} digits of five, "
+    f"over all strings {numbers['changes']:.2f} on average; 0 and 90,000 differ in "
+    "one.",
 )
 
 # %% [markdown]
@@ -265,10 +270,14 @@ ax.text(6.3, 5.75, "$E(123)$", ha="right", va="center", fontsize=12)
 figures.show(
     fig,
     name="fig-digits-encoder",
-    alt="Six slots side by side hold the digits 0, 0, 1, 2, 3 and a learned vector, each digit with a vector of its place. Lines "
-    "lead from every slot to itself and to the slots on its right in layer 1, and from all slots of layer 1 to the last slot of layer 2. From there an "
-    "arrow leads through a norm and a linear map to E of 123. The other slots of layer 2 are grey.",
-    caption="The encoder reads 123. A slot sees itself and those on its left, so what a digit's slot holds depends on the digits up to it. Of the "
+    alt="Six slots side by side hold the digits 0, 0, 1, 2, 3 and a learned vector, "
+    "each digit with a vector of its place. Lines "
+    "lead from every slot to itself and to the slots on its right in layer 1, and from "
+    "all slots of layer 1 to the last slot of layer 2. From there an "
+    "arrow leads through a norm and a linear map to E of 123. The other slots of layer "
+    "2 are grey.",
+    caption="The encoder reads 123. A slot sees itself and those on its left, so what a "
+    "digit's slot holds depends on the digits up to it. Of the "
     "last layer only the last slot is read; the grey boxes are never computed.",
 )
 
@@ -366,9 +375,12 @@ ax.spines[:].set_visible(False)
 figures.show(
     fig,
     name="fig-digits-tree",
-    alt="A tree from left to right. The digits 0, 0, 1 form a chain; at the tens it parts into 1 and 2, and at the ones into 8 and 9 "
-    "under the first and 0, 1, 2, 3 under the second, which end in the positions 118 to 123.",
-    caption=f"The beginnings of the strings of 118 to 123: {sum(tree.sizes)} nodes stand for the {5 * len(few)} digits.",
+    alt="A tree from left to right. The digits 0, 0, 1 form a chain; at the tens it "
+    "parts into 1 and 2, and at the ones into 8 and 9 "
+    "under the first and 0, 1, 2, 3 under the second, which end in the positions 118 "
+    "to 123.",
+    caption=f"The beginnings of the strings of 118 to 123: {sum(tree.sizes)} nodes "
+    f"stand for the {5 * len(few)} digits.",
 )
 
 # %% [markdown]
@@ -422,7 +434,8 @@ costs = pd.DataFrame(rows)
 figures.show_table(
     costs,
     formats={"digits": ",d", "nodes": ",d", "times fewer multiply-adds": ".2f"},
-    caption="Digits of all strings, nodes of their tree, and what the tree saves. Neighbours share most of what they are "
+    caption="Digits of all strings, nodes of their tree, and what the tree saves. "
+    "Neighbours share most of what they are "
     "written with, positions at random much less.",
 )
 ratio = dict(zip(costs["positions"], costs["times fewer multiply-adds"], strict=True))
@@ -455,7 +468,8 @@ with one_thread(), torch.no_grad():
         part = cpu_seconds(lambda: single.plain(million[:1000]))
 print(f"digits of a million positions: {by_tensors / writing:.0f} times writing them")
 print(
-    f"the 100,000 of five digits, read: {whole / part:.1f} times 1,000 by the definition"
+    f"the 100,000 of five digits, read: {whole / part:.1f} times 1,000 by the "
+    "definition"
 )
 
 # %% [markdown]
@@ -495,10 +509,14 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-digits-from-500",
-    alt="Cosine of the embedding of position 500 with those of positions 380 to 720. The sinusoid has one peak at 500 and falls off on both sides. The drawn "
-    "encoder is high and uneven everywhere, jumps at the hundreds, and its value at 499 lies below that at 600; both are marked.",
-    caption=f"Cosine with the embedding of 500; dotted, the hundreds. For the drawn encoder the neighbour 499, which shares the first two of five digits, is at "
-    f"{seen[499]:.2f}, and 600, which shares four, at {seen[600]:.2f}. The sinusoid knows its neighbours.",
+    alt="Cosine of the embedding of position 500 with those of positions 380 to 720. "
+    "The sinusoid has one peak at 500 and falls off on both sides. The drawn "
+    "encoder is high and uneven everywhere, jumps at the hundreds, and its value at "
+    "499 lies below that at 600; both are marked.",
+    caption="Cosine with the embedding of 500; dotted, the hundreds. For the drawn "
+    "encoder the neighbour 499, which shares the first two of five digits, is at "
+    f"{seen[499]:.2f}, and 600, which shares four, at {seen[600]:.2f}. The sinusoid "
+    "knows its neighbours.",
 )
 
 # %% [markdown]
@@ -514,8 +532,8 @@ near = -(chosen[:, None] - chosen[None]).abs()[*pairs].numpy()
 
 
 def by_digits(embeddings):
-    """Mean cosine of the pairs with 0 to 3 equal digits; rank correlation of cosines with nearness, of all
-    pairs and of those without an equal digit."""
+    """Mean cosine of the pairs with 0 to 3 equal digits; rank correlation of cosines with
+    nearness, of all pairs and of those without an equal digit."""
     rows = torch.nn.functional.normalize(embeddings, dim=-1)
     found = (rows @ rows.T)[*pairs].numpy()
     means = [found[equal == count].mean() for count in range(4)]
@@ -542,7 +560,9 @@ told.insert(0, "embeddings", [*names, "drawn table (control)"])
 figures.show_table(
     told,
     formats=dict.fromkeys(columns, ".2f"),
-    caption="Mean cosine of pairs by how many of five digits are equal, and the rank correlation of cosines with nearness: of all pairs, and of those that share no digit.",
+    caption="Mean cosine of pairs by how many of five digits are equal, and the rank "
+    "correlation of cosines with nearness: of all pairs, and of those that share no "
+    "digit.",
 )
 kept = ("cosine_none_equal", "cosine_three_equal", "rank_near", "rank_near_alone")
 numbers |= dict(zip(kept, drawings.mean(axis=0)[[0, 3, 4, 5]].tolist(), strict=True))
@@ -566,7 +586,8 @@ panels["drawn table (control)"] = torch.randn(L, WIDTH, dtype=torch.float64)
 
 
 def like(start):
-    """Likeness of the window at `start` to the trained one, a value for each drawing."""
+    """Likeness of the window at `start` to the trained one, a value for each
+    drawing."""
     found = []
     for number in range(N_DRAWN):
         made = encoder(number)
@@ -605,10 +626,15 @@ fig.colorbar(image, ax=axes, label="cosine", shrink=0.85, extend="min")
 figures.show(
     fig,
     name="fig-digits-windows",
-    alt="Four square images of cosines inside a window of 128 positions. In the first two, the first window and the one moved by 1,000, the same dark band stands out towards "
-    "the end; in the third, moved by 384, bands lie at other places; the fourth, of a drawn table, is dark but for its diagonal.",
-    caption=f"Cosines inside a window, of one drawn encoder. The geometry of the window moved by 1,000 is like that of the trained one at "
-    f"{aligned.mean():.2f} (mean of {N_DRAWN} drawings), moved by 384 at {misaligned.mean():.2f}, that of a drawn table at {by_chance:.2f}.",
+    alt="Four square images of cosines inside a window of 128 positions. In the first "
+    "two, the first window and the one moved by 1,000, the same dark band stands out "
+    "towards "
+    "the end; in the third, moved by 384, bands lie at other places; the fourth, of a "
+    "drawn table, is dark but for its diagonal.",
+    caption="Cosines inside a window, of one drawn encoder. The geometry of the window "
+    "moved by 1,000 is like that of the trained one at "
+    f"{aligned.mean():.2f} (mean of {N_DRAWN} drawings), moved by 384 at "
+    f"{misaligned.mean():.2f}, that of a drawn table at {by_chance:.2f}.",
 )
 
 # %% [markdown]
@@ -663,22 +689,26 @@ decisions = pd.DataFrame(
             "first weights",
             "standard deviation 0.02 at any width",
             "the gain of the released width kept at every width",
-            f"scores of the contrastive loss at width {WIDTH} differ by {numbers['spread_released']:.3f} nats "
+            f"scores of the contrastive loss at width {WIDTH} differ by "
+            f"{numbers['spread_released']:.3f} nats "
             f"(standard deviation) against {numbers['spread_kept']:.2f}",
         ),
         (
             "inner products of the contrastive loss",
             "as they are",
             "divided by the root of D",
-            f"loss before training at width 768: {numbers['contrastive_released']:.1f} against "
-            f"{numbers['contrastive_scaled']:.2f}; chance is {numbers['contrastive_chance']:.2f}",
+            f"loss before training at width 768: {numbers['contrastive_released']:.1f} "
+            "against "
+            f"{numbers['contrastive_scaled']:.2f}; chance is "
+            f"{numbers['contrastive_chance']:.2f}",
         ),
         ("mean of the distillation loss", "over all entries", "over rows", smaller),
         (
             "dropout in the encoder",
             "0.1, in the teacher too",
             "none",
-            f"two passes over the same positions differ by {numbers['dropout_apart']:.0%} of their norm",
+            "two passes over the same positions differ by "
+            f"{numbers['dropout_apart']:.0%} of their norm",
         ),
     ],
     columns=["what", "released", "here", "seen here"],
@@ -761,14 +791,16 @@ for base, width in ((2, 10), (10, 3), (32, 2)):
     )
     vectors[base] = base + width
 print(nodes, vectors)
-# A large base has few inner nodes, a small one few vectors: its strings are long, its alphabet short.
+# A large base has few inner nodes, a small one few vectors: its strings are long, its
+# alphabet short.
 assert min(nodes, key=nodes.get) == 32 and min(vectors, key=vectors.get) == 2
 
 # %% [markdown]
 # **3. (medium)** Give the encoder digits least significant first. Which of the shared slots is left, and what becomes of the saving on 0 to 511?
 
 # %% tags=["hide-cell"]
-# All first digits differ within ten neighbours; from the third digit on, strings of 512 neighbours are distinct.
+# All first digits differ within ten neighbours; from the third digit on, strings of 512
+# neighbours are distinct.
 there = PrefixTree.of(digits(torch.arange(512), width=5)).sizes
 back = PrefixTree.of(digits(torch.arange(512), width=5).flip(1)).sizes
 print(there, back)
@@ -778,7 +810,8 @@ assert there == [1, 1, 6, 52, 512] and back == [10, 100, 512, 512, 512]
 # **4. (hard)** Without the causal mask, could prefixes be shared? Find a pair of strings that shows it.
 
 # %% tags=["hide-cell"]
-# No: a slot would hear the digits after it. Make the encoder's transformer bidirectional and compare the first slot.
+# No: a slot would hear the digits after it. Make the encoder's transformer
+# bidirectional and compare the first slot.
 causal = encoder().transformer
 both_ways = Transformer(replace(causal.config, causal=False)).double()
 both_ways.load_state_dict(causal.state_dict())

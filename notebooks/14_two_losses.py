@@ -92,7 +92,8 @@ e_candidates = torch.tensor([[[2.0], [1.0], [3.0]]], dtype=F64)
 by_function = contrastive_loss(e_anchor, e_candidates, anchor, candidates, scale=1.0)
 by_hand = -log(exp(3) / (exp(2) + exp(1) + exp(3)))
 assert abs(by_function.item() - by_hand) < 1e-12
-# The likely mistake: to take the nearest in the order of the numbers, the last below the anchor.
+# The likely mistake: to take the nearest in the order of the numbers, the last below
+# the anchor.
 assert abs(by_hand - (-log(exp(1) / (exp(2) + exp(1) + exp(3))))) > 1
 # Only which one is nearest counts: to move the others further away changes nothing.
 moved = contrastive_loss(
@@ -131,7 +132,8 @@ numbers["drawn_released_768"] = by_width["released, s = 1"].iloc[-1]
 numbers["drawn_ours_768"] = by_width["ours"].iloc[-1]
 figures.show_table(
     by_width,
-    caption="Contrastive loss of encoders as they are drawn, in nats, with 32 uniform candidates; a blind guess costs "
+    caption="Contrastive loss of encoders as they are drawn, in nats, with 32 uniform "
+    "candidates; a blind guess costs "
     f"{numbers['guess']:.2f}. The widest is the released text encoder.",
     formats={"released, s = 1": ".2f", "ours": ".2f"},
 )
@@ -175,11 +177,16 @@ ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=9)
 figures.show(
     fig,
     name="fig-losses-asked",
-    alt="Cumulative share of anchors against the distance of the nearest candidate, for four kinds of candidates. A box around the anchor "
-    "answers within a few positions; candidates from anywhere within hundreds; a box anywhere within thousands.",
-    caption="How near the right answer is, for 32 candidates below 20,000. Median: anywhere "
-    f"{numbers['median_uniform']:.0f}, with edited numerals {numbers['median_edited']:.0f}, in a box anywhere "
-    f"{numbers['median_window']:.0f}; in a box around the anchor {numbers['median_around']:.0f}.",
+    alt="Cumulative share of anchors against the distance of the nearest candidate, for "
+    "four kinds of candidates. A box around the anchor "
+    "answers within a few positions; candidates from anywhere within hundreds; a box "
+    "anywhere within thousands.",
+    caption="How near the right answer is, for 32 candidates below 20,000. Median: "
+    "anywhere "
+    f"{numbers['median_uniform']:.0f}, with edited numerals "
+    f"{numbers['median_edited']:.0f}, in a box anywhere "
+    f"{numbers['median_window']:.0f}; in a box around the anchor "
+    f"{numbers['median_around']:.0f}.",
 )
 
 # %% [markdown]
@@ -196,9 +203,11 @@ figures.show(
 # distribution:
 #
 # $$
+# \begin{gathered}
 # P = \operatorname{softmax}_{\text{rows}}\bigl(E_h(a)\, E_h(a)^{\!\top}\bigr), \quad
-# Q = \operatorname{softmax}_{\text{rows}}\bigl(E_h(a + \Delta)\, E_h(a + \Delta)^{\!\top}\bigr), \quad
+# Q = \operatorname{softmax}_{\text{rows}}\bigl(E_h(a + \Delta)\, E_h(a + \Delta)^{\!\top}\bigr), \\
 # \mathcal{L}_{\text{kd}} = \mathrm{KL}(\bar P \,\Vert\, Q) + \mathrm{KL}(Q \,\Vert\, \bar P) .
+# \end{gathered}
 # $$ (eq-losses-distillation)
 #
 # The bar stops the gradient: the trained window is the *teacher*, and only the student moves
@@ -230,7 +239,8 @@ assert (
 )
 figures.show_table(
     pd.DataFrame({"student": divergence.keys(), "loss": divergence.values()}),
-    caption="Distillation loss of a student made from its teacher (nats a row): it hears angles and lengths inside a head, "
+    caption="Distillation loss of a student made from its teacher (nats a row): it "
+    "hears angles and lengths inside a head, "
     "and no direction.",
     formats={"loss": ".3f"},
 )
@@ -386,12 +396,17 @@ fig.colorbar(image, ax=axes, shrink=0.7, label="cosine of two embeddings")
 figures.show(
     fig,
     name="fig-losses-live",
-    alt="Six heat maps of cosines between embeddings: above of sixty-four neighbouring positions, below of sixty-four spread over a thousand; as "
-    "drawn, after training with the released candidates, and with half of the candidates around the anchor. Drawn encoders show a plaid of "
+    alt="Six heat maps of cosines between embeddings: above of sixty-four neighbouring "
+    "positions, below of sixty-four spread over a thousand; as "
+    "drawn, after training with the released candidates, and with half of the "
+    "candidates around the anchor. Drawn encoders show a plaid of "
     "shared digits.",
-    caption=f"What {STEPS} steps make of the space. *Order*: rank correlation of nearness with the inner product. Released candidates: "
-    f"{signed(numbers['live_far_released'])} for spread positions, {signed(numbers['live_near_released'])} for neighbours; half around: "
-    f"{signed(numbers['live_far_around'])} and {signed(numbers['live_near_around'])}. As drawn, the plaid is that of shared digits.",
+    caption=f"What {STEPS} steps make of the space. *Order*: rank correlation of "
+    "nearness with the inner product. Released candidates: "
+    f"{signed(numbers['live_far_released'])} for spread positions, "
+    f"{signed(numbers['live_near_released'])} for neighbours; half around: "
+    f"{signed(numbers['live_far_around'])} and {signed(numbers['live_near_around'])}. "
+    "As drawn, the plaid is that of shared digits.",
 )
 
 # %% [markdown]
@@ -426,8 +441,10 @@ moving = interactive.paths_with_slider(
 interactive.show(
     moving,
     name="plot-losses-school",
-    alt="Scatter plot with a slider over steps of training: sixty-four positions spread over a thousand, joined in order, in the plane of two "
-    "principal components. As drawn they are a tangle; in the end they lie along a curve in the order of positions.",
+    alt="Scatter plot with a slider over steps of training: sixty-four positions spread "
+    "over a thousand, joined in order, in the plane of two "
+    "principal components. As drawn they are a tangle; in the end they lie along a "
+    "curve in the order of positions.",
     instead="the figure above",
 )
 
@@ -475,7 +492,8 @@ for measure, about in (
             }
             for name, state in listed
         ),
-        caption=f"{measure.capitalize()}: {about}; mean over seeds and 95 % t interval.",
+        caption=f"{measure.capitalize()}: {about}; mean over seeds and 95 % t "
+        "interval.",
     )
 
 # %% tags=["remove-input"]
@@ -527,10 +545,13 @@ near_order = measured(geo.BOTH, "order", "misaligned")
 figures.show(
     fig,
     name="fig-losses-records",
-    alt="Dot plots. Left, the order of embeddings for the encoder as drawn and four trainings, in five groups of positions. Right, the likeness to "
+    alt="Dot plots. Left, the order of embeddings for the encoder as drawn and four "
+    "trainings, in five groups of positions. Right, the likeness to "
     "the trained window in three groups. Every seed a tick.",
-    caption="What the losses make of the space. With both losses the order of spread positions is "
-    f"{summaries.told(far_order, '+.2f')}, that of neighbours in misaligned windows {summaries.told(near_order, '+.2f')}.",
+    caption="What the losses make of the space. With both losses the order of spread "
+    "positions is "
+    f"{summaries.told(far_order, '+.2f')}, that of neighbours in misaligned windows "
+    f"{summaries.told(near_order, '+.2f')}.",
 )
 
 # %% tags=["remove-input"]
@@ -598,7 +619,8 @@ numbers["runs"], numbers["runs_declared"] = len(there), len(sweep)
 # **1. (easy)** All candidates are equally far from the anchor. What is the loss of an encoder whose products are all equal, and does a larger $s$ change it?
 
 # %% tags=["hide-cell"]
-# A blind guess among K, whatever s: log K. The first of the equally near counts as the right answer.
+# A blind guess among K, whatever s: log K. The first of the equally near counts as the
+# right answer.
 k = 7
 same = torch.ones(1, k, 3, dtype=F64)
 for s in (0.1, 1.0, 10.0):
@@ -616,8 +638,10 @@ for s in (0.1, 1.0, 10.0):
 # which one is nearest. Can you do it with one column, $e_p = c \cdot p$?
 
 # %% tags=["hide-cell"]
-# Not with c p: the product of the anchor with the largest candidate is the largest, near or not. On a circle it works: the cosine of
-# the angle between two positions falls with their distance, and a long enough radius makes the softmax as sharp as one likes.
+# Not with c p: the product of the anchor with the largest candidate is the largest,
+# near or not. On a circle it works: the cosine of
+# the angle between two positions falls with their distance, and a long enough radius
+# makes the softmax as sharp as one likes.
 at, others = torch.tensor([10]), torch.tensor([[9, 13, 30]])
 
 
@@ -637,7 +661,8 @@ assert line > 100 and losses[2] < 1e-3 < losses[1] < losses[0]
 # **3. (medium)** The teacher is the trained window. What does the distillation teach if the embeddings of the trained window are all the same vector?
 
 # %% tags=["hide-cell"]
-# That every window be uniform: the rows of the teacher are 1/m. A student pays unless its products in a row are equal too,
+# That every window be uniform: the rows of the teacher are 1/m. A student pays unless
+# its products in a row are equal too,
 # and a student that knows all positions apart is pulled towards knowing none.
 blind = torch.ones(1, 6, 4, dtype=F64)
 knowing = 3 * torch.eye(6, 4, dtype=F64)[None]
@@ -649,8 +674,10 @@ assert distillation_loss(blind, knowing, 1) > 1
 # every window has a matrix of its own?
 
 # %% tags=["hide-cell"]
-# By one matrix for all no inner product changes, and neither loss does. By one of its own in each window the products across windows
-# change, and with them the contrastive loss, whose candidates may lie in another window than the anchor; the distillation never asks across.
+# By one matrix for all no inner product changes, and neither loss does. By one of its
+# own in each window the products across windows
+# change, and with them the contrastive loss, whose candidates may lie in another window
+# than the anchor; the distillation never asks across.
 e, c = torch.randn(8, 8, dtype=F64), torch.randn(8, 15, 8, dtype=F64)
 at, at_c = torch.arange(8), (7 * torch.arange(15)).expand(8, -1)
 plain = contrastive_loss(e, c, at, at_c)
@@ -662,7 +689,8 @@ assert distillation_loss(e[None], (e @ both_heads)[None], 2) < 1e-12
 # **5. (hard)** Aligned starts keep the low digits. For base 16 and a window of 128, what is the smallest shift that does so, and is a shift of $1{,}000$ aligned?
 
 # %% tags=["hide-cell"]
-# The smallest power of the base that holds the window: 256. 1,000 = 3 * 256 + 232 is not a multiple of it.
+# The smallest power of the base that holds the window: 256. 1,000 = 3 * 256 + 232 is
+# not a multiple of it.
 groups = geo.starts(16)
 assert all(start % 256 == 0 for start in groups["aligned"]) and 1_000 % 256 == 232
 torch.manual_seed(seed)

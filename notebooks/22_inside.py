@@ -206,8 +206,10 @@ figures.show_table(
     leaks.assign(direction=leaks.target + " by " + leaks.source)[
         ["model", "weights", "direction", "largest", "relative"]
     ],
-    caption="Derivatives between the streams of a tiny separated model after its first block, at a text of "
-    "eight bytes. Frozen they are exactly zero; live, training has changed how large they are.",
+    caption="Derivatives between the streams of a tiny separated model after its first "
+    "block, at a text of "
+    "eight bytes. Frozen they are exactly zero; live, training has changed how large "
+    "they are.",
     formats={"largest": ".2g", "relative": ".2g"},
 )
 
@@ -246,10 +248,13 @@ publish("leak_trained", last)
 figures.show(
     fig,
     name="fig-inside-leak",
-    alt="Relative derivative of the pos stream by the text, on a log scale, against blocks passed; dotted before "
+    alt="Relative derivative of the pos stream by the text, on a log scale, against "
+    "blocks passed; dotted before "
     "training, solid after it, one thin line per seed.",
-    caption="How strongly the pos stream hears the text, live, in proportion to how strongly it hears the "
-    f"positions. At its largest, separated learned: {told(first)} before training, {told(last)} after it. "
+    caption="How strongly the pos stream hears the text, live, in proportion to how "
+    "strongly it hears the "
+    f"positions. At its largest, separated learned: {told(first)} before training, "
+    f"{told(last)} after it. "
     "The strict variant has zero and is not on a log scale.",
 )
 
@@ -316,12 +321,17 @@ publish("text_share_pos", text_share)
 figures.show(
     fig,
     name="fig-inside-variance",
-    alt="Two panels against depth. Left: the share of the pos stream's variance between texts, log scale with zero. "
-    "Right: the share of the content's variance between positions. Solid lines after training, dotted before.",
-    caption="Left: what differs between texts in the trained pos stream, at its largest over depths; separated "
+    alt="Two panels against depth. Left: the share of the pos stream's variance between "
+    "texts, log scale with zero. "
+    "Right: the share of the content's variance between positions. Solid lines after "
+    "training, dotted before.",
+    caption="Left: what differs between texts in the trained pos stream, at its largest "
+    "over depths; separated "
     f"learned: {told(text_share, '.2g')}, strict learned: "
-    f"{told(metric('strict-learned', 'text/pos'), '.2g')}. Right: what position explains of the content, which is "
-    "the sem stream or, dense, the whole state. Solid: trained; dotted: the same models before training. Means "
+    f"{told(metric('strict-learned', 'text/pos'), '.2g')}. Right: what position "
+    "explains of the content, which is "
+    "the sem stream or, dense, the whole state. Solid: trained; dotted: the same models "
+    "before training. Means "
     "over seeds.",
 )
 
@@ -359,7 +369,8 @@ kept = torch.arange(64) % 4 != 2  # three positions of four are fitted
 
 
 def r_squared(fit: torch.Tensor, score: torch.Tensor, at, ask) -> float:
-    """Fit the index at the positions `at`, score it at the positions `ask` of other texts."""
+    """Fit the index at the positions `at`, score it at the positions `ask` of other
+    texts."""
     probe = inside.fit_probe(
         fit[:, at].flatten(0, 1), index[at].repeat(len(fit))[:, None]
     )
@@ -423,11 +434,16 @@ for name, value in best.items():
 figures.show(
     fig,
     name="fig-inside-position",
-    alt="Three panels of R squared of a linear probe for the index against depth: dense models, the pos stream and "
-    "the sem stream of separated models, one thin line per seed; dotted lines before training.",
-    caption="How well a straight line reads the index, in unseen documents and at unseen positions. Best over "
-    f"depths: no encoding {told(best['none'])}, RoPE {told(best['rope'])}; separated learned: pos "
-    f"stream {told(best['pos'])}, sem stream {told(best['sem'])}. Values below {told(-0.25)} are drawn there; dotted: "
+    alt="Three panels of R squared of a linear probe for the index against depth: dense "
+    "models, the pos stream and "
+    "the sem stream of separated models, one thin line per seed; dotted lines before "
+    "training.",
+    caption="How well a straight line reads the index, in unseen documents and at "
+    "unseen positions. Best over "
+    f"depths: no encoding {told(best['none'])}, RoPE {told(best['rope'])}; separated "
+    "learned: pos "
+    f"stream {told(best['pos'])}, sem stream {told(best['sem'])}. Values below "
+    f"{told(-0.25)} are drawn there; dotted: "
     "before training.",
 )
 
@@ -488,8 +504,10 @@ listed = pd.DataFrame(
 )
 figures.show_table(
     listed,
-    caption="The index read at positions past the trained length by probes fitted below it. R squared is 0 for "
-    "always guessing the middle of the new positions. For the rules of a learned table other than clamp the "
+    caption="The index read at positions past the trained length by probes fitted below "
+    "it. R squared is 0 for "
+    "always guessing the middle of the new positions. For the rules of a learned table "
+    "other than clamp the "
     "code itself is read, at depth 0. Means over seeds.",
     formats={"R squared": ".2f", "error in positions": ".0f"},
 )
@@ -550,11 +568,16 @@ for name, value in gains.items():
 figures.show(
     fig,
     name="fig-inside-bytes",
-    alt="Two panels: how often a probe names the current and the previous byte from the pos stream, from what is left "
-    "of it without the mean of each position, and from the sem stream, against depth, with the majority rate.",
-    caption="Naming bytes from the streams of separated learned. Gain over the majority rate (grey line) at the "
-    f"best depth and target: pos {told(gains['pos'], '+.3f')}, pos without the mean of each position "
-    f"{told(gains['pos_less_position'], '+.3f')}, sem {told(gains['sem'], '+.3f')}. Means over seeds.",
+    alt="Two panels: how often a probe names the current and the previous byte from the "
+    "pos stream, from what is left "
+    "of it without the mean of each position, and from the sem stream, against depth, "
+    "with the majority rate.",
+    caption="Naming bytes from the streams of separated learned. Gain over the majority "
+    "rate (grey line) at the "
+    f"best depth and target: pos {told(gains['pos'], '+.3f')}, pos without the mean of "
+    "each position "
+    f"{told(gains['pos_less_position'], '+.3f')}, sem {told(gains['sem'], '+.3f')}. "
+    "Means over seeds.",
 )
 
 # %% tags=["remove-input"]
@@ -611,10 +634,13 @@ else:
 figures.show(
     fig,
     name="fig-inside-paths",
-    alt="Small multiples of paths in a plane, one dot per position coloured from first to last: rows are methods, "
+    alt="Small multiples of paths in a plane, one dot per position coloured from first "
+    "to last: rows are methods, "
     "columns are depths.",
-    caption="The mean state at each position in the plane of its first two principal components, with the share of "
-    "variance that the plane holds: the pos streams of two separated models, and the whole state of the dense model "
+    caption="The mean state at each position in the plane of its first two principal "
+    "components, with the share of "
+    "variance that the plane holds: the pos streams of two separated models, and the "
+    "whole state of the dense model "
     "without an encoding (from depth 1 on). First seed.",
 )
 
@@ -639,8 +665,10 @@ for method in [name for name in SEPARATED if name in present]:
 shape = pd.DataFrame(shape, columns=["method", "depth", *columns.values()])
 figures.show_table(
     shape,
-    caption="The pos stream by depth, its mean row taken away: the median distance of neighbouring rows beside the "
-    "mean norm of a row (smooth is small), and the energy in its strongest waves and directions. Means over seeds.",
+    caption="The pos stream by depth, its mean row taken away: the median distance of "
+    "neighbouring rows beside the "
+    "mean norm of a row (smooth is small), and the energy in its strongest waves and "
+    "directions. Means over seeds.",
     formats=dict.fromkeys(columns.values(), ".2f"),
 )
 roughness = shape.set_index(["method", "depth"])["step / row norm"]
@@ -670,10 +698,13 @@ ax.set(
 figures.show(
     fig,
     name="fig-inside-spectrum",
-    alt="Cumulated energy of the pos stream's mean rows against the number of turns over the trained length, one line "
+    alt="Cumulated energy of the pos stream's mean rows against the number of turns "
+    "over the trained length, one line "
     "per depth.",
-    caption="Slow and fast waves in the pos stream of separated learned, by depth: the share of the energy in waves "
-    "of at most so many turns over the trained length. A smooth table rises early. The step to "
+    caption="Slow and fast waves in the pos stream of separated learned, by depth: the "
+    "share of the energy in waves "
+    "of at most so many turns over the trained length. A smooth table rises early. The "
+    "step to "
     "the next row in units of a row's norm: at the input "
     f"{told(roughness.iloc[0] if len(roughness) else None)}, at the last depth "
     f"{told(roughness.iloc[-1] if len(roughness) else None)}. Means over seeds.",
@@ -730,7 +761,8 @@ numbers_of_this_chapter["live_drift_held"] = moves.loc[
 ]
 figures.show_table(
     moves.reset_index(),
-    caption="Drift of the final content, four trained lengths away: live, and with every head looking where "
+    caption="Drift of the final content, four trained lengths away: live, and with "
+    "every head looking where "
     "it looks at index 0.",
     formats=dict.fromkeys(moves.columns, ".3f"),
 )
@@ -780,9 +812,11 @@ publish("another_text", apart)
 figures.show(
     fig,
     name="fig-inside-drift",
-    alt="Drift of the content against depth for six rules past the trained length, in a separated and a dense model "
+    alt="Drift of the content against depth for six rules past the trained length, in a "
+    "separated and a dense model "
     "with a learned table; dotted, the drift to trained indices.",
-    caption=f"How far the content moves when a text starts near {SHOWN} times the trained length instead of at 0, by "
+    caption=f"How far the content moves when a text starts near {SHOWN} times the "
+    "trained length instead of at 0, by "
     "depth and rule. At the last depth of separated learned: among trained indices "
     f"(dotted) {told(inside_window)}; from one text to another {told(apart)}. "
     "Means over seeds.",
@@ -838,10 +872,13 @@ times = ", ".join(f"{n}" for n in FAR)
 figures.show(
     fig,
     name="fig-inside-rules",
-    alt="Dot plot of the drift of the content at the last depth, one row per rule for unseen positions, with dense, "
+    alt="Dot plot of the drift of the content at the last depth, one row per rule for "
+    "unseen positions, with dense, "
     "separated and strict models of a learned table, one tick per seed.",
-    caption=f"Drift of the content under each rule, mean over texts around {times} times the trained length. Over the "
-    f"slides' five rules the mean is, separated: {told(five['separated-learned'])}; dense: {told(five['learned'])}. "
+    caption=f"Drift of the content under each rule, mean over texts around {times} "
+    "times the trained length. Over the "
+    f"slides' five rules the mean is, separated: {told(five['separated-learned'])}; "
+    f"dense: {told(five['learned'])}. "
     "Ticks: every seed.",
 )
 
@@ -890,10 +927,13 @@ for heads in ("pos", "sem"):
 figures.show(
     fig,
     name="fig-inside-routing",
-    alt="Share of attention that goes elsewhere past the trained length, against the block, for heads that write to the "
+    alt="Share of attention that goes elsewhere past the trained length, against the "
+    "block, for heads that write to the "
     "pos stream and to the sem stream, one line per rule.",
-    caption=f"Where the heads of separated learned look near {SHOWN} times the trained length, beside index 0. The "
-    f"share of attention that goes elsewhere, over the five rules: position heads {told(elsewhere.get('pos'))}, sem "
+    caption=f"Where the heads of separated learned look near {SHOWN} times the trained "
+    "length, beside index 0. The "
+    "share of attention that goes elsewhere, over the five rules: position heads "
+    f"{told(elsewhere.get('pos'))}, sem "
     f"heads {told(elsewhere.get('sem'))}. Means over seeds.",
 )
 
@@ -936,9 +976,11 @@ publish("drift_excess_correlation", together)
 figures.show(
     fig,
     name="fig-inside-excess",
-    alt="Scatter plot of bits per byte above those at index 0 against the drift of the content, one marker per method and "
+    alt="Scatter plot of bits per byte above those at index 0 against the drift of the "
+    "content, one marker per method and "
     "rule.",
-    caption="What the drift costs: one marker per method and rule, means over seeds and far starts, trained starts "
+    caption="What the drift costs: one marker per method and rule, means over seeds and "
+    "far starts, trained starts "
     f"included. The correlation is {told(together)}.",
 )
 
@@ -1002,7 +1044,8 @@ figures.provenance(table)
 # $R^2$ do you expect at the positions that it was fitted on? Check it for 128 rows and 32 columns.
 
 # %% tags=["hide-cell"]
-# 32 random directions of the 127 that a centred target can have: about w / (L - 1), a quarter.
+# 32 random directions of the 127 that a centred target can have: about w / (L - 1), a
+# quarter.
 found = []
 for draw in range(20):
     rows_of = torch.randn(128, 32, generator=torch.Generator().manual_seed(draw))
@@ -1026,7 +1069,8 @@ assert abs(inside.variance_shares(noise).position - 1 / 25) < 0.005
 # depth 0 already? Predict it from the codes and the embedding, then check.
 
 # %% tags=["hide-cell"]
-# At depth 0 the state is embedding plus code, so that the difference is the difference of two codes.
+# At depth 0 the state is embedding plus code, so that the difference is the difference
+# of two codes.
 places = torch.arange(8)
 code = dense.transformer.input_encodings[0]
 words = short[:4, :8]
@@ -1044,9 +1088,12 @@ assert abs(predicted - measured) < 1e-5
 # index, and which function of the index could a linear probe therefore hope for?
 
 # %% tags=["hide-cell"]
-# The mean of i + 1 independent values has variance 1 / (i + 1): its squared norm falls like that, and the index is a nonlinear
-# function of the state. A first token that always has the same value does better: its share of the mean is 1 / (i + 1),
-# which is linear in the state. So a line reads 1 / (i + 1) well, and the index itself badly.
+# The mean of i + 1 independent values has variance 1 / (i + 1): its squared norm falls
+# like that, and the index is a nonlinear
+# function of the state. A first token that always has the same value does better: its
+# share of the mean is 1 / (i + 1),
+# which is linear in the state. So a line reads 1 / (i + 1) well, and the index itself
+# badly.
 values = torch.randn(400, 64, 8, generator=torch.Generator().manual_seed(0))
 values[:, 0] = torch.eye(8)[0] * 8
 counts = torch.arange(1, 65)

@@ -11,7 +11,8 @@ from .conftest import CONFIG
 
 
 def test_every_page_reads_offline(chromium: Browser, site: Path, address: str) -> None:
-    """No request leaves or fails, no console error, math typeset, alt texts, nothing wider than a phone."""
+    """No request leaves or fails, no console error, math typeset, alt texts, no line of code and no formula
+    cut off on a desktop, nothing wider than a phone."""
     names = reading.pages(site)
     assert "book/index.html" in names and "search.html" in names
     found = {}
@@ -109,6 +110,7 @@ def _math(problems: list[str]) -> list[str]:
     return [problem for problem in problems if "LaTeX" in problem or "math" in problem]
 
 
+LONG = f'style="overflow-x: auto; width: 600px">{"x" * 120}</pre>'
 WRONG = {
     "external_script": ('<script src="https://example.org/x.js"></script>', "external request"),
     "external_image": ('<img src="https://example.org/x.png" alt="a picture">', "external request"),
@@ -123,6 +125,8 @@ WRONG = {
     "drawing": ('<svg role="img"><title>A</title></svg>', "without title and description"),
     "wide": ('<div style="width: 900px; height: 9px">x</div>', "sticks out"),
     "clipped": ('<div style="overflow: hidden"><pre style="width: 900px">x</pre></div>', "sticks out"),
+    "long_line": (f'<div class="cell_input"><pre {LONG}</div>', "cut off at the right"),
+    "folded": (f'<details><div class="cell_output"><pre {LONG}</div></details>', "cut off at the right"),
     "missing_number": ('<span class="sepnb-missing">??</span>', "something is missing"),
 }
 
