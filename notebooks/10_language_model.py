@@ -1124,7 +1124,7 @@ numbers_of_this_chapter |= {
 # **What would change our mind.** A dense model that, drawn and tuned as carefully, comes within the margin of
 # its separated twin at four and sixteen times this budget: then the gain was speed of learning and not the
 # separation. {numref}`fig-budget-gap` asks it at the smaller size, where the answer after sixteen times the shortest
-# training is {num}`10_language_model/gain_at_16x`. Or a difference that vanishes when the dense
+# training is {num}`10_language_model/gain_at_16x`, and {num}`10_language_model/gain_wide_at_16x` at equal parameters. Or a difference that vanishes when the dense
 # model, too, gets a norm of its own for the position it adds.
 #
 # ## Exercises
