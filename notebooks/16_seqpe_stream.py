@@ -36,7 +36,7 @@
 #   `distillation-carries-the-stream-further`, `the-losses-carry-the-stream-further`, `seqpe-is-free-in-window`,
 #   `a-seqpe-stream-stands-beside-rope`, `a-seqpe-stream-uses-the-far-past`, `separation-helps-seqpe`; and, of the
 #   abstract, `distillation-helps-past-the-length`, `seqpe-surpasses-strong-baselines`,
-#   `seqpe-surpasses-them-past-the-length`. All rules precede the records.
+#   `seqpe-surpasses-them-past-the-length`, `the-encoder-is-lightweight`. All rules precede the records.
 # ```
 #
 # ```{admonition} What was read of the source
@@ -516,8 +516,8 @@ figures.provenance(runs)
 # %% [markdown]
 # ## What the abstract claims, and what we can say
 #
-# The abstract of the paper {cite:p}`li2025` makes statements of two kinds: on what its two losses do, and on what SeqPE is good
-# for. The table has those that this book judges by records of positions and of text, with SeqPE as it is released for text
+# The abstract of the paper {cite:p}`li2025` makes statements of three kinds: on what its two losses do, on what SeqPE is good
+# for, and on what its encoder costs. The table has those that this book judges by records of positions and of text, with SeqPE as it is released for text
 # where perplexity is meant: a term of the score, in a dense model. The lead inside the trained length and past it are two
 # claims; that the second is the larger is shown by the numbers below and judged by no rule.
 
@@ -526,10 +526,12 @@ ABSTRACT = [
     one
     for one in claims.CLAIMS
     if one.source == "seqpe-abstract"
-    and one.needs[0] in ("experiment/seqpe_stream", "experiment/seqpe_geometry")
+    and one.needs[0].removeprefix("experiment/seqpe_") in ("stream", "geometry", "cost")
 ]
-tables["experiment/seqpe_geometry"] = experiments.get("seqpe_geometry").table(profile)
+for name in ("seqpe_geometry", "seqpe_cost"):
+    tables[f"experiment/{name}"] = experiments.get(name).table(profile)
 said = claims.judge([one.id for one in ABSTRACT], tables)
+numbers["verdict_lightweight"] = said["the-encoder-is-lightweight"].word
 figures.show_table(
     pd.DataFrame(
         {
@@ -613,7 +615,8 @@ for name in ("share", "products"):
 
 # %% [markdown]
 # With the narrowest encoder, and losses as often as any, {num}`16_seqpe_stream/cost_share:.1%` of the time of a step and
-# {num}`16_seqpe_stream/cost_products:.1%` of its multiply-adds go to positions.
+# {num}`16_seqpe_stream/cost_products:.1%` of its multiply-adds go to positions. That this is light, less than a twentieth of the
+# time, is *{num}`16_seqpe_stream/verdict_lightweight`*.
 
 # %%
 numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
