@@ -251,7 +251,8 @@ figures.show(
 # shift steps, then the contrastive loss, then the distillation. *Separated* and *strict* have the stream; *dense* adds the
 # same embedding to the content, because the question of the book is whether a stream of its own helps. The last method has
 # SeqPE where its text program has it, as a term of the score: of that one we ask what the abstract says. The sinusoids keep
-# the learning rate of the method at their root; all methods with digit strings have one rate, which was not screened.
+# the learning rate of the method at their root; all streams of digit strings have one rate, which was not screened; the term
+# of the score has that of its screening.
 #
 # The sinusoids without shift steps and RoPE are runs of {doc}`chapter 12 <12_what_works>`, of the same seeds on the same bytes.
 
@@ -650,9 +651,8 @@ numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
 #
 # **Limits.** One kind of text, models of less than a million parameters, one training budget
 # ({num}`16_seqpe_stream/runs` of {num}`16_seqpe_stream/runs_declared` runs at this profile). The weights of the losses
-# are of the released strength and were not tuned; the learning rate of methods with digit strings was not screened, that of the
-# others was. Far out only single trained lengths are read, and a window there has two neighbours that differ in alignment, not
-# a range of them.
+# are of the released strength and were not tuned; the learning rate of streams of digit strings was not screened. Far out only
+# single trained lengths are read, at two pairs of starts a group.
 #
 # **What would change our mind.** A training many times as long, in which the geometry that the losses ask for has time to
 # settle; or candidates from around the anchor, if telling neighbours apart turns out to be what is missing.

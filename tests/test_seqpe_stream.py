@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sepnb import experiments
-from sepnb.experiments import extrapolation, recipes
+from sepnb.experiments import encoding_methods, extrapolation, recipes
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import seqpe_stream as stream
 from sepnb.experiments.in_window import learning_rate
@@ -35,7 +35,7 @@ def test_a_method_differs_from_its_base_in_what_it_declares(name):
         changed = differing(*runs) - {"method"}
         declared = [f"model.{key}" for key in recipe.model] + [f"training.{key}" for key in recipe.training]
         told = {".".join(key.split(".")[:2]) for key in changed}
-        if name == "dense-seqpe-score":  # its embeddings are as wide as the encoder, and cut into fewer heads
+        if name == stream.AS_RELEASED:  # its embeddings are as wide as the encoder, and cut into fewer heads
             assert "model.encoding" in told <= set(declared) == {"model.encoding", "training.auxiliary"}
             assert {key for key in changed if "auxiliary" in key} <= {"training.auxiliary.n_heads"}
             continue
@@ -90,6 +90,14 @@ def test_what_stands_beside_is_run_in_recipes_as_it_would_be_here():
         for at_root in stream.MODES.values():
             ours, other = run_of("x", profile, at_root, 1, METHODS), there[at_root, 1]
             assert (ours.model, ours.training) == (other.model, other.training)
+
+
+def test_the_released_form_takes_the_rate_of_its_own_screening(monkeypatch):
+    monkeypatch.setattr(encoding_methods, "LEARNING_RATES", {"laptop": {"seqpe": 2e-3}})
+    for config in STREAM.grid("laptop", seeds=[1]):
+        own = 2e-3 if config.method == stream.AS_RELEASED else None
+        expected = own or run_of("x", "laptop", config.method, 1, METHODS).training.learning_rate
+        assert config.training.learning_rate == expected
 
 
 # --- where windows begin

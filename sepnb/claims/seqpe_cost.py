@@ -11,8 +11,9 @@ TABLE = "experiment/seqpe_cost"
 
 
 def rule_the_encoder_is_lightweight(tables: Tables) -> Verdict:
-    """With an encoder of 32 columns and both losses in every step, at 512 tokens, what is done for positions
-    alone takes less than 5 % of the time of a training step in three quarters of the rounds. Not reproduced
+    """With an encoder of 32 columns and both losses in every step, on the profile's batch of sequences of 512
+    tokens, what is done for positions alone takes less than 5 % of the time of a training step in three
+    quarters of the rounds. Not reproduced
     if it takes more in three quarters of them; undecided between the two."""
     table, method = tables.get(TABLE), "width-32-every-1"
     if obstacle := _not_complete(table, [method]):

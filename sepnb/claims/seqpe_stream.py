@@ -238,8 +238,7 @@ def rule_separation_helps_seqpe(tables: Tables) -> Verdict:
 
 def rule_seqpe_surpasses_strong_baselines(tables: Tables) -> Verdict:
     """Inside the trained length dense with SeqPE as a term of the score, as released, pays less than dense
-    sinusoidal and than RoPE (differences below 0). These have screened learning rates, SeqPE the middle one
-    of the three."""
+    sinusoidal and than RoPE (differences below 0), each at its screened learning rate."""
     pairs = [("dense-seqpe-score", other) for other in ("sinusoidal", "rope")]
     return compared(tables, in_window(pairs, high=0.0))
 
@@ -247,8 +246,8 @@ def rule_seqpe_surpasses_strong_baselines(tables: Tables) -> Verdict:
 def rule_seqpe_surpasses_them_past_the_length(tables: Tables) -> Verdict:
     """In the bins that end at 2, 4 and 8 times the trained length dense with SeqPE as a term of the score, as
     released, pays less than dense sinusoidal with the same shift steps, than RoPE and than ALiBi (differences
-    below 0), with all keys in sight. These have screened learning rates, SeqPE the middle one of the
-    three."""
+    below 0), with all keys in sight, each at its screened learning rate, that of the sinusoid without shift
+    steps."""
     others = ("dense-sinusoidal-shifts", "rope", "alibi")
     pairs = [
         Comparison(f"dense-seqpe-score:native/{k}", f"{other}:native/{k}", high=0.0)

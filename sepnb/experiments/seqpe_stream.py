@@ -15,18 +15,25 @@ out: below the largest position of shift steps and losses, and past it; aligned,
 in the trained window, and misaligned.
 
 The last method has no stream: it is SeqPE as its text program injects it, a term of the score, with the same
-shift steps and losses. What the paper's abstract says of language models is asked of that one.
+shift steps and losses. What the paper's abstract says of language models is asked of that one, against
+methods whose learning rates are screened; so is its own, as the method `seqpe` of `encodings`.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..encodings import SeqPE
 from ..seqpe.digits import misaligned, period
 from . import language_modelling as lm
 from .base import check_profile
-from .encoding_methods import DEFAULT_RATE, RANDOM_POSITIONS, seqpe_losses, shift_steps
+from .encoding_methods import (
+    DEFAULT_RATE,
+    RANDOM_POSITIONS,
+    learning_rate,
+    seqpe_losses,
+    shift_steps,
+)
 from .extrapolation import BEYOND
 from .long_windows import BLOCKS, Beyond
 from .readings import Reading
@@ -101,6 +108,8 @@ PUBLISHED = (
 """What is run: the chain of the separated model whole but for its root, and the ends of the others. Nothing
 was run before they were named."""
 
+AS_RELEASED = "dense-seqpe-score"
+
 SMOKE = ("separated-sinusoidal-shifts", "strict-seqpe")
 
 
@@ -127,6 +136,14 @@ class StreamRun(RecipeRun):
     """A run of one of `METHODS` and what it reads afterwards."""
 
     recipes: ClassVar[dict[str, Recipe]] = METHODS
+
+    @classmethod
+    def of_recipe(cls, experiment: str, profile: str, name: str, *given: Any, **options: Any) -> "StreamRun":
+        run = super().of_recipe(experiment, profile, name, *given, **options)
+        if name != AS_RELEASED:
+            return run
+        rate = learning_rate(profile, "seqpe")
+        return replace(run, training=replace(run.training, learning_rate=rate))
 
     @property
     def readings(self) -> tuple[Reading, ...]:
