@@ -1,4 +1,4 @@
-"""The schedule of SeqPE in a language model: losses, shift steps, evaluation, and how a training is resumed."""
+"""The schedule of SeqPE in a language model: losses, shift steps, evaluation, how a training is resumed."""
 
 import dataclasses
 import itertools
