@@ -720,7 +720,8 @@ def over(method, metric, other, bar):
 
 EXTENSIONS = "experiment/context_extension"
 IDS = [claim.id for claim in claims.CLAIMS if EXTENSIONS in claim.needs]
-verdicts = claims.judge(IDS, {EXTENSIONS: runs})
+long = experiments.get("extrapolation").table(profile)  # has this text more to give?
+verdicts = claims.judge(IDS, {EXTENSIONS: runs, "experiment/extrapolation": long})
 print(f"{len(have)} of {len(runs)} runs are there")
 # What a seed reads at stride 1: one window of each of so many documents in its block.
 tight_windows = one_run.beyond.tight * len(one_run.blocks)

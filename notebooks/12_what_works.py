@@ -819,7 +819,7 @@ numbers |= {key: chapter_numbers.mean_of(values) for key, values in told.items()
 # records.
 
 # %%
-IDS = [one.id for one in claims.CLAIMS if "experiment/recipes" in one.needs]
+IDS = [one.id for one in claims.CLAIMS if one.needs[0] == "experiment/recipes"]
 tables = {"experiment/recipes": runs, "experiment/extrapolation": extrapolation}
 numbers |= claims.show(
     claims.judge(IDS, tables),

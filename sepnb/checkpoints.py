@@ -1,10 +1,11 @@
 """A training that was left at some step, whole: weights, the averages of the optimiser, and how many steps.
 
-Of a training without dropout and without an auxiliary loss nothing else is carried from step to step: the
-learning rate is a function of the step, and batches are drawn by seed and step. Auxiliary losses draw from
-generators of their own, which are not kept: `train` refuses to resume with one. Resumed from a checkpoint, a
-training therefore gives what the uninterrupted one gives, bit for bit on one thread of one machine; a test
-says so. Under another schedule the same checkpoint is where a fine-tuning starts.
+Of a training without dropout nothing else is carried from step to step: the learning rate is a function of
+the step, and batches, positions and shift steps are drawn by seed and step. So are the positions of SeqPE's
+losses, bound with the step at which they go on; `train` refuses to resume with an auxiliary loss that was
+not. Resumed from a checkpoint, a training therefore gives what the uninterrupted one gives, bit for bit on
+one thread of one machine; tests say so. Under another schedule the same checkpoint is where a fine-tuning
+starts.
 """
 
 import json

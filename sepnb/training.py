@@ -237,7 +237,8 @@ def train(
         config: the schedule.
         device: where the model is moved and trained.
         auxiliary: the config's auxiliary loss, bound; added to the loss of the tokens before the gradient is
-            taken. What is returned is the loss of the tokens alone.
+            taken. What is returned is the loss of the tokens alone. One that can be resumed is bound with the
+            same `start`, and has it as an attribute.
         adamw: of `optimiser` for this model, continued with the averages that it holds; by default a new one.
         start: steps of the schedule that were taken before, as `sepnb.checkpoints` restores them. `batches`
             then begins with the batch of this step.
@@ -255,10 +256,10 @@ def train(
         raise ValueError(f"stop_after is {stop_after}; it must be at least 1")
     if not 0 <= start < end:
         raise ValueError(f"start is {start}; of {end} steps give 0 to {end - 1}, those taken before")
-    if start and auxiliary is not None:
+    if auxiliary is not None and (begun := getattr(auxiliary, "start", 0)) != start:
         raise ValueError(
-            f"start is {start}, and an auxiliary loss draws anew from its first step on, so that what "
-            f"was left cannot be resumed; train from the start"
+            f"start is {start}, and an auxiliary loss draws anew from step {begun} on, so that what was left "
+            f"is not resumed; bind it with start={start} where it takes one, or train from the start"
         )
     if config.auxiliary is not None and auxiliary is None:
         raise ValueError(f"give auxiliary=, the bound loss of the config's {config.auxiliary!r}")

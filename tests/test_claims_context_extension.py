@@ -6,6 +6,7 @@ import pytest
 
 from sepnb import claims
 from sepnb.claims import context_extension as rules
+from sepnb.claims import recipes_quality
 from sepnb.experiments import context_extension as experiment
 
 PLACES = ("1x", "2x", "4x", "8x", "16x")
@@ -86,8 +87,14 @@ WORLDS: dict[str, tuple[dict, dict, dict]] = {
 }
 
 
-def verdict(claim_id: str, frame: pd.DataFrame | None):
-    return claims.get(claim_id).rule({rules.TABLE: frame})
+def verdict(claim_id: str, frame: pd.DataFrame | None, gain: float = 0.1):
+    """Judged beside models trained at the long length that gain so much from it."""
+    long = pd.DataFrame(
+        {"method": name, "seed": seed, "status": "ok", "bits_per_byte": 2.5, "gap/native/8x": -gain}
+        for name in ("rope-long", "separated-sinusoidal-long")
+        for seed in range(3)
+    )
+    return claims.get(claim_id).rule({rules.TABLE: frame, recipes_quality.LONG: long})
 
 
 def test_every_claim_has_a_world_for_each_verdict():
@@ -123,6 +130,12 @@ def test_what_the_tuning_gives_inside_the_trained_length_is_no_use_of_a_longer_c
     judged = verdict("a-tuned-extension-uses-longer-contexts", table(of([NTK, YARN], better, -0.3)))
     assert judged.word == "undecided"
     assert all(abs(difference) < 0.01 for difference in judged.numbers.values())
+
+
+def test_a_text_that_has_nothing_to_give_cannot_judge_use_and_judges_all_else():
+    words = {name: verdict(name, table(WORLDS[name][0]), gain=0.01).word for name in CLAIMS}
+    assert words.pop("a-tuned-extension-uses-longer-contexts") == "not testable here"
+    assert set(words.values()) == {"reproduced"}
 
 
 @pytest.mark.parametrize("claim_id", CLAIMS)

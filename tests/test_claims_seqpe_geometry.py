@@ -33,6 +33,7 @@ AGAINST = {
         ("both", "order/misaligned, never seen"): -0.4,
         ("both", "likeness/misaligned, never seen"): -0.4,
     }
+    | SUPPORTS["the-geometry-reaches-positions-never-seen"]
 }
 
 
@@ -84,7 +85,16 @@ FAMILIES = [name for name in CLAIMS if len(AGAINST.get(name) or SUPPORTS[name]) 
 @pytest.mark.parametrize("claim_id", FAMILIES)
 def test_a_world_that_splits_the_family(claim_id):
     world = AGAINST.get(claim_id) or SUPPORTS[claim_id]
-    assert judged(claim_id, table(dict(list(world.items())[:1]))).word == "partly"
+    common = SUPPORTS[claim_id] if claim_id in AGAINST else {}
+    assert judged(claim_id, table(common | dict(list(world.items())[:1]))).word == "partly"
+
+
+@pytest.mark.parametrize("lost", ["order", "likeness"])
+def test_where_nothing_was_learned_nothing_can_reach_further(lost):
+    claim_id = "the-geometry-reaches-positions-never-seen"
+    world = SUPPORTS[claim_id] | {("both", f"drawn/{lost}/misaligned"): 0.0}
+    verdict = judged(claim_id, table(world))
+    assert verdict.word == "not testable here" and f"both:{lost}/misaligned" in verdict.detail
 
 
 @pytest.mark.parametrize("claim_id", CLAIMS)

@@ -20,6 +20,7 @@ from sepnb.claims import (
     inside,
     recipes,
     recipes_quality,
+    seqpe_cost,
     seqpe_geometry,
     seqpe_stream,
     shaw_clip,
@@ -40,6 +41,7 @@ CLAIMS: tuple[Claim, ...] = (
     + context_extension.CLAIMS
     + seqpe_geometry.CLAIMS
     + seqpe_stream.CLAIMS
+    + seqpe_cost.CLAIMS
     + images.CLAIMS
 )
 

@@ -63,7 +63,8 @@ class EncodingRun(ExtrapolationRun):
 
         `native` is the encoding's own rule, and its place is taken by `clamp` where there is none; `-log`
         multiplies logits by the logarithm of the number of keys. A randomised model reads at drawn positions
-        and, in `contiguous`, at those from 0 on; it is not asked to begin far out.
+        and, in `contiguous`, at those from 0 on; it is not asked to begin far out. All are read on the same
+        windows, so that what begins far out has its partner in the first bin of the rule.
         """
         length, longest = self.beyond.length, self.beyond.longest
         tight, coarse, _ = oracles(length)
@@ -72,7 +73,7 @@ class EncodingRun(ExtrapolationRun):
         rule = "clamp" if self.encoding == "learned" else "native"
         how = {"extrapolator": rule if rule != "native" else None}
         own = (
-            Reading(rule, "all", **how),
+            Reading(rule, **how),
             Reading(f"{rule}-log", log_scale=True, **how),
             Reading(f"{rule}-window", window=length, **how),
         )
@@ -80,7 +81,7 @@ class EncodingRun(ExtrapolationRun):
             own = tuple(replace(reading, drawn=sampler, draws=DRAWS) for reading in own)
             at_drawn = tuple(replace(oracle, drawn=sampler) for oracle in (tight, coarse))
             return (*at_drawn, *own, Reading("contiguous"))
-        far = Reading(f"{rule}-at-{longest // length - 1}x", "all", start=longest - length, **how)
+        far = Reading(f"{rule}-at-{longest // length - 1}x", start=longest - length, **how)
         return (tight, coarse, *own, far)
 
     def unseen(self, reading: Reading) -> str:

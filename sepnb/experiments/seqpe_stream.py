@@ -7,32 +7,47 @@ very stream: the text knows nothing of it. The sinusoid beside it is trained at 
 Every chain has one change a step: digit strings in the place of the sinusoid, shift steps, the contrastive
 loss, the distillation. A sinusoid keeps the learning rate of the method at its root, as a recipe does;
 methods with digit strings have one rate in all three modes, which was not screened, so that separated and
-dense differ in nothing else. All are asked what recipes are asked. What they read of indices besides is the
-trained length at starts far out: below the largest position of shift steps and losses, and past it;
-aligned, so that the low digits run as in the trained window, and misaligned.
+dense differ in nothing else. The methods at the roots, and RoPE beside them, are trained and read on the same
+bytes in `recipes`, and not again here.
+
+All are asked what recipes are asked. What they read of indices besides is the trained length at starts far
+out: below the largest position of shift steps and losses, and past it; aligned, so that the low digits run as
+in the trained window, and misaligned.
+
+The last method has no stream: it is SeqPE as its text program injects it, a term of the score, with the same
+shift steps and losses. What the paper's abstract says of language models is asked of that one, against
+methods whose learning rates are screened; so is its own, as the method `seqpe` of `encodings`.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..encodings import SeqPE
 from ..seqpe.digits import misaligned, period
 from . import language_modelling as lm
 from .base import check_profile
-from .encoding_methods import DEFAULT_RATE, RANDOM_POSITIONS, seqpe_losses, shift_steps
+from .encoding_methods import (
+    DEFAULT_RATE,
+    RANDOM_POSITIONS,
+    learning_rate,
+    seqpe_losses,
+    shift_steps,
+)
 from .extrapolation import BEYOND
 from .long_windows import BLOCKS, Beyond
 from .readings import Reading
 from .recipe_methods import Recipe
 from .recipes import ELSEWHERE, SEEDS, RecipeExperiment, RecipeRun
 
-NEVER_SEEN = (24_000, 91_000)
-"""Where windows begin past the largest position of any loss; five digits write numbers below 100,000."""
+FAR = 91_000
+"""About where the farthest windows begin: five digits write numbers below 100,000."""
 
 MODES = {"separated": "separated-sinusoidal", "strict": "strict-sinusoidal", "dense": "sinusoidal"}
 """The streams, by the first word of a method, and the method at the root of its chain."""
 
+BESIDE = (*MODES.values(), "rope")
+"""Methods of `recipes` that stand in the tables beside those of this experiment, seed for seed."""
 
 RATE = DEFAULT_RATE
 """Of every method with digit strings: the middle one of the three that others were screened over."""
@@ -69,26 +84,31 @@ def _chain(mode: str, at_root: str) -> dict[str, Recipe]:
 
 METHODS: dict[str, Recipe] = {
     **{name: one for mode, at_root in MODES.items() for name, one in _chain(mode, at_root).items()},
-    "rope": Recipe("dense, RoPE"),
+    "dense-seqpe-score": Recipe(
+        "a term of the score in the place of the code added, as released",
+        "dense-seqpe",
+        {"encoding": SeqPE()},
+        {"auxiliary": seqpe_losses},
+    ),
 }
 """In the order of tables."""
 
 PUBLISHED = (
-    "rope",
-    "separated-sinusoidal",
     "separated-sinusoidal-shifts",
     "separated-seqpe-plain",
     "separated-seqpe-shifts",
     "separated-seqpe-contrastive",
     "separated-seqpe",
-    "strict-sinusoidal",
     "strict-sinusoidal-shifts",
     "strict-seqpe",
-    "sinusoidal",
     "dense-sinusoidal-shifts",
     "dense-seqpe",
+    "dense-seqpe-score",
 )
-"""What is run: the whole chain once, and of the others its ends. Nothing was run before they were named."""
+"""What is run: the chain of the separated model whole but for its root, and the ends of the others. Nothing
+was run before they were named."""
+
+AS_RELEASED = "dense-seqpe-score"
 
 SMOKE = ("separated-sinusoidal-shifts", "strict-seqpe")
 
@@ -96,14 +116,17 @@ SMOKE = ("separated-sinusoidal-shifts", "strict-seqpe")
 def starts(length: int) -> dict[str, int]:
     """Where windows of the trained length begin, by name: two of each group.
 
-    Of `length` L shift steps and losses have positions below 32 L; covered windows begin about a quarter and
-    three quarters of the way.
+    Of `length` L shift steps and losses have positions below 32 L. Covered windows begin about a quarter and
+    three quarters of the way; those never seen at about twice it, and near the end of what five digits write.
     """
-    unit, step = period(length), misaligned(length)
-    covered = [round(share * RANDOM_POSITIONS * length / 4 / unit) * unit for share in (1, 3)]
+    unit, step, largest = period(length), misaligned(length), RANDOM_POSITIONS * length
     found = {}
-    for group, near in (("covered", covered), ("never-seen", NEVER_SEEN)):
-        for number, start in enumerate(near, 1):
+    for group, near in (
+        ("covered", (largest / 4, 3 * largest / 4)),
+        ("never-seen", (2 * largest, FAR)),
+    ):
+        for number, about in enumerate(near, 1):
+            start = round(about / unit) * unit
             found[f"{group}-aligned-{number}"] = start
             found[f"{group}-misaligned-{number}"] = start + step
     return found
@@ -113,6 +136,14 @@ class StreamRun(RecipeRun):
     """A run of one of `METHODS` and what it reads afterwards."""
 
     recipes: ClassVar[dict[str, Recipe]] = METHODS
+
+    @classmethod
+    def of_recipe(cls, experiment: str, profile: str, name: str, *given: Any, **options: Any) -> "StreamRun":
+        run = super().of_recipe(experiment, profile, name, *given, **options)
+        if name != AS_RELEASED:
+            return run
+        rate = learning_rate(profile, "seqpe")
+        return replace(run, training=replace(run.training, learning_rate=rate))
 
     @property
     def readings(self) -> tuple[Reading, ...]:

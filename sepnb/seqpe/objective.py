@@ -108,25 +108,40 @@ class SeqPELosses(AuxiliaryLoss):
             None if self.windows is None else self.windows.draw(generator),
         )
 
-    def bind(self, seed: int) -> Callable[[nn.Module], Tensor]:
+    def bind(self, seed: int, start: int = 0) -> Callable[[nn.Module], Tensor]:
         """The loss as a function of a model that holds one `SequentialPositionEncoder`, or of this itself.
 
+        Args:
+            seed: of its positions.
+            start: steps that were taken before: what they drew is drawn again and dropped, so that a training
+                which is resumed goes on as one that was not interrupted.
+
         The function raises ValueError for a model with no such encoder, or with several.
+
+        Raises:
+            ValueError: `start` below 0.
         """
+        at_least(0, start=start)
         generator = generator_of(seed, "seqpe-losses")
         shifted: Iterator[bool] = repeat(False) if self.shifts is None else self.shifts.decisions(seed)
 
         steps = count()
 
-        def loss(model: nn.Module) -> Tensor:
-            encoder, away = encoder_of(model), next(shifted)
+        def drawn() -> tuple[Candidates | None, Windows | None]:
+            away = next(shifted)
             if next(steps) % self.every:
-                return self.of(encoder, None, None)
+                return None, None
             candidates, windows = self.draw(generator)
-            if away or not self.distillation:
-                windows = None
-            return self.every * self.of(encoder, candidates if self.contrastive else None, windows)
+            taught = self.distillation and not away
+            return candidates if self.contrastive else None, windows if taught else None
 
+        def loss(model: nn.Module) -> Tensor:
+            encoder = encoder_of(model)
+            return self.every * self.of(encoder, *drawn())
+
+        for _ in range(start):
+            drawn()
+        loss.start = start
         return loss
 
     def of(
