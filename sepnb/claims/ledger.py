@@ -12,6 +12,7 @@ from sepnb.claims import (
     beyond,
     budget,
     context_extension,
+    dimensions,
     exact,
     extrapolation,
     history,
@@ -23,6 +24,7 @@ from sepnb.claims import (
     seqpe_geometry,
     seqpe_stream,
     shaw_clip,
+    volumes,
 )
 from sepnb.claims.verdict import Claim, Verdict
 
@@ -41,6 +43,8 @@ CLAIMS: tuple[Claim, ...] = (
     + seqpe_geometry.CLAIMS
     + seqpe_stream.CLAIMS
     + images.CLAIMS
+    + volumes.CLAIMS
+    + dimensions.CLAIMS
 )
 
 PUBLISHED = ("gpu", "laptop")
