@@ -23,6 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -155,6 +156,20 @@ def changes(family: str, before: int, after: int) -> Changes:
     new = [file for file, _ in lines_run(family, after) - earlier]
     lines = {file: new.count(file) for file in FAMILIES[family].files if file in new}
     return Changes(True, one.name == other.name, lines=lines, hears=_hears(family, after), **parts)
+
+
+def table() -> pd.DataFrame:
+    """One row for each family and number of axes above 1, counted from one axis less: `family`, `axes`, `has`
+    a form and whether it is the `same`, numbers of settings of the `model` and of the `training`, of `lines`,
+    and what it `hears`."""
+    rows = []
+    for family in FAMILIES:
+        for axes in (2, 3):
+            found = changes(family, axes - 1, axes)
+            counts = {"model": len(found.model), "training": len(found.training)}
+            told = {"has": found.exists, "same": found.same, **counts, "lines": sum(found.lines.values())}
+            rows.append({"family": family, "axes": axes, **told, "hears": found.hears})
+    return pd.DataFrame(rows)
 
 
 @lru_cache

@@ -42,6 +42,16 @@ def test_alibi_has_no_form_and_the_model_says_so(counted):
     assert adaptation.refusal("alibi", 1) == "" and adaptation.settings("alibi", 3) is None
 
 
+def test_the_table_tells_what_was_counted(counted):
+    table = adaptation.table().set_index(["family", "axes"])
+    assert list(table.index) == list(counted)
+    for at, found in counted.items():
+        row = table.loc[at]
+        assert (row["has"], row["same"], row["hears"]) == (found.exists, found.same, found.hears)
+        assert (row["model"], row["training"]) == (len(found.model), len(found.training))
+        assert row["lines"] == sum(found.lines.values())
+
+
 def test_the_sinusoid_changes_one_setting(counted):
     assert counted["sinusoidal", 2].model == ("model.axes", "model.encoding.dims")
     assert counted["sinusoidal", 3].same and not counted["sinusoidal", 3].lines

@@ -321,6 +321,21 @@ def test_every_reading_says_which_of_its_sides_are_new(name, grow, fit, moved):
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "upscaled", "canvas"),
+    [
+        ("none", "grow", "grow"),
+        ("learned", "fit", "fit"),
+        ("axial-rope", "fit", "grow"),
+        ("seqpe", "grow", "grow"),
+    ],
+)
+def test_the_rule_that_suits_is_one_of_its_rules(name, upscaled, canvas):
+    run = im.ImageRun.of("images", "laptop", name, "direction", 1, 1e-3)
+    assert (run.suited("upscaled"), run.suited("canvas"), run.suited("spread")) == (upscaled, canvas, canvas)
+    assert {upscaled, canvas} <= set(run.rules)
+
+
 def test_a_moved_grid_is_the_same_grid_read_elsewhere(few):
     config = smoke("sinusoidal", "class")
     model, pictures = im.build(config), readings.held_out(config, "test")

@@ -146,6 +146,12 @@ class ImageRun:
             return ("grow",)
         return ("fit",) if self.name == "learned" else ("grow", "fit")
 
+    def suited(self, change: str) -> str:
+        """Of its rules the one that suits a larger picture: fitted places where it is upscaled, and where it
+        has no other rule."""
+        fits = "fit" in self.rules and (change == "upscaled" or "grow" not in self.rules)
+        return "fit" if fits else "grow"
+
     @property
     def moves(self) -> dict[str, tuple[int, int]]:
         """Where else the trained grid is read; a table has no row there, and without places nothing moves."""
