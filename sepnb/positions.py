@@ -166,19 +166,33 @@ class ShiftSteps(RandomOffset):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.probability <= 1:
-            raise ValueError(f"probability is {self.probability}; it lies between 0 and 1")
+        check_probability(self.probability)
 
     def decisions(self, seed: int) -> Iterator[bool]:
         """Whether each step of a run is a shift step, without end."""
-        generator = generator_of(seed, "shift-steps")
-        while True:
-            yield bool(uniform(generator, 1)[0] < self.probability)
+        return decided(self.probability, seed)
 
     def _steps(self, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
         drawn = super()._steps(batch_size, length, seed, steps)
         for shifted, positions in zip(self.decisions(seed), drawn, strict=False):
             yield positions if shifted else np.broadcast_to(np.arange(length), positions.shape)
+
+
+def check_probability(probability: float) -> None:
+    """Refuse what is no probability of a shift step.
+
+    Raises:
+        ValueError: outside [0, 1].
+    """
+    if not 0 <= probability <= 1:
+        raise ValueError(f"probability is {probability}; it lies between 0 and 1")
+
+
+def decided(probability: float, seed: int) -> Iterator[bool]:
+    """Whether each step of a run is a shift step, without end."""
+    generator = generator_of(seed, "shift-steps")
+    while True:
+        yield bool(uniform(generator, 1)[0] < probability)
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,14 @@ def digest(content: Any) -> str:
     return hashlib.sha256(canonical(content).encode()).hexdigest()
 
 
+def flattened(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one dictionary, with dotted names."""
+    items = {}
+    for key, value in settings.items():
+        items |= flattened(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return items
+
+
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all: a reader sees the old file or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)

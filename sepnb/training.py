@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .grid_shifts import GridShiftSteps
 from .models.memory import SegmentMemory
 from .positions import Batch, PositionSampler
 from .segments import Segments
@@ -29,7 +30,7 @@ class AuxiliaryLoss(ABC):
     def bind(self, seed: int) -> Callable[[nn.Module], Tensor]:
         """The loss itself, weighted, a function of the model; called once in every step."""
 
-    def check(self, positions: PositionSampler | None) -> None:  # noqa: B027 (most refuse nothing)
+    def check(self, positions: PositionSampler | GridShiftSteps | None) -> None:  # noqa: B027 (most refuse nothing)
         """Refuse a sampler of positions with which this loss would be wrong: none, unless a subclass does.
 
         Raises:
@@ -64,7 +65,8 @@ class TrainingConfig:
         betas, clip: AdamW's averages; the largest norm of the gradient.
         precision: "float32", or "bfloat16" for the forward pass under autocast.
         compiler: a backend of torch.compile, or None for eager.
-        positions: what yields the batches, if tokens are not read at the positions from 0 on.
+        positions: what yields the batches, if tokens are not read at the positions from 0 on; of `Labelled`
+            inputs, what yields the places of each step.
         auxiliary: what is minimised beside the loss of the tokens, if anything.
         memory: tokens whose states the next segment sees, see `sepnb.models.memory`; 0 is none. It takes
             `Segments` as positions.
@@ -84,7 +86,7 @@ class TrainingConfig:
     clip: float = 1.0
     precision: str = "float32"
     compiler: str | None = None
-    positions: PositionSampler | None = None
+    positions: PositionSampler | GridShiftSteps | None = None
     auxiliary: AuxiliaryLoss | None = None
     memory: int = 0
 
@@ -133,6 +135,10 @@ class TrainingConfig:
             del plain["memory"]
         return {**plain, "betas": list(self.betas), **given}
 
+    def bound_auxiliary(self, seed: int) -> Callable[[nn.Module], Tensor] | None:
+        """The auxiliary loss of a run of this seed, as `train` takes it; None where there is none."""
+        return None if self.auxiliary is None else self.auxiliary.bind(seed)
+
     @property
     def targets(self) -> int:
         """Tokens predicted in all steps together."""
@@ -148,10 +154,12 @@ class TrainingConfig:
 
 
 class Labelled(NamedTuple):
-    """One step of inputs that are no tokens, such as images, and an int64 target for each, `[B]`."""
+    """One step of inputs that are no tokens, such as images, and an int64 target for each, `[B]`; where the
+    config draws them, or where inputs have places of their own, int64 positions, as the model takes them."""
 
     inputs: np.ndarray
     targets: np.ndarray
+    positions: np.ndarray | None = None
 
 
 class Diverged(ValueError):
@@ -318,13 +326,12 @@ def _parts(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Tokens, targets and positions of a batch on the device; no positions where it has none."""
     if isinstance(drawn, Labelled):
-        if config.positions is not None:
+        if config.positions is not None and drawn.positions is None:
             raise ValueError(
                 f"labelled inputs have no positions, and the config draws them by {config.positions!r}; "
-                f"leave TrainingConfig.positions out"
+                f"give each step those of its positions(), or leave TrainingConfig.positions out"
             )
-        inputs, targets = (torch.from_numpy(array.copy()).to(device) for array in drawn)
-        return inputs, targets, None
+        return tuple(None if array is None else torch.from_numpy(array.copy()).to(device) for array in drawn)
     if isinstance(drawn, Batch):
         if config.positions is None:
             raise ValueError(

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any, TypeVar
 
 from sepnb.experiments import language_modelling as lm
+from sepnb.results import flattened
 
 Run = TypeVar("Run", bound=lm.LanguageModelRun)
 
@@ -18,15 +19,7 @@ def shortened(config: Run, steps: int, **changes: Any) -> Run:
     )
 
 
-def flat(resolved: dict, prefix: str = "") -> dict:
-    """Nested settings as one dictionary, with dotted names."""
-    items = {}
-    for key, value in resolved.items():
-        items |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return items
-
-
 def differing(one: lm.LanguageModelRun, other: lm.LanguageModelRun) -> set[str]:
     """The settings, by dotted name, in which two runs differ."""
-    a, b = flat(one.resolved()), flat(other.resolved())
+    a, b = flattened(one.resolved()), flattened(other.resolved())
     return {key for key in a.keys() | b.keys() if a.get(key) != b.get(key)}

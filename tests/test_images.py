@@ -9,9 +9,11 @@ import torch
 
 from sepnb import experiments
 from sepnb.data import images as data
-from sepnb.encodings import AxialRoPE, Learned
+from sepnb.encodings import AxialRoPE, Learned, SeqPE
+from sepnb.experiments import classification
 from sepnb.experiments import image_readings as readings
 from sepnb.experiments import images as im
+from sepnb.experiments.image_methods import RANGES, SHIFTED
 from sepnb.experiments.image_screen import RATES, best
 from sepnb.experiments.image_tasks import Direction, Frame, Pictures, WholeImage
 from sepnb.models import ImageClassifier
@@ -129,7 +131,14 @@ def test_two_methods_of_a_task_and_seed_differ_only_in_streams_and_encoding(prof
         runs = [im.ImageRun.of("images", profile, name, task, 1, 1e-3) for name in im.METHODS]
         for one, other in itertools.combinations(runs, 2):
             changed = {key for key in differing(one, other) if not key.startswith("model.streams")}
-            assert changed == {"method", "model.encoding"}
+            trained = {key for key in changed if key.startswith("training.")}
+            where = {key.split(".")[1] for key in trained}
+            names = {one.name, other.name}
+            shifted = len(names & set(SHIFTED)) == 1
+            expected = ["auxiliary"] * ("seqpe" in names) + ["positions"] * shifted
+            assert sorted(where) == expected
+            same = names in ({"seqpe", "seqpe-plain"}, {"sinusoidal", "sinusoidal-shifts"})
+            assert changed - trained == {"method"} | (set() if same else {"model.encoding"})
 
 
 def test_models_of_a_profile_are_as_wide_as_they_say_and_have_the_encodings_of_their_names():
@@ -137,6 +146,7 @@ def test_models_of_a_profile_are_as_wide_as_they_say_and_have_the_encodings_of_t
     assert im.model_config("learned", size).encoding == Learned(grid=(7, 7))
     assert im.model_config("axial-rope", size).encoding == AxialRoPE()
     assert im.model_config("separated-sinusoidal", size).streams.widths == {"row": 8, "col": 8, "sem": 48}
+    assert im.model_config("seqpe", size).encoding == SeqPE(digits=2, dims=2)
     assert {im.model_config(name, size).streams.d_model for name in im.METHODS} == {64}
     with pytest.raises(ValueError, match="unknown method 'rope'; use one of none, learned"):
         im.model_config("rope", size)
@@ -159,9 +169,12 @@ def test_a_run_repeats_exactly_and_its_rows_are_its_metrics(few, task):
     }
     changes = ["upscaled", "canvas"] + ["spread"] * (task == "direction")
     expected = [(change, 6, rule) for change in changes for rule in ("grow", "fit")]
-    assert [(row["change"], row["grid"], row["rule"]) for row in one.rows] == expected
-    for row in one.rows:
+    views = [row for row in one.rows if row["kind"] == "view"]
+    assert [(row["change"], row["grid"], row["rule"]) for row in views] == expected
+    for row in views:
         assert one.metrics[f"{row['change']}-6/{row['rule']}"] == row["accuracy"]
+    moved = {row["move"]: row["accuracy"] for row in one.rows if row["kind"] == "moved"}
+    assert moved == {name: one.metrics[f"moved-{name}"] for name in im.MOVED}
     assert len(one.fingerprint["first_losses"]) == 5
     assert EXPERIMENT.run(smoke(task=task, seed=2)).fingerprint != one.fingerprint
 
@@ -176,7 +189,9 @@ def test_a_screening_reads_no_test_picture(few, monkeypatch):
 
 
 def test_a_run_that_diverges_is_kept_without_a_score(few, monkeypatch):
-    monkeypatch.setattr(im, "train", lambda *a, **k: (_ for _ in ()).throw(Diverged([float("nan")], 1.0)))
+    monkeypatch.setattr(
+        classification, "train", lambda *a, **k: (_ for _ in ()).throw(Diverged([float("nan")], 1.0))
+    )
     record = EXPERIMENT.run(smoke())
     assert record.metrics["diverged_at_step"] == 0 and "accuracy" not in record.metrics and not record.rows
 
@@ -193,6 +208,7 @@ def test_a_table_and_no_encoding_are_read_by_the_one_rule_they_have(few):
         config = smoke(name)
         _, rows = readings.read(config, im.build(config), "cpu")
         assert [row["rule"] for row in rows] == 3 * [rule]
+        assert {row["kind"] for row in rows} == {"view"}
 
 
 def test_the_score_is_the_share_of_right_answers_and_shuffling_only_moves_places(few):
@@ -227,6 +243,111 @@ def test_larger_pictures_are_the_same_pictures(few):
     torch.testing.assert_close(canvas.images.sum((1, 2, 3)), plain.images.sum((1, 2, 3)))
     for larger in (upscaled, canvas):
         assert np.array_equal(larger.labels, plain.labels)
+
+
+# --- SeqPE
+
+
+def test_seqpe_has_the_released_schedule_at_the_trained_grid():
+    run = im.ImageRun.of("images", "laptop", "seqpe", "class", 1, 1e-3)
+    losses, shifts = run.training.auxiliary, run.training.positions
+    assert RANGES == losses.candidates.ranges == losses.windows.ranges == shifts.ranges == (100, 100)
+    assert (losses.candidates.anchors, losses.candidates.candidates, losses.candidates.window) == (
+        16,
+        64,
+        (17, 17),
+    )
+    assert losses.windows.trained == losses.windows.away == shifts.grid == (7, 7)
+    assert losses.shifts == shifts and shifts.probability == 0.1
+    assert losses.contrastive == 0.1 and losses.distillation * 64 == pytest.approx(0.1)
+    assert (
+        im.ImageRun.of("images", "laptop", "sinusoidal-shifts", "class", 1, 1e-3).training.positions == shifts
+    )
+    # Teacher and model read the same places: patches are counted from 1.
+    places = ImageClassifier(run.model, 10, 4).positions(7, 7)
+    assert np.array_equal(shifts.home, places.numpy())
+    teacher = losses.windows.draw(np.random.PCG64(0)).teacher
+    assert {tuple(place) for place in teacher.reshape(-1, 2).tolist()} == {tuple(p) for p in places.tolist()}
+
+
+def test_methods_with_shift_steps_see_the_same_pictures_at_the_same_places():
+    runs = [smoke(name, steps=30) for name in ("sinusoidal", "sinusoidal-shifts", "seqpe")]
+    plain, shifts, seqpe = (list(im.batches(run)) for run in runs)
+    for one, two, three in zip(plain, shifts, seqpe, strict=True):
+        assert np.array_equal(one.inputs, two.inputs) and np.array_equal(one.targets, three.targets)
+        assert one.positions is None and np.array_equal(two.positions, three.positions)
+    decided = runs[1].training.positions.decisions(1)
+    moved = [bool((step.positions != runs[1].training.positions.home).any()) for step in shifts]
+    assert moved == [next(decided) for _ in moved] and any(moved) and not all(moved)
+
+
+def test_a_step_is_read_at_its_places_and_the_encoder_hears_its_losses(few, monkeypatch):
+    config = smoke("seqpe", steps=3)
+    model, read = im.build(config), []
+    forward = model.transformer.forward
+    monkeypatch.setattr(model.transformer, "forward", lambda x, at: read.append(at.numpy()) or forward(x, at))
+    steps = [step._replace(positions=step.positions + 5) for step in im.batches(config)]
+    train(model, iter(steps), config.training, auxiliary=config.training.bound_auxiliary(1))
+    for at, step in zip(read, steps, strict=True):
+        assert np.array_equal(at[0], (0, 0)) and np.array_equal(at[1:], step.positions)
+    record = EXPERIMENT.run(config)
+    assert record.fingerprint == EXPERIMENT.fingerprint(config)
+    met = config.training.positions.coverage(seed=1, steps=3)
+    assert record.metrics["covered_cells"] == met["cells"]
+
+
+@pytest.mark.parametrize(
+    ("name", "grow", "fit", "moved"),
+    [
+        ("none", "length", None, None),
+        ("learned", None, "index+length", None),
+        ("sinusoidal", "index+length+distance", "index+length+distance", "index"),
+        ("sinusoidal-shifts", "length+distance", "index+length+distance", "none"),
+        ("axial-rope", "length+distance", "length+distance", "none"),
+        ("separated-sinusoidal", "index+length+distance", "index+length+distance", "index"),
+        ("seqpe-plain", "index+length+distance", None, "index"),
+        ("seqpe", "length+distance", None, "none"),
+    ],
+)
+def test_every_reading_says_which_of_its_sides_are_new(name, grow, fit, moved):
+    run = im.ImageRun.of("images", "laptop", name, "class", 1, 1e-3)
+    told = {"grow": grow, "fit": fit}
+    assert [rule for rule, sides in told.items() if sides] == list(run.rules)
+    for rule in run.rules:
+        assert run.unseen(14, rule) == told[rule]
+    assert {run.unseen(7, move=move) for move in run.moves.values()} == ({moved} if moved else set())
+    assert run.unseen(7) == "none" and run.unseen(120).startswith("index") == (
+        name not in ("none", "axial-rope")
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "upscaled", "canvas"),
+    [
+        ("none", "grow", "grow"),
+        ("learned", "fit", "fit"),
+        ("axial-rope", "fit", "grow"),
+        ("seqpe", "grow", "grow"),
+    ],
+)
+def test_the_rule_that_suits_is_one_of_its_rules(name, upscaled, canvas):
+    run = im.ImageRun.of("images", "laptop", name, "direction", 1, 1e-3)
+    assert (run.suited("upscaled"), run.suited("canvas"), run.suited("spread")) == (upscaled, canvas, canvas)
+    assert {upscaled, canvas} <= set(run.rules)
+
+
+def test_a_moved_grid_is_the_same_grid_read_elsewhere(few):
+    config = smoke("sinusoidal", "class")
+    model, pictures = im.build(config), readings.held_out(config, "test")
+    plain = readings.score(config, model, pictures, "cpu")
+    assert readings.score(config, model, pictures, "cpu", move=(0, 0)) == pytest.approx(plain)
+    assert readings.score(config, model, pictures, "cpu", move=(40, 3))["nats"] != pytest.approx(
+        plain["nats"]
+    )
+    blind = smoke("none", "class")
+    none = im.build(blind)
+    at_home, away = (readings.score(blind, none, pictures, "cpu", move=m) for m in (None, (40, 3)))
+    assert away == pytest.approx(at_home)
 
 
 # --- the loop

@@ -12,6 +12,7 @@ from sepnb.claims import (
     beyond,
     budget,
     context_extension,
+    dimensions,
     exact,
     extrapolation,
     history,
@@ -24,6 +25,7 @@ from sepnb.claims import (
     seqpe_geometry,
     seqpe_stream,
     shaw_clip,
+    volumes,
 )
 from sepnb.claims.verdict import Claim, Verdict
 
@@ -43,6 +45,8 @@ CLAIMS: tuple[Claim, ...] = (
     + seqpe_stream.CLAIMS
     + seqpe_cost.CLAIMS
     + images.CLAIMS
+    + volumes.CLAIMS
+    + dimensions.CLAIMS
 )
 
 PUBLISHED = ("gpu", "laptop")

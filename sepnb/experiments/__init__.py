@@ -24,6 +24,8 @@ from .seqpe_geometry import SeqPEGeometry
 from .seqpe_stream import SeqPEStream
 from .shaw_clip import ShawClip
 from .speed import Speed
+from .volume_screen import VolumeScreen
+from .volumes import Volumes
 
 _REGISTRY: dict[str, Experiment] = {
     experiment.name: experiment
@@ -46,6 +48,8 @@ _REGISTRY: dict[str, Experiment] = {
             SeqPEStream(),
             ImageScreen(),
             Images(),
+            VolumeScreen(),
+            Volumes(),
             ContextExtension(),
             Speed(),
             EncodingSpeed(),

@@ -7,47 +7,29 @@ square; things whose arrangement is asked for may also be *spread* over the larg
 model has two rules, see `ImageClassifier.extended`: the grid *grows*, or the places are *fitted* into the
 trained ones. Where the grid grows, indices, the number of patches and the distances between some of them are
 all new, those of the class token among them; on a canvas the distance of the two things is not, in a spread
-picture it may be. Fitted, the number of patches and the steps between them are new.
+picture it may be. Fitted, the number of patches and the steps between them are new. To see what a new
+index costs alone, the trained grid itself is read elsewhere: *moved*, aligned (by tens, so that the low
+digits run as in training) and misaligned.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 
-from ..encodings import AxialRoPE, Encoding, Learned, Sinusoidal
 from ..models import ImageClassifier, TransformerConfig
-from ..provenance import Clock
-from ..results import Record, digest
-from ..streams import Streams
-from ..training import Diverged, Labelled, TrainingConfig, train
-from .base import Experiment, Progress, check_profile
-from .image_readings import held_out, read, score, splits_of
+from ..results import digest
+from ..training import Labelled, TrainingConfig
+from .base import check_profile
+from .classification import Classification
+from .image_methods import METHODS, Size, model_config, training_config
+from .image_readings import held_out, read, score, sides_unseen, splits_of
 from .image_tasks import Direction, Frame, Pictures, Task, WholeImage
-from .language_modelling import FINGERPRINT_STEPS
+from .language_modelling import Metrics, Rows
 
 FINGERPRINT_PICTURES = 64
-
-
-@dataclass(frozen=True)
-class Size:
-    """What a profile fixes for every method: the model, the schedule, the pictures."""
-
-    width: int
-    n_layers: int
-    n_heads: int
-    frame: Frame
-    batch_size: int
-    steps: int
-    grids: tuple[int, ...]
-    """Patches along a side of the larger pictures."""
-    held_out: int
-    """Pictures of each held-out split that are read."""
-    data_set: str
-    direction: Direction
-    precision: str = "float32"
 
 
 SIZES = {
@@ -69,12 +51,11 @@ SIZES = {
 }
 TASKS = ("class", "direction")
 
-METHODS = ("none", "learned", "sinusoidal", "axial-rope", "separated-sinusoidal")
-"""How a patch tells where it is. `separated-` gives an eighth of the width to its row and one to its column,
-in streams of their own; the others are dense."""
-
 SEEDS = {"smoke": (1,), "laptop": (1, 2, 3, 4, 5, 6), "gpu": (1, 2, 3, 4, 5, 6)}
-SMOKE = (("axial-rope", "class"), ("learned", "direction"))
+SMOKE = (("axial-rope", "class"), ("learned", "direction"), ("seqpe", "direction"))
+
+MOVED = {"aligned": (40, 40), "misaligned": (43, 57)}
+"""By how much the trained grid is moved, rows and columns, far from it and below what shift steps cover."""
 
 DEFAULT_RATE = 2e-3
 LEARNING_RATES: dict[str, dict[str, float]] = {}
@@ -87,36 +68,6 @@ def learning_rate(profile: str, method: str) -> float:
     """The rate of a method and task in the runs of a profile."""
     rates = LEARNING_RATES.get(profile) or LEARNING_RATES.get("laptop") or {}
     return rates.get(method, DEFAULT_RATE)
-
-
-def model_config(name: str, size: Size) -> TransformerConfig:
-    """The model of a method; two methods differ in streams and encoding only.
-
-    Raises:
-        ValueError: an unknown method.
-    """
-    if name not in METHODS:
-        raise ValueError(f"unknown method {name!r}; use one of {', '.join(METHODS)}")
-    side, eighth = size.frame.grid, size.width // 8
-    encodings: dict[str, str | Encoding] = {
-        "none": "none",
-        "learned": Learned(grid=(side, side)),
-        "sinusoidal": Sinusoidal(dims=2),
-        "axial-rope": AxialRoPE(),
-        "separated-sinusoidal": "sinusoidal",
-    }
-    streams = Streams.dense(size.width)
-    if name.startswith("separated-"):
-        streams = Streams(row=eighth, col=eighth, sem=size.width - 2 * eighth)
-    return TransformerConfig(
-        streams,
-        size.n_layers,
-        size.n_heads,
-        encodings[name],
-        max_length=side * side + 1,
-        causal=False,
-        axes=2,
-    )
 
 
 @dataclass(frozen=True)
@@ -150,7 +101,7 @@ class ImageRun:
         if task not in TASKS:
             raise ValueError(f"unknown task {task!r}; use one of {', '.join(TASKS)}")
         size = SIZES[profile]
-        training = TrainingConfig(steps or size.steps, size.batch_size, 1, rate, precision=size.precision)
+        training = training_config(name, size, rate, steps or size.steps)
         return cls(experiment, profile, name, task, seed, model_config(name, size), training)
 
     @property
@@ -189,10 +140,29 @@ class ImageRun:
     @property
     def rules(self) -> tuple[str, ...]:
         """How the model may place the patches of a larger picture. A table has no row past its grid, without
-        an encoding there are no places, and not every encoding knows places between two patches."""
+        an encoding there are no places, and not every encoding knows places between two patches: digits write
+        whole numbers."""
         if self.name == "none" or not self.model.real_positions:
             return ("grow",)
         return ("fit",) if self.name == "learned" else ("grow", "fit")
+
+    def suited(self, change: str) -> str:
+        """Of its rules the one that suits a larger picture: fitted places where it is upscaled, and where it
+        has no other rule."""
+        fits = "fit" in self.rules and (change == "upscaled" or "grow" not in self.rules)
+        return "fit" if fits else "grow"
+
+    @property
+    def moves(self) -> dict[str, tuple[int, int]]:
+        """Where else the trained grid is read; a table has no row there, and without places nothing moves."""
+        return {} if self.name in ("none", "learned") else MOVED
+
+    def unseen(self, grid: int, rule: str = "grow", move: tuple[int, ...] = (0, 0)) -> str:
+        """The sides of a reading that training never showed; see `sides_unseen`."""
+        side, furthest = self.size.frame.grid, max(move) + grid
+        larger = grid > side
+        how = {"more": larger, "apart": larger, "between": rule == "fit"}
+        return sides_unseen(self.model, self.training, side, furthest=furthest, **how)
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
@@ -211,6 +181,7 @@ class ImageRun:
                 "larger": list(size.grids),
                 "held_out": size.held_out,
                 "things": [*size.direction.classes, size.direction.item],
+                "moved": {name: list(move) for name, move in MOVED.items()},
             },
         }
 
@@ -223,22 +194,19 @@ def build(config: ImageRun) -> ImageClassifier:
 
 
 def batches(config: ImageRun) -> Iterator[Labelled]:
-    """The same pictures in the same order for every method of a task and seed."""
+    """The same pictures in the same order for every method of a task and seed, at the same places for all
+    that have shift steps."""
     splits, training = splits_of(config.images), config.training
-    drawn = config.asked.batches(
-        splits, config.size.frame, batch_size=training.batch_size, seed=config.seed, steps=training.steps
+    run = {"seed": config.seed, "steps": training.steps}
+    drawn = config.asked.batches(splits, config.size.frame, batch_size=training.batch_size, **run)
+    places = repeat(None) if training.positions is None else training.positions.positions(**run)
+    return (
+        Labelled(splits.standardised(one.images).numpy(), one.labels, at)
+        for one, at in zip(drawn, places, strict=False)
     )
-    return (Labelled(splits.standardised(one.images).numpy(), one.labels) for one in drawn)
 
 
-def _first(config: ImageRun, model: ImageClassifier, device: str) -> list[float]:
-    """Nats of the model on the first validation pictures: part of a fingerprint."""
-    pictures = held_out(config, "validation")
-    few = Pictures(pictures.images[:FINGERPRINT_PICTURES], pictures.labels[:FINGERPRINT_PICTURES])
-    return [score(config, model, few, device)["nats"]]
-
-
-class Images(Experiment):
+class Images(Classification):
     """What does each way to tell places pay at the trained grid, and what is left of it at larger ones?"""
 
     name: ClassVar[str] = "images"
@@ -248,7 +216,6 @@ class Images(Experiment):
         "on larger canvases?"
     )
     order: ClassVar[int] = 8
-    reads_test: ClassVar[bool] = True
 
     def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[ImageRun]:
         every = [(name, task) for task in TASKS for name in METHODS]
@@ -258,48 +225,27 @@ class Images(Experiment):
             for name, task in (SMOKE if profile == "smoke" else every)
         ]
 
-    def run(self, config: ImageRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        clock, training = Clock(device), config.training
-        splits, model = splits_of(config.images), build(config).to(device)
-        fingerprint = {"initial_nats": _first(config, model, device)}
-        counts = model.parameter_counts()
-        metrics: dict[str, float | int] = {
-            "parameters": counts["total"],
-            "block_parameters": counts["blocks"],
-            "learning_rate": training.learning_rate,
-        }
-        begun, rows = Clock(device), []
-        on_step = None if progress is None else lambda step: progress(step + 1, training.steps)
-        try:
-            losses = train(model, batches(config), training, device=device, on_step=on_step)
-            metrics["train_cpu_s"] = begun.cpu_s
-            metrics["train_nats"] = float(np.mean(losses[-max(1, training.steps // 20) :]))
-            validation = score(config, model, held_out(config, "validation"), device)
-            metrics |= {f"val_{name}": value for name, value in validation.items()}
-            if self.reads_test:
-                further, rows = read(config, model, device)
-                metrics |= further
-        except Diverged as error:  # a result like any other: kept, and without a score
-            losses = error.losses
-            metrics["diverged_at_step"] = error.step
-        return Record.of(
-            config,
-            metrics=metrics,
-            rows=rows,
-            fingerprint=fingerprint | {"first_losses": losses[:FINGERPRINT_STEPS]},
-            provenance=clock.facts(
-                seed=config.seed,
-                data={config.images: splits.sha256},
-                bytes_seen=training.steps * training.batch_size * config.size.frame.side**2,
-            ),
-        )
+    def built(self, config: ImageRun) -> ImageClassifier:
+        return build(config)
 
-    def fingerprint(self, config: ImageRun, *, device: str = "cpu") -> dict[str, list[float]]:
-        """The untrained model's nats, and the first training losses of the run's schedule."""
-        model = build(config).to(device)
-        initial = _first(config, model, device)
-        losses = train(model, batches(config), config.training, device=device, stop_after=FINGERPRINT_STEPS)
-        return {"initial_nats": initial, "first_losses": losses}
+    def batches(self, config: ImageRun) -> Iterator[Labelled]:
+        return batches(config)
+
+    def first(self, config: ImageRun, model: ImageClassifier, device: str) -> list[float]:
+        pictures = held_out(config, "validation")
+        few = Pictures(pictures.images[:FINGERPRINT_PICTURES], pictures.labels[:FINGERPRINT_PICTURES])
+        return [score(config, model, few, device)["nats"]]
+
+    def validated(self, config: ImageRun, model: ImageClassifier, device: str) -> dict[str, float]:
+        return score(config, model, held_out(config, "validation"), device)
+
+    def asked(self, config: ImageRun, model: ImageClassifier, device: str) -> tuple[Metrics, Rows]:
+        return read(config, model, device)
+
+    def sources(self, config: ImageRun) -> dict[str, Any]:
+        training, splits = config.training, splits_of(config.images)
+        pixels = training.steps * training.batch_size * config.size.frame.side**2
+        return {"data": {config.images: splits.sha256}, "bytes_seen": pixels}
 
     def seconds(self, profile: str) -> float:
         return {"smoke": 3.0, "laptop": 150.0, "gpu": 120.0}[check_profile(profile)]

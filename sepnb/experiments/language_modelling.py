@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from ..data import text
 from ..evaluation import Losses, as_trained, evaluate
@@ -202,11 +201,6 @@ def batches(config: LanguageModelRun) -> Iterator[np.ndarray | Batch]:
     )
 
 
-def _auxiliary(config: LanguageModelRun) -> Callable[[nn.Module], Tensor] | None:
-    loss = config.training.auxiliary
-    return None if loss is None else loss.bind(config.seed)
-
-
 def score(
     config: LanguageModelRun, model: LanguageModel, split: text.Text, per_document: int, device: str
 ) -> Losses:
@@ -238,7 +232,7 @@ def fingerprint(config: LanguageModelRun, *, device: str = "cpu") -> dict[str, l
         batches(config),
         config.training,
         device=device,
-        auxiliary=_auxiliary(config),
+        auxiliary=config.training.bound_auxiliary(config.seed),
         stop_after=FINGERPRINT_STEPS,
     )
     return {"initial_bits_per_byte": initial, "first_losses": losses}
@@ -286,7 +280,8 @@ def run(
     }
     diverged = False
     try:
-        how = {"device": device, "auxiliary": _auxiliary(config), "on_step": on_step}
+        auxiliary = training.bound_auxiliary(config.seed)
+        how = {"device": device, "auxiliary": auxiliary, "on_step": on_step}
         losses = train(model, batches(config), training, **how)
     except Diverged as error:  # a result like any other: kept, and without a score
         losses, diverged = error.losses, True

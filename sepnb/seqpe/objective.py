@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data.draws import at_least, generator_of
+from ..grid_shifts import GridShiftSteps, Shifts
 from ..positions import PositionSampler, ShiftSteps
 from ..training import AuxiliaryLoss
 from .encoder import SequentialPositionEncoder
@@ -60,7 +61,7 @@ class SeqPELosses(AuxiliaryLoss):
     n_heads: int = 1
     scale: float | None = None
     reduction: str = "row"
-    shifts: ShiftSteps | None = None
+    shifts: Shifts | None = None
     every: int = 1
 
     def __post_init__(self) -> None:
@@ -79,13 +80,13 @@ class SeqPELosses(AuxiliaryLoss):
     def _spaces(self) -> list[tuple[int, ...]]:
         return [sampler.ranges for sampler in (self.candidates, self.windows) if sampler is not None]
 
-    def check(self, positions: PositionSampler | None) -> None:
+    def check(self, positions: PositionSampler | GridShiftSteps | None) -> None:
         """Refuse windows where the model reads shift steps of which this loss does not know.
 
         Raises:
             ValueError: `shifts` is not the sampler of the training.
         """
-        sampler = positions if isinstance(positions, ShiftSteps) else None
+        sampler = positions if isinstance(positions, ShiftSteps | GridShiftSteps) else None
         if self.windows is not None and self.distillation and self.shifts != sampler:
             raise ValueError(
                 f"the training reads positions by {positions!r}, the losses are told shifts={self.shifts!r}; "
@@ -97,8 +98,11 @@ class SeqPELosses(AuxiliaryLoss):
         return max(self._spaces[0])
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; `every` where it is not 1, as records made before it."""
+        """Every setting in plain JSON types; `every` where it is not 1, and where the trained window begins
+        if not at 0: records made before them keep their keys."""
         settings = json.loads(json.dumps({"name": self.name, **asdict(self)}))
+        if self.windows is not None and not self.windows.first:
+            del settings["windows"]["first"]
         return {key: value for key, value in settings.items() if key != "every" or value != 1}
 
     def draw(self, generator: np.random.PCG64) -> tuple[Candidates | None, Windows | None]:

@@ -166,12 +166,13 @@ class CandidateSampler:
 
 @dataclass(frozen=True)
 class WindowSampler:
-    """The same places in the trained window and in windows elsewhere: a start and m places for each.
+    """The same places in the trained window and in windows elsewhere: a move and m places for each.
 
     Args:
         ranges: positions of each coordinate, from 0 on.
-        trained: sides of the trained window, which begins at 0.
+        trained: sides of the trained window.
         windows, places: R and m.
+        first: the coordinate, on every axis, at which the trained window begins.
         away: a window elsewhere begins at least this far out in one coordinate or more; 0 in one of them
             allows every start.
 
@@ -186,17 +187,20 @@ class WindowSampler:
     windows: int = 16
     places: int = 32
     away: tuple[int, ...] = (1,)
+    first: int = 0
 
     def __post_init__(self) -> None:
         at_least(1, windows=self.windows, places=self.places)
+        at_least(0, first=self.first)
         if not len(self.ranges) == len(self.trained) == len(self.away):
             raise ValueError(
                 f"ranges={self.ranges}, trained={self.trained} and away={self.away} differ in coordinates"
             )
         at_least(1, **{f"trained[{axis}]": side for axis, side in enumerate(self.trained)})
         at_least(0, **{f"away[{axis}]": out for axis, out in enumerate(self.away)})
-        if (np.array(self.trained) > self.ranges).any():
-            raise ValueError(f"a window of {self.trained} does not fit into {self.ranges}")
+        if (np.array(self.trained) + self.first > self.ranges).any():
+            begun = f" from {self.first} on" * (self.first > 0)
+            raise ValueError(f"a window of {self.trained}{begun} does not fit into {self.ranges}")
         if self.places > prod(self.trained):
             raise ValueError(f"{self.places} places in a window of {prod(self.trained)}; ask for fewer")
         if (np.array(self.away) >= self.starts).all():
@@ -207,17 +211,17 @@ class WindowSampler:
 
     @property
     def starts(self) -> np.ndarray:
-        """How many starts each coordinate has."""
-        return np.array(self.ranges) - self.trained + 1
+        """How many moves of the window each coordinate has, the one by 0 among them."""
+        return np.array(self.ranges) - self.first - self.trained + 1
 
     def draw(self, generator: np.random.PCG64) -> Windows:
         """The windows of a step."""
         sides = np.broadcast_to(np.array(self.trained), (self.windows, len(self.trained)))
-        inside = _unflat(distinct(generator, sides.prod(axis=1), self.places), sides)
+        inside = self.first + _unflat(distinct(generator, sides.prod(axis=1), self.places), sides)
         return Windows(inside, inside + self._starts(generator)[:, None])
 
     def _starts(self, generator: np.random.PCG64) -> np.ndarray:
-        """Uniform over the starts that are far enough out: those that are not are drawn again."""
+        """Moves, uniform over those that are far enough out: those that are not are drawn again."""
         found = np.zeros((self.windows, len(self.trained)), dtype=np.int64)
         near = np.ones(self.windows, dtype=bool)
         while near.any():

@@ -177,6 +177,7 @@ WINDOWS = {
     "text": WindowSampler((20_000,), (512,), windows=64, away=(128,)),
     "image": WindowSampler((100, 100), (14, 14), windows=64, places=64, away=(14, 14)),
     "volume": WindowSampler((12, 30, 9), (4, 6, 3), windows=64, places=20, away=(4, 6, 3)),
+    "from-1": WindowSampler((12, 9), (4, 6), windows=64, places=20, away=(4, 3), first=1),
 }
 
 
@@ -187,8 +188,9 @@ def test_the_student_reads_the_teachers_places_moved_on_every_axis_alike(name):
     assert teacher.shape == student.shape == (64, windows.places, len(windows.ranges))
     moved = student - teacher
     assert (moved == moved[:, :1]).all()
-    assert (teacher >= 0).all() and (teacher < windows.trained).all()
-    assert (student >= 0).all() and (student < windows.ranges).all()
+    inside = teacher - windows.first
+    assert (inside >= 0).all() and (inside < windows.trained).all()
+    assert (student >= windows.first).all() and (student < windows.ranges).all()
     assert all(len({tuple(place) for place in rows}) == windows.places for rows in teacher.tolist())
     assert (moved[:, 0] >= windows.away).any(axis=1).all()
 

@@ -1,0 +1,107 @@
+"""Two things in a cube: in which of six directions from the first does the second lie?
+
+The task of `volumes`, on any number of axes. There are three tokens, the class token and the two things, and
+each thing stands in a cell of its own: nothing but their places tells the answer. However large the cube is,
+there are three of them. In the trained cube every arrangement can occur in training too; what is held out are
+larger cubes, where the two stand as near as in training (*canvas*: a trained cube somewhere in a larger one)
+or anywhere (*spread*).
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from ..data.draws import at_least, uniform
+from ..models import LanguageModel, TransformerConfig
+from ..models.image import with_origin
+
+CLASS, FIRST, SECOND = 0, 1, 2
+"""The three tokens, by their number in the vocabulary."""
+
+
+class Points(NamedTuple):
+    """Cells, int64 `[n, 2, axes]` counted from 1, of the first and of the second thing, and the answers,
+    int64 `[n]`."""
+
+    cells: np.ndarray
+    answers: np.ndarray
+
+
+@dataclass(frozen=True)
+class TwoThings:
+    """Pairs of cells of a cube with `side` cells along each axis.
+
+    The direction is that of the largest of the differences of coordinates, and no other is as large. All
+    arrangements are equally likely, and so are the 2 axes answers.
+    """
+
+    axes: int
+    side: int
+
+    def __post_init__(self) -> None:
+        at_least(1, axes=self.axes)
+        at_least(2, side=self.side)
+
+    @property
+    def n_answers(self) -> int:
+        return 2 * self.axes
+
+    def answers(self, cells: np.ndarray) -> np.ndarray:
+        """2 a where the second thing is before the first along axis a, 2 a + 1 where it is behind."""
+        away = cells[:, 1] - cells[:, 0]
+        axis = np.abs(away).argmax(axis=1)
+        return 2 * axis + (np.take_along_axis(away, axis[:, None], axis=1)[:, 0] > 0)
+
+    def draw(self, generator: np.random.PCG64, count: int, within: int | None = None) -> Points:
+        """`count` arrangements; `within`: of a cube of this side, which stands anywhere in this one.
+
+        Raises:
+            ValueError: a cube within that is larger, or no arrangement.
+        """
+        side = self.side if within is None else within
+        if side > self.side:
+            raise ValueError(f"within is {within}, and a side of the cube has {self.side} cells; give fewer")
+        cells = np.zeros((count, 2, self.axes), dtype=np.int64)
+        tied = np.ones(count, dtype=bool)
+        while tied.any():  # what has no one largest difference is drawn again
+            drawn = uniform(generator, int(tied.sum()) * 2 * self.axes).reshape(-1, 2, self.axes)
+            cells[tied] = (drawn * side).astype(np.int64)
+            away = np.abs(cells[:, 1] - cells[:, 0])
+            largest = away.max(axis=1)
+            tied = (largest == 0) | ((away == largest[:, None]).sum(axis=1) > 1)
+        moves = (uniform(generator, count * self.axes) * (self.side - side + 1)).astype(np.int64)
+        return Points(1 + cells + moves.reshape(count, 1, self.axes), self.answers(cells))
+
+
+class PointClassifier(nn.Module):
+    """A language model without a mask on three tokens, which is read at the first, the class token.
+
+    The class token stands at the origin, where no cell is; see `sepnb.models.image`.
+
+    Args:
+        config: of the transformer, not causal.
+        n_answers: logits.
+    """
+
+    def __init__(self, config: TransformerConfig, n_answers: int) -> None:
+        super().__init__()
+        self.config = config
+        self.model = LanguageModel(config, max(n_answers, SECOND + 1))
+        self.n_answers = n_answers
+
+    def forward(
+        self, things: Int[Tensor, "B 2"], positions: Int[Tensor, "B 2 axes"]
+    ) -> Float[Tensor, "B answers"]:
+        """Logits of the answers to things at these cells."""
+        tokens = torch.cat([torch.full_like(things[:, :1], CLASS), things], dim=1)
+        axes = self.config.axes
+        at = with_origin(positions if axes > 1 else positions[..., 0], axes)
+        return self.model(tokens, at)[:, 0, : self.n_answers]
+
+    def parameter_counts(self) -> dict[str, int]:
+        """As of `LanguageModel`."""
+        return self.model.parameter_counts()
