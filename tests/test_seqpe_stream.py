@@ -137,7 +137,7 @@ def test_recipes_read_what_they_read_before():
 # --- a run
 
 
-@pytest.mark.parametrize("name", ["strict-seqpe", "separated-sinusoidal-shifts"])
+@pytest.mark.parametrize("name", ["strict-seqpe", "separated-sinusoidal-shifts", stream.AS_RELEASED])
 def test_a_run_trains_and_holds_every_reading_and_repeats_exactly(name, one_thread):
     config = shortened(run(name), steps=3)
     record = STREAM.run(config)
