@@ -664,10 +664,10 @@ numbers["spread_kept"] = spread(encoder()(chosen))
 
 torch.manual_seed(seed)
 wide = SequentialPositionEncoder(**RELEASED["text"]).eval()
-anchors, candidates = torch.arange(4) * 4999, chosen[:128].reshape(4, 32) % 20_000
+anchors, candidates = torch.arange(16) * 1249, torch.randint(20_000, (16, 32))
 with torch.no_grad():
-    embedded = wide(torch.cat([anchors, candidates.flatten()])).split([4, 128])
-given = (embedded[0], embedded[1].unflatten(0, (4, 32)), anchors, candidates)
+    embedded = wide(torch.cat([anchors, candidates.flatten()])).split([16, 512])
+given = (embedded[0], embedded[1].unflatten(0, (16, 32)), anchors, candidates)
 numbers["contrastive_released"] = contrastive_loss(*given, scale=1.0).item()
 numbers["contrastive_scaled"] = contrastive_loss(*given).item()
 numbers["contrastive_chance"] = float(np.log(32))

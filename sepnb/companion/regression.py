@@ -225,18 +225,18 @@ def measure(
         ValueError: a whole number or a text differs between variants, so that nothing can pin it; or a
             metric is published under some of them only.
     """
-    variants, places = {}, []
-    for name, (threads, environment) in VARIANTS.items():
-        say(f"recomputing with {name}")
-        places.append(work / name.replace(" ", "-").replace(",", ""))
-        options = {"chapters": chapters, "profile": profile, "threads": threads}
-        variants[name] = recompute(places[-1], **options, environment=environment)
-    base = next(iter(variants.values()))
-    seeds = {0: base}
-    for seed in SEEDS[1:]:
+    options = {"chapters": chapters, "profile": profile}
+    (first, (threads, environment)), *others = VARIANTS.items()
+    say(f"recomputing with {first}")
+    base = recompute(work / "first", **options, threads=threads, environment=environment)
+    variants, seeds = {first: base}, {SEEDS[0]: base}
+    for seed in SEEDS[1:]:  # before the other variants: a check that holds for one seed only ends it early
         say(f"recomputing with seed {seed}")
-        options = {"chapters": chapters, "profile": profile, "seed": seed}
-        seeds[seed] = recompute(work / f"seed-{seed}", **options, records=places[0])
+        seeds[seed] = recompute(work / f"seed-{seed}", **options, seed=seed, records=work / "first")
+    for name, (threads, environment) in others:
+        say(f"recomputing with {name}")
+        place = work / name.replace(" ", "-").replace(",", "")
+        variants[name] = recompute(place, **options, threads=threads, environment=environment)
     return tolerances_from(variants, seeds), base
 
 
