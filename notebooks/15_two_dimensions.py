@@ -107,8 +107,7 @@ assert fitted[1].tolist() == [1, 1.5]
 # p(r, c) \cdot p(r', c') = k(r - r') + k(c - c') .
 # $$ (eq-points-sum)
 #
-# The kernel $k$ of one coordinate occurs twice and the two are *added*. A point is as near to another of its row as to one of its column, and nearer to both than to
-# a diagonal neighbour.
+# The kernel $k$ of one coordinate occurs twice and the two are *added*. It is largest at 0, so a point is like the whole of its row and the whole of its column: its likeness is a cross, not a disc.
 #
 # **Axial RoPE.** Half of the pairs of a head turn by the row, the others by the column ({func}`sepnb.encodings.apply_axial_rope`). The score of a query and a key becomes a
 # sum of a function of $r - r'$ and one of $c - c'$, both of which the head chooses.
@@ -328,13 +327,14 @@ for name in im.METHODS:
     )
 figures.show_table(
     pd.DataFrame(sides),
-    caption="What is new at 14 x 14 patches, trained at 7 x 7. Shift steps and losses cover coordinates below 100: to SeqPE no index is new, only their number and distance.",
+    caption="What is new at 14 x 14 patches, trained at 7 x 7. Shift steps and losses cover coordinates below 100: to SeqPE no index is new, only the number of patches and their distance.",
 )
 
 # %% [markdown]
-# That last line is a limit of every comparison with SeqPE. A tenth of its steps reads the trained grid at a random place below 100 on each axis. *sinusoidal, shifts* is a sinusoid with
+# The last line of the table is a limit of every comparison with SeqPE. A tenth of its steps reads the trained grid at a random place below 100 on each axis. *sinusoidal, shifts* is a sinusoid with
 # the very same shift steps, *SeqPE, digits alone* has neither losses nor shift steps. To see the index alone there is one more reading: the trained picture with its grid *moved*, by 40 rows and columns
-# (*aligned*: the low digits run as in training) or by 43 and 57 (*misaligned*).
+# (*aligned*: the low digits run as in training) or by 43 and 57 (*misaligned*). Not counted in the table is how far patches are from the class token, which stays at the origin: with axial RoPE that
+# is new to it when the grid moves, and to no patch.
 #
 # ## Two tasks, and a control
 #
@@ -630,7 +630,7 @@ assert adaptation.settings("seqpe", 2)["model.encoding.dims"] == 2
 # The lines of SeqPE mark to which coordinate a digit belongs and give every point a number; besides, {num}`15_two_dimensions/seqpe_questions` times its files ask whether there
 # is one axis and go on either way, which the count of lines does not see. Its *training* changes at more places than any other: ranges, boxes and windows of the losses have a side for
 # each axis. These are sizes, and yet somebody has to choose them. RoPE becomes another encoding once, from one axis to two; the form on two axes is the form on three.
-# The sinusoid needs no more than RoPE, and nobody calls it a framework.
+# The sinusoid stays the same encoding too, with {num}`15_two_dimensions/sinusoidal_lines_2:.0f` more lines and no setting of its training: to need no redesign does not set SeqPE apart.
 #
 # ## Takeaways
 #
@@ -684,7 +684,7 @@ change = (rotated_scores(away) - rotated_scores(with_class)).abs()
 assert change[1:, 1:].max() < 1e-12 and change[0, 1:].max() > 1e-3
 
 # %% [markdown]
-# **4. (hard)** Ten strings of two digits are enough for ten rows. How many *distinct beginnings* does the prefix tree of a 7 x 7 grid hold, against the digits of all its strings?
+# **4. (hard)** The encoder computes every distinct beginning of its strings once ({doc}`chapter 13 <13_digits>`). How many are there in a grid of 7 x 7 patches, against the digits of all strings?
 
 # %% tags=["hide-cell"]
 # One tens digit of the row, seven rows, seven times the tens digit of the column, all forty-nine: 64 nodes for 196 digits.

@@ -7,7 +7,7 @@ a larger cube the two things stand as near to each other as in training, and onl
 
 The methods are those of `images` that can be built for points of three coordinates. A learned table of cells
 is refused: it is one of rows and columns. ALiBi is refused: it is defined by the distance of two indices, and
-which distance of two points a slope should meet is what nobody has defined for it.
+of the forms that others gave it for points none is built here.
 """
 
 from collections.abc import Iterator, Sequence

@@ -40,7 +40,7 @@ def grid_losses(
         edited=0.2,
         base=base,
     )
-    places = min(PLACES, max(1, prod(grid) // 3))
+    places = min(PLACES, max(2, prod(grid) // 3))  # of a single place nothing can be distilled
     return SeqPELosses(
         candidates,
         WindowSampler(ranges, grid, places=places, away=grid, first=1),
