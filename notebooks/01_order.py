@@ -445,6 +445,7 @@ figures.show(
     alt="Flow of one attention layer: token embedding, input x, then queries and keys "
     "above and values below; their "
     "product gives scores, the softmax gives weights, the weighted sum of values is the "
+    ""
     "result. Arrows mark four "
     "sites: input (sinusoidal, learned), query/key (RoPE), score (ALiBi) and value "
     "(none of these encodings).",
@@ -619,6 +620,7 @@ figures.show(
     "learned and RoPE rise from one half to one. The model without encoding and the "
     "one with ALiBi stay at one half.",
     caption="In a bidirectional model with averaged outputs, *which of two symbols came "
+    ""
     "first?* cannot be learned without "
     "an encoding. With ALiBi it cannot either: order is not direction. Every line is "
     f"one of {n_seeds} seeds.",

@@ -424,6 +424,7 @@ dog = pd.DataFrame(
 figures.show_table(
     dog,
     caption="How *dog* looks at *my* (first head): the ratio of its weights on *my* and "
+    ""
     "on itself, which depends on scores "
     "only, and the weight itself.",
     formats=dict.fromkeys(dog.columns[1:], ".4f"),
@@ -944,6 +945,7 @@ figures.show(
     caption=f"Four bands of {n_pairs // 4} pairs in a model trained at length {L}. "
     "Stopping the fastest costs most near, "
     "stopping the second costs most far, stopping the slow ones costs nothing. Removed, "
+    ""
     "the slow ones cost too: their "
     "content is used although their turning is not. One seed.",
 )

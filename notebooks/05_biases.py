@@ -321,6 +321,7 @@ figures.show(
     "against its length, falling all the way "
     "to eight trained lengths.",
     caption=f"A model that sees at most L = {L} bytes, whatever the segment. Left: what "
+    ""
     "a byte pays for standing near the "
     f"beginning. Right: in segments of L and of 8L the same bytes cost {paid[L]:.3f} "
     f"and {paid[8 * L]:.3f} bits on average. "
@@ -367,6 +368,7 @@ gap = {
 figures.show_table(
     pd.concat([read, pd.DataFrame([{"reading": "all keys less stride 1"} | gap])]),
     caption="ALiBi past its trained length, bits per byte by bin, means over seeds with "
+    ""
     "95 % t intervals. Last row: all keys less "
     "the oracle at stride 1, on the few windows that this one reads. Use of the far "
     "context would be below zero.",
@@ -559,6 +561,7 @@ figures.show(
     fig,
     name="fig-biases-curves",
     alt="Left: bias against distance on a logarithmic axis. ALiBi bends down and leaves "
+    ""
     "the picture near 180; KERPLE's "
     "logarithm is nearly a straight line to minus 6; its power form leaves near 512 at "
     "minus 11 and more; Sandwich falls "

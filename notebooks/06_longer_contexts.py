@@ -142,8 +142,10 @@ figures.show(
     fig,
     name="fig-longer-wavelengths",
     alt="Left: wavelength of 32 pairs on a logarithmic axis, a straight line from about "
+    ""
     "6 tokens to about 47 thousand; lines "
     "mark L and 4L, and the last ten or so pairs are shaded. Right: angles of two pairs "
+    ""
     "on a circle. Pair 12 has gone all "
     "around within L; pair 28 has covered a small arc within L and a longer one within "
     "4L.",
@@ -785,6 +787,7 @@ figures.show(
     alt="Two panels of bits per byte by position, to sixteen trained lengths: above, "
     "frozen extensions and plain RoPE; "
     "below, the same after tuning at four trained lengths. In both, plain RoPE behind a "
+    ""
     "window and, as a thick line, "
     "its sliding window at a stride of half the trained length.",
     caption=measured_to,
@@ -867,6 +870,7 @@ compared = pd.DataFrame(
 figures.show_table(
     compared,
     caption="Differences in bits per byte, seed by seed; negative is better. In the bin "
+    ""
     "that ends at 4L, but for the price and "
     "where another is named. Below zero against its own oracle, the same tuned model "
     "through L bytes at stride 1, means "

@@ -442,8 +442,10 @@ figures.show(
     fig,
     name="fig-streams-jacobian",
     alt="Three thirty-two by thirty-two heat maps of derivatives. Separated with frozen "
+    ""
     "attention: the two blocks that "
     "lead from stream to stream are empty, exactly zero. Separated with live attention: "
+    ""
     "they are filled. Full value "
     "and output matrices with frozen attention: filled.",
     caption="Which output column hears which input column (largest derivative over all "

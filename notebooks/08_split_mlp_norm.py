@@ -497,6 +497,7 @@ figures.show(
     alt="Size of the normalised position vector against the scale of the vector, "
     "logarithmic, for the sinusoidal code and a "
     "fresh learned table and two values of epsilon. All curves are one over most of the "
+    ""
     "range and fall to zero below a "
     "scale that depends on epsilon; the learned table with epsilon ten to the minus "
     "five falls just below scale one.",

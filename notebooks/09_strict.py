@@ -282,6 +282,7 @@ figures.show(
     "Strict: the block from sem to pos is empty, exactly zero. Strict with a joint "
     "norm: filled again.",
     caption="Which output column hears which input column, with live attention (largest "
+    ""
     "derivative over all pairs of "
     "tokens, one random model). Strict closes the way from sem to pos exactly and "
     "leaves the way from pos to sem open. "
@@ -402,6 +403,7 @@ figures.show(
     fig,
     name="fig-strict-tables",
     alt="Diagram of a strict model of three blocks. On the left a narrow position tower "
+    ""
     "runs from positions through norms, "
     "position heads and pos MLPs; its last block is a norm only. On the right a dense "
     "transformer runs from a text through sem heads "
@@ -641,6 +643,7 @@ figures.show(
     "heads of three layers, up to distance "
     "thirty-one. Most fall from zero; those of the later layers fall further.",
     caption="What the tables add to a score, by distance (diagonal part of the nine sem "
+    ""
     "heads of {numref}`fig-strict-maps`). "
     f"It explains {shares} of the variance within rows, layer by layer; in the last "
     "layer of an untrained model, "
@@ -1190,6 +1193,7 @@ figures.show(
     "the learned table and one for the "
     "sinusoid, one tick per seed, with lines at zero and at the margin of the rule.",
     caption=f"Strict minus separated inside the trained length, seed by seed: {listed}. "
+    ""
     "Left of zero strict is better; the dashed "
     "line is the margin up to which it counts as free. Markers: means; bars: 95 % t "
     "intervals.",

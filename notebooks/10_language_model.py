@@ -435,6 +435,7 @@ figures.show(
     "one "
     "tick per seed, with lines at zero and at the margin of the rule.",
     caption=f"Separated minus dense, seed by seed: {listed}. Left of zero the separated "
+    ""
     "model "
     "is better; the dashed line is the margin up to which separation counts as free.",
 )
@@ -648,10 +649,12 @@ figures.show_table(
     pd.DataFrame(map(told_of, VARIANTS)),
     caption="Every variant: test bits per byte with 95 % t interval over seeds, and the "
     ""
+    ""
     "paired difference to its reference, below zero where the change helps. Rates: "
     f"{(screened.status == 'ok').sum()} of {len(screened)} runs of the screening are "
     "there. "
     f"The largest of the three was the best for {largest} of {len(rate_of)}: with fewer "
+    ""
     "steps "
     "than in the experiment, so that a still larger one might do better.",
     formats={"block parameters": ",.0f"},
@@ -758,6 +761,7 @@ figures.show(
     name="fig-around-dense",
     alt="Dot plot of differences in bits per byte, one row for each change of the dense "
     ""
+    ""
     "model and of the concatenated model, one tick per seed.",
     caption="One change of the dense model, and of the concatenated one, at a time. "
     + finding(*shown),
@@ -793,8 +797,10 @@ figures.show(
     name="fig-every-layer",
     alt="Dot plot of differences in bits per byte for position handed constant to every "
     ""
+    ""
     "layer and for position added in every layer, in dense and separated models.",
     caption="What becomes of the code of a position, against the model that is given it "
+    ""
     ""
     "once, below the first layer. " + finding(fates, labels),
 )
@@ -860,7 +866,9 @@ figures.show_table(
     ),
     caption="Test bits per byte after one, four and sixteen times the shortest training "
     ""
+    ""
     f"({', '.join(f'{n}x: {bytes_:,} bytes read' for n, bytes_ in read.items())}); mean "
+    ""
     ""
     "over seeds and 95 % t interval.",
 )
@@ -929,6 +937,7 @@ figures.show(
         f"{len(whole)} of the {len(RANKED)} models that are ranked have run at "
         f"{len(read)} budgets. "
         f"Pairs whose means change order between two budgets: {pairs_in_words(turned)}. "
+        ""
         ""
         f"Pairs that exchange places beyond the intervals: {pairs_in_words(settled)}. "
         "Ticks: every seed."
@@ -1201,6 +1210,7 @@ assert (
 )  # the last block's position values, output and MLP, and the read-out's columns
 print(
     f"sem {curves['separated-learned'][1]:.3f}, both {live(both)[1]:.3f} bits per byte; "
+    ""
     f"parameters {counts}"
 )
 

@@ -690,6 +690,7 @@ figures.show(
     caption="Which trained row does an unseen row look like? Left of the line every "
     "rule is the table. Right of it: (2) resembles "
     "no row in particular, (3) runs through the window again, blurred, (4) again, while "
+    ""
     "its drift takes over, (5) and (6) stand "
     "still.",
 )
@@ -853,6 +854,7 @@ figures.show(
     fig,
     name="fig-extrapolators-beyond",
     alt="Two panels of bits per byte by position, up to eight times the trained length, "
+    ""
     "with the unigram and bigram floors "
     "dotted. Above: the separated model under the five rules, clamp and wrap, and its "
     "sliding window as a thick line. Below: "
@@ -989,6 +991,7 @@ for name in SOURCE_METHODS:  # corrected: the window is what it was
 figures.show_table(
     four,
     caption="The four verdicts on the separated model. Uses: what hiding all older keys "
+    ""
     "costs in the last bin (below zero: hiding them "
     "helps). Quality: bits per byte above RoPE in the last bin. Price: above the "
     "untouched model inside the trained length. Means "
@@ -1107,6 +1110,7 @@ figures.show_table(
     caption="What each unseen side costs, in bits per byte: the index alone, the index "
     "with no more keys than in training (with and "
     "without four sinks), and everything. At 7L wrap is the window itself, bit for bit, "
+    ""
     "and (3) nearly. The first "
     "column is against the same bytes from index 0, the others against the "
     "oracle at stride 1. Means over seeds, 95 % t intervals; a dash: no such reading.",
@@ -1267,6 +1271,7 @@ figures.show(
     "as open and articles as filled "
     "markers, one tick for each seed, with a line at zero.",
     caption="Novels (open) and articles (filled), one tick for each seed. The two means "
+    ""
     "of a row lie at most "
     f"{furthest:.2f} bits per byte apart."
     if np.isfinite(furthest)

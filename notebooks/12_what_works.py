@@ -355,6 +355,7 @@ figures.show(
     caption="Position logits at indices from 50,000 on. A hundred and fifty steps "
     "without text bring the loss to "
     f"{numbers['clamp_loss_ratio']:.0%} of what it was; a product of two linear maps of "
+    ""
     "a sinusoid of "
     f"{tower.config.streams.widths['pos'] // 2} hands follows a logarithm only so far.",
 )
@@ -500,6 +501,7 @@ columns = list(listed.columns[3:])
 figures.show_table(
     listed,
     caption="Every recipe on the validation text, one seed, in bits per byte. Survives: "
+    ""
     "over its own sliding window in the "
     "last bin, all keys in sight, and with a window mask. At 1,000,000: the first L "
     "bytes from index 1,000,000 on, less the "
@@ -569,6 +571,7 @@ figures.show(
     "window, what a foreign past costs, and the price inside the trained length.",
     caption=(
         f"In the bin that ends at eight trained lengths {len(alive)} of the {len(read)} "
+        ""
         "recipes and methods that were run "
         "stay on average below +0.03 over their sliding window (dotted) with all keys "
         "in sight, and a foreign past costs "
@@ -679,6 +682,7 @@ figures.show_table(
     caption="Survival, in bits per byte, means over seeds and 95 % t intervals. First "
     "over the model's own sliding window, "
     "in the bin that ends at eight trained lengths: all keys in sight; logits times the "
+    ""
     "logarithm of the number of keys; a "
     "window of L; a window of L of which four keys are the first of the text. Then L "
     "bytes from index 7L and 1,000,000 on, "
@@ -825,6 +829,7 @@ numbers |= claims.show(
     claims.judge(IDS, tables),
     short=True,
     caption="The claims of this chapter, judged by rules written beforehand. With fewer "
+    ""
     "than six seeds a comparison is "
     "undecided, whatever its size.",
 )

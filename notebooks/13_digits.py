@@ -277,6 +277,7 @@ figures.show(
     "arrow leads through a norm and a linear map to E of 123. The other slots of layer "
     "2 are grey.",
     caption="The encoder reads 123. A slot sees itself and those on its left, so what a "
+    ""
     "digit's slot holds depends on the digits up to it. Of the "
     "last layer only the last slot is read; the grey boxes are never computed.",
 )

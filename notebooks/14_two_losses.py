@@ -178,6 +178,7 @@ figures.show(
     fig,
     name="fig-losses-asked",
     alt="Cumulative share of anchors against the distance of the nearest candidate, for "
+    ""
     "four kinds of candidates. A box around the anchor "
     "answers within a few positions; candidates from anywhere within hundreds; a box "
     "anywhere within thousands.",
@@ -442,6 +443,7 @@ interactive.show(
     moving,
     name="plot-losses-school",
     alt="Scatter plot with a slider over steps of training: sixty-four positions spread "
+    ""
     "over a thousand, joined in order, in the plane of two "
     "principal components. As drawn they are a tangle; in the end they lie along a "
     "curve in the order of positions.",

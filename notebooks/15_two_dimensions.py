@@ -116,7 +116,8 @@ assert fitted[1].tolist() == [1, 1.5]
 grid = grid_positions(9, 9)
 codes = grid_sinusoidal(grid, 32, dtype=F64)
 products = (codes @ codes.T).reshape(9, 9, 9, 9)
-# Along a row alone, the product less that of the other coordinate at rest is the kernel of one axis.
+# Along a row alone, the product less that of the other coordinate at rest is the kernel
+# of one axis.
 rest = products[0, 0, 0, 0] / 2
 kernel = products[0, :, 0, 0] - rest
 away = (torch.arange(9)[:, None] - torch.arange(9)).abs()
@@ -175,9 +176,11 @@ fig.colorbar(image, ax=ax, label="digits shared with (9, 9)", ticks=range(5))
 figures.show(
     fig,
     name="fig-points-digits",
-    alt="A grid of five by five cells, rows and columns 8 to 12, each with its four digits; the shade says how many digits a cell shares with "
+    alt="A grid of five by five cells, rows and columns 8 to 12, each with its four "
+    "digits; the shade says how many digits a cell shares with "
     "row 9, column 9. It is dark to the left and above, and pale beyond ten.",
-    caption=f"Neighbours that look like strangers. To the left (9, 8) shares {numbers['shared_left']} of four digits with (9, 9), to the right "
+    caption="Neighbours that look like strangers. To the left (9, 8) shares "
+    f"{numbers['shared_left']} of four digits with (9, 9), to the right "
     f"(9, 10), as near, {numbers['shared_right']}.",
 )
 
@@ -244,12 +247,20 @@ axes[0].set_ylabel("row")
 figures.show(
     fig,
     name="fig-points-maps",
-    alt="Four heat maps of a grid of fourteen by fourteen: how like each place is to row 5, column 5. The sinusoid shows a cross, one head of axial "
-    "RoPE stripes of rows and columns, the drawn encoder of SeqPE a plaid, the schooled one four flat blocks that meet at row ten and column ten.",
-    caption="How like row 5, column 5 (white square) every place is; each map on its own scale, bright is more. Dotted: a grid of 7 x 7. Rank correlation of nearness with the "
-    f"inner product on these places: SeqPE as drawn {summaries.told([numbers['order_near_drawn']], '+.2f')}, after {LESSONS} steps of its losses "
+    alt="Four heat maps of a grid of fourteen by fourteen: how like each place is to "
+    "row 5, column 5. The sinusoid shows a cross, one head of axial "
+    "RoPE stripes of rows and columns, the drawn encoder of SeqPE a plaid, the "
+    "schooled one four flat blocks that meet at row ten and column ten.",
+    caption="How like row 5, column 5 (white square) every place is; each map on its "
+    "own scale, bright is more. Dotted: a grid of 7 x 7. Rank correlation of nearness "
+    "with the "
+    "inner product on these places: SeqPE as drawn "
+    f"{summaries.told([numbers['order_near_drawn']], '+.2f')}, after {LESSONS} steps of "
+    "its losses "
     f"{summaries.told([numbers['order_near_schooled']], '+.2f')}; on places seven apart "
-    f"{summaries.told([numbers['order_far_drawn']], '+.2f')} and {summaries.told([numbers['order_far_schooled']], '+.2f')}.",
+    ""
+    f"{summaries.told([numbers['order_far_drawn']], '+.2f')} and "
+    f"{summaries.told([numbers['order_far_schooled']], '+.2f')}.",
 )
 
 # %% [markdown]
@@ -300,9 +311,12 @@ for ax, (title, pixels) in zip(axes, shown.items(), strict=True):
 figures.show(
     fig,
     name="fig-points-larger",
-    alt="Five pictures with their patches outlined: a digit of four by four patches, the same digit upscaled to six by six, the same on a larger black canvas; "
+    alt="Five pictures with their patches outlined: a digit of four by four patches, "
+    "the same digit upscaled to six by six, the same on a larger black canvas; "
     "two small digits on a black square, and the same spread over a larger one.",
-    caption=f"What a larger picture may be, at the smoke size ({size.frame.grid} to {larger} patches a side). Upscaled, patches see less of the thing; on a canvas they see what they saw.",
+    caption=f"What a larger picture may be, at the smoke size ({size.frame.grid} to "
+    f"{larger} patches a side). Upscaled, patches see less of the thing; on a canvas "
+    "they see what they saw.",
 )
 
 # %% [markdown]
@@ -327,7 +341,9 @@ for name in im.METHODS:
     )
 figures.show_table(
     pd.DataFrame(sides),
-    caption="What is new at 14 x 14 patches, trained at 7 x 7. Shift steps and losses cover coordinates below 100: to SeqPE no index is new, only the number of patches and their distance.",
+    caption="What is new at 14 x 14 patches, trained at 7 x 7. Shift steps and losses "
+    "cover coordinates below 100: to SeqPE no index is new, only the number of patches "
+    "and their distance.",
 )
 
 # %% [markdown]
@@ -352,18 +368,21 @@ LOOKS = {name: figures.METHODS[name] for name in im.METHODS}
 
 
 def seen(name, task, column):
-    """One value a seed; empty where nothing was run, or a method has no such reading."""
+    """One value a seed; empty where nothing was run, or a method has no such
+    reading."""
     return summaries.by_seed(table, f"{name}/{task}", column)
 
 
 def larger_column(name, change, grid=WIDEST):
-    """The column of the rule that suits: fitted where upscaled, or where there is no other."""
+    """The column of the rule that suits: fitted where upscaled, or where there is no
+    other."""
     run = im.ImageRun.of("images", profile, name, "class", 1, 1e-3)
     return f"{change}-{grid}/{run.suited(change)}"
 
 
 def cell(name, task, column):
-    """A value with its interval; a dash where a method that was run has no such reading."""
+    """A value with its interval; a dash where a method that was run has no such
+    reading."""
     values = seen(name, task, column)
     run = len(seen(name, task, "learning_rate")) > 0
     return None if run and not len(values) else summaries.told(100 * values, ".1f")
@@ -382,7 +401,8 @@ for task in im.TASKS:
             }
             for name, look in LOOKS.items()
         ),
-        caption=f"The task {task} at the trained grid, percent of right answers, mean over seeds and 95 % t interval. Chance is "
+        caption=f"The task {task} at the trained grid, percent of right answers, mean "
+        "over seeds and 95 % t interval. Chance is "
         f"{'a tenth' if task == 'class' else 'a quarter'}.",
     )
 
@@ -423,7 +443,8 @@ if there.empty:
 figures.show(
     fig,
     name="fig-points-records",
-    alt="Five panels of dots, a row for each of eight methods: share of right answers on larger pictures, for class and direction, upscaled and on a canvas, and "
+    alt="Five panels of dots, a row for each of eight methods: share of right answers "
+    "on larger pictures, for class and direction, upscaled and on a canvas, and "
     "for direction spread. Every seed a tick, a line at chance.",
     caption="Larger pictures. The highest mean: "
     + "; ".join(f"{t}, {change}: {best[t, change]}" for t, change in VIEWS)
@@ -453,7 +474,8 @@ if len(GRIDS) > 1:
     figures.show(
         fig,
         name="fig-points-grids",
-        alt="Four line plots of right answers against patches a side, from the trained grid on, for eight methods: class and direction, upscaled and on a canvas.",
+        alt="Four line plots of right answers against patches a side, from the trained "
+        "grid on, for eight methods: class and direction, upscaled and on a canvas.",
         caption="From the trained grid (left end) to larger ones, means over seeds. "
         f"{len(there)} of {len(table)} runs are there.",
     )
@@ -525,7 +547,8 @@ figures.show_table(
         }
         for name in vol.METHODS
     ),
-    caption="Two things in a cube, percent of right answers, mean over seeds and 95 % t interval. Chance is a sixth.",
+    caption="Two things in a cube, percent of right answers, mean over seeds and 95 % "
+    "t interval. Chance is a sixth.",
 )
 
 # %% tags=["hide-input"]
@@ -553,9 +576,14 @@ for name in vol.METHODS:
 figures.show(
     fig,
     name="fig-points-cube",
-    alt="Three panels of dots, a row for each of six methods: right answers in the trained cube, on the canvas of the largest cube, and spread over it. A line at chance.",
-    caption=f"In the cube. Spread over the largest cube SeqPE is right in {numbers['cube_seqpe_spread']} percent of the cases, the sinusoid with the same shift steps in "
-    f"{numbers['cube_sinusoidal_shifts_spread']}, axial RoPE in {numbers['cube_axial_rope_spread']}.",
+    alt="Three panels of dots, a row for each of six methods: right answers in the "
+    "trained cube, on the canvas of the largest cube, and spread over it. A line at "
+    "chance.",
+    caption="In the cube. Spread over the largest cube SeqPE is right in "
+    f"{numbers['cube_seqpe_spread']} percent of the cases, the sinusoid with the same "
+    "shift steps in "
+    f"{numbers['cube_sinusoidal_shifts_spread']}, axial RoPE in "
+    f"{numbers['cube_axial_rope_spread']}.",
 )
 
 # %% tags=["remove-input"]
@@ -608,7 +636,9 @@ figures.show_table(
             "more lines": counts.lines.where(counts.has),
         }
     ),
-    caption=f"What changes with the number of axes. SeqPE needs {numbers['seqpe_lines_2']:.0f} lines that one axis does not, RoPE {numbers['rope_lines_2']:.0f}, the "
+    caption="What changes with the number of axes. SeqPE needs "
+    f"{numbers['seqpe_lines_2']:.0f} lines that one axis does not, RoPE "
+    f"{numbers['rope_lines_2']:.0f}, the "
     "forms on two axes are those on three, and ALiBi has none.",
     formats=dict.fromkeys(
         ("settings of the model", "of its training", "more lines"), ".0f"
@@ -665,7 +695,8 @@ assert abs((between[1, 1] - between[0, 1]).item() - 6 / 13) < 1e-12
 # **2. (medium)** A sinusoid of two coordinates cannot tell a point from its mirror image by one product with a third point. Which mirror, and which third point?
 
 # %% tags=["hide-cell"]
-# The diagonal through the third point: the sum does not say which of its terms is which.
+# The diagonal through the third point: the sum does not say which of its terms is
+# which.
 third, point, mirror = torch.tensor([[4, 4], [2, 7], [7, 2]])
 third, point, mirror = (
     grid_sinusoidal(at, 32, dtype=F64) for at in (third, point, mirror)
@@ -687,7 +718,8 @@ assert change[1:, 1:].max() < 1e-12 and change[0, 1:].max() > 1e-3
 # **4. (hard)** The encoder computes every distinct beginning of its strings once ({doc}`chapter 13 <13_digits>`). How many are there in a grid of 7 x 7 patches, against the digits of all strings?
 
 # %% tags=["hide-cell"]
-# One tens digit of the row, seven rows, seven times the tens digit of the column, all forty-nine: 64 nodes for 196 digits.
+# One tens digit of the row, seven rows, seven times the tens digit of the column, all
+# forty-nine: 64 nodes for 196 digits.
 seven = digits(1 + grid_positions(7, 7).to(torch.int64), base=10, width=(2, 2))
 tree = PrefixTree.of(seven)
 assert tree.sizes == [1, 7, 7, 49] and sum(tree.sizes) == 64 and seven.numel() == 196

@@ -169,7 +169,8 @@ for name, start in starts(L).items():
     )
 figures.show_table(
     pd.DataFrame(rows).sort_values("start"),
-    caption=f"Where a trained length of {L} is read. Aligned starts are multiples of {unit}, misaligned ones {step} further on.",
+    caption=f"Where a trained length of {L} is read. Aligned starts are multiples of "
+    f"{unit}, misaligned ones {step} further on.",
 )
 numbers["largest"] = RANDOM_POSITIONS * L
 numbers["unit"], numbers["step"] = unit, step
@@ -232,12 +233,18 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-stream-live",
-    alt="Bits per byte that the same windows cost more than at index 0, against the index at which they begin, for a tiny "
-    "strict model with a sinusoid and one with SeqPE, at aligned and misaligned starts. A line marks the largest trained position.",
-    caption="Live, tiny models, source code, one seed. Past the largest trained position the same bytes cost on average "
-    f"{numbers['live_seqpe_aligned_beyond']:+.2f} bits per byte with SeqPE at aligned starts, "
-    f"{numbers['live_seqpe_misaligned_beyond']:+.2f} at misaligned ones, with the sinusoid "
-    f"{numbers['live_sinusoid_aligned_beyond']:+.2f} and {numbers['live_sinusoid_misaligned_beyond']:+.2f}.",
+    alt="Bits per byte that the same windows cost more than at index 0, against the "
+    "index at which they begin, for a tiny "
+    "strict model with a sinusoid and one with SeqPE, at aligned and misaligned "
+    "starts. A line marks the largest trained position.",
+    caption="Live, tiny models, source code, one seed. Past the largest trained "
+    "position the same bytes cost on average "
+    f"{numbers['live_seqpe_aligned_beyond']:+.2f} bits per byte with SeqPE at aligned "
+    "starts, "
+    f"{numbers['live_seqpe_misaligned_beyond']:+.2f} at misaligned ones, with the "
+    "sinusoid "
+    f"{numbers['live_sinusoid_aligned_beyond']:+.2f} and "
+    f"{numbers['live_sinusoid_misaligned_beyond']:+.2f}.",
 )
 
 # %% [markdown]
@@ -269,7 +276,8 @@ have = runs[runs.status != "not run"]
 
 
 def scores(method, metric):
-    """A metric of each run of a method that has it, by seed; empty where nothing was run."""
+    """A metric of each run of a method that has it, by seed; empty where nothing was
+    run."""
     return summaries.by_seed(together, method, metric)
 
 
@@ -328,7 +336,8 @@ def look_of(method):
 
 
 def panels(titles, values_of, order):
-    """A panel a title, a row a method, every seed a tick; `values_of(method, title)` gives the values."""
+    """A panel a title, a row a method, every seed a tick; `values_of(method, title)`
+    gives the values."""
     size = (8.6, 1.2 + 0.27 * len(order))
     fig, axes = plt.subplots(1, len(titles), figsize=size, sharey=True)
     for ax, title in zip(axes, titles, strict=True):
@@ -360,11 +369,14 @@ told = "; ".join(f"{mode} {summaries.told(costs)}" for mode, costs in far.items(
 figures.show(
     fig,
     name="fig-stream-starts",
-    alt="Four dot plots over the methods: what the same bytes cost more at covered and at never seen starts, aligned and "
+    alt="Four dot plots over the methods: what the same bytes cost more at covered and "
+    "at never seen starts, aligned and "
     "misaligned, than from index 0 on.",
     caption=(
-        f"What the same bytes cost more than from 0 on. At misaligned starts that no loss saw, with SeqPE: {told}. "
-        "Dotted: the bound of the rules, 0.03. Dots: means; bars: 95 % t intervals; ticks: every seed; linear up to 0.1, "
+        "What the same bytes cost more than from 0 on. At misaligned starts that no "
+        f"loss saw, with SeqPE: {told}. "
+        "Dotted: the bound of the rules, 0.03. Dots: means; bars: 95 % t intervals; "
+        "ticks: every seed; linear up to 0.1, "
         "logarithmic above."
         if len(have)
         else "Not run yet: the records of the experiment are missing at this profile."
@@ -394,10 +406,12 @@ told = "; ".join(f"{mode} {summaries.told(gap)}" for mode, gap in longer.items()
 figures.show(
     fig,
     name="fig-stream-longer",
-    alt="Three dot plots over the methods: bits per byte over the model's own sliding window in the bins that end at two, four "
+    alt="Three dot plots over the methods: bits per byte over the model's own sliding "
+    "window in the bins that end at two, four "
     "and eight trained lengths, all keys in sight.",
     caption=(
-        f"Bits per byte over the own sliding window, all keys in sight. To eight trained lengths, with SeqPE: {told}. Marks as "
+        "Bits per byte over the own sliding window, all keys in sight. To eight "
+        f"trained lengths, with SeqPE: {told}. Marks as "
         "in the figure above; the four methods at the top are runs of chapter 12."
         if len(have)
         else "Not run yet: the records of the experiment are missing at this profile."
@@ -441,9 +455,12 @@ judged = pd.DataFrame(
 )
 figures.show_table(
     judged,
-    caption="In bits per byte, means over seeds and 95 % t intervals, in the bin that ends at 8 trained lengths. Survives: over "
-    "its own sliding window, all keys in sight, and with a window mask. Uses: the cost of a foreign past. Quality: beside RoPE "
-    "with a window. Price: inside the trained length, over the root of the chain. Training: CPU time, as a multiple of the root's.",
+    caption="In bits per byte, means over seeds and 95 % t intervals, in the bin that "
+    "ends at 8 trained lengths. Survives: over "
+    "its own sliding window, all keys in sight, and with a window mask. Uses: the cost "
+    "of a foreign past. Quality: beside RoPE "
+    "with a window. Price: inside the trained length, over the root of the chain. "
+    "Training: CPU time, as a multiple of the root's.",
 )
 figures.provenance(runs)
 
@@ -509,7 +526,8 @@ verdicts = claims.judge(IDS, tables)
 numbers |= claims.show(
     verdicts,
     short=True,
-    caption="The claims of this chapter, judged by rules written beforehand. With fewer than six seeds a comparison is "
+    caption="The claims of this chapter, judged by rules written beforehand. With fewer "
+    "than six seeds a comparison is "
     "undecided, whatever its size.",
 )
 figures.provenance(runs)
@@ -603,8 +621,10 @@ figures.show_table(
         }
         for row in cost.itertuples()
     ),
-    caption="The share of a training step that goes to positions, and the step as a multiple of that without an encoding: "
-    "medians and quartiles of rounds timed in turn, and what can be counted beforehand.",
+    caption="The share of a training step that goes to positions, and the step as a "
+    "multiple of that without an encoding: "
+    "medians and quartiles of rounds timed in turn, and what can be counted "
+    "beforehand.",
 )
 figures.provenance(cost)
 
@@ -680,8 +700,10 @@ print([24_384 % period(length) == 0 for length in (128, 8)])
 # {class}`~sepnb.positions.ShiftSteps` would end that, and what would it cost?
 
 # %% tags=["hide-cell"]
-# A shift step draws one offset for the whole batch, so that all sequences share their positions. per="sequence" would give
-# each its own: the stream then runs once for every sequence, and the encoder reads as many windows as there are sequences.
+# A shift step draws one offset for the whole batch, so that all sequences share their
+# positions. per="sequence" would give
+# each its own: the stream then runs once for every sequence, and the encoder reads as
+# many windows as there are sequences.
 shared = run_of("demo", "smoke", "strict-seqpe", seed, METHODS).training.positions
 drawn = next(
     shared.batches(
@@ -696,9 +718,12 @@ assert drawn.positions.ndim == 1
 # them.
 
 # %% tags=["hide-cell"]
-# Windows at multiples of L may each be turned as they like: within them all products stay, across them none does. A window that
-# begins between them notices. With windows everywhere every pair less than L apart lies in some window, and is bound; a pair that
-# is L or more apart lies in none. The loss is about indices, and says nothing of distances that no text has shown.
+# Windows at multiples of L may each be turned as they like: within them all products
+# stay, across them none does. A window that
+# begins between them notices. With windows everywhere every pair less than L apart lies
+# in some window, and is bound; a pair that
+# is L or more apart lies in none. The loss is about indices, and says nothing of
+# distances that no text has shown.
 length, columns = 32, 8
 home = torch.randn(length, columns, dtype=torch.float64)
 turned = home @ torch.linalg.qr(torch.randn(columns, columns, dtype=torch.float64)).Q

@@ -322,15 +322,18 @@ figures.show(
     fig,
     name="fig-inside-variance",
     alt="Two panels against depth. Left: the share of the pos stream's variance between "
+    ""
     "texts, log scale with zero. "
     "Right: the share of the content's variance between positions. Solid lines after "
     "training, dotted before.",
     caption="Left: what differs between texts in the trained pos stream, at its largest "
+    ""
     "over depths; separated "
     f"learned: {told(text_share, '.2g')}, strict learned: "
     f"{told(metric('strict-learned', 'text/pos'), '.2g')}. Right: what position "
     "explains of the content, which is "
     "the sem stream or, dense, the whole state. Solid: trained; dotted: the same models "
+    ""
     "before training. Means "
     "over seeds.",
 )
@@ -435,6 +438,7 @@ figures.show(
     fig,
     name="fig-inside-position",
     alt="Three panels of R squared of a linear probe for the index against depth: dense "
+    ""
     "models, the pos stream and "
     "the sem stream of separated models, one thin line per seed; dotted lines before "
     "training.",
@@ -505,6 +509,7 @@ listed = pd.DataFrame(
 figures.show_table(
     listed,
     caption="The index read at positions past the trained length by probes fitted below "
+    ""
     "it. R squared is 0 for "
     "always guessing the middle of the new positions. For the rules of a learned table "
     "other than clamp the "
@@ -569,10 +574,12 @@ figures.show(
     fig,
     name="fig-inside-bytes",
     alt="Two panels: how often a probe names the current and the previous byte from the "
+    ""
     "pos stream, from what is left "
     "of it without the mean of each position, and from the sem stream, against depth, "
     "with the majority rate.",
     caption="Naming bytes from the streams of separated learned. Gain over the majority "
+    ""
     "rate (grey line) at the "
     f"best depth and target: pos {told(gains['pos'], '+.3f')}, pos without the mean of "
     "each position "
@@ -813,6 +820,7 @@ figures.show(
     fig,
     name="fig-inside-drift",
     alt="Drift of the content against depth for six rules past the trained length, in a "
+    ""
     "separated and a dense model "
     "with a learned table; dotted, the drift to trained indices.",
     caption=f"How far the content moves when a text starts near {SHOWN} times the "
@@ -980,6 +988,7 @@ figures.show(
     "content, one marker per method and "
     "rule.",
     caption="What the drift costs: one marker per method and rule, means over seeds and "
+    ""
     "far starts, trained starts "
     f"included. The correlation is {told(together)}.",
 )
