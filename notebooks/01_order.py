@@ -443,12 +443,10 @@ figures.show(
     fig,
     name="fig-order-sites",
     alt="Flow of one attention layer: token embedding, input x, then queries and keys "
-    "above and values below; their "
-    "product gives scores, the softmax gives weights, the weighted sum of values is the "
-    ""
-    "result. Arrows mark four "
-    "sites: input (sinusoidal, learned), query/key (RoPE), score (ALiBi) and value "
-    "(none of these encodings).",
+    "above and values below; their product gives scores, the softmax gives weights, "
+    "the weighted sum of values is the result. Arrows mark four sites: input "
+    "(sinusoidal, learned), query/key (RoPE), score (ALiBi) and value (none of these "
+    "encodings).",
     caption="The four sites at which position can enter a block, and the encodings of "
     "this chapter that act there. All "
     "but the input site act inside every block.",
@@ -619,11 +617,9 @@ figures.show(
     "drawn at one half. Sinusoidal, "
     "learned and RoPE rise from one half to one. The model without encoding and the "
     "one with ALiBi stay at one half.",
-    caption="In a bidirectional model with averaged outputs, *which of two symbols came "
-    ""
-    "first?* cannot be learned without "
-    "an encoding. With ALiBi it cannot either: order is not direction. Every line is "
-    f"one of {n_seeds} seeds.",
+    caption="In a bidirectional model with averaged outputs, *which of two symbols "
+    "came first?* cannot be learned without an encoding. With ALiBi it cannot either: "
+    f"order is not direction. Every line is one of {n_seeds} seeds.",
 )
 assert abs(final["none"] - 0.5).max() < 0.02 and abs(final["alibi"] - 0.5).max() < 0.02
 assert min(final[name].mean() for name in ("sinusoidal", "learned", "rope")) > 0.9

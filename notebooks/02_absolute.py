@@ -128,11 +128,9 @@ figures.show(
     "flicker, then come ever broader stripes; "
     "the lower half alternates between rows that are nearly zero and rows that are "
     "nearly one.",
-    caption=f"The codes of the first 128 indices. {numbers['waves_longer_than_128']} of "
-    ""
-    f"{d // 2} pairs have waves longer "
-    "than the figure: their columns hardly differ from one index to the next, and "
-    "count what the fast ones repeat.",
+    caption=f"The codes of the first 128 indices. {numbers['waves_longer_than_128']} "
+    f"of {d // 2} pairs have waves longer than the figure: their columns hardly differ "
+    "from one index to the next, and count what the fast ones repeat.",
 )
 
 # %% [markdown]
@@ -373,11 +371,9 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-absolute-dot",
-    alt="Dot product of two codes over their distance to 256, for four codes. All start "
-    ""
-    "at one, fall steeply within "
-    "three tokens and then decline slowly, with ripples: wild ones at 16 columns, "
-    "smaller ones at 64, hardly any at 512.",
+    alt="Dot product of two codes over their distance to 256, for four codes. All "
+    "start at one, fall steeply within three tokens and then decline slowly, with "
+    "ripples: wild ones at 16 columns, smaller ones at 64, hardly any at 512.",
     caption="The dot product of two codes depends on their distance only. It falls "
     "within three tokens, and from "
     f"{numbers['dot_rises_at']} on it also rises in places (64 columns): one value "

@@ -324,11 +324,10 @@ figures.show(
     alt="Largest tensor in mebibytes against the number of tokens, both axes "
     "logarithmic: two parallel lines, the one for a vector "
     "for every pair eight times above ours.",
-    caption=f"One sequence, {HEADS} heads of {HEAD_WIDTH} columns, float32: the largest "
-    ""
-    "tensor that the scores need. A vector for "
-    f"every pair takes {numbers['memory_ratio']:.0f} times what gathering takes, which "
-    "holds the scores themselves and no more.",
+    caption=f"One sequence, {HEADS} heads of {HEAD_WIDTH} columns, float32: the "
+    "largest tensor that the scores need. A vector for every pair takes "
+    f"{numbers['memory_ratio']:.0f} times what gathering takes, which holds the scores "
+    "themselves and no more.",
 )
 
 # %% [markdown]
@@ -576,10 +575,9 @@ figures.not_run(ax) if there.empty else figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-relative-clip",
-    alt="Cost in bits per byte against the distance from which on keys are not labelled "
-    ""
-    "apart, not seen, and not seen but for the "
-    "first tokens; distances from 1 to 32, every seed a tick, a band for the margin.",
+    alt="Cost in bits per byte against the distance from which on keys are not "
+    "labelled apart, not seen, and not seen but for the first tokens; distances from 1 "
+    "to 32, every seed a tick, a band for the margin.",
     caption="What it costs not to label keys from a distance on apart, and not to see "
     "them, with the first four tokens in sight or not "
     "(validation text; band: ±0.03, linear to 0.1). Not seeing costs at least what the "
@@ -713,12 +711,10 @@ figures.show(
     alt="Five lower triangles for 64 queries and keys: an irregular texture, a texture "
     "of diagonals that changes from row to row, "
     "vertical stripes, smooth diagonals, and their sum.",
-    caption="The four terms of one head of a trained model, each less its mean and on a "
-    ""
-    "scale of its own, and their sum: dark purple "
-    "is high, s.d. the standard deviation. (c) is made of columns, (d) of diagonals. "
-    f"The largest spread here is that of ({loudest}), {named[loudest]}. Tiny model, "
-    "one seed.",
+    caption="The four terms of one head of a trained model, each less its mean and on "
+    "a scale of its own, and their sum: dark purple is high, s.d. the standard "
+    "deviation. (c) is made of columns, (d) of diagonals. The largest spread here is "
+    f"that of ({loudest}), {named[loudest]}. Tiny model, one seed.",
 )
 
 # %% [markdown]

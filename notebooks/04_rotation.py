@@ -423,10 +423,8 @@ dog = pd.DataFrame(
 )
 figures.show_table(
     dog,
-    caption="How *dog* looks at *my* (first head): the ratio of its weights on *my* and "
-    ""
-    "on itself, which depends on scores "
-    "only, and the weight itself.",
+    caption="How *dog* looks at *my* (first head): the ratio of its weights on *my* "
+    "and on itself, which depends on scores only, and the weight itself.",
     formats=dict.fromkeys(dog.columns[1:], ".4f"),
 )
 assert abs(ratio_short[0] - ratio_long[0]) < 1e-12
@@ -943,10 +941,8 @@ figures.show(
     "most in the fastest band; far, in the second. Stopping the two slow bands costs "
     "nothing, removing them does.",
     caption=f"Four bands of {n_pairs // 4} pairs in a model trained at length {L}. "
-    "Stopping the fastest costs most near, "
-    "stopping the second costs most far, stopping the slow ones costs nothing. Removed, "
-    ""
-    "the slow ones cost too: their "
+    "Stopping the fastest costs most near, stopping the second costs most far, "
+    "stopping the slow ones costs nothing. Removed, the slow ones cost too: their "
     "content is used although their turning is not. One seed.",
 )
 

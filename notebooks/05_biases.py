@@ -320,12 +320,10 @@ figures.show(
     "segment; it falls to zero within some ten bytes. Right: the mean over a segment "
     "against its length, falling all the way "
     "to eight trained lengths.",
-    caption=f"A model that sees at most L = {L} bytes, whatever the segment. Left: what "
-    ""
-    "a byte pays for standing near the "
-    f"beginning. Right: in segments of L and of 8L the same bytes cost {paid[L]:.3f} "
-    f"and {paid[8 * L]:.3f} bits on average. "
-    "One live model.",
+    caption=f"A model that sees at most L = {L} bytes, whatever the segment. Left: "
+    "what a byte pays for standing near the beginning. Right: in segments of L and of "
+    f"8L the same bytes cost {paid[L]:.3f} and {paid[8 * L]:.3f} bits on average. One "
+    "live model.",
 )
 
 # %% [markdown]
@@ -367,11 +365,9 @@ gap = {
 }
 figures.show_table(
     pd.concat([read, pd.DataFrame([{"reading": "all keys less stride 1"} | gap])]),
-    caption="ALiBi past its trained length, bits per byte by bin, means over seeds with "
-    ""
-    "95 % t intervals. Last row: all keys less "
-    "the oracle at stride 1, on the few windows that this one reads. Use of the far "
-    "context would be below zero.",
+    caption="ALiBi past its trained length, bits per byte by bin, means over seeds "
+    "with 95 % t intervals. Last row: all keys less the oracle at stride 1, on the few "
+    "windows that this one reads. Use of the far context would be below zero.",
 )
 figures.provenance(runs)
 
@@ -560,14 +556,11 @@ for ax in axes:
 figures.show(
     fig,
     name="fig-biases-curves",
-    alt="Left: bias against distance on a logarithmic axis. ALiBi bends down and leaves "
-    ""
-    "the picture near 180; KERPLE's "
-    "logarithm is nearly a straight line to minus 6; its power form leaves near 512 at "
-    "minus 11 and more; Sandwich falls "
+    alt="Left: bias against distance on a logarithmic axis. ALiBi bends down and "
+    "leaves the picture near 180; KERPLE's logarithm is nearly a straight line to "
+    "minus 6; its power form leaves near 512 at minus 11 and more; Sandwich falls "
     "early, then slowly, with waves. Right: the input of FIRE's perceptron against "
-    "distance; queries at 50 and 100 share "
-    "a curve, those at 400 and 1600 lie below.",
+    "distance; queries at 50 and 100 share a curve, those at 400 and 1600 lie below.",
     caption="On a logarithmic axis a logarithm is a line: KERPLE's loses about as much "
     "from 8 to 16 as from 512 to 1024, "
     "ALiBi 64 times as much. FIRE rescales the axis for each query past its threshold.",

@@ -141,12 +141,9 @@ axes[1].set_title("thick: angles in $L$; thin: in $4L$", loc="center")
 figures.show(
     fig,
     name="fig-longer-wavelengths",
-    alt="Left: wavelength of 32 pairs on a logarithmic axis, a straight line from about "
-    ""
-    "6 tokens to about 47 thousand; lines "
-    "mark L and 4L, and the last ten or so pairs are shaded. Right: angles of two pairs "
-    ""
-    "on a circle. Pair 12 has gone all "
+    alt="Left: wavelength of 32 pairs on a logarithmic axis, a straight line from "
+    "about 6 tokens to about 47 thousand; lines mark L and 4L, and the last ten or so "
+    "pairs are shaded. Right: angles of two pairs on a circle. Pair 12 has gone all "
     "around within L; pair 28 has covered a small arc within L and a longer one within "
     "4L.",
     caption=f"Of {d // 2} pairs {half_turned} make less than one turn in L = {L} "
@@ -785,11 +782,9 @@ figures.show(
     fig,
     name="fig-longer-measured",
     alt="Two panels of bits per byte by position, to sixteen trained lengths: above, "
-    "frozen extensions and plain RoPE; "
-    "below, the same after tuning at four trained lengths. In both, plain RoPE behind a "
-    ""
-    "window and, as a thick line, "
-    "its sliding window at a stride of half the trained length.",
+    "frozen extensions and plain RoPE; below, the same after tuning at four trained "
+    "lengths. In both, plain RoPE behind a window and, as a thick line, its sliding "
+    "window at a stride of half the trained length.",
     caption=measured_to,
 )
 
@@ -869,14 +864,12 @@ compared = pd.DataFrame(
 # %% tags=["hide-input"]
 figures.show_table(
     compared,
-    caption="Differences in bits per byte, seed by seed; negative is better. In the bin "
-    ""
-    "that ends at 4L, but for the price and "
-    "where another is named. Below zero against its own oracle, the same tuned model "
-    "through L bytes at stride 1, means "
+    caption="Differences in bits per byte, seed by seed; negative is better. In the "
+    "bin that ends at 4L, but for the price and where another is named. Below zero "
+    "against its own oracle, the same tuned model through L bytes at stride 1, means "
     "that more than L bytes of context are used; the last column is what the tuning "
-    "gives without them. The last three: "
-    f"{tight_bytes['4x']} bytes a seed to 4L, {tight_bytes['16x']} to 16L.",
+    f"gives without them. The last three: {tight_bytes['4x']} bytes a seed to 4L, "
+    f"{tight_bytes['16x']} to 16L.",
 )
 figures.provenance(runs)
 

@@ -441,13 +441,10 @@ fig.colorbar(image, ax=axes, shrink=0.75, label="largest derivative", extend="mi
 figures.show(
     fig,
     name="fig-streams-jacobian",
-    alt="Three thirty-two by thirty-two heat maps of derivatives. Separated with frozen "
-    ""
-    "attention: the two blocks that "
-    "lead from stream to stream are empty, exactly zero. Separated with live attention: "
-    ""
-    "they are filled. Full value "
-    "and output matrices with frozen attention: filled.",
+    alt="Three thirty-two by thirty-two heat maps of derivatives. Separated with "
+    "frozen attention: the two blocks that lead from stream to stream are empty, "
+    "exactly zero. Separated with live attention: they are filled. Full value and "
+    "output matrices with frozen attention: filled.",
     caption="Which output column hears which input column (largest derivative over all "
     "pairs of tokens, one random "
     "model). Block-diagonal values and outputs cut the value path exactly; live "
@@ -536,8 +533,7 @@ figures.show(
     "in nearly a straight line of slope two. One thin line "
     "per seed, a thick line for the median.",
     caption="The routing leak grows about with the square of $g$ over five octaves. It "
-    "is "
-    f"exactly zero at $g = 0$ (not on a logarithmic axis). Thin lines are {n_seeds} "
+    f"is exactly zero at $g = 0$ (not on a logarithmic axis). Thin lines are {n_seeds} "
     "random models.",
 )
 

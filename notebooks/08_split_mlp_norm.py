@@ -495,12 +495,10 @@ figures.show(
     fig,
     name="fig-split-scale",
     alt="Size of the normalised position vector against the scale of the vector, "
-    "logarithmic, for the sinusoidal code and a "
-    "fresh learned table and two values of epsilon. All curves are one over most of the "
-    ""
-    "range and fall to zero below a "
-    "scale that depends on epsilon; the learned table with epsilon ten to the minus "
-    "five falls just below scale one.",
+    "logarithmic, for the sinusoidal code and a fresh learned table and two values of "
+    "epsilon. All curves are one over most of the range and fall to zero below a scale "
+    "that depends on epsilon; the learned table with epsilon ten to the minus five "
+    "falls just below scale one.",
     caption="The split norm erases the magnitude of the position vector over orders of "
     "magnitude. Where it does not, "
     "$\\varepsilon$ is at work, and a freshly initialised learned table is close to "

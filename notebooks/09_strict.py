@@ -281,12 +281,10 @@ figures.show(
     "Separated: all four blocks are filled. "
     "Strict: the block from sem to pos is empty, exactly zero. Strict with a joint "
     "norm: filled again.",
-    caption="Which output column hears which input column, with live attention (largest "
-    ""
-    "derivative over all pairs of "
-    "tokens, one random model). Strict closes the way from sem to pos exactly and "
-    "leaves the way from pos to sem open. "
-    "A joint norm opens both.",
+    caption="Which output column hears which input column, with live attention "
+    "(largest derivative over all pairs of tokens, one random model). Strict closes "
+    "the way from sem to pos exactly and leaves the way from pos to sem open. A joint "
+    "norm opens both.",
 )
 
 # %% [markdown]
@@ -402,14 +400,12 @@ ax.text(over_sem, 0.3, "once for every sequence", fontsize=9, **below)
 figures.show(
     fig,
     name="fig-strict-tables",
-    alt="Diagram of a strict model of three blocks. On the left a narrow position tower "
-    ""
-    "runs from positions through norms, "
-    "position heads and pos MLPs; its last block is a norm only. On the right a dense "
-    "transformer runs from a text through sem heads "
-    "and sem MLPs to the next byte. In each layer an arrow leads from the norm on the "
-    "left through a table, added to queries "
-    "and keys, to the attention on the right. No arrow leads from right to left.",
+    alt="Diagram of a strict model of three blocks. On the left a narrow position "
+    "tower runs from positions through norms, position heads and pos MLPs; its last "
+    "block is a norm only. On the right a dense transformer runs from a text through "
+    "sem heads and sem MLPs to the next byte. In each layer an arrow leads from the "
+    "norm on the left through a table, added to queries and keys, to the attention on "
+    "the right. No arrow leads from right to left.",
     caption="A strict model, drawn as two. All arrows between the two point to the "
     "right, so the left one can be run before the text is "
     "known. Of its last block only the norm is built, because nobody reads what the "
@@ -642,8 +638,8 @@ figures.show(
     alt="Nine curves of the score that a key gets by its distance, for the three sem "
     "heads of three layers, up to distance "
     "thirty-one. Most fall from zero; those of the later layers fall further.",
-    caption="What the tables add to a score, by distance (diagonal part of the nine sem "
-    ""
+    caption="What the tables add to a score, by distance (diagonal part of the nine "
+    "sem "
     "heads of {numref}`fig-strict-maps`). "
     f"It explains {shares} of the variance within rows, layer by layer; in the last "
     "layer of an untrained model, "
@@ -1192,11 +1188,9 @@ figures.show(
     alt="Differences in bits per byte between strict and separated models, one row for "
     "the learned table and one for the "
     "sinusoid, one tick per seed, with lines at zero and at the margin of the rule.",
-    caption=f"Strict minus separated inside the trained length, seed by seed: {listed}. "
-    ""
-    "Left of zero strict is better; the dashed "
-    "line is the margin up to which it counts as free. Markers: means; bars: 95 % t "
-    "intervals.",
+    caption="Strict minus separated inside the trained length, seed by seed: "
+    f"{listed}. Left of zero strict is better; the dashed line is the margin up to "
+    "which it counts as free. Markers: means; bars: 95 % t intervals.",
 )
 
 # %% tags=["remove-input"]

@@ -119,8 +119,7 @@ excess = blocks.iloc[-1] / blocks.iloc[0] - 1
 figures.show_table(
     overview,
     caption=f"The nine models of profile {profile}. The wide ones have {excess:+.1%} "
-    "block "
-    "parameters beside the dense ones.",
+    "block parameters beside the dense ones.",
     formats=dict.fromkeys(overview.columns[2:], ",d"),
 )
 
@@ -242,8 +241,7 @@ figures.show(
     alt="Training loss against step for a dense and a separated model with a learned "
     "table; both fall from above seven bits per byte along nearly the same path.",
     caption="In the first seconds dense and separated learn at much the same pace: "
-    "source "
-    "code, one seed, each point a mean of eight steps.",
+    "source code, one seed, each point a mean of eight steps.",
 )
 
 # %% [markdown]
@@ -278,8 +276,7 @@ for method, gain in zip(pair, by_std["gain"], strict=True):
 figures.show_table(
     by_std,
     caption="Held-out bits per byte of tiny models by the standard deviation of the "
-    "token "
-    "embedding; one seed, live.",
+    "token embedding; one seed, live.",
     formats={"drawn at 0.02": ".3f", "drawn at 0.5": ".3f", "gain": "+.3f"},
 )
 
@@ -359,9 +356,8 @@ results = pd.DataFrame(
 figures.show_table(
     results,
     caption="Test bits per byte inside the trained length, best first: mean over seeds "
-    "and "
-    "95 % t interval. CPU seconds of training are the median over runs that shared two "
-    "cores: an indication, no benchmark.",
+    "and 95 % t interval. CPU seconds of training are the median over runs that shared "
+    "two cores: an indication, no benchmark.",
     formats={"block parameters": ",d", "all parameters": ",d", "CPU seconds": ".0f"},
 )
 figures.provenance(table)
@@ -381,8 +377,7 @@ figures.show(
     fig,
     name="fig-in-window",
     alt="Dot plot of test bits per byte for the nine methods, one tick per seed, "
-    "sorted. "
-    f"Lowest is {best}, highest {worst}.",
+    f"sorted. Lowest is {best}, highest {worst}.",
     caption=f"Inside the trained length the lowest mean is that of *{best}* "
     f"({score[order[-1]].mean:.3f} bits per byte), the highest that of *{worst}* "
     f"({score[order[0]].mean:.3f}). Markers: means; bars: 95 % t intervals over seeds; "
@@ -432,12 +427,10 @@ figures.show(
     fig,
     name="fig-price",
     alt="Differences in bits per byte between separated and dense models, four rows, "
-    "one "
-    "tick per seed, with lines at zero and at the margin of the rule.",
-    caption=f"Separated minus dense, seed by seed: {listed}. Left of zero the separated "
-    ""
-    "model "
-    "is better; the dashed line is the margin up to which separation counts as free.",
+    "one tick per seed, with lines at zero and at the margin of the rule.",
+    caption=f"Separated minus dense, seed by seed: {listed}. Left of zero the "
+    "separated model is better; the dashed line is the margin up to which separation "
+    "counts as free.",
 )
 
 # %% tags=["remove-input"]
@@ -475,14 +468,11 @@ figures.show(
     fig,
     name="fig-by-position",
     alt="Test bits per byte against bytes of context on a log scale, one line per "
-    "method "
-    "of equal width; the lines start together, part within a few bytes and run nearly "
-    "flat from "
-    "eight bytes on.",
+    "method of equal width; the lines start together, part within a few bytes and run "
+    "nearly flat from eight bytes on.",
     caption="With one byte of context all methods pay the same, within "
     f"{first.max() - first.min():.2f} bits per byte; they part within the first bytes. "
-    "From "
-    f"eight bytes of context to the second half of the window RoPE gains only "
+    "From eight bytes of context to the second half of the window RoPE gains only "
     f"{eight['rope'] - last['rope']:.2f}, and the model without an encoding "
     f"{eight['none'] - last['none']:+.2f} (negative: more context hurts it). Means "
     "over seeds.",
@@ -512,12 +502,10 @@ figures.show(
     fig,
     name="fig-seconds",
     alt="Training loss against CPU seconds for five methods; the separated model of "
-    "equal "
-    "width ends earlier because its steps are cheaper.",
+    "equal width ends earlier because its steps are cheaper.",
     caption="The same runs against CPU seconds instead of steps. At equal width a "
     f"separated training takes {share:.2f} times the dense one's seconds on the cores "
-    "we "
-    "used (shared, so an indication only). Means over seeds.",
+    "we used (shared, so an indication only). Means over seeds.",
 )
 
 # %% tags=["remove-input"]
@@ -647,16 +635,12 @@ screened = experiments.get("ablation_screen").table(profile)
 largest = sum(rate == max(RATES) for rate in rate_of.values())
 figures.show_table(
     pd.DataFrame(map(told_of, VARIANTS)),
-    caption="Every variant: test bits per byte with 95 % t interval over seeds, and the "
-    ""
-    ""
-    "paired difference to its reference, below zero where the change helps. Rates: "
+    caption="Every variant: test bits per byte with 95 % t interval over seeds, and "
+    "the paired difference to its reference, below zero where the change helps. Rates: "
     f"{(screened.status == 'ok').sum()} of {len(screened)} runs of the screening are "
-    "there. "
-    f"The largest of the three was the best for {largest} of {len(rate_of)}: with fewer "
-    ""
-    "steps "
-    "than in the experiment, so that a still larger one might do better.",
+    f"there. The largest of the three was the best for {largest} of {len(rate_of)}: "
+    "with fewer steps than in the experiment, so that a still larger one might do "
+    "better.",
     formats={"block parameters": ",.0f"},
 )
 
@@ -711,8 +695,7 @@ def finding(names: list[str], labels: list[str]) -> str:
     inside = sum(abs(value) < MARGIN for value in found.values())
     return (
         f"Of {len(names)} changes {len(found)} have run; the means of {inside} lie "
-        "within "
-        f"{MARGIN} bits per byte of the reference (the band). Lowest: *{low}* "
+        f"within {MARGIN} bits per byte of the reference (the band). Lowest: *{low}* "
         f"({found[low]:+.3f}); highest: *{high}* ({found[high]:+.3f}). The axis is "
         "logarithmic beyond ±0.05."
     ).replace("(-", "(\N{MINUS SIGN}")
@@ -759,10 +742,8 @@ shown = effects_around("sinusoidal", "concatenated-sinusoidal")
 figures.show(
     draw_effects(*shown),
     name="fig-around-dense",
-    alt="Dot plot of differences in bits per byte, one row for each change of the dense "
-    ""
-    ""
-    "model and of the concatenated model, one tick per seed.",
+    alt="Dot plot of differences in bits per byte, one row for each change of the "
+    "dense model and of the concatenated model, one tick per seed.",
     caption="One change of the dense model, and of the concatenated one, at a time. "
     + finding(*shown),
 )
@@ -795,13 +776,10 @@ labels = [
 figures.show(
     draw_effects(fates, labels),
     name="fig-every-layer",
-    alt="Dot plot of differences in bits per byte for position handed constant to every "
-    ""
-    ""
-    "layer and for position added in every layer, in dense and separated models.",
-    caption="What becomes of the code of a position, against the model that is given it "
-    ""
-    ""
+    alt="Dot plot of differences in bits per byte for position handed constant to "
+    "every layer and for position added in every layer, in dense and separated models.",
+    caption="What becomes of the code of a position, against the model that is given "
+    "it "
     "once, below the first layer. " + finding(fates, labels),
 )
 
@@ -864,13 +842,10 @@ figures.show_table(
         }
         for method in KEY_MODELS
     ),
-    caption="Test bits per byte after one, four and sixteen times the shortest training "
-    ""
-    ""
-    f"({', '.join(f'{n}x: {bytes_:,} bytes read' for n, bytes_ in read.items())}); mean "
-    ""
-    ""
-    "over seeds and 95 % t interval.",
+    caption="Test bits per byte after one, four and sixteen times the shortest "
+    "training "
+    f"({', '.join(f'{n}x: {bytes_:,} bytes read' for n, bytes_ in read.items())}); "
+    "mean over seeds and 95 % t interval.",
 )
 
 # %% tags=["remove-input"]
@@ -935,12 +910,9 @@ figures.show(
     "models, every seed a tick, at three budgets.",
     caption=(
         f"{len(whole)} of the {len(RANKED)} models that are ranked have run at "
-        f"{len(read)} budgets. "
-        f"Pairs whose means change order between two budgets: {pairs_in_words(turned)}. "
-        ""
-        ""
-        f"Pairs that exchange places beyond the intervals: {pairs_in_words(settled)}. "
-        "Ticks: every seed."
+        f"{len(read)} budgets. Pairs whose means change order between two budgets: "
+        f"{pairs_in_words(turned)}. Pairs that exchange places beyond the intervals: "
+        f"{pairs_in_words(settled)}. Ticks: every seed."
         if whole
         else "None of the models has run at every budget."
     ),
@@ -1209,9 +1181,8 @@ assert (
     counts["both"] > counts["sem"]
 )  # the last block's position values, output and MLP, and the read-out's columns
 print(
-    f"sem {curves['separated-learned'][1]:.3f}, both {live(both)[1]:.3f} bits per byte; "
-    ""
-    f"parameters {counts}"
+    f"sem {curves['separated-learned'][1]:.3f}, both {live(both)[1]:.3f} bits per "
+    f"byte; parameters {counts}"
 )
 
 # %% [markdown]

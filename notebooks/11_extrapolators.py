@@ -688,11 +688,9 @@ figures.show(
     "column repeated, like the last row; the "
     "control reflect shows a zigzag.",
     caption="Which trained row does an unseen row look like? Left of the line every "
-    "rule is the table. Right of it: (2) resembles "
-    "no row in particular, (3) runs through the window again, blurred, (4) again, while "
-    ""
-    "its drift takes over, (5) and (6) stand "
-    "still.",
+    "rule is the table. Right of it: (2) resembles no row in particular, (3) runs "
+    "through the window again, blurred, (4) again, while its drift takes over, (5) and "
+    "(6) stand still.",
 )
 
 # %%
@@ -853,12 +851,10 @@ oracle_end = ends.get(f"{ours}:oracle-coarse", np.nan)
 figures.show(
     fig,
     name="fig-extrapolators-beyond",
-    alt="Two panels of bits per byte by position, up to eight times the trained length, "
-    ""
-    "with the unigram and bigram floors "
-    "dotted. Above: the separated model under the five rules, clamp and wrap, and its "
-    "sliding window as a thick line. Below: "
-    "RoPE with and without a mask, ALiBi, no encoding and the sinusoids.",
+    alt="Two panels of bits per byte by position, up to eight times the trained "
+    "length, with the unigram and bigram floors dotted. Above: the separated model "
+    "under the five rules, clamp and wrap, and its sliding window as a thick line. "
+    "Below: RoPE with and without a mask, ALiBi, no encoding and the sinusoids.",
     caption=(
         f"In the last bin the five rules pay {min(five.values()):.2f} to "
         f"{max(five.values()):.2f} bits per byte, clamp "
@@ -990,12 +986,10 @@ for name in SOURCE_METHODS:  # corrected: the window is what it was
     assert (difference(f"{ours}:{name}/1x", f"{ours}:clamp/1x").abs() < 1e-6).all()
 figures.show_table(
     four,
-    caption="The four verdicts on the separated model. Uses: what hiding all older keys "
-    ""
-    "costs in the last bin (below zero: hiding them "
-    "helps). Quality: bits per byte above RoPE in the last bin. Price: above the "
-    "untouched model inside the trained length. Means "
-    "over seeds, 95 % t intervals.",
+    caption="The four verdicts on the separated model. Uses: what hiding all older "
+    "keys costs in the last bin (below zero: hiding them helps). Quality: bits per "
+    "byte above RoPE in the last bin. Price: above the untouched model inside the "
+    "trained length. Means over seeds, 95 % t intervals.",
 )
 figures.provenance(runs)
 
@@ -1108,12 +1102,10 @@ sides = sides.replace({"8x, masked, 4 sinks": {"not run": None}})
 figures.show_table(
     sides,
     caption="What each unseen side costs, in bits per byte: the index alone, the index "
-    "with no more keys than in training (with and "
-    "without four sinks), and everything. At 7L wrap is the window itself, bit for bit, "
-    ""
-    "and (3) nearly. The first "
-    "column is against the same bytes from index 0, the others against the "
-    "oracle at stride 1. Means over seeds, 95 % t intervals; a dash: no such reading.",
+    "with no more keys than in training (with and without four sinks), and everything. "
+    "At 7L wrap is the window itself, bit for bit, and (3) nearly. The first column is "
+    "against the same bytes from index 0, the others against the oracle at stride 1. "
+    "Means over seeds, 95 % t intervals; a dash: no such reading.",
 )
 figures.provenance(runs)
 
@@ -1270,10 +1262,8 @@ figures.show(
     "mask and ALiBi: the gap to the model's own sliding window in the last bin, novels "
     "as open and articles as filled "
     "markers, one tick for each seed, with a line at zero.",
-    caption="Novels (open) and articles (filled), one tick for each seed. The two means "
-    ""
-    "of a row lie at most "
-    f"{furthest:.2f} bits per byte apart."
+    caption="Novels (open) and articles (filled), one tick for each seed. The two "
+    f"means of a row lie at most {furthest:.2f} bits per byte apart."
     if np.isfinite(furthest)
     else "Novels (open). The records of the articles are missing at this profile: "
     "not run.",

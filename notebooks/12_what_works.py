@@ -353,10 +353,8 @@ figures.show(
     "which falls with the logarithm of the distance and is flat past the trained "
     "length.",
     caption="Position logits at indices from 50,000 on. A hundred and fifty steps "
-    "without text bring the loss to "
-    f"{numbers['clamp_loss_ratio']:.0%} of what it was; a product of two linear maps of "
-    ""
-    "a sinusoid of "
+    f"without text bring the loss to {numbers['clamp_loss_ratio']:.0%} of what it was; "
+    "a product of two linear maps of a sinusoid of "
     f"{tower.config.streams.widths['pos'] // 2} hands follows a logarithm only so far.",
 )
 
@@ -500,13 +498,11 @@ listed = pd.DataFrame(
 columns = list(listed.columns[3:])
 figures.show_table(
     listed,
-    caption="Every recipe on the validation text, one seed, in bits per byte. Survives: "
-    ""
-    "over its own sliding window in the "
-    "last bin, all keys in sight, and with a window mask. At 1,000,000: the first L "
-    "bytes from index 1,000,000 on, less the "
-    "same from 0. Uses: the cost of a foreign past. Then the level in the last bin, "
-    "and the price inside the trained length.",
+    caption="Every recipe on the validation text, one seed, in bits per byte. "
+    "Survives: over its own sliding window in the last bin, all keys in sight, and "
+    "with a window mask. At 1,000,000: the first L bytes from index 1,000,000 on, less "
+    "the same from 0. Uses: the cost of a foreign past. Then the level in the last "
+    "bin, and the price inside the trained length.",
     formats=dict.fromkeys(columns, "+.3f") | {"8x": ".3f", "8x, window": ".3f"},
 )
 figures.provenance(screen)
@@ -570,14 +566,11 @@ figures.show(
     "lengths: bits per byte over the own sliding "
     "window, what a foreign past costs, and the price inside the trained length.",
     caption=(
-        f"In the bin that ends at eight trained lengths {len(alive)} of the {len(read)} "
-        ""
-        "recipes and methods that were run "
-        "stay on average below +0.03 over their sliding window (dotted) with all keys "
-        "in sight, and a foreign past costs "
-        f"{len(users)} of them more than 0.02 bits per byte, whether they survive or "
-        "not. Dots: means; bars: 95 % t "
-        "intervals; ticks: every seed."
+        f"In the bin that ends at eight trained lengths {len(alive)} of the "
+        f"{len(read)} recipes and methods that were run stay on average below +0.03 "
+        "over their sliding window (dotted) with all keys in sight, and a foreign past "
+        f"costs {len(users)} of them more than 0.02 bits per byte, whether they "
+        "survive or not. Dots: means; bars: 95 % t intervals; ticks: every seed."
         if len(have)
         else "Not run yet: the records of the experiment are missing at this profile."
     ),
@@ -634,15 +627,12 @@ figures.show(
     "below 3 alone.",
     caption=(
         f"Levels on the test text, means over the {len(shared)} seeds that all of them "
-        "have. The separated model with all "
-        "remedies, every key in sight, ends at "
-        f"{scores(WINNER, 'native/8x').reindex(shared).mean():.3f} bits per byte, "
-        "RoPE with its window at "
+        "have. The separated model with all remedies, every key in sight, ends at "
+        f"{scores(WINNER, 'native/8x').reindex(shared).mean():.3f} bits per byte, RoPE "
+        "with its window at "
         f"{scores('rope', 'native-window/8x').reindex(shared).mean():.3f}, without it "
-        "at "
-        f"{scores('rope', 'native/8x').reindex(shared).mean():.3f}. Separated sinusoid "
-        "and ALiBi are from the runs of "
-        "chapter 11, on the same bytes."
+        f"at {scores('rope', 'native/8x').reindex(shared).mean():.3f}. Separated "
+        "sinusoid and ALiBi are from the runs of chapter 11, on the same bytes."
         if shared
         else "Not run yet: the records of the experiment are missing at this profile."
     ),
@@ -680,13 +670,11 @@ survival = pd.DataFrame(
 figures.show_table(
     survival,
     caption="Survival, in bits per byte, means over seeds and 95 % t intervals. First "
-    "over the model's own sliding window, "
-    "in the bin that ends at eight trained lengths: all keys in sight; logits times the "
-    ""
-    "logarithm of the number of keys; a "
+    "over the model's own sliding window, in the bin that ends at eight trained "
+    "lengths: all keys in sight; logits times the logarithm of the number of keys; a "
     "window of L; a window of L of which four keys are the first of the text. Then L "
-    "bytes from index 7L and 1,000,000 on, "
-    "less the same from 0. Recipes that were not run are left out.",
+    "bytes from index 7L and 1,000,000 on, less the same from 0. Recipes that were not "
+    "run are left out.",
 )
 figures.provenance(runs)
 
@@ -828,10 +816,8 @@ tables = {"experiment/recipes": runs, "experiment/extrapolation": extrapolation}
 numbers |= claims.show(
     claims.judge(IDS, tables),
     short=True,
-    caption="The claims of this chapter, judged by rules written beforehand. With fewer "
-    ""
-    "than six seeds a comparison is "
-    "undecided, whatever its size.",
+    caption="The claims of this chapter, judged by rules written beforehand. With "
+    "fewer than six seeds a comparison is undecided, whatever its size.",
 )
 figures.provenance(runs)
 

@@ -276,10 +276,9 @@ figures.show(
     "all slots of layer 1 to the last slot of layer 2. From there an "
     "arrow leads through a norm and a linear map to E of 123. The other slots of layer "
     "2 are grey.",
-    caption="The encoder reads 123. A slot sees itself and those on its left, so what a "
-    ""
-    "digit's slot holds depends on the digits up to it. Of the "
-    "last layer only the last slot is read; the grey boxes are never computed.",
+    caption="The encoder reads 123. A slot sees itself and those on its left, so what "
+    "a digit's slot holds depends on the digits up to it. Of the last layer only the "
+    "last slot is read; the grey boxes are never computed.",
 )
 
 # %% [markdown]
@@ -533,8 +532,8 @@ near = -(chosen[:, None] - chosen[None]).abs()[*pairs].numpy()
 
 
 def by_digits(embeddings):
-    """Mean cosine of the pairs with 0 to 3 equal digits; rank correlation of cosines with
-    nearness, of all pairs and of those without an equal digit."""
+    """Mean cosine of the pairs with 0 to 3 equal digits; rank correlation of cosines
+    with nearness, of all pairs and of those without an equal digit."""
     rows = torch.nn.functional.normalize(embeddings, dim=-1)
     found = (rows @ rows.T)[*pairs].numpy()
     means = [found[equal == count].mean() for count in range(4)]
@@ -629,9 +628,8 @@ figures.show(
     name="fig-digits-windows",
     alt="Four square images of cosines inside a window of 128 positions. In the first "
     "two, the first window and the one moved by 1,000, the same dark band stands out "
-    "towards "
-    "the end; in the third, moved by 384, bands lie at other places; the fourth, of a "
-    "drawn table, is dark but for its diagonal.",
+    "towards the end; in the third, moved by 384, bands lie at other places; the "
+    "fourth, of a drawn table, is dark but for its diagonal.",
     caption="Cosines inside a window, of one drawn encoder. The geometry of the window "
     "moved by 1,000 is like that of the trained one at "
     f"{aligned.mean():.2f} (mean of {N_DRAWN} drawings), moved by 384 at "
@@ -699,8 +697,7 @@ decisions = pd.DataFrame(
             "as they are",
             "divided by the root of D",
             f"loss before training at width 768: {numbers['contrastive_released']:.1f} "
-            "against "
-            f"{numbers['contrastive_scaled']:.2f}; chance is "
+            f"against {numbers['contrastive_scaled']:.2f}; chance is "
             f"{numbers['contrastive_chance']:.2f}",
         ),
         ("mean of the distillation loss", "over all entries", "over rows", smaller),

@@ -177,14 +177,12 @@ ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=9)
 figures.show(
     fig,
     name="fig-losses-asked",
-    alt="Cumulative share of anchors against the distance of the nearest candidate, for "
-    ""
-    "four kinds of candidates. A box around the anchor "
-    "answers within a few positions; candidates from anywhere within hundreds; a box "
-    "anywhere within thousands.",
+    alt="Cumulative share of anchors against the distance of the nearest candidate, "
+    "for four kinds of candidates. A box around the anchor answers within a few "
+    "positions; candidates from anywhere within hundreds; a box anywhere within "
+    "thousands.",
     caption="How near the right answer is, for 32 candidates below 20,000. Median: "
-    "anywhere "
-    f"{numbers['median_uniform']:.0f}, with edited numerals "
+    f"anywhere {numbers['median_uniform']:.0f}, with edited numerals "
     f"{numbers['median_edited']:.0f}, in a box anywhere "
     f"{numbers['median_window']:.0f}; in a box around the anchor "
     f"{numbers['median_around']:.0f}.",
@@ -442,11 +440,10 @@ moving = interactive.paths_with_slider(
 interactive.show(
     moving,
     name="plot-losses-school",
-    alt="Scatter plot with a slider over steps of training: sixty-four positions spread "
-    ""
-    "over a thousand, joined in order, in the plane of two "
-    "principal components. As drawn they are a tangle; in the end they lie along a "
-    "curve in the order of positions.",
+    alt="Scatter plot with a slider over steps of training: sixty-four positions "
+    "spread over a thousand, joined in order, in the plane of two principal "
+    "components. As drawn they are a tangle; in the end they lie along a curve in the "
+    "order of positions.",
     instead="the figure above",
 )
 

@@ -253,13 +253,10 @@ figures.show(
     "schooled one four flat blocks that meet at row ten and column ten.",
     caption="How like row 5, column 5 (white square) every place is; each map on its "
     "own scale, bright is more. Dotted: a grid of 7 x 7. Rank correlation of nearness "
-    "with the "
-    "inner product on these places: SeqPE as drawn "
-    f"{summaries.told([numbers['order_near_drawn']], '+.2f')}, after {LESSONS} steps of "
-    "its losses "
-    f"{summaries.told([numbers['order_near_schooled']], '+.2f')}; on places seven apart "
-    ""
-    f"{summaries.told([numbers['order_far_drawn']], '+.2f')} and "
+    "with the inner product on these places: SeqPE as drawn "
+    f"{summaries.told([numbers['order_near_drawn']], '+.2f')}, after {LESSONS} steps "
+    f"of its losses {summaries.told([numbers['order_near_schooled']], '+.2f')}; on "
+    f"places seven apart {summaries.told([numbers['order_far_drawn']], '+.2f')} and "
     f"{summaries.told([numbers['order_far_schooled']], '+.2f')}.",
 )
 
@@ -448,7 +445,8 @@ figures.show(
     "for direction spread. Every seed a tick, a line at chance.",
     caption="Larger pictures. The highest mean: "
     + "; ".join(f"{t}, {change}: {best[t, change]}" for t, change in VIEWS)
-    + ". Places are fitted where upscaled and for the learned table, elsewhere the grid grows. Grey line: chance.",
+    + ". Places are fitted where upscaled and for the learned table, "
+    "elsewhere the grid grows. Grey line: chance.",
 )
 
 # %% tags=["remove-input"]

@@ -240,10 +240,8 @@ figures.show(
     caption="Live, tiny models, source code, one seed. Past the largest trained "
     "position the same bytes cost on average "
     f"{numbers['live_seqpe_aligned_beyond']:+.2f} bits per byte with SeqPE at aligned "
-    "starts, "
-    f"{numbers['live_seqpe_misaligned_beyond']:+.2f} at misaligned ones, with the "
-    "sinusoid "
-    f"{numbers['live_sinusoid_aligned_beyond']:+.2f} and "
+    f"starts, {numbers['live_seqpe_misaligned_beyond']:+.2f} at misaligned ones, with "
+    f"the sinusoid {numbers['live_sinusoid_aligned_beyond']:+.2f} and "
     f"{numbers['live_sinusoid_misaligned_beyond']:+.2f}.",
 )
 
@@ -526,8 +524,8 @@ verdicts = claims.judge(IDS, tables)
 numbers |= claims.show(
     verdicts,
     short=True,
-    caption="The claims of this chapter, judged by rules written beforehand. With fewer "
-    "than six seeds a comparison is "
+    caption="The claims of this chapter, judged by rules written beforehand. With "
+    "fewer than six seeds a comparison is "
     "undecided, whatever its size.",
 )
 figures.provenance(runs)

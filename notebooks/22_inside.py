@@ -321,21 +321,14 @@ publish("text_share_pos", text_share)
 figures.show(
     fig,
     name="fig-inside-variance",
-    alt="Two panels against depth. Left: the share of the pos stream's variance between "
-    ""
-    "texts, log scale with zero. "
-    "Right: the share of the content's variance between positions. Solid lines after "
-    "training, dotted before.",
-    caption="Left: what differs between texts in the trained pos stream, at its largest "
-    ""
-    "over depths; separated "
-    f"learned: {told(text_share, '.2g')}, strict learned: "
-    f"{told(metric('strict-learned', 'text/pos'), '.2g')}. Right: what position "
-    "explains of the content, which is "
-    "the sem stream or, dense, the whole state. Solid: trained; dotted: the same models "
-    ""
-    "before training. Means "
-    "over seeds.",
+    alt="Two panels against depth. Left: the share of the pos stream's variance "
+    "between texts, log scale with zero. Right: the share of the content's variance "
+    "between positions. Solid lines after training, dotted before.",
+    caption="Left: what differs between texts in the trained pos stream, at its "
+    f"largest over depths; separated learned: {told(text_share, '.2g')}, strict "
+    f"learned: {told(metric('strict-learned', 'text/pos'), '.2g')}. Right: what "
+    "position explains of the content, which is the sem stream or, dense, the whole "
+    "state. Solid: trained; dotted: the same models before training. Means over seeds.",
 )
 
 # %% tags=["remove-input"]
@@ -437,11 +430,9 @@ for name, value in best.items():
 figures.show(
     fig,
     name="fig-inside-position",
-    alt="Three panels of R squared of a linear probe for the index against depth: dense "
-    ""
-    "models, the pos stream and "
-    "the sem stream of separated models, one thin line per seed; dotted lines before "
-    "training.",
+    alt="Three panels of R squared of a linear probe for the index against depth: "
+    "dense models, the pos stream and the sem stream of separated models, one thin "
+    "line per seed; dotted lines before training.",
     caption="How well a straight line reads the index, in unseen documents and at "
     "unseen positions. Best over "
     f"depths: no encoding {told(best['none'])}, RoPE {told(best['rope'])}; separated "
@@ -508,12 +499,10 @@ listed = pd.DataFrame(
 )
 figures.show_table(
     listed,
-    caption="The index read at positions past the trained length by probes fitted below "
-    ""
-    "it. R squared is 0 for "
-    "always guessing the middle of the new positions. For the rules of a learned table "
-    "other than clamp the "
-    "code itself is read, at depth 0. Means over seeds.",
+    caption="The index read at positions past the trained length by probes fitted "
+    "below it. R squared is 0 for always guessing the middle of the new positions. For "
+    "the rules of a learned table other than clamp the code itself is read, at depth "
+    "0. Means over seeds.",
     formats={"R squared": ".2f", "error in positions": ".0f"},
 )
 figures.provenance(table)
@@ -573,16 +562,12 @@ for name, value in gains.items():
 figures.show(
     fig,
     name="fig-inside-bytes",
-    alt="Two panels: how often a probe names the current and the previous byte from the "
-    ""
-    "pos stream, from what is left "
-    "of it without the mean of each position, and from the sem stream, against depth, "
-    "with the majority rate.",
-    caption="Naming bytes from the streams of separated learned. Gain over the majority "
-    ""
-    "rate (grey line) at the "
-    f"best depth and target: pos {told(gains['pos'], '+.3f')}, pos without the mean of "
-    "each position "
+    alt="Two panels: how often a probe names the current and the previous byte from "
+    "the pos stream, from what is left of it without the mean of each position, and "
+    "from the sem stream, against depth, with the majority rate.",
+    caption="Naming bytes from the streams of separated learned. Gain over the "
+    "majority rate (grey line) at the best depth and target: pos "
+    f"{told(gains['pos'], '+.3f')}, pos without the mean of each position "
     f"{told(gains['pos_less_position'], '+.3f')}, sem {told(gains['sem'], '+.3f')}. "
     "Means over seeds.",
 )
@@ -819,10 +804,9 @@ publish("another_text", apart)
 figures.show(
     fig,
     name="fig-inside-drift",
-    alt="Drift of the content against depth for six rules past the trained length, in a "
-    ""
-    "separated and a dense model "
-    "with a learned table; dotted, the drift to trained indices.",
+    alt="Drift of the content against depth for six rules past the trained length, in "
+    "a separated and a dense model with a learned table; dotted, the drift to trained "
+    "indices.",
     caption=f"How far the content moves when a text starts near {SHOWN} times the "
     "trained length instead of at 0, by "
     "depth and rule. At the last depth of separated learned: among trained indices "
@@ -987,10 +971,8 @@ figures.show(
     alt="Scatter plot of bits per byte above those at index 0 against the drift of the "
     "content, one marker per method and "
     "rule.",
-    caption="What the drift costs: one marker per method and rule, means over seeds and "
-    ""
-    "far starts, trained starts "
-    f"included. The correlation is {told(together)}.",
+    caption="What the drift costs: one marker per method and rule, means over seeds "
+    f"and far starts, trained starts included. The correlation is {told(together)}.",
 )
 
 # %% tags=["remove-input"]
