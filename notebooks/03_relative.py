@@ -92,10 +92,9 @@ def noise(*shape):
 # \begin{aligned}
 # (p_i + s)\, W\, (p_j + s')^\top
 # &= \underbrace{s W s'^\top}_{\text{content, content}}
-# + \underbrace{s W p_j^\top}_{\text{content, position}}
-# + \underbrace{p_i W s'^\top}_{\text{position, content}}
-# + \underbrace{p_i W p_j^\top}_{\text{position, position}}, \\
-# W &= W_Q W_K^\top .
+# + \underbrace{s W p_j^\top}_{\text{content, position}} \\
+# &\quad + \underbrace{p_i W s'^\top}_{\text{position, content}}
+# + \underbrace{p_i W p_j^\top}_{\text{position, position}}, \qquad W = W_Q W_K^\top .
 # \end{aligned}
 # $$ (eq-relative-four)
 #

@@ -203,7 +203,7 @@ figures.show(
 #
 # $$
 # \begin{gathered}
-# P = \operatorname{softmax}_{\text{rows}}\bigl(E_h(a)\, E_h(a)^{\!\top}\bigr), \quad
+# P = \operatorname{softmax}_{\text{rows}}\bigl(E_h(a)\, E_h(a)^{\!\top}\bigr), \\
 # Q = \operatorname{softmax}_{\text{rows}}\bigl(E_h(a + \Delta)\, E_h(a + \Delta)^{\!\top}\bigr), \\
 # \mathcal{L}_{\text{kd}} = \mathrm{KL}(\bar P \,\Vert\, Q) + \mathrm{KL}(Q \,\Vert\, \bar P) .
 # \end{gathered}

@@ -204,7 +204,7 @@ untrained, schooled = drawn(), drawn()
 losses = grid_losses((SIDE, SIDE), (RANGE, RANGE), columns=32)
 losses = replace(losses, shifts=None)  # there is no task whose steps could be shifted
 lessons = TrainingConfig(LESSONS, 1, 1, 3e-3, weight_decay=0.0, auxiliary=losses)
-train(
+_ = train(
     PositionsOnly(schooled),
     letters(LESSONS),
     lessons,

@@ -71,7 +71,8 @@ CONTENT = r"""
 """
 
 # A line of code or a formula that is wider than its box is read by scrolling, which a page of a book should
-# not ask for on a desktop. Signatures and docstrings of the package are set as they stand in the source.
+# not ask for on a desktop; and where sixty lines are printed somebody forgot to keep a value. Signatures and
+# docstrings of the package are set as they stand in the source.
 CUT = r"""
 () => {
   const problems = [], short = text => text.trim().replace(/\s+/g, " ").slice(0, 80);
@@ -81,6 +82,9 @@ CUT = r"""
     const cut = node.scrollWidth - node.clientWidth;
     if (node.clientWidth && cut > 1 && !node.closest("dl.py"))
       problems.push(`cut off at the right by ${cut} px: ` + short(node.textContent));
+    const lines = node.textContent.trim().split("\n").length;
+    if (node.closest(".cell_output") && lines > 60)
+      problems.push(`prints ${lines} lines: ` + short(node.textContent));
   }
   return problems;
 }

@@ -126,6 +126,7 @@ WRONG = {
     "wide": ('<div style="width: 900px; height: 9px">x</div>', "sticks out"),
     "clipped": ('<div style="overflow: hidden"><pre style="width: 900px">x</pre></div>', "sticks out"),
     "long_line": (f'<div class="cell_input"><pre {LONG}</div>', "cut off at the right"),
+    "endless": ('<div class="cell_output"><pre>' + "0.0,\n" * 99 + "</pre></div>", "prints 99 lines"),
     "folded": (f'<details><div class="cell_output"><pre {LONG}</div></details>', "cut off at the right"),
     "missing_number": ('<span class="sepnb-missing">??</span>', "something is missing"),
 }
