@@ -79,7 +79,16 @@ SEEDS = {"smoke": (1,), "laptop": (1, 2, 3, 4, 5, 6), "gpu": (1, 2, 3, 4, 5, 6)}
 SMOKE = ("axial-rope", "seqpe")
 
 DEFAULT_RATE = 2e-3
-LEARNING_RATES: dict[str, dict[str, float]] = {}
+LEARNING_RATES: dict[str, dict[str, float]] = {
+    "laptop": {
+        "none": 2e-3,
+        "sinusoidal": 2e-3,
+        "sinusoidal-shifts": 4e-3,
+        "axial-rope": 4e-3,
+        "seqpe-plain": 2e-3,
+        "seqpe": 1e-3,
+    }
+}
 """The rate of each method, the best of `volume_screen`; used and tested as that of `images`."""
 
 
