@@ -16,7 +16,6 @@ AWAITED = (
     "seqpe_geometry",
     "seqpe_stream",
     "shaw_clip",
-    "volumes",
 )
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 
