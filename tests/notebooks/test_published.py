@@ -13,7 +13,6 @@ AWAITED = (
     "image_screen",
     "images",
     "seqpe_cost",
-    "seqpe_geometry",
     "seqpe_stream",
     "shaw_clip",
 )
