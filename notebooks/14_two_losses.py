@@ -538,9 +538,12 @@ if there.empty:
     for ax in axes:
         figures.not_run(ax)
 else:
-    axes[0].legend(loc="lower left", bbox_to_anchor=(-0.2, 1.1), ncols=5, fontsize=8.5)
-far_order = measured(geo.BOTH, "order", "spread")
-near_order = measured(geo.BOTH, "order", "misaligned")
+    entries = axes[0].get_legend_handles_labels()
+    fig.legend(*entries, loc="outside upper center", ncols=5, fontsize=8.5)
+far, near = (
+    [summaries.told(measured(v, "order", group), "+.2f") for v in (geo.BOTH, "around")]
+    for group in ("spread", "misaligned")
+)
 figures.show(
     fig,
     name="fig-losses-records",
@@ -548,9 +551,8 @@ figures.show(
     "trainings, in five groups of positions. Right, the likeness to "
     "the trained window in three groups. Every seed a tick.",
     caption="What the losses make of the space. With both losses the order of spread "
-    "positions is "
-    f"{summaries.told(far_order, '+.2f')}, that of neighbours in misaligned windows "
-    f"{summaries.told(near_order, '+.2f')}.",
+    f"positions is {far[0]}, that of neighbours in misaligned windows {near[0]}; with "
+    f"half of the candidates around the anchor {far[1]} and {near[1]}.",
 )
 
 # %% tags=["remove-input"]
