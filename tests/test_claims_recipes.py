@@ -29,7 +29,10 @@ IN_WINDOW = {name: 2.45 for name in RECIPES} | {
     "separated-phase": 2.25,
     "dense-phase": 2.30,
     "strict-sinusoidal": 2.43,
+    "strict-phase": 2.33,
+    "strict-phase-narrow": 2.35,
     "untied": 2.55,
+    "untied-rope": 2.25,
     WINNER: 2.18,
 }
 
@@ -219,8 +222,8 @@ WORLDS: dict[str, tuple[dict, dict, dict]] = {
         {},
         {
             ("untied", "bits_per_byte"): 2.3,
-            ("separated-phase", "bits_per_byte"): 2.6,
-            ("separated-rope", "bits_per_byte"): 2.7,
+            ("strict-phase-narrow", "bits_per_byte"): 2.6,
+            ("untied-rope", "bits_per_byte"): 2.7,
         },
         {("untied", "bits_per_byte"): 2.3},
     ),

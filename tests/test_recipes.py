@@ -15,7 +15,7 @@ from sepnb.experiments import extrapolation, recipes
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.in_window import learning_rate
 from sepnb.experiments.readings import Reading
-from sepnb.experiments.recipe_methods import RECIPES, root, run_of
+from sepnb.experiments.recipe_methods import RECIPES, reference, root, run_of
 from sepnb.models import LanguageModel
 
 from .smoke_runs import differing, shortened
@@ -78,6 +78,34 @@ def test_the_wide_combination_has_the_parameters_of_the_dense_models(profile):
     assert abs(wide / rope - 1) < 0.01
 
 
+@pytest.mark.parametrize("profile", ["laptop", "gpu"])
+def test_no_rung_of_the_ladder_has_more_parameters_than_the_one_below(profile):
+    rungs = [
+        ("untied", "strict-sinusoidal"),
+        ("strict-sinusoidal", "strict-phase-narrow"),
+        ("strict-phase", "untied-rope"),
+    ]
+    for below, above in rungs:
+        with torch.device("meta"):
+            counts = [
+                LanguageModel(run_of("x", profile, one, 1).model).parameter_counts()["blocks"]
+                for one in (below, above)
+            ]
+        assert 0.9 * counts[0] < counts[1] <= counts[0]
+
+
+def test_a_price_is_counted_from_a_model_of_the_same_width():
+    assert reference("separated-torus-phase-long-gaps-wide") == "separated-sinusoidal-wide"
+    assert reference("separated-torus-phase-long-gaps") == "separated-sinusoidal"
+    assert reference("strict-phase-narrow") == "strict-sinusoidal"  # no narrower one is among them
+    assert reference("rope") == "rope"
+    wide, price_from = (
+        run_of("x", "laptop", name, 1).model.streams
+        for name in ("separated-torus-phase-long-gaps-wide", "separated-sinusoidal-wide")
+    )
+    assert wide == price_from
+
+
 def test_an_unknown_recipe_is_answered_with_those_there_are():
     with pytest.raises(
         ValueError, match="unknown recipe 'ropes'; use one of separated-sinusoidal, strict-sin"
@@ -130,7 +158,9 @@ def test_what_is_published_uses_other_seeds_than_the_screening_and_holds_every_b
         published = PUBLISHED.grid(profile)
         assert not {c.seed for c in published} & {c.seed for c in SCREEN.grid(profile)}
         names = {config.method for config in published}
-        assert {root(name) for name in names} <= names
+        assert {root(name) for name in names} | {reference(name) for name in names} <= names
+        alone = {name for name in names if "torus-phase" not in name}  # a combination is judged as a whole
+        assert {RECIPES[name].base for name in alone} - {None} <= names | {"sinusoidal-torus"}
         assert {config.method for config in SCREEN.grid(profile)} == set(RECIPES)
 
 

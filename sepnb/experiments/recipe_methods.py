@@ -71,6 +71,13 @@ def _matched(size: lm.Size) -> Streams:
     return Streams(pos=width // lm.POS_SHARE, sem=width - width // lm.POS_SHARE)
 
 
+def _narrow(size: lm.Size) -> Streams:
+    """The streams of the widest strict model with the phase read, whole heads in each and an even width of
+    them, that has fewer block parameters than the strict one of the size without it."""
+    width = size.width * 15 // 16
+    return Streams(pos=width // lm.POS_SHARE, sem=width - width // lm.POS_SHARE)
+
+
 def _with_phase(times: int) -> Callable[[lm.Size], tuple]:
     return lambda size: ("sinusoidal", Phase(times * size.length))
 
@@ -82,6 +89,11 @@ def _references() -> dict[str, Recipe]:
         "sinusoidal": Recipe("dense, sinusoid added"),
         "rope": Recipe("dense, RoPE"),
         "alibi": Recipe("dense, ALiBi"),
+        "separated-sinusoidal-wide": Recipe(
+            "as wide as the combination that has dense's parameters",
+            "separated-sinusoidal",
+            {"streams": _matched},
+        ),
     }
 
 
@@ -131,7 +143,16 @@ def _score_recipes() -> dict[str, Recipe]:
             "rope",
             {"encoding": lambda size: Phase(TIMES * size.length)},
         ),
+        "strict-phase": Recipe(
+            "phase read up to the trained length", "strict-sinusoidal", {"encoding": _with_phase(1)}
+        ),
+        "strict-phase-narrow": Recipe(
+            "fewer parameters than without the phase read", "strict-phase", {"streams": _narrow}
+        ),
         "untied": Recipe("no cross terms", "strict-sinusoidal", {"query_key": "untied"}),
+        "untied-rope": Recipe(
+            "RoPE in the sem heads", "untied", {"encoding": ("sinusoidal", RoPE(streams=("sem",)))}
+        ),
         "untied-offsets": Recipe("one random offset a step", "untied", training=_offsets("step")),
         "untied-clamp": Recipe("Toeplitz clamp, weight 0.1", "untied", training=_clamp(0.1)),
         "untied-constant": Recipe("pos stream constant over layers", "untied", {"pos_stream": "constant"}),
@@ -145,6 +166,9 @@ def _score_recipes() -> dict[str, Recipe]:
             "RoPE in the position heads",
             "strict-sinusoidal",
             {"encoding": ("sinusoidal", RoPE(streams=("pos",)))},
+        ),
+        "untied-constant-clamp-gaps": Recipe(
+            "two chunks at their distance", "untied-constant-clamp", training=_gaps()
         ),
         "separated-rope": Recipe(
             "RoPE in all heads", "separated-sinusoidal", {"encoding": ("sinusoidal", "rope")}
@@ -209,6 +233,9 @@ def _combinations() -> dict[str, Recipe]:
         "sinusoidal-torus": Recipe(
             "longest wave twice the trained length", "sinusoidal", {"encoding": _added_torus}
         ),
+        "sinusoidal-torus-offsets": Recipe(
+            "random offset below 100,000", "sinusoidal-torus", training=_offsets("sequence", far=True)
+        ),
         "sinusoidal-torus-phase-long": Recipe(
             long,
             "sinusoidal-torus",
@@ -258,6 +285,21 @@ def root(name: str, recipes: Mapping[str, Recipe] = RECIPES) -> str:
         raise ValueError(f"unknown recipe {name!r}; use one of {', '.join(recipes)}")
     base = recipes[name].base
     return name if base is None else root(base, recipes)
+
+
+def reference(name: str, recipes: Mapping[str, Recipe] = RECIPES) -> str:
+    """What the price of a recipe is counted from: the method at its root, as wide as the recipe is where such
+    a model is among the recipes.
+
+    Raises:
+        ValueError: an unknown recipe.
+    """
+    method, at = root(name, recipes), name
+    while recipes[at].base is not None and "streams" not in recipes[at].model:
+        at = recipes[at].base
+    streams = recipes[at].model.get("streams")
+    wide = (n for n, one in recipes.items() if one.base == method and one.model == {"streams": streams})
+    return next(wide, method)
 
 
 def run_of(

@@ -5,8 +5,8 @@ Four questions are asked of every recipe, each with a number of its own:
 - *survives*: is it worse past its trained length than through its own sliding window at stride 1?
 - *uses*: does it lose when the text further back than a trained length is that of another novel?
 - *quality*: what does it pay beside RoPE, as it is and with a window?
-- *price*: what does it pay inside the trained length more than the method at its root? Where a recipe changes
-  parameters too, this is more than the price of the training.
+- *price*: what does it pay inside the trained length more than the method at its root, as wide as it is?
+  Where a recipe adds parameters, this is more than the price of the training.
 
 Past the trained length a seed reads the bytes that the methods with six seeds read in `extrapolation`, so
 that columns of one name compare. Inside it a laptop scores less text, so that `bits_per_byte` does not.
@@ -51,10 +51,13 @@ PUBLISHED = (
     "separated-phase-gaps",
     "dense-phase-gaps",
     "sinusoidal-torus-phase-long-gaps",
+    "separated-phase-long",
+    "dense-phase-long",
     "separated-phase-gaps-other",
     "dense-phase-gaps-other",
     "rope-gaps",
     "separated-sinusoidal",
+    "separated-sinusoidal-wide",
     "separated-phase",
     "dense-phase",
     "separated-offsets",
@@ -64,13 +67,18 @@ PUBLISHED = (
     "strict-offsets",
     "separated-torus",
     "separated-torus-offsets",
+    "sinusoidal-torus-offsets",
     "untied",
+    "untied-rope",
+    "strict-phase",
+    "strict-phase-narrow",
     "separated-rope",
     "untied-constant",
     "untied-constant-clamp",
 )
 """What is read on the test text, chosen on the validation text by `recipe_screen`: survivors, one recipe of
-each kind that does not survive, and what they are compared with. ALiBi stands in `extrapolation`."""
+each kind that does not survive, and what they are compared with: of gaps the same model without them, of a
+recipe for the separated model its dense twin. ALiBi stands in `extrapolation`."""
 
 
 @dataclass(frozen=True)
