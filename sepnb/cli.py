@@ -152,7 +152,8 @@ def check(
 @app.command()
 def bench(
     variants: Annotated[
-        list[str] | None, typer.Argument(help="`separated`, `strict` (none: both), or `encodings`.")
+        list[str] | None,
+        typer.Argument(help="`separated`, `strict` (none: both), `encodings`, or `extrapolators`."),
     ] = None,
     profile: OfProfile = Profile.laptop,
     device: Annotated[
@@ -162,9 +163,10 @@ def bench(
         int | None, typer.Option(help="Timed pairs of each cell (default: the profile's).")
     ] = None,
 ) -> None:
-    """Time separated and strict models against the dense one, or encodings against attention without any.
+    """Time separated and strict models against the dense one, encodings against attention without any, or
+    extrapolators against the writing of their rows.
 
-    Beside each ratio stands that of the multiply-adds.
+    Beside each ratio of models and encodings stands that of the multiply-adds.
 
     Nothing is stored; `sepnb run speed encoding_speed` measures the same and keeps it.
     """
@@ -175,6 +177,8 @@ def bench(
         options = {"profile": profile, "device": tasks.device(device, profile), "repeats": repeats}
         if variants == ["encodings"]:
             good = benches.bench_encodings(console, **options)
+        elif variants == ["extrapolators"]:
+            good = benches.bench_extrapolators(console, **options)
         else:
             good = benches.bench_models(console, variants=variants or (), **options)
     raise typer.Exit(0 if good else 1)

@@ -1,8 +1,9 @@
 """Exact multiply-adds of a transformer, block by block, from its config alone.
 
 Counted are the maps and the attention of the blocks, per token, forward; backward, the maps cost twice as
-much. Were nothing else to take time, and every product equally fast, the ratio of two counts would be that of
-the times: the limit that a measured ratio is printed beside. Norms, activations, softmax, rotations, biases,
+much. A term of the score that comes as more columns of queries and keys counts with the map that makes them.
+Were nothing else to take time, and every product equally fast, the ratio of two counts would be that of the
+times: the limit that a measured ratio is printed beside. Norms, activations, softmax, rotations, biases,
 residual sums, embeddings and read-out are not counted, nor what encodings make of the positions once for all
 layers, nor the zeros with which values are padded where queries and keys are wider than they.
 
@@ -72,14 +73,13 @@ def block(config: TransformerConfig, outputs: tuple[str, ...], length: int) -> M
     """A block of `config` that computes `outputs`, on sequences of `length` tokens.
 
     Raises:
-        ValueError: a length below 1; an encoding with products of its own in every layer, which are not
-            counted.
+        ValueError: a length below 1; an encoding that makes scores or values of its own in every layer, which
+            are not counted.
     """
     if length < 1:
         raise ValueError(f"length is {length}; a sequence has at least 1 token")
     for encoding in config.encodings:
         in_layers = (
-            encoding.at_layer(1, 1, config.max_length),
             encoding.at_pairs(1, 2, 2, config.causal),
             encoding.at_values(1, 2, config.causal),
         )
@@ -92,6 +92,12 @@ def block(config: TransformerConfig, outputs: tuple[str, ...], length: int) -> M
     tally, widths, total = _Tally(config.isolated), config.streams.widths, config.streams.d_model
     attended, d, shared = config.attended(outputs), config.head_width, config.heads_per_kv
     split = "value_output" in config.splits
+    hearing = sum("sem" in config.reads(head) for head in config.heads_of(attended))
+    with torch.device("meta"):  # only to be asked: nothing is allocated, and no random number is drawn
+        terms = [e.at_layer(widths["sem"], hearing, config.max_length) for e in config.encodings]
+    terms = [term for term in terms if term is not None]
+    if hearing:
+        tally.add("query_key", ("sem",), sum(term.products for term in terms))
 
     for reads, group in groupby(config.heads_of(attended), key=config.reads):
         heads = list(group)
@@ -100,6 +106,7 @@ def block(config: TransformerConfig, outputs: tuple[str, ...], length: int) -> M
             tally.add("query_key", (name,), widths[name] * made)
         two_parts = config.reading == "untied" and "sem" in reads and len(reads) > 1
         columns = (3 if two_parts else 2) * d + more  # of a query, and of a value
+        columns += sum(term.more for term in terms) if "sem" in reads else 0
         seen = length / 2 if config.causal else length
         tally.add("attention", _written(config, heads), len(heads) * columns * seen)
 

@@ -7,6 +7,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from sepnb import flops
+from sepnb.encodings import Phase
 from sepnb.models import Transformer, TransformerConfig
 from sepnb.streams import Streams
 
@@ -103,6 +104,7 @@ def counted(config: TransformerConfig, length: int, batch: int, *, attention: bo
 
 
 SPLIT = Streams(pos=8, sem=24)
+PHASE = {"encoding": ("learned", Phase(waves=3))}
 EVERY_SHAPE = {
     "dense": (Streams.dense(32), {}),
     "separated": (SPLIT, {}),
@@ -124,13 +126,20 @@ EVERY_SHAPE = {
     "shared key heads, strict": (Streams(pos=16, sem=16), {"n_kv_heads": 2, "mode": "strict"}),
     "gated perceptron": (SPLIT, {"activation": "swiglu", "expansion": 3}),
     "two position streams": (Streams(row=8, col=8, sem=16), {"mode": "strict"}),
+    "phase read, dense": (Streams.dense(32), PHASE),
+    "phase read": (SPLIT, PHASE),
+    "phase read, strict, both read out": (SPLIT, PHASE | {"mode": "strict", "readout": "both"}),
+    "phase read, straddling head": (Streams(pos=5, sem=27), PHASE | {"readout": "both"}),
+    "phase read, untied": (SPLIT, PHASE | {"query_key": "untied"}),
+    "phase read, shared key heads": (Streams(pos=16, sem=16), PHASE | {"n_kv_heads": 2, "mode": "strict"}),
 }
 
 
 @pytest.mark.parametrize(("streams", "fields"), EVERY_SHAPE.values(), ids=EVERY_SHAPE)
 def test_the_count_is_that_of_the_matrix_products_of_the_model(streams, fields):
     length, batch = 6, 3
-    config = TransformerConfig(streams, 3, 4, "learned", max_length=length, causal=False, **fields)
+    fields = {"encoding": "learned", "max_length": length, "causal": False, **fields}
+    config = TransformerConfig(streams, 3, 4, **fields)
     ours = flops.per_token(config, length, batch) * batch * length
     found = counted(config, length, batch, attention=True, backward=False)
     assert found == pytest.approx(2 * ours, rel=1e-12)
@@ -139,7 +148,7 @@ def test_the_count_is_that_of_the_matrix_products_of_the_model(streams, fields):
 @pytest.mark.parametrize(("streams", "fields"), EVERY_SHAPE.values(), ids=EVERY_SHAPE)
 def test_the_maps_cost_twice_as_much_backward_as_forward(streams, fields):
     """So that a ratio of forward counts is also that of a training step's."""
-    config = TransformerConfig(streams, 3, 4, "learned", max_length=6, **fields)
+    config = TransformerConfig(streams, 3, 4, **{"encoding": "learned", "max_length": 6, **fields})
     forward = counted(config, 6, 3, attention=False, backward=False)
     assert counted(config, 6, 3, attention=False, backward=True) == 3 * forward > 0
 
@@ -169,9 +178,24 @@ def test_what_cannot_be_counted_is_refused():
         flops.per_token(dense(), 0)
     with pytest.raises(ValueError, match="batch is 0; at least 1 sequence"):
         flops.per_token(dense(), 8, 0)
-    for name in ("phase", "shaw", "cope", "fire"):
+    for name in ("shaw", "cope", "fire"):
         with pytest.raises(ValueError, match=f"the terms that '{name}' adds in every layer are not counted"):
             flops.per_token(dataclasses.replace(dense(), encoding=("learned", name)), 8)
     assert flops.per_token(dataclasses.replace(dense(), encoding=("learned", "t5")), 8) == flops.per_token(
         dataclasses.replace(dense(), encoding="learned"), 8
     )
+
+
+def test_the_phase_read_costs_its_coefficients_and_its_columns_in_the_heads_that_hear_the_content():
+    """A head of width d compares d + 2 W columns instead of d; its coefficients are d_sem x 2 W."""
+    waves, length = 16, 256
+    for config, heads, content in ((dense(), HEADS, D), (split("strict", 4), 3 * HEADS // 4, 3 * D // 4)):
+        with_term = dataclasses.replace(config, encoding=("learned", Phase(waves=waves)))
+        more = LAYERS * heads * 2 * waves * (content + length / 2)
+        assert flops.per_token(with_term, length) - flops.per_token(config, length) == more
+
+
+def test_counting_draws_no_random_number():
+    state = torch.get_rng_state()
+    flops.per_token(dataclasses.replace(dense(), encoding=("learned", "phase")), 8)
+    assert torch.equal(torch.get_rng_state(), state)

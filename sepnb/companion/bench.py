@@ -6,6 +6,11 @@ from dataclasses import replace
 from rich.console import Console
 
 from sepnb.experiments import encoding_speed, speed
+from sepnb.extrapolators import cost
+
+POSITIONS = {"smoke": 10**5, "laptop": cost.MILLION, "gpu": cost.MILLION}
+WIDTHS = {"smoke": (32,), "laptop": (32, 64), "gpu": (32, 64)}
+"""How many positions are extrapolated, and to how many columns."""
 
 
 def bench_models(
@@ -91,6 +96,38 @@ def bench_encodings(console: Console, *, profile: str, device: str, repeats: int
         aim = f"target {metrics['target']:.2f}" if "target" in metrics else "no target"
         line = "  ".join([f"{cell.label:<40}", *columns, f"products {metrics['products']:.3f}", aim])
         console.print(line, markup=False, soft_wrap=True)
+    return good
+
+
+def bench_extrapolators(console: Console, *, profile: str, device: str, repeats: int | None = None) -> bool:
+    """Time every form of every extrapolator but `learned` against the writing of the rows that it makes;
+    nothing is stored.
+
+    Args:
+        console, profile, device, repeats: as in `bench_models`; the profile chooses positions and widths.
+
+    Returns:
+        Whether every time is within `cost.AIM`.
+
+    Raises:
+        ValueError: too few repeats.
+    """
+    n_positions, good = POSITIONS[profile], True
+    console.print(f"times as long as the writing of the rows of {n_positions:,} positions, in brackets the")
+    console.print(f"quartiles; the aim is at most {cost.AIM:.1f}")
+    for width in WIDTHS[profile]:
+        with console.status(f"d_pos={width}"):
+            found = cost.times_of_writing(
+                width,
+                n_positions=n_positions,
+                repeats=cost.REPEATS if repeats is None else repeats,
+                device=device,
+            )
+        for one in found:
+            good = good and one.reached
+            told = "reached" if one.reached else "missed"
+            label = f"{one.method}, {one.form}, d_pos={one.width}"
+            console.print(f"{label:<36} {one.ratio}  {told}", markup=False, soft_wrap=True)
     return good
 
 

@@ -110,6 +110,12 @@ class TermModule(nn.Module, ABC):
     The score of a head becomes (q k^T + q' k'^T) d^-1/2, q' and k' being the columns that `forward` gives.
     """
 
+    more: int
+    """How many columns it puts beside those of a head."""
+
+    products: int
+    """Multiply-adds of its maps for one token: what a count of the model adds for them."""
+
     @abstractmethod
     def prepare(self, query_positions: Tensor, key_positions: Tensor) -> Any:
         """What `forward` needs of the positions, computed once and shared by the modules of all layers."""

@@ -69,6 +69,7 @@ class PhaseTerm(TermModule):
         self.frequencies = phase_frequencies(waves, longest)
         self.n_heads, self.waves = n_heads, waves
         self.coefficients = nn.Linear(content_width, n_heads * 2 * waves, bias=False)
+        self.more, self.products = 2 * waves, self.coefficients.weight.numel()
 
     def _phases(self, positions: Tensor) -> Tensor:
         """cos and sin of every angle, `[*B, 1, N, W, 2]`, from float64."""
