@@ -72,8 +72,9 @@ from sepnb.encodings import (
 )
 from sepnb.evaluation import evaluate, sliding
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.recipe_methods import RECIPES, root, run_of
+from sepnb.experiments.recipe_methods import RECIPES, reference, run_of
 from sepnb.experiments.recipes import WINNER
+from sepnb.flops import per_token
 from sepnb.models import LanguageModel, frozen_attention
 from sepnb.positions import RandomOffset, TrueGap
 from sepnb.toeplitz import ToeplitzClamp, clamp_loss, position_logits, toeplitz_fit
@@ -216,7 +217,11 @@ print(f"inside: {difference[: small.length].max():.1e}, past it: {difference[-1]
 # | position with position only | $q_s k_s + q_p k_p$ | *untied*, after TUPE {cite:p}`ke2021` |
 # | and cross terms | $(q_s + q_p)(k_s + k_p)$ | strict, separated |
 # | and content with distance | $+ \operatorname{Re} \sum_m c_m(s_i)\, z_m(i)\, \overline{z_m(j)}$ | *phase read* |
-# | content with distance, both ways | RoPE on all heads | hybrid |
+# | content with distance, both ways | $q_s R_{i-j} k_s + q_p k_p$ | RoPE on the sem heads |
+#
+# All four can be had with position heads that see positions only, so that nothing but this score differs. A rung with
+# more parameters than the one below could win by those; so the third is also trained in a narrower model, which has
+# fewer than the second, and the fourth stands against the third at full width, which has more than it.
 #
 # The **{term}`phase read`** is the missing product, with $z_m(i) = e^{\mathrm{j} w_m i}$ and coefficients $c_m$ that are linear
 # in the content of the query. Its value depends on $i - j$ alone, so no offset is needed for it; only the query's
@@ -462,7 +467,7 @@ figures.show(
 # | *survives* | bits per byte over its own sliding window at stride 1, all keys in sight; below $+0.03$ |
 # | *uses* | what a foreign past costs; above $+0.02$, and it survives |
 # | *quality* | what it pays beside RoPE with a window of $L$ |
-# | *price* | what it pays inside the trained length more than the method at its root; no price of a training alone where parameters differ |
+# | *price* | what it pays inside the trained length more than the method at its root, as wide as it is; no price of a training alone where parameters differ |
 #
 # **Screening**: every recipe with one seed, on the *validation* text. It decides which recipes are read with the test
 # text, and no verdict stands on it.
@@ -491,7 +496,7 @@ listed = pd.DataFrame(
         "8x": screened(name, "native/8x"),
         "8x, window": screened(name, "native-window/8x"),
         "price": screened(name, "val_bits_per_byte")
-        - screened(root(name), "val_bits_per_byte"),
+        - screened(reference(name), "val_bits_per_byte"),
     }
     for name, recipe in RECIPES.items()
 )
@@ -542,7 +547,7 @@ panels = {
     "over its sliding window": lambda name: scores(name, "gap/native/8x"),
     "cost of a foreign past": lambda name: scores(name, "gain/8x"),
     "price inside": lambda name: less(
-        f"{name}:bits_per_byte", f"{root(name)}:bits_per_byte"
+        f"{name}:bits_per_byte", f"{reference(name)}:bits_per_byte"
     ),
 }
 read = [n for n in methods if len(scores(n, "gap/native/8x"))]
@@ -685,10 +690,10 @@ quality = pd.DataFrame(
         "uses": summaries.told(scores(name, "gain/8x")),
         "quality": summaries.told(less(f"{name}:native/8x", "rope:native-window/8x")),
         "price": summaries.told(
-            less(f"{name}:bits_per_byte", f"{root(name)}:bits_per_byte")
+            less(f"{name}:bits_per_byte", f"{reference(name)}:bits_per_byte")
         ),
-        "root": root(name).replace("-", " "),
-        "parameters / root": times(name, root(name), "block_parameters"),
+        "from": reference(name).replace("-", " "),
+        "parameters / from": times(name, reference(name), "block_parameters"),
         "parameters / RoPE": times(name, "rope", "block_parameters"),
         "training / RoPE": times(name, "rope", "train_cpu_s"),
     }
@@ -700,11 +705,103 @@ figures.show_table(
     "intervals. Uses: the cost of a foreign past "
     "in the last bin. Quality: all keys in sight there, above RoPE with a window of L. "
     "Price: inside the trained length, "
-    "above the method at its root, a price of the training where the two have the same "
-    "parameters. Then parameters of "
-    "the blocks and CPU time of the training, as multiples.",
+    "above the method named, which is the one at its root, as wide as the recipe where "
+    "such a one was trained; a price of the training where the two have the same "
+    "parameters. Then parameters of the blocks and CPU time of the training, as "
+    "multiples.",
 )
 figures.provenance(runs)
+
+# %% [markdown]
+# The ladder of scores, rung by rung, all of the same tokens:
+
+# %% tags=["hide-input"]
+RUNGS = {
+    "untied": "position with position",
+    "strict-sinusoidal": "and cross terms",
+    "strict-phase-narrow": "and the phase read, narrower",
+    "strict-phase": "and the phase read",
+    "untied-rope": "RoPE in the sem heads",
+}
+
+
+def multiply_adds(name):
+    """Of all blocks, forward, for one token of a batch of training."""
+    run = run_of("recipes", profile, name, 1)
+    return per_token(run.model, run.training.length, run.training.batch_size)
+
+
+ladder = pd.DataFrame(
+    {
+        "score": score,
+        "recipe": name.replace("-", " "),
+        "bits per byte": summaries.told(scores(name, "bits_per_byte"), form=".3f"),
+        "less RoPE": summaries.told(
+            less(f"{name}:bits_per_byte", "rope:bits_per_byte")
+        ),
+        "parameters / RoPE": times(name, "rope", "block_parameters"),
+        "multiply-adds / RoPE": f"{multiply_adds(name) / multiply_adds('rope'):.2f}",
+        "training / RoPE": times(name, "rope", "train_cpu_s"),
+    }
+    for name, score in RUNGS.items()
+)
+figures.show_table(
+    ladder,
+    caption="Models whose position heads see positions only, inside the trained "
+    "length, beside the dense model with RoPE. Means over seeds and 95 % t intervals; "
+    "parameters of the blocks, their multiply-adds in a forward pass of a batch, and "
+    "the CPU time of the training, as multiples.",
+)
+figures.provenance(runs)
+
+# %% [markdown]
+# And what these numbers have to be held against, from the runs of {doc}`chapter 11 <11_extrapolators>` on the same bytes:
+# models without any recipe, a sinusoid's two plain controls among them, and two that were trained on the long texts.
+
+# %% tags=["hide-input"]
+CONTROLS = {
+    "no encoding": ("none", "native"),
+    "ALiBi": ("alibi", "native"),
+    "dense sinusoid": ("sinusoidal", "native"),
+    "its last row repeated (clamp)": ("sinusoidal", "clamp"),
+    "its rows repeated (wrap)": ("sinusoidal", "wrap"),
+    "separated sinusoid": ("separated-sinusoidal", "native"),
+    "clamp, separated": ("separated-sinusoidal", "clamp"),
+    "wrap, separated": ("separated-sinusoidal", "wrap"),
+    "RoPE, trained at 8L": ("rope-long", "native"),
+    "separated sinusoid, trained at 8L": ("separated-sinusoidal-long", "native"),
+}
+
+
+def at_8x(method, metric):
+    """Mean and interval of a metric of chapter 11's runs."""
+    return summaries.told(summaries.by_seed(extrapolation, method, f"{metric}/8x"))
+
+
+held_against = pd.DataFrame(
+    {
+        "model": label,
+        "survives": at_8x(method, f"gap/{reading}"),
+        "with a window": at_8x(method, f"gap/{reading}-window"),
+        "8x": at_8x(method, reading).lstrip("+"),
+    }
+    for label, (method, reading) in CONTROLS.items()
+)
+floors = {
+    name: summaries.by_seed(extrapolation, "rope", f"{name}_bits_per_byte")
+    for name in ("unigram", "bigram")
+}
+counting = "; ".join(
+    f"{name} {summaries.told(v, form='.2f')}" for name, v in floors.items()
+)
+figures.show_table(
+    held_against,
+    caption="In the bin that ends at eight trained lengths, bits per byte: over the "
+    "model's own sliding window at stride 1, all keys in sight and with a window of L, "
+    f"and the level. Counting bytes and pairs of them pays: {counting}. Means over "
+    "seeds, 95 % t intervals; not run: no such reading.",
+)
+figures.provenance(extrapolation)
 
 # %% [markdown]
 # ### Reading the tables
@@ -722,7 +819,10 @@ for name in (
     "strict-offsets",
     "sinusoidal-offsets",
     "separated-torus-offsets",
+    "sinusoidal-torus-offsets",
     "separated-phase",
+    "separated-phase-long",
+    "dense-phase-long",
     "separated-phase-gaps",
     "dense-phase-gaps",
     "separated-phase-gaps-other",
@@ -738,7 +838,9 @@ for name in (
         f"window_{key}": scores(name, "gap/native-window/8x"),
         f"index_{key}": less(f"{name}:native-at-1m", f"{name}:native/1x"),
         f"gain_{key}": scores(name, "gain/8x"),
-        f"price_{key}": less(f"{name}:bits_per_byte", f"{root(name)}:bits_per_byte"),
+        f"price_{key}": less(
+            f"{name}:bits_per_byte", f"{reference(name)}:bits_per_byte"
+        ),
         f"lead_{key}": less(f"{name}:bits_per_byte", "rope:bits_per_byte"),
         f"lead_8x_{key}": less(f"{name}:native/8x", "rope:native-window/8x"),
     }
@@ -749,6 +851,11 @@ INSIDE = {
     "rope_lead": ("rope", "separated-sinusoidal"),
     "hybrid_lead": ("separated-rope", "rope"),
     "untied_price": ("untied", "strict-sinusoidal"),
+    "strict_phase": ("strict-phase", "strict-sinusoidal"),
+    "strict_phase_narrow": ("strict-phase-narrow", "strict-sinusoidal"),
+    "sem_rope": ("untied-rope", "strict-phase"),
+    "gaps_separated": ("separated-phase-gaps", "separated-phase-long"),
+    "gaps_dense": ("dense-phase-gaps", "dense-phase-long"),
     "price_untied_constant_clamp": ("untied-constant-clamp", "untied-constant"),
 }
 clamp = "untied-constant-clamp"
@@ -775,21 +882,31 @@ numbers |= {key: chapter_numbers.mean_of(values) for key, values in told.items()
 #
 # **Torus.** With offsets and a window {num}`12_what_works/window_separated_torus_offsets:+.3f`, all keys in sight
 # {num}`12_what_works/gap_separated_torus_offsets:+.3f`, at index 1,000,000
-# {num}`12_what_works/index_separated_torus_offsets:+.3f`.
+# {num}`12_what_works/index_separated_torus_offsets:+.3f`; with the torus added in a dense model
+# {num}`12_what_works/window_sinusoidal_torus_offsets:+.3f`, {num}`12_what_works/gap_sinusoidal_torus_offsets:+.3f` and
+# {num}`12_what_works/index_sinusoidal_torus_offsets:+.3f`.
 #
 # **Content and distance.** Inside the trained length RoPE is {num}`12_what_works/rope_lead:+.3f` from the separated
 # sinusoid, which has two thirds of its parameters. With the phase read the latter is
 # {num}`12_what_works/phase_price:+.3f` from itself without, with more parameters again; the separated model with RoPE in
-# all heads is {num}`12_what_works/hybrid_lead:+.3f` from RoPE alone; without the cross terms strict is
-# {num}`12_what_works/untied_price:+.3f` from itself with them.
+# all heads is {num}`12_what_works/hybrid_lead:+.3f` from RoPE alone. Up the ladder: without the cross terms strict is
+# {num}`12_what_works/untied_price:+.3f` from itself with them, with the phase read
+# {num}`12_what_works/strict_phase:+.3f`, and in a narrower model with fewer parameters
+# {num}`12_what_works/strict_phase_narrow:+.3f`; RoPE in the sem heads is {num}`12_what_works/sem_rope:+.3f` from the phase
+# read.
 #
 # **Distances that were shown.** The phase read alone, with waves up to $L$, stands
-# {num}`12_what_works/gap_separated_phase:+.3f` from its sliding window; with waves up to $8L$ and trained on chunks at
-# their true distance {num}`12_what_works/gap_separated_phase_gaps:+.3f`, the dense model
-# {num}`12_what_works/gap_dense_phase_gaps:+.3f`. Where the second chunk is of another novel the two stand at
+# {num}`12_what_works/gap_separated_phase:+.3f` from its sliding window; with waves up to $8L$, trained on contiguous text,
+# {num}`12_what_works/gap_separated_phase_long:+.3f`, the dense model {num}`12_what_works/gap_dense_phase_long:+.3f`; trained
+# on chunks at their true distance {num}`12_what_works/gap_separated_phase_gaps:+.3f` and
+# {num}`12_what_works/gap_dense_phase_gaps:+.3f`, which costs {num}`12_what_works/gaps_separated:+.3f` and
+# {num}`12_what_works/gaps_dense:+.3f` inside; where the second chunk is of another novel
 # {num}`12_what_works/gap_separated_phase_gaps_other:+.3f` and {num}`12_what_works/gap_dense_phase_gaps_other:+.3f`. A
 # foreign past changes the bits of the two by {num}`12_what_works/gain_separated_phase_gaps:+.3f` and
-# {num}`12_what_works/gain_dense_phase_gaps:+.3f`. RoPE, trained on true gaps, stands at
+# {num}`12_what_works/gain_dense_phase_gaps:+.3f` with true gaps, {num}`12_what_works/gain_separated_phase_long:+.3f` and
+# {num}`12_what_works/gain_dense_phase_long:+.3f` on contiguous text,
+# {num}`12_what_works/gain_separated_phase_gaps_other:+.3f` and {num}`12_what_works/gain_dense_phase_gaps_other:+.3f` with the
+# other novel. RoPE, trained on true gaps, stands at
 # {num}`12_what_works/gap_rope_gaps:+.3f`, at {num}`12_what_works/price_rope_gaps:+.3f` inside.
 #
 # **The clamp.** Inside, {num}`12_what_works/price_untied_constant_clamp:+.3f` from the same model without it; past the
@@ -798,7 +915,9 @@ numbers |= {key: chapter_numbers.mean_of(values) for key, values in told.items()
 #
 # **All together**, at the parameters of RoPE's model: with all keys in sight {num}`12_what_works/gap_winner:+.3f` from its
 # own sliding window, with a window {num}`12_what_works/window_winner:+.3f`, at index 1,000,000
-# {num}`12_what_works/index_winner:+.3f`; from RoPE {num}`12_what_works/lead_winner:+.3f` inside the trained length and
+# {num}`12_what_works/index_winner:+.3f`; its price, from the separated sinusoid of the same width without any remedy,
+# {num}`12_what_works/price_winner:+.3f` (below zero: it gains more from the phase read than it pays); from RoPE
+# {num}`12_what_works/lead_winner:+.3f` inside the trained length and
 # {num}`12_what_works/lead_8x_winner:+.3f` in the last bin, where RoPE has its window. How much of that is the phase read's
 # and not the separation's, the dense model with phase read and gaps shows, which has no code of positions and somewhat
 # more parameters: {num}`12_what_works/lead_dense_phase_gaps:+.3f` and {num}`12_what_works/lead_8x_dense_phase_gaps:+.3f`.
