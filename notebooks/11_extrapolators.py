@@ -874,12 +874,7 @@ for ax, lines in zip(axes, (first, OTHERS), strict=True):
     for name, look in lines.items():
         if np.isfinite(values := curve(name)).any():
             ax.plot(x, values, **look)
-    for floor in ("unigram", "bigram"):
-        if f"{floor}_bits_per_byte" in have and len(have):
-            level = have[f"{floor}_bits_per_byte"].astype(float).mean()
-            ax.axhline(level, color=figures.FAINT, linestyle=":", zorder=0.5)
-            place = {"fontsize": 9, "va": "bottom", "color": figures.INK}
-            ax.text(-0.1, level, f"{floor} floor", **place)
+    figures.entropy_floors(ax, have, at=-0.1)
     ax.set_ylabel("bits per byte")
     if have.empty:
         figures.not_run(ax)

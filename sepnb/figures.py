@@ -122,6 +122,18 @@ def trained_length(ax: Axes, length: int, label: str = "trained length") -> None
     )
 
 
+def entropy_floors(ax: Axes, table: pd.DataFrame, at: float) -> None:
+    """Dotted lines at the bits per byte that counting bytes, and pairs of bytes, pays on the text of a table.
+
+    Their names begin at `at` on the x axis. Nothing is drawn where no run has them.
+    """
+    for floor in ("unigram", "bigram"):
+        values = pd.to_numeric(table.get(f"{floor}_bits_per_byte", pd.Series(dtype=float))).dropna()
+        if len(values):
+            ax.axhline(values.mean(), color=FAINT, linestyle=":", zorder=0.5)
+            ax.text(at, values.mean(), f"{floor} floor", fontsize=9, va="bottom", color=INK)
+
+
 def seed_row(
     ax: Axes,
     height: float | int,

@@ -183,11 +183,16 @@ def test_every_method_is_read_natively_behind_a_window_sharpened_and_through_bot
     asked = {reading.id: reading for reading in config.readings}
     rule = "clamp" if name.startswith("learned") else "native"
     last = {"contiguous"} if name in RANDOMISED else {f"{rule}-at-7x"}
-    own = {rule, f"{rule}-log", f"{rule}-window"}
-    assert asked.keys() == {"oracle", "oracle-coarse"} | own | last
+    own = {rule, f"{rule}-log", f"{rule}-window", f"{rule}-window-sinks"}
+    filled = {"wrap", "reflect", "zero", "interpolate"} if rule == "clamp" else set()
+    assert asked.keys() == {"oracle", "oracle-coarse", "oracle-coarse-sinks"} | own | filled | last
     assert asked["oracle"].stride == 1 and asked["oracle"].scope == "tight"
     assert {one.scope for id, one in asked.items() if id != "oracle"} == {"part"}
-    assert asked[f"{rule}-window"].window == config.training.length
+    length = config.training.length
+    masked = (asked[f"{rule}-window"], asked[f"{rule}-window-sinks"])
+    assert [(one.window, one.sinks) for one in masked] == [(length, 0), (length - 4, 4)]
+    assert asked["oracle-coarse-sinks"].window == length and asked["oracle-coarse-sinks"].sinks == 4
+    assert {id: asked[id].extrapolator for id in filled} == {id: id for id in filled}
     assert asked[f"{rule}-log"].log_scale and not asked[rule].log_scale
     drawn = {id for id, reading in asked.items() if reading.drawn is not None}
     assert drawn == (asked.keys() - {"contiguous"} if name in RANDOMISED else set())
@@ -202,9 +207,15 @@ def test_every_method_is_read_natively_behind_a_window_sharpened_and_through_bot
             "sinusoidal",
             {"native": "index+length+distance", "native-window": "index", "native-at-7x": "index"},
         ),
-        ("learned", {"clamp": "length", "clamp-window": "none", "clamp-at-7x": "none"}),
+        (
+            "learned",
+            {"clamp": "length", "clamp-window": "none", "clamp-window-sinks": "none", "clamp-at-7x": "none"},
+        ),
+        ("learned-per-layer", {"wrap": "length", "reflect": "length", "zero": "index+length"}),
+        ("learned-query-key", {"interpolate": "index+length"}),
         ("learned-query-key", {"clamp": "length", "clamp-window": "none", "clamp-at-7x": "none"}),
         ("rope", {"native": "length+distance", "native-window": "none", "native-at-7x": "none"}),
+        ("rope", {"native-window-sinks": "distance", "oracle-coarse-sinks": "none"}),
         ("kerple-log", {"native": "length+distance", "native-log": "length+distance"}),
         ("t5", {"native": "length", "native-window": "none"}),
         ("shaw", {"native": "length", "native-at-7x": "none"}),

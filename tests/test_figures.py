@@ -248,6 +248,16 @@ def test_a_row_of_one_seed_has_no_interval_and_one_of_none_is_empty(values, line
     plt.close()
 
 
+def test_floors_are_drawn_at_the_entropies_of_the_table_and_nowhere_without_runs():
+    _, (drawn, empty) = plt.subplots(1, 2)
+    runs = pd.DataFrame({"unigram_bits_per_byte": [4.5, None, 4.5], "bigram_bits_per_byte": [3.4, None, 3.4]})
+    figures.entropy_floors(drawn, runs, at=2.0)
+    assert [line.get_ydata()[0] for line in drawn.lines] == [4.5, 3.4]
+    assert [text.get_position() for text in drawn.texts] == [(2.0, 4.5), (2.0, 3.4)]
+    figures.entropy_floors(empty, pd.DataFrame({"method": ["rope"]}), at=0.0)
+    assert not empty.lines and not empty.texts
+
+
 def test_axes_of_nothing_say_so_and_have_no_numbers():
     _, ax = plt.subplots()
     figures.not_run(ax)

@@ -5,7 +5,8 @@ tell positions. The spine is run again beside the others, so that every row is r
 
 A method is read as it is: a table, which has no row for a position past the trained length, with its last row
 repeated (`clamp`); a randomised one at drawn positions, four draws for each window, of which the mean counts.
-Its oracle draws anew for each of its passes.
+Its oracle draws anew for each of its passes. Beside that stand the controls: masks over the keys with and
+without sinks, indices kept; windows that slide, indices re-based; and of a table four other ways to fill it.
 
 There are three seeds, which show the size of a difference and leave comparisons undecided. Each seed reads
 two of the six blocks of `extrapolation`: together they read what six seeds read there.
@@ -16,11 +17,12 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import ClassVar
 
+from ..extrapolators import CONTROLS
 from .base import check_profile
 from .encoding_methods import METHODS, learning_rate, run_of
 from .extrapolation import BEYOND, Extrapolation, ExtrapolationRun
 from .long_windows import BLOCKS, Beyond
-from .readings import TRAINED_ROWS, Reading, oracles, sides_unseen, trained_sides
+from .readings import ORACLE, TRAINED_ROWS, Reading, masks, needed, oracles, sides_unseen, trained_sides
 
 SEEDS = {"smoke": (1,), "laptop": (1, 2, 3), "gpu": (1, 2, 3)}
 
@@ -61,28 +63,35 @@ class EncodingRun(ExtrapolationRun):
     def readings(self) -> tuple[Reading, ...]:
         """What the trained model is asked to read.
 
-        `native` is the encoding's own rule, and its place is taken by `clamp` where there is none; `-log`
-        multiplies logits by the logarithm of the number of keys. A randomised model reads at drawn positions
+        `native` is the encoding's own rule, and its place is taken by `clamp` where there is none, with the
+        four other controls beside it; `-log` multiplies logits by the logarithm of the number of keys,
+        `-window` and `-window-sinks` hide keys and keep the indices. The oracles begin at index 0 in every
+        pass. A randomised model reads at drawn positions
         and, in `contiguous`, at those from 0 on; it is not asked to begin far out. All are read on the same
         windows, so that what begins far out has its partner in the first bin of the rule.
         """
         length, longest = self.beyond.length, self.beyond.longest
-        tight, coarse, _ = oracles(length)
-        coarse = replace(coarse, scope="part")
+        slid = tuple(one if one.id == ORACLE else replace(one, scope="part") for one in oracles(length))
         sampler = self.training.positions
         rule = "clamp" if self.encoding == "learned" else "native"
         how = {"extrapolator": rule if rule != "native" else None}
         own = (
             Reading(rule, **how),
             Reading(f"{rule}-log", log_scale=True, **how),
-            Reading(f"{rule}-window", window=length, **how),
+            *(Reading(f"{rule}-{name}", **mask, **how) for name, mask in masks(length).items()),
         )
         if sampler is not None and sampler.at_evaluation:
             own = tuple(replace(reading, drawn=sampler, draws=DRAWS) for reading in own)
-            at_drawn = tuple(replace(oracle, drawn=sampler) for oracle in (tight, coarse))
+            at_drawn = tuple(replace(oracle, drawn=sampler) for oracle in slid)
             return (*at_drawn, *own, Reading("contiguous"))
+        if rule == "clamp":
+            own += tuple(
+                Reading(name, extrapolator=name, options=needed(name, longest))
+                for name in CONTROLS
+                if name != rule
+            )
         far = Reading(f"{rule}-at-{longest // length - 1}x", start=longest - length, **how)
-        return (tight, coarse, *own, far)
+        return (*slid, *own, far)
 
     def unseen(self, reading: Reading) -> str:
         """The sides of a reading that training never showed, by what the encoding tells apart: one that hears

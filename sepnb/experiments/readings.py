@@ -187,21 +187,24 @@ def oracles(length: int) -> tuple[Reading, ...]:
     )
 
 
-def readings(encoding: str, length: int, longest: int) -> tuple[Reading, ...]:
-    """What is read with a model of this encoding, trained at `length`, on texts of `longest` bytes.
-
-    In a window with sinks a query sees `length` keys in all, the sinks among them.
-    """
-    windows = {
+def masks(length: int) -> dict[str, dict[str, int]]:
+    """The two masks over keys by their names, as settings of a `Reading`. With either a query sees `length`
+    keys in all, sinks among them."""
+    return {
         "window": {"window": length},
         "window-sinks": {"window": length - SINKS, "sinks": SINKS},
     }
+
+
+def readings(encoding: str, length: int, longest: int) -> tuple[Reading, ...]:
+    """What is read with a model of this encoding, trained at `length`, on texts of `longest` bytes."""
+    windows = masks(length)
     far, at = longest - length, f"at-{longest // length - 1}x"
     if encoding == "learned":
         compared = (*SOURCE_METHODS, "clamp", "wrap")
         own = [Reading(name, "all", extrapolator=name) for name in compared]
         own += [
-            Reading(name, extrapolator=name, options=_needed(name, longest))
+            Reading(name, extrapolator=name, options=needed(name, longest))
             for name in METHODS
             if name not in compared
         ]
@@ -231,6 +234,6 @@ def readings(encoding: str, length: int, longest: int) -> tuple[Reading, ...]:
     return (*oracles(length), *own)
 
 
-def _needed(extrapolator: str, longest: int) -> tuple[tuple[str, Any], ...]:
+def needed(extrapolator: str, longest: int) -> tuple[tuple[str, Any], ...]:
     """The options without which an extrapolator cannot work."""
     return (("length", longest),) if extrapolator == "interpolate" else ()
