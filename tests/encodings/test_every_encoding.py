@@ -1,12 +1,13 @@
 """What every encoding owes inside a language model: one answer, however it is computed.
 
-An encoding that is added to the registry is tested here, and on several axes in `test_points`; one that acts
-at scores brings its reference function, a line in `REFERENCES` or `BIASES`.
+An encoding that is added to the registry is tested here, and on several axes in `test_points`; it brings its
+equation, a line in `references.REFERENCES`, and its options, a line in `cases.OPTIONS`.
 """
+
+import dataclasses
 
 import pytest
 import torch
-from torch import Tensor
 
 from sepnb import encodings
 from sepnb.encodings import Site
@@ -15,131 +16,88 @@ from sepnb.models.context import AttentionContext
 from sepnb.streams import Streams
 from sepnb.watch import MemoryWatch
 
+from .cases import CASES, HEADS, LENGTH, ON_TEXTS, STREAMS, VOCABULARY, WIDTH, N, model, tokens
 from .drawn import F64
+from .references import REFERENCES, Written
 
-N, HEADS, WIDTH, LENGTH, VOCABULARY = 9, 4, 32, 128, 11
 GAPS = torch.tensor([0, 1, 3, 4, 20, 21, 22, 60, 61])
 ROWS = torch.stack([torch.arange(N) + 5, torch.tensor([4, 2, 9, 1, 0, 70, 8, 3, 6])])
-STREAMS = {
-    "dense": (Streams.dense(WIDTH), {}),
-    "straddling": (Streams(pos=12, sem=20), {"readout": "both"}),
-    "strict": (Streams(pos=8, sem=24), {"mode": "strict"}),
-    "untied": (Streams(pos=8, sem=24), {"query_key": "untied"}),
-}
 TIGHT = {"rtol": 0, "atol": 1e-10}
 
 
-def model(name: str, shape: str = "dense", **fields) -> LanguageModel:
-    """Two layers in float64, every parameter drawn large enough to matter."""
-    streams, more = STREAMS[shape]
-    at_input = Site.INPUT in encodings.build(name).sites
-    encoding = name if at_input or shape == "dense" else ("sinusoidal", name)
-    settings = {"max_length": LENGTH, **more, **fields}
-    torch.manual_seed(0)
-    made = LanguageModel(TransformerConfig(streams, 2, HEADS, encoding, **settings), VOCABULARY).to(F64)
-    generator = torch.Generator().manual_seed(0)
+# --- the equation
+
+PLACES = {"from 0": torch.arange(N), "gaps": GAPS, "rows": ROWS}
+SINGLE = {"sandwich"}
+"""Those whose fixed numbers are kept in float32."""
+
+
+def at_places(name: str, places: str) -> torch.Tensor:
+    """Positions; on several axes points of no line."""
+    at, axes = PLACES[places], CASES[name].axes
+    return at if axes is None or 1 in axes else torch.stack([at, (at * 5) % 7], dim=-1)
+
+
+@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize("name", CASES)
+def test_a_model_is_the_equation_of_its_encoding_in_output_and_every_gradient(name, places):
+    made, at = model(CASES[name]), at_places(name, places)
+    written = Written(made)
+    ours, expected = made(tokens(), at), written(tokens(), at)
+    bound = 1e-5 if CASES[name].name in SINGLE else 1e-9
+    torch.testing.assert_close(ours, expected, rtol=0, atol=bound)
+    for logits in (ours, expected):
+        logits.square().mean().backward()
+    for key, parameter in made.named_parameters():
+        torch.testing.assert_close(parameter.grad, written.leaves[key].grad, rtol=0, atol=bound, msg=key)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_equation_at_one_other_position_is_another_answer(name):
+    """What is held against the equation above could not be told from it otherwise."""
+    made, at = model(CASES[name]), at_places(name, "gaps")
+    moved = at.clone()
+    moved[4] -= 1
     with torch.no_grad():
-        for key, parameter in made.named_parameters():
-            noise = 0.3 * torch.randn(parameter.shape, generator=generator, dtype=F64)
-            parameter.copy_(noise + 1 if "gain" in key else noise)
-    return made
+        apart = (Written(made)(tokens(), moved) - made(tokens(), at)).abs().max()
+    unheard = CASES[name].name in ("none", "cope")
+    assert (apart < 1e-10) if unheard else (apart > 1e-4)
 
 
-def tokens(batch: int = 2) -> Tensor:
-    return torch.randint(VOCABULARY, (batch, N), generator=torch.Generator().manual_seed(1))
+def test_every_encoding_of_the_registry_has_its_equation_at_every_site_where_it_acts():
+    assert REFERENCES.keys() == set(encodings.names()) == {case.name for case in CASES.values()}
+    for case in CASES.values():
+        reference = REFERENCES[case.name]
+        told = {
+            Site.INPUT: reference.code,
+            Site.QUERY_KEY: reference.scores or reference.heard,
+            Site.SCORE: reference.scores,
+            Site.VALUE: reference.added,
+        }
+        assert all(told[site] is not None for site in case.sites), case
 
 
-# --- the plain formula
-
-REFERENCES = {
-    "shaw": lambda m, q, k, at: encodings.shaw_scores(q, k, m.table[0], clip=m.clip),
-    "distance-aware": lambda m, q, k, at: encodings.distance_aware_scores(q, k, m.w, m.v, at, at),
-    "cope": lambda m, q, k, at: encodings.cope_scores(q, k, m.table),
-    "transformer-xl": lambda m, q, k, at: encodings.transformer_xl_scores(
-        q, k, _projected(m, q.shape[-2]), m.u, m.v
-    ),
-}
-"""Scores by the module of a layer, its queries and keys, and the positions 0 to N - 1."""
-
-BIASES = {
-    "alibi": lambda m, at: encodings.alibi_bias(encodings.alibi_slopes(HEADS), at, at),
-    "t5": lambda m, at: encodings.t5_bias(m.table, at, at),
-    "kerple": lambda m, at: encodings.kerple_bias(m.r1, m.r2, at, at),
-    "sandwich": lambda m, at: encodings.sandwich_bias(HEADS, at, at),
-    "fire": lambda m, at: encodings.fire_bias(m.c, (m.multiplier * m.length).abs(), m.hidden, m.out, at, at),
-}
-"""What is added to scaled scores, by the module and the positions."""
-
-
-TERMS = {
-    "phase": lambda transformer, content, at: _phase(transformer.blocks[0].attention, content, at),
-    "seqpe": lambda transformer, content, at: _seqpe(transformer.query_key_encodings[0], at),
-}
-"""What is added to products of queries and keys, unscaled, by the normalised content and the positions."""
-
-
-def _phase(attention, content: Tensor, at: Tensor) -> Tensor:
-    (term,) = attention.terms
-    coefficients = term.coefficients(content).unflatten(-1, (HEADS, -1, 2)).transpose(1, 2)
-    return encodings.phase_scores(torch.view_as_complex(coefficients.contiguous()), term.frequencies, at, at)
-
-
-def _seqpe(module, at: Tensor) -> Tensor:
-    """P_q P_k^T from embeddings by their definition, `[H, N, N]`."""
-    embeddings = module.embeddings.encoder.plain(at)
-    (of_queries,), (of_keys,) = module.queries, module.keys
-    p_q, p_k = (made(embeddings).unflatten(-1, (HEADS, -1)).transpose(0, 1) for made in (of_queries, of_keys))
-    return p_q @ p_k.transpose(-1, -2)
-
-
-def _projected(module, m: int) -> Tensor:
-    waves = encodings.sinusoidal(torch.arange(m), WIDTH, layout="halves", dtype=F64)
-    return (waves @ module.distances.weight.T).unflatten(-1, (HEADS, -1)).transpose(0, 1)
-
-
-@pytest.mark.parametrize("name", encodings.names(axes=1))
-def test_the_weights_of_a_model_are_the_softmax_of_the_reference_scores(name):
-    made, at, seen = model(name), torch.arange(N), torch.ones(N, N, dtype=torch.bool).tril()
-    transformer = made.transformer
-    block = transformer.blocks[0]
-    with frozen_attention(made) as tapes, torch.no_grad():
-        made(tokens())
-        context = transformer.attention_context(at, at, F64)
-        state = transformer.input_state(made.embedding(tokens()), at)
-        (part,) = block.attention.queries_and_keys(0, block.attention_norm.parts(state))
-        q, k = (
-            x[..., : WIDTH // HEADS]
-            for x in context.rotated(part.queries[0], part.keys[0], part.reads)  # and no term beside
-        )
-        scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
-        inner = block.attention.averaging
-        if name in REFERENCES:
-            scores = REFERENCES[name](inner.pairs, q, k, at)
-        if name in BIASES:
-            modules = [*transformer.score_encodings, *inner.biases]
-            scores = scores + BIASES[name](modules[0], at)
-        if name in TERMS:
-            content = block.attention_norm.parts(state)["sem"]
-            scores = scores + TERMS[name](transformer, content, at) * q.shape[-1] ** -0.5
-        expected = scores.masked_fill(~seen, -torch.inf).softmax(-1)
-    bound = 1e-6 if name == "sandwich" else 1e-10  # fixed biases are kept in float32
-    torch.testing.assert_close(tapes[0].weights, expected, rtol=0, atol=bound)
-
-
-def test_every_encoding_that_makes_scores_has_a_reference_here():
-    for name in encodings.names(axes=1):
-        encoding = encodings.build(name)
-        if Site.SCORE in encoding.sites:
-            assert name in (REFERENCES if encoding.at_pairs(1, 4, 4, True) else BIASES)
+def test_every_option_of_every_encoding_has_another_value_in_some_case():
+    """But for how parameters are drawn, and for models of several streams or of other axes."""
+    beside = {"std", "spread", "streams", "dims", "grid", "interpolation"}
+    for name in encodings.names():
+        for field in {field.name for field in dataclasses.fields(encodings.build(name))} - beside:
+            assert len({getattr(case, field) for case in CASES.values() if case.name == name}) > 1, field
 
 
 # --- one answer
 
 
+def of_shape(name: str, shape: str) -> LanguageModel:
+    """Layers that share what a head has must have the same heads, the last those of the pos stream too."""
+    shared = getattr(ON_TEXTS[name], "tie", False)
+    return model(ON_TEXTS[name], shape, **({"readout": "both"} if shared else {}))
+
+
 @pytest.mark.parametrize("shape", STREAMS)
-@pytest.mark.parametrize("name", encodings.names(axes=1))
+@pytest.mark.parametrize("name", ON_TEXTS)
 def test_token_by_token_by_rows_and_behind_a_tape_is_one_full_pass(name, shape, monkeypatch):
-    made, at = model(name, shape), tokens()
+    made, at = of_shape(name, shape), tokens()
     windowed = made.extended(window=4, sinks=1, log_scale=True)
     with torch.no_grad():
         for reader, positions in ((made, None), (made, GAPS), (made, ROWS), (windowed, None)):
@@ -158,9 +116,9 @@ def test_token_by_token_by_rows_and_behind_a_tape_is_one_full_pass(name, shape, 
 
 
 @pytest.mark.parametrize("shape", ["dense", "strict", "untied"])
-@pytest.mark.parametrize("name", encodings.names(axes=1))
+@pytest.mark.parametrize("name", ON_TEXTS)
 def test_positions_of_rows_are_those_of_each_sequence_and_equal_rows_one_for_all(name, shape):
-    made, at = model(name, shape), tokens()
+    made, at = of_shape(name, shape), tokens()
     with torch.no_grad():
         for positions in (torch.arange(N), GAPS):
             torch.testing.assert_close(made(at, positions.expand(2, -1)), made(at, positions), **TIGHT)
@@ -168,11 +126,11 @@ def test_positions_of_rows_are_those_of_each_sequence_and_equal_rows_one_for_all
         torch.testing.assert_close(made(at, ROWS), alone, **TIGHT)
 
 
-@pytest.mark.parametrize("name", encodings.names(axes=1))
+@pytest.mark.parametrize("name", ON_TEXTS)
 def test_gradients_reach_every_parameter_and_are_the_same_by_shared_positions_and_by_rows(name):
     outcomes = []
     for positions in (torch.arange(N), torch.arange(N).expand(2, -1)):
-        made = model(name, "straddling")
+        made = model(ON_TEXTS[name], "straddling")
         made(tokens(), positions).square().mean().backward()
         outcomes.append({key: parameter.grad for key, parameter in made.named_parameters()})
     for key, gradient in outcomes[0].items():
@@ -180,10 +138,10 @@ def test_gradients_reach_every_parameter_and_are_the_same_by_shared_positions_an
         torch.testing.assert_close(outcomes[1][key], gradient, **TIGHT)
 
 
-@pytest.mark.parametrize("name", encodings.names(axes=1))
+@pytest.mark.parametrize("name", ON_TEXTS)
 def test_a_text_of_one_token_a_batch_of_none_and_at_scores_a_text_of_none_are_answered(name):
-    made = model(name)
-    sizes = [(0, 3), (1, 1)] + [(2, 0)] * (Site.SCORE in encodings.build(name).sites)
+    made = model(ON_TEXTS[name])
+    sizes = [(0, 3), (1, 1)] + [(2, 0)] * (Site.SCORE in ON_TEXTS[name].sites)
     with torch.no_grad():
         for batch, length in sizes:
             assert made(torch.zeros(batch, length, dtype=torch.int64)).shape == (batch, length, VOCABULARY)

@@ -162,6 +162,14 @@ class Plain:
                 )
         return total
 
+    def entering(self, layer: int, x: Tensor, codes: Tensor, positions: Tensor) -> Tensor:
+        """The residual state `[B, N, D]` before a layer other than the first, codes given again included."""
+        return x + codes if self.config.pos_stream == "reinjected" else x
+
+    def averaged(self, layer: int, weights: Tensor, values: Tensor, positions: Tensor) -> Tensor:
+        """Weights `[B, H, N, N]` and values `[B, H, N, d]` to `[B, H, N, d]`."""
+        return weights @ values
+
     def norm(self, prefix: str, x: Tensor) -> Tensor:
         """`[..., D]` to `[..., D]`, one norm per stream or one over the width, by its formula."""
         over = self.config.streams.slices.values() if "norm" in self.config.splits else [self.full]
@@ -175,16 +183,21 @@ class Plain:
             f"{prefix}.bias", 0.0
         ) * (self.config.norm_kind == "layer")
 
+    def heads_of(self, layer: int, u: Tensor, bias: float = 1.0) -> tuple[Tensor, Tensor]:
+        """Queries and keys `[B, H, N, d]` of the normalised state, before any encoding."""
+        made = []
+        for weight, shift in self.queries_and_keys(layer):
+            x = u @ weight.T + bias * shift
+            made.append(x.unflatten(-1, (-1, self.config.head_width)).transpose(1, 2))
+        return made[0], made[1].repeat_interleave(self.shared, dim=1)
+
     def scores(self, layer: int, u: Tensor, positions: Tensor) -> Tensor:
         """`[B, H, N, N]` of the normalised state, biases included, no mask."""
         config, d = self.config, self.config.head_width
-        (w_q, b_q), (w_k, b_k) = self.queries_and_keys(layer)
         names = [encoding.name for encoding in config.encodings]
 
         def products(u: Tensor, bias: float) -> Tensor:
-            q = (u @ w_q.T + bias * b_q).unflatten(-1, (-1, d)).transpose(1, 2)
-            k = (u @ w_k.T + bias * b_k).unflatten(-1, (-1, d)).transpose(1, 2)
-            k = k.repeat_interleave(self.shared, dim=1)
+            q, k = self.heads_of(layer, u, bias)
             if "rope" in names:
                 per_head = positions.expand(len(u), -1)[:, None].expand(-1, config.n_heads, -1)
                 inv_freq, _ = rope_frequencies(d)
@@ -227,15 +240,14 @@ class Plain:
         value_output, split_mlp = "value_output" in config.splits, "mlp" in config.splits
         for layer in range(config.n_layers):
             prefix = f"transformer.blocks.{layer}"
-            if config.pos_stream == "reinjected" and layer:
-                x = x + codes
+            x = self.entering(layer, x, codes, positions) if layer else x
             u = self.norm(f"{prefix}.attention_norm", x)
             weights = self.scores(layer, u, positions).masked_fill(~seen, -torch.inf).softmax(-1)
             w_v, b_v = self.map(f"{prefix}.attention.value.blocks", self.kv, streams.slices, value_output)
             values = (
                 (u @ w_v.T + b_v).unflatten(-1, (-1, d)).transpose(1, 2).repeat_interleave(self.shared, dim=1)
             )
-            z = (weights @ values).transpose(1, 2).flatten(-2)
+            z = self.averaged(layer, weights, values, positions).transpose(1, 2).flatten(-2)
             w_o, b_o = self.map(
                 f"{prefix}.attention.output.blocks", streams.slices, streams.slices, value_output
             )

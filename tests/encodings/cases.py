@@ -1,0 +1,85 @@
+"""Every encoding with its default options and with others, and a small model of each for the shared tests."""
+
+import torch
+from torch import Tensor
+
+from sepnb import encodings
+from sepnb.encodings import Encoding, Site
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.streams import Streams
+
+from .drawn import F64
+
+N, HEADS, WIDTH, LENGTH, VOCABULARY = 9, 4, 32, 128, 11
+STREAMS = {
+    "dense": (Streams.dense(WIDTH), {}),
+    "straddling": (Streams(pos=12, sem=20), {"readout": "both"}),
+    "strict": (Streams(pos=8, sem=24), {"mode": "strict"}),
+    "untied": (Streams(pos=8, sem=24), {"query_key": "untied"}),
+}
+OPTIONS: dict[str, tuple[dict, ...]] = {
+    "sinusoidal": ({"layout": "halves"}, {"layout": "halves-endpoint", "base": 100.0}),
+    "learned": ({"per_layer": True}, {"site": "query_key"}),
+    "rope": (
+        {"layout": "interleaved", "base": 100.0},
+        {"partial": 0.5},
+        {"p": 0.5},
+        {"extension": encodings.PositionInterpolation(4.0)},
+    ),
+    "xpos": ({"layout": "interleaved", "base": 100.0, "scale_base": 64.0, "gamma": 0.2},),
+    "phase": ({"longest": 20.0, "waves": 3},),
+    "axial-rope": ({"layout": "interleaved", "base": 100.0},),
+    "t5": ({"per_layer": True}, {"n_buckets": 8, "max_distance": 20, "bidirectional": True}),
+    "kerple": ({"form": "power"}, {"per_layer": False}),
+    "sandwich": ({"width": 10, "base": 100.0},),
+    "fire": ({"threshold": 60.0, "hidden": 5}, {"per_layer": False}),
+    "shaw": ({"clip": 2, "per_head": True}, {"values": False}),
+    "transformer-xl": ({"tie": True, "base": 100.0},),
+    "cope": ({"gate": "scaled", "n_positions": 3},),
+    "seqpe": (
+        {"site": "input", "width": 12, "layers": 1, "heads": 2, "base": 3, "digits": 6},
+        {"site": "add"},
+        {"site": "multiply", "per_layer": True},
+        {"factor": 0.5, "per_layer": True},
+    ),
+}
+"""Beside its defaults, what else an encoding is tested with."""
+
+
+def _cases(axes: int | None) -> dict[str, Encoding]:
+    found = {}
+    for name in encodings.names(axes):
+        for options in ({}, *OPTIONS.get(name, ())):
+            told = ", ".join(
+                f"{key}={value if isinstance(value, bool | int | float | str) else type(value).__name__}"
+                for key, value in options.items()
+            )
+            found[f"{name} ({told})" if options else name] = encodings.build(name, **options)
+    return found
+
+
+CASES = _cases(None)
+ON_TEXTS = _cases(1)
+"""Those whose positions are indices."""
+
+
+def model(encoding: str | Encoding, shape: str = "dense", **fields) -> LanguageModel:
+    """Two layers in float64, every parameter drawn large enough to matter."""
+    streams, more = STREAMS[shape]
+    encoding = encodings.build(encoding) if isinstance(encoding, str) else encoding
+    alone = Site.INPUT in encoding.sites or shape == "dense"
+    axes = 1 if encoding.axes is None or 1 in encoding.axes else encoding.axes[0]
+    settings = {"max_length": LENGTH, "axes": axes, **more, **fields}
+    torch.manual_seed(0)
+    config = TransformerConfig(streams, 2, HEADS, encoding if alone else ("sinusoidal", encoding), **settings)
+    made = LanguageModel(config, VOCABULARY).to(F64)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for key, parameter in made.named_parameters():
+            noise = 0.3 * torch.randn(parameter.shape, generator=generator, dtype=F64)
+            parameter.copy_(noise + 1 if "gain" in key else noise)
+    return made
+
+
+def tokens(batch: int = 2, length: int = N) -> Tensor:
+    return torch.randint(VOCABULARY, (batch, length), generator=torch.Generator().manual_seed(1))

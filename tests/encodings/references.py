@@ -1,0 +1,362 @@
+"""Every encoding by its equation, inside the model written out: an answer that no module of it had a part in.
+
+A reference reads copies of the parameters and the positions of every sequence, and goes pair by pair: what it
+makes may have N x N x d numbers. It stands in `REFERENCES` by the name of its encoding, with a function for
+each site at which that acts.
+
+Shape letters: B batch, H heads, N tokens, d head width, n coordinates.
+"""
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from sepnb.encodings import Encoding, Site
+from sepnb.seqpe import SequentialPositionEncoder
+
+from ..models.plain import F64, Plain
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What a reference is given, of one layer of a dense model.
+
+    Attributes:
+        encoding: with its options.
+        leaf: a copy of a parameter, by the end of its name; the layer's own, or the one that all share.
+        encoder: of SeqPE, with leaves for parameters.
+        at: positions `[B, N]` or `[B, N, n]`.
+        max_length: of the model.
+        number: counted from 0.
+    """
+
+    encoding: Encoding
+    leaf: Callable[[str], Tensor]
+    encoder: SequentialPositionEncoder | None
+    at: Tensor
+    max_length: int
+    number: int
+
+    @property
+    def distance(self) -> Tensor:
+        """i - j of every pair, `[B, 1, N, N]`, in float64, in which it is exact."""
+        return (self.at[:, :, None] - self.at[:, None, :])[:, None].to(F64)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The equations of an encoding; None where it does not act.
+
+    Attributes:
+        code: layer and width to what is added to the residual state before it, `[B, N, width]`; before the
+            first, or where it says `per_layer` before every one.
+        heard: layer and width to what is added to the normalised state where queries and keys are made.
+        scores: layer, q and k `[B, H, N, d]` and the normalised state to scaled scores `[B, H, N, N]`; those
+            of keys after the query are hidden.
+        added: layer and weights `[B, H, N, N]` to what is added to the averages, `[B, H, N, d]`.
+    """
+
+    code: Callable[[Layer, int], Tensor] | None = None
+    heard: Callable[[Layer, int], Tensor] | None = None
+    scores: Callable[[Layer, Tensor, Tensor, Tensor], Tensor] | None = None
+    added: Callable[[Layer, Tensor], Tensor] | None = None
+
+
+def product(q: Tensor, k: Tensor) -> Tensor:
+    return (q[..., :, None, :] * k[..., None, :, :]).sum(-1)
+
+
+def scaled(q: Tensor, k: Tensor) -> Tensor:
+    return product(q, k) / math.sqrt(q.shape[-1])
+
+
+def biased(bias: Callable[[Layer, int], Tensor]) -> Reference:
+    """Scaled products and a bias, made of the layer and the number of heads."""
+    return Reference(scores=lambda layer, q, k, u: scaled(q, k) + bias(layer, q.shape[1]))
+
+
+# --- at the input
+
+
+def sinusoid(layer: Layer, width: int) -> Tensor:
+    layout, n_sines = layer.encoding.layout, (width + 1) // 2
+
+    def column(c: int) -> Tensor:
+        m, even = (c // 2, c % 2 == 0) if layout == "interleaved" else (c % n_sines, c < n_sines)
+        exponent = m / (width / 2 - 1) if layout == "halves-endpoint" else 2 * m / width
+        angle = layer.at.to(F64) / layer.encoding.base**exponent
+        return angle.sin() if even else angle.cos()
+
+    return torch.stack([column(c) for c in range(width)], dim=-1)
+
+
+def row_of_the_table(layer: Layer, width: int) -> Tensor:
+    return torch.stack([layer.leaf("table")[row] for row in layer.at])
+
+
+# --- rotations
+
+
+def turned(q: Tensor, k: Tensor, angles: list[Tensor], gains: list[Tensor | float], layout: str) -> Tensor:
+    """Re sum_m g_m q_m conj(k_m) exp(J angle_m), unscaled, of so many first pairs; the other columns as they
+    are. Angles and gains are `[B, 1, N, N]`, those of i - j."""
+    width = 2 * len(angles)
+    total = product(q[..., width:], k[..., width:])
+    for m, (angle, gain) in enumerate(zip(angles, gains, strict=True)):
+        a, b = (m, m + width // 2) if layout == "half" else (2 * m, 2 * m + 1)
+        of_query, of_key = (torch.complex(x[..., a], x[..., b]) for x in (q, k))
+        both = of_query[..., :, None] * of_key.conj()[..., None, :]
+        total = total + gain * (both * torch.exp(1j * angle)).real
+    return total
+
+
+def rope(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
+    told, d = layer.encoding, q.shape[-1]
+    width = d if told.partial is None else round(told.partial * d)
+    kept = width // 2 if told.p is None else round(told.p * width / 2)
+    slower = 1.0 if told.extension is None else told.extension.factor
+    angles = [
+        layer.distance * (told.base ** (-2 * m / width) / slower if m < kept else 0.0)
+        for m in range(width // 2)
+    ]
+    return turned(q, k, angles, [1.0] * len(angles), told.layout) / math.sqrt(d)
+
+
+def xpos(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
+    told, d, t = layer.encoding, q.shape[-1], layer.distance
+    shares = [2 * m / d for m in range(d // 2)]
+    angles = [t * told.base**-share for share in shares]
+    gains = [((s + told.gamma) / (1 + told.gamma)) ** (t / told.scale_base) for s in shares]
+    return turned(q, k, angles, gains, told.layout) / math.sqrt(d)
+
+
+def axial_rope(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
+    told, d = layer.encoding, q.shape[-1]
+    each = d // 2 // told.dims
+    apart = (layer.at[:, :, None] - layer.at[:, None, :]).to(F64)  # [B, N, N, n]
+    angles = [
+        apart[..., axis][:, None] * told.base ** (-2 * m / (d // told.dims))
+        for axis in range(told.dims)
+        for m in range(each)
+    ]
+    return turned(q, k, angles, [1.0] * len(angles), told.layout) / math.sqrt(d)
+
+
+# --- terms of the score
+
+
+def phase(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
+    longest = layer.max_length if layer.encoding.longest is None else layer.encoding.longest
+    waves, heads = layer.encoding.waves, q.shape[1]
+    pairs = (u @ layer.leaf("coefficients.weight").T).unflatten(-1, (heads, waves, 2)).transpose(1, 2)
+    total = product(q, k)
+    for m in range(waves):
+        w = 2 * math.pi / (4 * (longest / 4) ** (m / (waves - 1)))
+        c = torch.complex(pairs[..., m, 0], pairs[..., m, 1])
+        total = total + (c[..., None] * torch.exp(1j * w * layer.distance)).real
+    return total / math.sqrt(q.shape[-1])
+
+
+def digit_strings(layer: Layer, width: int) -> Tensor:
+    return torch.stack([layer.encoder.plain(row) for row in layer.at])
+
+
+def seqpe(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
+    told = layer.encoding
+    index = layer.number if told.per_layer else 0
+    embedded = torch.stack([layer.encoder.plain(row) for row in layer.at])
+    p_q = embedded @ layer.leaf(f"queries.{index}.weight").T + layer.leaf(f"queries.{index}.bias")
+    p_k = embedded @ layer.leaf(f"keys.{index}.weight").T
+    if told.site == "multiply":
+        p_k = p_k + layer.leaf(f"keys.{index}.bias")
+    p_q, p_k = (x.unflatten(-1, (q.shape[1], -1)).transpose(1, 2) for x in (p_q, p_k))
+    if told.site == "score":
+        return (product(q, k) + told.factor * product(p_q, p_k)) / math.sqrt(q.shape[-1])
+    return scaled(q + p_q, k + p_k) if told.site == "add" else scaled(q * p_q, k * p_k)
+
+
+# --- biases
+
+
+def alibi(layer: Layer, heads: int) -> Tensor:
+    """Of a number of heads that is a power of two."""
+    slopes = torch.tensor([2.0 ** (-8 * h / heads) for h in range(1, heads + 1)], dtype=F64)
+    return -slopes[:, None, None] * layer.distance.abs()
+
+
+def t5_bucket(r: int, n_buckets: int, max_distance: int, bidirectional: bool) -> int:
+    """The formula with logarithms; a margin of 1e-9 stands for exact arithmetic at the edges of buckets."""
+    buckets, offset = n_buckets, 0
+    if bidirectional:
+        buckets //= 2
+        offset = buckets if r > 0 else 0
+    n = abs(r) if bidirectional else max(-r, 0)
+    exact = buckets // 2
+    if n < exact:
+        return offset + n
+    share = math.log(n / exact) / math.log(max_distance / exact)
+    return offset + min(buckets - 1, exact + math.floor(share * (buckets - exact) + 1e-9))
+
+
+def t5(layer: Layer, heads: int) -> Tensor:
+    told, relative = layer.encoding, -layer.distance[:, 0].long()
+    settings = told.n_buckets, told.max_distance, told.bidirectional
+    of_pair = [t5_bucket(r, *settings) for r in relative.flatten().tolist()]
+    return layer.leaf("table")[torch.tensor(of_pair)].unflatten(0, relative.shape).movedim(-1, 1)
+
+
+def kerple(layer: Layer, heads: int) -> Tensor:
+    r1, raw = F.softplus(layer.leaf("raw_r1"))[:, None, None], layer.leaf("raw_r2")[:, None, None]
+    t = layer.distance.abs()
+    if layer.encoding.form == "logarithmic":
+        return -r1 * torch.log(1 + F.softplus(raw) * t)
+    return -r1 * torch.where(t == 0, 0.0, t.clamp(min=1) ** (2 * torch.sigmoid(raw)))
+
+
+def sandwich(layer: Layer, heads: int) -> Tensor:
+    told, t = layer.encoding, layer.distance.abs()
+    waves = [torch.cos(t * told.base ** (-2 * m / told.width)) for m in range(1, told.width // 2 + 1)]
+    compression = torch.tensor([heads / (8 * h) for h in range(1, heads + 1)], dtype=F64)
+    return (sum(waves) - told.width / 2) * compression[:, None, None]
+
+
+def fire(layer: Layer, heads: int) -> Tensor:
+    c, threshold = layer.leaf("c").abs(), (layer.leaf("multiplier") * layer.encoding.threshold).abs()
+    longest = torch.maximum(threshold, layer.at.to(F64))[:, None, :, None]
+    x = torch.log(c * layer.distance.clamp(min=0) + 1) / (torch.log(c * longest + 1) + 1e-6)
+    (weights, shifts), out = layer.leaf("hidden"), layer.leaf("out")
+    units = torch.relu(x[..., None] * weights + shifts)[:, 0]  # [B, N, N, width]
+    return (units @ out[:, :-1].T + out[:, -1]).movedim(-1, 1)
+
+
+# --- scores made otherwise
+
+
+def shaw_vectors(layer: Layer, table: Tensor) -> Tensor:
+    """`[B, H, N, N, d]`, H being 1 where the heads share the table."""
+    clip = layer.encoding.clip
+    return table[:, (-layer.distance[:, 0]).long().clamp(-clip, clip) + clip].transpose(0, 1)
+
+
+def shaw(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
+    keys = k[:, :, None] + shaw_vectors(layer, layer.leaf("pairs.table"))
+    return (q[:, :, :, None] * keys).sum(-1) / math.sqrt(q.shape[-1])
+
+
+def shaw_values(layer: Layer, weights: Tensor) -> Tensor:
+    return (weights[..., None] * shaw_vectors(layer, layer.leaf("added.table"))).sum(-2)
+
+
+def transformer_xl(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
+    to_r, heads, d = layer.leaf("distances.weight"), q.shape[1], q.shape[-1]
+    width = to_r.shape[1]
+    angles = [layer.distance[:, 0] * layer.encoding.base ** (-2 * m / width) for m in range(width // 2)]
+    waves = torch.stack([x.sin() for x in angles] + [x.cos() for x in angles], dim=-1)
+    r = (waves @ to_r.T).unflatten(-1, (heads, d)).movedim(-2, 1)  # [B, H, N, N, d]
+    by_content = product(q + layer.leaf("pairs.u")[:, None], k)
+    return (by_content + ((q + layer.leaf("pairs.v")[:, None])[:, :, :, None] * r).sum(-1)) / math.sqrt(d)
+
+
+def distance_aware(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
+    w, v = (layer.leaf(f"pairs.{name}")[:, None, None] for name in "wv")
+    gate = (1 + v.exp()) / (1 + (v - w * layer.distance.abs()).exp())
+    return torch.relu(scaled(q, k)) * gate
+
+
+def cope(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
+    table, n = layer.leaf("pairs.table"), q.shape[2]
+    gates = torch.sigmoid(product(q, k) if layer.encoding.gate == "raw" else scaled(q, k))
+    rows = []
+    for i in range(n):
+        counts = [gates[:, :, i, j : i + 1].sum(-1).clamp(max=len(table) - 1) for j in range(n)]
+        p = torch.stack(counts, dim=-1)  # 0 for keys after the query
+        low = p.detach().floor().long()
+        high = (low + 1).clamp(max=len(table) - 1)
+        e = table[low] + (p - low)[..., None] * (table[high] - table[low])
+        rows.append((q[:, :, i, None] * e).sum(-1))
+    return scaled(q, k) + torch.stack(rows, dim=2)
+
+
+REFERENCES: dict[str, Reference] = {
+    "none": Reference(),
+    "sinusoidal": Reference(code=sinusoid),
+    "learned": Reference(code=row_of_the_table, heard=row_of_the_table),
+    "rope": Reference(scores=rope),
+    "xpos": Reference(scores=xpos),
+    "phase": Reference(scores=phase),
+    "axial-rope": Reference(scores=axial_rope),
+    "alibi": biased(alibi),
+    "t5": biased(t5),
+    "kerple": biased(kerple),
+    "sandwich": biased(sandwich),
+    "fire": biased(fire),
+    "shaw": Reference(scores=shaw, added=shaw_values),
+    "transformer-xl": Reference(scores=transformer_xl),
+    "distance-aware": Reference(scores=distance_aware),
+    "cope": Reference(scores=cope),
+    "seqpe": Reference(code=digit_strings, scores=seqpe),
+}
+
+
+class Written(Plain):
+    """A dense causal model written out, with the references of its one encoding.
+
+    Positions are `[N]` or `[B, N]`; with n coordinates there is one dimension more.
+    """
+
+    def __init__(self, model) -> None:
+        super().__init__(model)
+        (self.encoding,), self.encoder = self.config.encodings, None
+        self.reference = REFERENCES[self.encoding.name]
+        for name, module in model.named_modules():
+            if isinstance(module, SequentialPositionEncoder):
+                self.encoder = copy.deepcopy(module)
+                leaves = self.encoder.named_parameters()
+                self.leaves |= {f"{name}.{key}": parameter for key, parameter in leaves}
+
+    def layer(self, number: int, positions: Tensor, batch: int) -> Layer:
+        own = self.config.axes > 1
+        positions = positions if positions.dim() == 2 + own else positions.expand(batch, *positions.shape)
+
+        def leaf(end: str) -> Tensor:
+            """The layer's, or that of the later codes of this layer, or the only one that there is."""
+            found = [name for name in self.leaves if name.endswith(f".{end}")]
+            mine = (f".blocks.{number}.", f".later_encodings.{number - 1}.")
+            chosen = [name for name in found if any(part in name for part in mine)]
+            first = [name for name in found if ".later_encodings." not in name]
+            return self.leaves[(chosen or first)[0]]
+
+        return Layer(self.encoding, leaf, self.encoder, positions, self.config.max_length, number)
+
+    def acts_at(self, site: Site) -> bool:
+        return site in self.encoding.sites
+
+    def codes(self, positions: Tensor) -> Tensor:
+        width = self.config.streams.d_model
+        if not self.acts_at(Site.INPUT):
+            return torch.zeros(width, dtype=F64)
+        return self.reference.code(self.layer(0, positions, 1), width)
+
+    def entering(self, layer: int, x: Tensor, codes: Tensor, positions: Tensor) -> Tensor:
+        if not (self.acts_at(Site.INPUT) and self.encoding.per_layer):
+            return x
+        return x + self.reference.code(self.layer(layer, positions, len(x)), x.shape[-1])
+
+    def scores(self, layer: int, u: Tensor, positions: Tensor) -> Tensor:
+        told = self.layer(layer, positions, len(u))
+        between = self.acts_at(Site.QUERY_KEY) or self.acts_at(Site.SCORE)
+        if between and self.reference.heard is not None:
+            u = u + self.reference.heard(told, u.shape[-1])
+        q, k = self.heads_of(layer, u)
+        return self.reference.scores(told, q, k, u) if between and self.reference.scores else scaled(q, k)
+
+    def averaged(self, layer: int, weights: Tensor, values: Tensor, positions: Tensor) -> Tensor:
+        plain = super().averaged(layer, weights, values, positions)
+        if not self.acts_at(Site.VALUE):
+            return plain
+        return plain + self.reference.added(self.layer(layer, positions, len(weights)), weights)
