@@ -119,7 +119,7 @@ class Still(AuxiliaryLoss):
 
     name: ClassVar[str] = "still"
 
-    def bind(self, seed):
+    def bind(self, seed, start=0):
         return lambda model: next(model.parameters()).new_zeros(())
 
 

@@ -301,7 +301,7 @@ class Shrink(AuxiliaryLoss):
 
     weight: float
 
-    def bind(self, seed):
+    def bind(self, seed, start=0):
         return lambda model: self.weight * model.embedding.weight.square().sum() / 2
 
 

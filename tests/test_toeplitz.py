@@ -239,3 +239,13 @@ def test_scores_of_a_bfloat16_model_are_taken_in_float32():
     assert clamp_loss(scores, at, rounded).dtype == torch.float32
     assert clamp_loss(scores, at, rounded) < 1e-8
     assert toeplitz_fit(random(2, LENGTH, LENGTH).bfloat16()).dtype == torch.float32
+
+
+def test_resumed_it_draws_what_it_would_have_drawn():
+    made = model()
+    whole, later = CLAMP.bind(7), CLAMP.bind(7, start=3)
+    values = [whole(made).item() for _ in range(5)]
+    assert [later(made).item() for _ in range(2)] == values[3:] and len(set(values)) == 5
+    assert (later.seed, later.start) == (7, 3)
+    with pytest.raises(ValueError, match="start is -1"):
+        CLAMP.bind(7, start=-1)

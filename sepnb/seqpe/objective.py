@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ..data.draws import at_least, generator_of
 from ..grid_shifts import GridShiftSteps, Shifts
 from ..positions import PositionSampler, ShiftSteps
-from ..training import AuxiliaryLoss
+from ..training import AuxiliaryLoss, bound
 from .encoder import SequentialPositionEncoder
 from .losses import REDUCTIONS, contrastive_loss, distillation_loss
 from .sampling import Candidates, CandidateSampler, Windows, WindowSampler
@@ -115,11 +115,6 @@ class SeqPELosses(AuxiliaryLoss):
     def bind(self, seed: int, start: int = 0) -> Callable[[nn.Module], Tensor]:
         """The loss as a function of a model that holds one `SequentialPositionEncoder`, or of this itself.
 
-        Args:
-            seed: of its positions.
-            start: steps that were taken before: what they drew is drawn again and dropped, so that a training
-                which is resumed goes on as one that was not interrupted.
-
         The function raises ValueError for a model with no such encoder, or with several.
 
         Raises:
@@ -145,8 +140,7 @@ class SeqPELosses(AuxiliaryLoss):
 
         for _ in range(start):
             drawn()
-        loss.start = start
-        return loss
+        return bound(loss, seed, start)
 
     def of(
         self,

@@ -190,7 +190,7 @@ def test_a_position_beyond_the_digits_is_refused_before_the_encoder_runs(unhooke
 @pytest.mark.parametrize("dims", [1, 2])
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_another_number_of_coordinates_is_refused(dims, count, unhooked):
-    """One coordinate too: with one digit, the strings of two coordinates are as long as those of one place."""
+    """One coordinate too: one digit of each of two coordinates is a string like any other."""
     encoder, points = drawn(digits=1, dims=dims), torch.ones(2, count, dtype=torch.int64)
     for read in (encoder, encoder.plain, encoder.strings):
         if count == dims:
