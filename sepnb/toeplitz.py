@@ -47,10 +47,12 @@ def position_logits(transformer: Transformer, positions: Tensor) -> list[Tensor]
         raise ValueError(
             f"position logits of their own need query_key='untied', got {transformer.config.reading!r}"
         )
-    if transformer.training and transformer.config.dropout:
+    config = transformer.config
+    dropout = max([config.dropout, *(getattr(one, "dropout", 0.0) for one in config.encodings)])
+    if transformer.training and dropout:
         raise ValueError(
-            f"dropout is {transformer.config.dropout}: two passes in training would differ by what each "
-            f"drops; train with dropout=0, or call model.eval() first"
+            f"dropout is {dropout}: two passes in training would differ by what each drops; train with "
+            f"dropout=0, or call model.eval() first"
         )
     transformer.check_positions(positions)
     parameter = next(transformer.parameters())

@@ -8,6 +8,7 @@ import torch
 
 from sepnb.data import text as texts
 from sepnb.data.documents import Document, Text
+from sepnb.encodings import SeqPE
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
 from sepnb.toeplitz import ToeplitzClamp, clamp_loss, position_logits, toeplitz_fit
@@ -188,6 +189,10 @@ def test_training_with_it_makes_far_indices_like_near_ones():
         (
             lambda: ToeplitzClamp(1.0, 2, 2, 2).bind(0)(model(encoding="learned", max_length=2)),
             "position 2 has no row in the learned table of 2 positions",
+        ),
+        (
+            lambda: CLAMP.bind(0)(model(encoding=SeqPE(site="input", dropout=0.2))),
+            "dropout is 0.2: two passes in training",
         ),
         (
             lambda: CLAMP.bind(0)(model(dropout=0.1)),

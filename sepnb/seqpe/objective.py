@@ -17,15 +17,20 @@ from torch import Tensor, nn
 
 from ..data.draws import at_least, generator_of
 from ..grid_shifts import GridShiftSteps, Shifts
-from ..positions import PositionSampler, ShiftSteps
+from ..positions import PositionSampler, ShiftSteps, without_starts
 from ..training import AuxiliaryLoss, bound
 from .encoder import SequentialPositionEncoder
 from .losses import REDUCTIONS, contrastive_loss, distillation_loss
 from .sampling import Candidates, CandidateSampler, Windows, WindowSampler
 
 RELEASED = {"scale": 1.0, "reduction": "released", "distillation": 0.1}
-"""Options of `SeqPELosses` that give the released weights and forms. Released besides are dropout of 0.1 in
-the encoder, 320 offsets drawn once, and what `CandidateSampler` does otherwise."""
+"""Options of `SeqPELosses` that give the released weights and forms."""
+
+RELEASED_ENCODING = {"dropout": 0.1}
+"""Options of `encodings.SeqPE` beside its sizes. The released teacher has that noise too; ours never has."""
+
+RELEASED_SHIFTS = {"starts": 320, "per": "sequence"}
+"""Options of `ShiftSteps`. Released is besides what `CandidateSampler` does otherwise."""
 
 
 @dataclass(frozen=True)
@@ -98,11 +103,13 @@ class SeqPELosses(AuxiliaryLoss):
         return max(self._spaces[0])
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; `every` where it is not 1, and where the trained window begins
-        if not at 0: records made before them keep their keys."""
+        """Every setting in plain JSON types; `every` where it is not 1, where the trained window begins if
+        not at 0, and offsets that are drawn once: records made before them keep their keys."""
         settings = json.loads(json.dumps({"name": self.name, **asdict(self)}))
         if self.windows is not None and not self.windows.first:
             del settings["windows"]["first"]
+        if self.shifts is not None:
+            settings["shifts"] = without_starts(settings["shifts"])
         return {key: value for key, value in settings.items() if key != "every" or value != 1}
 
     def draw(self, generator: np.random.PCG64) -> tuple[Candidates | None, Windows | None]:

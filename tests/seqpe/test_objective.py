@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from sepnb.data.draws import generator_of
+from sepnb.encodings import SeqPE
 from sepnb.positions import RandomOffset, ShiftSteps
 from sepnb.seqpe import SequentialPositionEncoder, contrastive_loss, distillation_loss
-from sepnb.seqpe.objective import RELEASED, SeqPELosses
+from sepnb.seqpe.objective import RELEASED, RELEASED_ENCODING, RELEASED_SHIFTS, SeqPELosses
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.training import TrainingConfig
 
@@ -189,3 +190,19 @@ def test_a_record_can_name_every_setting():
     plain = SeqPELosses(CANDIDATES, WINDOWS, shifts=ShiftSteps(1000)).resolved()
     assert plain["name"] == "seqpe" and plain["candidates"]["kinds"] == [["edited", 0.4], ["window", 0.6]]
     assert plain["shifts"] == {"maximum": 1000, "per": "step", "probability": 0.1}
+
+
+def test_all_that_the_release_sets_is_set_by_options_of_one_of_three_descriptions():
+    """Forms and weights of the losses, noise in the encoder, offsets that are drawn once."""
+    shifts = ShiftSteps(1000, **RELEASED_SHIFTS)
+    losses = SeqPELosses(CANDIDATES, WINDOWS, shifts=shifts, **RELEASED)
+    TrainingConfig(5, 1, 16, 1e-3, positions=shifts, auxiliary=losses)
+    told = losses.resolved()
+    assert (told["scale"], told["reduction"], told["distillation"]) == (1.0, "released", 0.1)
+    assert told["shifts"] == {"maximum": 1000, "per": "sequence", "probability": 0.1, "starts": 320}
+    encoding = SeqPE(site="input", width=8, digits=3, **RELEASED_ENCODING)
+    module = encoding.at_input(8, 16).embeddings
+    noisy = [module(torch.arange(16)) for _ in range(2)]
+    module.eval()
+    quiet = [module(torch.arange(16)) for _ in range(2)]
+    assert not torch.equal(*noisy) and torch.equal(*quiet)

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 def model(dropout: float = 0.0) -> LanguageModel:
     torch.manual_seed(0)
-    encoding = SeqPE(site="input", width=8, heads=2)
+    encoding = SeqPE(site="input", width=8, heads=2, dropout=dropout)
     shape = TransformerConfig(Streams(pos=8, sem=8), 1, 2, encoding, max_length=LENGTH, dropout=dropout)
     return LanguageModel(shape)
 
