@@ -42,8 +42,14 @@ class AuxiliaryLoss(ABC):
                 which is resumed goes on as one that was not interrupted. `bound` notes both.
         """
 
-    def check(self, positions: PositionSampler | GridShiftSteps | None) -> None:  # noqa: B027 (most refuse nothing)
-        """Refuse a sampler of positions with which this loss would be wrong: none, unless a subclass does.
+    def check(  # noqa: B027 (most refuse nothing)
+        self, positions: PositionSampler | GridShiftSteps | None, length: int
+    ) -> None:
+        """Refuse a training with which this loss would be wrong: none, unless a subclass does.
+
+        Args:
+            positions: of the training; None reads those from 0 on.
+            length: of its sequences, 1 where it reads none.
 
         Raises:
             ValueError: the two do not fit together.
@@ -118,7 +124,7 @@ class TrainingConfig:
         if self.precision not in PRECISIONS:
             raise ValueError(f"unknown precision {self.precision!r}; use one of {', '.join(PRECISIONS)}")
         if self.auxiliary is not None:
-            self.auxiliary.check(self.positions)
+            self.auxiliary.check(self.positions, self.length)
         if isinstance(self.memory, bool) or not isinstance(self.memory, int):
             raise TypeError(f"memory must be an int, got {self.memory!r}")
         if self.memory < 0:

@@ -85,17 +85,39 @@ class SeqPELosses(AuxiliaryLoss):
     def _spaces(self) -> list[tuple[int, ...]]:
         return [sampler.ranges for sampler in (self.candidates, self.windows) if sampler is not None]
 
-    def check(self, positions: PositionSampler | GridShiftSteps | None) -> None:
-        """Refuse windows where the model reads shift steps of which this loss does not know.
+    def check(self, positions: PositionSampler | GridShiftSteps | None, length: int) -> None:
+        """Refuse windows whose teacher the model does not read in every step that is no shift step.
+
+        A training of length 1 reads no text, and without shift steps of a grid nothing says what it reads:
+        its windows are not held against anything.
 
         Raises:
-            ValueError: `shifts` is not the sampler of the training.
+            ValueError: a sampler that has other positions than those from 0 on in steps that are no shift
+                steps; `shifts` that is not the sampler; a teacher's window that is not inside what is read.
         """
-        sampler = positions if isinstance(positions, ShiftSteps | GridShiftSteps) else None
-        if self.windows is not None and self.distillation and self.shifts != sampler:
+        if self.windows is None or not self.distillation:
+            return
+        if positions is not None and not isinstance(positions, ShiftSteps | GridShiftSteps):
+            raise ValueError(
+                f"the training reads positions by {positions!r}, so that no window is the one that every "
+                f"step reads, and none can teach; leave out windows, or read shift steps or none"
+            )
+        if self.shifts != positions:
             raise ValueError(
                 f"the training reads positions by {positions!r}, the losses are told shifts={self.shifts!r}; "
                 f"give both the same, or on shift steps something else than the trained window would teach"
+            )
+        first, read = 0, (length,) * len(self.windows.trained)
+        if isinstance(positions, GridShiftSteps):
+            first, read = positions.first, positions.grid
+        elif length == 1:
+            return
+        ends = [self.windows.first + side for side in self.windows.trained]
+        inside = len(ends) == len(read) and self.windows.first >= first
+        if not inside or any(end > first + side for end, side in zip(ends, read, strict=True)):
+            raise ValueError(
+                f"the teacher's window of {self.windows.trained} from {self.windows.first} on is not inside "
+                f"what the training reads, {read} from {first} on; make WindowSampler(trained=) no larger"
             )
 
     def trained_indices(self, length: int) -> int:
