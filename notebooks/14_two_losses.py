@@ -278,7 +278,7 @@ assert abs(rows / released - 5) < 1e-9  # m = 5 places
 # %% [markdown]
 # And one more, of the schedule: the teacher has to be the window that the model reads. In a *shift step* the model reads a window somewhere
 # else, and to distil then would teach the far window to a farther one. Our objective skips the loss in such a step, and refuses a training
-# whose shift steps it does not know.
+# whose shift steps it does not know, one whose texts stand anywhere, and a teacher's window that is longer than the text.
 #
 # There is a trap for whoever measures it, too. A drawn encoder repeats digits: at a start that is a multiple of a power of ten
 # the low digits run as they do in the trained window.

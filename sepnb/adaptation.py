@@ -1,6 +1,8 @@
 """What changes when positions get more coordinates, counted: settings, training, lines of code.
 
-A family is an encoding and, where that takes one coordinate only, the one that is its form for several. A
+A family is an encoding and, where that takes one coordinate only, the one that is its form for several. What
+is counted for it hangs on which class is called its form for one: RoPE is counted twice, as the class of one
+coordinate that hands over to another, and as the axial class alone, which on one axis is RoPE (`apart`). A
 model of each is built on one, two and three axes, trained for some steps and read, while a tracer notes which
 lines of the family's own files run. Counted from one number of axes to another are
 
@@ -78,6 +80,7 @@ FAMILIES: dict[str, Family] = {
         trained=True,
     ),
     "rope": Family(("rope", "axial-rope"), ("encodings/rope.py", "encodings/axial.py")),
+    "axial-rope": Family(("axial-rope",), ("encodings/rope.py", "encodings/axial.py")),
     "alibi": Family(("alibi",), ("encodings/alibi.py",)),
     "sinusoidal": Family(("sinusoidal",), ("encodings/sinusoidal.py",)),
 }
@@ -170,6 +173,24 @@ def table() -> pd.DataFrame:
             told = {"has": found.exists, "same": found.same, **counts, "lines": sum(found.lines.values())}
             rows.append({"family": family, "axes": axes, **told, "hears": found.hears})
     return pd.DataFrame(rows)
+
+
+def apart(family: str, other: str, axes: int = 1) -> float:
+    """How far apart, at most, the logits of two families are on so many axes, with the same weights.
+
+    Raises:
+        ValueError: an unknown family, or one without a form there.
+        RuntimeError: an encoding with weights that the other has not (torch names them).
+    """
+    if absent := [name for name in (family, other) if form(name, axes) is None]:
+        raise ValueError(f"{absent[0]} has no form on {axes} axes; compare where both have one")
+    one, two, places = _model(family, axes).double(), _model(other, axes).double(), _places(axes)
+    with torch.no_grad():
+        for parameter in one.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+        two.load_state_dict(one.state_dict())
+        tokens = torch.arange(len(places))[None] % VOCABULARY
+        return float((one.eval()(tokens, places) - two.eval()(tokens, places)).abs().max())
 
 
 @lru_cache

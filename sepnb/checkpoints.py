@@ -1,17 +1,20 @@
-"""A training that was left at some step, whole: weights, the averages of the optimiser, and how many steps.
+"""A training that was left at some step, whole: weights, the averages of the optimiser, how many steps, and
+what the rest of it draws by.
 
-Of a training without dropout nothing else is carried from step to step: the learning rate is a function of
-the step, and batches, positions and shift steps are drawn by seed and step. So are the positions of SeqPE's
-losses, bound with the step at which they go on; `train` refuses to resume with an auxiliary loss that was
-not. Resumed from a checkpoint, a training therefore gives what the uninterrupted one gives, bit for bit on
-one thread of one machine; tests say so. Under another schedule the same checkpoint is where a fine-tuning
-starts.
+The learning rate is a function of the step; batches, positions, shift steps and the positions of auxiliary
+losses are drawn by seed and step. `resumed` draws what was read again, drops it, and goes on; so the seed and
+the number of steps are the state of all samplers, and a checkpoint that is taken with its seed has both.
+Dropout draws from torch's generators, whose state such a checkpoint has too. What is resumed therefore gives
+what the uninterrupted training gives, bit for bit on one thread of one machine; tests say so. Under another
+schedule the same checkpoint, with a seed or without, is where a fine-tuning starts.
 """
 
 import json
 import pickle
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from .results import canonical, write_atomically
-from .training import TrainingConfig, optimiser
+from .training import TrainingConfig, optimiser, train
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Checkpoint:
         losses: of each of them, in nats per token.
         about: where it comes from, in plain types; two trainings alike in this give the same checkpoint.
         cpu_s: what it cost.
+        seed: of all that the training draws; None in one that is not to be resumed.
+        noise: with a seed, the states of torch's generators, by the device whose they are.
     """
 
     weights: dict[str, Tensor]
@@ -41,6 +46,8 @@ class Checkpoint:
     losses: list[float]
     about: dict[str, Any]
     cpu_s: float = 0.0
+    seed: int | None = None
+    noise: dict[str, Tensor] | None = None
 
 
 def take(
@@ -49,10 +56,20 @@ def take(
     losses: list[float],
     about: dict[str, Any],
     cpu_s: float = 0.0,
+    *,
+    seed: int | None = None,
 ) -> Checkpoint:
-    """The training of `model` by `adamw` as it stands after one step for each of the losses."""
+    """The training of `model` by `adamw` as it stands after one step for each of the losses; to be resumed,
+    it is taken with the seed of its batches and losses, before anything else draws from torch."""
     weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
-    return Checkpoint(weights, _copied(adamw.state_dict()), len(losses), list(losses), _plain(about), cpu_s)
+    averages, noise = _copied(adamw.state_dict()), None if seed is None else _noise(model)
+    return Checkpoint(weights, averages, len(losses), list(losses), _plain(about), cpu_s, seed, noise)
+
+
+def _noise(model: nn.Module) -> dict[str, Tensor]:
+    device = next(model.parameters()).device
+    found = {"cpu": torch.get_rng_state()}
+    return found | ({"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {})
 
 
 def _plain(about: dict[str, Any]) -> dict[str, Any]:
@@ -87,10 +104,45 @@ def restore(checkpoint: Checkpoint, model: nn.Module, config: TrainingConfig) ->
     return adamw
 
 
+def resumed(
+    checkpoint: Checkpoint,
+    model: nn.Module,
+    config: TrainingConfig,
+    batches: Callable[[int], Iterator],
+    *,
+    device: str = "cpu",
+    **how: Any,
+) -> list[float]:
+    """Train on where a checkpoint left the schedule; returns the losses of the steps that were left.
+
+    Args:
+        checkpoint: taken with its seed.
+        model: like the one that was trained, with any weights.
+        config: the schedule that was left.
+        batches: of a seed, all batches of a run from its first step on; those that were read are dropped.
+        device: as in `train`.
+        how: what else `train` takes: `stop_after`, `on_step`.
+
+    Raises:
+        ValueError: a checkpoint without a seed, and what `train` refuses.
+    """
+    if (seed := checkpoint.seed) is None:
+        raise ValueError("the checkpoint has no seed, so that what it read is not known; take it with seed=")
+    adamw = restore(checkpoint, model.to(device), config)
+    auxiliary = config.bound_auxiliary(seed, checkpoint.steps)
+    left = islice(batches(seed), checkpoint.steps, None)
+    torch.set_rng_state(checkpoint.noise["cpu"])
+    if "cuda" in checkpoint.noise and torch.device(device).type == "cuda":
+        torch.cuda.set_rng_state(checkpoint.noise["cuda"], device)
+    how |= {"device": device, "adamw": adamw, "auxiliary": auxiliary}
+    return train(model, left, config, start=checkpoint.steps, seed=seed, **how)
+
+
 def save(path: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint whole or not at all: two runs that make the same one do not disturb each other."""
     whole = BytesIO()
-    torch.save({field.name: getattr(checkpoint, field.name) for field in fields(Checkpoint)}, whole)
+    told = {field.name: getattr(checkpoint, field.name) for field in fields(Checkpoint)}
+    torch.save({name: value for name, value in told.items() if value is not None}, whole)
     write_atomically(path, whole.getvalue())
 
 

@@ -10,6 +10,7 @@ Shape letters: N cells of the grid, n axes.
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 from math import prod
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from .data.draws import at_least, generator_of, uniform
 from .encodings import grid_positions
-from .positions import ShiftSteps, check_probability, decided
+from .positions import ShiftSteps, check_shifts, decided, in_turn, without_starts
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,13 @@ class GridShiftSteps:
         ranges: one more than the largest coordinate of each axis that can occur.
         probability: of a shift step.
         first: the coordinate, on every axis, of the first cell of the grid that did not move.
+        starts: moves that a run draws once, and uses in turn; None draws anew in every shift step. 320 is the
+            released number.
 
     Raises:
         TypeError: a size that is no int.
-        ValueError: a size below 1, a grid that does not fit, or a probability outside [0, 1].
+        ValueError: a size below 1, a grid that does not fit, a probability outside [0, 1], or `starts` below
+            1.
     """
 
     name: ClassVar[str] = "grid-shift-steps"
@@ -44,6 +48,7 @@ class GridShiftSteps:
     ranges: tuple[int, ...]
     probability: float = 0.1
     first: int = 1
+    starts: int | None = None
 
     def __post_init__(self) -> None:
         at_least(1, **{f"grid[{axis}]": side for axis, side in enumerate(self.grid)})
@@ -55,7 +60,7 @@ class GridShiftSteps:
                 f"a grid of {self.grid} whose first cell is at {self.first} does not fit into {self.ranges}; "
                 f"give at least {tuple(side + self.first for side in self.grid)}"
             )
-        check_probability(self.probability)
+        check_shifts(self.probability, self.starts)
 
     @property
     def moves(self) -> tuple[int, ...]:
@@ -69,10 +74,18 @@ class GridShiftSteps:
     def drawn(self, *, seed: int, steps: int) -> Iterator[np.ndarray]:
         """By how much the grid moved in every step, int64 `[n]`: by nothing but in shift steps."""
         at_least(1, steps=steps)
-        generator = generator_of(seed, "positions")
-        for _, shifted in zip(range(steps), self.decisions(seed), strict=False):
-            move = (uniform(generator, len(self.grid)) * self.moves).astype(np.int64)
+        generator, decisions = generator_of(seed, "positions"), self.decisions(seed)
+        if self.starts is None:
+            moves = (self._moves(generator, 1) for _ in range(steps))
+        else:
+            moves = in_turn(self._moves(generator, self.starts), islice(self.decisions(seed), steps), 1)
+        for (move,), shifted in zip(moves, decisions, strict=False):
             yield move * shifted
+
+    def _moves(self, generator: np.random.PCG64, count: int) -> np.ndarray:
+        """So many moves, int64 `[count, n]`."""
+        drawn = uniform(generator, count * len(self.grid)).reshape(count, -1)
+        return (drawn * self.moves).astype(np.int64)
 
     def positions(self, *, seed: int, steps: int) -> Iterator[np.ndarray]:
         """The places of the cells in every step, row by row: int64 `[N, n]`."""
@@ -99,8 +112,8 @@ class GridShiftSteps:
         return min(self.ranges)
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types."""
-        settings = {"name": self.name, **asdict(self)}
+        """Every setting in plain JSON types; `starts` where there are some: older records keep their keys."""
+        settings = without_starts({"name": self.name, **asdict(self)})
         return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
 
 

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from .data.draws import at_least, generator_of, uniform
 from .models import Transformer
-from .training import AuxiliaryLoss
+from .training import AuxiliaryLoss, bound
 
 
 def position_logits(transformer: Transformer, positions: Tensor) -> list[Tensor]:
@@ -47,10 +47,12 @@ def position_logits(transformer: Transformer, positions: Tensor) -> list[Tensor]
         raise ValueError(
             f"position logits of their own need query_key='untied', got {transformer.config.reading!r}"
         )
-    if transformer.training and transformer.config.dropout:
+    config = transformer.config
+    dropout = max([config.dropout, *(getattr(one, "dropout", 0.0) for one in config.encodings)])
+    if transformer.training and dropout:
         raise ValueError(
-            f"dropout is {transformer.config.dropout}: two passes in training would differ by what each "
-            f"drops; train with dropout=0, or call model.eval() first"
+            f"dropout is {dropout}: two passes in training would differ by what each drops; train with "
+            f"dropout=0, or call model.eval() first"
         )
     transformer.check_positions(positions)
     parameter = next(transformer.parameters())
@@ -162,12 +164,18 @@ class ToeplitzClamp(AuxiliaryLoss):
         back = ((self.reach + 1.0) ** drawn[1:]).astype(np.int64) - 1
         return start + self.reach - 1 - np.sort(np.append(back, 0))[::-1]
 
-    def bind(self, seed: int) -> Callable[[nn.Module], Tensor]:
+    def bind(self, seed: int, start: int = 0) -> Callable[[nn.Module], Tensor]:
         """The loss as a function of a language model with an untied transformer.
 
         The function raises ValueError for a model that has no position logits, or none at the farthest index.
+
+        Raises:
+            ValueError: `start` below 0.
         """
+        at_least(0, start=start)
         generator = generator_of(seed, "toeplitz-clamp")
+        for _ in range(start):
+            self.indices(generator)
 
         def loss(model: nn.Module) -> Tensor:
             transformer = model.transformer
@@ -184,4 +192,4 @@ class ToeplitzClamp(AuxiliaryLoss):
                 losses = [clamp_loss(s, far, t) for s, t in zip(students, teachers, strict=True)]
                 return self.weight * torch.stack(losses).mean()
 
-        return loss
+        return bound(loss, seed, start)

@@ -20,6 +20,12 @@ from .segments import Segments
 PRECISIONS = ("float32", "bfloat16")
 
 
+def bound(loss: Callable[[nn.Module], Tensor], seed: int, start: int) -> Callable[[nn.Module], Tensor]:
+    """The loss with the seed and the step from which it draws, which `train` holds against its own."""
+    loss.seed, loss.start = seed, start
+    return loss
+
+
 @dataclass(frozen=True)
 class AuxiliaryLoss(ABC):
     """A frozen description of what a step minimises beside the loss of the tokens."""
@@ -27,11 +33,23 @@ class AuxiliaryLoss(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def bind(self, seed: int) -> Callable[[nn.Module], Tensor]:
-        """The loss itself, weighted, a function of the model; called once in every step."""
+    def bind(self, seed: int, start: int = 0) -> Callable[[nn.Module], Tensor]:
+        """The loss itself, weighted, a function of the model; called once in every step.
 
-    def check(self, positions: PositionSampler | GridShiftSteps | None) -> None:  # noqa: B027 (most refuse nothing)
-        """Refuse a sampler of positions with which this loss would be wrong: none, unless a subclass does.
+        Args:
+            seed: of what it draws.
+            start: steps that were taken before: what they drew is drawn again and dropped, so that a training
+                which is resumed goes on as one that was not interrupted. `bound` notes both.
+        """
+
+    def check(  # noqa: B027 (most refuse nothing)
+        self, positions: PositionSampler | GridShiftSteps | None, length: int
+    ) -> None:
+        """Refuse a training with which this loss would be wrong: none, unless a subclass does.
+
+        Args:
+            positions: of the training; None reads those from 0 on.
+            length: of its sequences, 1 where it reads none.
 
         Raises:
             ValueError: the two do not fit together.
@@ -106,7 +124,7 @@ class TrainingConfig:
         if self.precision not in PRECISIONS:
             raise ValueError(f"unknown precision {self.precision!r}; use one of {', '.join(PRECISIONS)}")
         if self.auxiliary is not None:
-            self.auxiliary.check(self.positions)
+            self.auxiliary.check(self.positions, self.length)
         if isinstance(self.memory, bool) or not isinstance(self.memory, int):
             raise TypeError(f"memory must be an int, got {self.memory!r}")
         if self.memory < 0:
@@ -135,9 +153,10 @@ class TrainingConfig:
             del plain["memory"]
         return {**plain, "betas": list(self.betas), **given}
 
-    def bound_auxiliary(self, seed: int) -> Callable[[nn.Module], Tensor] | None:
-        """The auxiliary loss of a run of this seed, as `train` takes it; None where there is none."""
-        return None if self.auxiliary is None else self.auxiliary.bind(seed)
+    def bound_auxiliary(self, seed: int, start: int = 0) -> Callable[[nn.Module], Tensor] | None:
+        """The auxiliary loss of a run of this seed after `start` steps, as `train` takes it; None where there
+        is none."""
+        return None if self.auxiliary is None else self.auxiliary.bind(seed, start)
 
     @property
     def targets(self) -> int:
@@ -232,6 +251,7 @@ def train(
     auxiliary: Callable[[nn.Module], Tensor] | None = None,
     adamw: torch.optim.AdamW | None = None,
     start: int = 0,
+    seed: int | None = None,
     stop_after: int | None = None,
     on_step: Callable[[int], None] | None = None,
 ) -> list[float]:
@@ -245,19 +265,20 @@ def train(
         config: the schedule.
         device: where the model is moved and trained.
         auxiliary: the config's auxiliary loss, bound; added to the loss of the tokens before the gradient is
-            taken. What is returned is the loss of the tokens alone. One that can be resumed is bound with the
-            same `start`, and has it as an attribute.
+            taken. What is returned is the loss of the tokens alone. It is bound with the same `start` and
+            `seed`.
         adamw: of `optimiser` for this model, continued with the averages that it holds; by default a new one.
-        start: steps of the schedule that were taken before, as `sepnb.checkpoints` restores them. `batches`
-            then begins with the batch of this step.
+        start: steps of the schedule that were taken before. `batches` then begins with the batch of this
+            step. `sepnb.checkpoints.resumed` sees to all that a resumed training needs.
+        seed: of the run that is resumed; asked for where it has an auxiliary loss.
         stop_after: leave the schedule after this many steps in all, more than `start` (for a fingerprint).
         on_step: called after each step with its number, counted from 0.
 
     Raises:
         Diverged: a loss is not finite, that of the tokens or the sum with the auxiliary one.
         ValueError: the batches end before the steps do; positions or an auxiliary loss that the config has
-            and the call lacks, or the other way round; no step left between `start` and the end; a memory,
-            and a start in the middle of a text.
+            and the call lacks, or the other way round; an auxiliary loss bound to another start or seed; no
+            step left between `start` and the end; a memory, and a start in the middle of a text.
     """
     end = config.steps if stop_after is None else min(stop_after, config.steps)
     if stop_after is not None and stop_after < 1:
@@ -266,8 +287,13 @@ def train(
         raise ValueError(f"start is {start}; of {end} steps give 0 to {end - 1}, those taken before")
     if auxiliary is not None and (begun := getattr(auxiliary, "start", 0)) != start:
         raise ValueError(
-            f"start is {start}, and an auxiliary loss draws anew from step {begun} on, so that what was left "
-            f"is not resumed; bind it with start={start} where it takes one, or train from the start"
+            f"start is {start}, and an auxiliary loss draws from step {begun} on, so that what was left is "
+            f"not resumed; bind it with start={start}"
+        )
+    if auxiliary is not None and start and (drawing := getattr(auxiliary, "seed", None)) != seed:
+        raise ValueError(
+            f"seed is {seed}, and an auxiliary loss draws by seed {drawing}; give both that of the run which "
+            f"is resumed"
         )
     if config.auxiliary is not None and auxiliary is None:
         raise ValueError(f"give auxiliary=, the bound loss of the config's {config.auxiliary!r}")

@@ -36,6 +36,17 @@ def test_rope_becomes_another_encoding_once(counted):
     assert counted["rope", 2].hears > 1e-3 and not counted["rope", 2].training
 
 
+def test_the_axial_form_is_rope_on_one_axis_and_changes_no_line(counted):
+    """The same function, and the opposite counts: what a family's count says hangs on its first class."""
+    assert adaptation.apart("rope", "axial-rope") < 1e-12 < 1e-3 < adaptation.apart("rope", "alibi")
+    for axes in (2, 3):
+        found = counted["axial-rope", axes]
+        assert found.same and not found.lines and not found.training and found.hears > 1e-3
+        assert found.model == ("model.axes", "model.encoding.dims")
+    with pytest.raises(ValueError, match="alibi has no form on 2 axes"):
+        adaptation.apart("rope", "alibi", axes=2)
+
+
 def test_alibi_has_no_form_and_the_model_says_so(counted):
     assert not counted["alibi", 2].exists and not counted["alibi", 3].exists
     assert "alibi takes positions of 1 coordinate, and axes is 2" in adaptation.refusal("alibi", 2)

@@ -13,7 +13,7 @@ from torch import Tensor
 from sepnb import checkpoints
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
-from sepnb.training import AuxiliaryLoss, TrainingConfig, optimiser, train
+from sepnb.training import AuxiliaryLoss, TrainingConfig, bound, optimiser, train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 CONFIG = TrainingConfig(steps=12, batch_size=4, length=8, learning_rate=1e-2)
@@ -137,16 +137,31 @@ def test_names_of_a_command_line_are_kept_as_the_text_they_are(tmp_path, halfway
 
 
 class Nothing(AuxiliaryLoss):
-    """An auxiliary loss of zero."""
+    """An auxiliary loss of zero, which notes how it was bound."""
 
     name = "nothing"
 
-    def bind(self, seed):
-        return lambda model: next(model.parameters()).new_zeros(())
+    def bind(self, seed, start=0):
+        return bound(lambda model: next(model.parameters()).new_zeros(()), seed, start)
 
 
-def test_a_training_with_an_auxiliary_loss_is_not_resumed():
-    """Its generator would begin anew."""
+def test_an_auxiliary_loss_that_draws_from_another_step_or_by_another_seed_is_refused():
     config = dataclasses.replace(CONFIG, auxiliary=Nothing())
-    with pytest.raises(ValueError, match="start is 5, and an auxiliary loss draws anew"):
-        train(model(), batches(), config, auxiliary=Nothing().bind(0), start=5)
+
+    def go_on(auxiliary, **how):
+        return train(model(), batches(), config, auxiliary=auxiliary, start=5, stop_after=6, **how)
+
+    with pytest.raises(ValueError, match="start is 5, and an auxiliary loss draws from step 0 on"):
+        go_on(Nothing().bind(0), seed=0)
+    for how in ({"seed": 1}, {}):
+        with pytest.raises(ValueError, match=f"seed is {how.get('seed')}, and an auxiliary loss draws by se"):
+            go_on(Nothing().bind(0, 5), **how)
+    assert len(go_on(Nothing().bind(0, 5), seed=0)) == 1
+
+
+def test_a_checkpoint_without_a_seed_is_not_resumed_and_is_written_as_it_always_was(halfway, tmp_path):
+    with pytest.raises(ValueError, match="the checkpoint has no seed"):
+        checkpoints.resumed(halfway, model(), CONFIG, lambda seed: batches())
+    checkpoints.save(tmp_path / "one.pt", halfway)
+    written = torch.load(tmp_path / "one.pt", weights_only=True)
+    assert list(written) == ["weights", "averages", "steps", "losses", "about", "cpu_s"]

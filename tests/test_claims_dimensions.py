@@ -6,12 +6,13 @@ from sepnb import claims
 from sepnb.claims import dimensions as rules
 
 REDESIGN, EXPERTS = (claim.id for claim in rules.CLAIMS)
+KEPT = {"same": 1, "lines": 0, "model": 2, "training": 0}
 WORLD = {
-    "seqpe_same_2": 1, "seqpe_same_3": 1, "seqpe_lines_2": 3, "seqpe_lines_3": 0,
-    "seqpe_hears_2": 0.1, "seqpe_hears_3": 0.1,
-    "rope_same_2": 0, "rope_same_3": 0, "rope_lines_2": 20, "rope_lines_3": 4,
-    "alibi_has_2": 0, "alibi_has_3": 0,
-}  # fmt: skip
+    f"{family}_{key}_{axes}": value
+    for family in ("seqpe", "rope", "axial_rope")
+    for axes in (2, 3)
+    for key, value in KEPT.items()
+} | {"seqpe_hears_2": 0.1, "seqpe_hears_3": 0.1, "alibi_has_2": 0, "alibi_has_3": 0, "ropes_apart": 0.0}
 
 
 def word(claim_id: str, **changes) -> str:
@@ -22,11 +23,15 @@ def word(claim_id: str, **changes) -> str:
     ("changes", "expected"),
     [
         ({}, "reproduced"),
-        ({"seqpe_lines_2": 20}, "partly"),
+        ({"seqpe_lines_2": 3}, "partly"),
         ({"seqpe_lines_3": 1}, "partly"),
         ({"seqpe_same_3": 0}, "partly"),
-        ({"seqpe_same_2": 0, "seqpe_lines_2": 30, "seqpe_lines_3": 1}, "not reproduced"),
+        ({"seqpe_model_2": 3}, "partly"),
+        ({"seqpe_training_3": 10}, "partly"),
+        ({"seqpe_lines_2": 3, "seqpe_training_2": 10}, "partly"),
+        ({"seqpe_same_2": 0, "seqpe_lines_3": 1, "seqpe_training_2": 10}, "not reproduced"),
         ({"seqpe_hears_3": 0.0}, "not testable here"),
+        ({"rope_lines_2": 20, "axial_rope_lines_2": 0}, "reproduced"),  # compared with nothing
     ],
 )
 def test_seqpe_has_to_stay_the_same_and_to_hear(changes, expected):
@@ -36,13 +41,15 @@ def test_seqpe_has_to_stay_the_same_and_to_hear(changes, expected):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, "reproduced"),
-        ({"rope_same_3": 1, "rope_lines_3": 0}, "partly"),
-        ({"alibi_has_2": 1}, "partly"),
-        ({"rope_same_2": 1, "rope_same_3": 1, "alibi_has_3": 1}, "not reproduced"),
+        ({}, "partly"),
+        ({"rope_same_2": 0, "axial_rope_lines_3": 1}, "reproduced"),
+        ({"rope_same_2": 0, "rope_lines_2": 20}, "partly"),
+        ({"rope_same_2": 0, "axial_rope_model_2": 3, "alibi_has_2": 1}, "partly"),
+        ({"alibi_has_3": 1}, "not reproduced"),
+        ({"ropes_apart": 1e-6}, "not testable here"),
     ],
 )
-def test_rope_and_alibi_have_to_change(changes, expected):
+def test_rope_in_both_forms_and_alibi_have_to_change(changes, expected):
     assert word(EXPERTS, **changes) == expected
 
 

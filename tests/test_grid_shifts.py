@@ -55,6 +55,18 @@ def test_a_seed_repeats_its_places_and_another_differs():
     assert all(np.array_equal(at, never.home) for at in never.positions(seed=1, steps=50))
 
 
+def test_moves_that_are_drawn_once_come_round_in_their_order_in_shift_steps_alone():
+    once = GridShiftSteps((4, 3), (40, 30), 0.3, starts=5)
+    moves = np.stack(list(once.drawn(seed=2, steps=100)))
+    decided = np.array(list(itertools.islice(once.decisions(2), 100)))
+    turns = moves[decided]
+    assert not moves[~decided].any() and len(turns) > 10
+    assert np.array_equal(turns, np.resize(turns[:5], turns.shape)) and len(np.unique(turns, axis=0)) == 5
+    assert once.resolved()["starts"] == 5 and "starts" not in GRIDS["image"].resolved()
+    assert losses(once).resolved()["shifts"]["starts"] == 5
+    assert "starts" not in losses(GRIDS["image"]).resolved()["shifts"]
+
+
 def test_coverage_counts_what_a_run_has_met():
     shifts = GRIDS["image"]
     met = np.zeros((20, 9), dtype=bool)
@@ -119,7 +131,7 @@ class Still(AuxiliaryLoss):
 
     name: ClassVar[str] = "still"
 
-    def bind(self, seed):
+    def bind(self, seed, start=0):
         return lambda model: next(model.parameters()).new_zeros(())
 
 

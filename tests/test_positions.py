@@ -98,6 +98,27 @@ def test_without_a_chance_no_step_is_shifted_and_with_certainty_all_are():
     assert all(np.array_equal(a.positions, b.positions) for a, b in zip(always, offsets, strict=True))
 
 
+@pytest.mark.parametrize(("per", "rows"), [("step", 1), ("sequence", B)])
+def test_starts_that_are_drawn_once_come_round_in_their_order_in_shift_steps_alone(per, rows):
+    """As released: so many offsets of a run, each row of a shift step the next of them."""
+    sampler, count = ShiftSteps(1000, per, probability=0.4, starts=7), 60
+    found = [batch.positions.reshape(rows, L) for batch in drawn(sampler, 3, count)]
+    decisions = list(itertools.islice(sampler.decisions(3), count))
+    shifted = [at[:, 0] for at, one in zip(found, decisions, strict=True) if one]
+    turns = np.concatenate(shifted)
+    assert len(turns) > 14 and len(set(turns[:7])) > 5
+    assert np.array_equal(turns, np.resize(turns[:7], len(turns)))
+    for at, one in zip(found, decisions, strict=True):
+        assert np.array_equal(at, at[:, :1] + np.arange(L)) and (one or not at[:, 0].any())
+    assert sampler.resolved()["starts"] == 7 and "starts" not in ShiftSteps(1000).resolved()
+
+
+@pytest.mark.parametrize("starts", [0, True, 2.5])
+def test_a_number_of_starts_that_is_none_is_refused(starts, unhooked):
+    with pytest.raises((TypeError, ValueError), match="starts"):
+        ShiftSteps(64, starts=starts)
+
+
 @pytest.mark.parametrize("probability", [-0.1, 1.1, float("nan")])
 def test_a_probability_that_is_none_is_refused(probability, unhooked):
     with pytest.raises(ValueError, match="it lies between 0 and 1"):
@@ -301,7 +322,7 @@ class Shrink(AuxiliaryLoss):
 
     weight: float
 
-    def bind(self, seed):
+    def bind(self, seed, start=0):
         return lambda model: self.weight * model.embedding.weight.square().sum() / 2
 
 

@@ -8,6 +8,7 @@ import torch
 
 from sepnb.data import text as texts
 from sepnb.data.documents import Document, Text
+from sepnb.encodings import SeqPE
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
 from sepnb.toeplitz import ToeplitzClamp, clamp_loss, position_logits, toeplitz_fit
@@ -190,6 +191,10 @@ def test_training_with_it_makes_far_indices_like_near_ones():
             "position 2 has no row in the learned table of 2 positions",
         ),
         (
+            lambda: CLAMP.bind(0)(model(encoding=SeqPE(site="input", dropout=0.2))),
+            "dropout is 0.2: two passes in training",
+        ),
+        (
             lambda: CLAMP.bind(0)(model(dropout=0.1)),
             r"dropout is 0.1: two passes in training .*; train with dropout=0, or call model.eval\(\) first",
         ),
@@ -239,3 +244,13 @@ def test_scores_of_a_bfloat16_model_are_taken_in_float32():
     assert clamp_loss(scores, at, rounded).dtype == torch.float32
     assert clamp_loss(scores, at, rounded) < 1e-8
     assert toeplitz_fit(random(2, LENGTH, LENGTH).bfloat16()).dtype == torch.float32
+
+
+def test_resumed_it_draws_what_it_would_have_drawn():
+    made = model()
+    whole, later = CLAMP.bind(7), CLAMP.bind(7, start=3)
+    values = [whole(made).item() for _ in range(5)]
+    assert [later(made).item() for _ in range(2)] == values[3:] and len(set(values)) == 5
+    assert (later.seed, later.start) == (7, 3)
+    with pytest.raises(ValueError, match="start is -1"):
+        CLAMP.bind(7, start=-1)

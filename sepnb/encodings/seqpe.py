@@ -5,7 +5,7 @@ stands above the models that this description is for. `sepnb.seqpe.injection` sa
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .base import Encoding, Heads, InputModule, QueryKeyModule, Site
 
@@ -32,10 +32,12 @@ class SeqPE(Encoding):
         dims: coordinates of a position.
         per_layer: a map to P_q and P_k for every layer, as in the released image model; else one for all.
         factor: a, of the term of the score.
+        dropout: in the encoder, in training: 0.1 as released. All tokens of a pass share what was dropped.
 
     Raises:
         TypeError: a count that is no int.
-        ValueError: an unknown site, what the encoder refuses, or a map or a factor where there is none.
+        ValueError: an unknown site, what the encoder refuses, a dropout outside [0, 1), or a map or a factor
+            where there is none.
     """
 
     name: ClassVar[str] = "seqpe"
@@ -50,6 +52,7 @@ class SeqPE(Encoding):
     dims: int = 1
     per_layer: bool = False
     factor: float = 1.0
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         from ..seqpe.digits import checked_places
@@ -66,6 +69,8 @@ class SeqPE(Encoding):
                 raise ValueError(f"{field} is {value}; it must be at least 1")
         if self.heads is not None and self.width % self.heads:
             raise ValueError(f"{self.heads} heads do not divide the encoder's width {self.width}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout is {self.dropout}; it must be at least 0 and below 1")
         places = checked_places(self.base, self.digits)
         if not isinstance(self.digits, int) and len(places) != self.dims:
             raise ValueError(
@@ -114,4 +119,9 @@ class SeqPE(Encoding):
             layers=self.layers,
             heads=self.heads,
             out_features=out_features,
+            dropout=self.dropout,
         )
+
+    def resolved(self) -> dict[str, Any]:
+        """As of every encoding; `dropout` where there is some: records made before it keep their keys."""
+        return {key: value for key, value in super().resolved().items() if key != "dropout" or value}

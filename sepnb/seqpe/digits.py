@@ -83,23 +83,36 @@ def as_grid(positions: Positions) -> Int[Tensor, "P n"]:
 
     Raises:
         TypeError: positions that are not whole numbers.
-        ValueError: another number of dimensions, or no coordinate.
+        ValueError: another number of dimensions, no coordinate, or a number beyond int64.
     """
     given = positions if isinstance(positions, Tensor) else torch.from_numpy(_whole(positions))
     if given.dtype == torch.bool or given.is_floating_point() or given.is_complex():
         raise TypeError(f"positions must be integers, got {given.dtype}; round them first")
     if given.dim() not in (1, 2) or (given.dim() == 2 and given.shape[1] < 1):
         raise ValueError(f"positions of shape {list(given.shape)}; give [P] or [P, n], n at least 1")
-    return given.to(torch.int64).reshape(len(given), -1 if len(given) else max(1, given.dim() - 1))
+    whole = given.to(torch.int64)
+    if given.dtype == torch.uint64 and (whole < 0).any():  # 2^63 and more wrap around
+        raise _too_large(int(whole[whole < 0].min()) + 2**64)
+    return whole.reshape(len(given), -1 if len(given) else max(1, given.dim() - 1))
 
 
 def _whole(positions: np.ndarray | Sequence) -> np.ndarray:
     array = np.asarray(positions)
     if array.size == 0 and not isinstance(positions, np.ndarray):
         array = array.astype(np.int64)  # numpy takes an empty list for floats
+    # Numbers beyond 64 bits become objects, and those between 63 and 64 beside smaller ones become floats.
+    given = np.asarray(positions, dtype=object) if array.dtype.kind in "fO" else array[:0]
+    if beyond := [value for value in given.flat if type(value) is int and abs(value) > LARGEST]:
+        raise _too_large(beyond[0])
     if not np.issubdtype(array.dtype, np.integer):
         raise TypeError(f"positions must be whole numbers, got {array.dtype}: {positions!r}")
-    return array.astype(np.int64)
+    return array if array.dtype == np.uint64 else array.astype(np.int64)
+
+
+def _too_large(value: int) -> ValueError:
+    return ValueError(
+        f"position {value} is beyond int64, whose largest number is {LARGEST}; give smaller ones"
+    )
 
 
 def checked_places(base: int, width: int | Sequence[int]) -> list[int]:

@@ -110,8 +110,8 @@ class SequentialPositionEncoder(nn.Module):
 
     def strings(self, positions: Positions) -> Int[Tensor, "P S"]:
         """The digits of positions `[P]` or `[P, n]`, on the encoder's device; errors as in `digits`."""
-        width = self.digits[0] if self.dims == 1 else self.digits
-        return digits(positions, base=self.base, width=width).to(self.cls.device)
+        # A width for each coordinate, also where there is one: a single number would be that of any number.
+        return digits(positions, base=self.base, width=self.digits).to(self.cls.device)
 
     def forward(self, positions: Positions) -> Float[Tensor, "P D"]:
         """The embeddings of positions `[P]` or `[P, n]`.

@@ -17,15 +17,20 @@ from torch import Tensor, nn
 
 from ..data.draws import at_least, generator_of
 from ..grid_shifts import GridShiftSteps, Shifts
-from ..positions import PositionSampler, ShiftSteps
-from ..training import AuxiliaryLoss
+from ..positions import PositionSampler, ShiftSteps, without_starts
+from ..training import AuxiliaryLoss, bound
 from .encoder import SequentialPositionEncoder
 from .losses import REDUCTIONS, contrastive_loss, distillation_loss
 from .sampling import Candidates, CandidateSampler, Windows, WindowSampler
 
 RELEASED = {"scale": 1.0, "reduction": "released", "distillation": 0.1}
-"""Options of `SeqPELosses` that give the released weights and forms. Released besides are dropout of 0.1 in
-the encoder, 320 offsets drawn once, and what `CandidateSampler` does otherwise."""
+"""Options of `SeqPELosses` that give the released weights and forms."""
+
+RELEASED_ENCODING = {"dropout": 0.1}
+"""Options of `encodings.SeqPE` beside its sizes. The released teacher has that noise too; ours never has."""
+
+RELEASED_SHIFTS = {"starts": 320, "per": "sequence"}
+"""Options of `ShiftSteps`. Released is besides what `CandidateSampler` does otherwise."""
 
 
 @dataclass(frozen=True)
@@ -80,17 +85,39 @@ class SeqPELosses(AuxiliaryLoss):
     def _spaces(self) -> list[tuple[int, ...]]:
         return [sampler.ranges for sampler in (self.candidates, self.windows) if sampler is not None]
 
-    def check(self, positions: PositionSampler | GridShiftSteps | None) -> None:
-        """Refuse windows where the model reads shift steps of which this loss does not know.
+    def check(self, positions: PositionSampler | GridShiftSteps | None, length: int) -> None:
+        """Refuse windows whose teacher the model does not read in every step that is no shift step.
+
+        A training of length 1 reads no text, and without shift steps of a grid nothing says what it reads:
+        its windows are not held against anything.
 
         Raises:
-            ValueError: `shifts` is not the sampler of the training.
+            ValueError: a sampler that has other positions than those from 0 on in steps that are no shift
+                steps; `shifts` that is not the sampler; a teacher's window that is not inside what is read.
         """
-        sampler = positions if isinstance(positions, ShiftSteps | GridShiftSteps) else None
-        if self.windows is not None and self.distillation and self.shifts != sampler:
+        if self.windows is None or not self.distillation:
+            return
+        if positions is not None and not isinstance(positions, ShiftSteps | GridShiftSteps):
+            raise ValueError(
+                f"the training reads positions by {positions!r}, so that no window is the one that every "
+                f"step reads, and none can teach; leave out windows, or read shift steps or none"
+            )
+        if self.shifts != positions:
             raise ValueError(
                 f"the training reads positions by {positions!r}, the losses are told shifts={self.shifts!r}; "
                 f"give both the same, or on shift steps something else than the trained window would teach"
+            )
+        first, read = 0, (length,) * len(self.windows.trained)
+        if isinstance(positions, GridShiftSteps):
+            first, read = positions.first, positions.grid
+        elif length == 1:
+            return
+        ends = [self.windows.first + side for side in self.windows.trained]
+        inside = len(ends) == len(read) and self.windows.first >= first
+        if not inside or any(end > first + side for end, side in zip(ends, read, strict=True)):
+            raise ValueError(
+                f"the teacher's window of {self.windows.trained} from {self.windows.first} on is not inside "
+                f"what the training reads, {read} from {first} on; make WindowSampler(trained=) no larger"
             )
 
     def trained_indices(self, length: int) -> int:
@@ -98,11 +125,13 @@ class SeqPELosses(AuxiliaryLoss):
         return max(self._spaces[0])
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; `every` where it is not 1, and where the trained window begins
-        if not at 0: records made before them keep their keys."""
+        """Every setting in plain JSON types; `every` where it is not 1, where the trained window begins if
+        not at 0, and offsets that are drawn once: records made before them keep their keys."""
         settings = json.loads(json.dumps({"name": self.name, **asdict(self)}))
         if self.windows is not None and not self.windows.first:
             del settings["windows"]["first"]
+        if self.shifts is not None:
+            settings["shifts"] = without_starts(settings["shifts"])
         return {key: value for key, value in settings.items() if key != "every" or value != 1}
 
     def draw(self, generator: np.random.PCG64) -> tuple[Candidates | None, Windows | None]:
@@ -114,11 +143,6 @@ class SeqPELosses(AuxiliaryLoss):
 
     def bind(self, seed: int, start: int = 0) -> Callable[[nn.Module], Tensor]:
         """The loss as a function of a model that holds one `SequentialPositionEncoder`, or of this itself.
-
-        Args:
-            seed: of its positions.
-            start: steps that were taken before: what they drew is drawn again and dropped, so that a training
-                which is resumed goes on as one that was not interrupted.
 
         The function raises ValueError for a model with no such encoder, or with several.
 
@@ -145,8 +169,7 @@ class SeqPELosses(AuxiliaryLoss):
 
         for _ in range(start):
             drawn()
-        loss.start = start
-        return loss
+        return bound(loss, seed, start)
 
     def of(
         self,

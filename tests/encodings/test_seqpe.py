@@ -15,7 +15,7 @@ from sepnb.streams import Streams
 
 @pytest.mark.parametrize("site", SITES)
 def test_each_site_builds_one_module_and_a_record_names_every_option(site):
-    encoding = SeqPE(site=site, digits=(2, 3), dims=2)
+    encoding = SeqPE(site=site, digits=(2, 3), dims=2, dropout=0.1)
     at_input, at_query_key = encoding.at_input(8, 64), encoding.at_query_key(4)
     assert (at_input is None) == (site != "input") and (at_query_key is None) == (site == "input")
     assert encoding.sites == {Site.INPUT if site == "input" else Site.QUERY_KEY}
@@ -23,15 +23,17 @@ def test_each_site_builds_one_module_and_a_record_names_every_option(site):
     options = {key: value for key, value in resolved.items() if key != "name"}
     assert encodings.build(resolved["name"], **options) == encoding
     assert resolved.keys() == {"name"} | {f.name for f in dataclasses.fields(encoding)} - {"heads"}
-    assert encoding.axes == (2,)
+    assert encoding.axes == (2,) and "dropout" not in SeqPE(site=site).resolved()
 
 
 def test_the_encoder_is_the_one_that_the_options_describe():
     settings = {"width": 12, "layers": 3, "heads": 2, "base": 7, "digits": (2, 3), "dims": 2}
+    settings |= {"dropout": 0.2}
     encoder = SeqPE(site="input", **settings).at_input(20, 64).embeddings.encoder
     config = encoder.transformer.config
     found = (config.streams.d_model, config.n_layers, config.n_heads, encoder.base, encoder.digits)
     assert (*found, encoder.dims, encoder.output.out_features) == (12, 3, 2, 7, (2, 3), 2, 20)
+    assert config.dropout == 0.2
     assert SeqPE(**settings).at_query_key(4).embeddings.encoder.output.out_features == 12
 
 
@@ -71,6 +73,7 @@ def test_two_streams_of_positions_hold_no_heads_that_nothing_reads():
         ({"digits": (2, 3)}, ValueError, r"digits=\(2, 3\) for 1 coordinates"),
         ({"digits": 30}, ValueError, "30 digits of base 10 write numbers beyond int64"),
         ({"site": "input", "per_layer": True}, ValueError, "per_layer is for the maps to queries and keys"),
+        ({"dropout": 1.0}, ValueError, "dropout is 1.0"),
         ({"site": "add", "factor": 0.5}, ValueError, "factor=0.5 is for the term of the score"),
     ],
 )

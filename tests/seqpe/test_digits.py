@@ -85,6 +85,28 @@ def test_a_position_that_cannot_be_written_is_named_with_the_range(positions, to
         digits(positions, width=2)
 
 
+@pytest.mark.parametrize(
+    "positions",
+    [
+        [5, 2**63],
+        np.array([5, 2**63], dtype=np.uint64),
+        torch.tensor([5, 2**63], dtype=torch.uint64),
+    ],
+    ids=["list", "array", "tensor"],
+)
+def test_a_number_beyond_int64_is_named_as_it_is_and_no_negative_one(positions, unhooked):
+    with pytest.raises(ValueError, match=f"position {2**63} is beyond int64"):
+        digits(positions, width=19)
+    assert digits(positions[:1], width=19)[0, -1] == 5
+
+
+def test_a_number_beyond_64_bits_is_named_too_and_small_objects_are_no_numbers(unhooked):
+    with pytest.raises(ValueError, match=f"position {10**30} is beyond int64"):
+        digits([3, 10**30], width=19)
+    with pytest.raises(TypeError, match="must be whole numbers, got object"):
+        digits(np.array([3, None]), width=19)
+
+
 def test_each_coordinate_has_the_range_of_its_own_digits(unhooked):
     with pytest.raises(ValueError, match=r"position 10 \(coordinate 0\) is not in \[0, 10\)"):
         digits([[10, 99]], width=(1, 2))

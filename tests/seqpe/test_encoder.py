@@ -185,3 +185,16 @@ def test_settings_that_do_not_fit_are_refused(settings, told, unhooked):
 def test_a_position_beyond_the_digits_is_refused_before_the_encoder_runs(unhooked):
     with pytest.raises(ValueError, match=r"position 1000 .* give more digits"):
         drawn(digits=3)([5, 1000])
+
+
+@pytest.mark.parametrize("dims", [1, 2])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_another_number_of_coordinates_is_refused(dims, count, unhooked):
+    """One coordinate too: one digit of each of two coordinates is a string like any other."""
+    encoder, points = drawn(digits=1, dims=dims), torch.ones(2, count, dtype=torch.int64)
+    for read in (encoder, encoder.plain, encoder.strings):
+        if count == dims:
+            assert len(read(points)) == 2
+            continue
+        with pytest.raises(ValueError, match=f"have {count} coordinates, {dims} widths were given"):
+            read(points)

@@ -7,9 +7,12 @@ import pytest
 import torch
 
 from sepnb.data.draws import generator_of
-from sepnb.positions import RandomOffset, ShiftSteps
+from sepnb.encodings import SeqPE
+from sepnb.grid_shifts import GridShiftSteps
+from sepnb.positions import RandomOffset, RandomPositions, ShiftSteps, TrueGap
+from sepnb.segments import Segments
 from sepnb.seqpe import SequentialPositionEncoder, contrastive_loss, distillation_loss
-from sepnb.seqpe.objective import RELEASED, SeqPELosses
+from sepnb.seqpe.objective import RELEASED, RELEASED_ENCODING, RELEASED_SHIFTS, SeqPELosses
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.training import TrainingConfig
 
@@ -108,10 +111,10 @@ def test_losses_of_every_third_step_have_three_times_their_weight_and_skip_no_de
 def test_a_training_with_other_shift_steps_than_the_losses_know_is_refused(unhooked):
     def config(positions, **losses):
         auxiliary = SeqPELosses(CANDIDATES, WINDOWS, **losses)
-        return TrainingConfig(5, 1, 8, 1e-3, positions=positions, auxiliary=auxiliary)
+        return TrainingConfig(5, 1, 16, 1e-3, positions=positions, auxiliary=auxiliary)
 
     shifts = ShiftSteps(1000)
-    config(shifts, shifts=shifts), config(None), config(RandomOffset(1000))
+    config(shifts, shifts=shifts), config(None)
     config(shifts, distillation=0.0)
     for positions, losses in (
         (shifts, {}),
@@ -120,6 +123,46 @@ def test_a_training_with_other_shift_steps_than_the_losses_know_is_refused(unhoo
     ):
         with pytest.raises(ValueError, match="give both the same"):
             config(positions, **losses)
+
+
+@pytest.mark.parametrize(
+    "positions", [RandomOffset(1000), RandomPositions(1000), TrueGap(9), Segments(4)], ids=repr
+)
+def test_a_training_that_reads_no_window_in_every_step_has_no_teacher(positions, unhooked):
+    """Its texts stand anywhere: the window from 0 on is no more the trained one than any other."""
+    for losses in ({}, {"shifts": ShiftSteps(1000)}):
+        with pytest.raises(ValueError, match="none can teach; leave out windows"):
+            TrainingConfig(
+                5, 1, 16, 1e-3, positions=positions, auxiliary=SeqPELosses(CANDIDATES, WINDOWS, **losses)
+            )
+    for alone in (SeqPELosses(CANDIDATES), SeqPELosses(CANDIDATES, WINDOWS, distillation=0.0)):
+        TrainingConfig(5, 1, 16, 1e-3, positions=positions, auxiliary=alone)
+
+
+def test_a_teacher_larger_than_what_is_read_is_refused(unhooked):
+    def text(length: int, first: int = 0, shifts=None):
+        windows = WindowSampler((1000,), (16,), places=8, first=first)
+        auxiliary = SeqPELosses(CANDIDATES, windows, shifts=shifts)
+        return TrainingConfig(5, 1, length, 1e-3, positions=shifts, auxiliary=auxiliary)
+
+    def image(grid: tuple[int, int], first: int = 1):
+        shifts = GridShiftSteps((4, 3), (20, 20))
+        windows = WindowSampler((20, 20), grid, places=4, away=grid, first=first)
+        auxiliary = SeqPELosses(windows=windows, shifts=shifts)
+        return TrainingConfig(5, 1, 1, 1e-3, positions=shifts, auxiliary=auxiliary)
+
+    text(16), text(17, first=1), text(40), text(16, shifts=ShiftSteps(1000)), image((4, 3)), image((2, 2))
+    text(1)  # positions alone: nothing is read
+    for make in (
+        lambda: text(15),
+        lambda: text(16, first=1),
+        lambda: text(15, shifts=ShiftSteps(1000)),
+        lambda: image((4, 4)),
+        lambda: image((4, 3), first=0),
+        lambda: image((4, 3), first=2),
+    ):
+        with pytest.raises(ValueError, match="is not inside what the training reads"):
+            make()
 
 
 def test_a_seed_repeats_its_steps_and_another_differs():
@@ -189,3 +232,19 @@ def test_a_record_can_name_every_setting():
     plain = SeqPELosses(CANDIDATES, WINDOWS, shifts=ShiftSteps(1000)).resolved()
     assert plain["name"] == "seqpe" and plain["candidates"]["kinds"] == [["edited", 0.4], ["window", 0.6]]
     assert plain["shifts"] == {"maximum": 1000, "per": "step", "probability": 0.1}
+
+
+def test_all_that_the_release_sets_is_set_by_options_of_one_of_three_descriptions():
+    """Forms and weights of the losses, noise in the encoder, offsets that are drawn once."""
+    shifts = ShiftSteps(1000, **RELEASED_SHIFTS)
+    losses = SeqPELosses(CANDIDATES, WINDOWS, shifts=shifts, **RELEASED)
+    TrainingConfig(5, 1, 16, 1e-3, positions=shifts, auxiliary=losses)
+    told = losses.resolved()
+    assert (told["scale"], told["reduction"], told["distillation"]) == (1.0, "released", 0.1)
+    assert told["shifts"] == {"maximum": 1000, "per": "sequence", "probability": 0.1, "starts": 320}
+    encoding = SeqPE(site="input", width=8, digits=3, **RELEASED_ENCODING)
+    module = encoding.at_input(8, 16).embeddings
+    noisy = [module(torch.arange(16)) for _ in range(2)]
+    module.eval()
+    quiet = [module(torch.arange(16)) for _ in range(2)]
+    assert not torch.equal(*noisy) and torch.equal(*quiet)

@@ -31,45 +31,78 @@ CONFIG = TrainingConfig(STEPS, 2, LENGTH, 1e-2, positions=SHIFTS, auxiliary=LOSS
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def model() -> LanguageModel:
+def model(dropout: float = 0.0) -> LanguageModel:
     torch.manual_seed(0)
-    encoding = SeqPE(site="input", width=8, heads=2)
-    return LanguageModel(TransformerConfig(Streams(pos=8, sem=8), 1, 2, encoding, max_length=LENGTH))
+    encoding = SeqPE(site="input", width=8, heads=2, dropout=dropout)
+    shape = TransformerConfig(Streams(pos=8, sem=8), 1, 2, encoding, max_length=LENGTH, dropout=dropout)
+    return LanguageModel(shape)
 
 
-def batches(start: int = 0, config: TrainingConfig = CONFIG):
-    sizes = {"batch_size": 2, "length": LENGTH, "seed": SEED, "steps": STEPS}
-    drawn = config.positions.batches(texts.load("sympy").train, **sizes)
-    return itertools.islice(drawn, start, None)
+def with_dropout() -> LanguageModel:
+    return model(dropout=0.3)
+
+
+def batches(config: TrainingConfig = CONFIG, seed: int = SEED):
+    sizes = {"batch_size": 2, "length": LENGTH, "seed": seed, "steps": STEPS}
+    return config.positions.batches(texts.load("sympy").train, **sizes)
 
 
 def weights(made: LanguageModel) -> Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in made.parameters()])
 
 
+def left_and_resumed(config: TrainingConfig, left_at: int, path, made=model, seed: int = SEED):
+    """The weights of a whole training, and of one that was left, written, read, and resumed."""
+    how = {"auxiliary": config.bound_auxiliary(seed)}
+    whole, left, later = made(), made(), made()
+    torch.manual_seed(7)
+    train(whole, batches(config, seed), config, **how)
+    torch.manual_seed(7)
+    how = {"adamw": optimiser(left, config), "auxiliary": config.bound_auxiliary(seed)}
+    losses = train(left, batches(config, seed), config, stop_after=left_at, **how)
+    checkpoints.save(path, checkpoints.take(left, how["adamw"], losses, {}, seed=seed))
+    torch.rand(99)  # what else a process draws
+    found = checkpoints.load(path, {})
+    checkpoints.resumed(found, later, config, lambda drawn: batches(config, drawn))
+    return weights(whole), weights(later)
+
+
 @pytest.mark.parametrize("every", [1, 2])
 @pytest.mark.parametrize("left_at", [1, 3])
-def test_a_training_that_is_resumed_goes_on_as_one_that_was_not_interrupted(every, left_at):
-    losses = dataclasses.replace(LOSSES, every=every)
-    config = dataclasses.replace(CONFIG, auxiliary=losses)
-    whole, left = model(), model()
-    train(whole, batches(), config, auxiliary=losses.bind(SEED))
-    adamw = optimiser(left, config)
-    how = {"adamw": adamw, "auxiliary": losses.bind(SEED), "stop_after": left_at}
-    taken = checkpoints.take(left, adamw, train(left, batches(), config, **how), {})
-    resumed = model()
-    adamw = checkpoints.restore(taken, resumed, config)
-    how = {"adamw": adamw, "auxiliary": losses.bind(SEED, start=left_at), "start": left_at}
-    train(resumed, batches(left_at), config, **how)
-    assert torch.equal(weights(resumed), weights(whole))
+def test_a_training_that_is_resumed_goes_on_as_one_that_was_not_interrupted(every, left_at, tmp_path):
+    """Batches, shift steps, their positions and those of the losses come from the seed it was left with."""
+    config = dataclasses.replace(CONFIG, auxiliary=dataclasses.replace(LOSSES, every=every))
+    whole, later = left_and_resumed(config, left_at, tmp_path / "one.pt")
+    assert torch.equal(whole, later)
 
 
-def test_a_loss_bound_at_another_step_is_refused():
+def test_dropout_is_resumed_too(tmp_path):
+    assert torch.equal(*left_and_resumed(CONFIG, 3, tmp_path / "one.pt", with_dropout))
+
+
+@pytest.mark.parametrize("forgotten", ["seed", "noise"])
+def test_what_is_drawn_by_another_seed_or_state_is_another_training(forgotten):
+    """The control: neither of them is held for nothing."""
+    left = with_dropout()
+    how = {"adamw": optimiser(left, CONFIG), "auxiliary": LOSSES.bind(SEED), "stop_after": 3}
+    losses = train(left, batches(), CONFIG, **how)
+    taken = checkpoints.take(left, how["adamw"], losses, {}, seed=SEED)
+    torch.manual_seed(99)
+    other = {"seed": SEED + 1, "noise": {"cpu": torch.get_rng_state()}}[forgotten]
+    found = []
+    for one in (taken, dataclasses.replace(taken, **{forgotten: other})):
+        later = with_dropout()
+        checkpoints.resumed(one, later, CONFIG, lambda seed: batches(CONFIG, seed))
+        found.append(weights(later))
+    assert not torch.equal(*found)
+
+
+def test_a_loss_bound_at_another_step_or_to_another_seed_is_refused():
     for bound, start in ((LOSSES.bind(SEED), 2), (LOSSES.bind(SEED, start=3), 2), (LOSSES.bind(SEED, 3), 0)):
-        with pytest.raises(
-            ValueError, match=rf"start is {start}, and an auxiliary loss draws anew from step"
-        ):
-            train(model(), batches(start), CONFIG, auxiliary=bound, start=start)
+        with pytest.raises(ValueError, match=rf"start is {start}, and an auxiliary loss draws from step"):
+            train(model(), batches(), CONFIG, auxiliary=bound, start=start, seed=SEED)
+    with pytest.raises(ValueError, match=f"seed is {SEED}, and an auxiliary loss draws by seed {SEED + 1}"):
+        train(model(), batches(), CONFIG, auxiliary=LOSSES.bind(SEED + 1, 2), start=2, seed=SEED)
     with pytest.raises(ValueError, match="start is -1"):
         LOSSES.bind(SEED, start=-1)
 
