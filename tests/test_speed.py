@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -77,6 +78,40 @@ def test_the_limits_of_the_grid_are_those_of_the_formulas():
 def test_a_cell_that_cannot_be_timed_is_refused(change, told):
     with pytest.raises(ValueError, match=told):
         replace(TINY, **change)
+
+
+FLOORS = {"separated": (1.08, 1.25, 1.30, 1.38), "strict": (1.15, 1.55, 2.3)}
+AIMS = {"separated": (1.17, 1.32, 1.40), "strict": (1.25, 1.69, 2.8)}
+
+
+def test_floors_and_aims_stand_beside_the_eager_cells_they_were_set_for():
+    bounded = [cell for cell in SPEED.grid("laptop") if cell.bounds is not None]
+    assert all(cell.compiler is None and cell.length == 256 for cell in bounded)
+    for variant in speed.VARIANTS:
+        bounds = [cell.bounds for cell in bounded if cell.variant == variant]
+        assert tuple(one.floor for one in bounds) == FLOORS[variant]
+        assert tuple(one.aim for one in bounds if one.aim is not None) == AIMS[variant]
+        shares = [cell.pos_parts for cell in bounded if cell.variant == variant and cell.width == 256]
+        assert shares == [8, 4, 2]
+    assert [cell.batch_size for cell in bounded if cell.width == 512] == [4]
+    assert all(one.floor < one.aim for one in speed.BOUNDS.values() if one.aim is not None)
+    for profile in ("smoke", "gpu"):
+        assert all(cell.bounds is None for cell in SPEED.grid(profile))
+
+
+def test_a_bound_is_of_one_shape_and_no_part_of_a_record():
+    cell = next(cell for cell in SPEED.grid("laptop") if cell.bounds is not None)
+    for other in ({"compiler": "inductor"}, {"batch_size": 4}, {"length": 128}, {"precision": "bfloat16"}):
+        assert replace(cell, **other).bounds is None
+    assert "bounds" not in cell.resolved()
+
+
+def test_a_ratio_reaches_a_bound_or_misses_it():
+    bounds = speed.Bounds(1.25, 1.32)
+    assert bounds.standing(1.2499) == {"floor": "missed", "aim": "missed"}
+    assert bounds.standing(1.25) == {"floor": "reached", "aim": "missed"}
+    assert bounds.standing(1.32) == {"floor": "reached", "aim": "reached"}
+    assert speed.Bounds(1.38).standing(1.374) == {"floor": "missed"}
 
 
 # --- what is timed
@@ -249,6 +284,19 @@ def test_bench_prints_what_is_reached_beside_the_exact_limit_and_stores_nothing(
             f"{share_reached(1.5, cell.limit):.0%}",
         ]
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("device", "ends"), [("cpu", "floor 1.40 reached  aim 1.60 missed"), ("cuda", "%")])
+def test_bench_says_whether_floor_and_aim_are_reached(monkeypatch, device, ends):
+    cell = {**CELL, "batch_size": 2}
+    shape = ("separated", cell["pos_parts"], cell["width"], cell["length"], 2)
+    monkeypatch.setattr(speed, "_cells", lambda profile: [cell])
+    monkeypatch.setattr(speed, "BOUNDS", {shape: speed.Bounds(1.4, 1.6)})
+    metrics = {"ratio": 1.5, "ratio_lower": 1.3, "ratio_upper": 1.7, "limit": 2.0, "share_reached": 0.66}
+    monkeypatch.setattr(speed, "run", lambda *_, **__: SimpleNamespace(metrics=metrics))
+    console = Console(width=200, highlight=False, record=True)
+    assert bench_models(console, profile="laptop", device=device, variants=("separated",))
+    assert console.export_text().rstrip().endswith(ends)
 
 
 CELL = {"width": 32, "n_heads": 4, "length": 8, "pos_parts": 4, "n_layers": 1}

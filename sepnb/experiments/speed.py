@@ -6,13 +6,14 @@ that is what the multiply-adds count, and embedding and read-out, alike in every
 Every block computes every stream (readout="both"), and the content as well as the learned table of positions
 asks for gradients, as in training, so that no block is cheaper than the formula.
 
-The fingerprint holds the models' outputs. It tells a computation that changed, not a speed that did: what a
-change of the code costs or gains in time, `sepnb bench` shows.
+The fingerprint holds the models' outputs. It tells a computation that changed, not a speed that did: a record
+is of the code of its own commit, and what a change since then costs or gains in time, `sepnb bench` shows.
+Some cells have a floor and an aim, for one thread of a CPU.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +33,33 @@ __all__ = ["VARIANTS", "CompilerMissing", "Speed", "SpeedRun", "fingerprint", "r
 VARIANTS = ("separated", "strict")
 REPEATS = {"smoke": 9, "laptop": 15, "gpu": 15}
 CONTENT_STD = 0.5
+
+
+class Bounds(NamedTuple):
+    """What a ratio must reach and what it should reach: targets of the package, and no rule of a claim.
+
+    Attributes:
+        floor: at least.
+        aim: None where only a floor was set.
+    """
+
+    floor: float
+    aim: float | None = None
+
+    def standing(self, ratio: float) -> dict[str, str]:
+        """Of each bound that was set, by name, whether a ratio reached it: `reached` or `missed`."""
+        bounds = {name: bound for name, bound in self._asdict().items() if bound is not None}
+        return {name: "reached" if ratio >= bound else "missed" for name, bound in bounds.items()}
+
+
+SEPARATED = {8: (1.08, 1.17), 4: (1.25, 1.32), 2: (1.30, 1.40)}
+STRICT = {8: (1.15, 1.25), 4: (1.55, 1.69), 2: (2.3, 2.8)}
+BOUNDS = {
+    **{("separated", parts, 256, 256, 8): Bounds(*pair) for parts, pair in SEPARATED.items()},
+    **{("strict", parts, 256, 256, 8): Bounds(*pair) for parts, pair in STRICT.items()},
+    ("separated", 4, 512, 256, 4): Bounds(1.38),
+}
+"""By variant, parts, width, length and batch: of eager float32 steps on one thread of a CPU."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +139,13 @@ class SpeedRun:
         return speedup(models["dense"], models[self.variant], self.length, self.batch_size)
 
     @property
+    def bounds(self) -> Bounds | None:
+        """The floor and the aim of this cell; None where none were set. They are of eager steps on a CPU."""
+        if self.compiler is not None or self.precision != "float32":
+            return None
+        return BOUNDS.get((self.variant, self.pos_parts, self.width, self.length, self.batch_size))
+
+    @property
     def method(self) -> str:
         return self.variant
 
@@ -161,10 +196,11 @@ def _step(config: SpeedRun, model: Transformer, content: Tensor, device: str) ->
         for width in model.config.streams.widths.values()
     ]
     content = content[..., : model.config.streams.widths["sem"]].clone().requires_grad_()
+    leaves = [content, *model.parameters()]  # once, as an optimiser holds them: the more modules, the longer
 
     def step() -> None:
-        model.zero_grad(set_to_none=True)
-        content.grad = None
+        for leaf in leaves:
+            leaf.grad = None
         with autocast(device, config.precision):
             outputs = list(forward(content).values())
         torch.autograd.backward(outputs, [g.to(x.dtype) for g, x in zip(gradients, outputs, strict=True)])

@@ -252,8 +252,7 @@ class Attention(nn.Module):
                     q = _beside([q, more_q[:, span.first : span.first + len(span.heads)]])
                     k = _beside([k, more_k])
                 z = self.averaging(span, q, k, v, context).transpose(1, 2).flatten(-2)
-                pieces = z.split(list(span.columns.values()), dim=-1)
-                mixed |= dict(zip(span.columns, pieces, strict=True))
+                mixed |= span.divided(z)
         return self.output.parts(mixed)
 
     def _terms(self, content: Tensor, context: AttentionContext) -> list[tuple[Tensor, Tensor]]:

@@ -40,6 +40,12 @@ class Span:
     built: slice
     columns: Mapping[str, int]
 
+    def divided(self, z: Tensor) -> dict[str, Tensor]:
+        """The columns of the heads side by side, `[B, N, H*d]`, to those of each stream."""
+        if len(self.columns) == 1:  # a split into one piece would copy its gradient
+            return dict.fromkeys(self.columns, z)
+        return dict(zip(self.columns, z.split(list(self.columns.values()), dim=-1), strict=True))
+
 
 class Averaging(nn.Module):
     """What the heads of one layer do with queries, keys and values, as encodings change it.
