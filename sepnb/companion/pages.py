@@ -232,9 +232,10 @@ def properties() -> str:
     found = properties(sinusoidal(torch.arange(WINDOW), WIDTH, base=base, dtype=torch.float64))
     tables = []
     for kind in ("encoding", "extrapolator"):
-        tables += [_row(kind, *PROPERTIES), _row(*["---"] * (1 + len(PROPERTIES)))]
+        tables += [_row(kind, "its code", *PROPERTIES), _row(*["---"] * (2 + len(PROPERTIES)))]
         for row in found[found["kind"] == kind].to_dict("records"):
-            tables.append(_row(f"`{row['name']}`", *(_badge(row[quality]) for quality in PROPERTIES)))
+            verdicts = (_badge(row[quality]) for quality in PROPERTIES)
+            tables.append(_row(f"`{row['name']}`", row["code"], *verdicts))
         tables.append("")
     coded = set(found["name"][found["kind"] == "encoding"])
     without = ", ".join(f"`{name}`" for name in encodings.names() if name not in coded)

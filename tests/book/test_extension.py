@@ -155,9 +155,9 @@ def test_the_table_of_properties_has_a_badge_for_every_verdict(few_encodings) ->
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if "{.sepnb" in line]
     names = [name for name, *_ in rows]
     assert names == ["`learned`", "`alibi`", *(f"`{method}`" for method in extrapolators.SOURCE_METHODS)]
-    assert rows[0][1:] == [yes, no, no, no, yes]  # a table has no row beyond its own, and is drawn
-    assert rows[1][1:] == [yes] * 5
-    assert rows[names.index("`fourier`")][3] == no  # it repeats with the period of its table
+    assert rows[0][2:] == [yes, no, no, no, yes]  # a table has no row beyond its own, and is drawn
+    assert rows[1][1:] == ["distance: the bias of each head", *[yes] * 4, no]
+    assert rows[names.index("`fourier`")][4] == no  # it repeats with the period of its table
     assert "to put to the probes: `none`." in text
 
 
