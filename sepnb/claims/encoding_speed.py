@@ -63,8 +63,7 @@ def rule_scores_of_their_own_leave_two_fifths(tables: Tables) -> Verdict:
 
 def rule_ahead_of_x_transformers(tables: Tables) -> Verdict:
     """RoPE, ALiBi and T5 take less time than in x-transformers, timed in the same rounds, at N = 512 and at
-    1024 (its speed goes into ours more than once). Attention without positions, which both leave to the same
-    fused kernel, is shown and not judged."""
+    1024. Attention without positions, which both leave to the same fused kernel, is shown and not judged."""
     return cells(tables, "ahead", {(name, length): 1.0 for length in (512, 1024) for name in BESIDE})
 
 
