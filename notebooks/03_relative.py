@@ -41,6 +41,7 @@ seed = 0
 device = "cpu"
 
 # %%
+import math
 from functools import partial
 
 import matplotlib.pyplot as plt
@@ -65,7 +66,7 @@ from sepnb.encodings import (
 )
 from sepnb.evaluation import evaluate
 from sepnb.experiments import shaw_clip
-from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.models import LanguageModel, TransformerConfig, frozen_attention, in_segments
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 
@@ -632,8 +633,8 @@ numbers["values_unclipped"] = summaries.told(with_values["unclipped"])
 #
 # ```{admonition} Deviation from the source
 # :class: warning
-# The authors' release shares $u$ and $v$ over the layers unless told otherwise. And this is the *score* of Transformer-XL only: the
-# paper also carries the states of an earlier segment along, and its results rest on both. It reports a perplexity of
+# The authors' release shares $u$ and $v$ over the layers unless told otherwise. And this is the *score* of Transformer-XL: the
+# paper also carries the states of an earlier segment along, which is shown below, and its results rest on both. It reports a perplexity of
 # 18.3 on WikiText-103 where 20.5 was the best before. <!-- given: abstract of the paper -->
 # ```
 #
@@ -720,6 +721,82 @@ figures.show(
 # Over the pairs that a query sees, the standard deviations of the four terms are {num}`03_relative/xl_sd_a:.2f`,
 # {num}`03_relative/xl_sd_b:.2f`, {num}`03_relative/xl_sd_c:.2f` and {num}`03_relative/xl_sd_d:.2f`. One head of one tiny model: this shows what
 # each term *can* be.
+#
+# ### What is carried from segment to segment
+#
+# Why score distances, if codes of indices do? Because of what the paper calls recurrence. A long text is read segment by segment, and each layer keeps its inputs
+# at the last $M$ tokens, without gradient; the next segment makes more keys and values of them,
+#
+# $$
+# \tilde h = [\operatorname{sg}(m) \Vert h], \qquad q = h W_Q, \quad k = \tilde h W_K, \quad v = \tilde h W_V .
+# $$ (eq-relative-memory)
+#
+# With a code of the index *in its segment*, two tokens would then have one position. A distance has no such trouble: it goes on over the border. `in_segments` of
+# {mod}`sepnb.models.memory` reads so, with any encoding that continues. Two things follow from {eq}`eq-relative-memory`, and both are checked on the model trained
+# above. With room for the whole text, reading in segments *is* reading at once. And with a memory of one segment each layer carries what it hears one segment on,
+# so that with two layers a byte is heard two segments later, and no further.
+
+# %%
+segment, targets = 16, torch.from_numpy(held_out[:24, 1 : L + 1]).long().to(device)
+other = sample.clone()
+other[:, 0] = (other[:, 0] + 1) % 256  # the first byte of every text, changed
+
+
+def alone(tokens):
+    """Each segment by itself."""
+    return torch.cat([xl(piece) for piece in tokens.split(segment, dim=1)], dim=1)
+
+
+def restarted(tokens):
+    """A memory as it should not be: each segment's positions begin at 0."""
+    memory, at = xl.make_memory(len(tokens), L), torch.arange(segment, device=device)
+    pieces = tokens.split(segment, dim=1)
+    return torch.cat([xl(piece, at, memory) for piece in pieces], dim=1)
+
+
+ways = {
+    "each segment alone": alone,
+    "memory of half a segment": partial(in_segments, xl, length=segment, size=8),
+    "memory of one segment": partial(in_segments, xl, length=segment, size=16),
+    "memory of the whole text": partial(in_segments, xl, length=segment, size=L),
+    "at once": xl,
+    "memory, positions from 0 on": restarted,
+}
+
+# %%
+read = []
+with torch.no_grad():
+    logits = {way: forward(sample) for way, forward in ways.items()}
+    for way, forward in ways.items():
+        changed = (forward(other) - logits[way]).abs().amax(dim=(0, 2)) > 1e-6
+        late = logits[way][:, segment:].transpose(1, 2)
+        paid = F.cross_entropy(late, targets[:, segment:]).item() / math.log(2)
+        heard = int(changed.nonzero().max())
+        read.append({"reading": way, "bits per byte": paid, "heard up to byte": heard})
+read = pd.DataFrame(read)
+heard = dict(zip(read["reading"], read["heard up to byte"], strict=True))
+torch.testing.assert_close(
+    logits["memory of the whole text"], logits["at once"], rtol=0, atol=1e-4
+)
+assert heard["each segment alone"] == segment - 1
+assert heard["memory of one segment"] == (1 + 2) * segment - 1, "two layers, two on"
+wrong = (logits["memory, positions from 0 on"] - logits["at once"]).abs().max()
+assert wrong > 1e-2, "two tokens at one distance"
+figures.show_table(
+    read,
+    caption=f"Texts of {L} bytes, read in segments of {segment} by the live model: bits "
+    "per byte after the first segment, and the last byte whose prediction changes when "
+    "the first byte of the text does. A memory of half a segment holds, at the first "
+    f"border, bytes {segment // 2} to {segment - 1}.",
+    formats={"bits per byte": ".3f"},
+)
+for key, way in (("alone", 0), ("one", 2), ("whole", 4)):
+    numbers[f"memory_{key}"] = float(read["bits per byte"][way])
+
+# %% [markdown]
+# Alone, a segment costs {num}`03_relative/memory_alone:.3f` bits per byte after the first, with a memory of one segment
+# {num}`03_relative/memory_one:.3f`, and at once {num}`03_relative/memory_whole:.3f`. In training the states of the memory get no gradient; the maps that make keys
+# and values of them do. {term}`Segment memory <segment memory>` is no experiment of this book: its language models read each window at once.
 #
 # ### A shift instead of a table of pairs
 #

@@ -69,8 +69,10 @@ from sepnb.encodings.t5 import t5_bias
 from sepnb.evaluation import sliding
 from sepnb.experiments.encoding_methods import METHODS
 from sepnb.extrapolators import CONTROLS
+from sepnb.flops import per_token
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
+from sepnb.timing import interleaved, paired_ratio
 from sepnb.training import TrainingConfig, train
 
 figures.use_style()
@@ -391,6 +393,60 @@ figures.provenance(runs)
 # one it was trained on; the second rule says *{num}`05_biases/verdict_alibi_does_not_use_longer_context`*. That rule asks first
 # whether there is something to use: where not even a model that was *trained* at $8L$ gains anything over its own sliding window, a
 # flat curve is what every survivor has, and the text cannot tell one that ignores the far context from one that finds nothing in it.
+#
+# ### Is it cheaper to train?
+#
+# To train at $L$ and read at $4L$ costs less, say the notes, than to train at $4L$. By how much? The maps of a block cost a byte the same in any text;
+# only attention grows. With $12 D^2$ multiply-adds for the maps and $N D$ for causal attention, a byte of a text of $4L$ costs
+#
+# $$
+# \frac{12 D^2 + 4 L D}{12 D^2 + L D} = \frac{12 D + 4 L}{12 D + L}
+# $$ (eq-biases-cheaper)
+#
+# times as much as one of a text of $L$. That tends to 4 where texts are much longer than the model is wide, and to 1 where they are not. Two steps of the live
+# model, forward and backward on the same number of bytes, are timed in turns, each by the CPU time of its own thread.
+
+
+# %%
+def step_of(encoding, texts_in_batch, length):
+    """One forward and backward pass of the live model on so many texts of a length."""
+    torch.manual_seed(seed)
+    config = TransformerConfig(Streams.dense(64), 2, 4, encoding, max_length=4 * L)
+    made = LanguageModel(config)
+    draw = torch.Generator().manual_seed(seed)
+    read = torch.randint(256, (texts_in_batch, length), generator=draw)
+
+    def step():
+        made.zero_grad()
+        made(read).square().mean().backward()
+
+    return step, config
+
+
+short, of_alibi = step_of("alibi", 8, L)
+long, _ = step_of("alibi", 2, 4 * L)
+seconds = interleaved({"L": short, "4L": long}, repeats=15)
+dearer = paired_ratio(seconds["4L"], seconds["L"])
+counted = per_token(of_alibi, 4 * L) / per_token(of_alibi, L)
+assert abs(counted - (12 * 64 + 4 * L) / (12 * 64 + L)) < 1e-12
+numbers["alibi_cheaper_counted"] = counted
+print(f"512 bytes in texts of {4 * L} take {dearer.median:.2f} times the CPU time")
+print(
+    f"of 512 bytes in texts of {L}, quartiles {dearer.lower:.2f} to {dearer.upper:.2f}"
+)
+
+# %%
+by_length = {
+    name: summaries.by_seed(runs, name, "train_cpu_s") for name in ("rope", "rope-long")
+}
+took = (by_length["rope-long"] / by_length["rope"]).dropna()
+numbers["rope_long_dearer"] = chapter_numbers.mean_of(took)
+figures.provenance(runs)
+
+# %% [markdown]
+# In multiply-adds the longer texts cost {num}`05_biases/alibi_cheaper_counted:.2f` times as much; the line above says what this machine took. Whole trainings stand in the
+# records of chapter 11: RoPE, trained at $8L$ on as many bytes, took {num}`05_biases/rope_long_dearer:.2f` times the CPU seconds of RoPE trained at $L$. So the saving is
+# real, and modest at these sizes; it grows with the length. It is no merit of ALiBi alone: whatever reads on without loss may be trained short.
 #
 # ## T5: a table of buckets
 #
@@ -751,6 +807,7 @@ def weights_here(scores):
 gated = {w: content * distance_aware_gate(ago, w, 0.0) for w in (0.0, -1.0, -1000.0)}
 ungated, diluted, perfect = (weights_here(scores) for scores in gated.values())
 kept = weights_here(content - slopes[1] * ago)
+added = weights_here(content + distance_aware_gate(ago, -1.0, 0.0))
 by_formula = math.exp(wanted) / (math.exp(wanted) + lengths.numpy() - 1)
 # First where f is 1 here and 0 elsewhere, then for a gate with a slope, in the limit.
 np.testing.assert_allclose(perfect, by_formula, rtol=1e-12)
@@ -760,6 +817,12 @@ assert diluted[-1] > 2 * ungated[-1], "far content is muted, and number still wi
 numbers["diluted_128"], numbers["diluted_16384"] = diluted[4], diluted[-1]
 numbers["ungated_16384"], numbers["kept_16384"] = ungated[-1], kept[-1]
 assert kept.min() > 0.85
+# At one and the same content a gate that is added moves the odds by e at most.
+torch.testing.assert_close(
+    distance_aware_gate(torch.tensor([0.0, 1e6]), -1.0, 0.0), torch.tensor([1.0, 0.0])
+)
+assert (added / ungated).max() <= math.e and added[-1] < 0.1
+numbers["added_16384"] = added[-1]
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 3.2))
@@ -787,6 +850,10 @@ figures.show(
 # {num}`05_biases/ungated_16384:.3f` without a gate and is {num}`05_biases/kept_16384:.3f` with the bias. Condition (2),
 # "suppress the far", holds for the coefficient, and for what the far keys say, and not for their weight. It is a handicap for reading on
 # that no training can remove: with scores that are never negative, the only way to be heard among $N$ keys is a score of the order of $\ln N$.
+#
+# It is not the product alone that makes the handicap. The same gate *added*, $\operatorname{ReLU}(q \cdot k)/\sqrt d + f(R)$, is a bias between $f(0) = 1$ and $0$: it takes
+# at most a factor of $e$ from a far key, and the wanted one keeps {num}`05_biases/added_16384:.3f`. What gives ALiBi its horizon is that its line has no bottom. Which of
+# the two forms trains better is another question; both are trained below, as one factor.
 #
 # ### What the ReLU does
 #
@@ -869,7 +936,8 @@ numbers["alibi_live_loss"], numbers["da_live_loss"] = alibi_loss, da_loss
 # The notes' formulas for the extra time and space were lost. Counted: per head and layer two parameters, and for each pair of query and
 # key one ReLU and one product beside the $d$ multiply-adds of the score itself. The gate is a function of the distance, so
 # that $M$ distances and $H$ heads need $H M$ exponentials and not $H N M$. What cannot be counted is that no fused kernel
-# of attention has a place for a factor; what that costs in seconds belongs to chapter 23, which is planned.
+# of attention has a place for a factor: the scores have to be made in the open. What that costs is measured, here on a training step of the live model beside ALiBi and
+# no encoding, in turns, and in `encoding_speed` on attention alone, compiled too (the page {doc}`/book/encodings` has all encodings).
 
 # %%
 built, bare = (
@@ -885,6 +953,43 @@ numbers["alibi_extra_parameters"] = (
     alibi_model.parameter_counts()["total"] - bare.parameter_counts()["total"]
 )
 assert numbers["alibi_extra_parameters"] == 0, "nothing of ALiBi is learned"
+
+# %%
+steps_of = {
+    name: step_of(name, 8, L)[0] for name in ("none", "alibi", "distance-aware")
+}
+seconds = interleaved(steps_of, repeats=15)
+live = {name: paired_ratio(seconds["none"], found) for name, found in seconds.items()}
+speed = experiments.get("encoding_speed").table(profile)
+there = speed[speed.status != "not run"]
+
+
+def left(name, column, length):
+    """The share of fused attention's speed that is left, from the records."""
+    if there.empty or column not in there:
+        return None
+    return summaries.by_seed(there[there.length == length], name, column).mean()
+
+
+of_speed = pd.DataFrame(
+    {"encoding": figures.METHODS[name].label, "live step, L = 64": live[name].median}
+    | {
+        f"attention, N = {n}, {how}": left(name, how, n)
+        for n in (512, 1024)
+        for how in ("eager", "compiled")
+    }
+    for name in live
+)
+
+# %% tags=["hide-input"]
+figures.show_table(
+    of_speed,
+    caption="The share of speed that is left: of a training step of the live model "
+    "without encoding (eager, median over rounds), and of fused causal attention, from "
+    "records. A dash: not run, or not at this length.",
+    formats=dict.fromkeys(of_speed.columns[1:], ".2f"),
+)
+figures.provenance(speed)
 
 # %% [markdown]
 # ## All encodings beside each other
@@ -908,11 +1013,15 @@ OF_THIS_CHAPTER = (
     "fire",
     "sandwich",
     "distance-aware",
+    "distance-aware-added",
+    "distance-aware-signed",
+    "distance-aware-added-signed",
     "cope",
 )
 highlighted = [n for n, name in enumerate(of_grid) if name in OF_THIS_CHAPTER]
 
 
+# %%
 def bits(table, method, column):
     """A column of a method's runs as a cell: the mean over seeds and its interval."""
     return summaries.told(summaries.by_seed(table, method, column), ".2f")
@@ -1036,10 +1145,55 @@ figures.show_table(
 )
 figures.provenance(in_all)
 
+# %% [markdown]
+# ### Multiplied or added, one factor
+#
+# ALiBi and the DA-Transformer differ in more than the sign between score and function: in the function, in what is learned, in the ReLU. So the DA-Transformer is trained
+# in four forms, which differ in one field each: the gate multiplied or added (to the scaled score), with the ReLU or without.
+
+# %% tags=["hide-input"]
+DA = "distance-aware"
+FORMS = {
+    DA: "multiplied, ReLU (the paper's)",
+    f"{DA}-added": "added, ReLU",
+    f"{DA}-signed": "multiplied",
+    f"{DA}-added-signed": "added",
+}
+
+
+def less_the_paper(name, column):
+    """What a form pays more than the paper's, paired over seeds."""
+    if name == DA:
+        return None
+    return summaries.told(summaries.paired(in_all, name, DA, column), "+.3f")
+
+
+forms = pd.DataFrame(
+    {
+        "gate": label,
+        "inside L": bits(ran, name, "bits_per_byte"),
+        "less the paper's": less_the_paper(name, "bits_per_byte"),
+        "to 8L": bits(ran, name, "native/8x"),
+        "at 8L, less the paper's": less_the_paper(name, "native/8x"),
+        "gap at 8L": summaries.told(past(name, "/8x", "gap/"), "+.2f"),
+    }
+    for name, label in FORMS.items()
+)
+
+# %% tags=["hide-input"]
+figures.show_table(
+    forms,
+    caption="The four forms of the DA-Transformer in bits per byte, three seeds, means "
+    "with 95 % t intervals; differences are paired over seeds. Above zero: worse than "
+    "multiplying with the ReLU. Three seeds decide nothing.",
+)
+figures.provenance(in_all)
+
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 4.2))
 ends = {}
-for name in (*OF_THIS_CHAPTER, "rope", "none"):
+drawn = [name for name in OF_THIS_CHAPTER if not name.startswith("distance-aware-")]
+for name in (*drawn, "rope", "none"):
     level = np.array([past(name, f"/{place}").mean() for place in PLACES])
     if np.isfinite(level).any():
         ends[name] = level[-1]
@@ -1076,12 +1230,17 @@ for name in ("alibi", "t5", "distance-aware"):
         summaries.by_seed(ran, name, "bits_per_byte")
     )
     numbers[f"far_{key}"] = chapter_numbers.mean_of(past(name, "/8x"))
+for key in ("added", "signed", "added-signed"):
+    more = summaries.paired(in_all, f"{DA}-{key}", DA, "bits_per_byte")
+    numbers[f"more_{key.replace('-', '_')}"] = chapter_numbers.mean_of(more)
 
 # %% [markdown]
 # {num}`05_biases/encoding_runs` of {num}`05_biases/encoding_runs_declared` runs are there. Inside the trained length ALiBi pays
 # {num}`05_biases/inside_alibi:.2f` bits per byte, T5 {num}`05_biases/inside_t5:.2f`, the DA-Transformer
 # {num}`05_biases/inside_distance_aware:.2f`; in the bin that ends at $8L$ {num}`05_biases/far_alibi:.2f`,
-# {num}`05_biases/far_t5:.2f` and {num}`05_biases/far_distance_aware:.2f`.
+# {num}`05_biases/far_t5:.2f` and {num}`05_biases/far_distance_aware:.2f`. With the gate added in place of multiplied the DA-Transformer pays
+# {num}`05_biases/more_added:+.3f` bits per byte inside, without the ReLU {num}`05_biases/more_signed:+.3f`, with both changed
+# {num}`05_biases/more_added_signed:+.3f`.
 #
 # ## Takeaways
 #

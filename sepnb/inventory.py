@@ -116,16 +116,38 @@ def _fits_a_cache(model: LanguageModel, tokens: Tensor) -> bool:
     return _apart(torch.cat(pieces, dim=1), _read(model, tokens)) < TIGHT
 
 
-def _hears_rows_and_columns(name: str, tokens: Tensor, size: dict[str, int]) -> bool:
-    """Whether a model with this encoding, built for two coordinates, changes its logits with each of them."""
-    n = tokens.shape[1]
-    encoding = encodings.on_axes(name, 2, side=n)
+def tells_points_apart(
+    name: str, *, width: int = 32, n_heads: int = 4, n_layers: int = 2, side: int = 4
+) -> bool:
+    """Whether a model of two coordinates tells any two points of a grid apart that differ in one coordinate.
+
+    A token stands at each point of the grid in turn, and a later one at the corner (1, 1) looks back at it:
+    do its logits differ? False as well where the encoding cannot be built for two coordinates; it is built
+    with the option that it may need, see `encodings.on_axes`.
+
+    Args:
+        name: of the encoding.
+        width, n_heads, n_layers: of the model.
+        side: rows and columns of the grid, at least 2.
+
+    Raises:
+        ValueError: an unknown name, a grid of one point, or a size that the encoding refuses.
+    """
+    if side < 2:
+        raise ValueError(f"side is {side}; points that differ in one coordinate take at least 2")
+    encoding = encodings.on_axes(name, 2, side=side)
     if encoding is None:
         return False
-    model, at, still = _model(encoding, n, **size, axes=2), torch.arange(1, n + 1), torch.ones(n).long()
-    plain = model(tokens, torch.stack([still, still], -1))
-    moved = (torch.stack([at, still], -1), torch.stack([still, at], -1))
-    return all(_apart(model(tokens, points), plain) > TIGHT for points in moved)
+    size = {"width": width, "n_heads": n_heads, "n_layers": n_layers}
+    model = _model(encoding, side, **size, axes=2)
+    along = torch.arange(1, side + 1)  # (0, 0) is for tokens without a place
+    points = torch.cartesian_prod(along, along)  # [P, 2]
+    places = torch.stack([points, torch.ones_like(points)], dim=1)  # of two tokens each
+    with torch.no_grad():
+        answers = model(torch.tensor([[0, 1]]).expand(len(points), -1), places)[:, -1]
+    apart = (answers[:, None] - answers).abs().amax(dim=-1) > TIGHT
+    in_one = (points[:, None] != points).sum(dim=-1) == 1
+    return bool(apart[in_one].all())
 
 
 def inventory(
@@ -142,9 +164,8 @@ def inventory(
     evaluation of one text of 4 N tokens in float64 are those beyond a model without encoding. `growth` is
     taken from twice that text; it is 0 where there is nothing more to hold. What an encoding hears is "index"
     if the logits change with where a text starts, "distance" if they change with gaps in it, and "order"
-    if positions do not matter. An encoding of points is shown points of the diagonal. `dimensions` says
-    whether the logits change with rows alone and with columns alone; for it an encoding is built with the
-    option that it may need, see `encodings.on_axes`.
+    if positions do not matter. An encoding of points is shown points of the diagonal. `dimensions`
+    is the verdict of `tells_points_apart`.
 
     Args:
         names: encodings, in this order; None takes all.
@@ -181,7 +202,7 @@ def inventory(
                     "cache": _fits_a_cache(model, tokens),
                     "hears": _hears(model, tokens),
                     "learned": _count(model) > _count(bare),
-                    "dimensions": _hears_rows_and_columns(name, tokens[:1], size),
+                    "dimensions": tells_points_apart(name, **size),
                 }
             )
     return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -1,19 +1,22 @@
 """The properties that a good position encoding is said to have, each put to a small numeric probe.
 
 The lecture notes ask for a code that is unique for each position, in a linear relation with the code of any
-other position, defined for longer sequences, generated deterministically, and open to n dimensions. Judged
-here are codes: vectors of positions, or of distances where an encoding knows nothing else. What a trained
-model makes of a code past the trained length is another question, which only records of trained models
-answer.
+other position, defined for longer sequences, generated deterministically, and open to n dimensions. The first
+four are judged on codes. A code is what an encoding itself makes of a position, or of a distance where it
+knows nothing else, before it meets content: all that it has of its own stands in it, with parameters as they
+are drawn before training. The fifth is judged on models of two coordinates. What a trained model makes of a
+code past the trained length is another question, which only records of trained models answer.
 
     unique         in the window of L positions no two codes coincide
     linear         one affine map takes the code of every position to that of the next, p + 1
     generalises    from L to 4 L there are codes, all of them finite, and none coincides with another
     deterministic  built twice, whatever the state of the random generator, it gives the same codes
-    dimensions     with half of the columns for each coordinate, no two points of a grid coincide
+    dimensions     a model of two coordinates tells points apart that differ in one of them; of an
+                   extrapolator: it continues the codes of such a model
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pandas as pd
 import torch
@@ -21,8 +24,12 @@ from torch import Tensor
 
 from . import encodings, extrapolators
 from .encodings.relative import clipped_relative
+from .inventory import tells_points_apart
+from .models import LanguageModel, TransformerConfig
+from .streams import Streams
 
-PROPERTIES = ("unique", "linear", "generalises", "deterministic", "dimensions")
+OF_CODES = ("unique", "linear", "generalises", "deterministic")
+PROPERTIES = (*OF_CODES, "dimensions")
 COLUMNS = 4
 """Of the codes of encodings: few beside the positions of a window, or an affine map could fit anything."""
 BEYOND = 4
@@ -33,6 +40,13 @@ misses by no more, in units of the spread of the codes, is exact."""
 
 Code = Callable[[Tensor], Tensor]
 """Positions or distances int `[N]` to codes `[N, columns]` in float64."""
+
+
+class Coded(NamedTuple):
+    """A code, and what it is in a few words."""
+
+    says: str
+    code: Code
 
 
 def _table(pair: tuple[Tensor, Tensor]) -> Tensor:
@@ -65,7 +79,18 @@ def _gate(encoding: encodings.DistanceAware, width: int) -> Code:
     return lambda at: encodings.distance_aware_gate(at, module.w, module.v).T
 
 
-def code_of(name: str, width: int, length: int) -> Code | None:
+def _waves(encoding: encodings.TransformerXL, width: int) -> Code:
+    module, (here, columns) = encoding.at_pairs(1, width, width, True), (torch.zeros(1).long(), width // 2)
+
+    def code(at: Tensor) -> Tensor:
+        sin, cos = module.prepare(at, here).queries
+        waves = torch.cat([sin, cos[..., :columns]], dim=-1)
+        return waves @ module.distances.weight.T.to(waves.dtype)
+
+    return code
+
+
+def code_of(name: str, width: int, length: int) -> Coded | None:
     """The codes of an encoding as a model of this width and trained length would have them: of absolute
     positions, or of distances into the past. None where there are none: no encoding, or positions that the
     text counts.
@@ -82,17 +107,24 @@ def code_of(name: str, width: int, length: int) -> Code | None:
         return at if indices else at[:, None].expand(-1, encoding.axes[0])
 
     if (module := encoding.at_input(width, length)) is not None:
-        return _within(module)
+        return Coded("position: the vector at the input", _within(module))
     if (turned := encoding.at_query_key(width)) is not None:
-        return lambda at: _table(turned.prepare(point(at), point(at))[0])
+        said = "position: sines and cosines that turn queries and keys"
+        return Coded(said, lambda at: _table(turned.prepare(point(at), point(at))[0]))
     if (term := encoding.at_layer(width, 1, length)) is not None:
-        return lambda at: term.prepare(at, at)[0][0].flatten(1)
-    if name == "transformer-xl":
-        waves = encoding.at_pairs(1, width, width, True)
-        return lambda at: _table(waves.prepare(at, at).queries)
-    if name in (made := {"shaw": _shaw, "distance-aware": _gate}):
-        return made[name](encoding, width)
-    return _bias(encoding, width) if encoding.at_score(1) is not None else None
+        said = "position: waves, which content gives phase and size"
+        return Coded(said, lambda at: term.prepare(at, at)[0][0].flatten(1))
+    pairs = {
+        "transformer-xl": ("distance: its waves, projected for keys", _waves),
+        "shaw": ("distance: the vector for keys, clipped", _shaw),
+        "distance-aware": ("distance: the factor of each head", _gate),
+    }
+    if name in pairs:
+        says, make = pairs[name]
+        return Coded(says, make(encoding, width))
+    if encoding.at_score(1) is None:
+        return None
+    return Coded("distance: the bias of each head", _bias(encoding, width))
 
 
 def continued(table: Tensor, method: str) -> Code:
@@ -125,7 +157,7 @@ def _codes(code: Code, positions: Tensor) -> Tensor | None:
 
 
 def probe(build: Callable[[], Code], length: int) -> dict[str, float | bool]:
-    """The five verdicts on a code and what was measured for them.
+    """The verdicts of `OF_CODES` on a code and what was measured for them.
 
     Args:
         build: makes the code anew, with whatever is drawn at random.
@@ -148,25 +180,31 @@ def probe(build: Callable[[], Code], length: int) -> dict[str, float | bool]:
     apart = nearest(window)
     residual = affine_residual(window if whole is None else whole)
     apart_beyond = 0.0 if whole is None else nearest(whole)
-    half, side = window.shape[1] // 2, min(8, length)
-    rows, columns = torch.cartesian_prod(torch.arange(side), torch.arange(side)).unbind(-1)
-    grid = torch.cat([window[rows, :half], window[columns, :half]], dim=1)
-    apart_on_grid = nearest(grid) if half else 0.0
     return {
         "unique": apart > SAME,
         "linear": residual < SAME,
         "generalises": apart_beyond > SAME,
         "deterministic": again is not None and torch.equal(window, again),
-        "dimensions": apart_on_grid > SAME,
         "nearest": apart,
         "residual": residual,
         "nearest_beyond": apart_beyond,
-        "nearest_on_grid": apart_on_grid,
     }
 
 
+def continues_grids(method: str) -> bool:
+    """Whether an extrapolator takes a model of two coordinates, with a table of a grid at the input."""
+    encoding = encodings.on_axes("learned", 2, side=4)
+    model = LanguageModel(TransformerConfig(Streams.dense(8), 1, 2, encoding, max_length=4, axes=2), 2)
+    try:
+        model.extended(extrapolator=method)
+    except ValueError:  # it continues a table of indices, and says so
+        return False
+    return True
+
+
 def properties(table: Tensor, methods: tuple[str, ...] = extrapolators.SOURCE_METHODS) -> pd.DataFrame:
-    """Encodings and extrapolators against `PROPERTIES`: a row each, verdicts first, then what was measured.
+    """Encodings and extrapolators against `PROPERTIES`: a row each, with what its code is in a few words,
+    verdicts, and what was measured.
 
     Args:
         table: `[L, d_pos]`, the learned table that the extrapolators continue. Of encodings its length is the
@@ -181,11 +219,16 @@ def properties(table: Tensor, methods: tuple[str, ...] = extrapolators.SOURCE_ME
     rows = []
     for name in encodings.names():
         with torch.random.fork_rng(devices=[]):
-            has_codes = code_of(name, width, length) is not None
-        if has_codes:
-            found = probe(lambda name=name: code_of(name, width, length), length)
-            rows.append({"kind": "encoding", "name": name, **found})
+            coded = code_of(name, width, length)
+            told = coded is not None and tells_points_apart(name)
+        if coded is not None:
+            found = probe(lambda name=name: code_of(name, width, length).code, length)
+            about = {"kind": "encoding", "name": name, "code": coded.says}
+            rows.append(about | found | {"dimensions": told})
     for method in methods:
         found = probe(lambda method=method: continued(table, method), length)
-        rows.append({"kind": "extrapolator", "name": method, **found})
+        with torch.random.fork_rng(devices=[]):
+            grids = continues_grids(method)
+        about = {"kind": "extrapolator", "name": method, "code": "position: the row that it gives"}
+        rows.append(about | found | {"dimensions": grids})
     return pd.DataFrame(rows)

@@ -82,6 +82,49 @@ def test_every_timed_step_is_the_same_and_reaches_every_parameter_of_the_encodin
     assert all(torch.equal(one, p.grad) for one, p in zip(first, own, strict=True))  # and not twice as much
 
 
+ROUTES = {
+    "none": None,
+    "rope": None,
+    "xpos": None,
+    "seqpe": None,
+    "alibi": 2 * FUSED,
+    "sandwich": 2 * FUSED,
+    "t5": 6,
+    "kerple": 6,
+    "fire": 6,
+    "shaw": 6,
+    "transformer-xl": 6,
+    "distance-aware": 6,
+    "cope": 6,
+}
+"""Products of the route in squares: in the open, or of the fused kernel with a mask, which hides nothing from
+it; None where it is that kernel as it is."""
+
+
+@pytest.mark.parametrize("method", es.timed_methods())
+def test_the_route_is_attention_without_positions_by_the_kernel_of_the_encoding(method):
+    cell = replace(TINY, method=method)
+    found = es.route(es._model(cell, "cpu"), cell, "cpu")
+    steps = es.steps_of(cell)
+    assert list(steps)[:2] == ["fused", "eager"] and ("route" in steps) == (ROUTES[method] is not None)
+    if ROUTES[method] is None:
+        assert found is None
+        return
+    q, k, v, _ = es._inputs(cell, "cpu")
+    torch.testing.assert_close(found(q, k, v), es.fused(q, k, v), rtol=0, atol=1e-6)
+    squares = products_of(steps["route"]) / (B * H * N * N * D)
+    assert squares == pytest.approx(ROUTES[method], rel=1e-12)
+
+
+def test_the_route_of_a_compiled_encoding_is_compiled(monkeypatch):
+    asked = []
+    monkeypatch.setattr(es.kernels, "chosen", lambda formula, backend: asked.append(backend) or formula)
+    cell = replace(TINY, method="t5", compiler="inductor")
+    es.route(es._model(cell, "cpu"), cell, "cpu")(*es._inputs(cell, "cpu")[:3])
+    assert asked == ["inductor"]
+    assert es.route(es._model(cell, "cpu"), cell, "cuda") is None  # a bias may go to FlexAttention there
+
+
 SQUARES = {
     "none": FUSED,
     "rope": FUSED,
@@ -115,6 +158,8 @@ def test_a_record_holds_the_rounds_what_they_come_to_and_the_products(monkeypatc
     quartiles = [record.metrics[name] for name in ("eager_lower", "eager", "eager_upper")]
     assert quartiles == pytest.approx(list(np.quantile(ratios, [0.25, 0.5, 0.75])))
     assert record.metrics["products"] == pytest.approx(FUSED / SQUARES["t5"])
+    routed = [row["fused_s"] / row["route_s"] for row in rounds]
+    assert record.metrics["route"] == pytest.approx(np.median(routed))
     assert record.metrics["target"] == 0.6 and "compiled" not in record.metrics
     assert told == [(done, 9) for done in range(1, 10)]
     assert record.config == cell.resolved() and record.key == cell.key
@@ -122,6 +167,16 @@ def test_a_record_holds_the_rounds_what_they_come_to_and_the_products(monkeypatc
     assert record.fingerprint == SPEED.fingerprint(cell)
     for changed in (replace(cell, seed=1), replace(cell, method="kerple"), replace(cell, length=N + 1)):
         assert SPEED.fingerprint(changed) != record.fingerprint and changed.key != cell.key
+
+
+def test_ahead_is_the_time_of_the_other_package_over_ours_round_by_round(monkeypatch):
+    monkeypatch.setattr(es, "other", lambda *size: (es.fused, []))
+    monkeypatch.setattr(es.importlib.metadata, "version", lambda name: "2.0")
+    record = SPEED.run(replace(TINY, method="t5"))
+    rounds = [row for row in record.rows if row["kind"] == "round"]
+    ratios = [row["x-transformers_s"] / row["eager_s"] for row in rounds]
+    quartiles = [record.metrics[name] for name in ("ahead_lower", "ahead", "ahead_upper")]
+    assert quartiles == pytest.approx(list(np.quantile(ratios, [0.25, 0.5, 0.75])))
 
 
 def test_a_missing_package_is_no_column(monkeypatch):

@@ -6,7 +6,18 @@ import torch
 
 from sepnb import encodings, extrapolators
 from sepnb.encodings import base_of_longest_wave, sinusoidal
-from sepnb.properties import BEYOND, PROPERTIES, affine_residual, code_of, nearest, probe, properties
+from sepnb.encodings.sinusoidal import SinusoidalInput
+from sepnb.inventory import tells_points_apart
+from sepnb.properties import (
+    BEYOND,
+    OF_CODES,
+    affine_residual,
+    code_of,
+    continues_grids,
+    nearest,
+    probe,
+    properties,
+)
 
 L, WIDTH = 32, 16
 F64 = torch.float64
@@ -48,17 +59,16 @@ def test_a_rotation_and_a_line_are_affine_and_a_parabola_alone_is_not():
 def test_each_probe_says_no_to_a_code_that_lacks_its_property():
     wave = sinusoidal
     good = probe(lambda: lambda at: wave(at, 4, dtype=F64), L)
-    assert all(good[quality] for quality in PROPERTIES)
+    assert all(good[quality] for quality in OF_CODES)
     lacking = {
         "unique": lambda: lambda at: wave(at % (L // 2), 4, dtype=F64),
         "linear": lambda: lambda at: torch.stack([at, at], -1).to(F64) ** 1.5,
         "generalises": lambda: lambda at: wave(at.clamp(max=L - 1), 4, dtype=F64),
         "deterministic": lambda: torch.randn(BEYOND * L, 4, dtype=F64).__getitem__,
-        "dimensions": lambda: lambda at: at[:, None].to(F64),  # one column cannot hold two coordinates
     }
     for quality, build in lacking.items():
         assert not probe(build, L)[quality], quality
-    refusing = probe(lambda: code_of("learned", 4, L), L)
+    refusing = probe(lambda: code_of("learned", 4, L).code, L)
     assert refusing["unique"] and not refusing["generalises"]
 
 
@@ -97,8 +107,44 @@ def test_the_verdicts_on_encodings_are_those_that_follow_from_their_formulas(tab
     assert has(table, "generalises") >= relative | {"sinusoidal", "seqpe"}
     assert has(table, "linear") >= relative - {"kerple"} | {"sinusoidal", "xpos", "phase"}
     assert not has(table, "linear") & {"learned", "t5", "shaw", "kerple", "distance-aware", "seqpe"}
-    drawn = {"learned", "t5", "kerple", "fire", "shaw", "seqpe"}
+    drawn = {"learned", "t5", "kerple", "fire", "shaw", "seqpe", "transformer-xl"}
     assert coded - has(table, "deterministic") == drawn
+
+
+def test_the_code_of_transformer_xl_is_what_its_score_multiplies_queries_with():
+    """W_r R_t of a layer drawn from the same seed, for distances t."""
+    at = torch.arange(12)
+    torch.manual_seed(3)
+    coded = code_of("transformer-xl", 6, L)
+    torch.manual_seed(3)
+    weight = encodings.build("transformer-xl").at_pairs(1, 6, 6, True).distances.weight.double()
+    expected = sinusoidal(at, 6, layout="halves", dtype=F64) @ weight.T
+    torch.testing.assert_close(coded.code(at), expected, rtol=0, atol=1e-12)
+
+
+def test_every_code_says_whether_it_is_of_positions_or_of_distances(table):
+    says = table.loc[table["kind"] == "encoding", "code"]
+    assert says.str.match("(position|distance): .").all()
+    of_positions = set(says.index[says.str.startswith("position")])
+    assert of_positions == {"learned", "sinusoidal", "rope", "axial-rope", "xpos", "seqpe", "phase"}
+
+
+def test_dimensions_are_those_that_a_model_of_two_coordinates_tells_apart(table):
+    heard = has(table, "dimensions")
+    assert {"sinusoidal", "learned", "axial-rope", "seqpe"} <= heard
+    assert not heard & {"rope", "xpos", "alibi", "t5", "shaw", "transformer-xl", "distance-aware", "kerple"}
+    assert heard == {name for name in table.index[table["kind"] == "encoding"] if tells_points_apart(name)}
+    assert not has(table, "dimensions", "extrapolator") and not continues_grids("fourier")
+
+
+def test_an_encoding_that_is_deaf_to_columns_does_not_tell_points_apart(monkeypatch):
+    """A sinusoid of the rows alone, in the place of one of rows and columns."""
+    assert tells_points_apart("sinusoidal") and not tells_points_apart("none")
+    heard = SinusoidalInput.forward
+    monkeypatch.setattr(SinusoidalInput, "forward", lambda self, at: heard(self, at * torch.tensor([1, 0])))
+    assert not tells_points_apart("sinusoidal")
+    with pytest.raises(ValueError, match="side is 1; points that differ"):
+        tells_points_apart("sinusoidal", side=1)
 
 
 def test_the_verdicts_on_the_slides_methods_are_measured_on_the_table_that_is_given(table):

@@ -13,6 +13,7 @@ from sepnb.claims import (
     budget,
     context_extension,
     dimensions,
+    encoding_speed,
     exact,
     extrapolation,
     history,
@@ -45,6 +46,7 @@ CLAIMS: tuple[Claim, ...] = (
     + seqpe_stream.CLAIMS
     + seqpe_cost.CLAIMS
     + images.CLAIMS
+    + encoding_speed.CLAIMS
     + volumes.CLAIMS
     + dimensions.CLAIMS
 )

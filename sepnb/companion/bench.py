@@ -84,7 +84,8 @@ def bench_encodings(console: Console, *, profile: str, device: str, repeats: int
     console.print(
         "share of the speed of fused causal attention, forward and backward of one layer; in brackets"
     )
-    console.print("the quartiles; then the ratio of the multiply-adds, and the target of the compiled step")
+    console.print("the quartiles; the route is the same kernel without positions; then the ratio of the")
+    console.print("multiply-adds, and the target of the compiled step")
     good = True
     for cell in encoding_speed.EncodingSpeed().grid(profile):
         cell = cell if repeats is None else replace(cell, repeats=repeats)
@@ -96,7 +97,8 @@ def bench_encodings(console: Console, *, profile: str, device: str, repeats: int
                     console.print(f"not compiled: {missing}", markup=False, soft_wrap=True)
                 good = False
                 metrics = encoding_speed.run(replace(cell, compiler=None), device=device).metrics
-        columns = [_column(name, metrics) for name in ("eager", "compiled", encoding_speed.OTHER)]
+        timed = ("eager", "compiled", encoding_speed.OTHER, *(["route"] if "route" in metrics else []))
+        columns = [_column(name, metrics) for name in timed]
         aim = f"target {metrics['target']:.2f}" if "target" in metrics else "no target"
         line = "  ".join([f"{cell.label:<40}", *columns, f"products {metrics['products']:.3f}", aim])
         console.print(line, markup=False, soft_wrap=True)

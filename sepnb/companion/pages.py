@@ -4,6 +4,9 @@ every encoding is, costs and can."""
 import re
 from collections import Counter
 from collections.abc import Iterable
+from math import isnan
+
+import pandas as pd
 
 from sepnb.companion import numbers
 
@@ -150,6 +153,72 @@ def inventory() -> str:
 
 _COSTS = ("parameters", "products", "memory", "growth")
 
+_TIMED = {
+    "eager": "eager",
+    "compiled": "compiled",
+    "x_transformers": "x-transformers",
+    "route": "route",
+}
+
+
+def encoding_speed() -> str:
+    """MyST text: the measured speed of every encoding, a table for each length of the published records of
+    each profile, and what the rules on a CPU say of them."""
+    from sepnb import claims, experiments
+    from sepnb.claims import encoding_speed as rules
+
+    experiment, parts = experiments.get("encoding_speed"), []
+    for profile in PUBLISHED:
+        table = experiment.table(profile)
+        ran = table[table["status"] != "not run"]
+        if ran.empty:
+            continue
+        facts = [record.provenance for record in table.attrs["records"]]
+        device, torch = (_list(fact[name] for fact in facts) for name in ("device_name", "torch"))
+        stale = sum(table["status"] == "stale")
+        parts += [
+            f"Profile {profile}: {len(ran)} of {len(table)} cells, on {device}, torch {torch}, commit "
+            f"{_list(_commit(fact) for fact in facts)}" + (f"; {stale} are stale." if stale else "."),
+            "",
+        ]
+        for length, cells in ran.groupby("length"):
+            parts += [f"N = {int(length):,}:", "", *_speeds(cells), ""]
+    if not parts:
+        parts = ["Not run yet: the records of `sepnb run encoding_speed --profile laptop` are missing.", ""]
+    asked = [claim.id for claim in rules.CLAIMS]
+    judged = claims.judge(asked, {rules.TABLE: experiment.table("laptop")})
+    parts += [_row("claim on a CPU", "rule, written before the records", "verdict"), _row(*["---"] * 3)]
+    for name, verdict in judged.items():
+        parts.append(_row(f"`{name}`", claims.get(name).rule_text, f"*{verdict.word}*"))
+    return "\n".join([*parts, ""])
+
+
+def _speeds(cells: pd.DataFrame) -> list[str]:
+    """One row a method: the medians over the rounds, of the compiled step with the quartiles."""
+
+    def share(cell: dict, name: str) -> str:
+        value = cell.get(name)
+        if value is None or isnan(value):
+            return "1" if name == "route" else ""
+        middle = f"{value:.2f}"
+        if name != "compiled":
+            return middle
+        return f"{middle} ({cell['compiled_lower']:.2f} to {cell['compiled_upper']:.2f})"
+
+    heads = ("encoding", *_TIMED.values(), "products", "aim")
+    lines = [_row(*heads), _row("---", *["---:"] * (len(heads) - 1))]
+    for cell in cells.to_dict("records"):
+        aim = cell.get("target")
+        lines.append(
+            _row(
+                f"`{cell['method']}`",
+                *(share(cell, name) for name in _TIMED),
+                f"{cell['products']:.2f}",
+                "" if aim is None or isnan(aim) else f"{aim:.2f}",
+            )
+        )
+    return lines
+
 
 def properties() -> str:
     """MyST text: the desirable properties, of encodings and of the slides' extrapolators, measured now."""
@@ -163,9 +232,10 @@ def properties() -> str:
     found = properties(sinusoidal(torch.arange(WINDOW), WIDTH, base=base, dtype=torch.float64))
     tables = []
     for kind in ("encoding", "extrapolator"):
-        tables += [_row(kind, *PROPERTIES), _row(*["---"] * (1 + len(PROPERTIES)))]
+        tables += [_row(kind, "its code", *PROPERTIES), _row(*["---"] * (2 + len(PROPERTIES)))]
         for row in found[found["kind"] == kind].to_dict("records"):
-            tables.append(_row(f"`{row['name']}`", *(_badge(row[quality]) for quality in PROPERTIES)))
+            verdicts = (_badge(row[quality]) for quality in PROPERTIES)
+            tables.append(_row(f"`{row['name']}`", row["code"], *verdicts))
         tables.append("")
     coded = set(found["name"][found["kind"] == "encoding"])
     without = ", ".join(f"`{name}`" for name in encodings.names() if name not in coded)

@@ -1,8 +1,8 @@
 """What the book's Sphinx extension does.
 
 - `{num}` pastes a chapter's number into prose and links to the chapter that computed it;
-- `{claims}`, `{source-map}` and `{provenance}` render the evidence pages, `{inventory}` and `{properties}`
-  the tables of encodings;
+- `{claims}`, `{source-map}` and `{provenance}` render the evidence pages, `{inventory}`, `{properties}` and
+  `{encoding-speed}` the tables of encodings;
 - `{chapter-figure}` shows a figure of a chapter on another page;
 - a check of every formula turns unbalanced LaTeX, which Sphinx does not parse, into a located warning;
 - the pages load only local scripts, and only those they need.
@@ -139,6 +139,10 @@ class ProvenancePage(Page):
 class InventoryPage(Page):
     make = staticmethod(lambda _: pages.inventory())
     made_from = staticmethod(package)
+
+
+class EncodingSpeedPage(Page):
+    make = staticmethod(lambda _: pages.encoding_speed())
 
 
 class PropertiesPage(Page):
@@ -295,6 +299,7 @@ def setup(app) -> dict:
     app.add_directive("provenance", ProvenancePage)
     app.add_directive("inventory", InventoryPage)
     app.add_directive("properties", PropertiesPage)
+    app.add_directive("encoding-speed", EncodingSpeedPage)
     app.set_html_assets_policy("always")  # titles with math stand in the sidebar of every page
     app.connect("config-inited", buttons)
     app.connect("builder-inited", copy_mathjax)

@@ -6,6 +6,14 @@
 with one w and one v per head and layer. f(0) = 1; where w > 0 it rises to 1 + e^v and the head prefers far
 keys, where w < 0 it falls to 0. The ReLU keeps a negative product from sinking where the factor is larger;
 it also leaves every unwanted key the weight e^0, so that attention thins out as a text grows.
+
+Two options undo one decision of the paper each (our variants, not the paper's). With `gate="added"` the same
+f is added to the scaled score, where every bias of this package stands, and with `relu=False` products keep
+their sign:
+
+    S = ReLU(Q K^T) / sqrt(d) + f_h(R)                        and either with Q K^T in place of ReLU(Q K^T)
+
+An added gate that falls to 0 takes at most f(0) - 0 = 1 from a far key: a factor of e, and no horizon.
 """
 
 from dataclasses import dataclass
@@ -17,6 +25,8 @@ from torch import Tensor, nn
 
 from .base import Encoding, PairModule, Site
 from .relative import by_distance, relative_positions
+
+GATES = ("multiplied", "added")
 
 
 def distance_aware_gate(
@@ -50,12 +60,35 @@ def distance_aware_scores(
     v: Float[Tensor, " H"] | float,
     query_positions: Int[Tensor, "*queries N"],
     key_positions: Int[Tensor, "*keys M"],
+    *,
+    gate: str = "multiplied",
+    relu: bool = True,
 ) -> Float[Tensor, "B H N M"]:
-    """relu(q k^T) * gate * d^-0.5. No mask is applied: it belongs after the ReLU, which would undo it."""
+    """relu(q k^T) * gate * d^-0.5. No mask is applied: it belongs after the ReLU, which would undo it.
+
+    Args:
+        q, k, w, v, query_positions, key_positions: of the equation above.
+        gate: "added" gives relu(q k^T) * d^-0.5 + gate.
+        relu: False leaves products their sign.
+
+    Raises:
+        ValueError: another way to combine.
+    """
     distance = relative_positions(query_positions, key_positions).abs()
-    gate = distance_aware_gate(distance, w, v)  # [H, N, M], or [H, B, N, M]
-    gate = gate if gate.dim() == distance.dim() else gate.movedim(0, -3)
-    return torch.relu(q @ k.transpose(-1, -2)) * gate.to(q.dtype) * q.shape[-1] ** -0.5
+    f = distance_aware_gate(distance, w, v)  # [H, N, M], or [H, B, N, M]
+    f = f if f.dim() == distance.dim() else f.movedim(0, -3)
+    return _combined(q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5, f.to(q.dtype), gate, relu)
+
+
+def _combined(scaled: Tensor, f: Tensor, gate: str, relu: bool) -> Tensor:
+    scaled = torch.relu(scaled) if relu else scaled
+    return scaled * f if _checked(gate) == "multiplied" else scaled + f
+
+
+def _checked(gate: str) -> str:
+    if gate not in GATES:
+        raise ValueError(f"gate is {gate!r}; it is {' or '.join(GATES)}")
+    return gate
 
 
 class DistanceAwareScore(PairModule):
@@ -64,9 +97,10 @@ class DistanceAwareScore(PairModule):
     At the start v = 0 and w is spread evenly over the heads from -`spread` to `spread` (our choice).
     """
 
-    def __init__(self, n_heads: int, head_width: int, spread: float) -> None:
+    def __init__(self, n_heads: int, head_width: int, encoding: "DistanceAware") -> None:
         super().__init__()
-        self.head_width = head_width
+        self.head_width, self.gate, self.relu = head_width, encoding.gate, encoding.relu
+        spread = encoding.spread
         self.w = nn.Parameter(torch.linspace(-spread, spread, n_heads))
         self.v = nn.Parameter(torch.zeros(n_heads))
 
@@ -77,8 +111,9 @@ class DistanceAwareScore(PairModule):
 
     def forward(self, q: Tensor, k: Tensor, prepared: tuple[Tensor, Tensor, bool], heads: slice) -> Tensor:
         w, v = self.w[heads], self.v[heads]
-        gate = by_distance(lambda relative: distance_aware_gate(relative.abs(), w, v), *prepared)
-        return torch.relu((q * self.head_width**-0.5) @ k.transpose(-1, -2)) * gate.to(q.dtype)
+        f = by_distance(lambda relative: distance_aware_gate(relative.abs(), w, v), *prepared)
+        scaled = (q * self.head_width**-0.5) @ k.transpose(-1, -2)
+        return _combined(scaled, f.to(q.dtype), self.gate, self.relu)
 
 
 @dataclass(frozen=True)
@@ -87,19 +122,24 @@ class DistanceAware(Encoding):
 
     Args:
         spread: w of the heads starts between -`spread` and `spread`.
+        gate: "multiplied", as in the paper, or "added" to the scaled score.
+        relu: whether negative products become 0, as in the paper.
 
     Raises:
-        ValueError: a spread that is not above 0, at which no head would know of distances.
+        ValueError: a spread that is not above 0, at which no head would know of distances, or another gate.
     """
 
     name: ClassVar[str] = "distance-aware"
     sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
 
     spread: float = 0.1
+    gate: str = "multiplied"
+    relu: bool = True
 
     def __post_init__(self) -> None:
+        _checked(self.gate)
         if not self.spread > 0:
             raise ValueError(f"spread is {self.spread}; it must be above 0")
 
     def at_pairs(self, n_heads: int, head_width: int, width: int, causal: bool) -> PairModule:
-        return DistanceAwareScore(n_heads, head_width, self.spread)
+        return DistanceAwareScore(n_heads, head_width, self)

@@ -11,7 +11,7 @@ trains with one.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..encodings import Encoding, Fire, Kerple, Learned, RoPE, SeqPE, Shaw
+from ..encodings import DistanceAware, Encoding, Fire, Kerple, Learned, RoPE, SeqPE, Shaw
 from ..positions import PositionSampler, RandomPositions, ShiftSteps
 from ..seqpe.objective import SeqPELosses
 from ..seqpe.sampling import CandidateSampler, WindowSampler
@@ -93,6 +93,11 @@ METHODS: dict[str, EncodingMethod] = {
     "shaw-keys": EncodingMethod("vectors of clipped distances at keys only", Shaw(values=False)),
     "transformer-xl": EncodingMethod("content meets projected waves of the distance", "transformer-xl"),
     "distance-aware": EncodingMethod("scores multiplied by a gate of the distance", "distance-aware"),
+    "distance-aware-added": EncodingMethod("the gate added to the score", DistanceAware(gate="added")),
+    "distance-aware-signed": EncodingMethod("the gate, without ReLU", DistanceAware(relu=False)),
+    "distance-aware-added-signed": EncodingMethod(
+        "the gate added, without ReLU", DistanceAware(gate="added", relu=False)
+    ),
     "cope": EncodingMethod("positions counted by gates on the text", "cope"),
     "seqpe": EncodingMethod("digit strings, a term of the score", "seqpe", shift_steps, seqpe_losses),
     "seqpe-input": EncodingMethod(

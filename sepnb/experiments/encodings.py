@@ -129,4 +129,4 @@ class Encodings(Extrapolation):
         ]
 
     def seconds(self, profile: str) -> float:
-        return {"smoke": 3.0, "laptop": 300.0, "gpu": 150.0}[check_profile(profile)]
+        return {"smoke": 3.0, "laptop": 250.0, "gpu": 150.0}[check_profile(profile)]

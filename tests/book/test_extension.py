@@ -127,15 +127,37 @@ def test_the_table_of_encodings_has_what_is_measured_and_follows_the_registry(fe
     assert f"| `alibi` | 0 | 0 | {held} | {alibi['growth']:g} | yes |" in lines
 
 
+def test_the_speed_of_encodings_is_told_cell_by_cell_and_without_records_as_not_run(monkeypatch) -> None:
+    cells = [
+        {"method": "rope", "length": 512, "eager": 0.7, "products": 1.0, "target": 0.95},
+        {"method": "t5", "length": 512, "eager": 0.5, "products": 0.583, "route": 0.6, "ahead": 1.2},
+    ]
+    quartiles = {"compiled_lower": 0.96, "compiled": 0.97, "compiled_upper": 0.98}
+    table = pd.DataFrame([{"status": "ok", "seed": 0} | cell | quartiles for cell in cells])
+    table.attrs["records"] = [a_record("rope-0")]
+    empty = pd.DataFrame({"status": ["not run"], "method": ["rope"], "seed": [0]})
+    tables = {"laptop": table, "gpu": empty}
+    monkeypatch.setattr(experiments, "get", lambda name: SimpleNamespace(table=tables.__getitem__))
+    lines = pages.encoding_speed().splitlines()
+    assert "| `rope` | 0.70 | 0.97 (0.96 to 0.98) |  | 1 | 1.00 | 0.95 |" in lines
+    assert "| `t5` | 0.50 | 0.97 (0.96 to 0.98) |  | 0.60 | 0.58 |  |" in lines
+    assert "N = 512:" in lines and sum("Profile laptop: 2 of 2 cells" in line for line in lines) == 1
+    judged = [line for line in lines if line.startswith("| `compiled-rope-is-nearly-free`")]
+    assert judged and judged[0].endswith("| *not testable here* |")  # no cell at 1024
+    tables["laptop"] = empty
+    lines = pages.encoding_speed().splitlines()
+    assert lines[0].startswith("Not run yet") and sum(line.endswith("*not run* |") for line in lines) == 5
+
+
 def test_the_table_of_properties_has_a_badge_for_every_verdict(few_encodings) -> None:
     text = pages.properties()
     yes, no = "[yes]{.sepnb-badge .sepnb-reproduced}", "[no]{.sepnb-badge .sepnb-not-reproduced}"
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if "{.sepnb" in line]
     names = [name for name, *_ in rows]
     assert names == ["`learned`", "`alibi`", *(f"`{method}`" for method in extrapolators.SOURCE_METHODS)]
-    assert rows[0][1:] == [yes, no, no, no, yes]  # a table has no row beyond its own, and is drawn
-    assert rows[1][1:] == [yes] * 5
-    assert rows[names.index("`fourier`")][3] == no  # it repeats with the period of its table
+    assert rows[0][2:] == [yes, no, no, no, yes]  # a table has no row beyond its own, and is drawn
+    assert rows[1][1:] == ["distance: the bias of each head", *[yes] * 4, no]
+    assert rows[names.index("`fourier`")][4] == no  # it repeats with the period of its table
     assert "to put to the probes: `none`." in text
 
 

@@ -1,5 +1,6 @@
 """The distance-aware gate and score against loops, at extreme distances, and behind a mask."""
 
+import itertools
 import math
 
 import pytest
@@ -70,9 +71,20 @@ def test_the_quotient_as_it_is_written_has_no_gradient_at_distance_400():
     assert written.item() == 0 and w.grad.isnan()
 
 
+FORMS = {
+    "as printed": ({}, lambda product, f: max(product, 0 * product) / 2 * f),
+    "added": ({"gate": "added"}, lambda product, f: max(product, 0 * product) / 2 + f),
+    "signed": ({"relu": False}, lambda product, f: product / 2 * f),
+    "added, signed": ({"gate": "added", "relu": False}, lambda product, f: product / 2 + f),
+}
+"""The options, and the score of a pair from the product of query and key and the gate, at d = 4."""
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
-def test_scores_are_the_loop_and_the_module_is_the_scores_in_value_and_every_gradient(keys):
-    module = drawn(DistanceAware().at_pairs(3, 4, 12, True), std=0.2)
+def test_scores_are_the_loop_and_the_module_is_the_scores_in_value_and_every_gradient(keys, form):
+    options, score_of = FORMS[form]
+    module = drawn(DistanceAware(**options).at_pairs(3, 4, 12, True), std=0.2)
     q, k, heads = random(2, 2, 7, 4), random(2, 2, 7, 4, seed=1), slice(1, 3)
     rows = keys if keys.dim() == 2 else keys.expand(2, -1)
 
@@ -84,11 +96,12 @@ def test_scores_are_the_loop_and_the_module_is_the_scores_in_value_and_every_gra
                     for m, j in enumerate(rows[b].tolist()):
                         w, v = module.w[1 + h], module.v[1 + h]
                         f = (1 + v.exp()) / (1 + (v - w * abs(i - j)).exp())
-                        scores.append(torch.relu(q[b, h, n] @ k[b, h, m]) * f / 2)
+                        scores.append(score_of(q[b, h, n] @ k[b, h, m], f))
         return torch.stack(scores).unflatten(0, (2, 2, 7, 7))
 
     leaves, known = [q, k, module.w, module.v], are_consecutive(keys, keys)
-    agree(lambda: distance_aware_scores(q, k, module.w[1:], module.v[1:], keys, keys), looped, leaves)
+    of_heads = (module.w[1:], module.v[1:], keys, keys)
+    agree(lambda: distance_aware_scores(q, k, *of_heads, **options), looped, leaves)
     agree(lambda: module(q, k, module.prepare(keys, keys, known), heads), looped, leaves)
 
 
@@ -96,6 +109,42 @@ def test_at_w_0_it_is_plain_attention_on_what_is_positive():
     q, k = random(1, 2, 7, 4), random(1, 2, 7, 4, seed=1)
     scores = distance_aware_scores(q, k, 0.0, 0.7, UNSORTED, UNSORTED)
     torch.testing.assert_close(scores, (q @ k.transpose(-1, -2)).clamp(min=0) / 2)
+
+
+def test_the_forms_are_four_functions_and_any_other_gate_is_refused():
+    q, k = random(1, 2, 7, 4), random(1, 2, 7, 4, seed=1)
+    w, v = torch.tensor([-0.3, 0.3], dtype=F64), torch.zeros(2, dtype=F64)
+    found = [
+        distance_aware_scores(q, k, w, v, UNSORTED, UNSORTED, **options) for options, _ in FORMS.values()
+    ]
+    assert all((one - other).abs().max() > 0.1 for one, other in itertools.combinations(found, 2))
+    for refusing in (
+        lambda: DistanceAware(gate="divided"),
+        lambda: distance_aware_scores(q, k, w, v, UNSORTED, UNSORTED, gate="divided"),
+    ):
+        with pytest.raises(ValueError, match="gate is 'divided'; it is multiplied or added"):
+            refusing()
+
+
+@pytest.mark.parametrize("options", [options for options, _ in FORMS.values()], ids=FORMS)
+def test_every_form_reads_with_a_cache_what_it_reads_at_once(options):
+    torch.manual_seed(0)
+    config = TransformerConfig(Streams.dense(8), 2, 2, DistanceAware(**options), max_length=16)
+    made, tokens = LanguageModel(config, 5).double().eval(), torch.tensor([[0, 1, 2, 4, 1, 3, 2]])
+    with torch.no_grad():
+        cache = made.make_cache(1)
+        pieces = [made(tokens[:, a:b], cache=cache) for a, b in ((0, 4), (4, 6), (6, 7))]
+        torch.testing.assert_close(torch.cat(pieces, dim=1), made(tokens), rtol=0, atol=1e-10)
+
+
+def test_an_added_gate_takes_at_most_a_factor_of_e_from_a_far_key_and_a_multiplied_one_all_it_says():
+    """The far key has the larger product; w is so negative that the gate is 0 there."""
+    q, k = torch.ones(1, 1, 1, 4, dtype=F64), torch.tensor([3.0, 1.0], dtype=F64)[:, None].expand(1, 1, 2, 4)
+    at = {"query_positions": torch.tensor([1000]), "key_positions": torch.tensor([0, 1000])}
+    far, near = distance_aware_scores(q, k, -5.0, 0.0, **at, gate="added").squeeze()
+    assert (far - near).item() == pytest.approx((12 - 4) / 2 - 1)
+    far, near = distance_aware_scores(q, k, -5.0, 0.0, **at).squeeze()
+    assert far.item() == pytest.approx(0.0, abs=1e-12) and near.item() == pytest.approx(2.0)
 
 
 def model(sign: float) -> LanguageModel:
