@@ -150,7 +150,7 @@ def peak_of(name: str, length: int, monkeypatch) -> int:
     """Bytes that a pass without gradients holds at once, at the most."""
     made = model(name, max_length=2 * length)
     monkeypatch.setattr(averaging, "AT_ONCE", 2**14)
-    monkeypatch.setattr(encodings.fire, "_AT_ONCE", 2**9)
+    monkeypatch.setattr(encodings.fire, "_AT_ONCE", 2**14)
     with torch.no_grad(), MemoryWatch() as watch:
         made(torch.zeros(1, length, dtype=torch.int64))
     return watch.peak
@@ -162,6 +162,33 @@ def test_without_gradients_memory_grows_with_the_length_and_not_with_its_square(
     included. With one score held for every pair it would be four times."""
     short, long = (peak_of(name, length, monkeypatch) for length in (256, 512))
     assert long <= 2.1 * short
+
+
+@pytest.mark.parametrize("name", encodings.names(axes=1))
+def test_no_tensor_of_a_training_step_has_more_than_a_number_for_every_pair_and_head(name, monkeypatch):
+    """Where scores are made in the open, for every sequence too."""
+    length, batch = 128, 2
+    monkeypatch.setattr(encodings.fire, "_AT_ONCE", 2**12)
+    made = model(name)
+    with MemoryWatch() as watch:
+        made(tokens(batch, length)).square().mean().backward()
+    openly = Site.SCORE in encodings.build(name).sites
+    assert watch.largest <= HEADS * length**2 * (batch if openly else 1)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in encodings.names(axes=1) if Site.SCORE in encodings.build(n).sites]
+)
+def test_without_gradients_no_batch_makes_more_scores_than_fit(name, monkeypatch):
+    made, text, most = model(name), tokens(8, 256), HEADS * 256**2
+    monkeypatch.setattr(averaging, "AT_ONCE", most)
+    monkeypatch.setattr(encodings.fire, "_AT_ONCE", most)
+    with torch.no_grad():
+        with MemoryWatch() as watch:
+            together = made(text)
+        assert watch.largest <= most
+        alone = torch.cat([made(row[None]) for row in text[:2]])
+    torch.testing.assert_close(together[:2], alone, **TIGHT)
 
 
 @pytest.mark.parametrize("name", [n for n in encodings.names(axes=1) if not encodings.build(n).causal_only])
