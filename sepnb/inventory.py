@@ -100,7 +100,9 @@ def _apart(one: Tensor, other: Tensor) -> float:
 def _hears(model: LanguageModel, tokens: Tensor) -> str:
     """ "index", "distance" or "order": what of the positions changes the logits."""
     at = torch.arange(tokens.shape[1])
-    stretched = torch.where(at < len(at) // 2, at, at + 5)  # a gap in the middle
+    counting = any(encoding.counts_tokens for encoding in model.config.encodings)
+    # A gap in the middle, of which what counts tokens hears nothing: its model refuses one.
+    stretched = at if counting else torch.where(at < len(at) // 2, at, at + 5)
     plain = _read(model, tokens, at)
     if _apart(_read(model, tokens, at + 37), plain) > TIGHT:
         return "index"

@@ -191,6 +191,9 @@ class Encoding:
     """Whether it makes sense only where no query sees a later key."""
     reads_index: ClassVar[bool] = False
     """Whether it can be heard where a text starts: positions are encoded, and not their differences alone."""
+    counts_tokens: ClassVar[bool] = False
+    """Whether it counts the tokens itself and hears nothing of their positions but the order: a model takes
+    consecutive ones only, from any start."""
     axes: ClassVar[tuple[int, ...] | None] = (1,)
     """How many coordinates its positions may have; None: any number."""
     real_positions: ClassVar[bool] = False

@@ -5,8 +5,9 @@
     S_ij = q_i . k_j / sqrt(d) + q_i . e[p_ij]
 
 with e[p] read between the rows of a table `[P, d]` by linear interpolation. The sum holds the key's own gate
-and that of the query's own place. The positions of the tokens play no part, only their order; each query
-needs its whole row of gates, and a count makes sense towards the past only: causal models.
+and that of the query's own place. Tokens are counted and their positions play no part: a model refuses gaps,
+which it could not hear, and takes consecutive positions from any start. Each query needs its whole row of
+gates, and a count makes sense towards the past only: causal models.
 
 Shape letters: B batch, H heads, N query length, M key length, d head width, P rows of the table.
 """
@@ -114,6 +115,7 @@ class Cope(Encoding):
     name: ClassVar[str] = "cope"
     sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
     causal_only: ClassVar[bool] = True
+    counts_tokens: ClassVar[bool] = True
 
     n_positions: int = 64
     gate: str = "raw"

@@ -13,6 +13,7 @@ from typing import ClassVar
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from .base import Encoding, ScoreModule, Site
 from .relative import relative_positions
@@ -20,8 +21,8 @@ from .relative import relative_positions
 EPSILON = 1e-6
 """Added to the divisor, which is 0 for the first token where the threshold or c has become 0."""
 
-_AT_ONCE = 2**22
-"""Pairs that go through the perceptron at once, unless gradients keep all of it anyway."""
+_AT_ONCE = 2**19
+"""Hidden units of pairs that are held at once: 2 MiB in float32, which a cache of a processor still holds."""
 
 
 def fire_ratio(
@@ -62,7 +63,10 @@ def fire_bias(
 
 
 class FireScore(ScoreModule):
-    """`fire_bias` with its parameters.
+    """`fire_bias` with its parameters, some rows of queries at a time.
+
+    The hidden units of a pair are made anew in the backward pass: kept, they would be N x M x width numbers
+    for every layer, and reading them back takes longer than making them.
 
     c starts at 0.1, the threshold is `|m L|` with m = 1 at the start, and the perceptron is drawn as torch
     draws linear layers: our choices, taken over from public ports.
@@ -77,13 +81,20 @@ class FireScore(ScoreModule):
 
     def forward(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
         threshold = (self.multiplier * self.length).abs()
-        rows = query_positions.shape[-1]
-        if not torch.is_grad_enabled():
-            keys = key_positions.numel()
-            rows = max(1, _AT_ONCE // max(keys, 1))
+        rows = max(1, _AT_ONCE // max(1, key_positions.numel() * self.hidden.shape[-1]))
         pieces = [
-            fire_bias(self.c, threshold, self.hidden, self.out, queries, key_positions)
-            for queries in query_positions.split(max(rows, 1), dim=-1)
+            checkpoint(
+                fire_bias,
+                self.c,
+                threshold,
+                self.hidden,
+                self.out,
+                queries,
+                key_positions,
+                use_reentrant=False,
+                preserve_rng_state=False,
+            )
+            for queries in query_positions.split(rows, dim=-1)
         ]
         return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=-2)
 

@@ -3,7 +3,7 @@
 Biases of positions join the mask, and the kernel takes both; on CUDA they can go to FlexAttention instead,
 see `flex`. Where an encoding makes scores that are no product plus bias, or adds to the averaged values, the
 softmax is computed in the open. What is too large to be held at once is computed for some rows of queries at
-a time, where no gradients are needed.
+a time, or some sequences, where no gradients are needed.
 
 Shape letters: B batch, H heads, N query length, M key length, d head width, e columns of queries and keys.
 """
@@ -166,9 +166,17 @@ class Averaging(nn.Module):
             q = q * context.sharpening
         v = F.pad(v, (0, more)) if more else v  # fused kernels want one width
         scale = self.head_width**-0.5 if more else None  # of the head, whatever stands beside its columns
-        return F.scaled_dot_product_attention(
-            q, k, v, attn_mask=mask, is_causal=context.causal and mask is None, scale=scale
-        )[..., :width]
+        how = {"attn_mask": mask, "is_causal": context.causal and mask is None, "scale": scale}
+        size = _sequences_at_once(q, k, mask)
+        if size >= len(q):
+            return F.scaled_dot_product_attention(q, k, v, **how)[..., :width]
+        pieces = [
+            F.scaled_dot_product_attention(
+                *(x if len(x) == 1 else x[start : start + size] for x in (q, k, v)), **how
+            )
+            for start in range(0, len(q), size)
+        ]
+        return torch.cat(pieces)[..., :width]
 
     def _prepare(self, context: AttentionContext) -> None:
         """Have what all layers share made now, and not while something is compiled."""
@@ -219,6 +227,15 @@ class Averaging(nn.Module):
             keep = torch.tensor(hearing, device=z.device).repeat_interleave(counts)
             more = more * keep.unflatten(0, (-1, 1, self.head_width))
         return z + more
+
+
+def _sequences_at_once(q: Tensor, k: Tensor, mask: Tensor | None) -> int:
+    """How many sequences attend at once: all, for gradients and by the fused kernel. That takes no mask in
+    three dimensions, and torch then holds the scores of every sequence."""
+    if torch.is_grad_enabled() or mask is None or mask.dim() != 3:
+        return len(q)
+    each = q.shape[1] * q.shape[-2] * k.shape[-2]
+    return max(1, AT_ONCE // max(1, each))
 
 
 def share(layers: Iterable[Averaging]) -> None:

@@ -55,6 +55,25 @@ def check(positions: Tensor, config: TransformerConfig, limited: Sequence[InputM
         check_highest(highest(positions, config.axes), limited)
 
 
+def check_counted(positions: Tensor, config: TransformerConfig) -> None:
+    """Refuse positions of all keys, `[M]` or `[B, M]`, that an encoding which counts tokens could not hear.
+
+    Raises:
+        ValueError: two neighbours are not one apart, and some encoding `counts_tokens`.
+    """
+    counting = [encoding.name for encoding in config.encodings if encoding.counts_tokens]
+    if not counting:
+        return
+    jumps = (positions.diff(dim=-1) != 1).nonzero()
+    if len(jumps):
+        *row, place = jumps[0].tolist()
+        one, other = positions[(*row, slice(place, place + 2))].tolist()
+        raise ValueError(
+            f"position {other} comes after position {one}, and {counting[0]} counts tokens: it would hear no "
+            f"such step; give consecutive positions, from any start, or use an encoding that hears gaps"
+        )
+
+
 def _why(config: TransformerConfig) -> str:
     """On several axes, the encodings that take no place between two integers."""
     if config.axes == 1:

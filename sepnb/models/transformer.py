@@ -23,7 +23,7 @@ from .config import TransformerConfig
 from .context import AttentionContext
 from .fit import what_opens
 from .memory import SegmentMemory
-from .places import check, check_highest, check_shape, input_module
+from .places import check, check_counted, check_highest, check_shape, input_module
 from .tower import PassMemory, PositionPass, arithmetic, may_remember
 
 
@@ -284,6 +284,8 @@ class Transformer(nn.Module):
             check_shape(positions, batch, n, axes)
             self.check_positions(positions)
         key_positions = positions if cache is None else cache.positions_with(positions)
+        if not by_default:
+            check_counted(key_positions, self.config)
         known_steps = n > 0 if by_default else None
         by_length = cache is not None and any(module.by_length for module in self.query_key_encodings)
         length = cache.whole_length(key_positions) if by_length else None

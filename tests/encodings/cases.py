@@ -37,7 +37,7 @@ OPTIONS: dict[str, tuple[dict, ...]] = {
     "transformer-xl": ({"tie": True, "base": 100.0},),
     "cope": ({"gate": "scaled", "n_positions": 3},),
     "seqpe": (
-        {"site": "input", "width": 12, "layers": 1, "heads": 2, "base": 3, "digits": 6},
+        {"site": "input", "width": 12, "layers": 1, "heads": 2, "base": 3, "digits": 9},
         {"site": "add"},
         {"site": "multiply", "per_layer": True},
         {"factor": 0.5, "per_layer": True},
@@ -79,6 +79,14 @@ def model(encoding: str | Encoding, shape: str = "dense", **fields) -> LanguageM
             noise = 0.3 * torch.randn(parameter.shape, generator=generator, dtype=F64)
             parameter.copy_(noise + 1 if "gain" in key else noise)
     return made
+
+
+def heard(encoding: Encoding, at: Tensor) -> Tensor:
+    """Positions `[N]` or `[B, N]` as the encoding takes them: on several axes points of no line, and where it
+    counts tokens consecutive ones from the same start."""
+    if encoding.axes is not None and 1 not in encoding.axes:
+        return torch.stack([at, (at * 5) % 7], dim=-1)
+    return at[..., :1] + torch.arange(at.shape[-1]) if encoding.counts_tokens else at
 
 
 def tokens(batch: int = 2, length: int = N) -> Tensor:

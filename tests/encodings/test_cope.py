@@ -100,16 +100,38 @@ def test_a_table_of_zeros_as_at_the_start_leaves_plain_attention():
     assert module.table.shape == (64, 4)
 
 
-def test_positions_play_no_part_and_the_order_of_the_tokens_does():
+def test_where_a_text_starts_plays_no_part_and_the_order_of_the_tokens_does():
     torch.manual_seed(0)
     model = LanguageModel(TransformerConfig(Streams.dense(16), 1, 2, "cope"), 11).double()
     with torch.no_grad():
         model.transformer.blocks[0].attention.averaging.pairs.table.normal_()
     tokens = torch.tensor([[3, 1, 4, 1, 5, 9, 2]])
-    gaps = torch.tensor([5, 0, 70, 7, 9, 10, 1000])
-    assert torch.equal(model(tokens, gaps), model(tokens))
+    assert torch.equal(model(tokens, torch.arange(7) + 1000), model(tokens))
     swapped = tokens[:, [1, 0, 2, 3, 4, 5, 6]]
     assert (model(swapped) - model(tokens))[:, -1].abs().max() > 1e-6
+
+
+def test_gaps_are_refused_and_a_cache_is_left_as_it_was(unhooked):
+    model = LanguageModel(TransformerConfig(Streams.dense(16), 1, 2, "cope"), 11)
+    tokens = torch.zeros(2, 3, dtype=torch.int64)
+    message = "position {} comes after position {}, and cope counts tokens: .* give consecutive positions"
+    for at, found in (
+        (torch.tensor([4, 5, 7]), (7, 5)),
+        (torch.tensor([2, 2, 3]), (2, 2)),
+        (torch.tensor([2, 1, 0]), (1, 2)),
+        (torch.tensor([[0, 1, 2], [5, 6, 9]]), (9, 6)),
+    ):
+        with pytest.raises(ValueError, match=message.format(*found)):
+            model(tokens, at)
+    model(tokens, torch.tensor([[0, 1, 2], [5, 6, 7]]))
+    cache = model.make_cache(2)
+    model(tokens, torch.arange(3) + 40, cache)
+    with pytest.raises(ValueError, match=message.format(44, 42)):
+        model(tokens, torch.arange(3) + 44, cache)
+    assert len(cache) == 3
+    model(tokens, torch.arange(3) + 43, cache)
+    model(tokens[:, :1], cache=cache)
+    assert cache.positions.tolist() == list(range(40, 47))
 
 
 def test_what_cannot_be_is_refused(unhooked):

@@ -16,7 +16,7 @@ from sepnb.models.context import AttentionContext
 from sepnb.streams import Streams
 from sepnb.watch import MemoryWatch
 
-from .cases import CASES, HEADS, LENGTH, ON_TEXTS, STREAMS, VOCABULARY, WIDTH, N, model, tokens
+from .cases import CASES, HEADS, LENGTH, ON_TEXTS, STREAMS, VOCABULARY, WIDTH, N, heard, model, tokens
 from .drawn import F64
 from .references import REFERENCES, Written
 
@@ -32,16 +32,10 @@ SINGLE = {"sandwich"}
 """Those whose fixed numbers are kept in float32."""
 
 
-def at_places(name: str, places: str) -> torch.Tensor:
-    """Positions; on several axes points of no line."""
-    at, axes = PLACES[places], CASES[name].axes
-    return at if axes is None or 1 in axes else torch.stack([at, (at * 5) % 7], dim=-1)
-
-
 @pytest.mark.parametrize("places", PLACES)
 @pytest.mark.parametrize("name", CASES)
 def test_a_model_is_the_equation_of_its_encoding_in_output_and_every_gradient(name, places):
-    made, at = model(CASES[name]), at_places(name, places)
+    made, at = model(CASES[name]), heard(CASES[name], PLACES[places])
     written = Written(made)
     ours, expected = made(tokens(), at), written(tokens(), at)
     bound = 1e-5 if CASES[name].name in SINGLE else 1e-9
@@ -55,7 +49,7 @@ def test_a_model_is_the_equation_of_its_encoding_in_output_and_every_gradient(na
 @pytest.mark.parametrize("name", CASES)
 def test_the_equation_at_one_other_position_is_another_answer(name):
     """What is held against the equation above could not be told from it otherwise."""
-    made, at = model(CASES[name]), at_places(name, "gaps")
+    made, at = model(CASES[name]), heard(CASES[name], GAPS)
     moved = at.clone()
     moved[4] -= 1
     with torch.no_grad():
@@ -98,9 +92,10 @@ def of_shape(name: str, shape: str) -> LanguageModel:
 @pytest.mark.parametrize("name", ON_TEXTS)
 def test_token_by_token_by_rows_and_behind_a_tape_is_one_full_pass(name, shape, monkeypatch):
     made, at = of_shape(name, shape), tokens()
+    gaps, rows = (heard(ON_TEXTS[name], positions) for positions in (GAPS, ROWS))
     windowed = made.extended(window=4, sinks=1, log_scale=True)
     with torch.no_grad():
-        for reader, positions in ((made, None), (made, GAPS), (made, ROWS), (windowed, None)):
+        for reader, positions in ((made, None), (made, gaps), (made, rows), (windowed, None)):
             full = reader(at, positions)
             cache = reader.make_cache(2)
             pieces = [
@@ -120,10 +115,11 @@ def test_token_by_token_by_rows_and_behind_a_tape_is_one_full_pass(name, shape, 
 def test_positions_of_rows_are_those_of_each_sequence_and_equal_rows_one_for_all(name, shape):
     made, at = of_shape(name, shape), tokens()
     with torch.no_grad():
-        for positions in (torch.arange(N), GAPS):
+        for positions in (torch.arange(N), heard(ON_TEXTS[name], GAPS)):
             torch.testing.assert_close(made(at, positions.expand(2, -1)), made(at, positions), **TIGHT)
-        alone = torch.cat([made(at[b : b + 1], ROWS[b]) for b in range(2)])
-        torch.testing.assert_close(made(at, ROWS), alone, **TIGHT)
+        rows = heard(ON_TEXTS[name], ROWS)
+        alone = torch.cat([made(at[b : b + 1], rows[b]) for b in range(2)])
+        torch.testing.assert_close(made(at, rows), alone, **TIGHT)
 
 
 @pytest.mark.parametrize("name", ON_TEXTS)
@@ -154,7 +150,7 @@ def peak_of(name: str, length: int, monkeypatch) -> int:
     """Bytes that a pass without gradients holds at once, at the most."""
     made = model(name, max_length=2 * length)
     monkeypatch.setattr(averaging, "AT_ONCE", 2**14)
-    monkeypatch.setattr(encodings.fire, "_AT_ONCE", 2**9)
+    monkeypatch.setattr(encodings.fire, "_AT_ONCE", 2**14)
     with torch.no_grad(), MemoryWatch() as watch:
         made(torch.zeros(1, length, dtype=torch.int64))
     return watch.peak
@@ -166,6 +162,33 @@ def test_without_gradients_memory_grows_with_the_length_and_not_with_its_square(
     included. With one score held for every pair it would be four times."""
     short, long = (peak_of(name, length, monkeypatch) for length in (256, 512))
     assert long <= 2.1 * short
+
+
+@pytest.mark.parametrize("name", encodings.names(axes=1))
+def test_no_tensor_of_a_training_step_has_more_than_a_number_for_every_pair_and_head(name, monkeypatch):
+    """Where scores are made in the open, for every sequence too."""
+    length, batch = 128, 2
+    monkeypatch.setattr(encodings.fire, "_AT_ONCE", 2**12)
+    made = model(name)
+    with MemoryWatch() as watch:
+        made(tokens(batch, length)).square().mean().backward()
+    openly = Site.SCORE in encodings.build(name).sites
+    assert watch.largest <= HEADS * length**2 * (batch if openly else 1)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in encodings.names(axes=1) if Site.SCORE in encodings.build(n).sites]
+)
+def test_without_gradients_no_batch_makes_more_scores_than_fit(name, monkeypatch):
+    made, text, most = model(name), tokens(8, 256), HEADS * 256**2
+    monkeypatch.setattr(averaging, "AT_ONCE", most)
+    monkeypatch.setattr(encodings.fire, "_AT_ONCE", most)
+    with torch.no_grad():
+        with MemoryWatch() as watch:
+            together = made(text)
+        assert watch.largest <= most
+        alone = torch.cat([made(row[None]) for row in text[:2]])
+    torch.testing.assert_close(together[:2], alone, **TIGHT)
 
 
 @pytest.mark.parametrize("name", [n for n in encodings.names(axes=1) if not encodings.build(n).causal_only])

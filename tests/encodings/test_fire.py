@@ -93,14 +93,24 @@ def test_gradients_are_finite_at_the_first_token_and_at_distance_0_even_without_
     assert all(parameter.grad.isfinite().all() for parameter in module.parameters())
 
 
-def test_without_gradients_it_is_made_some_rows_at_a_time_and_is_the_same(monkeypatch):
-    module, at = drawn(Fire().at_score(2)), torch.arange(11)
-    whole = module(at, at).detach()
-    monkeypatch.setattr(fire, "_AT_ONCE", 25)
-    with torch.no_grad():
-        for positions in (at, at.expand(2, -1)):
-            pieces = module(positions, positions)
-            torch.testing.assert_close(pieces, whole.expand_as(pieces), rtol=0, atol=1e-12)
+@pytest.mark.parametrize("at_once", [1, 200, 2**19])
+def test_by_rows_it_is_the_function_of_all_pairs_in_value_and_every_gradient(monkeypatch, at_once):
+    module, at, made_of = drawn(Fire(threshold=6.0, hidden=5).at_score(2)), torch.arange(11), []
+    monkeypatch.setattr(fire, "_AT_ONCE", at_once)
+    called = fire.fire_bias
+    monkeypatch.setattr(
+        fire, "fire_bias", lambda *given: made_of.append(given[4].shape[-1]) or called(*given)
+    )
+    for keys in (at, at.expand(2, -1)):
+        agree(
+            lambda keys=keys: module(keys, keys),
+            lambda keys=keys: called(
+                module.c, (module.multiplier * 6.0).abs(), module.hidden, module.out, keys, keys
+            ),
+            list(module.parameters()),
+        )
+    rows = {1: [1] * 11, 200: [3, 3, 3, 2], 2**19: [11]}[at_once]
+    assert made_of[: len(rows)] == rows
 
 
 def test_parameters_start_where_the_ports_start_them():

@@ -11,22 +11,9 @@ from sepnb.encodings import T5, t5_bias, t5_buckets
 from sepnb.encodings.relative import are_consecutive
 
 from .drawn import POSITIONS, UNSORTED, agree, drawn, random
+from .references import t5_bucket
 
 SETTINGS = [(32, 128), (32, 64), (64, 256), (16, 50), (8, 2048), (2, 2)]
-
-
-def printed(r: int, n_buckets: int, max_distance: int, bidirectional: bool) -> int:
-    """The formula with logarithms; a margin of 1e-9 stands for exact arithmetic at the edges of buckets."""
-    buckets, offset = n_buckets, 0
-    if bidirectional:
-        buckets //= 2
-        offset = buckets if r > 0 else 0
-    n = abs(r) if bidirectional else max(-r, 0)
-    exact = buckets // 2
-    if n < exact:
-        return offset + n
-    share = math.log(n / exact) / math.log(max_distance / exact)
-    return offset + min(buckets - 1, exact + math.floor(share * (buckets - exact) + 1e-9))
 
 
 @pytest.mark.parametrize(
@@ -36,7 +23,9 @@ def printed(r: int, n_buckets: int, max_distance: int, bidirectional: bool) -> i
 def test_buckets_are_the_printed_formula_at_every_distance_up_to_2048(n_buckets, max_distance, bidirectional):
     relative = torch.arange(-2048, 2049)
     found = t5_buckets(relative, n_buckets=n_buckets, max_distance=max_distance, bidirectional=bidirectional)
-    assert found.tolist() == [printed(r, n_buckets, max_distance, bidirectional) for r in range(-2048, 2049)]
+    assert found.tolist() == [
+        t5_bucket(r, n_buckets, max_distance, bidirectional) for r in range(-2048, 2049)
+    ]
 
 
 def test_the_released_single_precision_formula_agrees_at_the_default():
@@ -85,7 +74,7 @@ def test_the_gradient_of_the_table_is_a_histogram_of_the_pairs():
     for n, i in enumerate(UNSORTED.tolist()):
         for m, j in enumerate(UNSORTED.tolist()):
             for h in range(2):
-                expected[printed(j - i, 32, 128, False), h] += weights[h, n, m]
+                expected[t5_bucket(j - i, 32, 128, False), h] += weights[h, n, m]
     torch.testing.assert_close(module.table.grad, expected, rtol=0, atol=1e-12)
 
 

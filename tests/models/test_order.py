@@ -6,6 +6,8 @@ import torch
 from sepnb import encodings
 from sepnb.streams import Streams
 
+from ..encodings.cases import heard
+
 DENSE, SEPARATED = Streams.dense(32), Streams(pos=12, sem=20)
 TIGHT = {"rtol": 0, "atol": 1e-10}
 
@@ -52,7 +54,8 @@ def test_rows_of_a_batch_do_not_hear_each_other_and_may_have_their_own_positions
     built, text, streams, encoding
 ):
     model, tokens = built(streams, encoding=encoding), text(3, 6)
-    positions = torch.tensor([[0, 1, 2, 3, 4, 5], [9, 4, 6, 1, 0, 2], [7, 7, 8, 8, 9, 60]])
+    last = encodings.build(encoding if isinstance(encoding, str) else encoding[-1])
+    positions = heard(last, torch.tensor([[0, 1, 2, 3, 4, 5], [9, 4, 6, 1, 0, 2], [7, 7, 8, 8, 9, 60]]))
     together = model(tokens, positions)
     for row in range(3):
         alone = model(tokens[row : row + 1], positions[row])
@@ -95,15 +98,3 @@ def test_default_positions_count_from_zero_and_nothing_remains_of_an_earlier_cal
     model(text(3, 9, seed=1), torch.arange(9) + 40)
     assert torch.equal(model(tokens), first)
     assert torch.equal(model(tokens, torch.arange(6)), first)
-
-
-@pytest.mark.parametrize(("streams", "encoding"), models(encodings.names(axes=1)))
-def test_a_bfloat16_model_keeps_its_positions_exact(built, text, streams, encoding):
-    """Casting the model casts its weights, not its angles or slopes: 4001 must not become 4000."""
-    wide, tokens = built(streams, encoding=encoding, max_length=5000), text(2, 6)
-    narrow = built(streams, encoding=encoding, max_length=5000, dtype=torch.bfloat16)
-    positions = torch.tensor([4001, 4003, 4005, 4007, 4009, 4011])
-    expected, found = wide(tokens, positions), narrow(tokens, positions)
-    assert found.dtype == torch.bfloat16
-    scale = expected.std().item()
-    assert (found.double() - expected).abs().mean().item() < 0.05 * scale
