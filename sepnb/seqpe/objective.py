@@ -51,7 +51,8 @@ class SeqPELosses(AuxiliaryLoss):
         every: the losses are computed in every so many steps, the first of them included, with so many times
             their weights.
 
-    The teacher is read without dropout and gets no gradient.
+    The teacher is read without dropout and gets no gradient: in a pass of its own, the third of a step after
+    the text's and that of the other positions. With `sepnb.seqpe.cost` that pass is counted.
 
     Raises:
         TypeError: `every` is no int.
