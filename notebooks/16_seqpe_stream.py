@@ -614,27 +614,31 @@ figures.show_table(
             "what": row.label,
             "share of the step": ranged(row, "share", ".1%"),
             "of its multiply-adds": counted(row, "products", ".1%"),
+            "longer queries, keys": counted(row, "products_columns", ".1%"),
             "times as long": ranged(row, "longer", ".2f"),
             "times the multiply-adds": counted(row, "products_longer", ".2f"),
         }
         for row in cost.itertuples()
     ),
-    caption="The share of a training step that goes to positions, and the step as a "
-    "multiple of that without an encoding: "
-    "medians and quartiles of rounds timed in turn, and what can be counted "
-    "beforehand.",
+    caption="The share of a training step that goes to the encoder, its losses and its "
+    "maps; beside them, counted, what the term of the score adds to queries and keys; "
+    "and the step as a multiple of that without an encoding, which has both in it. "
+    "Medians and quartiles of rounds timed in turn.",
 )
 figures.provenance(cost)
 
 # %%
 narrow = cost.method.iloc[0]  # the narrowest encoder, the most often
-for name in ("share", "products"):
+for name in ("share", "products", "products_columns", "products_teacher"):
     found = summaries.by_seed(cost, narrow, name)
     numbers[f"cost_{name}"] = chapter_numbers.mean_of(found)
 
 # %% [markdown]
 # With the narrowest encoder, and losses as often as any, {num}`16_seqpe_stream/cost_share:.1%` of the time of a step and
-# {num}`16_seqpe_stream/cost_products:.1%` of its multiply-adds go to positions. That this is light, less than a twentieth of the
+# {num}`16_seqpe_stream/cost_products:.1%` of its multiply-adds go to the encoder, its losses and its maps. Not in these two: the term of the score makes queries and
+# keys longer, which is another {num}`16_seqpe_stream/cost_products_columns:.1%` of the multiply-adds; how much longer the step takes has it in. A step encodes in three passes, the text, the
+# positions of the losses, and the teacher's, which are all among the text's: one pass for both would save
+# {num}`16_seqpe_stream/cost_products_teacher:.1%` at most. That all this is light, less than a twentieth of the
 # time, is *{num}`16_seqpe_stream/verdict_lightweight`*.
 
 # %%
@@ -669,7 +673,7 @@ numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
 #
 # **Limits.** One kind of text, models of less than a million parameters, one training budget
 # ({num}`16_seqpe_stream/runs` of {num}`16_seqpe_stream/runs_declared` runs at this profile). The weights of the losses
-# are of the released strength and were not tuned; the learning rate of streams of digit strings was not screened. Far out only
+# are the released ones and were not tuned, while the distillation is free of the scale of the embeddings, which the release is not; the learning rate of streams of digit strings was not screened. Far out only
 # single trained lengths are read, at two pairs of starts a group.
 #
 # **What would change our mind.** A training many times as long, in which the geometry that the losses ask for has time to

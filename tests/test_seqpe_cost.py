@@ -57,4 +57,7 @@ def test_a_record_holds_the_rounds_and_what_they_come_to():
     assert metrics["share"] == pytest.approx(np.median(shares))
     assert metrics["longer"] == pytest.approx(np.median(longer))
     assert 0 < metrics["products"] < 1 < metrics["products_longer"]
+    beyond = metrics["products"] + metrics["products_columns"]
+    assert beyond == pytest.approx(1 - 1 / metrics["products_longer"])
+    assert 0 < metrics["products_teacher"] < metrics["products"]
     assert record.fingerprint == COST.fingerprint(replace(SMOKE, every=1))

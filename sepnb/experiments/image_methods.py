@@ -111,5 +111,7 @@ def training_config(name: str, size: Size, rate: float, steps: int) -> TrainingC
         rate,
         precision=size.precision,
         positions=grid_shifts(size.trained, RANGES) if name in SHIFTED else None,
-        auxiliary=grid_losses(size.trained, RANGES, columns=CODE.width) if name == "seqpe" else None,
+        auxiliary=grid_losses(size.trained, RANGES, columns=CODE.width, distillation_scale=None)
+        if name == "seqpe"
+        else None,
     )

@@ -66,7 +66,10 @@ class StepCost(NamedTuple):
         columns: what the term of the score adds to attention.
         maps: from embeddings to P_q and P_k.
         text: the encoder, on the positions of the text.
-        losses: the encoder, on the positions of its losses: those of the teacher forward only.
+        losses: the encoder, on the positions of its losses but the teacher's.
+        taught: the encoder, forward only, on those of the teacher. All of them are positions of the text, and
+            a single pass for both would save at most this: it would have to hand the text's embeddings to the
+            losses, which are a function of the encoder alone.
     """
 
     backbone: float
@@ -74,11 +77,18 @@ class StepCost(NamedTuple):
     maps: float
     text: float
     losses: float
+    taught: float
 
     @property
-    def share(self) -> float:
-        """What the encoder, its losses and its maps are of the whole step."""
-        return (self.maps + self.text + self.losses) / sum(self)
+    def encoder(self) -> float:
+        """What the encoder, its losses and its maps are of the whole step: without the longer queries and
+        keys, which are `columns`."""
+        return (self.maps + self.text + self.losses + self.taught) / sum(self)
+
+    @property
+    def longer_queries(self) -> float:
+        """What the columns that the term of the score adds to queries and keys are of the whole step."""
+        return self.columns / sum(self)
 
 
 def step_cost(
@@ -107,19 +117,21 @@ def step_cost(
     injected = [one for one in model.transformer.query_key_encodings if isinstance(one, EmbeddedQueryKey)]
     maps = sum(made.weight.numel() for one in injected for made in (*one.queries, *one.keys))
     text = multiply_adds(encoder, torch.arange(length)).shared
-    drawn = 0.0 if losses is None else _of_losses(encoder, losses, draws)
+    drawn, taught = (0.0, 0.0) if losses is None else _of_losses(encoder, losses, draws)
     return StepCost(
         backbone=TRAINED * tokens * (blocks + read_out),
         columns=TRAINED * tokens * (whole - blocks),
         maps=TRAINED * length * maps,
         text=TRAINED * text,
         losses=drawn,
+        taught=taught,
     )
 
 
-def _of_losses(encoder: SequentialPositionEncoder, losses: SeqPELosses, draws: int) -> float:
-    """The mean of a step: with all its losses where it is no shift step, divided by `every`."""
-    generator, total = np.random.PCG64(0), 0.0
+def _of_losses(encoder: SequentialPositionEncoder, losses: SeqPELosses, draws: int) -> tuple[float, float]:
+    """The mean of a step, and of it the teacher's: with all its losses where it is no shift step, divided by
+    `every`."""
+    generator, total, teachers = np.random.PCG64(0), 0.0, 0.0
     distilled = 1.0 if losses.shifts is None else 1.0 - losses.shifts.probability
     for _ in range(draws):
         candidates, windows = losses.draw(generator)
@@ -129,8 +141,9 @@ def _of_losses(encoder: SequentialPositionEncoder, losses: SeqPELosses, draws: i
         both = alone if windows is None else [*alone, windows.student]
         shifted, whole = (TRAINED * _encoded(encoder, parts) for parts in (alone, both))
         taught = 0 if windows is None else _encoded(encoder, [windows.teacher])
-        total += distilled * (whole + taught) + (1 - distilled) * shifted
-    return total / draws / losses.every
+        total += distilled * whole + (1 - distilled) * shifted
+        teachers += distilled * taught
+    return total / draws / losses.every, teachers / draws / losses.every
 
 
 def _encoded(encoder: SequentialPositionEncoder, parts: list[np.ndarray]) -> int:

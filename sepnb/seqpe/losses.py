@@ -60,20 +60,29 @@ def distillation_loss(
     *,
     reduction: str = "row",
     beta: float = 1.0,
+    scale: float | None = 1.0,
 ) -> Float[Tensor, ""]:
     """How far the geometry of the student windows is from that of the teacher's, per head::
 
-        S_T = T_h T_h^T,  S_S = S_h S_h^T                        raw inner products, diagonal included
+        S_T = scale T_h T_h^T,  S_S = scale S_h S_h^T            inner products, diagonal included
         P_T, P_S = softmax over rows
         loss = beta k(sg(P_T), P_S) + (1 - beta) k(P_T, sg(P_S)),  k(P, Q) = KL(P||Q) + KL(Q||P)
 
     sg stops the gradient: at beta = 1 the teacher gets none.
+
+    Raw products, as released, are the default. They leave the temperature of the softmax to the lengths of
+    the embeddings, which grow in training: a row may end as a single 1, which says nothing of the others.
+    Free of that is `scale` None.
 
     Args:
         n_heads: H; must divide D.
         reduction: "row", the mean over windows, heads and rows of a row's divergence, or "released", the mean
             over all m^2 entries, which is m times smaller.
         beta: share of the term in which the student learns.
+        scale: of the products, teacher's and student's alike. None takes sqrt(D/H) over the mean squared
+            length of the teacher's vectors in a head, without gradient: the scale of attention, D/H to the
+            -1/2, for vectors whose entries have a mean square of 1. Embeddings stretched as a whole then pay
+            what they paid; a student that is longer than its teacher still pays for it.
 
     Raises:
         ValueError: heads that do not divide D, another reduction, or a beta outside [0, 1].
@@ -85,17 +94,26 @@ def distillation_loss(
         raise ValueError(f"unknown reduction {reduction!r}; use one of {', '.join(REDUCTIONS)}")
     if not 0 <= beta <= 1:
         raise ValueError(f"beta is {beta}; it lies between 0 and 1")
-    of_teacher, of_student = _geometry(teacher, n_heads), _geometry(student, n_heads)
+    heads = [embeddings.unflatten(-1, (n_heads, -1)).transpose(1, 2) for embeddings in (teacher, student)]
+    factor = _free_scale(heads[0]) if scale is None else scale
+    of_teacher, of_student = (_geometry(one, factor) for one in heads)
     entries = beta * _both_ways(of_teacher.detach(), of_student)
     if beta < 1:
         entries = entries + (1 - beta) * _both_ways(of_teacher, of_student.detach())
     return entries.sum(dim=-1).mean() if reduction == "row" else entries.mean()
 
 
-def _geometry(embeddings: Tensor, n_heads: int) -> Tensor:
-    """log softmax over rows of the inner products in each head, `[R, H, m, m]`."""
-    heads = embeddings.unflatten(-1, (n_heads, -1)).transpose(1, 2)
-    return (heads @ heads.transpose(-1, -2)).log_softmax(dim=-1)
+def _free_scale(teacher: Tensor) -> Tensor:
+    """sqrt(d) over the mean squared length of vectors `[R, H, m, d]`, for each head: `[H, 1, 1]`."""
+    squared = teacher.detach().square().sum(dim=-1).mean(dim=(0, 2))
+    return (teacher.shape[-1] ** 0.5 / squared.clamp_min(torch.finfo(squared.dtype).tiny))[:, None, None]
+
+
+def _geometry(heads: Tensor, scale: float | Tensor) -> Tensor:
+    """log softmax over rows of the scaled inner products of heads `[R, H, m, d]`, `[R, H, m, m]`."""
+    products = heads @ heads.transpose(-1, -2)
+    # Without a scale nothing is multiplied: the released form is the raw product to the last bit.
+    return (products if isinstance(scale, float) and scale == 1 else scale * products).log_softmax(dim=-1)
 
 
 def _both_ways(p: Tensor, q: Tensor) -> Tensor:

@@ -44,12 +44,15 @@ class SeqPELosses(AuxiliaryLoss):
         n_heads: into which the embeddings are cut for the distillation loss.
         scale: of the contrastive loss, as there.
         reduction: of the distillation loss, as there.
+        distillation_scale: of the distillation loss, `scale` there: 1.0 as released, None for the form whose
+            temperature does not hang on the lengths of embeddings.
         shifts: the sampler of the training, if it has shift steps: there the model does not read the trained
             window, and nothing is distilled.
         every: the losses are computed in every so many steps, the first of them included, with so many times
             their weights.
 
-    The teacher is read without dropout and gets no gradient.
+    The teacher is read without dropout and gets no gradient: in a pass of its own, the third of a step after
+    the text's and that of the other positions. With `sepnb.seqpe.cost` that pass is counted.
 
     Raises:
         TypeError: `every` is no int.
@@ -68,6 +71,7 @@ class SeqPELosses(AuxiliaryLoss):
     reduction: str = "row"
     shifts: Shifts | None = None
     every: int = 1
+    distillation_scale: float | None = 1.0
 
     def __post_init__(self) -> None:
         at_least(1, every=self.every)
@@ -125,14 +129,16 @@ class SeqPELosses(AuxiliaryLoss):
         return max(self._spaces[0])
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; `every` where it is not 1, where the trained window begins if
-        not at 0, and offsets that are drawn once: records made before them keep their keys."""
+        """Every setting in plain JSON types; `every` and `distillation_scale` where they are not 1, where the
+        trained window begins if not at 0, and offsets that are drawn once: records made before them keep
+        their keys."""
         settings = json.loads(json.dumps({"name": self.name, **asdict(self)}))
         if self.windows is not None and not self.windows.first:
             del settings["windows"]["first"]
         if self.shifts is not None:
             settings["shifts"] = without_starts(settings["shifts"])
-        return {key: value for key, value in settings.items() if key != "every" or value != 1}
+        ones = ("every", "distillation_scale")
+        return {key: value for key, value in settings.items() if key not in ones or value != 1}
 
     def draw(self, generator: np.random.PCG64) -> tuple[Candidates | None, Windows | None]:
         """The positions of a step with losses. All are drawn, whatever is then computed."""
@@ -194,7 +200,9 @@ class SeqPELosses(AuxiliaryLoss):
             total = total + self.contrastive * contrastive_loss(anchors, others, *near, scale=self.scale)
         if windows is not None:
             student, (teacher,) = next(embedded), _taught(encoder, windows.teacher)
-            one = distillation_loss(teacher, student, self.n_heads, reduction=self.reduction)
+            one = distillation_loss(
+                teacher, student, self.n_heads, reduction=self.reduction, scale=self.distillation_scale
+            )
             total = total + self.distillation * one
         return total
 

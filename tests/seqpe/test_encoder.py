@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from sepnb.seqpe import SequentialPositionEncoder
+from sepnb.seqpe import encoder as module
 from sepnb.seqpe.prefixes import PrefixTree
 
 SETTINGS = {
@@ -198,3 +199,21 @@ def test_another_number_of_coordinates_is_refused(dims, count, unhooked):
             continue
         with pytest.raises(ValueError, match=f"have {count} coordinates, {dims} widths were given"):
             read(points)
+
+
+def test_a_million_positions_are_encoded_in_few_passes_and_none_by_itself(monkeypatch):
+    """Every one of them: in pieces of what is held at once, each of which runs every block once."""
+    torch.manual_seed(0)
+    encoder = SequentialPositionEncoder(width=8, heads=1, digits=6).eval()
+    pieces, passes, read = [], [], module._block
+    monkeypatch.setattr(module, "_block", lambda *given: passes.append(1) or read(*given))
+    shared = encoder._shared
+    monkeypatch.setattr(encoder, "_shared", lambda strings: pieces.append(len(strings)) or shared(strings))
+    million = torch.arange(10**6)
+    with torch.no_grad():
+        embeddings = encoder(million)
+        some = torch.cat([million[::49_999], million[-3:]])
+        expected = encoder.plain(some)
+    assert embeddings.shape == (10**6, 8) and sum(pieces) == 10**6
+    assert len(pieces) == -(-(10**6) // module.AT_ONCE) == 16 and len(passes) == 2 * len(pieces)
+    torch.testing.assert_close(embeddings[some], expected, rtol=1e-4, atol=1e-5)

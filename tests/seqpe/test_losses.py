@@ -130,6 +130,39 @@ def test_turning_a_head_changes_nothing_and_stretching_it_does():
     assert abs(float(distillation_loss(teacher, 1.5 * student, 2) - before)) > 1e-3
 
 
+@pytest.mark.parametrize("scale", [0.3, None])
+def test_the_scaled_loss_is_that_of_the_loop_on_stretched_vectors(scale):
+    """With heads of their own lengths: each is stretched by the root of its own scale."""
+    teacher, student = random(3, 5, 8), random(3, 5, 8, seed=1)
+    teacher[..., 4:] *= 2.5
+    stretched = []
+    for one in (teacher, student):
+        heads = []
+        for head in (slice(0, 4), slice(4, 8)):
+            squared = sum(float(row @ row) for row in teacher[..., head].reshape(-1, 4)) / 15
+            factor = 4**0.5 / squared if scale is None else scale
+            heads.append(one[..., head] * factor**0.5)
+        stretched.append(torch.cat(heads, dim=-1))
+    loss = distillation_loss(teacher, student, 2, scale=scale)
+    assert float(loss) == pytest.approx(distillation_by_hand(*stretched, 2), abs=1e-12)
+    assert abs(float(loss) - float(distillation_loss(teacher, student, 2))) > 1e-3
+
+
+def test_free_of_scale_is_what_is_stretched_as_a_whole_and_not_a_student_alone():
+    teacher, student = random(2, 6, 8).requires_grad_(), random(2, 6, 8, seed=1).requires_grad_()
+    loss = distillation_loss(teacher, student, 2, scale=None)
+    loss.backward()
+    assert teacher.grad is None and student.grad.abs().max() > 0
+    teacher, student, loss = teacher.detach(), student.detach(), loss.detach()
+    for factor in (0.01, 5.0):
+        again = distillation_loss(factor * teacher, factor * student, 2, scale=None)
+        torch.testing.assert_close(again, loss, rtol=1e-9, atol=0)
+        assert abs(float(distillation_loss(factor * teacher, factor * student, 2) - loss)) > 1e-3
+    assert abs(float(distillation_loss(teacher, 1.5 * student, 2, scale=None) - loss)) > 1e-3
+    nothing = torch.zeros(1, 4, 8, dtype=torch.float64)
+    assert distillation_loss(nothing, nothing, 2, scale=None) == 0
+
+
 def test_at_beta_one_the_student_alone_learns():
     teacher, student = random(2, 6, 8).requires_grad_(), random(2, 6, 8, seed=1).requires_grad_()
     distillation_loss(teacher, student, 2).backward()

@@ -36,11 +36,15 @@ def by_parts(made, losses, candidates, windows) -> torch.Tensor:
     embedded = made.plain(others.flatten(0, 1)).unflatten(0, others.shape[:2])
     first = contrastive_loss(made.plain(anchors), embedded, anchors, others, scale=losses.scale)
     teacher, student = (made.plain(part.reshape(-1, 1)).unflatten(0, part.shape[:2]) for part in windows)
-    second = distillation_loss(teacher.detach(), student, losses.n_heads, reduction=losses.reduction)
+    second = distillation_loss(
+        teacher.detach(), student, losses.n_heads, reduction=losses.reduction, scale=losses.distillation_scale
+    )
     return losses.contrastive * first + losses.distillation * second
 
 
-@pytest.mark.parametrize("options", [{}, RELEASED], ids=["ours", "released"])
+@pytest.mark.parametrize(
+    "options", [{}, RELEASED, {"distillation_scale": None}], ids=["ours", "released", "scale-free"]
+)
 def test_the_objective_is_the_weighted_sum_of_both_losses_in_value_and_gradient(options):
     losses, made = SeqPELosses(CANDIDATES, WINDOWS, n_heads=2, **options), encoder()
     drawn = losses.draw(np.random.PCG64(3))
@@ -241,6 +245,9 @@ def test_all_that_the_release_sets_is_set_by_options_of_one_of_three_description
     TrainingConfig(5, 1, 16, 1e-3, positions=shifts, auxiliary=losses)
     told = losses.resolved()
     assert (told["scale"], told["reduction"], told["distillation"]) == (1.0, "released", 0.1)
+    assert "distillation_scale" not in told, "raw products are the default, and in no older record"
+    free = dataclasses.replace(losses, distillation_scale=None)
+    assert free.resolved() == told | {"distillation_scale": None}
     assert told["shifts"] == {"maximum": 1000, "per": "sequence", "probability": 0.1, "starts": 320}
     encoding = SeqPE(site="input", width=8, digits=3, **RELEASED_ENCODING)
     module = encoding.at_input(8, 16).embeddings
