@@ -57,7 +57,7 @@ import pandas as pd
 import torch
 from matplotlib.ticker import MaxNLocator
 
-from sepnb import claims, experiments, figures, summaries
+from sepnb import claims, experiments, figures, flops, summaries
 from sepnb.companion import numbers
 from sepnb.data import text
 from sepnb.evaluation import evaluate
@@ -93,15 +93,6 @@ numbers_of_this_chapter = {}
 # %%
 size = lm.SIZES[profile]
 
-
-def multiply_adds(model: LanguageModel) -> int:
-    """Per token: each matrix of the blocks once, attention over half of the window."""
-    modules = model.transformer.blocks.modules()
-    matrices = sum(m.weight.numel() for m in modules if isinstance(m, torch.nn.Linear))
-    heads = sum(len(block.attention.heads) for block in model.transformer.blocks)
-    return matrices + heads * model.config.head_width * size.length
-
-
 # %% tags=["hide-input"]
 models = {method: LanguageModel(lm.model_config(method, size)) for method in METHODS}
 overview = pd.DataFrame(
@@ -110,7 +101,7 @@ overview = pd.DataFrame(
         "width": " + ".join(f"{w} {name}" for name, w in model.config.streams.items),
         "block parameters": model.parameter_counts()["blocks"],
         "all parameters": model.parameter_counts()["total"],
-        "multiply-adds a token": multiply_adds(model),
+        "multiply-adds a token": round(flops.per_token(model.config, size.length)),
     }
     for method, model in models.items()
 )

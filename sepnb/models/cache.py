@@ -1,6 +1,6 @@
 """What earlier tokens leave behind, so that one more token costs one more row."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 import torch
 from torch import Tensor
@@ -22,6 +22,10 @@ class KVCache:
         length: positions of the whole text, for encodings that depend on it. What a layer leaves behind was
             computed with one length and holds for no other, so it is said beforehand.
         axes: coordinates of a position. On several, positions have one more dimension than is said below.
+
+    Attributes:
+        positions: of the tokens held, `[M]` or `[B, M]`.
+        counted: whether these are 0 to M - 1 by default: no call has given others.
     """
 
     def __init__(self, batch_size: int, n_layers: int, length: int | None = None, axes: int = 1) -> None:
@@ -31,6 +35,7 @@ class KVCache:
             raise ValueError(f"length is {length}; a text has at least 1 position")
         self.batch_size, self.n_layers, self.length, self.axes = batch_size, n_layers, length, axes
         self.positions: Tensor | None = None
+        self.counted = True
         self._held: dict[Hashable, tuple[Tensor, Tensor]] = {}
 
     def __len__(self) -> int:
@@ -102,6 +107,10 @@ class KVCache:
         """Append `[N]` or `[B, N]`; returns the positions of all keys, `[M]` or `[B, M]`."""
         self.positions = self.positions_with(positions)
         return self.positions
+
+    def items(self) -> Iterable[tuple[Hashable, tuple[Tensor, Tensor]]]:
+        """Keys and values by place."""
+        return self._held.items()
 
     def extend(self, place: Hashable, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Append `[B, H, N, d]` to what is held at `place`, a layer's group of heads; returns all of it,

@@ -8,12 +8,15 @@ from torch import Tensor
 
 from ..encodings import InputModule
 from ..encodings.rope import ContextExtension, RotaryQueryKey
-from ..extrapolators import extrapolate
+from ..extrapolators import Continuation, build
+from .tower import PassMemory, arithmetic, may_remember
 from .weights import Model, sharing_copy
 
 
 class ExtrapolatedInput(InputModule):
     """The codes of an input encoding below `length`, as a table, continued by an extrapolator.
+
+    At inference the continuation is fitted once, and again when a parameter of the encoding is another one.
 
     Args:
         module: a learned table, or any other input encoding: its first `length` codes are the table.
@@ -30,13 +33,30 @@ class ExtrapolatedInput(InputModule):
         super().__init__()
         self.module, self.length = module, length
         self.method, self.form, self.options = method, form, options
+        spread = options.get("length")  # of `interpolate`, which has no row past it
+        self.limit = max(spread, length) if isinstance(spread, int) else None
+        self._memory: PassMemory[Continuation] = PassMemory()
         parameter = next(module.parameters(), None)
         device = None if parameter is None else parameter.device
         self(torch.arange(min(2, length), device=device))
 
+    def refusal(self, position: int) -> str:
+        return (
+            f"position {position} is outside length {self.limit}, over which {self.method} spreads the "
+            f"table; give length={position + 1} or more"
+        )
+
     def forward(self, positions: Tensor) -> Tensor:
-        table = self.module(torch.arange(self.length, device=positions.device)).detach()
-        return extrapolate(table, positions, self.method, form=self.form, **self.options)
+        device = positions.device
+        if not may_remember(self):
+            return self._continuation(device)(positions)
+        key = (device, arithmetic(device))
+        return self._memory.recall(self.parameters(), key, lambda: self._continuation(device))(positions)
+
+    def _continuation(self, device: torch.device) -> Continuation:
+        """The table as it is now, and what is fitted on it."""
+        table = self.module(torch.arange(self.length, device=device)).detach()
+        return Continuation(table, build(self.method, **self.options), self.form)
 
 
 def extended(

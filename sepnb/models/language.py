@@ -17,6 +17,11 @@ from .weights import initialise_maps, parameter_counts
 class LanguageModel(nn.Module):
     """Token embedding, transformer, norm, output layer. Dense and separated are the same class.
 
+    There is no mask of padding and none of packed documents. Padding on the right of a causal model is heard
+    by no token before it; on the left it shifts positions, so give them as `[B, N]`. Documents packed into a
+    row hear each other, also where their positions restart. In a strict model positions `[B, N]` are computed
+    for every sequence: the same answer, without the saving.
+
     Args:
         config: the transformer.
         vocab_size: tokens; 256 for bytes.

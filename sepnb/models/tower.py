@@ -2,17 +2,20 @@
 
 Where the position streams never hear the content, a model is a transformer of the width of its sem stream,
 with a table added to the queries and keys of each layer. The tables depend on the positions alone. In
-training they are computed once per batch, with gradients; at inference once per length.
+training they are computed once per batch, with gradients. At inference they are kept: under a causal mask the
+tables of a text are the first rows of those of any longer one.
 
 Shape letters: H heads of the sem stream, N positions, d head width, w width of one stream.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
+
+from .cache import KVCache
 
 
 @dataclass(frozen=True)
@@ -28,50 +31,97 @@ class PositionPass:
     streams: dict[str, Tensor]
 
 
+class PrefixPass:
+    """The position pass of the positions 0 to M-1, which grows as longer texts are met.
+
+    Attributes:
+        length: M.
+        cache: keys and values of the position heads, for what comes after, and for a caller's cache.
+    """
+
+    length: int
+    cache: KVCache
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Hold nothing."""
+        self.length, self.cache = 0, KVCache(1, 0)
+        self._passes: PositionPass | None = None
+
+    def append(self, more: PositionPass, length: int) -> None:
+        """What was computed, with `cache`, of the positions from M to `length` - 1."""
+        held = self._passes
+        if held is not None:
+            tables = zip(held.tables, more.tables, strict=True)
+            more = PositionPass(
+                tuple(None if old is None else torch.cat([old, new], dim=1) for old, new in tables),
+                {name: torch.cat([x, more.streams[name]], dim=1) for name, x in held.streams.items()},
+            )
+        self._passes, self.length = more, length
+
+    def between(self, start: int, stop: int) -> PositionPass:
+        """The rows of the positions from `start` to `stop` - 1."""
+        tables = (None if table is None else table[:, start:stop] for table in self._passes.tables)
+        streams = {name: x[:, start:stop] for name, x in self._passes.streams.items()}
+        return PositionPass(tuple(tables), streams)
+
+    def extend(self, cache: KVCache, start: int, stop: int) -> None:
+        """Append what the position heads leave behind at these positions to a caller's cache."""
+        for place, (keys, values) in self.cache.items():
+            cache.extend(place, keys[..., start:stop, :], values[..., start:stop, :])
+
+
 Kept = TypeVar("Kept")
 
 
 class PassMemory(Generic[Kept]):
-    """The latest answers of a module that is not being trained, such as a position pass for each length.
+    """The latest answers of a module that is not being trained, such as its position pass.
 
-    They are dropped as soon as a parameter is written, replaced or moved. What a fused optimiser writes, or
-    anyone through `.data` or numpy, is not counted by torch; so who holds a memory drops them in every pass
-    with gradients too, and in `train` and `eval`.
+    They are dropped when a number among the parameters that they were computed from is another one. The
+    parameters are compared with a copy, because torch does not count what a fused optimiser writes, or anyone
+    through `.data` or numpy.
     """
 
     capacity = 4
 
     def __init__(self) -> None:
-        # Aliases, so that the memory of a parameter is not given to another one while a pass of it is held.
-        self._written: list[tuple[Tensor, int]] = []
-        self._passes: dict[Hashable, Kept] = {}
+        self._copies: list[Tensor] = []
+        self._kept: dict[Hashable, Kept] = {}
 
     def forget(self) -> None:
         """Drop every answer."""
-        self._written, self._passes = [], {}
+        self._copies, self._kept = [], {}
 
-    def recall(self, model: nn.Module, key: Hashable, compute: Callable[[], Kept]) -> Kept:
-        """The answer of `key`, computed if it is not held."""
-        parameters = list(model.parameters())
-        if any(parameter.is_inference() for parameter in parameters):
-            return compute()  # writes to these are not counted at all
-        if not self._current(parameters):
+    def recall(self, parameters: Iterable[Tensor], key: Hashable, compute: Callable[[], Kept]) -> Kept:
+        """The answer of `key`, computed if it is not held; `parameters`: all that it depends on."""
+        now = _joined(parameters)
+        if not _equal(now, self._copies):
             self.forget()
-            self._written = [(parameter.detach(), parameter._version) for parameter in parameters]
-        if key not in self._passes:
-            while len(self._passes) >= self.capacity:
-                del self._passes[next(iter(self._passes))]
-            self._passes[key] = compute()
-        return self._passes[key]
-
-    def _current(self, parameters: list[nn.Parameter]) -> bool:
-        return len(parameters) == len(self._written) and all(
-            (now.data_ptr(), now.dtype, now._version) == (then.data_ptr(), then.dtype, version)
-            for now, (then, version) in zip(parameters, self._written, strict=True)
-        )
+            self._copies = now
+        if key not in self._kept:
+            while len(self._kept) >= self.capacity:
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = compute()
+        return self._kept[key]
 
     def __reduce__(self) -> tuple:
         return PassMemory, ()  # a copy of the model may answer by another rule, and a file needs none
+
+
+def _joined(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """A copy of all numbers, one vector for each kind of tensor."""
+    kinds: dict[tuple, list[Tensor]] = {}
+    for tensor in tensors:
+        kinds.setdefault((tensor.dtype, tensor.device), []).append(tensor.detach().reshape(-1))
+    return [torch.cat(parts) for parts in kinds.values()]
+
+
+def _equal(one: list[Tensor], other: list[Tensor]) -> bool:
+    return [(x.dtype, x.device, x.shape) for x in one] == [
+        (x.dtype, x.device, x.shape) for x in other
+    ] and all(torch.equal(x, y) for x, y in zip(one, other, strict=True))
 
 
 def arithmetic(device: torch.device) -> torch.dtype | None:

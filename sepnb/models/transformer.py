@@ -24,7 +24,10 @@ from .context import AttentionContext
 from .fit import what_opens
 from .memory import SegmentMemory
 from .places import check, check_counted, check_highest, check_shape, input_module
-from .tower import PassMemory, PositionPass, arithmetic, may_remember
+from .tower import PassMemory, PositionPass, PrefixPass, arithmetic, may_remember
+
+AHEAD = 64
+"""A token after others is given the position pass of as many positions at once: up to a multiple of it."""
 
 
 class Block(nn.Module):
@@ -264,7 +267,7 @@ class Transformer(nn.Module):
         On n > 1 axes they are `[N, n]` or `[B, N, n]`, real where the encodings allow, and always given.
 
         Where the position streams are isolated and the sequences share their positions, those streams are
-        run once for the whole batch, and at inference once for every length.
+        run once for the whole batch; at inference, at the positions from 0 on, once for all texts.
 
         Raises:
             ValueError, TypeError: see `check_positions`; also for shapes that do not fit. A cache is then
@@ -273,7 +276,8 @@ class Transformer(nn.Module):
         (batch, n), axes = content.shape[:2], self.config.axes
         if cache is not None:
             cache.check(batch, self.config)
-        by_default = positions is None and axes == 1 and (cache is None or not len(cache))
+        counted = positions is None and axes == 1 and (cache is None or cache.counted)
+        by_default = counted and (cache is None or not len(cache))
         if by_default:
             positions = torch.arange(n, device=content.device)
             check_highest([n - 1], self._limited)  # known on the host: no need to read the device
@@ -292,10 +296,14 @@ class Transformer(nn.Module):
         context = self.attention_context(positions, key_positions, content.dtype, known_steps, length)
         remembers = isinstance(cache, SegmentMemory)
         shared = self.config.isolated and not remembers and not coordinates.differ(key_positions, axes)
-        known = shared and by_default and cache is None and may_remember(self)
+        start = 0 if cache is None else len(cache)
+        known = shared and n > 0 and counted and may_remember(self) and (cache is None or self._prefix_stable)
+        if known:
+            held = self._prefix_pass(start, start + n, context)
         codes = {} if known else self.codes(positions, content.dtype)
         if cache is not None:  # written only now: the encodings above may refuse a position
             cache.extend_positions(positions)
+            cache.counted = counted
         if not shared:
             # What is injected again is made anew: a gradient is the same sum in the same order as ever.
             made = None if self.config.pos_stream == "reinjected" else codes
@@ -304,10 +312,9 @@ class Transformer(nn.Module):
             return self.run_blocks(state, context, codes, cache)
 
         if known:
-            key = (n, content.dtype, content.device, arithmetic(content.device), self._rules())
-            positional = self._memory.recall(
-                self, key, lambda: self.position_pass(self.codes(positions, content.dtype), context)
-            )
+            positional = held.between(start, start + n)
+            if cache is not None:
+                held.extend(cache, start, start + n)
         else:
             if torch.is_grad_enabled() and not torch.compiler.is_compiling():
                 self._memory.forget()
@@ -318,6 +325,46 @@ class Transformer(nn.Module):
             n: x.repeat(batch, 1, 1) for n, x in positional.streams.items() if n in self.config.last_streams
         }
         return {name: (ends | state)[name] for name in self.config.last_streams}
+
+    def _prefix_pass(self, start: int, stop: int, context: AttentionContext) -> PrefixPass:
+        """What the memory holds of the position streams, computed up to `stop` if it ends before.
+
+        From position 0 that is one pass, the one that would be run without a memory. For tokens after those
+        of a cache, it goes some positions ahead.
+
+        Args:
+            start, stop: the positions asked for.
+            context: of these positions, after all before them.
+        """
+        dtype, device = context.dtype, context.query_positions.device
+        alone = None if self._prefix_stable else stop
+        key = (alone, dtype, device, arithmetic(device), self._rules())
+        # What only the content goes through is under the name of its stream, and nothing else is.
+        read = [x for name, x in self.named_parameters() if "sem" not in name.split(".")]
+        held = self._memory.recall(read, key, PrefixPass)
+        if held.length >= stop:
+            return held
+        if start == 0:
+            held.clear()
+            end, new = stop, context.query_positions
+        else:
+            limits = [module.limit for module in self._limited]
+            end = max(stop, min([-(-stop // AHEAD) * AHEAD, *limits]))
+            keys = torch.arange(end, device=device)
+            new = keys[held.length :]
+            context = self.attention_context(new, keys, dtype, True)
+        codes = self.codes(new, dtype)
+        try:
+            held.append(self.position_pass(codes, context, held.cache), end)
+        except BaseException:  # some layers may have left their keys behind, and others not
+            held.clear()
+            raise
+        return held
+
+    @property
+    def _prefix_stable(self) -> bool:
+        """Whether what the position streams are at a position depends on no position after it."""
+        return self.config.causal and not any(module.by_length for module in self.query_key_encodings)
 
     def _rules(self) -> tuple:
         """The rules of evaluation that a position pass follows; they may be set at any time."""

@@ -72,7 +72,7 @@ class Embeddings(nn.Module):
         if may_remember(self) and prod(self._sizes) <= LARGEST:
             check_range(grid, self.encoder.base, self.encoder.digits)
             key = (grid.device, arithmetic(grid.device))
-            rows = self._memory.recall(self, key, Rows)
+            rows = self._memory.recall(self.parameters(), key, Rows)
             numbers = (grid * self._strides(grid.device)).sum(dim=-1)
             embeddings = rows.of(numbers, self._embedded)
         else:

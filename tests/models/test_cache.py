@@ -54,7 +54,8 @@ def in_chunks(model, tokens, chunks, positions=None) -> torch.Tensor:
 
 @pytest.mark.parametrize(("streams", "fields"), CASES, ids=str)
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
-def test_prefill_and_token_by_token_is_one_full_pass(built, text, streams, fields, dtype, bound):
+@pytest.mark.parametrize("training", [True, False])  # no position pass is remembered in training
+def test_prefill_and_token_by_token_is_one_full_pass(built, text, streams, fields, dtype, bound, training):
     model, tokens = built(streams, dtype=dtype, **fields), text(2, LENGTH)
     with torch.no_grad():
         if dtype == torch.float32:
@@ -62,6 +63,7 @@ def test_prefill_and_token_by_token_is_one_full_pass(built, text, streams, field
                 parameter.mul_(0.7)
         full = model(tokens)
         for chunks in ([5] + 6 * [1], LENGTH * [1], [3, 1, 4, 2, 1], [LENGTH]):
+            model.train(training)  # what was remembered is dropped
             torch.testing.assert_close(in_chunks(model, tokens, chunks), full, rtol=bound, atol=bound)
 
 

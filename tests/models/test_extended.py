@@ -1,10 +1,12 @@
 """Another rule of evaluation: what it says, and that the weights and the original stay what they were."""
 
+import copy
+
 import pytest
 import torch
 
 from sepnb import extrapolators
-from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.models import LanguageModel, TransformerConfig, extension, frozen_attention
 from sepnb.streams import Streams
 from sepnb.training import next_token_losses
 
@@ -273,3 +275,53 @@ def test_a_window_needs_a_causal_model():
     config = TransformerConfig(DENSE, 1, 4, "sinusoidal", causal=False)
     with pytest.raises(ValueError, match="a window needs a causal model"):
         LanguageModel(config, VOCABULARY).extended(window=4)
+
+
+# --- fitted once
+
+
+@pytest.fixture
+def fits(monkeypatch) -> list[str]:
+    """The methods of the continuations that were fitted, by any model."""
+    found, fit = [], extension.Continuation
+
+    def counted(table, extrapolator, form):
+        found.append(extrapolator.name)
+        return fit(table, extrapolator, form)
+
+    monkeypatch.setattr(extension, "Continuation", counted)
+    return found
+
+
+@pytest.mark.parametrize("streams", [Streams.dense(32), Streams(pos=8, sem=24)], ids=str)
+@pytest.mark.parametrize("mode", ["separated", "strict"])
+def test_a_continuation_is_fitted_once_however_many_tokens_are_decoded(built, text, fits, streams, mode):
+    model = built(streams, mode=mode, encoding="learned", max_length=4).extended("fourier", n_components=2)
+    assert fits == ["fourier"]  # to refuse at once what does not fit
+    with torch.no_grad():
+        cache, tokens = model.make_cache(2), text(2, 9)
+        pieces = [model(tokens[:, n : n + 1], cache=cache) for n in range(9)]
+        assert len(fits) == 2
+        torch.testing.assert_close(torch.cat(pieces, 1), model(tokens), rtol=0, atol=1e-10)
+        assert len(fits) == 2
+
+
+@pytest.mark.parametrize("mode", ["separated", "strict"])
+def test_a_continuation_follows_the_table_whoever_writes_it(built, text, fits, mode):
+    model = built(Streams(pos=8, sem=24), mode=mode, encoding="learned", max_length=4)
+    model = model.extended("cyclic")
+    tokens, table = text(2, 9), next(model.transformer.input_encodings[0].module.parameters())
+    with torch.no_grad():
+        before = model(tokens)
+        for write in (lambda: table.mul_(-3), lambda: table.data.mul_(-3), lambda: table.numpy().__imul__(2)):
+            write()
+            after, so_far = model(tokens), len(fits)
+            assert torch.equal(after, copy.deepcopy(model)(tokens))
+            assert not torch.allclose(after, before) and len(fits) == so_far + 1  # that of the copy
+            before = after
+
+
+def test_a_continuation_is_not_remembered_where_gradients_are_taken(built, text, fits):
+    model = built(Streams(pos=8, sem=24), encoding="learned", max_length=4).extended("clamp")
+    model(text(2, 6)), model(text(2, 6))
+    assert len(fits) == 3

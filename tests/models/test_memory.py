@@ -1,4 +1,4 @@
-"""The position pass is computed once per length at inference, and never answers for weights that are gone."""
+"""The position pass is computed once for all texts at inference, and never for weights that are gone."""
 
 import copy
 import io
@@ -6,8 +6,9 @@ import io
 import pytest
 import torch
 
-from sepnb.encodings import RoPE
+from sepnb.encodings import DynamicNTK, RoPE
 from sepnb.models import LanguageModel, frozen_attention
+from sepnb.models.transformer import AHEAD
 from sepnb.streams import Streams
 from sepnb.training import next_token_losses
 
@@ -48,40 +49,173 @@ def afresh(model: LanguageModel, tokens: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("fields", ISOLATED, ids=str)
-def test_one_pass_for_each_length_and_the_same_logits(built, text, runs, fields):
+def test_one_pass_of_the_longest_text_and_the_same_logits(built, text, runs, fields):
     fields = {"streams": STREAMS, **fields}
     model = built(fields.pop("streams"), **fields).eval()
     with torch.no_grad():
-        first = {(b, n): model(text(b, n)) for b, n in ((2, 6), (1, 9), (2, 6), (3, 6), (2, 9))}
-    assert runs == [6, 9]
-    for (b, n), logits in first.items():
-        assert torch.equal(logits, afresh(model, text(b, n)))
-        given = model(text(b, n), torch.arange(n))  # positions that are given are not looked up
-        torch.testing.assert_close(logits, given, rtol=0, atol=1e-12)
+        for b, n in ((2, 6), (1, 9), (2, 6), (3, 4), (2, 9)):
+            logits = model(text(b, n))
+            torch.testing.assert_close(logits, afresh(model, text(b, n)), rtol=0, atol=1e-12)
+            given = model(text(b, n), torch.arange(n))  # positions that are given are not looked up
+            torch.testing.assert_close(logits, given, rtol=0, atol=1e-12)
+    ours = [n for n in runs if n in (6, 9)]
+    assert runs[0] == 6 and runs[1:3] == [6, 6]  # the model, its copy, the given positions
+    assert ours.count(6) == 1 + 2 * 2 and ours.count(9) == 1 + 2 * 2
 
 
-def test_only_the_latest_lengths_are_held(strict, text, runs):
+def test_a_longer_text_replaces_the_pass_of_a_shorter_one_bit_for_bit(strict, text, runs):
     with torch.no_grad():
-        for length in (1, 2, 3, 4, 5, 2, 5, 1):
-            strict(text(2, length))
-    assert runs == [1, 2, 3, 4, 5, 1]
+        first = {n: strict(text(2, n)) for n in (1, 2, 5)}
+        assert runs == [1, 2, 5]
+        for n in (4, 5, 1, 2, 5):
+            strict(text(2, n))
+        assert runs == [1, 2, 5]
+        for n, logits in first.items():
+            assert torch.equal(logits, afresh(strict, text(2, n)))
 
 
-def test_nothing_is_remembered_in_training_with_gradients_in_a_cache_or_while_attention_is_frozen(
-    strict, text, runs
-):
+UNSTABLE = {
+    "no mask": ({"causal": False}, None),
+    "frequencies by length": ({"encoding": ("sinusoidal", RoPE(streams=("pos",)))}, DynamicNTK(4, 3)),
+}
+
+
+@pytest.mark.parametrize("name", UNSTABLE)
+def test_where_a_later_position_is_heard_every_length_has_a_pass_of_its_own(built, text, runs, name):
+    fields, extension = UNSTABLE[name]
+    model = built(STREAMS, mode="strict", readout="both", max_length=16, **fields).eval()
+    model = model if extension is None else model.extended(extension=extension)
+    with torch.no_grad():
+        for length in (1, 2, 3, 4, 5, 2, 5, 1):  # the latest four are held
+            model(text(2, length))
+        assert runs == [1, 2, 3, 4, 5, 1]
+        for length in (9, 6):
+            assert torch.equal(model(text(2, length)), afresh(model, text(2, length)))
+        if extension is not None:  # a cache gets the frequencies of its own length
+            cache = model.make_cache(2, length=6)
+            pieces = [model(text(2, 6)[:, at], cache=cache) for at in (slice(0, 4), slice(4, 5), slice(5, 6))]
+            torch.testing.assert_close(torch.cat(pieces, 1), model(text(2, 6)), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", UNSTABLE)
+def test_a_prefix_of_such_a_pass_would_be_wrong(built, text, monkeypatch, name):
+    from sepnb.models.transformer import Transformer
+
+    fields, extension = UNSTABLE[name]
+    model = built(STREAMS, mode="strict", readout="both", max_length=16, **fields).eval()
+    model = model if extension is None else model.extended(extension=extension)
+    monkeypatch.setattr(Transformer, "_prefix_stable", True)
+    with torch.no_grad():
+        model(text(2, 9))
+        assert not torch.allclose(model(text(2, 6)), afresh(model, text(2, 6)), atol=1e-4)
+
+
+# --- generation
+
+
+def generated(model: LanguageModel, tokens: torch.Tensor, prefill: int) -> torch.Tensor:
+    """The logits of a prefill and of the tokens after it, one by one, by a new cache."""
+    cache = model.make_cache(len(tokens))
+    pieces = [model(tokens[:, :prefill], cache=cache)]
+    pieces += [model(tokens[:, n : n + 1], cache=cache) for n in range(prefill, tokens.shape[1])]
+    return torch.cat(pieces, dim=1)
+
+
+@pytest.mark.parametrize("fields", ISOLATED, ids=str)
+def test_generation_runs_the_tower_once_for_all_texts(built, text, runs, fields):
+    fields = {"streams": STREAMS, **fields}
+    model = built(fields.pop("streams"), encoding="sinusoidal", readout="both", **fields).eval()
+    with torch.no_grad():
+        first = generated(model, text(2, 9), 5)
+        assert runs == [5, AHEAD - 5]
+        again, other, third = (
+            generated(model, tokens, prefill)
+            for tokens, prefill in ((text(2, 9), 5), (text(3, 12), 1), (text(1, 7), 7))
+        )
+        assert torch.equal(first, again)
+        full = model(text(3, 12))
+        assert runs == [5, AHEAD - 5]
+        longer = generated(model, text(1, AHEAD + 3), AHEAD - 2)
+        assert runs == [5, AHEAD - 5, AHEAD]
+    for logits in (first, again, other, third, longer):
+        batch, length = logits.shape[:2]
+        expected = afresh(model, text(batch, length))
+        torch.testing.assert_close(logits, expected, rtol=0, atol=1e-10)
+    torch.testing.assert_close(full, other, rtol=0, atol=1e-10)
+
+
+def test_a_cache_is_as_large_as_when_the_tower_fills_it(strict, text):
+    sizes = []
+    for training in (True, False):
+        strict.train(training)
+        cache = strict.make_cache(3)
+        with torch.no_grad():
+            strict(text(3, 5), cache=cache), strict(text(3, 1), cache=cache)
+        sizes.append(cache.numel())
+    assert sizes[0] == sizes[1]
+
+
+def test_positions_that_are_given_after_some_by_default_go_through_the_tower(strict, text, runs):
+    tokens, given = text(2, 8), torch.tensor([20, 21])
+    whole = torch.cat([torch.arange(5), given, torch.tensor([22])])
+    with torch.no_grad():
+        cache = strict.make_cache(2)
+        pieces = [strict(tokens[:, :5], cache=cache), strict(tokens[:, 5:7], given, cache)]
+        assert runs == [5, 2]
+        pieces.append(strict(tokens[:, 7:], cache=cache))  # goes on after 21
+        assert runs == [5, 2, 1]
+        torch.testing.assert_close(torch.cat(pieces, 1), strict(tokens, whole), rtol=0, atol=1e-10)
+
+
+def test_ahead_ends_with_the_table_and_a_position_past_it_leaves_all_as_it_was(built, text, runs):
+    model = built(STREAMS, mode="strict", encoding="learned", max_length=8).eval()
+    squeezed = model.extended("interpolate", length=11)
+    for one, length in ((model, 8), (squeezed, 11)):
+        with torch.no_grad():
+            cache = one.make_cache(2)
+            one(text(2, 3), cache=cache)
+            pieces = [one(text(2, length)[:, n : n + 1], cache=cache) for n in range(3, length)]
+            torch.testing.assert_close(
+                torch.cat(pieces, 1), one(torch.cat([text(2, 3), text(2, length)[:, 3:]], 1))[:, 3:]
+            )
+            held = cache.numel()
+            with pytest.raises(ValueError, match=str(length)):
+                one(text(2, 1), cache=cache)
+            assert len(cache) == length and cache.numel() == held
+    assert runs == [3, 5, 3, 8]
+
+
+def test_what_broke_off_is_begun_anew(strict, text, monkeypatch):
+    tokens = text(2, 9)
+    with torch.no_grad():
+        whole, cache = afresh(strict, tokens), strict.make_cache(2)
+        strict(tokens[:, :4], cache=cache)
+        last = type(strict.transformer.blocks[-1])
+        compute = last.forward
+
+        def broken(self, *given, **more):
+            if self is strict.transformer.blocks[1]:
+                raise KeyboardInterrupt
+            return compute(self, *given, **more)
+
+        monkeypatch.setattr(last, "forward", broken)
+        with pytest.raises(KeyboardInterrupt):
+            strict(tokens[:, 4:5], cache=cache)
+        monkeypatch.undo()
+        torch.testing.assert_close(generated(strict, tokens, 4), whole, rtol=0, atol=1e-10)
+
+
+def test_nothing_is_remembered_in_training_with_gradients_or_while_attention_is_frozen(strict, text, runs):
     tokens = text(2, 5)
     with torch.no_grad():
         strict.train()
-        strict(tokens), strict(tokens)
-        assert len(runs) == 2
-    strict.eval()
-    strict(tokens), strict(tokens)
-    assert len(runs) == 4
-    with torch.no_grad():
         for _ in range(2):
-            strict(tokens, cache=strict.make_cache(2))
-        assert len(runs) == 6
+            strict(tokens), strict(tokens, cache=strict.make_cache(2))
+        assert len(runs) == 4
+    strict.eval()
+    strict(tokens), strict(tokens, cache=strict.make_cache(2))
+    assert len(runs) == 6
+    with torch.no_grad():
         strict(tokens)  # remembered from here on
         with frozen_attention(strict) as tapes:
             strict(tokens)
@@ -123,7 +257,11 @@ def write_behind(model: LanguageModel) -> None:
     """As swaps of averaged weights do: torch does not count these writes."""
     for parameter in model.parameters():
         parameter.data.mul_(1.5)
-    model.eval()
+
+
+def write_in_numpy(model: LanguageModel) -> None:
+    for parameter in model.parameters():
+        parameter.detach().numpy()[...] *= 1.5
 
 
 WRITES = {
@@ -140,6 +278,7 @@ WRITES = {
         torch.ones(sum(p.numel() for p in model.parameters()), dtype=torch.float64), model.parameters()
     ),
     "behind torch's back": lambda model, _: write_behind(model),
+    "by numpy": lambda model, _: write_in_numpy(model),
 }
 
 
@@ -153,6 +292,33 @@ def test_what_is_remembered_is_dropped_when_the_weights_are_written(strict, text
         after = strict(tokens)
     assert torch.equal(after, afresh(strict, tokens))
     assert not torch.equal(after.to(before.dtype), before)
+
+
+@pytest.mark.parametrize("fields", ISOLATED, ids=str)
+def test_one_parameter_that_is_written_behind_is_seen_whichever_it_is(built, text, fields):
+    fields = {"streams": STREAMS, "encoding": "learned", "readout": "both", "bias": True, **fields}
+    model = built(fields.pop("streams"), **fields).eval()
+    tokens = text(2, 5)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            before = model(tokens)
+            parameter.data.mul_(-3)
+            assert torch.equal(model(tokens), afresh(model, tokens)), name
+            assert not torch.equal(model(tokens), before) or not parameter.any() or "query_key" in name, name
+
+
+def test_what_only_the_content_goes_through_leaves_the_pass_as_it_is(strict, text, runs):
+    tokens = text(2, 5)
+    with torch.no_grad():
+        strict(tokens)
+        for name, parameter in strict.named_parameters():
+            if "sem" in name.split(".") or not name.startswith("transformer."):
+                parameter.mul_(1.5)
+        strict(tokens)
+        assert runs == [5]
+        strict.transformer.blocks[0].mlp.up.blocks["pos"].weight.mul_(1.5)
+        strict(tokens)
+        assert runs == [5, 5]
 
 
 def test_a_model_made_for_inference_only_answers_too(built, text):
