@@ -26,9 +26,9 @@
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; no GPU is used, nothing is
-#   downloaded. Memory: under 1 GB. The records behind two sections: `sepnb run extrapolation` and `sepnb run encodings`
-#   ({num}`05_biases/encodings_laptop_runs` runs of about {num}`05_biases/encodings_laptop_minutes:.0f` minutes on one core, two side by side); they read
-#   ELTeC (`sepnb data eltec-eng`).
+#   downloaded. Memory: under 1 GB. The records behind three sections: `sepnb run extrapolation` and `sepnb run encodings`
+#   ({num}`05_biases/encodings_laptop_runs` runs of about {num}`05_biases/encodings_laptop_minutes:.0f` minutes on one core, two side by side), which read
+#   ELTeC (`sepnb data eltec-eng`), and `sepnb run encoding_speed`.
 # - **You need**: {doc}`chapter 1 <01_order>` for scores and weights; a sigmoid.
 # - **You will learn**: what a bias does to the odds of two keys, and a factor does not; why longer segments flatter a
 #   model that ignores them; which of five wishes a gate has to satisfy; what a ReLU before a softmax really does.
