@@ -26,9 +26,9 @@
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; no GPU is used, nothing is
-#   downloaded. Memory: under 1 GB. The records behind two sections: `sepnb run extrapolation` and `sepnb run encodings`
-#   ({num}`05_biases/encodings_laptop_runs` runs of about {num}`05_biases/encodings_laptop_minutes:.0f` minutes on one core, two side by side); they read
-#   ELTeC (`sepnb data eltec-eng`).
+#   downloaded. Memory: under 1 GB. The records behind three sections: `sepnb run extrapolation` and `sepnb run encodings`
+#   ({num}`05_biases/encodings_laptop_runs` runs of about {num}`05_biases/encodings_laptop_minutes:.0f` minutes on one core, two side by side), which read
+#   ELTeC (`sepnb data eltec-eng`), and `sepnb run encoding_speed`.
 # - **You need**: {doc}`chapter 1 <01_order>` for scores and weights; a sigmoid.
 # - **You will learn**: what a bias does to the odds of two keys, and a factor does not; why longer segments flatter a
 #   model that ignores them; which of five wishes a gate has to satisfy; what a ReLU before a softmax really does.
@@ -1085,17 +1085,19 @@ figures.provenance(runs)
 #
 # Whether an encoding {term}`survives` is one rule for all, written before the records: less than $0.03$ bits per byte above its own sliding window at
 # stride 1, in each bin. Four encodings have six seeds in chapter 11 and are judged there. All others have three, and their word is *undecided* whatever the gap:
-# of three differences no two-sided sign test at $5\,\%$ can be sure.
+# of three differences no two-sided sign test at $5\,\%$ can be sure. Of the other verdicts of chapter 11 the table shows {term}`uses`, which says something of survivors
+# only, and {term}`quality`; no recipe is applied, so that there is no {term}`price`. All models have one width.
 
 # %% tags=["hide-input"]
 both = {"experiment/encodings": in_all, "experiment/extrapolation": runs}
 survives = {name: claims.survival(both, name) for name in of_grid}
 
 
-def change(method, reading, instead):
-    """What a reading pays more than another one of the same bytes, by seed."""
-    one, other = (past(method, column) for column in (reading, instead))
-    return summaries.told((one - other).dropna(), "+.2f")
+def change(method, reading, instead, than=None):
+    """What a reading pays more than another one of the same bytes, by seed; that of
+    the same model, or of another one."""
+    more = past(method, reading) - past(than or method, instead)
+    return summaries.told(more.dropna(), "+.2f")
 
 
 costs = [
@@ -1103,7 +1105,10 @@ costs = [
         "encoding": figures.METHODS[name].label,
         "gap at 8L": summaries.told(past(name, "/8x", "gap/"), "+.2f"),
         "survives": survives[name].word,
-        "sharpened, at 8L": change(name, "-log/8x", "/8x"),
+        "uses": change(name, "-window/8x", "/8x"),
+        "quality": change(name, "/8x", "/8x", than="rope"),
+        "quality, masked RoPE": change(name, "/8x", "-window/8x", than="rope"),
+        "sharpened": change(name, "-log/8x", "/8x"),
         "begins at 7L": change(name, "-at-7x", "/1x"),
         "parameters": summaries.by_seed(ran, name, "parameters").mean(),
         "CPU s": summaries.told(summaries.by_seed(ran, name, "train_cpu_s"), ".0f"),
@@ -1117,11 +1122,12 @@ for row, name in zip(costs, of_grid, strict=True):
 # %% tags=["hide-input"]
 figures.show_table(
     pd.DataFrame(costs),
-    caption="What is left of each at 8L: the gap to its own sliding window at stride 1, "
-    "and the verdict over 2L, 4L and 8L. What changes if logits grow with the logarithm "
-    "of the number of keys, and if a text of L begins at index 7L and not at 0. What it "
-    "costs: parameters of the model, and CPU seconds of training, measured while other "
-    "programs ran.",
+    caption="Each at 8L, bits per byte: the gap to its own sliding window at stride 1, "
+    "and the verdict over 2L, 4L and 8L. Uses: what it loses behind a mask of L keys. "
+    "Quality: what it pays more than RoPE, as it is and masked. Sharpened: what changes "
+    "if logits grow with the logarithm of the number of keys. Begins at 7L: what changes "
+    "if a text of L begins there and not at 0. Parameters of the model, and CPU seconds "
+    "of its training, measured while other programs ran.",
     formats={"parameters": ",.0f"},
     highlight=highlighted,
 )

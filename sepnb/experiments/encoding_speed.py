@@ -1,4 +1,4 @@
-"""Chapter 23: what an encoding costs where queries meet keys, against causal attention without positions.
+"""Chapter 5 and the page of encodings: the cost of an encoding beside causal attention without positions.
 
 A run is one encoding at one length, timed in turns with torch's fused causal attention on the same queries,
 keys and values, forward and backward: everything that the encoding does between projected queries and
@@ -340,4 +340,4 @@ class EncodingSpeed(Experiment):
         return fingerprint(config, device=device)
 
     def seconds(self, profile: str) -> float:
-        return {"smoke": 0.5, "laptop": 60.0, "gpu": 30.0}[check_profile(profile)]
+        return {"smoke": 0.5, "laptop": 100.0, "gpu": 30.0}[check_profile(profile)]

@@ -161,11 +161,14 @@ def test_the_table_of_properties_has_a_badge_for_every_verdict(few_encodings) ->
     assert "to put to the probes: `none`." in text
 
 
-def test_the_tables_of_encodings_are_read_as_tables(project, few_encodings) -> None:
-    built = project({"index.md": "# Book\n\n## Costs\n\n```{inventory}\n```\n\n```{properties}\n```\n"})
+def test_the_tables_of_encodings_are_read_as_tables(project, few_encodings, monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("SEPNB_RESULTS", str(tmp_path / "none"))
+    tables = "\n\n".join(f"```{{{name}}}\n```" for name in ("inventory", "properties", "encoding-speed"))
+    built = project({"index.md": f"# Book\n\n## Costs\n\n{tables}\n"})
     assert built.warnings == []
     page = built.page("index")
-    assert page.count("<table") == 4 and '<span class="sepnb-badge sepnb-reproduced">yes</span>' in page
+    assert "Not run yet" in page and "<code" in page  # and a table of what is judged
+    assert page.count("<table") == 5 and '<span class="sepnb-badge sepnb-reproduced">yes</span>' in page
 
 
 def test_plotly_is_loaded_from_the_site_on_the_page_that_draws_with_it(project) -> None:
