@@ -79,8 +79,8 @@ def compile_formulas(model: nn.Module, backend: str | None = "inductor") -> bool
 def flexible(model: nn.Module) -> bool:
     """Whether FlexAttention would take the scores of every layer on CUDA: products and biases, causal.
 
-    Scores that are made otherwise (Shaw's keys, Transformer-XL, the gates of DA-Transformer, CoPE) and what is
-    added to averages (Shaw's values) stay with the plain formula; so does a model of heads of fewer than
+    Scores that are made otherwise (Shaw's keys, Transformer-XL, the gates of DA-Transformer, CoPE) and what
+    is added to averages (Shaw's values) stay with the plain formula; so does a model of heads of fewer than
     `NARROWEST` columns.
     """
     stacks = [module for module in model.modules() if hasattr(module, "score_encodings")]
