@@ -19,7 +19,12 @@ OLD_PYTHON = sepnb needs Python >= 3.11; name one, for example: make book PYTHON
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	{ echo "$(OLD_PYTHON) ($(PYTHON): `$(PYTHON) --version 2>&1`)" >&2; exit 1; }
 
-.PHONY: help book test oracles notebooks serve gpu install lock clean
+# Public packages are held against the encodings in a folder beside the environment, which stays as it is.
+ORACLES := $(CURDIR)/build/oracles
+WITH_ORACLES = PYTHONPATH=$(ORACLES)
+INSTALL_ORACLES = $(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --target $(ORACLES) --requirement requirements-oracles.txt
+
+.PHONY: help book test oracles bench notebooks serve gpu install lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1 \2/p' Makefile | awk '{ $$2 = sprintf("%-10s", $$2) } 1'
@@ -32,10 +37,13 @@ test: install ## run everything that guards the project
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m pytest
 
-# In a folder beside the environment, which stays as it is; no test outside tests/oracles needs them.
 oracles: install ## hold the encodings against public packages, which stay out of .venv
-	@$(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --target build/oracles --requirement requirements-oracles.txt
-	PYTHONPATH=build/oracles $(BIN)/python -m pytest -m oracle tests/oracles
+	@$(INSTALL_ORACLES)
+	$(WITH_ORACLES) $(BIN)/python -m pytest -m oracle tests/oracles tests/test_encoding_speed.py
+
+bench: install ## time the encodings beside x-transformers (KEEP=laptop: and store the records of a profile)
+	@$(INSTALL_ORACLES)
+	@$(WITH_ORACLES) $(BIN)/sepnb $(if $(KEEP),run encoding_speed --profile $(KEEP),bench encodings)
 
 notebooks: install ## write an .ipynb copy of every chapter beside its source
 	@$(BIN)/jupytext --update --to ipynb notebooks/*.py
@@ -46,6 +54,7 @@ serve: ## serve the built book on this machine
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/html $(PORT)
 
 gpu: install ## run the experiments of the gpu profile; what is finished is kept, so it can be resumed
+	@$(MAKE) --no-print-directory bench KEEP=gpu
 	@$(BIN)/sepnb run --profile gpu
 
 # The stamp holds the content that was installed: an unchanged lock installs nothing, whatever its date.

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .grid_shifts import GridShiftSteps
+from .models import kernels
 from .models.memory import SegmentMemory
 from .positions import Batch, PositionSampler
 from .segments import Segments
@@ -82,7 +83,7 @@ class TrainingConfig:
             the weight of the output map, and decays.
         betas, clip: AdamW's averages; the largest norm of the gradient.
         precision: "float32", or "bfloat16" for the forward pass under autocast.
-        compiler: a backend of torch.compile, or None for eager.
+        compiler: a backend of torch.compile, or None for eager; see `forward_of`.
         positions: what yields the batches, if tokens are not read at the positions from 0 on; of `Labelled`
             inputs, what yields the places of each step.
         auxiliary: what is minimised beside the loss of the tokens, if anything.
@@ -303,7 +304,7 @@ def train(
             f"TrainingConfig.auxiliary, or leave it out"
         )
     model.to(device).train()
-    forward = model if config.compiler is None else torch.compile(model, backend=config.compiler)
+    forward = forward_of(model, config, device)
     adamw = optimiser(model, config) if adamw is None else adamw
     losses: list[Tensor] = []
     objectives: list[Tensor] = []
@@ -327,10 +328,26 @@ def train(
         objectives.append(objective.detach())
         if on_step is not None:
             on_step(step)
+    if forward is model and config.compiler is not None:
+        kernels.compile_formulas(model, None)  # what comes next has not asked for them
     curve, minimised = torch.stack(losses).tolist(), torch.stack(objectives).tolist()
     if not (np.isfinite(curve).all() and np.isfinite(minimised).all()):
         raise Diverged(curve, config.learning_rate, minimised)
     return curve
+
+
+def forward_of(model: nn.Module, config: TrainingConfig, device: str) -> Callable:
+    """What computes the logits of a step: the model, compiled as a whole where the config has a compiler.
+
+    On CUDA a model whose biases FlexAttention takes has its formulas compiled one by one instead: inside of
+    a compiled model the choice between kernels is made by the compiler, which knows no such kernel.
+    """
+    if config.compiler is None:
+        return model
+    if torch.device(device).type == "cuda" and kernels.flexible(model):
+        kernels.compile_formulas(model, config.compiler)
+        return model
+    return torch.compile(model, backend=config.compiler)
 
 
 def _memory(

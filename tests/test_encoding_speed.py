@@ -1,5 +1,6 @@
 """The benchmark of encodings: what is timed is the model's own path, and what is told is what was timed."""
 
+import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from rich.console import Console
 
-from sepnb import encodings
+from sepnb import encodings, paths
 from sepnb.companion.bench import bench_encodings
 from sepnb.encodings import Site
 from sepnb.experiments import encoding_speed as es
@@ -179,10 +180,34 @@ def test_ahead_is_the_time_of_the_other_package_over_ours_round_by_round(monkeyp
     assert quartiles == pytest.approx(list(np.quantile(ratios, [0.25, 0.5, 0.75])))
 
 
-def test_a_missing_package_is_no_column(monkeypatch):
+def test_a_missing_package_is_no_column_in_smoke_and_refused_where_records_are_published(monkeypatch):
     monkeypatch.setattr(es.importlib.util, "find_spec", lambda name: None)
     assert es.other("rope", H, D) is None
     assert list(es.steps_of(TINY)) == ["fused", "eager"]
+    SPEED.run(TINY)
+    for profile in ("laptop", "gpu"):
+        with pytest.raises(es.PackageMissing, match=f"x-transformers is not .* `make bench KEEP={profile}`"):
+            SPEED.run(replace(TINY, profile=profile, method="shaw"))
+
+
+@pytest.mark.parametrize(
+    ("command", "wanted"),
+    [
+        (["oracles"], "pytest -m oracle tests/oracles tests/test_encoding_speed.py"),
+        (["bench"], "sepnb bench encodings"),
+        (["bench", "KEEP=laptop"], "sepnb run encoding_speed --profile laptop"),
+        (["gpu"], "sepnb run encoding_speed --profile gpu"),
+    ],
+)
+def test_the_targets_that_need_the_package_install_it_and_run_beside_it(command, wanted):
+    """What `make` would do, without doing it."""
+    said = subprocess.run(
+        ["make", "-n", "-C", str(paths.root()), *command], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    (run,) = [line for line in said if wanted in line]
+    assert run.startswith(f"PYTHONPATH={paths.root() / 'build' / 'oracles'} ")
+    before = said[: said.index(run)]
+    assert any("--target" in line and "requirements-oracles.txt" in line for line in before)
 
 
 def test_bench_prints_every_column_and_without_a_compiler_what_is_missing(monkeypatch, tmp_path):
@@ -220,16 +245,22 @@ def test_bench_prints_every_column_and_without_a_compiler_what_is_missing(monkey
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("method", ["none", "rope", "alibi", "t5"])
+@pytest.mark.filterwarnings("ignore")  # what it warns of when it is imported is no concern of this project
+@pytest.mark.parametrize("method", ["none", "rope", "xpos", "alibi", "t5", "cope"])
 def test_what_is_timed_beside_us_is_the_same_function(method):
-    """x-transformers rotates neighbouring columns, and scales the bias of T5."""
+    """x-transformers rotates neighbouring columns, scales the bias of T5 and what opens gates."""
     config = replace(TINY, method=method)
     q, k, v, _ = es._inputs(config, "cpu")
     model = es._model(config, "cpu")
     core, parameters = es.other(method, H, D)
+    inner = model.blocks[0].attention.averaging
+    if method == "cope":
+        inner.pairs.gate = "scaled"
     with torch.no_grad():
-        for ours, theirs in zip(model.score_encodings.parameters(), parameters, strict=True):
-            theirs.copy_(ours / D**0.5)
-    halves = [*range(0, D, 2), *range(1, D, 2)] if method == "rope" else list(range(D))
+        own = [*model.score_encodings.parameters(), *inner.parameters()]
+        for ours, theirs in zip(own, parameters, strict=True):
+            ours.normal_()
+            theirs.copy_(ours / D**0.5 if method == "t5" else ours)
+    halves = [*range(0, D, 2), *range(1, D, 2)] if method in ("rope", "xpos") else list(range(D))
     ours = es.own(model)(q[..., halves], k[..., halves], v)
     torch.testing.assert_close(core(q, k, v), ours, rtol=0, atol=1e-5)

@@ -4,9 +4,10 @@ A run is one encoding at one length, timed in turns with torch's fused causal at
 keys and values, forward and backward: everything that the encoding does between projected queries and
 averaged values, its tables and biases included, in one layer. In a model all layers share these tables, so
 that here is the dearest case. Three steps stand beside the fused one: this package eager, this package with
-its formulas compiled (`sepnb.models.compile_formulas`), and x-transformers, where that package is at hand and
-has the encoding; *ahead* is how many times as fast as that ours is, compiled where there is a compiler. An
-encoding that acts at the input costs attention nothing and is no run.
+its formulas compiled (`sepnb.models.compile_formulas`), and x-transformers, where that has the encoding;
+*ahead* is how many times as fast as that ours is, compiled where there is a compiler. That package stays out
+of the environment, and a record to be published is refused without it. An encoding that acts at the input
+costs attention nothing and is no run.
 
 Two numbers beside each ratio say what could be reached. The *route* is measured: attention without positions
 by the kernel that the encoding has to take, timed in the same rounds. A trained bias, and scores that are no
@@ -177,27 +178,34 @@ def route(model: Transformer, config: EncodingSpeedRun, device: str) -> Core | N
     return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=mask.to(q.dtype))
 
 
+def other_is_here() -> bool:
+    """Whether x-transformers can be imported: `make bench` puts it beside the environment."""
+    return importlib.util.find_spec("x_transformers") is not None
+
+
 def other(method: str, n_heads: int, head_width: int) -> tuple[Core, list[Tensor]] | None:
     """The same in x-transformers and the parameters of it; None where it is not installed or has no such
-    encoding."""
-    if importlib.util.find_spec("x_transformers") is None:
+    encoding. Its CoPE hands scaled products to the gates: another function, and the same work."""
+    if not other_is_here():
         return None
     package = importlib.import_module("x_transformers.x_transformers")
     attend = importlib.import_module("x_transformers.attend").Attend
+    if method in ("none", "rope", "xpos"):
+        kernel = attend(causal=True, flash=True)
+        rotary = package.RotaryEmbedding(head_width, use_xpos=method == "xpos")
+
+        def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            if method != "none":
+                angles, scale = rotary.to(q.device).forward_from_seq_len(q.shape[-2])
+                q = package.apply_rotary_pos_emb(q, angles, scale)
+                k = package.apply_rotary_pos_emb(k, angles, scale**-1.0)
+            return kernel(q, k, v)[0]
+
+        return core, []
     biases = {
         "alibi": lambda: package.AlibiPositionalBias(n_heads),
         "t5": lambda: package.RelativePositionBias(head_width**0.5, causal=True, heads=n_heads),
     }
-    if method in ("none", "rope"):
-        kernel, rotary = attend(causal=True, flash=True), package.RotaryEmbedding(head_width)
-
-        def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            if method == "rope":
-                angles, scale = rotary.to(q.device).forward_from_seq_len(q.shape[-2])
-                q, k = (package.apply_rotary_pos_emb(x, angles, scale) for x in (q, k))
-            return kernel(q, k, v)[0]
-
-        return core, []
     if method in biases:
         bias = biases[method]()
         kernel = attend(causal=True, flash=method == "alibi")  # its fused path refuses a trained bias
@@ -207,6 +215,14 @@ def other(method: str, n_heads: int, head_width: int) -> tuple[Core, list[Tensor
             return kernel(q, k, v, attn_bias=bias.to(q.device)(n, n))[0]
 
         return core, list(bias.parameters())
+    if method == "cope":
+        counting = package.CoPE(head_width, n_heads, max_pos=encodings.build("cope").n_positions)
+        kernel = attend(causal=True, flash=False, cope=counting)
+
+        def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            return kernel.to(q.device)(q, k, v)[0]
+
+        return core, list(counting.parameters())
     return None
 
 
@@ -301,6 +317,23 @@ def run(config: EncodingSpeedRun, *, device: str = "cpu", progress: Progress | N
     )
 
 
+class PackageMissing(ValueError):
+    """A record is to hold what another package takes, and that is not installed."""
+
+
+def check_other(config: EncodingSpeedRun) -> None:
+    """Refuse a record that would be published without its column of x-transformers.
+
+    Raises:
+        PackageMissing: with the remedy.
+    """
+    if config.profile != "smoke" and not other_is_here():
+        raise PackageMissing(
+            f"{OTHER} is not installed, and the records of the {config.profile} profile hold its time beside "
+            f"ours; `make bench KEEP={config.profile}` installs it into a folder of its own and runs them"
+        )
+
+
 class EncodingSpeed(Experiment):
     """What does an encoding cost in attention?"""
 
@@ -334,6 +367,7 @@ class EncodingSpeed(Experiment):
     def run(
         self, config: EncodingSpeedRun, *, device: str = "cpu", progress: Progress | None = None
     ) -> Record:
+        check_other(config)
         return run(config, device=device, progress=progress)
 
     def fingerprint(self, config: EncodingSpeedRun, *, device: str = "cpu") -> dict[str, list[float]]:

@@ -120,7 +120,7 @@ class Averaging(nn.Module):
         biases = [*context.biases, *self.biases]
         openly = self.in_the_open or self.tape is not None
         whole = context.causal and context.consecutive and context.window is None
-        whole = whole and q.shape[-2] == k.shape[-2]
+        whole = whole and q.shape[-2] == k.shape[-2] and context.key_documents is None
         wide = self.head_width >= kernels.NARROWEST
         return len(biases) > 0 and wide and whole and not openly and torch.is_grad_enabled()
 
@@ -144,8 +144,8 @@ class Averaging(nn.Module):
             each = q.shape[0] * q.shape[1] * m
         elif context.masked or len(self.biases):
             biased = len(context.biases) > 0 or len(self.biases) > 0
-            sequences = q.shape[0] if context.by_sequence else 1
-            each = m * (self.n_heads * sequences if biased else 1)
+            own = context.by_sequence if biased else context.key_documents is not None
+            each = m * (self.n_heads if biased else 1) * (q.shape[0] if own else 1)
         else:
             return n  # the kernel holds no scores
         return n if n * each <= AT_ONCE else max(1, AT_ONCE // each)

@@ -35,6 +35,8 @@ class AttentionContext:
         compiler: a backend of torch.compile for the formulas, see `kernels`; None is eager.
         places: `[N, w]` or `[B, N, w]`, added to the sem stream where it makes queries and keys; None is 0.
         axes: coordinates of a position.
+        query_documents, key_documents: `[B, N]` and `[B, M]`; a query sees keys of its own document only.
+            None: every sequence is one.
     """
 
     query_positions: Tensor
@@ -52,6 +54,8 @@ class AttentionContext:
     places: Tensor | None = None
     compiler: str | None = None
     axes: int = 1
+    query_documents: Tensor | None = None
+    key_documents: Tensor | None = None
     _mask: Tensor | None = field(default=None, init=False)
     _own: tuple[nn.ModuleList, Tensor] | None = field(default=None, init=False)
     _prepared: dict[str, Any] = field(default_factory=dict, init=False)
@@ -66,8 +70,8 @@ class AttentionContext:
 
     @property
     def by_sequence(self) -> bool:
-        """Whether every sequence has positions of its own."""
-        return coordinates.differ(self.key_positions, self.axes)
+        """Whether every sequence has a mask of its own: other positions, or other documents."""
+        return self.key_documents is not None or coordinates.differ(self.key_positions, self.axes)
 
     @property
     def masked(self) -> bool:
@@ -75,23 +79,37 @@ class AttentionContext:
         the last, and cannot be joined with a bias."""
         n, m = self.n_queries, self.n_keys
         windowed = self.window is not None and self.window < m
+        if self.key_documents is not None:
+            return True
         return bool(self.biases) or (self.causal and (self.own_biases or windowed or n != m))
 
     @property
     def mask(self) -> Tensor | None:
-        """Additive `[N, M]`, `[H, N, M]` or `[B, H, N, M]`, with the shared biases; None if not `masked`."""
+        """Additive, with the shared biases: `[N, M]` or `[H, N, M]`, or where sequences differ `[B, 1, N, M]`
+        or `[B, H, N, M]`; None if not `masked`."""
         if self._mask is None and self.masked:
             mask = None
             for module in self.biases:
                 bias = self._bias(module)
                 mask = bias if mask is None else mask + bias
-            if self.causal:
-                n, m = self.n_queries, self.n_keys
-                seen = visible(n, m, self.query_positions.device, window=self.window, sinks=self.sinks)
-                mask = torch.zeros(n, m, dtype=self.dtype, device=seen.device) if mask is None else mask
-                mask = mask.masked_fill(~seen, -torch.inf)
-            self._mask = mask
+            seen = self._seen()
+            if seen is not None and mask is None:
+                mask = torch.zeros(seen.shape, dtype=self.dtype, device=seen.device)
+            if seen is not None and seen.dim() > mask.dim():
+                mask = mask.expand(torch.broadcast_shapes(mask.shape, seen.shape))
+            self._mask = mask if seen is None else mask.masked_fill(~seen, -torch.inf)
         return self._mask
+
+    def _seen(self) -> Tensor | None:
+        """Which keys a query may see, bool `[N, M]`, or `[B, 1, N, M]` with documents; None: all."""
+        seen = None
+        if self.causal:
+            ends = {"window": self.window, "sinks": self.sinks}
+            seen = visible(self.n_queries, self.n_keys, self.query_positions.device, **ends)
+        if self.key_documents is not None:
+            same = self.query_documents[:, None, :, None] == self.key_documents[:, None, None, :]
+            seen = same if seen is None else same & seen
+        return seen
 
     def own_bias(self, modules: nn.ModuleList) -> Tensor:
         """The sum of the biases of one layer; that of the layer asked last is kept for its other heads."""
@@ -149,6 +167,8 @@ class AttentionContext:
             terms=(),
             places=None,
             sharpening=None if self.sharpening is None else self.sharpening[start:stop],
+            query_documents=None if self.query_documents is None else self.query_documents[:, start:stop],
+            key_documents=None if self.key_documents is None else self.key_documents[:, :keys],
         )
 
 

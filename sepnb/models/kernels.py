@@ -5,7 +5,8 @@ compiled. So is the averaging of a layer whose scores are made in the open, or w
 fused kernel answers such a bias with its unfused formula anyway. And a fixed bias is handed over in the four
 dimensions without which the fused kernel does not take it. What a model computes stays the same up to the
 order of float32 sums, which is why nothing of this is done unless asked for: a record is replayed by the
-kernels that made it. On CUDA biases then go to FlexAttention, see `flex`.
+kernels that made it. On CUDA biases then go to FlexAttention, see `flex`; a training there asks for it where
+`flexible` says so, and compiles every other model as a whole.
 
 Evaluation stays eager: it meets many lengths, and each would be compiled anew.
 """
@@ -73,6 +74,20 @@ def compile_formulas(model: nn.Module, backend: str | None = "inductor") -> bool
     for stack in stacks:
         stack.compiler = backend
     return backend is not None
+
+
+def flexible(model: nn.Module) -> bool:
+    """Whether FlexAttention would take the scores of every layer on CUDA: products and biases, causal.
+
+    Scores that are made otherwise (Shaw's keys, Transformer-XL, the gates of DA-Transformer, CoPE) and what
+    is added to averages (Shaw's values) stay with the plain formula; so does a model of heads of fewer than
+    `NARROWEST` columns.
+    """
+    stacks = [module for module in model.modules() if hasattr(module, "score_encodings")]
+    layers = [block.attention.averaging for stack in stacks for block in stack.blocks]
+    biased = any(len(stack.score_encodings) for stack in stacks) or any(len(layer.biases) for layer in layers)
+    fits = all(not layer.in_the_open and layer.head_width >= NARROWEST for layer in layers)
+    return biased and fits and all(stack.config.causal for stack in stacks)
 
 
 @cache

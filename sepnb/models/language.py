@@ -57,6 +57,7 @@ class LanguageModel(nn.Module):
         tokens: Int[Tensor, "B N"],
         positions: Shaped[Tensor, "..."] | None = None,
         cache: KVCache | None = None,
+        documents: Int[Tensor, "B N"] | None = None,
     ) -> Float[Tensor, "B N V"]:
         """Logits of the next token at every place.
 
@@ -65,11 +66,16 @@ class LanguageModel(nn.Module):
             positions: `[N]` or `[B, N]`; by default those after what the cache holds. On n > 1 axes
                 `[N, n]` or `[B, N, n]`, and always given.
             cache: of `make_cache`; extended in place.
+            documents: which document every token is of, numbered in the order of the sequence. A query sees
+                its own document only, and by default the positions of each begin at 0, so that several short
+                texts can be packed into one sequence, and padding be a document of its own. Not together
+                with a cache, sinks, `log_scale` or frequencies that follow the length.
 
         Raises:
-            TypeError: tokens or positions that are not integers.
+            TypeError: tokens, positions or documents that are not integers.
             ValueError: tokens of another shape or outside the vocabulary; positions that are negative or past
-                a learned table; a cache of other sequences.
+                a learned table; a cache of other sequences; documents that are not in one piece, or with what
+                they cannot be together with.
         """
         if tokens.dim() != 2:
             raise ValueError(f"tokens have shape {list(tokens.shape)}; give [batch, length]")
@@ -80,7 +86,7 @@ class LanguageModel(nn.Module):
             if lowest < 0 or highest >= self.vocab_size:
                 wrong = lowest if lowest < 0 else highest
                 raise ValueError(f"token {wrong} is outside the vocabulary 0 to {self.vocab_size - 1}")
-        state = self.transformer(self.embedding(tokens), positions, cache)
+        state = self.transformer(self.embedding(tokens), positions, cache, documents)
         return self.head(self.config.streams.join(self.norm.parts(state)))
 
     def extended(

@@ -1,13 +1,15 @@
-"""Which positions a model takes: their shape, their type, how far its tables reach, and which stream hears
-which coordinate."""
+"""Which positions a model takes: their shape, their type, how far its tables reach, which stream hears which
+coordinate, and where documents begin."""
 
 from collections.abc import Iterable, Sequence
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from ..encodings import Encoding, InputModule
 from ..encodings.coordinates import OneCoordinate, highest, shapes
+from .cache import KVCache
 from .config import TransformerConfig
 
 
@@ -55,23 +57,68 @@ def check(positions: Tensor, config: TransformerConfig, limited: Sequence[InputM
         check_highest(highest(positions, config.axes), limited)
 
 
-def check_counted(positions: Tensor, config: TransformerConfig) -> None:
+def check_counted(positions: Tensor, config: TransformerConfig, documents: Tensor | None = None) -> None:
     """Refuse positions of all keys, `[M]` or `[B, M]`, that an encoding which counts tokens could not hear.
 
     Raises:
-        ValueError: two neighbours are not one apart, and some encoding `counts_tokens`.
+        ValueError: two neighbours of a document are not one apart, and some encoding `counts_tokens`.
     """
     counting = [encoding.name for encoding in config.encodings if encoding.counts_tokens]
     if not counting:
         return
-    jumps = (positions.diff(dim=-1) != 1).nonzero()
-    if len(jumps):
+    jumping = positions.diff(dim=-1) != 1
+    if documents is not None:
+        jumping = jumping & (documents.diff(dim=-1) == 0)
+        positions = positions.expand(documents.shape)
+    if len(jumps := jumping.nonzero()):
         *row, place = jumps[0].tolist()
         one, other = positions[(*row, slice(place, place + 2))].tolist()
         raise ValueError(
             f"position {other} comes after position {one}, and {counting[0]} counts tokens: it would hear no "
             f"such step; give consecutive positions, from any start, or use an encoding that hears gaps"
         )
+
+
+def check_documents(documents: Tensor, batch: int, n: int, model: nn.Module, cache: KVCache | None) -> None:
+    """Refuse what does not say of every token which document it is of, and what a `Transformer` does that
+    cannot be kept to documents.
+
+    Raises:
+        TypeError: numbers that are not integers.
+        ValueError: another shape than `[B, N]`; a document that is not in one piece; a cache, sinks,
+            `log_scale` or frequencies that follow the length, which count tokens over the borders.
+    """
+    if documents.is_floating_point() or documents.is_complex() or documents.dtype == torch.bool:
+        raise TypeError(f"documents must be integers, got {documents.dtype}")
+    if documents.shape != (batch, n):
+        raise ValueError(f"documents have shape {list(documents.shape)}; give [{batch}, {n}], one per token")
+    falls = (documents.diff(dim=-1) < 0).nonzero()
+    if len(falls):
+        row, place = falls[0].tolist()
+        one, other = documents[row, place : place + 2].tolist()
+        raise ValueError(
+            f"document {other} comes after document {one} in sequence {row}; number the documents of a "
+            f"sequence in its order, each in one piece"
+        )
+    over_borders = {
+        "a cache or a memory": cache is not None,
+        "sinks, the first tokens of a sequence": model.sinks > 0,
+        "log_scale": model.log_scale,
+        "frequencies that follow the length": any(module.by_length for module in model.query_key_encodings),
+    }
+    for what, asked in over_borders.items():
+        if asked:
+            raise ValueError(
+                f"{what} cannot be had with documents: it counts tokens over their borders; read each "
+                f"document by itself"
+            )
+
+
+def restarting(documents: Tensor) -> Tensor:
+    """Positions from 0 on in every document, `[B, N]`."""
+    places = torch.arange(documents.shape[-1], device=documents.device)
+    begins = F.pad(documents.diff(dim=-1) != 0, (1, 0))
+    return places - (places * begins).cummax(dim=-1).values
 
 
 def _why(config: TransformerConfig) -> str:

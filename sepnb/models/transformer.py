@@ -16,6 +16,7 @@ from ..encodings import Encoding, InputModule, coordinates
 from ..encodings.base import Heads
 from ..encodings.relative import are_consecutive
 from ..streams import StreamMLP, StreamNorm
+from . import places
 from .attention import Attention
 from .averaging import share
 from .cache import KVCache
@@ -23,7 +24,6 @@ from .config import TransformerConfig
 from .context import AttentionContext
 from .fit import what_opens
 from .memory import SegmentMemory
-from .places import check, check_counted, check_highest, check_shape, input_module
 from .tower import PassMemory, PositionPass, PrefixPass, arithmetic, may_remember
 
 AHEAD = 64
@@ -96,7 +96,7 @@ class Transformer(nn.Module):
         ]
 
         def built(chosen: list[tuple[str, Encoding]]) -> nn.ModuleList:
-            return _modules(input_module(config, name, encoding) for name, encoding in chosen)
+            return _modules(places.input_module(config, name, encoding) for name, encoding in chosen)
 
         self.input_streams, self.input_encodings = [name for name, _ in inputs], built(inputs)
         # Of what every layer has for itself, the first layer's is among those above; here are the others'.
@@ -123,7 +123,7 @@ class Transformer(nn.Module):
 
     def check_positions(self, positions: Tensor) -> None:
         """Refuse, on the host, positions that this model cannot encode; see `places.check`."""
-        check(positions, self.config, self._limited)
+        places.check(positions, self.config, self._limited)
 
     @property
     def _limited(self) -> list[InputModule]:
@@ -157,11 +157,12 @@ class Transformer(nn.Module):
         dtype: torch.dtype,
         consecutive: bool | None = None,
         length: int | None = None,
+        documents: Tensor | None = None,
     ) -> AttentionContext:
         """What the layers share; `key_positions` ends with `query_positions`.
 
         `consecutive`: as in `sepnb.encodings.relative.by_distance`; None looks for itself where it matters.
-        `length`: as in `QueryKeyModule.prepare`.
+        `length`: as in `QueryKeyModule.prepare`. `documents`: `[B, N]`, of queries that are all of the keys.
         """
         rotations = [
             (module, *module.prepare(query_positions, key_positions, length))
@@ -192,6 +193,8 @@ class Transformer(nn.Module):
             places=_sum(module(query_positions).to(dtype) for module in self.projection_encodings),
             compiler=self.compiler,
             axes=axes,
+            query_documents=documents,
+            key_documents=documents,
         )
 
     def _sharpening(self, n: int, m: int, dtype: torch.dtype, device: torch.device) -> Tensor:
@@ -262,40 +265,49 @@ class Transformer(nn.Module):
         content: Float[Tensor, "B N d_sem"],
         positions: Tensor | None = None,
         cache: KVCache | None = None,
+        documents: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """Run the stack. Positions are int `[N]` or `[B, N]`; by default those after what the cache holds.
         On n > 1 axes they are `[N, n]` or `[B, N, n]`, real where the encodings allow, and always given.
+        With documents `[B, N]` a query sees keys of its own only, and by default each begins at 0.
 
         Where the position streams are isolated and the sequences share their positions, those streams are
-        run once for the whole batch; at inference, at the positions from 0 on, once for all texts.
+        run once for the whole batch; at inference, at the positions from 0 on, once for all texts; with
+        documents, which differ, once for every sequence.
 
         Raises:
-            ValueError, TypeError: see `check_positions`; also for shapes that do not fit. A cache is then
-                left as it was.
+            ValueError, TypeError: see `check_positions`; also for shapes that do not fit, and documents with
+                what counts tokens over their borders, see `places.check_documents`. A cache is then left as
+                it was.
         """
         (batch, n), axes = content.shape[:2], self.config.axes
         if cache is not None:
             cache.check(batch, self.config)
+        if documents is not None:
+            places.check_documents(documents, batch, n, self, cache)
+            positions = places.restarting(documents) if positions is None and axes == 1 else positions
         counted = positions is None and axes == 1 and (cache is None or cache.counted)
         by_default = counted and (cache is None or not len(cache))
         if by_default:
             positions = torch.arange(n, device=content.device)
-            check_highest([n - 1], self._limited)  # known on the host: no need to read the device
+            places.check_highest([n - 1], self._limited)  # known on the host: no need to read the device
         else:
             if positions is None:
                 held = None if cache is None else cache.positions
                 positions = coordinates.following(held, n, content.device, axes)
-            check_shape(positions, batch, n, axes)
+            places.check_shape(positions, batch, n, axes)
             self.check_positions(positions)
         key_positions = positions if cache is None else cache.positions_with(positions)
         if not by_default:
-            check_counted(key_positions, self.config)
+            places.check_counted(key_positions, self.config, documents)
         known_steps = n > 0 if by_default else None
         by_length = cache is not None and any(module.by_length for module in self.query_key_encodings)
         length = cache.whole_length(key_positions) if by_length else None
-        context = self.attention_context(positions, key_positions, content.dtype, known_steps, length)
+        context = self.attention_context(
+            positions, key_positions, content.dtype, known_steps, length, documents
+        )
         remembers = isinstance(cache, SegmentMemory)
-        shared = self.config.isolated and not remembers and not coordinates.differ(key_positions, axes)
+        shared = self.config.isolated and not remembers and not context.by_sequence
         start = 0 if cache is None else len(cache)
         known = shared and n > 0 and counted and may_remember(self) and (cache is None or self._prefix_stable)
         if known:

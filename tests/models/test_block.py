@@ -11,6 +11,8 @@ from sepnb import encodings
 from sepnb.models import attention, attention_weights
 from sepnb.streams import Streams
 
+from ..encodings.cases import heard
+
 N = 5
 POSITIONS = np.array([3, 0, 4, 9, 5])
 """Not sorted and with gaps: an encoding must read positions, not places."""
@@ -162,6 +164,7 @@ def test_the_fused_kernel_is_the_plain_formula_in_output_and_every_gradient(
 ):
     encoding = name if len(streams.names) == 1 else with_input(name)
     tokens, positions = text(2, 6), torch.tensor([[0, 1, 2, 3, 4, 5], [7, 3, 9, 1, 30, 2]])
+    positions = heard(encodings.build(name), positions)
 
     def outcome() -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         model = built(streams, encoding=encoding, causal=causal)

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sepnb import encodings
+from sepnb import encodings, training
 from sepnb.models import LanguageModel, TransformerConfig, compile_formulas, flex, kernels
 from sepnb.streams import Streams
 
@@ -180,3 +180,64 @@ def test_the_compiled_kernel_gives_the_logits_and_gradients_of_the_mask():
 
 if __name__ == "__main__":
     print(json.dumps({"uncompiled": uncompiled, "compiled": compiled}[sys.argv[1]]()))
+
+
+# --- where a training asks for it
+
+
+@pytest.fixture
+def asked(monkeypatch) -> list[tuple[str, str]]:
+    """What was compiled as a whole, and what formula by formula."""
+    told = []
+    monkeypatch.setattr(kernels, "check_compiler", lambda backend, device: None)
+    monkeypatch.setattr(
+        training.torch,
+        "compile",
+        lambda made, backend: told.append(("whole", backend)) or torch.nn.Identity(),
+    )
+    compiled = kernels.compile_formulas
+    monkeypatch.setattr(
+        kernels,
+        "compile_formulas",
+        lambda made, backend: told.append(("formulas", backend)) or compiled(made, backend),
+    )
+    return told
+
+
+def config(**fields) -> training.TrainingConfig:
+    return training.TrainingConfig(steps=1, batch_size=2, length=N, learning_rate=1e-3, **fields)
+
+
+@pytest.mark.parametrize("name", encodings.names(axes=1))
+def test_a_training_on_cuda_compiles_formulas_where_flex_attention_takes_the_biases(name, asked):
+    made = model(name)
+    on_cuda = training.forward_of(made, config(compiler="inductor"), "cuda")
+    assert asked == [("formulas" if name in BIASES else "whole", "inductor")]
+    assert (on_cuda is made) == (name in BIASES) == (made.transformer.compiler == "inductor")
+    asked.clear()
+    assert training.forward_of(made, config(compiler="inductor"), "cpu") is not made
+    assert training.forward_of(made, config(), "cuda") is made
+    assert asked == [("whole", "inductor")]
+
+
+def test_what_flex_attention_does_not_take_is_compiled_as_a_whole():
+    assert kernels.flexible(model("t5")) and kernels.flexible(model(("rope", "alibi")))
+    assert not kernels.flexible(model(("shaw", "alibi")))
+    assert not kernels.flexible(model("alibi", causal=False))
+    narrow = TransformerConfig(Streams.dense(32), 2, 4, "alibi", max_length=N)
+    assert not kernels.flexible(LanguageModel(narrow, VOCABULARY))
+    assert not kernels.flexible(torch.nn.Linear(2, 2))
+
+
+def test_a_training_reaches_the_kernel_and_leaves_the_model_eager(calls, asked, monkeypatch):
+    """The stand-in takes the place of the kernel, and a CPU that of the GPU."""
+    chosen = training.forward_of
+    monkeypatch.setattr(training, "forward_of", lambda made, how, device: chosen(made, how, "cuda"))
+    batch = (torch.arange(2 * (N + 1)).reshape(2, -1) % VOCABULARY).numpy()
+    losses = [
+        training.train(model("t5"), iter([batch]), config(compiler=compiler))
+        for compiler in (None, "inductor")
+    ]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-12)
+    assert len(calls) == 2  # a layer each
+    assert asked == [("formulas", "inductor"), ("formulas", None)]
