@@ -628,7 +628,7 @@ numbers["screen_placed"] = len(rates)
 # that belongs to its training, and notes which lines of the family's own files run. Counted are the settings whose values differ and the lines that run on more axes and did not run on fewer.
 #
 # What is counted for a family hangs on which class one calls its form for one axis. RoPE has two: the class of {doc}`chapter 4 <04_rotation>`, which hands over to the axial one as soon as there are two axes,
-# and the axial class alone, which on one axis *is* RoPE: with the same weights the logits of the two differ by {num}`15_two_dimensions/ropes_apart:.0e` at most. Both are counted.
+# and the axial class alone, which on one axis *is* RoPE: with the same weights the logits of the two differ by {num}`15_two_dimensions/ropes_apart:.1g` at most. Both are counted.
 
 # %%
 counts = adaptation.table()
