@@ -617,7 +617,7 @@ numbers["runs"], numbers["runs_declared"] = len(there), len(sweep)
 #
 # **Likeness.** As drawn, aligned windows have a likeness of {num}`14_two_losses/drawn_like_aligned` to the trained one and misaligned windows {num}`14_two_losses/drawn_like_misaligned`. Trained,
 # misaligned: both losses {num}`14_two_losses/both_like`, contrastive alone {num}`14_two_losses/contrastive_like`, distillation alone {num}`14_two_losses/distillation_like`; aligned:
-# {num}`14_two_losses/both_like_aligned`, {num}`14_two_losses/contrastive_like_aligned` and {num}`14_two_losses/distillation_like_aligned`. In the published
+# {num}`14_two_losses/both_like_aligned`, {num}`14_two_losses/contrastive_like_aligned` and {num}`14_two_losses/distillation_like_aligned`. In the mean of the published
 # records both losses leave far windows *less* like the trained one than they were before any training, in both kinds of windows, and the distillation alone, whose purpose this is, does not raise the likeness
 # above what was drawn either. The one training that does asks for neighbours: with half of the candidates around the anchor it is {num}`14_two_losses/around_like` in misaligned windows,
 # where every window is ordered by itself.

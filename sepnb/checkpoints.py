@@ -112,8 +112,9 @@ def resumed(
     *,
     device: str = "cpu",
     **how: Any,
-) -> list[float]:
-    """Train on where a checkpoint left the schedule; returns the losses of the steps that were left.
+) -> tuple[list[float], torch.optim.AdamW]:
+    """Train on where a checkpoint left the schedule; returns the losses of the steps that were left, and the
+    optimiser, so that the training can be left again: `take` wants the losses of all its steps.
 
     Args:
         checkpoint: taken with its seed.
@@ -135,7 +136,7 @@ def resumed(
     if "cuda" in checkpoint.noise and torch.device(device).type == "cuda":
         torch.cuda.set_rng_state(checkpoint.noise["cuda"], device)
     how |= {"device": device, "adamw": adamw, "auxiliary": auxiliary}
-    return train(model, left, config, start=checkpoint.steps, seed=seed, **how)
+    return train(model, left, config, start=checkpoint.steps, seed=seed, **how), adamw
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:

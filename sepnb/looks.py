@@ -66,6 +66,8 @@ METHODS = Methods(
         "xpos": Method("xPos", "#d55e00", (0, (1, 1)), "*"),
         "axial-rope": Method("axial RoPE", "#d55e00", (0, (6, 1, 1, 1)), "d"),
         "sinusoidal-shifts": Method("sinusoidal, shifts", "#e69f00", (0, (2, 1)), "s"),
+        "axial-rope-shifts": Method("axial RoPE, shifts", "#d55e00", (0, (6, 1, 2, 1)), "d", False),
+        "seqpe-multiply": Method("SeqPE, multiplied", "#6b6f74", (0, (5, 2)), "^"),
         "seqpe-plain": Method("SeqPE, digits alone", "#6b6f74", (0, (3, 1)), "D", False),
         "t5": Method("T5", "#009e73", "-", "p"),
         "kerple-log": Method("KERPLE, logarithmic", "#009e73", (0, (3, 1)), "h"),

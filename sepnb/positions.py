@@ -183,9 +183,9 @@ class ShiftSteps(RandomOffset):
             drawn = super()._steps(batch_size, length, seed, steps)
         else:
             whole = self._draw(generator_of(seed, "positions"), self.starts, length)
-            rows = batch_size if self.per == "sequence" else 1
-            drawn = in_turn(whole, islice(self.decisions(seed), steps), rows)
-            drawn = (rows if self.per == "sequence" else rows[0] for rows in drawn)
+            each = self.per == "sequence"
+            turns = in_turn(whole, islice(self.decisions(seed), steps), batch_size if each else 1)
+            drawn = (rows if each else rows[0] for rows in turns)
         for shifted, positions in zip(self.decisions(seed), drawn, strict=False):
             yield positions if shifted else np.broadcast_to(np.arange(length), positions.shape)
 

@@ -13,8 +13,12 @@ CLAIMS = [claim.id for claim in rules.CLAIMS]
 PLACED = [name for name in METHODS if name != "none"]
 
 
-def on_seqpe(value: float, *columns: str) -> dict:
-    return {(f"seqpe/{task}", column): value for task in TASKS for column in columns}
+def on_seqpe(value: float, *columns: str, forms: tuple[str, ...] = ("seqpe",)) -> dict:
+    return {(f"{form}/{task}", column): value for form in forms for task in TASKS for column in columns}
+
+
+FORMS = ("seqpe", "seqpe-multiply")
+LARGER = (("canvas", "grow"), ("upscaled", "fit"))
 
 
 SUPPORTS = {
@@ -28,17 +32,17 @@ SUPPORTS = {
         for name in ("sinusoidal", "axial-rope", "separated-sinusoidal")
     },
     "a-stream-for-rows-and-one-for-columns-cost-nothing": {},
-    "seqpe-leads-in-image-classification": {("seqpe/class", "accuracy"): 0.2},
+    "seqpe-leads-in-image-classification": {("seqpe-multiply/class", "accuracy"): 0.2},
     "seqpe-is-ahead-at-larger-grids": on_seqpe(0.2, "canvas-14/grow", "upscaled-14/grow"),
     "losses-and-shifts-carry-seqpe-to-larger-grids": on_seqpe(0.2, "canvas-14/grow", "upscaled-14/grow"),
-    "digits-do-more-than-shift-steps": on_seqpe(0.2, "canvas-14/grow"),
+    "digits-do-more-than-shift-steps": on_seqpe(0.2, "canvas-14/grow", forms=FORMS),
     "seqpe-reads-covered-places-alike": {},
 }
 AGAINST = {
-    "seqpe-leads-in-image-classification": {("seqpe/class", "accuracy"): -0.1},
+    "seqpe-leads-in-image-classification": {("seqpe-multiply/class", "accuracy"): -0.1},
     "seqpe-is-ahead-at-larger-grids": on_seqpe(-0.2, "canvas-14/grow", "upscaled-14/grow"),
     "losses-and-shifts-carry-seqpe-to-larger-grids": on_seqpe(-0.2, "canvas-14/grow", "upscaled-14/grow"),
-    "digits-do-more-than-shift-steps": on_seqpe(-0.2, "canvas-14/grow"),
+    "digits-do-more-than-shift-steps": on_seqpe(-0.2, "canvas-14/grow", forms=FORMS),
     "seqpe-reads-covered-places-alike": on_seqpe(-0.2, "moved-aligned", "moved-misaligned"),
     "axial-rope-survives-a-larger-canvas": {(f"axial-rope/{task}", "canvas-14/grow"): -0.2 for task in TASKS},
     "axial-rope-is-ahead-on-a-larger-canvas": {
@@ -124,3 +128,13 @@ def test_missing_runs_and_missing_measures_are_told(claim_id):
     lost.loc[lost.seed == 2, [c for c in lost if c not in ("method", "seed", "status")]] = np.nan
     verdict = judged(claim_id, {rules.TABLE: lost})
     assert verdict.word == "not testable here" and "is missing in 1 of 6 runs" in verdict.detail
+
+
+@pytest.mark.parametrize("name", ["sinusoidal", "axial-rope"])
+def test_ahead_at_larger_grids_is_ahead_of_what_has_the_same_shift_steps(name):
+    """A world in which shift steps alone do it: the twin without them says nothing."""
+    world = on_seqpe(0.1, "canvas-14/grow", "upscaled-14/grow")
+    without = {(f"{name}/{task}", f"{view}-14/{rule}"): 0.2 for task in TASKS for view, rule in LARGER}
+    shifted = {(f"{name}-shifts/{task}", f"{view}-14/{rule}"): 0.2 for task in TASKS for view, rule in LARGER}
+    assert judged("seqpe-is-ahead-at-larger-grids", table(world | without)).word == "reproduced"
+    assert judged("seqpe-is-ahead-at-larger-grids", table(world | shifted)).word == "partly"

@@ -13,7 +13,7 @@ from sepnb.encodings import AxialRoPE, Learned, SeqPE
 from sepnb.experiments import classification
 from sepnb.experiments import image_readings as readings
 from sepnb.experiments import images as im
-from sepnb.experiments.image_methods import RANGES, SHIFTED
+from sepnb.experiments.image_methods import RANGES, SHIFTED, WITH_LOSSES
 from sepnb.experiments.image_screen import RATES, best
 from sepnb.experiments.image_tasks import Direction, Frame, Pictures, WholeImage
 from sepnb.models import ImageClassifier
@@ -135,9 +135,10 @@ def test_two_methods_of_a_task_and_seed_differ_only_in_streams_and_encoding(prof
             where = {key.split(".")[1] for key in trained}
             names = {one.name, other.name}
             shifted = len(names & set(SHIFTED)) == 1
-            expected = ["auxiliary"] * ("seqpe" in names) + ["positions"] * shifted
-            assert sorted(where) == expected
-            same = names in ({"seqpe", "seqpe-plain"}, {"sinusoidal", "sinusoidal-shifts"})
+            losses = len(names & set(WITH_LOSSES)) == 1
+            assert sorted(where) == ["auxiliary"] * losses + ["positions"] * shifted
+            twins = [{name, f"{name}-shifts"} for name in ("sinusoidal", "axial-rope")]
+            same = names in ({"seqpe", "seqpe-plain"}, *twins)
             assert changed - trained == {"method"} | (set() if same else {"model.encoding"})
 
 
@@ -147,6 +148,11 @@ def test_models_of_a_profile_are_as_wide_as_they_say_and_have_the_encodings_of_t
     assert im.model_config("axial-rope", size).encoding == AxialRoPE()
     assert im.model_config("separated-sinusoidal", size).streams.widths == {"row": 8, "col": 8, "sem": 48}
     assert im.model_config("seqpe", size).encoding == SeqPE(digits=2, dims=2)
+    released = SeqPE(digits=2, dims=2, site="multiply", per_layer=True)
+    assert im.model_config("seqpe-multiply", size).encoding == released
+    assert im.model_config("axial-rope-shifts", size) == im.model_config("axial-rope", size)
+    losses = im.ImageRun.of("images", "laptop", "seqpe-multiply", "class", 1, 1e-3).training.auxiliary
+    assert losses.distillation_scale is None and losses.shifts is not None
     assert {im.model_config(name, size).streams.d_model for name in im.METHODS} == {64}
     with pytest.raises(ValueError, match="unknown method 'rope'; use one of none, learned"):
         im.model_config("rope", size)
@@ -307,6 +313,8 @@ def test_a_step_is_read_at_its_places_and_the_encoder_hears_its_losses(few, monk
         ("separated-sinusoidal", "index+length+distance", "index+length+distance", "index"),
         ("seqpe-plain", "index+length+distance", None, "index"),
         ("seqpe", "length+distance", None, "none"),
+        ("axial-rope-shifts", "length+distance", "length+distance", "none"),
+        ("seqpe-multiply", "length+distance", None, "none"),
     ],
 )
 def test_every_reading_says_which_of_its_sides_are_new(name, grow, fit, moved):
@@ -317,7 +325,7 @@ def test_every_reading_says_which_of_its_sides_are_new(name, grow, fit, moved):
         assert run.unseen(14, rule) == told[rule]
     assert {run.unseen(7, move=move) for move in run.moves.values()} == ({moved} if moved else set())
     assert run.unseen(7) == "none" and run.unseen(120).startswith("index") == (
-        name not in ("none", "axial-rope")
+        name not in ("none", "axial-rope", "axial-rope-shifts")
     )
 
 

@@ -1,13 +1,18 @@
 """The methods of `images`: one classifier of images whose patches tell their places in different ways.
 
 `separated-` gives an eighth of the width to the row of a patch and one to its column, in streams of their
-own; the others are dense. `seqpe` is a term of the score, with digit strings of two coordinates of two
-digits, and the released schedule: both losses and shift steps on coordinates below 100. Two methods take it
-apart: `seqpe-plain` has neither losses nor shift steps, and `sinusoidal-shifts` has the sinusoid at the same
-shift steps, so that what the steps give is not told of the digits.
+own; the others are dense. `seqpe` is a term of the score with one map for all layers, with digit strings of
+two coordinates of two digits, and the released schedule: both losses and shift steps on coordinates below
+100. `seqpe-multiply` has the same schedule and is injected as the released image program does it: queries and
+keys are multiplied, by a map of every layer. Three methods take it apart: `seqpe-plain` has neither losses
+nor shift steps; `sinusoidal-shifts` and `axial-rope-shifts` are read at the same shift steps, so that what
+the steps give is not told of the digits. To axial RoPE they are no idle change: its class token stands at the
+origin and hears where a patch is.
+
+The distillation takes the form that is free of the scale of embeddings; the release has raw products.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..encodings import AxialRoPE, Encoding, Learned, SeqPE, Sinusoidal
 from ..models import TransformerConfig
@@ -22,14 +27,19 @@ METHODS = (
     "sinusoidal",
     "sinusoidal-shifts",
     "axial-rope",
+    "axial-rope-shifts",
     "separated-sinusoidal",
     "seqpe-plain",
     "seqpe",
+    "seqpe-multiply",
 )
 """How a patch tells where it is, in the order of tables."""
 
-SHIFTED = ("sinusoidal-shifts", "seqpe")
+SHIFTED = ("sinusoidal-shifts", "axial-rope-shifts", "seqpe", "seqpe-multiply")
 """Trained at shift steps."""
+
+WITH_LOSSES = ("seqpe", "seqpe-multiply")
+"""Trained with both losses of SeqPE."""
 
 CODE = SeqPE(digits=2, dims=2)
 RANGES = (CODE.base**CODE.digits,) * CODE.dims
@@ -72,9 +82,11 @@ def encoding_of(name: str, size: Size) -> str | Encoding:
         "sinusoidal": Sinusoidal(dims=2),
         "sinusoidal-shifts": Sinusoidal(dims=2),
         "axial-rope": AxialRoPE(),
+        "axial-rope-shifts": AxialRoPE(),
         "separated-sinusoidal": "sinusoidal",
         "seqpe-plain": CODE,
         "seqpe": CODE,
+        "seqpe-multiply": replace(CODE, site="multiply", per_layer=True),
     }
     if name not in encodings:
         raise ValueError(f"unknown method {name!r}; use one of {', '.join(METHODS)}")
@@ -104,6 +116,7 @@ def model_config(name: str, size: Size) -> TransformerConfig:
 
 def training_config(name: str, size: Size, rate: float, steps: int) -> TrainingConfig:
     """The training of a method; two methods differ in shift steps and losses only."""
+    losses = grid_losses(size.trained, RANGES, columns=CODE.width, distillation_scale=None)
     return TrainingConfig(
         steps,
         size.batch_size,
@@ -111,7 +124,5 @@ def training_config(name: str, size: Size, rate: float, steps: int) -> TrainingC
         rate,
         precision=size.precision,
         positions=grid_shifts(size.trained, RANGES) if name in SHIFTED else None,
-        auxiliary=grid_losses(size.trained, RANGES, columns=CODE.width, distillation_scale=None)
-        if name == "seqpe"
-        else None,
+        auxiliary=losses if name in WITH_LOSSES else None,
     )

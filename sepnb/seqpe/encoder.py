@@ -10,6 +10,10 @@ the position's embedding. Nothing is indexed by position, so any number with eno
 `forward` computes the same function with less: each distinct prefix once (what a digit's state depends on),
 and in the last layer the last slot alone. `plain` is the definition.
 
+There is no mask of the padding: a leading zero is a digit like any other, and is read, as in the release with
+its mask off, where a mask of ones gives the same. The released mask hides leading zeros; ours has no such
+option, because the place of a digit says already that it is one.
+
 Shape letters: P positions, n coordinates, S digits of a position, w width, H heads, D columns of the result.
 """
 

@@ -47,7 +47,7 @@ class SeqPELosses(AuxiliaryLoss):
         distillation_scale: of the distillation loss, `scale` there: 1.0 as released, None for the form whose
             temperature does not hang on the lengths of embeddings.
         shifts: the sampler of the training, if it has shift steps: there the model does not read the trained
-            window, and nothing is distilled.
+            window, and nothing is distilled. A training with others is refused, see `check`.
         every: the losses are computed in every so many steps, the first of them included, with so many times
             their weights.
 

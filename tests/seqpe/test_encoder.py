@@ -120,6 +120,38 @@ def test_a_digit_hears_the_digits_before_it_only():
     assert not torch.allclose(states[0][2:], states[1][2:])
 
 
+def masked(encoder: SequentialPositionEncoder, positions: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """The definition in the open, with a mask bool `[P, S]` of the digits that may be seen; a slot always
+    sees itself."""
+    strings, width = encoder.strings(positions), encoder.cls.shape[-1]
+    x = torch.cat([encoder.digit(strings) + encoder._places(), encoder.cls.expand(len(strings), 1, -1)], 1)
+    slots = x.shape[1]
+    seen = torch.cat([mask, torch.ones(len(mask), 1, dtype=torch.bool)], 1)[:, None]
+    seen = (seen & torch.ones(slots, slots).tril().bool()) | torch.eye(slots).bool()
+    for block in encoder.transformer.blocks:
+        normed = block.attention_norm.parts({"sem": x})["sem"]
+        q, k = block.attention.query_key[0](normed).chunk(2, dim=-1)
+        v = block.attention.values({"sem": normed})["sem"]
+        q, k, v = (t.unflatten(-1, (3, width // 3)).transpose(1, 2) for t in (q, k, v))
+        scores = (q @ k.transpose(-1, -2) / (width // 3) ** 0.5).masked_fill(~seen[:, None], -torch.inf)
+        averaged = (scores.softmax(dim=-1) @ v).transpose(1, 2).flatten(2)
+        x = x + block.attention.output.parts({"sem": averaged})["sem"]
+        x = x + block.mlp.parts(block.mlp_norm.parts({"sem": x}))["sem"]
+    return encoder._read(x[:, -1])
+
+
+def test_leading_zeros_are_read_as_under_a_mask_of_ones_and_a_mask_of_them_is_another_function():
+    """We have no mask of the padding; what the release gives with its mask off it gives with all ones."""
+    encoder, positions = drawn(digits=4), torch.tensor([7, 70, 407, 1007, 9999])
+    strings = encoder.strings(positions)
+    ones = torch.ones_like(strings, dtype=torch.bool)
+    for found in (encoder(positions), encoder.plain(positions)):
+        torch.testing.assert_close(found, masked(encoder, positions, ones), rtol=0, atol=1e-10)
+    hidden = masked(encoder, positions, strings.cumsum(dim=1) > 0)
+    apart = (hidden - encoder(positions)).abs().amax(dim=1)
+    assert apart[:3].min() > 1e-3 and apart[3:].max() < 1e-10
+
+
 def test_many_positions_are_encoded_in_pieces_where_no_gradient_is_needed(monkeypatch):
     encoder, positions = drawn(digits=3), torch.arange(995, -1, -7)
     monkeypatch.setattr("sepnb.seqpe.encoder.AT_ONCE", 40)

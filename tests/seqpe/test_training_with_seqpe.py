@@ -76,6 +76,21 @@ def test_a_training_that_is_resumed_goes_on_as_one_that_was_not_interrupted(ever
     assert torch.equal(whole, later)
 
 
+def test_what_was_resumed_can_be_left_again():
+    whole, one, other, last = (with_dropout() for _ in range(4))
+    torch.manual_seed(7)
+    curve = train(whole, batches(), CONFIG, auxiliary=LOSSES.bind(SEED))
+    torch.manual_seed(7)
+    how = {"adamw": optimiser(one, CONFIG), "auxiliary": LOSSES.bind(SEED), "stop_after": 1}
+    losses = train(one, batches(), CONFIG, **how)
+    first = checkpoints.take(one, how["adamw"], losses, {}, seed=SEED)
+    more, adamw = checkpoints.resumed(first, other, CONFIG, lambda s: batches(CONFIG, s), stop_after=4)
+    second = checkpoints.take(other, adamw, losses + more, {}, seed=SEED)
+    rest, _ = checkpoints.resumed(second, last, CONFIG, lambda s: batches(CONFIG, s))
+    assert second.steps == 4 and losses + more + rest == curve
+    assert torch.equal(weights(last), weights(whole))
+
+
 def test_dropout_is_resumed_too(tmp_path):
     assert torch.equal(*left_and_resumed(CONFIG, 3, tmp_path / "one.pt", with_dropout))
 
