@@ -247,7 +247,7 @@ figures.show_table(
 # %% [markdown]
 # The products are *raw*, as released: twice as long is not the same. So the temperature of the softmax is the length of the embeddings, which nobody sets, and which grows in
 # training. The option `scale=None` divides by the mean squared length of the teacher and puts the scale of attention in its place: stretched together, teacher and student
-# pay what they paid before, and a student that alone is longer still pays.
+# pay what they paid before, and a student that alone is longer still pays. It is no default, for a reason that only a training shows, below.
 
 # %%
 long = 3 * home, 3 * cases["places in another order"]
@@ -430,6 +430,30 @@ figures.show(
 # different tens {num}`14_two_losses/live_other_ten:.2f`, which is what the blocks are. Two short trainings of one seed prove nothing; they say where to look. So the
 # experiment below looks at both kinds of positions.
 #
+# And what has the distillation to go by? Its teacher is the window of neighbours; how much a row of its softmax says is how far it is from uniform, in nats, at most the logarithm of 64.
+
+
+# %%
+def told_by_a_row(e, scale):
+    """How far the rows of the distillation's softmax are from uniform, in nats."""
+    free = e.shape[1] ** 0.5 / e.square().sum(dim=1).mean()
+    rows = ((free if scale is None else scale) * (e @ e.T)).softmax(dim=1)
+    return log(len(e)) + float((rows * rows.clamp_min(1e-30).log()).sum(dim=1).mean())
+
+
+for key, step in (("drawn", 0), ("schooled", STEPS)):
+    e = lessons["released"][step][0].double()
+    numbers[f"live_norm_{key}"] = float(e.norm(dim=1).mean())
+    for form, scale in (("raw", 1.0), ("free", None)):
+        numbers[f"live_told_{form}_{key}"] = told_by_a_row(e, scale)
+assert numbers["live_told_free_schooled"] < 0.1 * numbers["live_told_raw_schooled"]
+
+# %% [markdown]
+# The released losses lengthen the embeddings of the window from {num}`14_two_losses/live_norm_drawn:.1f` to {num}`14_two_losses/live_norm_schooled:.1f` and make them more alike.
+# Raw, a row of the teacher says {num}`14_two_losses/live_told_raw_drawn:.2f` nats as drawn and {num}`14_two_losses/live_told_raw_schooled:.2f` in the end; free of scale
+# {num}`14_two_losses/live_told_free_drawn:.2f` and then {num}`14_two_losses/live_told_free_schooled:.5f`: flat, and a flat teacher has nothing to teach. Raw rows grow flatter too, but the growing length keeps
+# some of what they say. So the released form is the default here, with its dependence on length told, and the other is an option.
+#
 # Turn it yourself. Each point is one of the spread positions in the plane of its first two principal components, coloured by position; the slider
 # goes through the training with the released candidates.
 
@@ -473,8 +497,8 @@ interactive.show(
 # - 128 positions *spread* over the whole range.
 #
 # *Order* is the rank correlation above. *Adjacency* says how often the largest product is that of a nearest neighbour. *Likeness* is the correlation
-# of a window's products with those of the trained window; the *norm* is the mean length of an embedding. The distillation of these records takes raw products, as
-# released; the models of {doc}`chapter 15 <15_two_dimensions>` that read images and those of {doc}`chapter 16 <16_seqpe_stream>` take the form that is free of scale. Why the alignment? A drawn encoder knows the digits, and windows that share
+# of a window's products with those of the trained window; the *norm* is the mean length of an embedding. The distillation of all these trainings takes raw products, as
+# released. Why the alignment? A drawn encoder knows the digits, and windows that share
 # all low digits with the trained one look like it before anything is learned. Whoever tests shifts by a round number tests this.
 
 # %%
@@ -623,8 +647,8 @@ numbers["runs"], numbers["runs_declared"] = len(there), len(sweep)
 # where every window is ordered by itself.
 #
 # **Norm.** In the trained window embeddings have a length of {num}`14_two_losses/norm_drawn` as drawn and {num}`14_two_losses/norm_trained` after both losses. The distillation takes raw
-# products, so its softmax ends far sharper than it began, and what it asks of a row is then little more than its largest entry. That may be why it does not carry the geometry beside the contrastive loss; these
-# records cannot tell, because no run of theirs has the form that is free of scale.
+# products, so that this length is the inverse temperature of its softmax, set by the contrastive loss and by nobody else. The rows need not grow sharper for that: in the schooling above they grew flatter, because the window's
+# embeddings became alike faster than they became long. Whether a teacher so flat is why the distillation does not carry the geometry, these records cannot tell.
 #
 # **Neighbours.** The largest product is that of a neighbour, in misaligned windows, for {num}`14_two_losses/both_adjacent` of the positions with the released candidates, and for
 # {num}`14_two_losses/around_adjacent` with half of them around the anchor.

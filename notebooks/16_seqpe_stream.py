@@ -673,7 +673,7 @@ numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
 #
 # **Limits.** One kind of text, models of less than a million parameters, one training budget
 # ({num}`16_seqpe_stream/runs` of {num}`16_seqpe_stream/runs_declared` runs at this profile). The weights of the losses
-# are the released ones and were not tuned, while the distillation is free of the scale of the embeddings, which the release is not; the learning rate of streams of digit strings was not screened:
+# are of the released strength and were not tuned; the learning rate of streams of digit strings was not screened:
 # one rate for all modes, so that separated and dense differ in nothing else, and a verdict against SeqPE may be one against that rate. What the abstract says of the distillation is asked of a separated
 # model, and not of SeqPE as it was released. Far out only
 # single trained lengths are read, at two pairs of starts a group.

@@ -152,7 +152,7 @@ def test_models_of_a_profile_are_as_wide_as_they_say_and_have_the_encodings_of_t
     assert im.model_config("seqpe-multiply", size).encoding == released
     assert im.model_config("axial-rope-shifts", size) == im.model_config("axial-rope", size)
     losses = im.ImageRun.of("images", "laptop", "seqpe-multiply", "class", 1, 1e-3).training.auxiliary
-    assert losses.distillation_scale is None and losses.shifts is not None
+    assert losses.distillation_scale == 1 and losses.shifts is not None
     assert {im.model_config(name, size).streams.d_model for name in im.METHODS} == {64}
     with pytest.raises(ValueError, match="unknown method 'rope'; use one of none, learned"):
         im.model_config("rope", size)

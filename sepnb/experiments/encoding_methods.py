@@ -63,15 +63,13 @@ def shift_steps(size: lm.Size) -> ShiftSteps:
 def seqpe_losses(size: lm.Size, columns: int = SeqPE.width) -> SeqPELosses:
     """Both losses of embeddings of so many columns, on the positions that shift steps have too. The numbers
     of anchors, candidates and windows, the boxes, heads of 64 columns and starts from a quarter of the
-    trained length on are those of the released text program. Both losses are free of the scale of the
-    embeddings, where the release takes raw products."""
+    trained length on are those of the released text program."""
     largest = (RANDOM_POSITIONS * size.length,)
     return SeqPELosses(
         CandidateSampler(largest),
         WindowSampler(largest, (size.length,), away=(size.length // 4,)),
         n_heads=max(1, columns // 64),
         shifts=shift_steps(size),
-        distillation_scale=None,
     )
 
 

@@ -8,8 +8,6 @@ keys are multiplied, by a map of every layer. Three methods take it apart: `seqp
 nor shift steps; `sinusoidal-shifts` and `axial-rope-shifts` are read at the same shift steps, so that what
 the steps give is not told of the digits. To axial RoPE they are no idle change: its class token stands at the
 origin and hears where a patch is.
-
-The distillation takes the form that is free of the scale of embeddings; the release has raw products.
 """
 
 from dataclasses import dataclass, replace
@@ -116,7 +114,7 @@ def model_config(name: str, size: Size) -> TransformerConfig:
 
 def training_config(name: str, size: Size, rate: float, steps: int) -> TrainingConfig:
     """The training of a method; two methods differ in shift steps and losses only."""
-    losses = grid_losses(size.trained, RANGES, columns=CODE.width, distillation_scale=None)
+    losses = grid_losses(size.trained, RANGES, columns=CODE.width)
     return TrainingConfig(
         steps,
         size.batch_size,

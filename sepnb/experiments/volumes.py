@@ -5,10 +5,9 @@ What the image experiment does not part is apart here: the number of tokens is n
 a larger cube the two things stand as near to each other as in training, and only coordinates are new;
 *spread*, their distance may be new too.
 
-The methods are six of those of `images`, and SeqPE's distillation takes raw products here: the records are
-older than its other site, than axial RoPE at shift steps and than the form that is free of scale. A learned
-table of cells is refused: it is one of rows and columns. ALiBi is refused: it is defined by the distance of
-two indices, and of the forms that others gave it for points none is built here.
+The methods are six of those of `images`: the records are older than SeqPE's other site and than axial RoPE at
+shift steps. A learned table of cells is refused: it is one of rows and columns. ALiBi is refused: it is
+defined by the distance of two indices, and of the forms that others gave it for points none is built here.
 """
 
 from collections.abc import Iterator, Sequence

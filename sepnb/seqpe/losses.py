@@ -70,9 +70,10 @@ def distillation_loss(
 
     sg stops the gradient: at beta = 1 the teacher gets none.
 
-    Raw products, as released, are the default. They leave the temperature of the softmax to the lengths of
-    the embeddings, which grow in training: a row may end as a single 1, which says nothing of the others.
-    Free of that is `scale` None.
+    Raw products, as released, are the default, and what all experiments have. They leave the temperature of
+    the softmax to the lengths of the embeddings, which grow in training. Free of that is `scale` None; but
+    the contrastive loss makes the embeddings of a window nearly alike, and with a temperature that does not
+    follow their length its rows end flat, so that there is nothing left to distil. Chapter 14 shows both.
 
     Args:
         n_heads: H; must divide D.

@@ -27,16 +27,10 @@ def grid_shifts(grid: tuple[int, ...], ranges: tuple[int, ...]) -> GridShiftStep
 
 
 def grid_losses(
-    grid: tuple[int, ...],
-    ranges: tuple[int, ...],
-    *,
-    columns: int,
-    every: int = 1,
-    base: int = 10,
-    distillation_scale: float | None = 1.0,
+    grid: tuple[int, ...], ranges: tuple[int, ...], *, columns: int, every: int = 1, base: int = 10
 ) -> SeqPELosses:
     """Both losses of embeddings of so many columns, for a trained grid, on coordinates below `ranges`; they
-    know the shift steps of `grid_shifts`. `every` and `distillation_scale` are those of `SeqPELosses`."""
+    know the shift steps of `grid_shifts`. `every` is that of `SeqPELosses`."""
     box = int((CANDIDATES_IN_BOX * CANDIDATES) ** (1 / len(grid)) + 1e-9)
     candidates = CandidateSampler(
         ranges,
@@ -54,5 +48,4 @@ def grid_losses(
         n_heads=max(1, columns // 64),
         shifts=grid_shifts(grid, ranges),
         every=every,
-        distillation_scale=distillation_scale,
     )
