@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from sepnb import encodings
+from sepnb.encodings import Site
 from sepnb.inventory import COLUMNS, inventory
 from sepnb.models import TransformerConfig
 from sepnb.seqpe.cost import step_cost
@@ -81,20 +82,27 @@ def test_the_memory_of_seqpe_is_that_of_positions_read_for_the_first_time(table)
 
 
 def test_what_is_heard_is_what_is_known_of_each_encoding(table):
-    heard = {hears: set(rows.index) for hears, rows in table.groupby("hears")}
-    assert heard["index"] == {"sinusoidal", "learned", "seqpe"}  # FIRE hears it only beyond its threshold
-    assert heard["order"] == {"none", "cope"}
-    assert heard["distance"] == set(encodings.names()) - heard["index"] - heard["order"]
+    for name, hears in table["hears"].items():
+        encoding = encodings.build(name)
+        near = getattr(encoding, "threshold", 0) > N  # FIRE hears an index beyond its threshold only
+        if not encoding.sites or encoding.counts_tokens:
+            assert hears == "order", name
+        else:
+            assert hears == ("index" if encoding.reads_index and not near else "distance"), name
+    assert table.loc[["sinusoidal", "rope", "none"], "hears"].tolist() == ["index", "distance", "order"]
 
 
 def test_every_encoding_fits_a_cache_and_biases_take_memory_for_pairs(table):
     assert table["cache"].all()
-    assert {"sinusoidal", "learned", "axial-rope"} <= set(table.index[table["dimensions"]])
-    assert not table.loc[["none", "rope", "xpos", "alibi", "t5", "shaw", "cope"], "dimensions"].any()
-    for name in ("alibi", "t5", "kerple", "shaw", "cope"):
-        assert table.loc[name, "memory"] > 0 and table.loc[name, "growth"] > 1.3, name
-    for name in ("none", "sinusoidal", "learned"):
-        assert table.loc[name, "growth"] <= 1.0, name
+    for name in encodings.names():
+        encoding = encodings.build(name)
+        of_points = bool(encoding.sites) and encodings.on_axes(name, 2) is not None
+        assert table.loc[name, "dimensions"] == of_points, name
+        if Site.SCORE in encoding.sites:
+            assert table.loc[name, "memory"] > 0 and table.loc[name, "growth"] > 1.3, name
+        else:
+            assert table.loc[name, "growth"] <= 1.1, name
+    assert table.loc["axial-rope", "dimensions"] and not table.loc["rope", "dimensions"]
     assert table.loc["none", "memory"] == 0
 
 

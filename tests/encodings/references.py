@@ -59,12 +59,14 @@ class Reference:
         scores: layer, q and k `[B, H, N, d]` and the normalised state to scaled scores `[B, H, N, N]`; those
             of keys after the query are hidden.
         added: layer and weights `[B, H, N, N]` to what is added to the averages, `[B, H, N, d]`.
+        bound: how near a model comes to the equation; farther where fixed numbers are kept in float32.
     """
 
     code: Callable[[Layer, int], Tensor] | None = None
     heard: Callable[[Layer, int], Tensor] | None = None
     scores: Callable[[Layer, Tensor, Tensor, Tensor], Tensor] | None = None
     added: Callable[[Layer, Tensor], Tensor] | None = None
+    bound: float = 1e-9
 
 
 def product(q: Tensor, k: Tensor) -> Tensor:
@@ -75,9 +77,9 @@ def scaled(q: Tensor, k: Tensor) -> Tensor:
     return product(q, k) / math.sqrt(q.shape[-1])
 
 
-def biased(bias: Callable[[Layer, int], Tensor]) -> Reference:
+def biased(bias: Callable[[Layer, int], Tensor], **told: float) -> Reference:
     """Scaled products and a bias, made of the layer and the number of heads."""
-    return Reference(scores=lambda layer, q, k, u: scaled(q, k) + bias(layer, q.shape[1]))
+    return Reference(scores=lambda layer, q, k, u: scaled(q, k) + bias(layer, q.shape[1]), **told)
 
 
 # --- at the input
@@ -293,7 +295,7 @@ REFERENCES: dict[str, Reference] = {
     "alibi": biased(alibi),
     "t5": biased(t5),
     "kerple": biased(kerple),
-    "sandwich": biased(sandwich),
+    "sandwich": biased(sandwich, bound=1e-5),
     "fire": biased(fire),
     "shaw": Reference(scores=shaw, added=shaw_values),
     "transformer-xl": Reference(scores=transformer_xl),

@@ -9,6 +9,7 @@ from sepnb.encodings import Encoding
 from sepnb.models import LanguageModel, averaging, compile_formulas
 
 from .cases import CASES, ON_TEXTS, STREAMS, heard, model, tokens
+from .references import REFERENCES
 
 TIGHT = {"rtol": 0, "atol": 1e-10}
 LENGTHS = ((4, 5), (2, 6, 1))
@@ -37,6 +38,10 @@ def apart(reader: LanguageModel, text: Tensor, at: Tensor | None) -> Tensor:
     return torch.stack(rows)
 
 
+def bound(name: str) -> float:
+    return REFERENCES[CASES[name].name].bound
+
+
 def of_shape(name: str, shape: str) -> LanguageModel:
     tied = {"readout": "both"} if getattr(CASES[name], "tie", False) else {}
     return model(CASES[name], shape, **tied)
@@ -50,7 +55,7 @@ def test_packed_is_separate_in_output_and_every_gradient(name):
         logits.square().mean().backward()
         outcomes.append([logits.detach(), *(parameter.grad.clone() for parameter in made.parameters())])
     for one, other in zip(*outcomes, strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-6 if "sandwich" in name else 1e-10)
+        torch.testing.assert_close(one, other, rtol=0, atol=bound(name))
     together = made(tokens(), at) if not CASES[name].counts_tokens else made(tokens())
     assert (together - outcomes[0][0]).abs().max() > 1e-3  # without documents they hear each other
 
@@ -59,40 +64,39 @@ def test_packed_is_separate_in_output_and_every_gradient(name):
 @pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_it_is_so_for_every_split_by_default_positions_by_rows_and_behind_a_window(name, shape, monkeypatch):
     made = of_shape(name, shape)
-    bound = {"rtol": 0, "atol": 1e-6 if name == "sandwich" else 1e-10}
+    near = {"rtol": 0, "atol": bound(name)}
     with torch.no_grad():
         for reader in (made, made.extended(window=3)):
             expected = apart(reader, tokens(), None)
-            torch.testing.assert_close(reader(tokens(), documents=DOCUMENTS), expected, **bound)
+            torch.testing.assert_close(reader(tokens(), documents=DOCUMENTS), expected, **near)
             with monkeypatch.context() as patch:
                 patch.setattr(averaging, "AT_ONCE", 100)  # a few rows of queries at a time
-                torch.testing.assert_close(reader(tokens(), documents=DOCUMENTS), expected, **bound)
+                torch.testing.assert_close(reader(tokens(), documents=DOCUMENTS), expected, **near)
 
 
 @pytest.mark.parametrize("name", [n for n in ON_TEXTS if not ON_TEXTS[n].causal_only])
 def test_it_is_so_without_a_mask(name, monkeypatch):
     made = model(ON_TEXTS[name], causal=False)
-    bound = {"rtol": 0, "atol": 1e-6 if "sandwich" in name else 1e-10}
+    near = {"rtol": 0, "atol": bound(name)}
     with torch.no_grad():
         expected = apart(made, tokens(), None)
-        torch.testing.assert_close(made(tokens(), documents=DOCUMENTS), expected, **bound)
+        torch.testing.assert_close(made(tokens(), documents=DOCUMENTS), expected, **near)
         monkeypatch.setattr(averaging, "AT_ONCE", 100)
-        torch.testing.assert_close(made(tokens(), documents=DOCUMENTS), expected, **bound)
+        torch.testing.assert_close(made(tokens(), documents=DOCUMENTS), expected, **near)
 
 
 @pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_padding_on_the_left_is_a_document_that_no_text_hears(name):
     """Texts of 6 and of 9 tokens in one batch, the positions of each from 0 on."""
     made, text, padded = model(name), tokens(1, 6), []
-    bound = 1e-6 if name == "sandwich" else 1e-10
     documents = torch.tensor([[0, 0, 0, 1, 1, 1, 1, 1, 1], [1] * 9])
     with torch.no_grad():
         for pad in (0, 5):
             row = torch.cat([torch.full((1, 3), pad), text], dim=1)
             padded.append(made(torch.cat([row, tokens(1)]), documents=documents))
         assert torch.equal(padded[0][0, 3:], padded[1][0, 3:])
-        torch.testing.assert_close(padded[0][0, 3:], made(text)[0], rtol=0, atol=bound)
-        torch.testing.assert_close(padded[0][1], made(tokens(1))[0], rtol=0, atol=bound)
+        torch.testing.assert_close(padded[0][0, 3:], made(text)[0], rtol=0, atol=bound(name))
+        torch.testing.assert_close(padded[0][1], made(tokens(1))[0], rtol=0, atol=bound(name))
 
 
 @pytest.mark.parametrize("name", ["t5", "rope"])

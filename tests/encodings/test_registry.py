@@ -1,6 +1,8 @@
 """The registry, and what every encoding in it owes: sites, no state between calls, any positions."""
 
 import dataclasses
+import importlib
+from pkgutil import iter_modules
 
 import pytest
 import torch
@@ -27,11 +29,21 @@ def modules(encoding: encodings.Encoding) -> dict[Site, torch.nn.Module | None]:
     }
 
 
-def test_the_first_encodings_are_there():
-    at_input_and_queries = ["none", "sinusoidal", "learned", "rope", "xpos", "alibi", "phase"]
-    at_input_and_queries += ["axial-rope"]
-    at_scores = ["t5", "kerple", "sandwich", "fire", "shaw", "transformer-xl", "distance-aware", "cope"]
-    assert encodings.names() == [*at_input_and_queries, *at_scores, "seqpe"]
+def described() -> set[type[encodings.Encoding]]:
+    """The frozen encodings of every file of the package."""
+    files = [
+        importlib.import_module(f"sepnb.encodings.{file.name}") for file in iter_modules(encodings.__path__)
+    ]
+    kinds = {kind for file in files for kind in vars(file).values() if isinstance(kind, type)}
+    return {kind for kind in kinds if issubclass(kind, encodings.Encoding)} - {encodings.Encoding}
+
+
+def test_every_encoding_of_every_file_is_registered_once_by_its_name():
+    assert {kind.name for kind in described()} == set(encodings.names())
+    assert len(encodings.names()) == len(described()) >= 17
+    for kind in described():
+        assert type(encodings.build(kind.name)) is kind
+        assert getattr(encodings, kind.__name__) is kind and kind.__name__ in encodings.__all__
 
 
 @pytest.mark.parametrize("name", encodings.names())
@@ -88,8 +100,11 @@ def test_modules_keep_no_state_between_calls_and_take_any_positions(name):
 
 
 def test_names_can_be_asked_for_by_the_coordinates_that_they_take_as_they_are():
-    assert set(encodings.names()) - set(encodings.names(axes=1)) == {"axial-rope"}
-    assert encodings.names(axes=2) == ["none", "axial-rope"] and encodings.names(axes=3) == ["none"]
+    for axes in (1, 2, 3):
+        takes = {name: encodings.build(name).axes for name in encodings.names()}
+        expected = [name for name, known in takes.items() if known is None or axes in known]
+        assert encodings.names(axes=axes) == expected
+    assert "rope" not in encodings.names(axes=2) and "axial-rope" not in encodings.names(axes=1)
 
 
 def test_an_encoding_for_points_is_built_with_the_option_that_it_has():
