@@ -8,6 +8,7 @@
 To add a claim, write `rule_<id>` and one `Claim(...)` beside it, in the module of its experiment or chapter.
 """
 
+from sepnb.claims.dependence import under_budgets
 from sepnb.claims.ledger import CLAIMS, Row, evaluate, get
 from sepnb.claims.pages import page, source_map_page
 from sepnb.claims.shown import judge, show
@@ -32,4 +33,5 @@ __all__ = [
     "show",
     "source_map",
     "source_map_page",
+    "under_budgets",
 ]
