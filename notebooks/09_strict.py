@@ -1307,11 +1307,15 @@ IDS = (
 verdicts = claims.judge(
     IDS, {"chapter/09_strict": numbers, "experiment/extrapolation": table}
 )
+more_training = experiments.get("budget").table(profile)
 numbers |= claims.show(
     verdicts,
+    budget=claims.under_budgets(IDS, more_training),
     caption="The claims of this chapter, judged by rules written beforehand. Two are "
-    "about numbers of this page.",
+    "about numbers of this page. More training: whether two models that a claim "
+    "compares exchange places between the budgets of chapter 10.",
 )
+figures.provenance(more_training)
 
 # %% [markdown]
 # Strict minus separated is {num}`09_strict/strict_minus_separated_learned:+.3f` bits per byte with the learned table, with an

@@ -624,6 +624,10 @@ def told_of(name: str) -> dict[str, object]:
 # %%
 screened = experiments.get("ablation_screen").table(profile)
 largest = sum(rate == max(RATES) for rate in rate_of.values())
+numbers_of_this_chapter |= {
+    "ablation_rates": len(rate_of),
+    "ablation_rates_at_the_edge": largest,
+}
 figures.show_table(
     pd.DataFrame(map(told_of, VARIANTS)),
     caption="Every variant: test bits per byte with 95 % t interval over seeds, and "
@@ -723,6 +727,11 @@ figures.show(
 figures.provenance(factors)
 
 # %% [markdown]
+# **The rates stand at an edge.** Of {num}`10_language_model/ablation_rates` models,
+# {num}`10_language_model/ablation_rates_at_the_edge` were given the largest rate that was screened. For these the best rate was not
+# bracketed, and a larger one might move a variant and its reference by different amounts: read the differences below as those at this
+# rate. The experiment `budget` takes the same rates.
+#
 # {numref}`fig-around-separated` takes the full model apart. Its first rows take one wall down and leave the others
 # standing: a variant without a wall is larger, since a full matrix has more weights than its blocks. The rows on
 # queries and keys go the other way and forbid more than the separation does. The widths of position stand on both
@@ -803,7 +812,8 @@ numbers_of_this_chapter |= {
 # learning rate is the one screened for the ablation, at every budget; a long schedule may prefer a lower one.
 #
 # Two models *exchange places* if one is ahead at one budget and the other at another, each time by an interval
-# that leaves out zero. A ranking in which that happens is *budget-dependent*.
+# that leaves out zero. A ranking in which that happens is *budget-dependent*, and so is a verdict that rests on it:
+# the table of verdicts carries the label.
 
 # %%
 from sepnb.claims.budget import exchanges, places
@@ -992,12 +1002,16 @@ IDS = (
 )
 tables = {"in_window": table, "ablation": factors, "budget": budgets}
 tables = {f"experiment/{name}": rows for name, rows in tables.items()}
+dependent = claims.under_budgets(IDS, budgets)
 numbers_of_this_chapter |= claims.show(
     claims.judge(IDS, tables),
     short=True,
+    budget=dependent,
     caption=f"The {len(IDS)} claims of this chapter, judged by rules written "
     "beforehand: seven on "
-    "the models of the first sections, six on single factors, three on more training.",
+    "the models of the first sections, six on single factors, three on more training. "
+    "More training: whether two models that a claim compares exchange places between "
+    "the budgets of the smaller size, where they were trained there.",
 )
 
 # %% tags=["remove-input"]
@@ -1039,7 +1053,9 @@ numbers_of_this_chapter |= {
 #    {num}`10_language_model/difference_separated_sinusoidal_wide:+.3f`. Negative is better. That separation
 #    costs nothing is *{num}`10_language_model/verdict_separation_costs_nothing_at_equal_width`* at equal
 #    width and *{num}`10_language_model/verdict_separation_costs_nothing_at_equal_parameters`* at equal
-#    parameters.
+#    parameters. These are verdicts on one budget. What more training does to their order, seen in smaller models with
+#    the sinusoid: *{num}`10_language_model/budget_separation_costs_nothing_at_equal_width`* at equal width,
+#    *{num}`10_language_model/budget_separation_costs_nothing_at_equal_parameters`* at equal parameters.
 # 2. **The learned table.** That it works better in dimensions of its own than added to the embedding is
 #    *{num}`10_language_model/verdict_separation_improves_a_learned_table`*. A guess at the reason, not
 #    tested here: behind a norm of its own a small table is readable from the first step, while an added one

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from sepnb import claims
-from sepnb.claims import ablation, budget
+from sepnb.claims import ablation, budget, dependence
 from sepnb.claims.budget import budgets, exchanges, places
 from sepnb.experiments.ablation import JUDGED
 
@@ -238,3 +238,57 @@ def test_equal_parameters_are_judged_by_the_widened_model_at_every_budget(at_the
     assert AHEAD_WIDE.rule(tables).word == word
     assert AHEAD.rule(tables).word == "reproduced"  # of equal width, and another question
     assert AHEAD_WIDE.rule(trained()).word == "not run"
+
+
+# --- the label of other verdicts
+
+EQUAL_WIDTH = "separation-costs-nothing-at-equal-width"
+EQUAL_PARAMETERS = "separation-costs-nothing-at-equal-parameters"
+ORDERED = (RANKING[0], WIDE, *RANKING[1:])
+
+
+def label(claim_id: str, **levels) -> dependence.Dependence:
+    return dependence.under_budget(claim_id, trained(ORDERED, **levels)[budget.TABLE])
+
+
+def test_every_pair_of_a_label_is_compared_by_the_rule_and_was_trained_at_every_budget():
+    known = {*budget.models(), WIDE}
+    for claim_id, pairs in dependence.PAIRS.items():
+        assert claims.get(claim_id).needs != (budget.TABLE,)
+        assert {name for pair in pairs for name in pair} <= known
+    (frame,) = trained(ORDERED).values()
+    labels = claims.under_budgets([*dependence.PAIRS, "split-norm-costs-nothing"], frame)
+    assert list(labels) == list(dependence.PAIRS)
+    assert {one.label for one in labels.values()} == {dependence.KEPT}
+
+
+def test_a_verdict_whose_models_exchange_places_is_budget_dependent():
+    """The dense sinusoid overtakes the separated one at the end, and not the wide one."""
+    found = label(EQUAL_WIDTH, sinusoidal_16=2.15)
+    assert found.label == dependence.DEPENDENT == "budget-dependent"
+    told = "separated-sinusoidal beside sinusoidal: ahead at 1x, ahead at 4x, behind at 16x"
+    assert found.detail == told and str(found) == f"budget-dependent: {told}"
+    kept = label(EQUAL_PARAMETERS, sinusoidal_16=2.15)
+    assert kept.label == dependence.KEPT
+    assert kept.detail == f"{WIDE} beside sinusoidal: ahead at 1x, ahead at 4x, ahead at 16x"
+
+
+def test_a_lead_that_melts_is_told_and_is_no_exchange():
+    found = label(EQUAL_PARAMETERS, sinusoidal_16=2.10)  # as low as the wide one
+    assert found.label == dependence.KEPT and found.detail.endswith("ahead at 4x, level at 16x")
+
+
+def test_one_pair_of_several_is_enough():
+    found = label("rope-leads-in-window", learned_16=1.9)
+    assert found.label == dependence.DEPENDENT
+    assert "rope beside learned: ahead at 1x, ahead at 4x, behind at 16x" in found.detail
+    assert label("alibi-level-with-separated-sinusoid", learned_16=1.9).label == dependence.KEPT
+
+
+def test_without_the_whole_of_the_records_there_is_no_label():
+    (frame,) = trained(ORDERED).values()
+    holes = frame.copy()
+    holes.loc[(frame.method == WIDE) & (frame.budget == 4) & (frame.seed == 1), "status"] = "stale"
+    for table in (None, pd.DataFrame(), frame[frame.budget < 16], frame[frame.method != WIDE], holes):
+        assert str(dependence.under_budget(EQUAL_WIDTH, table)) == "not run"
+    assert dependence.under_budget("split-norm-costs-nothing", frame) is None

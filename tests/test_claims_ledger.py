@@ -2,6 +2,7 @@
 
 import importlib.util
 import inspect
+import itertools
 import re
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from sepnb.claims import (
     pages,
     recipes,
 )
+from sepnb.claims.dependence import Dependence
 from sepnb.claims.evidence import judge
 from sepnb.results import Record, Store
 
@@ -298,6 +300,25 @@ def fake_row(**changes) -> ledger.Row:
         "precedes": True,
     }
     return ledger.Row(**facts | changes)
+
+
+def test_a_verdict_that_more_training_turns_says_so_on_the_page(monkeypatch):
+    detail = "a beside b: ahead at 1x, behind at 16x"
+    turned, kept, none = (
+        fake_row(claim=claims.get(name), budget=label)
+        for name, label in (
+            ("separation-costs-nothing-at-equal-width", Dependence("budget-dependent", detail)),
+            ("separation-costs-nothing-at-equal-parameters", Dependence("no exchange", detail)),
+            ("split-norm-costs-nothing", None),
+        )
+    )
+    monkeypatch.setattr(pages, "evaluate", lambda profile: [turned, kept, none])
+    lines = pages.page().splitlines()
+    verdicts = [line for line in lines if line.startswith("| {ref}")]
+    assert ["*budget-dependent*" in line for line in verdicts] == [True, False, False]
+    told = [after for before, after in itertools.pairwise(lines) if before == "More training"]
+    assert [line.split(":")[1].strip() for line in told] == ["Budget-dependent", "No exchange"]
+    assert all(detail in line and "experiment `budget`" in line for line in told)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import pytest
 
 from sepnb import claims
 from sepnb.claims import shown
+from sepnb.claims.dependence import Dependence
 from sepnb.claims.verdict import Claim, Verdict
 
 LONG = "a is below b; 1 (holds), 2 (fails), 3 (open)"
@@ -51,3 +52,14 @@ def test_the_table_has_a_row_a_claim_and_the_words_become_chapter_numbers(displa
     assert whole.to_numpy().tolist() == [[CLAIM.id, "reproduced", LONG]]
     assert short.to_numpy().tolist() == [[CLAIM.id, "reproduced", verdicts[CLAIM.id].in_short]]
     assert verdicts[CLAIM.id].in_short != LONG
+
+
+def test_what_more_training_says_stands_beside_the_word(displayed):
+    verdicts = claims.judge([CLAIM.id], {"chapter/01_order": {"small": 0.5}})
+    label = Dependence("budget-dependent", "a beside b: ahead at 1x, behind at 16x")
+    found = claims.show(verdicts, caption="one", budget={CLAIM.id: label, "another": label})
+    assert found == {"verdict_small_is_small": "reproduced", "budget_small_is_small": "budget-dependent"}
+    assert claims.show(verdicts, caption="two", budget={}) == {"verdict_small_is_small": "reproduced"}
+    (with_label, _), (without, _) = displayed
+    assert list(with_label) == list(without) == ["claim", "verdict", "more training", "because"]
+    assert with_label["more training"].item() == str(label) and without["more training"].item() == ""

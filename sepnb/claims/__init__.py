@@ -8,6 +8,7 @@
 To add a claim, write `rule_<id>` and one `Claim(...)` beside it, in the module of its experiment or chapter.
 """
 
+from sepnb.claims.dependence import under_budgets
 from sepnb.claims.encodings import survival
 from sepnb.claims.ledger import CLAIMS, Row, evaluate, get
 from sepnb.claims.pages import page, source_map_page
@@ -34,4 +35,5 @@ __all__ = [
     "source_map",
     "source_map_page",
     "survival",
+    "under_budgets",
 ]

@@ -28,6 +28,7 @@ from sepnb.claims import (
     shaw_clip,
     volumes,
 )
+from sepnb.claims.dependence import PAIRS, Dependence, under_budget
 from sepnb.claims.verdict import Claim, Verdict
 
 CLAIMS: tuple[Claim, ...] = (
@@ -64,6 +65,7 @@ class Row:
         record_commits: the commits that the records were made from.
         rule_commit: the last commit of the rule; None if git cannot tell.
         precedes: whether the rule's commit came before the records'; None if git cannot tell.
+        budget: what more training makes of the verdict; None where no run says.
     """
 
     claim: Claim
@@ -74,6 +76,7 @@ class Row:
     record_commits: tuple[str, ...]
     rule_commit: str | None
     precedes: bool | None
+    budget: Dependence | None = None
 
 
 def get(claim_id: str) -> Claim:
@@ -101,24 +104,28 @@ def evaluate(profile: str | None = None, store: Any = None) -> list[Row]:
         RecordError: a record that cannot be trusted.
     """
     sources: dict[str, _Source] = {}
+
+    def source(need: str) -> _Source:
+        if need not in sources:
+            sources[need] = _load(need, profile, store)
+        return sources[need]
+
     rows = []
     for claim in CLAIMS:
-        for need in claim.needs:
-            if need not in sources:
-                sources[need] = _load(need, profile, store)
-        used = [sources[need] for need in claim.needs]
-        commits = tuple(sorted({commit for source in used for commit in source.commits}))
+        used = [source(need) for need in claim.needs]
+        commits = tuple(sorted({commit for one in used for commit in one.commits}))
         rule = history.rule_commit(claim)
         rows.append(
             Row(
                 claim=claim,
-                verdict=claim.rule({need: sources[need].content for need in claim.needs}),
+                verdict=claim.rule({need: source(need).content for need in claim.needs}),
                 profile=" and ".join(dict.fromkeys(s.profile for s in used if s.profile)) or None,
-                records=sum(source.records for source in used),
-                seeds=tuple(sorted({seed for source in used for seed in source.seeds})),
+                records=sum(one.records for one in used),
+                seeds=tuple(sorted({seed for one in used for seed in one.seeds})),
                 record_commits=commits,
                 rule_commit=rule,
                 precedes=history.precedes(rule, commits),
+                budget=under_budget(claim.id, source(budget.TABLE).content) if claim.id in PAIRS else None,
             )
         )
     return rows

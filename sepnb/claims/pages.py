@@ -4,6 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from sepnb.claims import budget
+from sepnb.claims.dependence import DEPENDENT
 from sepnb.claims.ledger import Row, evaluate
 from sepnb.claims.sources import SourceMap, Statement, load
 from sepnb.claims.verdict import NOT_RUN
@@ -94,7 +96,7 @@ def page(profile: str | None = None) -> str:
             "",
             _row("claim", "verdict"),
             _row("---", "---"),
-            *(_row(_link(row.claim.id), _badge(row)) for row in rows),
+            *(_row(_link(row.claim.id), _badge(row) + _turned(row)) for row in rows),
             "",
             _EVIDENCE,
             "",
@@ -147,6 +149,7 @@ def _section(row: Row, titles: Mapping[str, str]) -> list[str]:
         "Verdict",
         f": {_badge(row)} {_sentence(verdict.detail)}",
         "",
+        *_more_training(row),
         "Evidence",
         f": {_evidence(row)}",
         "",
@@ -154,6 +157,18 @@ def _section(row: Row, titles: Mapping[str, str]) -> list[str]:
         f": {_when(row)}",
         "",
     ]
+
+
+def _turned(row: Row) -> str:
+    """Beside a verdict that more training turns."""
+    return f" *{DEPENDENT}*" if row.budget is not None and row.budget.label == DEPENDENT else ""
+
+
+def _more_training(row: Row) -> list[str]:
+    if row.budget is None:
+        return []
+    of = f"{_need(budget.TABLE)}, smaller models"
+    return ["More training", f": {_sentence(f'{row.budget} ({of})')}", ""]
 
 
 def _evidence(row: Row) -> str:

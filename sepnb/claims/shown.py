@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
+from sepnb.claims.dependence import Dependence
 from sepnb.claims.ledger import get
 from sepnb.claims.verdict import Tables, Verdict
 
@@ -30,25 +31,35 @@ def judge(claim_ids: Iterable[str], tables: Tables) -> dict[str, Verdict]:
     return verdicts
 
 
-def show(verdicts: Mapping[str, Verdict], *, caption: str, short: bool = False) -> dict[str, str]:
+def show(
+    verdicts: Mapping[str, Verdict],
+    *,
+    caption: str,
+    short: bool = False,
+    budget: Mapping[str, Dependence] | None = None,
+) -> dict[str, str]:
     """Display a table of claim, verdict and reason, and return the words as chapter numbers.
 
     Args:
         verdicts: of `judge`.
         caption: as in `figures.show_table`.
         short: families of comparisons are counted, not listed; see `Verdict.in_short`.
+        budget: of `dependence.under_budgets`: what more training makes of some of the verdicts, in a column
+            beside the word.
 
     Returns:
-        `verdict_<id>` to the word, dashes as underscores.
+        `verdict_<id>` to the word, dashes as underscores, and `budget_<id>` to the label, where there is one.
     """
     from sepnb.figures import show_table  # brings matplotlib, which nothing else here needs
 
     reasons = {name: one.in_short if short else one.detail for name, one in verdicts.items()}
-    show_table(
-        pd.DataFrame(
-            [[name, one.word, reasons[name]] for name, one in verdicts.items()],
-            columns=["claim", "verdict", "because"],
-        ),
-        caption=caption,
+    labels = {} if budget is None else {name: budget[name] for name in verdicts if name in budget}
+    table = pd.DataFrame(
+        [[name, one.word, reasons[name]] for name, one in verdicts.items()],
+        columns=["claim", "verdict", "because"],
     )
-    return {f"verdict_{name.replace('-', '_')}": one.word for name, one in verdicts.items()}
+    if budget is not None:
+        table.insert(2, "more training", [str(labels.get(name, "")) for name in verdicts])
+    show_table(table, caption=caption)
+    words = {f"verdict_{name.replace('-', '_')}": one.word for name, one in verdicts.items()}
+    return words | {f"budget_{name.replace('-', '_')}": one.label for name, one in labels.items()}

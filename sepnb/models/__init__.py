@@ -2,6 +2,7 @@
 a KV cache and a segment memory."""
 
 from .attention import Attention
+from .block import Block
 from .cache import KVCache
 from .config import TransformerConfig
 from .freezing import attention_weights, causal_mask, frozen_attention
@@ -9,7 +10,7 @@ from .image import ImageClassifier
 from .kernels import compile_formulas
 from .language import LanguageModel
 from .memory import SegmentMemory, in_segments
-from .transformer import Block, Transformer
+from .transformer import Transformer
 
 __all__ = [
     "Attention",

@@ -31,7 +31,10 @@ class TransformerConfig:
         readout: "sem" or "both": the streams from which the output is computed.
         max_length: positions trained on; the number of rows of a learned table.
         causal: each query sees keys up to itself; False gives a bidirectional encoder.
-        expansion, activation, norm_kind, bias: as in `StreamMLP`, `StreamNorm`, `BlockDiagonalLinear`.
+        expansion, activation, norm_kind: as in `StreamMLP`, `StreamNorm`.
+        bias: biases on all maps of the blocks. Those of the keys add the same number to all scores of a
+            query, which a softmax takes out again, unless an encoding rotates keys or gates scores. They are
+            built and counted all the same: models that differ in their encoding then differ in nothing else.
         embedding_std: of the token embedding when it is drawn. Half puts a token beside a sinusoid, whose
             root mean square is 0.71; at 0.02, the value of large models, an added sinusoid drowns the token.
         tie_embeddings: the output layer shares the weights of the token embedding; needs readout="sem".

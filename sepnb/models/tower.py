@@ -31,6 +31,10 @@ class PositionPass:
     streams: dict[str, Tensor]
 
 
+AHEAD = 64
+"""A position after others is computed with those that follow it, up to a multiple of this many."""
+
+
 class PrefixPass:
     """The position pass of the positions 0 to M-1, which grows as longer texts are met.
 
@@ -50,8 +54,36 @@ class PrefixPass:
         self.length, self.cache = 0, KVCache(1, 0)
         self._passes: PositionPass | None = None
 
-    def append(self, more: PositionPass, length: int) -> None:
-        """What was computed, with `cache`, of the positions from M to `length` - 1."""
+    def reach(
+        self,
+        start: int,
+        stop: int,
+        limit: int | float,
+        compute: Callable[[int, int, KVCache], PositionPass],
+    ) -> None:
+        """Hold all positions below `stop`.
+
+        From position 0 that is one pass, the one that would be run without a memory. For positions after
+        those of a caller's cache, it goes some ahead.
+
+        Args:
+            start, stop: the positions asked for.
+            limit: none is computed from here on unless it is asked for.
+            compute: the pass of the positions from its first argument to before its second, after those whose
+                keys and values are in the cache, which it extends.
+        """
+        if self.length >= stop:
+            return
+        end = max(stop, min(-(-stop // AHEAD) * AHEAD, limit)) if start else stop
+        if start == 0:
+            self.clear()
+        try:
+            self._append(compute(self.length, end, self.cache), end)
+        except BaseException:  # some layers may have left their keys behind, and others not
+            self.clear()
+            raise
+
+    def _append(self, more: PositionPass, length: int) -> None:
         held = self._passes
         if held is not None:
             tables = zip(held.tables, more.tables, strict=True)

@@ -1,11 +1,11 @@
-"""Blocks and the stack: a residual state of one tensor per stream, from content and positions to streams.
+"""The stack of blocks: a residual state of one tensor per stream, from content and positions to streams.
 
 The streams are kept as separate tensors from end to end; the only map that reads more than one of them is
 the projection to queries and keys.
 """
 
 from collections.abc import Iterable, Mapping
-from math import log
+from math import inf, log
 
 import torch
 import torch.nn.functional as F
@@ -15,60 +15,15 @@ from torch import Tensor, nn
 from ..encodings import Encoding, InputModule, coordinates
 from ..encodings.base import Heads
 from ..encodings.relative import are_consecutive
-from ..streams import StreamMLP, StreamNorm
 from . import places
-from .attention import Attention
 from .averaging import share
+from .block import Block
 from .cache import KVCache
 from .config import TransformerConfig
 from .context import AttentionContext
 from .fit import what_opens
 from .memory import SegmentMemory
 from .tower import PassMemory, PositionPass, PrefixPass, arithmetic, may_remember
-
-AHEAD = 64
-"""A token after others is given the position pass of as many positions at once: up to a multiple of it."""
-
-
-class Block(nn.Module):
-    """Pre-norm and residual: x + attention(norm(x)), then x + mlp(norm(x)), stream by stream."""
-
-    def __init__(self, config: TransformerConfig, outputs: tuple[str, ...]) -> None:
-        super().__init__()
-        self.outputs, self.attended = outputs, config.attended(outputs)
-        self.dropout = config.dropout
-        split, kind, streams = "norm" in config.splits, config.norm_kind, config.streams
-        joint_mlp = "mlp" not in config.splits
-        self.attention_norm = StreamNorm(streams, kind, split, outputs=config.normalised(outputs))
-        self.attention = Attention(config, self.attended)
-        self.mlp_norm = StreamNorm(streams, kind, split, outputs=streams.names if joint_mlp else outputs)
-        self.mlp = StreamMLP(
-            streams,
-            config.expansion,
-            config.activation,
-            bias=config.bias,
-            split=not joint_mlp,
-            outputs=outputs,
-        )
-
-    def forward(
-        self,
-        state: Mapping[str, Tensor],
-        context: AttentionContext,
-        cache: KVCache | None = None,
-        layer: int = 0,
-        table: Tensor | None = None,
-    ) -> dict[str, Tensor]:
-        """The streams in `outputs`, of those in `state`; `table` as in `Attention`."""
-        norm, earlier = self.attention_norm, None
-        if isinstance(cache, SegmentMemory) and (held := cache.recall(layer, state)):
-            earlier = norm.parts(held)
-        attended = self.attention(norm.parts(state), context, cache, layer, table, earlier)
-        state = {**state, **self._added(state, attended)}
-        return self._added(state, self.mlp.parts(self.mlp_norm.parts(state)))
-
-    def _added(self, state: Mapping[str, Tensor], change: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        return {name: state[name] + F.dropout(x, self.dropout, self.training) for name, x in change.items()}
 
 
 class Transformer(nn.Module):
@@ -339,13 +294,10 @@ class Transformer(nn.Module):
         return {name: (ends | state)[name] for name in self.config.last_streams}
 
     def _prefix_pass(self, start: int, stop: int, context: AttentionContext) -> PrefixPass:
-        """What the memory holds of the position streams, computed up to `stop` if it ends before.
-
-        From position 0 that is one pass, the one that would be run without a memory. For tokens after those
-        of a cache, it goes some positions ahead.
+        """What the memory holds of the position streams, up to `stop` at least.
 
         Args:
-            start, stop: the positions asked for.
+            start, stop: the positions asked for, from 0 or after those of a cache.
             context: of these positions, after all before them.
         """
         dtype, device = context.dtype, context.query_positions.device
@@ -353,24 +305,16 @@ class Transformer(nn.Module):
         key = (alone, dtype, device, arithmetic(device), self._rules())
         # What only the content goes through is under the name of its stream, and nothing else is.
         read = [x for name, x in self.named_parameters() if "sem" not in name.split(".")]
+
+        def compute(first: int, end: int, cache: KVCache) -> PositionPass:
+            of = context
+            if (first, end) != (start, stop):
+                keys = torch.arange(end, device=device)
+                of = self.attention_context(keys[first:], keys, dtype, True)
+            return self.position_pass(self.codes(of.query_positions, dtype), of, cache)
+
         held = self._memory.recall(read, key, PrefixPass)
-        if held.length >= stop:
-            return held
-        if start == 0:
-            held.clear()
-            end, new = stop, context.query_positions
-        else:
-            limits = [module.limit for module in self._limited]
-            end = max(stop, min([-(-stop // AHEAD) * AHEAD, *limits]))
-            keys = torch.arange(end, device=device)
-            new = keys[held.length :]
-            context = self.attention_context(new, keys, dtype, True)
-        codes = self.codes(new, dtype)
-        try:
-            held.append(self.position_pass(codes, context, held.cache), end)
-        except BaseException:  # some layers may have left their keys behind, and others not
-            held.clear()
-            raise
+        held.reach(start, stop, min((module.limit for module in self._limited), default=inf), compute)
         return held
 
     @property

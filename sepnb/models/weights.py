@@ -40,7 +40,8 @@ def initialise_maps(model: nn.Module, config: TransformerConfig) -> None:
 
 def parameter_counts(model: nn.Module) -> dict[str, int]:
     """Trained numbers: `blocks` (the stack of blocks, norms included), `tables` (embedding, positions,
-    output) and `total`. Nothing dead is built, so nothing dead is counted."""
+    output) and `total`. Nothing dead is built, so nothing dead is counted, but for the biases of keys; see
+    `TransformerConfig.bias`."""
     total = _count(model.parameters())
     blocks = _count(model.transformer.blocks.parameters())
     return {"total": total, "blocks": blocks, "tables": total - blocks}

@@ -24,8 +24,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ..models.block import Block
 from ..models.config import TransformerConfig
-from ..models.transformer import Block, Transformer
+from ..models.transformer import Transformer
 from ..streams import Streams
 from .digits import Positions, checked_places, digits
 from .prefixes import PrefixTree

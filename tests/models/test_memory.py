@@ -8,7 +8,7 @@ import torch
 
 from sepnb.encodings import DynamicNTK, RoPE
 from sepnb.models import LanguageModel, frozen_attention
-from sepnb.models.transformer import AHEAD
+from sepnb.models.tower import AHEAD
 from sepnb.streams import Streams
 from sepnb.training import next_token_losses
 
