@@ -26,9 +26,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from .auxiliary import AuxiliaryLoss, bound
 from .data.draws import at_least, generator_of, uniform
 from .models import Transformer
-from .training import AuxiliaryLoss, bound
 
 
 def position_logits(transformer: Transformer, positions: Tensor) -> list[Tensor]:

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from sepnb import checkpoints
+from sepnb.auxiliary import AuxiliaryLoss, bound
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
-from sepnb.training import AuxiliaryLoss, TrainingConfig, bound, optimiser, train
+from sepnb.training import TrainingConfig, optimiser, train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 CONFIG = TrainingConfig(steps=12, batch_size=4, length=8, learning_rate=1e-2)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+from sepnb.auxiliary import AuxiliaryLoss
 from sepnb.encodings import grid_positions
 from sepnb.grid_shifts import GridShiftSteps
 from sepnb.positions import ShiftSteps
 from sepnb.seqpe.objective import SeqPELosses
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
-from sepnb.training import AuxiliaryLoss, Labelled, TrainingConfig, train
+from sepnb.training import Labelled, TrainingConfig, train
 
 GRIDS = {
     "line": GridShiftSteps((6,), (40,), 0.3),

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+from sepnb.auxiliary import AuxiliaryLoss
 from sepnb.data import text as texts
 from sepnb.data.documents import Document, Text
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.positions import RandomOffset, RandomPositions, ShiftSteps, TrueGap
 from sepnb.streams import Streams
-from sepnb.training import AuxiliaryLoss, TrainingConfig, target_losses, train
+from sepnb.training import TrainingConfig, target_losses, train
 
 L, B = 8, 4
 SIZES = {"batch_size": B, "length": L}

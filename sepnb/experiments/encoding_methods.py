@@ -11,11 +11,11 @@ trains with one.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ..auxiliary import AuxiliaryLoss
 from ..encodings import DistanceAware, Encoding, Fire, Kerple, Learned, RoPE, SeqPE, Shaw
 from ..positions import PositionSampler, RandomPositions, ShiftSteps
 from ..seqpe.objective import SeqPELosses
 from ..seqpe.sampling import CandidateSampler, WindowSampler
-from ..training import AuxiliaryLoss
 from . import in_window
 from . import language_modelling as lm
 

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..auxiliary import AuxiliaryLoss, bound
 from ..data.draws import at_least, generator_of
 from ..grid_shifts import GridShiftSteps, Shifts
 from ..positions import PositionSampler, ShiftSteps, without_starts
-from ..training import AuxiliaryLoss, bound
 from .encoder import SequentialPositionEncoder
 from .losses import REDUCTIONS, contrastive_loss, distillation_loss
 from .sampling import Candidates, CandidateSampler, Windows, WindowSampler
