@@ -732,7 +732,7 @@ figures.show(
 # $$ (eq-relative-memory)
 #
 # With a code of the index *in its segment*, two tokens would then have one position. A distance has no such trouble: it goes on over the border. `in_segments` of
-# {mod}`sepnb.models.memory` reads so, with any encoding that continues. Two things follow from {eq}`eq-relative-memory`, and both are checked on the model trained
+# {mod}`sepnb.models` reads so, with any encoding that continues. Two things follow from {eq}`eq-relative-memory`, and both are checked on the model trained
 # above. With room for the whole text, reading in segments *is* reading at once. And with a memory of one segment each layer carries what it hears one segment on,
 # so that with two layers a byte is heard two segments later, and no further.
 

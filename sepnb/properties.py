@@ -11,8 +11,9 @@ code past the trained length is another question, which only records of trained 
     linear         one affine map takes the code of every position to that of the next, p + 1
     generalises    from L to 4 L there are codes, all of them finite, and none coincides with another
     deterministic  built twice, whatever the state of the random generator, it gives the same codes
-    dimensions     a model of two coordinates tells points apart that differ in one of them; of an
-                   extrapolator: it continues the codes of such a model
+    dimensions     a model of two coordinates tells points apart that differ in one of them
+
+Of an extrapolator the last one asks whether it continues the codes of such a model.
 """
 
 from collections.abc import Callable
