@@ -784,10 +784,10 @@ wrong = (logits["memory, positions from 0 on"] - logits["at once"]).abs().max()
 assert wrong > 1e-2, "two tokens at one distance"
 figures.show_table(
     read,
-    caption=f"Texts of {L} bytes, read in segments of {segment} by the live model: bits "
-    "per byte after the first segment, and the last byte whose prediction changes when "
-    "the first byte of the text does. A memory of half a segment holds, at the first "
-    f"border, bytes {segment // 2} to {segment - 1}.",
+    caption=f"Texts of {L} bytes, read in segments of {segment} by the live model: "
+    "bits per byte after the first segment, and the last byte whose prediction changes "
+    "when the first byte of the text does. A memory of half a segment holds, at the "
+    f"first border, bytes {segment // 2} to {segment - 1}.",
     formats={"bits per byte": ".3f"},
 )
 for key, way in (("alone", 0), ("one", 2), ("whole", 4)):

@@ -1067,11 +1067,11 @@ for floor, counted in {"unigram": "bytes", "bigram": "pairs of bytes"}.items():
 # %% tags=["hide-input"]
 figures.show_table(
     pd.DataFrame(paid).astype(object).where(lambda cells: cells.notna(), None),
-    caption="Every causal encoding: bits per byte inside the trained length, and past it "
-    "with all keys in sight. Then four controls, in the bin that ends at 8L: masks of L "
-    "keys with indices kept, and windows that slide by L/2 with indices re-based. Below: "
-    "models trained at 8L, and what counting pays. Bold: those of this chapter. Means "
-    "over seeds with 95 % t intervals. Encodings that were not run are left out.",
+    caption="Every causal encoding: bits per byte inside the trained length, and past "
+    "it with all keys in sight. Then four controls, in the bin that ends at 8L: masks "
+    "of L keys with indices kept, and windows that slide by L/2 with indices re-based. "
+    "Below: models trained at 8L, and what counting pays. Bold: those of this chapter. "
+    "Means over seeds with 95 % t intervals. Encodings that were not run are left out.",
     highlight=highlighted,
 )
 figures.provenance(in_all)
@@ -1124,10 +1124,10 @@ figures.show_table(
     pd.DataFrame(costs),
     caption="Each at 8L, bits per byte: the gap to its own sliding window at stride 1, "
     "and the verdict over 2L, 4L and 8L. Uses: what it loses behind a mask of L keys. "
-    "Quality: what it pays more than RoPE, as it is and masked. Sharpened: what changes "
-    "if logits grow with the logarithm of the number of keys. Begins at 7L: what changes "
-    "if a text of L begins there and not at 0. Parameters of the model, and CPU seconds "
-    "of its training, measured while other programs ran.",
+    "Quality: what it pays more than RoPE, as it is and masked. Sharpened: what "
+    "changes if logits grow with the logarithm of the number of keys. Begins at 7L: "
+    "what changes if a text of L begins there and not at 0. Parameters of the model, "
+    "and CPU seconds of its training, measured while other programs ran.",
     formats={"parameters": ",.0f"},
     highlight=highlighted,
 )
@@ -1146,8 +1146,8 @@ filled = [
 figures.show_table(
     pd.DataFrame(filled, columns=["table", *CONTROLS]),
     caption="The three encodings that have no row past L, filled in five ways: the gap "
-    "at 8L to each one's own sliding window at stride 1. The table above holds the last "
-    "row (clamp). Means over seeds with 95 % t intervals.",
+    "at 8L to each one's own sliding window at stride 1. The table above holds the "
+    "last row (clamp). Means over seeds with 95 % t intervals.",
 )
 figures.provenance(in_all)
 

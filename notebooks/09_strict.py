@@ -787,8 +787,8 @@ columns = ["call", "pos tokens", "sem tokens"]
 figures.show_table(
     pd.DataFrame(rows, columns=columns),
     caption=f"Tokens computed per stream, summed over three blocks, {N} tokens a "
-    "sequence (48 where it is said, and in the shorter text). The last block computes no pos "
-    "stream.",
+    "sequence (48 where it is said, and in the shorter text). The last block computes "
+    "no pos stream.",
     formats=dict.fromkeys(columns[1:], ","),
 )
 runs_of_the_tower = [row[1] / (2 * N) for row in rows]  # two blocks have position heads

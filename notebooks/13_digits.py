@@ -769,15 +769,16 @@ further = pd.DataFrame(
             "largest norm of the gradient",
             "5.0, encoder and model apart",
             f"{schedule.clip:g}, of both together",
-            f"the encoder's is {numbers['clip_share']:.0%} of {numbers['clip_norm']:.1f}"
-            " in a first step: where it is cut, the model's decides by how much",
+            f"the encoder's is {numbers['clip_share']:.0%} of "
+            f"{numbers['clip_norm']:.1f} in a first step: where it is cut, the model's "
+            "decides by how much",
         ),
         (
             "a token read after a cache",
             "its term is one constant over all keys: it hears no position",
             "the term is made of all keys' positions",
-            f"token by token and whole differ by {numbers['cached_apart']:.0e}; without "
-            f"the term logits move by {numbers['blind_apart']:.2f}",
+            f"token by token and whole differ by {numbers['cached_apart']:.0e}; "
+            f"without the term logits move by {numbers['blind_apart']:.2f}",
         ),
         (
             "validation",
