@@ -35,6 +35,7 @@ OPTIONS: dict[str, tuple[dict, ...]] = {
     "fire": ({"threshold": 60.0, "hidden": 5}, {"per_layer": False}),
     "shaw": ({"clip": 2, "per_head": True}, {"values": False}),
     "transformer-xl": ({"tie": True, "base": 100.0},),
+    "distance-aware": ({"gate": "added"}, {"relu": False}),
     "cope": ({"gate": "scaled", "n_positions": 3},),
     "seqpe": (
         {"site": "input", "width": 12, "layers": 1, "heads": 2, "base": 3, "digits": 9},

@@ -267,7 +267,8 @@ def transformer_xl(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
 def distance_aware(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
     w, v = (layer.leaf(f"pairs.{name}")[:, None, None] for name in "wv")
     gate = (1 + v.exp()) / (1 + (v - w * layer.distance.abs()).exp())
-    return torch.relu(scaled(q, k)) * gate
+    scores = torch.relu(scaled(q, k)) if layer.encoding.relu else scaled(q, k)
+    return scores * gate if layer.encoding.gate == "multiplied" else scores + gate
 
 
 def cope(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
