@@ -950,8 +950,8 @@ numbers["strict_80_over_dense_64"] = rows[3][5] / rows[0][3]
 #   sequence loses it (`RandomOffset` in `sepnb.positions` offers both).
 # - **Padding.** On the right it is harmless in a causal model: no real token sees it. On the left it shifts the positions
 #   of every sequence by another amount.
-# - **Packed documents.** Positions that restart at each document are positions per sequence. A mask that hides one document from
-#   the next would have to reach the position heads as well; the models of this book take no such mask.
+# - **Packed documents.** Positions that restart at each document are positions per sequence, and the mask that hides one
+#   document from the next has to reach the position heads as well. With `documents=` it does, and every sequence has its tower.
 # - **Positions that depend on the text**, such as "tokens since the last full stop". Position heads cannot be asked by
 #   content. What such a count needs must be found by the sem heads.
 

@@ -1000,6 +1000,8 @@ IDS = (
     "separation-ahead-at-equal-parameters-and-every-budget",
     "ranking-stable-under-budget",
 )
+
+# %%
 tables = {"in_window": table, "ablation": factors, "budget": budgets}
 tables = {f"experiment/{name}": rows for name, rows in tables.items()}
 dependent = claims.under_budgets(IDS, budgets)

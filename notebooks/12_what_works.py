@@ -814,8 +814,7 @@ figures.provenance(extrapolation)
 # - *Price* is paid at home, by every reader of short texts.
 
 # %%
-told = {}
-for name in (
+TOLD = (
     "separated-offsets",
     "strict-offsets",
     "sinusoidal-offsets",
@@ -832,7 +831,11 @@ for name in (
     "rope-gaps",
     "rope",
     WINNER,
-):
+)
+
+# %%
+told = {}
+for name in TOLD:
     key = "winner" if name == WINNER else name.replace("-", "_")
     told |= {
         f"gap_{key}": scores(name, "gap/native/8x"),

@@ -24,9 +24,9 @@ class TransformerConfig:
             the input is added to the content of a one-stream model and fills the position streams of a
             separated one, which needs exactly one such.
         mode: "separated" or "strict", a preset of `query_key`; without effect on a single stream. What strict
-            computes once serves the sequences that share their positions and the mask. Positions `[B, N]`, as
-            padding on the left and packed documents need them, are right and cost a tower for each sequence.
-            No mask hides padding, or one packed document from the next: pad a causal model on the right.
+            computes once serves the sequences that share their positions and the mask. Positions `[B, N]` and
+            documents, as padding on the left and packed texts need them, are right and cost a tower for each
+            sequence: pad a causal model on the right.
         norm: "split", one norm per stream, or "joint", one over the whole width; a preset of `split`.
         readout: "sem" or "both": the streams from which the output is computed.
         max_length: positions trained on; the number of rows of a learned table.

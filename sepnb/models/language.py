@@ -17,10 +17,10 @@ from .weights import initialise_maps, parameter_counts
 class LanguageModel(nn.Module):
     """Token embedding, transformer, norm, output layer. Dense and separated are the same class.
 
-    There is no mask of padding and none of packed documents. Padding on the right of a causal model is heard
-    by no token before it; on the left it shifts positions, so give them as `[B, N]`. Documents packed into a
-    row hear each other, also where their positions restart. In a strict model positions `[B, N]` are computed
-    for every sequence: the same answer, without the saving.
+    Padding on the right of a causal model is heard by no token before it. Padding on the left, and texts
+    packed into one sequence, are told apart by `documents=`; positions that restart do not do that alone. In
+    a strict model documents, and positions `[B, N]`, are computed for every sequence: the same answer,
+    without the saving.
 
     Args:
         config: the transformer.

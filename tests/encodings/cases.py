@@ -8,7 +8,7 @@ from sepnb.encodings import Encoding, Site
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
-from .drawn import F64
+from .drawn import F64, loud
 
 N, HEADS, WIDTH, LENGTH, VOCABULARY = 9, 4, 32, 128, 11
 STREAMS = {
@@ -73,13 +73,7 @@ def model(encoding: str | Encoding, shape: str = "dense", **fields) -> LanguageM
     settings = {"max_length": LENGTH, "axes": axes, **more, **fields}
     torch.manual_seed(0)
     config = TransformerConfig(streams, 2, HEADS, encoding if alone else ("sinusoidal", encoding), **settings)
-    made = LanguageModel(config, VOCABULARY).to(F64)
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for key, parameter in made.named_parameters():
-            noise = 0.3 * torch.randn(parameter.shape, generator=generator, dtype=F64)
-            parameter.copy_(noise + 1 if "gain" in key else noise)
-    return made
+    return loud(LanguageModel(config, VOCABULARY).to(F64))
 
 
 def heard(encoding: Encoding, at: Tensor) -> Tensor:

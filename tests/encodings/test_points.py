@@ -13,7 +13,7 @@ from sepnb.models import LanguageModel, TransformerConfig, averaging, frozen_att
 from sepnb.streams import Streams
 from sepnb.watch import MemoryWatch
 
-from .drawn import F64
+from .drawn import F64, loud
 
 N, HEADS, WIDTH, VOCABULARY, SIDE = 9, 4, 48, 11, 12
 TIGHT = {"rtol": 0, "atol": 1e-10}
@@ -46,13 +46,7 @@ def model(name: str, axes: int, shape: str = "dense", **fields) -> LanguageModel
         encoding = (encodings.Sinusoidal(dims=axes), encoding)
     torch.manual_seed(0)
     config = TransformerConfig(streams, 2, HEADS, encoding, axes=axes, **more, **fields)
-    made = LanguageModel(config, VOCABULARY).to(F64)
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for key, parameter in made.named_parameters():
-            noise = 0.3 * torch.randn(parameter.shape, generator=generator, dtype=F64)
-            parameter.copy_(noise + 1 if "gain" in key else noise)
-    return made
+    return loud(LanguageModel(config, VOCABULARY).to(F64))
 
 
 def tokens(batch: int = 2, n: int = N) -> Tensor:

@@ -8,16 +8,9 @@ import torch
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
+from ..encodings.drawn import loud
+
 VOCABULARY = 13
-
-
-def draw(model: torch.nn.Module, seed: int) -> None:
-    """Maps and biases from N(0, 0.3^2), gains about 1: attention far from uniform, nothing saturated."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            noise = 0.3 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            parameter.copy_(noise + 1 if ".gain." in name or name.startswith("norm.gain") else noise)
 
 
 @pytest.fixture
@@ -29,8 +22,7 @@ def built() -> Callable[..., LanguageModel]:
     ) -> LanguageModel:
         fields = {"n_layers": 2, "n_heads": streams.d_model // 8, "max_length": 64, **fields}
         model = LanguageModel(TransformerConfig(streams, encoding=encoding, **fields), VOCABULARY)
-        draw(model, seed)
-        return model.to(dtype)
+        return loud(model, seed).to(dtype)
 
     return build
 

@@ -8,8 +8,9 @@ from sepnb.models import KVCache, LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
 from ..encodings.cases import heard
+from ..encodings.drawn import loud
 from . import shapes
-from .conftest import VOCABULARY, draw
+from .conftest import VOCABULARY
 
 LENGTH = 11
 OFFSET = torch.arange(LENGTH) + 20
@@ -86,7 +87,7 @@ def test_given_positions_are_kept_in_the_cache(built, text, streams, fields, pos
 @pytest.mark.parametrize("shape", shapes.sample(90), ids=shapes.name)
 def test_a_cache_gives_every_shape_its_full_pass(text, shape):
     model = LanguageModel(TransformerConfig(**shapes.fields(shape)), VOCABULARY).double()
-    draw(model, seed=0)
+    loud(model, seed=0)
     tokens = text(2, 7)
     with torch.no_grad():
         torch.testing.assert_close(in_chunks(model, tokens, [3, 1, 2, 1]), model(tokens), rtol=0, atol=1e-10)

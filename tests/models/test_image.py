@@ -12,7 +12,7 @@ from sepnb.models import ImageClassifier, TransformerConfig
 from sepnb.models.image import with_origin
 from sepnb.streams import Streams
 
-from .conftest import draw
+from ..encodings.drawn import loud
 
 F64 = torch.float64
 PATCH, CLASSES, CHANNELS = 4, 5, 2
@@ -38,7 +38,7 @@ def classifier(shape: str = "dense", name: str = "sinusoidal", **changes) -> Ima
     fields, known = STREAMS[shape]
     config = TransformerConfig(n_layers=2, n_heads=4, encoding=known[name], causal=False, axes=2, **fields)
     made = ImageClassifier(dataclasses.replace(config, **changes), CLASSES, PATCH, channels=CHANNELS)
-    draw(made, seed=0)
+    loud(made, seed=0)
     return made.double()
 
 

@@ -8,8 +8,9 @@ from torch import Tensor
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
+from ..encodings.drawn import loud
 from . import shapes
-from .conftest import VOCABULARY, draw
+from .conftest import VOCABULARY
 
 F64 = torch.float64
 LENGTH = 6
@@ -25,7 +26,7 @@ ISOLATED = [
 
 def shaped(shape: dict, dtype: torch.dtype = F64, **changes) -> LanguageModel:
     model = LanguageModel(TransformerConfig(**{**shapes.fields(shape), **changes}), VOCABULARY)
-    draw(model, seed=0)
+    loud(model, seed=0)
     return model.to(dtype)
 
 

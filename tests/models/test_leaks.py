@@ -12,8 +12,9 @@ from sepnb.isolation import leak as leak_between
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import BlockDiagonalLinear, Streams
 
+from ..encodings.drawn import loud
 from . import shapes
-from .conftest import VOCABULARY, draw
+from .conftest import VOCABULARY
 
 TOKENS = 3
 ALL_SPLIT = {"split": [shapes.WHOLE], "streams": shapes.SEPARATED}
@@ -22,7 +23,7 @@ ALL_SPLIT = {"split": [shapes.WHOLE], "streams": shapes.SEPARATED}
 def shaped(shape: dict, dtype: torch.dtype = torch.float64, **changes) -> LanguageModel:
     fields = {**shapes.fields(shape), "n_layers": 3, **changes}
     model = LanguageModel(TransformerConfig(**fields), VOCABULARY)
-    draw(model, seed=0)
+    loud(model, seed=0)
     return model.to(dtype).eval()
 
 

@@ -5,8 +5,9 @@ import torch
 
 from sepnb.models import LanguageModel, TransformerConfig
 
+from ..encodings.drawn import loud
 from . import shapes
-from .conftest import VOCABULARY, draw
+from .conftest import VOCABULARY
 from .plain import Plain
 
 LENGTH = 6
@@ -16,7 +17,7 @@ ROWS = torch.tensor([[0, 1, 2, 3, 4, 5], [7, 3, 9, 1, 11, 2]])
 
 def shaped(shape: dict) -> LanguageModel:
     model = LanguageModel(TransformerConfig(**shapes.fields(shape)), VOCABULARY).double()
-    draw(model, seed=0)
+    loud(model, seed=0)
     return model
 
 
