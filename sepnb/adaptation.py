@@ -76,6 +76,7 @@ FAMILIES: dict[str, Family] = {
             "seqpe/sampling.py",
             "seqpe/schedule.py",
             "grid_shifts.py",
+            "shift_steps.py",
         ),
         trained=True,
     ),

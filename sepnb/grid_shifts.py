@@ -1,6 +1,6 @@
 """Shift steps of a grid: the places at which the patches of an image stand in a training (Li et al. 2025).
 
-What `positions.ShiftSteps` is for a text: some steps are read at places that all moved by the same, the
+What `shift_steps.ShiftSteps` is for a text: some steps are read at places that all moved by the same, the
 others at those of the trained grid. The released image program counts cells from 0 and draws 320 moves once,
 32 of them for a step; here places are counted from `first`, because the origin is that of the class token
 (see `sepnb.models.image`), and every shift step draws its own move, one for the whole batch.
@@ -18,7 +18,7 @@ import numpy as np
 
 from .data.draws import at_least, generator_of, uniform
 from .encodings import grid_positions
-from .positions import ShiftSteps, check_shifts, decided, in_turn, without_starts
+from .shift_steps import ShiftSteps, check_shifts, decided, in_turn, without_starts
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 """At which positions a model is trained: from 0 on, at a random offset, at random positions, or in two
-chunks with a true gap.
+chunks with a true gap. Shift steps are in `sepnb.shift_steps`.
 
 A sampler is a frozen description that yields batches; `TrainingConfig.positions` holds it. Positions come
 from a generator of their own: a random offset leaves the bytes of a run, and their order, as they are.
@@ -10,7 +10,6 @@ Shape letters: B sequences, L tokens in each, the trained length.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -145,86 +144,6 @@ class RandomOffset(DrawnPositions):
     def _draw(self, generator: np.random.PCG64, rows: int, length: int) -> np.ndarray:
         offsets = (uniform(generator, rows) * (self.maximum - length + 1)).astype(np.int64)
         return offsets[:, None] + np.arange(length)
-
-
-@dataclass(frozen=True)
-class ShiftSteps(RandomOffset):
-    """Some steps are read at random offsets, the others at the positions from 0 on (Li et al. 2025, SeqPE).
-
-    The released code draws 320 offsets once and uses them in turn, 16 or 32 in a step; here every shift step
-    draws its own, one for the whole batch unless `per` says otherwise.
-
-    Args:
-        probability: of a shift step.
-        starts: offsets that a run draws once, and uses in turn, one for each row that asks; None draws anew
-            every time. 320 is the released number, with `per` "sequence" and as many sequences as it has
-            offsets in a step.
-
-    Raises:
-        TypeError: `starts` is no int.
-        ValueError: a probability outside [0, 1], `starts` below 1, and what `RandomOffset` refuses.
-    """
-
-    name: ClassVar[str] = "shift-steps"
-
-    probability: float = 0.1
-    starts: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_shifts(self.probability, self.starts)
-
-    def decisions(self, seed: int) -> Iterator[bool]:
-        """Whether each step of a run is a shift step, without end."""
-        return decided(self.probability, seed)
-
-    def _steps(self, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
-        if self.starts is None:
-            drawn = super()._steps(batch_size, length, seed, steps)
-        else:
-            whole = self._draw(generator_of(seed, "positions"), self.starts, length)
-            each = self.per == "sequence"
-            turns = in_turn(whole, islice(self.decisions(seed), steps), batch_size if each else 1)
-            drawn = (rows if each else rows[0] for rows in turns)
-        for shifted, positions in zip(self.decisions(seed), drawn, strict=False):
-            yield positions if shifted else np.broadcast_to(np.arange(length), positions.shape)
-
-    def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; `starts` where there are some: older records keep their keys."""
-        return without_starts(super().resolved())
-
-
-def check_shifts(probability: float, starts: int | None) -> None:
-    """Refuse what is no probability of a shift step, or no number of offsets.
-
-    Raises:
-        TypeError: `starts` is no int.
-        ValueError: a probability outside [0, 1], or `starts` below 1.
-    """
-    if not 0 <= probability <= 1:
-        raise ValueError(f"probability is {probability}; it lies between 0 and 1")
-    if starts is not None:
-        at_least(1, starts=starts)
-
-
-def without_starts(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of shift steps, without a number of offsets where none is set."""
-    return {key: value for key, value in settings.items() if key != "starts" or value is not None}
-
-
-def in_turn(drawn: np.ndarray, decisions: Iterator[bool], rows: int) -> Iterator[np.ndarray]:
-    """For every step the rows of `drawn` whose turn it is, round and round: shift steps use up so many."""
-    used = 0
-    for shifted in decisions:
-        yield drawn[(used + np.arange(rows)) % len(drawn)]
-        used += rows * shifted
-
-
-def decided(probability: float, seed: int) -> Iterator[bool]:
-    """Whether each step of a run is a shift step, without end."""
-    generator = generator_of(seed, "shift-steps")
-    while True:
-        yield bool(uniform(generator, 1)[0] < probability)
 
 
 @dataclass(frozen=True)

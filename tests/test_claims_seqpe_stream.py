@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from sepnb import claims
-from sepnb.claims import recipes, recipes_quality
+from sepnb.claims import recipes, recipes_quality, seqpe_stream_quality
 from sepnb.claims import seqpe_stream as rules
 from sepnb.experiments.extrapolation import BEYOND
 from sepnb.experiments.seqpe_stream import BESIDE, PUBLISHED, SeqPEStream, starts
@@ -15,7 +15,7 @@ BINS = rules.bins()
 FAR = [f"native-at-{name}" for name in starts(128)]
 MODES = ("separated", "strict")
 BOTH = rules.both()
-CLAIMS = [claim.id for claim in rules.CLAIMS]
+CLAIMS = [claim.id for claim in (*rules.CLAIMS, *seqpe_stream_quality.CLAIMS)]
 
 
 def on(models, columns, value: float) -> dict:

@@ -13,6 +13,7 @@ from sepnb import encodings, paths
 from sepnb.companion.bench import bench_encodings
 from sepnb.encodings import Site
 from sepnb.experiments import encoding_speed as es
+from sepnb.experiments import peer
 from sepnb.flops import products_of
 from sepnb.models.kernels import CompilerMissing
 
@@ -171,8 +172,8 @@ def test_a_record_holds_the_rounds_what_they_come_to_and_the_products(monkeypatc
 
 
 def test_ahead_is_the_time_of_the_other_package_over_ours_round_by_round(monkeypatch):
-    monkeypatch.setattr(es, "other", lambda *size: (es.fused, []))
-    monkeypatch.setattr(es.importlib.metadata, "version", lambda name: "2.0")
+    monkeypatch.setattr(peer, "attention", lambda *size: (es.fused, []))
+    monkeypatch.setattr(peer.importlib.metadata, "version", lambda name: "2.0")
     record = SPEED.run(replace(TINY, method="t5"))
     rounds = [row for row in record.rows if row["kind"] == "round"]
     ratios = [row["x-transformers_s"] / row["eager_s"] for row in rounds]
@@ -181,12 +182,14 @@ def test_ahead_is_the_time_of_the_other_package_over_ours_round_by_round(monkeyp
 
 
 def test_a_missing_package_is_no_column_in_smoke_and_refused_where_records_are_published(monkeypatch):
-    monkeypatch.setattr(es.importlib.util, "find_spec", lambda name: None)
-    assert es.other("rope", H, D) is None
+    monkeypatch.setattr(peer.importlib.util, "find_spec", lambda name: None)
+    assert peer.attention("rope", H, D) is None
     assert list(es.steps_of(TINY)) == ["fused", "eager"]
     SPEED.run(TINY)
     for profile in ("laptop", "gpu"):
-        with pytest.raises(es.PackageMissing, match=f"x-transformers is not .* `make bench KEEP={profile}`"):
+        with pytest.raises(
+            peer.PackageMissing, match=f"x-transformers is not .* `make bench KEEP={profile}`"
+        ):
             SPEED.run(replace(TINY, profile=profile, method="shaw"))
 
 
@@ -252,7 +255,7 @@ def test_what_is_timed_beside_us_is_the_same_function(method):
     config = replace(TINY, method=method)
     q, k, v, _ = es._inputs(config, "cpu")
     model = es._model(config, "cpu")
-    core, parameters = es.other(method, H, D)
+    core, parameters = peer.attention(method, H, D)
     inner = model.blocks[0].attention.averaging
     if method == "cope":
         inner.pairs.gate = "scaled"

@@ -11,9 +11,9 @@ import torch
 from sepnb.auxiliary import AuxiliaryLoss
 from sepnb.encodings import grid_positions
 from sepnb.grid_shifts import GridShiftSteps
-from sepnb.positions import ShiftSteps
 from sepnb.seqpe.objective import SeqPELosses
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
+from sepnb.shift_steps import ShiftSteps
 from sepnb.training import Labelled, TrainingConfig, train
 
 GRIDS = {

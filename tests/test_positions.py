@@ -12,7 +12,8 @@ from sepnb.auxiliary import AuxiliaryLoss
 from sepnb.data import text as texts
 from sepnb.data.documents import Document, Text
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.positions import RandomOffset, RandomPositions, ShiftSteps, TrueGap
+from sepnb.positions import RandomOffset, RandomPositions, TrueGap
+from sepnb.shift_steps import ShiftSteps
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, target_losses, train
 

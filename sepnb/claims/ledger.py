@@ -25,6 +25,7 @@ from sepnb.claims import (
     seqpe_cost,
     seqpe_geometry,
     seqpe_stream,
+    seqpe_stream_quality,
     shaw_clip,
     volumes,
 )
@@ -45,6 +46,7 @@ CLAIMS: tuple[Claim, ...] = (
     + context_extension.CLAIMS
     + seqpe_geometry.CLAIMS
     + seqpe_stream.CLAIMS
+    + seqpe_stream_quality.CLAIMS
     + seqpe_cost.CLAIMS
     + images.CLAIMS
     + encoding_speed.CLAIMS

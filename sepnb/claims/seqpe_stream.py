@@ -1,4 +1,4 @@
-"""Rules on the experiment `seqpe_stream`: SeqPE as a position stream, under the four verdicts (chapter 16).
+"""Rules on the experiment `seqpe_stream`: does a position stream of SeqPE reach further (chapter 16)?
 
 Written before its records. *Gap*, *gain* and bins are those of `claims.recipes`. *Covered* starts lie below
 the largest position of shift steps and losses, the others past it, two at about twice it and two at more than
@@ -7,15 +7,15 @@ at shift steps and with both losses; the sinusoid beside it at the same shift st
 are those of `recipes`, with the same seeds on the same bytes. All bounds are in bits per byte.
 
 Streams of digit strings have one learning rate in all modes, which was not screened; rules that compare them
-with methods whose rates were say so.
+with methods whose rates were say so. What the stream is worth beside others is in `seqpe_stream_quality`.
 """
 
 import pandas as pd
 
 from sepnb.claims import recipes
 from sepnb.claims.evidence import RULES_OF_EVIDENCE, Comparison, _below_the_bar, _not_complete
-from sepnb.claims.recipes import bins, gaps, in_window
-from sepnb.claims.recipes_quality import LONG, _text_has_nothing_to_give
+from sepnb.claims.recipes import bins, gaps
+from sepnb.claims.recipes_quality import LONG
 from sepnb.claims.verdict import NOT_TESTABLE, Claim, Tables, Verdict
 
 OURS = "ours, written before the records"
@@ -200,70 +200,6 @@ def rule_the_losses_carry_the_stream_further(tables: Tables) -> Verdict:
     return better_at_far_indices(tables, [("separated-seqpe", "separated-seqpe-shifts")])
 
 
-def rule_seqpe_is_free_in_window(tables: Tables) -> Verdict:
-    """Inside the trained length separated and strict with SeqPE are less than +0.02 bits per byte above
-    separated and strict with a sinusoid and no recipe, whose rates were screened; that of SeqPE was not."""
-    pairs = [(f"{mode}-seqpe", f"{mode}-sinusoidal") for mode in ("separated", "strict")]
-    return compared(tables, in_window(pairs, high=0.02))
-
-
-def rule_a_seqpe_stream_stands_beside_rope(tables: Tables) -> Verdict:
-    """Separated with SeqPE is less than +0.02 bits per byte above RoPE inside the trained length, and in the
-    bin that ends at 8 times it, all keys in sight, above RoPE with a window of one trained length. The rate
-    of RoPE was screened, that of SeqPE was not."""
-    model = "separated-seqpe"
-    last = Comparison(f"{model}:native/8x", "rope:native-window/8x", high=0.02)
-    return compared(tables, [*in_window([(model, "rope")], high=0.02), last])
-
-
-def rule_a_seqpe_stream_uses_the_far_past(tables: Tables) -> Verdict:
-    """In the bin that ends at 8 times the trained length separated and strict with SeqPE are less than +0.03
-    bits per byte above their own sliding windows at stride 1, all keys in sight, and pay more than 0.02 more
-    once their far past is foreign (gain). One comparison a model: of each seed the smaller of two margins,
-    0.03 less the gap and the gain less 0.02; its mean is above 0. A gain does not tell use from being
-    disturbed by foreign text. Not testable unless RoPE or separated sinusoidal, trained at eight lengths,
-    gains more than 0.02 over its own sliding window there."""
-    if obstacle := _text_has_nothing_to_give(tables):
-        return obstacle
-    table, models = tables.get(TABLE), list(both())
-    if obstacle := _not_complete(table, models) or _below_the_bar(table, models, 3.35):
-        return obstacle
-    margins = pd.DataFrame({"survives": 0.03 - table["gap/native/8x"], "uses": table["gain/8x"] - 0.02})
-    least = table.assign(margin=margins.astype(float).min(axis=1, skipna=False))
-    return compared({TABLE: least}, [Comparison(f"{name}:margin", recipes.ZERO, low=0.0) for name in models])
-
-
-def rule_separation_helps_seqpe(tables: Tables) -> Verdict:
-    """With the same shift steps and losses, separated with SeqPE is less far above its own sliding window at
-    stride 1 than dense with SeqPE added to the embedding above its own (differences below 0), at 2, 4 and 8
-    times the trained length, with all keys in sight."""
-    pairs = [
-        Comparison(f"separated-seqpe:gap/native/{k}", f"dense-seqpe:gap/native/{k}", high=0.0) for k in bins()
-    ]
-    return compared(tables, pairs)
-
-
-def rule_seqpe_surpasses_strong_baselines(tables: Tables) -> Verdict:
-    """Inside the trained length dense with SeqPE as a term of the score, as released, pays less than dense
-    sinusoidal and than RoPE (differences below 0), each at its screened learning rate."""
-    pairs = [("dense-seqpe-score", other) for other in ("sinusoidal", "rope")]
-    return compared(tables, in_window(pairs, high=0.0))
-
-
-def rule_seqpe_surpasses_them_past_the_length(tables: Tables) -> Verdict:
-    """In the bins that end at 2, 4 and 8 times the trained length dense with SeqPE as a term of the score, as
-    released, pays less than dense sinusoidal with the same shift steps, than RoPE and than ALiBi (differences
-    below 0), with all keys in sight, each at its screened learning rate, that of the sinusoid without shift
-    steps."""
-    others = ("dense-sinusoidal-shifts", "rope", "alibi")
-    pairs = [
-        Comparison(f"dense-seqpe-score:native/{k}", f"{other}:native/{k}", high=0.0)
-        for other in others
-        for k in bins()
-    ]
-    return compared(tables, pairs)
-
-
 STANDS_ON = (
     joined,
     compared,
@@ -276,12 +212,9 @@ STANDS_ON = (
     recipes.compared,
     bins,
     gaps,
-    in_window,
-    _text_has_nothing_to_give,
     *RULES_OF_EVIDENCE,
 )
 _OURS = {"source": OURS, "needs": (TABLE,), "stands_on": STANDS_ON}
-_BESIDE = _OURS | {"needs": (TABLE, recipes.TABLE)}
 
 CLAIMS = (
     Claim(
@@ -351,43 +284,5 @@ CLAIMS = (
         "with shift steps alone.",
         rule=rule_the_losses_carry_the_stream_further,
         **_OURS,
-    ),
-    Claim(
-        id="seqpe-is-free-in-window",
-        statement="Inside the trained length a position stream of SeqPE costs nothing.",
-        rule=rule_seqpe_is_free_in_window,
-        **_BESIDE,
-    ),
-    Claim(
-        id="a-seqpe-stream-stands-beside-rope",
-        statement="A separated model with a position stream of SeqPE stands beside RoPE.",
-        rule=rule_a_seqpe_stream_stands_beside_rope,
-        **_BESIDE,
-    ),
-    Claim(
-        id="a-seqpe-stream-uses-the-far-past",
-        source=OURS,
-        statement="With a position stream of SeqPE a model uses text further back than its trained length.",
-        rule=rule_a_seqpe_stream_uses_the_far_past,
-        needs=(TABLE, LONG),
-        stands_on=STANDS_ON,
-    ),
-    Claim(
-        id="separation-helps-seqpe",
-        statement="SeqPE carries a separated model further than one to whose embedding it is added.",
-        rule=rule_separation_helps_seqpe,
-        **_OURS,
-    ),
-    Claim(
-        id="seqpe-surpasses-strong-baselines",
-        statement="In language modelling SeqPE surpasses strong baselines in perplexity.",
-        rule=rule_seqpe_surpasses_strong_baselines,
-        **_BESIDE | {"source": ABSTRACT},
-    ),
-    Claim(
-        id="seqpe-surpasses-them-past-the-length",
-        statement="It surpasses them where texts are longer than in training.",
-        rule=rule_seqpe_surpasses_them_past_the_length,
-        **_BESIDE | {"source": ABSTRACT, "needs": (TABLE, recipes.TABLE, LONG)},
     ),
 )

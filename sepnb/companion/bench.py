@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from sepnb.experiments import encoding_speed, speed
+from sepnb.experiments import encoding_speed, peer, speed
 from sepnb.extrapolators import cost
 
 POSITIONS = {"smoke": 10**5, "laptop": cost.MILLION, "gpu": cost.MILLION}
@@ -97,7 +97,7 @@ def bench_encodings(console: Console, *, profile: str, device: str, repeats: int
                     console.print(f"not compiled: {missing}", markup=False, soft_wrap=True)
                 good = False
                 metrics = encoding_speed.run(replace(cell, compiler=None), device=device).metrics
-        timed = ("eager", "compiled", encoding_speed.OTHER, *(["route"] if "route" in metrics else []))
+        timed = ("eager", "compiled", peer.NAME, *(["route"] if "route" in metrics else []))
         columns = [_column(name, metrics) for name in timed]
         aim = f"target {metrics['target']:.2f}" if "target" in metrics else "no target"
         line = "  ".join([f"{cell.label:<40}", *columns, f"products {metrics['products']:.3f}", aim])

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 from ..auxiliary import AuxiliaryLoss
 from ..encodings import DistanceAware, Encoding, Fire, Kerple, Learned, RoPE, SeqPE, Shaw
-from ..positions import PositionSampler, RandomPositions, ShiftSteps
+from ..positions import PositionSampler, RandomPositions
 from ..seqpe.objective import SeqPELosses
 from ..seqpe.sampling import CandidateSampler, WindowSampler
+from ..shift_steps import ShiftSteps
 from . import in_window
 from . import language_modelling as lm
 

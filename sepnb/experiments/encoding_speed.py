@@ -26,9 +26,6 @@ quotient. The aims were set without it, and some lie above it.
 The fingerprint holds the outputs, not a speed.
 """
 
-import importlib
-import importlib.metadata
-import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
@@ -48,7 +45,9 @@ from ..results import Record, digest
 from ..streams import Streams
 from ..timing import interleaved, paired_ratio
 from ..training import PRECISIONS, autocast
+from . import peer
 from .base import Experiment, Progress, check_profile
+from .peer import Core
 
 REPEATS = {"smoke": 9, "laptop": 11, "gpu": 15}
 TARGETS = {
@@ -59,10 +58,6 @@ TARGETS = {
     **{(name, 512): 0.4 for name in ("transformer-xl", "shaw", "distance-aware")},
 }
 """The share of the fused kernel's speed that the compiled step should reach on a CPU, set beforehand."""
-
-OTHER = "x-transformers"
-Core = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""Queries, keys and values `[B, H, N, d]` to averaged values."""
 
 
 def timed_methods() -> list[str]:
@@ -178,54 +173,6 @@ def route(model: Transformer, config: EncodingSpeedRun, device: str) -> Core | N
     return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=mask.to(q.dtype))
 
 
-def other_is_here() -> bool:
-    """Whether x-transformers can be imported: `make bench` puts it beside the environment."""
-    return importlib.util.find_spec("x_transformers") is not None
-
-
-def other(method: str, n_heads: int, head_width: int) -> tuple[Core, list[Tensor]] | None:
-    """The same in x-transformers and the parameters of it; None where it is not installed or has no such
-    encoding. Its CoPE hands scaled products to the gates: another function, and the same work."""
-    if not other_is_here():
-        return None
-    package = importlib.import_module("x_transformers.x_transformers")
-    attend = importlib.import_module("x_transformers.attend").Attend
-    if method in ("none", "rope", "xpos"):
-        kernel = attend(causal=True, flash=True)
-        rotary = package.RotaryEmbedding(head_width, use_xpos=method == "xpos")
-
-        def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            if method != "none":
-                angles, scale = rotary.to(q.device).forward_from_seq_len(q.shape[-2])
-                q = package.apply_rotary_pos_emb(q, angles, scale)
-                k = package.apply_rotary_pos_emb(k, angles, scale**-1.0)
-            return kernel(q, k, v)[0]
-
-        return core, []
-    biases = {
-        "alibi": lambda: package.AlibiPositionalBias(n_heads),
-        "t5": lambda: package.RelativePositionBias(head_width**0.5, causal=True, heads=n_heads),
-    }
-    if method in biases:
-        bias = biases[method]()
-        kernel = attend(causal=True, flash=method == "alibi")  # its fused path refuses a trained bias
-
-        def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            n = q.shape[-2]
-            return kernel(q, k, v, attn_bias=bias.to(q.device)(n, n))[0]
-
-        return core, list(bias.parameters())
-    if method == "cope":
-        counting = package.CoPE(head_width, n_heads, max_pos=encodings.build("cope").n_positions)
-        kernel = attend(causal=True, flash=False, cope=counting)
-
-        def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            return kernel.to(q.device)(q, k, v)[0]
-
-        return core, list(counting.parameters())
-    return None
-
-
 def _inputs(config: EncodingSpeedRun, device: str) -> list[Tensor]:
     """Queries, keys, values and the gradient of the output."""
     generator = torch.Generator().manual_seed(config.seed)
@@ -265,8 +212,8 @@ def steps_of(config: EncodingSpeedRun, device: str = "cpu") -> dict[str, Callabl
             cores[name] = own(model), list(model.parameters())
     if (bare := route(model, config, device)) is not None:
         cores["route"] = bare, ()
-    if (found := other(config.method, config.n_heads, config.head_width)) is not None:
-        cores[OTHER] = found
+    if (found := peer.attention(config.method, config.n_heads, config.head_width)) is not None:
+        cores[peer.NAME] = found
     return {name: _step(config, core, leaves, device) for name, (core, leaves) in cores.items()}
 
 
@@ -296,8 +243,8 @@ def run(config: EncodingSpeedRun, *, device: str = "cpu", progress: Progress | N
         if name != "fused":
             ratio, column = paired_ratio(times["fused"], times[name]), name.replace("-", "_")
             metrics |= {column: ratio.median, f"{column}_lower": ratio.lower, f"{column}_upper": ratio.upper}
-    if OTHER in steps:
-        ahead = paired_ratio(times[OTHER], times["compiled" if "compiled" in steps else "eager"])
+    if peer.NAME in steps:
+        ahead = paired_ratio(times[peer.NAME], times["compiled" if "compiled" in steps else "eager"])
         metrics |= {"ahead": ahead.median, "ahead_lower": ahead.lower, "ahead_upper": ahead.upper}
     metrics["products"] = products["fused"] / products["eager"]
     if config.target is not None:
@@ -306,8 +253,8 @@ def run(config: EncodingSpeedRun, *, device: str = "cpu", progress: Progress | N
         {"kind": "round", "repeat": repeat, **{f"{name}_s": found[repeat] for name, found in times.items()}}
         for repeat in range(config.repeats)
     ]
-    version = importlib.metadata.version(OTHER) if OTHER in steps else "not installed, or without it"
-    rows.append({"kind": "package", "name": OTHER, "version": version})
+    version = peer.version() if peer.NAME in steps else "not installed, or without it"
+    rows.append({"kind": "package", "name": peer.NAME, "version": version})
     return Record.of(
         config,
         metrics=metrics,
@@ -315,23 +262,6 @@ def run(config: EncodingSpeedRun, *, device: str = "cpu", progress: Progress | N
         fingerprint=fingerprint(config, device=device),
         provenance=clock.facts(seed=config.seed, data={}, bytes_seen=0),
     )
-
-
-class PackageMissing(ValueError):
-    """A record is to hold what another package takes, and that is not installed."""
-
-
-def check_other(config: EncodingSpeedRun) -> None:
-    """Refuse a record that would be published without its column of x-transformers.
-
-    Raises:
-        PackageMissing: with the remedy.
-    """
-    if config.profile != "smoke" and not other_is_here():
-        raise PackageMissing(
-            f"{OTHER} is not installed, and the records of the {config.profile} profile hold its time beside "
-            f"ours; `make bench KEEP={config.profile}` installs it into a folder of its own and runs them"
-        )
 
 
 class EncodingSpeed(Experiment):
@@ -367,7 +297,7 @@ class EncodingSpeed(Experiment):
     def run(
         self, config: EncodingSpeedRun, *, device: str = "cpu", progress: Progress | None = None
     ) -> Record:
-        check_other(config)
+        peer.check(config.profile)
         return run(config, device=device, progress=progress)
 
     def fingerprint(self, config: EncodingSpeedRun, *, device: str = "cpu") -> dict[str, list[float]]:

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from ..auxiliary import AuxiliaryLoss, bound
 from ..data.draws import at_least, generator_of
 from ..grid_shifts import GridShiftSteps, Shifts
-from ..positions import PositionSampler, ShiftSteps, without_starts
+from ..positions import PositionSampler
+from ..shift_steps import ShiftSteps, without_starts
 from .encoder import SequentialPositionEncoder
 from .losses import REDUCTIONS, contrastive_loss, distillation_loss
 from .sampling import Candidates, CandidateSampler, Windows, WindowSampler

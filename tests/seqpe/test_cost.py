@@ -12,12 +12,12 @@ from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.encoding_methods import seqpe_losses
 from sepnb.flops import per_token, products_of
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.positions import ShiftSteps
 from sepnb.seqpe import SequentialPositionEncoder
 from sepnb.seqpe.cost import multiply_adds, step_cost
 from sepnb.seqpe.objective import SeqPELosses, encoder_of
 from sepnb.seqpe.prefixes import PrefixTree
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
+from sepnb.shift_steps import ShiftSteps
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 

@@ -9,11 +9,12 @@ import torch
 from sepnb.data.draws import generator_of
 from sepnb.encodings import SeqPE
 from sepnb.grid_shifts import GridShiftSteps
-from sepnb.positions import RandomOffset, RandomPositions, ShiftSteps, TrueGap
+from sepnb.positions import RandomOffset, RandomPositions, TrueGap
 from sepnb.segments import Segments
 from sepnb.seqpe import SequentialPositionEncoder, contrastive_loss, distillation_loss
 from sepnb.seqpe.objective import RELEASED, RELEASED_ENCODING, RELEASED_SHIFTS, SeqPELosses
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
+from sepnb.shift_steps import ShiftSteps
 from sepnb.training import TrainingConfig
 
 CANDIDATES = CandidateSampler((1000,), anchors=6, candidates=5, window=(50,))

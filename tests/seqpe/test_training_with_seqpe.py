@@ -13,9 +13,9 @@ from sepnb.data import text as texts
 from sepnb.encodings import SeqPE
 from sepnb.evaluation import as_trained, evaluate
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.positions import ShiftSteps
 from sepnb.seqpe.objective import SeqPELosses
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
+from sepnb.shift_steps import ShiftSteps
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, optimiser, train
 
