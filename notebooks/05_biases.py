@@ -216,15 +216,17 @@ for head in range(H):
     m = slopes[head].item()
     axes[0].plot(at, -m * at, color=shades[head])
     axes[1].plot(at, np.exp(-m * at), color=shades[head])
-    where = min(8 / m, 246) if m * 256 > 8 else 246
-    if head in (0, 3, 5, 6, 7):
+    if head in (0, 3, 5, 6, 7):  # named beside the end of its line
         axes[0].annotate(
             f"head {head + 1}",
-            (where, max(-m * where, -7.6)),
+            (min(7.6 / m, 256), max(-m * 256, -7.6)),
+            xytext=(5, 0),
+            textcoords="offset points",
+            va="center",
             fontsize=8.5,
             color=shades[head],
         )
-axes[0].set(ylim=(-8, 0.4), ylabel="bias", xlabel="distance (tokens)", xlim=(0, 285))
+axes[0].set(ylim=(-8, 0.4), ylabel="bias", xlabel="distance (tokens)", xlim=(0, 310))
 axes[1].set(ylabel="weight beside an equal key here", xlabel="distance (tokens)")
 for ax in axes:
     figures.trained_length(ax, 128, "L =")
