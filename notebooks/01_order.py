@@ -509,8 +509,8 @@ numbers |= {f"{name}_shift_error": errors["shift by 7"][name] for name in compar
 # Read row by row, the table sorts the encodings. *none* passes everything and knows nothing. *sinusoidal* and *learned*
 # notice a shift: they are absolute, an index means something by itself. *RoPE* and *ALiBi* do not: only differences
 # of indices reach the scores. Every encoding passes the second experiment, the worst with an error of
-# {num}`01_order/worst_error_with_positions:.1e`: the model has no other source of order than the indices it is given. The book
-# relies on that whenever it hands a model indices it has never seen.
+# {num}`01_order/worst_error_with_positions:.1e`: without a mask the model has no other source of order than the indices it is given.
+# (A causal model has one more: its mask goes by the order of the rows, whatever indices they carry.) The book relies on that whenever it hands a model indices it has never seen.
 #
 # ## A task that needs order
 #

@@ -348,6 +348,7 @@ by_equation = torch.cos(distance[:, None] * w).mean(dim=-1)
 torch.testing.assert_close(dots[64, "interleaved"], by_equation, rtol=0, atol=1e-12)
 after = code(torch.tensor([1000])) @ code(1000 + distance).T / (d // 2)
 torch.testing.assert_close(after[0], by_equation, rtol=0, atol=1e-12)  # left = right
+assert int((256 * w < 0.5).sum()) == 10, "the pairs that have hardly turned"
 rises = torch.nonzero(dots[64, "interleaved"].diff() > 0)
 numbers["dot_rises_at"] = int(rises[0]) + 1
 numbers["dot_at_256"] = dots[64, "interleaved"][-1].item()
@@ -382,7 +383,7 @@ figures.show(
 
 # %% [markdown]
 # From distance {num}`02_absolute/dot_rises_at` on the curve is not monotone, and at 256 it is still
-# {num}`02_absolute/dot_at_256:.2f`: half of the waves are too slow to have moved.
+# {num}`02_absolute/dot_at_256:.2f`: ten of the 32 pairs have turned by less than half a radian, and nearly all that is left is theirs.
 #
 # ### How a head can ask for "five back"
 #
@@ -394,7 +395,8 @@ figures.show(
 # $$ (eq-absolute-back)
 #
 # which is largest at $j = i - c$, wherever the query stands. One fixed matrix makes *the token $c$ places back* out of absolute
-# codes, direction included. This is the sense in which the encoding "encodes both the absolute position of a token, and its
+# codes, direction included. (A head of width $d$ has a matrix of rank $d$ at most. It can hold $R_{-c}$ for $d/2$ of the $D/2$ pairs, and
+# the sum runs over these: still largest at $j = i - c$, with fewer waves to tell that place from others.) This is the sense in which the encoding "encodes both the absolute position of a token, and its
 # position relative to other tokens": relative positions are *one matrix away*. Almost all matrices, though, give scores that
 # depend on both indices.
 
@@ -639,7 +641,7 @@ figures.show(
 #
 # One table at the input is not the only way. A table can also be *shared* by all layers and added to what enters each of them;
 # or every layer has *its own*; or it is heard *by queries and keys only*: $W_Q (u_i + p_i)$ and $W_K (u_j + p_j)$ in every layer, with
-# $u$ the normalised input of the layer, and values without it. In the last, position decides what is read and is never part of what is
+# $u$ the normalised input of the layer, and values without it, as {cite:t}`press2021` have it for the sinusoid. In the last, position decides what is read and is never part of what is
 # read. In the book these are fields of a config and options of one encoding.
 
 
@@ -794,8 +796,8 @@ numbers |= claims.show(
 # In every layer instead of once: the sinusoid {num}`02_absolute/every_layer_sinusoid`, one table
 # {num}`02_absolute/every_layer_table`, a table for each layer {num}`02_absolute/every_layer_per_layer`, queries and keys only
 # {num}`02_absolute/every_layer_query_key` bits per byte. The statement of the notes is judged on the first two, by a rule
-# that was committed before their records: **{num}`02_absolute/verdict_position_at_every_layer_helps`**. The other two have three
-# seeds each and show the size of a difference; they also have more parameters (a table for each layer) or lose one path (queries and
+# that was committed before their records: **{num}`02_absolute/verdict_position_at_every_layer_helps`**. The other two are
+# declared with three seeds each, which can show the size of a difference and carry no verdict; they also have more parameters (a table for each layer) or lose one path (queries and
 # keys only), so that they are not a change of one thing only.
 #
 # ## Takeaways

@@ -263,7 +263,8 @@ assert three.tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0]], (
 # \sum_j a_{ij}\, a^V_{c(j-i)} = \sum_{c=-k}^{k} \Bigl( \sum_{j:\, c(j-i) = c} a_{ij} \Bigr) a^V_c .
 # $$ (eq-relative-binned)
 #
-# The paper shares the tables over heads and sequences and reshapes; gathering and binning need no reshaping and work for any positions.
+# The paper describes sharing the tables over heads and sequences, which saves memory (its big model does share them over heads; its base
+# model has tables for every layer and head), and reshapes; gathering and binning need no reshaping and work for any positions.
 # We let PyTorch report every tensor that is made, and keep the size of the largest.
 
 
@@ -338,10 +339,10 @@ figures.show(
 #
 # In a causal model no query sees a later key, so the rows of positive labels are never used. They are no capacity, and a
 # count of parameters that includes them flatters. On the other side stands the row of label $-k$: it is that of *all* keys from $k$
-# back on. If $k$ is below the trained length, it is trained by more pairs than any other, and a longer text asks for no row that was
-# not trained. That is the sense in which clipping "lets us generalize to sequence lengths not seen in training", as the notes among
+# back on. If $k$ is well below the trained length $L$, it is trained by more pairs than any other: $(L - k)(L - k + 1)/2$ in a text,
+# where label 0 has $L$. As long as $k < L$, a longer text asks for no row that was not trained. That is the sense in which clipping "lets us generalize to sequence lengths not seen in training", as the notes among
 # our sources put it. If $k$ is not below
-# it, the row of $-k$ was never seen, and the first longer text meets it.
+# it, the rows from $-L$ on were never seen, and the first longer text meets one.
 
 
 # %%
@@ -472,13 +473,15 @@ figures.show(
 # ## Is precise position useless beyond a distance?
 #
 # The notes give a second reason for clipping: "it is hypothesised" that precise "positional information is not useful beyond a certain
-# distance". That can be tested. The experiment `shaw_clip` trains models that differ in the clip alone, from 1, one label for a
+# distance". It is the hypothesis of {cite:t}`shaw2018`, who varied the clip themselves: in translation hardly anything is lost down to a
+# clip of 2, and a clip of 0 fails; with several layers, they add, exact places may travel further than the clip. Their table has no
+# control for far keys that are not used at all. It can be tested with one. The experiment `shaw_clip` trains models that differ in the clip alone, from 1, one label for a
 # token and one for all before it, up to the trained length, where nothing is clipped.
 #
 # There is a trap. If a clip of 8 costs nothing, it may be that precise position is of no use from distance 8 on, or that *keys*
 # from distance 8 on are of no use, precise or not. So the unclipped model also reads through windows that hide these keys altogether.
 # What that costs is an upper bound of what the keys say: the model was never trained with a window, and with the keys it loses what its
-# softmax rests on, the first tokens and the number of keys. So it reads a second time with the first four tokens in sight, and the
+# softmax rests on, the first tokens {cite:p}`xiao2024` and the number of keys. So it reads a second time with the first four tokens in sight, and the
 # smaller cost counts.
 #
 # The curves below belong together: what it costs not to label far keys apart, and what it costs not to see them. Of the distances
@@ -610,7 +613,8 @@ numbers["values_unclipped"] = summaries.told(with_values["unclipped"])
 # - That it helps nearby, without which the first would say little: **{num}`03_relative/verdict_precise_position_helps_nearby`**.
 #
 # Vectors at the values too, against keys alone, are worth {num}`03_relative/values_at_8` with a clip of 8 and
-# {num}`03_relative/values_unclipped` without one (below zero they help; three seeds, no verdict).
+# {num}`03_relative/values_unclipped` without one (below zero they help; three seeds, no verdict). The paper found keys alone as good as
+# both, on one translation task.
 #
 # ## Transformer-XL: four terms again
 #
@@ -803,7 +807,8 @@ for key, way in (("alone", 0), ("one", 2), ("whole", 4)):
 # Terms (b) and (d) need $(q_i + v) \cdot W_r R_{i-j}$ for every pair. There are only $M$ distances, so one product with $M$ vectors gives
 # all numbers that are needed, in the wrong places: column $t$ is a distance and should be a key. The authors' released code {cite:p}`dai2019` orders the
 # columns by falling distance, $M-1$ down to 0, and then row $n$ has to be shifted to the left by $N - 1 - n$. A column of
-# padding and two reshapes do that to all rows at once, without a copy for each.
+# padding and two reshapes do that to all rows at once, without a copy for each. The step was published before as *skewing*
+# {cite:p}`huang2019`, for Shaw's keys without a vector for every pair.
 
 
 # %%
@@ -891,7 +896,8 @@ numbers["xl_off_by_one"] = wrong["distances M to 1"]
 # %% [markdown]
 # ## What it costs
 #
-# Neither encoding is a bias that a fused kernel takes: the softmax is computed in the open, and there are more products. How many more
+# Neither encoding is a bias of the distance alone: as a mask it would be a matrix for every sequence and head, with its gradient, and
+# Shaw's values need the weights themselves. Here the softmax is computed in the open, and there are more products. How many more
 # can be counted exactly, with PyTorch's counter on the modules themselves. Per token and layer, with $B$ sequences of $N$ tokens
 # and the full square of queries and keys, plain attention needs $2ND$ multiply-adds for scores and averages. On top of it come
 #
@@ -971,7 +977,7 @@ figures.show(
 #    computes it from a wave of the distance; both leave no index anywhere.
 # 2. There are $N^2$ pairs and few labels. **Gather** scores by label, **bin** weights by label, or **shift** rows: no vector for a
 #    pair is ever made. Each of these has a mistake that runs without error, and a loop finds it.
-# 3. Clipping below the trained length leaves no row untrained. Whether exact distances matter far out is a question with a control:
+# 3. Clipping below the trained length leaves no row of the past untrained. Whether exact distances matter far out is a question with a control:
 #    far keys that are not used at all need no exact distance. (Useless far away:
 #    {num}`03_relative/verdict_precise_position_is_useless_far_away`; useful nearby:
 #    {num}`03_relative/verdict_precise_position_helps_nearby`.)

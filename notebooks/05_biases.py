@@ -250,6 +250,8 @@ figures.show(
 #
 # ## The early-token curse
 #
+# The name is that of {cite:t}`press2021`: the first tokens of a segment are predicted from little.
+#
 # Press et al. train at 512 tokens and read at thousands, and the perplexity falls {cite:p}`press2022`. It looks
 # like use of longer contexts. Their own Appendix B says otherwise: read through a sliding window the curve is flat. How can longer
 # segments help a model that does not use them?
@@ -554,8 +556,9 @@ assert rows_apart > 0.5, "the index set is heard"
 # b(i, j) = \operatorname{MLP}\!\left( \frac{\psi(i - j)}{\psi(\max(\tau, i))} \right), \qquad \psi(x) = \ln (c\,x + 1) .
 # $$ (eq-biases-fire)
 #
-# The quotient lies in $[0, 1]$ at any length, so the perceptron is never asked about an input that it has not seen. The
-# price is that the bias is no longer a function of the distance alone: past the threshold $\tau$ it depends on $i$.
+# The quotient lies in $[0, 1]$ at any length. If $\tau$ is below the trained length, training shows the perceptron that whole
+# range; if it is above, texts of $L$ reach $\psi(L - 1)/\psi(\tau)$ at most, and longer ones go beyond. (In the records below
+# $\tau$ starts at $L/4$, our choice.) The price is that the bias is no longer a function of the distance alone: past the threshold $\tau$ it depends on $i$.
 
 # %%
 c, threshold = (
@@ -850,8 +853,9 @@ figures.show(
 # %% [markdown]
 # At 128 keys the wanted one keeps {num}`05_biases/diluted_128:.2f`, at 16384 {num}`05_biases/diluted_16384:.3f`, where it would be
 # {num}`05_biases/ungated_16384:.3f` without a gate and is {num}`05_biases/kept_16384:.3f` with the bias. Condition (2),
-# "suppress the far", holds for the coefficient, and for what the far keys say, and not for their weight. It is a handicap for reading on
-# that no training can remove: with scores that are never negative, the only way to be heard among $N$ keys is a score of the order of $\ln N$.
+# "suppress the far", holds for the coefficient, and for what the far keys say, and not for their weight. The gate takes
+# a far key down to 0 and no further, so that a wanted key has to lead by the order of $\ln N$ in content, as it has to in attention without any bias
+# {cite:p}`chiang2022`. A bias without a bottom gives that lead for nothing. It is a handicap for reading on wherever trained scores do not lead by so much.
 #
 # It is not the product alone that makes the handicap. The same gate *added*, $\operatorname{ReLU}(q \cdot k)/\sqrt d + f(R)$, is a bias between $f(0) = 1$ and $0$: it takes
 # at most a factor of $e$ from a far key, and the wanted one keeps {num}`05_biases/added_16384:.3f`. What gives ALiBi its horizon is that its line has no bottom. Which of
@@ -937,8 +941,8 @@ numbers["alibi_live_loss"], numbers["da_live_loss"] = alibi_loss, da_loss
 #
 # The notes' formulas for the extra time and space were lost. Counted: per head and layer two parameters, and for each pair of query and
 # key one ReLU and one product beside the $d$ multiply-adds of the score itself. The gate is a function of the distance, so
-# that $M$ distances and $H$ heads need $H M$ exponentials and not $H N M$. What cannot be counted is that no fused kernel
-# of attention has a place for a factor: the scores have to be made in the open. What that costs is measured, here on a training step of the live model beside ALiBi and
+# that $M$ distances and $H$ heads need $H M$ exponentials and not $H N M$. What cannot be counted is that torch's
+# fused kernel has no place for a factor, and FlexAttention, which takes any function of a score, has no backward pass on a CPU: here the scores are made in the open. What that costs is measured, here on a training step of the live model beside ALiBi and
 # no encoding, in turns, and in `encoding_speed` on attention alone, compiled too (the page {doc}`/book/encodings` has all encodings).
 
 # %%
@@ -998,7 +1002,7 @@ figures.provenance(speed)
 #
 # How do these compare with tables, rotations and vectors of distances, and with one another? `encodings` trains each on the same bytes, each at
 # its screened learning rate, three seeds, and reads to $8L$ in the ways of {doc}`chapter 11 <11_extrapolators>`: all keys in sight; behind a mask of $L$ keys,
-# without and with four {term}`sinks <sink>`, indices kept; through a window that slides, indices re-based.
+# without and with four {term}`sinks <sink>` {cite:p}`xiao2024`, indices kept; through a window that slides, indices re-based.
 
 # %%
 every_encoding = experiments.get("encodings")
@@ -1256,7 +1260,7 @@ for key in ("added", "signed", "added-signed"):
 #    zero makes a key neutral, not absent, and neutral keys win by number.
 # 2. ALiBi's slopes give each head a horizon. A falling mean over longer segments is no sign that far context is used: it falls for a model
 #    that cannot use any.
-# 3. T5 merges all far distances, KERPLE fades them by a power law, FIRE measures them against the query's own position, Sandwich
+# 3. T5 merges all far distances, KERPLE's logarithm fades them by a power law and its power form by a stretched exponential, FIRE measures them against the query's own position, Sandwich
 #    waves, CoPE counts what the text tells it to.
 # 4. The five conditions on the gate of the DA-Transformer hold. Two of the arguments around them do not carry over from
 #    scores to weights: suppression of the far, and sparsity.

@@ -410,10 +410,11 @@ figures.show(
 #
 # ## llama3, LongRoPE, and all on one scale
 #
-# The rule of the Llama 3 models {cite:p}`grattafiori2024` is stated in wavelengths: keep those below $L/4$, divide those above
+# The rule of the Llama 3.1 models, which stands in their released code (the paper {cite:p}`grattafiori2024` names their raised base),
+# is in wavelengths: keep those below $L/4$, divide those above
 # $L$, blend between. That is by parts again, with $\alpha = 1$ and $\beta = 4$. LongRoPE {cite:p}`ding2024` has no formula: a
-# search gives every pair a divisor of its own, one list for texts of at most $L$ and one for longer ones, and a factor
-# $\sqrt{1 + \ln s / \ln L}$ on queries and keys. The lists belong to a checkpoint, so that the one below is made up.
+# search gives every pair a divisor of its own; the code of released checkpoints has one list for texts of at most $L$ and one for longer
+# ones, and a factor $\sqrt{1 + \ln s / \ln L}$ on queries and keys. The lists belong to a checkpoint, so that the one below is made up.
 
 # %%
 llama, factor = rope_frequencies(d, extension=Llama3(s, L))
@@ -619,10 +620,11 @@ print(f"error of the scores: {numbers['cache_score_error']:.2f} of their size")
 # trackers know the symptom under many names: generation that differs from a forward pass, a base that stays large after one long
 # input, a "dynamic" rule that was made static to be safe (transformers issues 25104 and 27227, vLLM 3488 and 5093).
 #
-# Storing keys unrotated and turning them all anew for each token would mend the scores of one layer, but not the model:
-# the keys of layer two were made from what layer one computed under the bases of earlier moments. There is one consistent
-# reading: *the length is that of the whole text, fixed before the first token*. So does this package. A cache for
-# such a model must be told the length; without it the model refuses.
+# There are two consistent readings. Storing keys unrotated and turning them all anew for each token, as {cite:t}`peng2024` advise,
+# is one: every token is read under the length of its own moment, in all layers, and does not depend on what comes after it. It
+# is not what one pass with one base computes, since the keys of layer two were made under the bases of earlier moments; a pass
+# would need a base for every row. The other is one base for all: *the length is that of the whole text, fixed before the first
+# token*. This package takes it. A cache for such a model must be told the length; without it the model refuses.
 
 # %%
 torch.manual_seed(seed)
@@ -656,8 +658,7 @@ numbers["cache_told_error"], numbers["cache_fixed_error"] = told_error, fixed_er
 
 # %% [markdown]
 # With the length told, reading token by token gives what one pass gives, to {num}`06_longer_contexts/cache_told_error:.0e`;
-# so does any extension whose frequencies are fixed. But a rule that follows the length has one more property, which no
-# cache can mend: what the model says about a *prefix* depends on how much text comes after it. It is not causal in the
+# so does any extension whose frequencies are fixed. But this reading has one more property, which no cache can mend: what the model says about a *prefix* depends on how much text comes after it. It is not causal in the
 # length. LongRoPE's switch at $L$ is the same.
 
 # %%
@@ -951,8 +952,9 @@ numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
 #
 # The papers measure models of billions of parameters. Interpolation: LLaMA models from 2048 to 32768 tokens with at most
 # 1000 steps of tuning, by the abstract of {cite:t}`chen2023`. In the result files that the authors of YaRN publish,
-# perplexities of tuned 7B models on ten documents cut to one window each, interpolation is slightly the best inside the
-# length it was tuned for, and YaRN degrades latest past it. None of this is a small model trained from scratch, and one
+# perplexities on ten documents cut to one window each, of three 7B models tuned at 8K interpolation is slightly the best at that
+# length and the worst past it; YaRN is the best up to 14K, NTK-aware scaling at 16K. A model with a raised base (Code Llama) is
+# still flat at 131K, where one with YaRN, tuned at 64K, broke before 98K. None of this is a small model trained from scratch, and one
 # window per document is not a {term}`sliding window`: the numbers do not compare with ours, and we do not print them side by side.
 #
 # ## Takeaways
@@ -960,8 +962,9 @@ numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
 # 1. An extension is one curve: by how much each pair is slowed, against the turns that it made in training. PI slows all,
 #    NTK-aware scaling in proportion to the index, the methods by parts only those that made few turns.
 # 2. YaRN is two methods, one in the paper and one in the code. Published borders such as 32 turns presume long trained lengths.
-# 3. Frequencies that follow the length of a text make a prefix depend on what comes after it. A cache must be told the
-#    length, and an evaluation must name its slices.
+# 3. Frequencies that follow the length are two methods: a base for the moment of each token, or one for the whole text. The
+#    second makes a prefix depend on what comes after it, and its cache must be told the length. An evaluation must name its
+#    slices.
 # 4. Fewer keys, or the same tuning without new frequencies, may do what an extension does. Whoever compares extensions
 #    has to show both.
 #

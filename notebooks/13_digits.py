@@ -16,9 +16,9 @@
 # > **Question.** Can a position be read like a word, digit by digit, so that none lacks an embedding and no table has to
 # > grow? And what does such an embedding know of distances before anything is trained?
 #
-# Every encoding so far either looks a position up or computes with it. A table learns whatever is needed and ends at its
-# last row; a wave, a slope or a rotation never ends and learns nothing. SeqPE {cite:p}`li2025` looks for a third way: write the
-# position down, in digits, and let a small network read what is written. This chapter builds the network, counts it, makes
+# Every encoding so far either looks a position up or computes with it. A table of positions learns whatever is needed and
+# ends at its last row; a wave, a fixed slope or a rotation never ends and learns nothing; T5's buckets and the curves of KERPLE and FIRE learn
+# and do not end, but know distances alone. SeqPE {cite:p}`li2025` looks for another way: write the position down, in digits, and let a small network read what is written. This chapter builds the network, counts it, makes
 # it cheap, and looks at it before its first training step. {term}`SeqPE` has two losses of its own beside that; they follow in
 # {doc}`the next chapter <14_two_losses>`.
 #
@@ -124,7 +124,8 @@ assert numbers["moved_table"] == 0 and numbers["moved_encoder"] == 1
 # In the table {num}`13_digits/moved_table:.0%` of the others move, in the encoder {num}`13_digits/moved_encoder:.0%`: all share
 # their weights. Whether they move the way they should is another matter.
 #
-# And tables grow with what they can name. An image of $n$ axes needs $p^n$ rows, an encoder $n$ times as many digits:
+# And tables grow with what they can name. A table of the cells of $n$ axes needs $p^n$ rows (one table an axis, added, needs $n\,p$, and can
+# only add), an encoder $n$ times as many digits:
 
 # %%
 ranges = [("a text of 512", 512, 3, 1), ("20,000 positions", 20_000, 5, 1)]
@@ -802,10 +803,11 @@ assert numbers["contrastive_released"] > 3 * numbers["contrastive_chance"]
 assert abs(numbers["reduction_ratio"] - 32) < 1e-6
 
 # %% [markdown]
-# The first row decides whether a narrow encoder learns at all: at width 64 with the released deviation the scores among which the contrastive loss has to choose
-# differ by {num}`13_digits/spread_released:.3f` nats, and there is next to nothing to hold on to. Scaling the weights with the width leaves
-# {num}`13_digits/spread_kept:.2f`. The second: without the scale the loss begins at {num}`13_digits/contrastive_released:.1f`, far above
-# the {num}`13_digits/contrastive_chance:.2f` of a guess among 32, because long embeddings win whatever they stand for. Both released forms are
+# The first row is about our scale: at width 64 with the released deviation the scores among which the contrastive loss has to choose, divided by the root of $D$ as here,
+# differ by {num}`13_digits/spread_released:.3f` nats, and as released by eight times that. Scaling the weights with the width leaves
+# {num}`13_digits/spread_kept:.2f`. Released as a whole, scale and deviation together, a narrow encoder does learn ({doc}`chapter 14 <14_two_losses>`, among the variants).
+# The second: without the scale the loss begins at {num}`13_digits/contrastive_released:.1f` (one draw of 16 anchors), far above
+# the {num}`13_digits/contrastive_chance:.2f` of a guess among 32, because undivided products of alike numerals are tens of nats apart: the candidate that looks most like the anchor wins, near or not. Both released forms are
 # options: `std`, and `scale` and `reduction` of the losses.
 #
 # Two more differences are of the interface. The released range ends in whatever the indexing of a list raises, here a position that the digits cannot write is refused

@@ -134,7 +134,8 @@ figures.show_table(
     by_width,
     caption="Contrastive loss of encoders as they are drawn, in nats, with 32 uniform "
     "candidates; a blind guess costs "
-    f"{numbers['guess']:.2f}. The widest is the released text encoder.",
+    f"{numbers['guess']:.2f} (one draw of 16 anchors). The widest has the width of the "
+    "released text encoder.",
     formats={"released, s = 1": ".2f", "ours": ".2f"},
 )
 
@@ -239,14 +240,13 @@ assert (
 figures.show_table(
     pd.DataFrame({"student": divergence.keys(), "loss": divergence.values()}),
     caption="Distillation loss of a student made from its teacher (nats a row): it "
-    "hears angles and lengths inside a head, "
-    "and no direction.",
+    "hears the products inside a head, up to one constant for all, and no direction.",
     formats={"loss": ".3f"},
 )
 
 # %% [markdown]
-# The products are *raw*, as released: twice as long is not the same. So the temperature of the softmax is the length of the embeddings, which nobody sets, and which grows in
-# training. The option `scale=None` divides by the mean squared length of the teacher and puts the scale of attention in its place: stretched together, teacher and student
+# The products are *raw*, as released: twice as long is not the same. So the temperature of the softmax is one over the squared length of the embeddings in a head, which nobody sets and
+# which training changes. The option `scale=None` divides by the mean squared length of the teacher and puts the scale of attention in its place: stretched together, teacher and student
 # pay what they paid before, and a student that alone is longer still pays. It is no default, for a reason that only a training shows, below.
 
 # %%
@@ -424,7 +424,7 @@ figures.show(
 
 # %% [markdown]
 # The released candidates order the positions spread over the range
-# ({num}`14_two_losses/live_far_released:+.2f`, drawn {num}`14_two_losses/live_far_drawn:+.2f`) and leave the sixty-four neighbours at
+# ({num}`14_two_losses/live_far_released:+.2f`, drawn {num}`14_two_losses/live_far_drawn:+.2f`); the sixty-four neighbours, drawn {num}`14_two_losses/live_near_drawn:+.2f`, are at
 # {num}`14_two_losses/live_near_released:+.2f`; with the box around the anchor it is {num}`14_two_losses/live_far_around:+.2f` and
 # {num}`14_two_losses/live_near_around:+.2f`: there positions of the same ten have a cosine of {num}`14_two_losses/live_same_ten:.2f` on average and those of
 # different tens {num}`14_two_losses/live_other_ten:.2f`, which is what the blocks are. Two short trainings of one seed prove nothing; they say where to look. So the
@@ -628,6 +628,25 @@ for measure, group, short in (
 for state in ("drawn", "trained"):
     values = measured(geo.BOTH, "norm", "trained", state)
     numbers[f"norm_{state}"] = summaries.told(values, ".1f")
+for variant in ("contrastive", "distillation"):
+    values = measured(variant, "norm", "trained")
+    numbers[f"norm_{variant}"] = summaries.told(values, ".1f")
+values = measured(geo.BOTH, "adjacency", "misaligned", "drawn")
+numbers["drawn_adjacent"] = summaries.told(values, "+.2f")
+
+
+def change(variant, measure, group):
+    """By how much a training changed what its own encoder had as drawn, over seeds."""
+    trained = measured(variant, measure, group)
+    return summaries.told(trained - measured(variant, measure, group, "drawn"), "+.2f")
+
+
+for variant in (geo.BOTH, "distillation", "around"):
+    for group in ("misaligned", "aligned"):
+        told = change(variant, "likeness", group)
+        numbers[f"{variant}_like_{group}_change"] = told
+for group, short in (("trained", "home"), ("misaligned", "near")):
+    numbers[f"{geo.BOTH}_{short}_change"] = change(geo.BOTH, "order", group)
 numbers["runs"], numbers["runs_declared"] = len(there), len(sweep)
 
 # %% [markdown]
@@ -637,29 +656,33 @@ numbers["runs"], numbers["runs_declared"] = len(there), len(sweep)
 # {num}`14_two_losses/both_near`; with the contrastive loss alone {num}`14_two_losses/contrastive_spread` and {num}`14_two_losses/contrastive_near`, with the distillation alone
 # {num}`14_two_losses/distillation_spread` and {num}`14_two_losses/distillation_near`; with half of the candidates around the anchor {num}`14_two_losses/around_spread` and {num}`14_two_losses/around_near`. As drawn it is
 # {num}`14_two_losses/drawn_spread` and {num}`14_two_losses/drawn_near`. In the *trained* window, where texts will be read, both losses leave an order of {num}`14_two_losses/both_home`,
-# and as drawn it is {num}`14_two_losses/drawn_home`: beside the contrast of far positions, the little order of neighbours that shared digits gave is not kept.
+# and as drawn it is {num}`14_two_losses/drawn_home`: paired over seeds a change of {num}`14_two_losses/both_home_change`, in misaligned windows of
+# {num}`14_two_losses/both_near_change`.
 #
 # **Likeness.** As drawn, aligned windows have a likeness of {num}`14_two_losses/drawn_like_aligned` to the trained one and misaligned windows {num}`14_two_losses/drawn_like_misaligned`. Trained,
 # misaligned: both losses {num}`14_two_losses/both_like`, contrastive alone {num}`14_two_losses/contrastive_like`, distillation alone {num}`14_two_losses/distillation_like`; aligned:
-# {num}`14_two_losses/both_like_aligned`, {num}`14_two_losses/contrastive_like_aligned` and {num}`14_two_losses/distillation_like_aligned`. In the mean of the published
-# records both losses leave far windows *less* like the trained one than they were before any training, in both kinds of windows, and the distillation alone, whose purpose this is, does not raise the likeness
-# above what was drawn either. The one training that does asks for neighbours: with half of the candidates around the anchor it is {num}`14_two_losses/around_like` in misaligned windows,
-# where every window is ordered by itself.
+# {num}`14_two_losses/both_like_aligned`, {num}`14_two_losses/contrastive_like_aligned` and {num}`14_two_losses/distillation_like_aligned`. The change against
+# the same encoder as drawn, misaligned and aligned: both losses {num}`14_two_losses/both_like_misaligned_change` and {num}`14_two_losses/both_like_aligned_change`; the distillation alone, whose
+# purpose this is, {num}`14_two_losses/distillation_like_misaligned_change` and {num}`14_two_losses/distillation_like_aligned_change`; with half of the candidates around the anchor
+# {num}`14_two_losses/around_like_misaligned_change` and {num}`14_two_losses/around_like_aligned_change`.
 #
 # **Norm.** In the trained window embeddings have a length of {num}`14_two_losses/norm_drawn` as drawn and {num}`14_two_losses/norm_trained` after both losses. The distillation takes raw
-# products, so that this length is the inverse temperature of its softmax, set by the contrastive loss and by nobody else. The rows need not grow sharper for that: in the schooling above they grew flatter, because the window's
-# embeddings became alike faster than they became long. Whether a teacher so flat is why the distillation does not carry the geometry, these records cannot tell.
+# products, so that the square of this length is the inverse temperature of its softmax. Contrastive alone it is {num}`14_two_losses/norm_contrastive`, distillation alone
+# {num}`14_two_losses/norm_distillation`. Longer embeddings need not make sharper rows: in the schooling above they grew flatter, because the window's
+# embeddings became alike faster than they became long. What a flat teacher does to the distillation these records cannot tell.
 #
 # **Neighbours.** The largest product is that of a neighbour, in misaligned windows, for {num}`14_two_losses/both_adjacent` of the positions with the released candidates, and for
-# {num}`14_two_losses/around_adjacent` with half of them around the anchor.
+# {num}`14_two_losses/around_adjacent` with half of them around the anchor; as drawn {num}`14_two_losses/drawn_adjacent`, and by chance 2 in 127.
 #
 # ## Takeaways
 #
-# 1. **The contrastive loss asks one question**, which candidate is nearest, and the candidates decide what is learned: far order from far
-#    candidates, near order from near ones. That the two losses order far positions is *{num}`14_two_losses/verdict_the_losses_order_far_positions`*, that they
+# 1. **The contrastive loss asks one question**, which candidate is nearest, and what is learned hangs on the candidates, though not on them
+#    alone: spread positions have an order of {num}`14_two_losses/both_spread` with the released ones, of {num}`14_two_losses/around_spread` where half of the anchors
+#    ask nearby and the other half still far away, and of {num}`14_two_losses/distillation_spread` with the distillation alone, which has no candidates (drawn
+#    {num}`14_two_losses/drawn_spread`). That the two losses order far positions is *{num}`14_two_losses/verdict_the_losses_order_far_positions`*, that they
 #    order those of a window *{num}`14_two_losses/verdict_the_losses_order_positions`*, that neighbours are told apart better where they are asked for
 #    *{num}`14_two_losses/verdict_neighbours_are_hardly_asked_for`*.
-# 2. **The distillation hears windows**, each head's angles and lengths and no direction. That it is what repeats the trained window elsewhere is
+# 2. **The distillation hears windows**, each head's products up to one constant, and no direction. That it is what repeats the trained window elsewhere is
 #    *{num}`14_two_losses/verdict_distillation_carries_the_geometry`*; that the contrast is what orders, *{num}`14_two_losses/verdict_contrast_alone_orders_positions`*.
 # 3. **Shared digits look like geometry**: *{num}`14_two_losses/verdict_shared_digits_look_like_geometry`*. A shift by a round number tests them, and not what was
 #    learned. An untrained encoder belongs in every such figure.
@@ -669,8 +692,9 @@ numbers["runs"], numbers["runs_declared"] = len(there), len(sweep)
 # a longer training may order neighbours after all. One width, one rate, one schedule for all variants; base and digits are compared at one size.
 # Inner products inside a window are what both losses are about; a score reads them through maps, and whether a model listens is another question.
 #
-# **What would change our mind.** An encoder trained on the released candidates whose embeddings of neighbours are ordered; or a likeness in misaligned windows
-# that is as high without the distillation as with it.
+# **What would change our mind.** Of each verdict above, records that turn it: an order of neighbours in the *trained* window more than 0.1 above the drawn one; a
+# likeness in misaligned windows more than 0.1 higher with the distillation than without ({num}`14_two_losses/both_like` with it,
+# {num}`14_two_losses/contrastive_like` without, here).
 #
 # ## Exercises
 #

@@ -18,7 +18,7 @@
 #
 # Until here a position was one number. SeqPE {cite:p}`li2025` claims that it needs no redesign where there are more: a point is written as
 # the digits of its coordinates, one string after the other, and everything else stays. Its abstract says that encodings designed by experts, RoPE {cite:p}`su2021` and
-# ALiBi {cite:p}`press2022` among them, have to be modified. Both statements can be counted, and that comes last. First come the codes themselves, then
+# ALiBi {cite:p}`press2022` among them, demand extensive modifications for new modalities; how extensive is not judged here, and axes stand for modalities. Both statements can be counted, and that comes last. First come the codes themselves, then
 # images at grids that were never trained, in two ways that must not be mixed: *upscaled* images and larger *canvases*. Then one small task in a cube.
 #
 # ```{admonition} Before you start
@@ -319,8 +319,8 @@ figures.show(
 
 # %% [markdown]
 # The model has two rules for where the patches are. The grid **grows**: patches are counted on, to coordinates never trained. Or the places are **fitted** into the trained square, between the
-# trained ones. An interpolated table {cite:p}`dosovitskiy2021` can only be fitted, for it has no further row; SeqPE can only grow, for digits write whole numbers. (A finer digit would change that; it is not
-# in the release and not here.) What is new in a reading depends on the method. *Index*: a coordinate that no step and no loss had; *length*: more patches; *distance*: rows or columns
+# trained ones. An interpolated table {cite:p}`dosovitskiy2021` can only be fitted, for it has no further row; SeqPE here only grows, for digits write whole numbers. (A finer digit would change
+# that, and so would interpolating its embeddings as the rows of a table; neither is in the release, or here.) What is new in a reading depends on the method. *Index*: a coordinate that no step and no loss had; *length*: more patches; *distance*: rows or columns
 # further apart than in training, or closer than 1.
 
 # %%
@@ -525,7 +525,8 @@ numbers["image_runs"], numbers["image_declared"] = len(there), len(table)
 #
 # Two things stand in a cube of cells. In which of six directions, along which axis and which way, does the second lie from the first? There are three tokens, the class token and the two
 # things, and nothing but their places tells the answer (`sepnb.experiments.points.TwoThings`). At the published size the trained cube has 6 cells along an edge, and cubes of 9 and of 12 are read. However large the cube is,
-# there are three tokens: *length* is never new. On the *canvas* the two stand as near as in training, so that only indices are new; *spread*, distances too.
+# there are three tokens: *length* is never new. On the *canvas* the two stand as near as in training: without shift steps only indices are new, with them not
+# even these, though the steps put the cube on few of the cells below 100; *spread*, distances too.
 
 # %%
 cube = experiments.get("volumes").table(profile)
@@ -624,7 +625,8 @@ numbers["screen_placed"] = len(rates)
 #
 # ## What had to change
 #
-# "Without manual redesign" is a statement about code, so let code be counted. {mod}`sepnb.adaptation` builds a model of each family on one, two and three axes, takes a step of everything
+# "Without requiring manual architectural redesign" is a statement about code, so let code be counted, and more than it says: sizes of a training are no architecture, and condition
+# (c) of the rule counts them too. {mod}`sepnb.adaptation` builds a model of each family on one, two and three axes, takes a step of everything
 # that belongs to its training, and notes which lines of the family's own files run. Counted are the settings whose values differ and the lines that run on more axes and did not run on fewer.
 #
 # What is counted for a family hangs on which class one calls its form for one axis. RoPE has two: the class of {doc}`chapter 4 <04_rotation>`, which hands over to the axial one as soon as there are two axes,
@@ -708,9 +710,11 @@ assert adaptation.settings("seqpe", 2)["model.encoding.dims"] == 2
 # **Limits.** Small images, one small model, a rate screened with one seed. The encoder has 32 columns, the released one 384, and of its two sites here
 # the claims on larger grids ask mostly about the term of the score. The class token of the release has a vector of its own; ours is the point of origin, which the contrastive loss sees as a neighbour of the first patch. A larger picture has new indices, more patches
 # and new distances at once, and only the moved grid shows one of them alone. The count of changes is of this code, whose authors knew beforehand that points would come; ALiBi has forms for images in the literature, and what
-# is counted as none is that its definition gives none.
+# is counted as none is that its definition gives none. Axial RoPE has base 10,000, as in text: on seven cells half of its pairs hardly turn, and a smaller base is usual in images. RoPE-Mixed
+# {cite:p}`heo2024`, whose pairs turn by both coordinates, was not run.
 #
-# **What would change our mind.** SeqPE no better on the larger canvas than the sinusoid at the same shift steps: then the shifts are what carries. Or a third axis that needs new code.
+# **What would change our mind.** On images, SeqPE no better on the larger canvas than the sinusoid at the same shift steps: then the shifts are what carries; in the cube it stands at
+# {num}`15_two_dimensions/cube_seqpe_canvas` percent against {num}`15_two_dimensions/cube_sinusoidal_shifts_canvas`. Or a third axis that needs new code.
 #
 # ## Exercises
 #

@@ -16,8 +16,8 @@
 # > **Question.** Does a position stream of digit strings carry a separated and a strict model past their trained length,
 # > and to indices that no loss ever saw?
 #
-# The book's two halves meet here. Part II gave position its own columns, so that a longer text asks for one thing only:
-# rows of the position stream that were never trained. {term}`SeqPE` {cite:p}`li2025` has a row for every number that its
+# The book's two halves meet here. Part II gave position its own columns, so that of what is new in a longer text, indices,
+# number of keys and distances, the first can be asked alone: rows of the position stream that were never trained. {term}`SeqPE` {cite:p}`li2025` has a row for every number that its
 # digits can write, and two losses that shape those rows without any text. What they shape is usually added to content or
 # hidden in a score; here it is a stream of its own.
 #
@@ -144,7 +144,7 @@ print(f"{len(touched)} of {len(list(model.parameters()))} parameter tensors")
 #
 # To a table 1000 and 1385 are two rows. To digits they differ in kind. A window of $L$ positions that begins at a multiple
 # of the least power of ten not below $L$ has the low digits of the window at 0, place by place: it is *aligned*, and only the
-# digits before them are new. A window that begins elsewhere has other low digits at every place, and a carry somewhere. An
+# digits before them are new. A window that begins elsewhere runs through other strings of low digits, and its carries fall elsewhere. An
 # encoder that learned nothing but the low digits would read the first kind perfectly and the second not at all. Hence all
 # that follows asks for the two apart.
 
@@ -177,8 +177,8 @@ numbers["unit"], numbers["step"] = unit, step
 
 # %% [markdown]
 # Shift steps and losses draw positions below {num}`16_seqpe_stream/largest:,`: no gradient ever came from an index past it. Two of
-# the starts never seen lie at about twice that, two near the end of what five digits write. Not even the digits of these
-# are all known at their places: below {num}`16_seqpe_stream/largest:,` the first of the five is always 0.
+# the starts never seen lie at about twice that, two near the end of what five digits write. In all four some digit has never
+# stood at its place: below {num}`16_seqpe_stream/largest:,` the thousands are 0 to 4, and the first of the five is always 0.
 #
 # ## Live: two tiny streams
 #
@@ -425,8 +425,8 @@ figures.provenance(beside)
 # %% [markdown]
 # ### The four verdicts
 #
-# As in {doc}`chapter 12 <12_what_works>`: *survives*, bits per byte over its own sliding window at stride 1, here with a window
-# mask, without in the figure above; *uses*, what a foreign past costs; *quality*, the last bin beside RoPE with a window;
+# As in {doc}`chapter 12 <12_what_works>`: *survives*, bits per byte over its own sliding window at stride 1, all keys in sight, and
+# beside it with a window mask; *uses*, what a foreign past costs; *quality*, the last bin beside RoPE with a window;
 # *price*, what is paid inside the trained length more than the root of the chain. The last column is the price in time.
 
 
@@ -587,8 +587,8 @@ numbers |= {f"score_{key}": chapter_numbers.mean_of(v) for key, v in told.items(
 # ### What the encoder costs
 #
 # The abstract calls the encoder lightweight. A model that trains with it pays for the embeddings of its own positions, for
-# their maps and for both losses. Timed piece by piece against each other: the whole step, of that what is done for positions
-# alone, and the step of the model without an encoding. What is done once a step is the same for one sequence and for a batch.
+# their maps and for both losses. Timed piece by piece against each other, forward and backward, without the optimiser: the step, of
+# that what is done for positions alone, and the step of the model without an encoding. What is done once a step is the same for one sequence and for a batch.
 
 # %%
 cost = experiments.get("seqpe_cost").table(profile)
@@ -647,11 +647,12 @@ numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
 # %% [markdown]
 # ## What to take away
 #
-# 1. **The losses of SeqPE shape the position stream and nothing else.** They need no text, and in a strict model the text
-#    never answers. That they carry the stream further than shift steps alone is
+# 1. **The losses of SeqPE shape the position stream and nothing else.** They need no text. The text's own loss
+#    trains the encoder too, through attention; in a strict model the stream itself reads nothing of the text. That they carry the stream further than shift steps alone is
 #    *{num}`16_seqpe_stream/verdict_the_losses_carry_the_stream_further`*, and that it is the distillation,
 #    *{num}`16_seqpe_stream/verdict_distillation_carries_the_stream_further`*.
-# 2. **A far index is three questions**: covered, never seen with known low digits, never seen without. That covered indices
+# 2. **A far index is three questions**: covered, never seen with the low digits of the window at 0, never seen with
+#    others. That covered indices
 #    read alike is *{num}`16_seqpe_stream/verdict_seqpe_reads_covered_indices_alike`*; that those no loss saw do,
 #    *{num}`16_seqpe_stream/verdict_seqpe_reaches_indices_never_seen`*; that alignment decides,
 #    *{num}`16_seqpe_stream/verdict_misaligned_starts_cost_more`*.
@@ -678,8 +679,8 @@ numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
 # model, and not of SeqPE as it was released. Far out only
 # single trained lengths are read, at two pairs of starts a group.
 #
-# **What would change our mind.** A training many times as long, in which the geometry that the losses ask for has time to
-# settle; or candidates from around the anchor, if telling neighbours apart turns out to be what is missing.
+# **What would change our mind.** Of each verdict above, the opposite at a training many times as long, at a screened rate, or
+# with candidates from around the anchor.
 #
 # ## Exercises
 #
@@ -723,10 +724,9 @@ assert drawn.positions.ndim == 1
 
 # %% tags=["hide-cell"]
 # Windows at multiples of L may each be turned as they like: within them all products
-# stay, across them none does. A window that
+# stay, but for one constant a window and head, across them none does. A window that
 # begins between them notices. With windows everywhere every pair less than L apart lies
-# in some window, and is bound; a pair that
-# is L or more apart lies in none. The loss is about indices, and says nothing of
+# in some window, and is bound, up to that constant; a pair that is L or more apart lies in none. The loss is about indices, and says nothing of
 # distances that no text has shown.
 length, columns = 32, 8
 home = torch.randn(length, columns, dtype=torch.float64)

@@ -108,7 +108,7 @@ class GridShiftSteps:
         return {"coordinates": float(np.mean(along)), "cells": float(reached.sum() / prod(reached.shape))}
 
     def trained_indices(self) -> int:
-        """Coordinates that can occur lie below this, on every axis."""
+        """Below this every axis has coordinates that can occur."""
         return min(self.ranges)
 
     def resolved(self) -> dict[str, Any]:

@@ -25,14 +25,15 @@ class SeqPE(Encoding):
         site: "score", a term P_q P_k^T of every head's score, as in the released language model; "add" or
             "multiply", on queries and keys, the latter as in its image model; "input", added to the content
             of a one-stream model, or the position stream of a separated one.
-        width, layers, heads: of the encoder; heads of 64 columns where `heads` is None, as released. Its
-            released width is that of the model, 768; a narrow one costs little.
+        width, layers, heads: of the encoder; `heads` None takes one for every 64 columns, as released,
+            and at least one. Its released width is that of the model, 768; a narrow one costs little.
         base, digits: of the strings, `digits` for a coordinate or one number for each: a position is below
             base^digits.
         dims: coordinates of a position.
         per_layer: a map to P_q and P_k for every layer, as in the released image model; else one for all.
         factor: a, of the term of the score.
-        dropout: in the encoder, in training: 0.1 as released. All tokens of a pass share what was dropped.
+        dropout: in the encoder, in training: 0.1 as released. Sequences that share their positions share what
+            was dropped.
 
     Raises:
         TypeError: a count that is no int.

@@ -6,8 +6,8 @@ do not; the same past the largest position that any loss saw; and as many positi
 that the losses see, since an order of far positions is no order of neighbours. Every variant is one change of
 the first, but for `released`, which sets at once the scales, the reduction and the first weights that the
 released program sets, and not its dropout. In all of them the distillation takes raw products, whose
-temperature is the length of the embeddings. Every run looks at its encoder as it was drawn, too: digits that
-positions share make embeddings alike before anything is learned.
+inverse temperature is the squared length of the embeddings. Every run looks at its encoder as it was drawn,
+too: digits that positions share make embeddings alike before anything is learned.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -2,7 +2,8 @@
 
 All methods are one small model on three tokens, see `points`, and differ in how they tell where a thing is.
 What the image experiment does not part is apart here: the number of tokens is never new. On the *canvas* of
-a larger cube the two things stand as near to each other as in training, and only coordinates are new;
+a larger cube the two things stand as near to each other as in training, and only coordinates are new (to
+shift steps not even these);
 *spread*, their distance may be new too.
 
 The methods are six of those of `images`: the records are older than SeqPE's other site and than axial RoPE at

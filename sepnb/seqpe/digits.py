@@ -73,8 +73,8 @@ def period(length: int, base: int = 10) -> int:
 
 
 def misaligned(length: int, base: int = 10) -> int:
-    """How much further on than an aligned window one begins that shares no run of digits with it: an odd
-    number near 0.384 of the `period`."""
+    """How much further on than an aligned window one begins whose low digits run through other strings:
+    an odd number near 0.384 of the `period`."""
     return int(0.384 * period(length, base)) | 1
 
 

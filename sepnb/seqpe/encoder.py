@@ -12,7 +12,7 @@ and in the last layer the last slot alone. `plain` is the definition.
 
 There is no mask of the padding: a leading zero is a digit like any other, and is read, as in the release with
 its mask off, where a mask of ones gives the same. The released mask hides leading zeros; ours has no such
-option, because the place of a digit says already that it is one.
+option, because a slot hears the digits before it, and so whether a zero leads.
 
 Shape letters: P positions, n coordinates, S digits of a position, w width, H heads, D columns of the result.
 """
@@ -46,13 +46,14 @@ class SequentialPositionEncoder(nn.Module):
         dims: n, coordinates of a position.
         base: of the digits.
         digits: of a coordinate, or one number for each.
-        layers, heads: of the transformer; heads of 64 columns where `heads` is None, as released.
+        layers, heads: of the transformer; `heads` None takes one for every 64 columns, as released, and
+            at least one.
         out_features: D; w where it is None.
         dropout: of what enters the transformer and of what its sublayers add. Where it is above 0, training
             takes the plain path: states with noise of their own cannot be shared.
         std: of the first maps and embeddings; biases begin at 0. None gives a map of any width the gain that
             the released one has at its own, 0.02 sqrt(768 / w): at 0.02 the embeddings of a narrow encoder
-            are so alike that the contrastive loss finds no way.
+            are so alike that scores divided by sqrt(D) hardly differ.
 
     Raises:
         ValueError: what does not fit together; see `TransformerConfig` and `digits`.

@@ -1,7 +1,7 @@
 """Does the space of embeddings know where positions lie? Measures that a trained and a drawn encoder share.
 
-All of them read inner products, as both losses do, inside a window of neighbouring positions: the first of
-the trained window, or any other, far out.
+All of them read inner products, as both losses do, of some positions, mostly a window of neighbours: the
+first of the trained window, or any other, far out.
 
 Shape letters: m positions of a window, n coordinates, D columns.
 """

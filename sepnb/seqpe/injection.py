@@ -7,10 +7,12 @@
 
 with E the embeddings of the positions and P_q = W_q E + c_q, P_k = W_k E + c_k, cut into heads: one map for
 all layers, or one for each. The term of the score is written as more columns, [q || a P_q] and [k || P_k],
-under the scale of the head: no bias of N x M is held. Values hear no position.
+under the scale of the head: no bias of N x M is held. At the sites other than the input
+values hear no position.
 
 The cache of a model keeps keys without their positions, and P_k is made of the positions of all keys in every
-pass. So outside of training embeddings are remembered, and each position is encoded once.
+pass. So outside of training embeddings are remembered (of at most 2^16 positions at a time), and each
+position is encoded once.
 
 Shape letters: B batch, H heads, N positions, d head width, n coordinates, D columns of an embedding.
 """
@@ -57,8 +59,8 @@ class Rows:
 class Embeddings(nn.Module):
     """Positions int `[*B, N]`, or of n > 1 coordinates `[*B, N, n]`, to embeddings `[*B, N, D]`.
 
-    A position that occurs more than once is encoded once; outside of training, once until a parameter
-    changes.
+    A position that occurs more than once is encoded once (in training with dropout, each time anew); outside
+    of training, once until a parameter changes.
     """
 
     def __init__(self, encoder: SequentialPositionEncoder) -> None:

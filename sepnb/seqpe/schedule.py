@@ -4,7 +4,8 @@ As released: half of the anchors have uniform candidates, three in ten edited on
 one box; 16 anchors with 64 candidates each; windows whose move is at least the trained grid on some axis; a
 tenth of the steps is shifted; the weights. Released are two axes of 14 cells, with 64 of the 196 cells in a
 window and boxes of 17 x 17, which hold about five times as many cells as there are candidates: here a window
-has a third of the cells of the trained grid, at most 64, and a box that many cells on any number of axes.
+has a third of the cells of the trained grid, at most 64, and a box at most as many cells as a released one,
+on any number of axes, unless the trained grid is larger.
 
 The trained grid is counted from 1, because the origin is the place of the class token; so are windows and
 shift steps. The contrastive loss sees every point from the origin on.
