@@ -82,8 +82,8 @@ numbers = {}
 # \end{aligned}
 # $$ (eq-strict-queries)
 #
-# and the same for $K$. Position heads ask and answer with positions; sem heads still read both, since otherwise the text would never
-# learn where anything stands. With one column per stream, $W_{Q,\text{pp}} = 2$, $W_{Q,\text{ps}} = 10$,
+# and the same for $K$. Position heads ask and answer with positions; sem heads still read both, since otherwise only the causal mask
+# would tell the text where anything stands. With one column per stream, $W_{Q,\text{pp}} = 2$, $W_{Q,\text{ps}} = 10$,
 # $W_{Q,\text{ss}} = 1$, by hand:
 #
 # $$
@@ -467,7 +467,8 @@ assert with_tables < 1e-12 < 1e-3 < without
 
 # %% [markdown]
 # The largest relative difference to the strict model's logits is {num}`09_strict/dense_with_tables_error:.1g`: none, or rounding in
-# float64. Without the tables it is {num}`09_strict/dense_without_tables_error:.2f`: they carry everything this transformer knows of positions.
+# float64. Without the tables it is {num}`09_strict/dense_without_tables_error:.2f`: they carry all that this transformer knows of
+# positions beyond its mask.
 #
 # ### What is in the tables of a trained model?
 #
@@ -647,8 +648,8 @@ figures.show(
 )
 
 # %% [markdown]
-# From a sinusoid, maps and MLPs, and nothing that knows about differences $i - j$, training has made a bias that falls with the
-# distance: a function of it explains {num}`09_strict/distance_share_layer_2:.0%` in the last layer. What we did not
+# From a sinusoid, whose inner products are functions of $i - j$, and maps and MLPs that could make anything of it, training has made a
+# bias that falls with the distance: a function of it explains {num}`09_strict/distance_share_layer_2:.0%` in the last layer. What we did not
 # expect is its shape, nearly a straight line with another slope for each head, as ALiBi *prescribes* it: the best line alone
 # explains {num}`09_strict/line_share_layer_2:.0%` there.
 #
@@ -704,7 +705,8 @@ numbers["spread_position_position"] = terms["position, position"].iloc[-1]
 # %% [markdown]
 # In the last layer the position-position term spreads over {num}`09_strict/spread_position_position:.1f` nats, the text-text
 # term over {num}`09_strict/spread_text_text:.1f`, the two mixed ones over {num}`09_strict/spread_cross:.1f` on average. No
-# term is idle in this model: to drop the mixed ones, as TUPE does, would be a change and not a simplification.
+# term is idle in this model. A spread is not yet a use: {doc}`chapter 12 <12_what_works>` trains the strict model without the mixed
+# terms, as TUPE is, and its bits per byte less those with them are {num}`12_what_works/untied_price:+.3f`.
 #
 # ## Once per batch, once for all texts
 #

@@ -576,7 +576,7 @@ print(f"{len(changed)} variants with a reference, {alone} of them change one fie
 # concatenated position gets its own columns, from concatenated to separated the walls go up.
 #
 # Queries and keys that read *content only* close the one door through which position acts in a separated model.
-# What is left is a narrow model without positions, a floor for everything else.
+# What is left is a narrow model without an encoding, a floor for everything else.
 
 
 # %%
@@ -1108,7 +1108,7 @@ numbers_of_this_chapter |= {
 # bytes of context on, RoPE gains no more than {num}`10_language_model/rope_gain_after_eight:.2f` bits per
 # byte ({numref}`fig-by-position`): these models hardly read further back, so this is a comparison of how well
 # *near* positions are told apart. Learning rates come from three values and one seed, and some stand at an
-# edge. RoPE and ALiBi are dense here: what they do in a separated model is not measured. The CPU seconds come
+# edge. RoPE and ALiBi are dense here; RoPE in a separated model is a recipe of {doc}`chapter 12 <12_what_works>`. The CPU seconds come
 # from shared cores.
 #
 # **What would change our mind.** A dense model that, drawn and tuned as carefully, comes within the margin of

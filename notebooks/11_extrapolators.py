@@ -780,7 +780,7 @@ assert numbers["most_curves"] < 0.2, "a sine for every entry would cost ten writ
 # - **Controls**: `clamp`, `wrap`, `reflect` (forth and back: a wrap without a seam), `zero`, `interpolate` (all
 #   positions squeezed into the window, which rewrites it).
 # - **A window mask**: every query sees the last $L$ keys only, or the last $L-4$ and the first four ({term}`sinks
-#   <sink>`), indices kept. It separates an unseen *index* from an unseen *number of keys*. Through $n$ layers it
+#   <sink>` {cite:p}`xiao2024`), indices kept. It separates an unseen *index* from an unseen *number of keys*. Through $n$ layers it
 #   still reads $n(L-1)+1$ bytes.
 # - **The dense model** with the same table *added*, under the same rules: that separation makes it easier is a
 #   difference of differences.
@@ -789,8 +789,8 @@ assert numbers["most_curves"] < 0.2, "a sine for every entry would cost ten writ
 # - **RoPE, ALiBi, no encoding**, and what counting bytes (unigram) and pairs of bytes (bigram) would pay.
 #
 # Three sides can be unseen, and they are not the same: the *index* (begin a text of length $L$ at index $7L$: only
-# the index is new), the *length*, the number of visible keys (`wrap` shows trained rows only: only the length is
-# new), the *distance* between two positions (new for a sinusoid, RoPE or ALiBi; a table of rows holds no distances).
+# the index is new), the *length*, the number of visible keys (`wrap` shows trained rows only: the length is
+# new, and that a later row stands before an earlier one), the *distance* between two positions (new for a sinusoid, RoPE or ALiBi; a table of rows holds no distances).
 #
 # And four things can be asked of whatever is said to extrapolate:
 #
@@ -1213,8 +1213,8 @@ for method in (ours, "learned"):
 # $7L$, minus the same bytes from index 0; only the index is new. ($7L$ is a whole number of periods. There `wrap` is
 # the window itself, and (3) nearly: that they read it well is no evidence that they continue anything.) *Masked*: the
 # last bin with at most $L$ keys in sight; the index is new, the number of keys is not. *As it is*: everything at
-# once. `wrap` and `clamp` never show an untrained row: what they lose in the last column they lose to length (and to
-# saying false things about order).
+# once. `wrap` and `clamp` never show an untrained row: what they lose in the last column they lose to length and
+# to saying false things about order; masked, to the second alone.
 
 
 # %% tags=["hide-input"]
@@ -1320,7 +1320,7 @@ figures.provenance(runs)
 
 # %% [markdown]
 # The larger of the two gains in the last bin is {num}`11_extrapolators/train_long_gain:+.3f` bits per byte. Can this
-# text judge whether a model uses what lies more than $L$ back? By the bar:
+# text, with models of this size and training, judge whether a model uses what lies more than $L$ back? By the bar:
 # *{num}`11_extrapolators/use_can_be_judged`*.
 #
 # ## A second text

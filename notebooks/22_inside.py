@@ -878,9 +878,10 @@ figures.show(
 figures.provenance(table)
 
 # %% [markdown]
-# Read this figure with one warning in mind. A model that does not use positions has no drift at all: without an
-# encoding it is zero, and with RoPE it is rounding. A small drift is a virtue only in a model for which position
-# is worth something, and {doc}`chapter 10 <10_language_model>` says for which it is, and how much.
+# Read this figure with one warning in mind. A model that does not read the index has no drift, whatever order is
+# worth to it: without an encoding it is zero, and with RoPE, whose scores read differences only, it is rounding. A small
+# drift says something only of a model that reads indices, and is a virtue only beside a good level;
+# {doc}`chapter 10 <10_language_model>` has the levels.
 #
 # Content moves because attention does. How much of it goes elsewhere? The figure takes, for each layer, the total
 # variation distance between the weights at the new index and those at index 0: the share of attention that has moved to

@@ -288,6 +288,13 @@ def test_a_model_uses_the_far_past_only_if_it_survives_and_a_foreign_past_costs_
     assert verdict("something-uses-the-far-past", table(changes)).word == word
 
 
+def test_no_recipe_closes_half_of_a_gap_that_is_not_there():
+    """With RoPE no better than the separated sinusoid a model below both would otherwise be said to do so."""
+    alike = {("rope", "bits_per_byte"): 2.5, ("separated-sinusoidal", "bits_per_byte"): 2.5}
+    found = verdict("the-phase-read-closes-half-of-the-gap-to-rope", table(alike))
+    assert found.word == "not testable here" and "no gap to close" in found.detail
+
+
 @pytest.mark.parametrize("claim_id", WORLDS)
 def test_a_run_that_diverged_makes_it_untestable(claim_id):
     """It has neither a score nor a reading."""

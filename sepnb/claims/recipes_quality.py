@@ -5,14 +5,15 @@ known is the screening: one seed, on the validation text. It chose the models th
 
 Three rules were written anew when other models of the table had run, and before either side of most of their
 comparisons had: those on true gaps, which differed from their base in the waves too and left out the chunk of
-another novel, and the ladder, whose rungs had not the same parameters.
+another novel, and the ladder, whose rungs had not the same parameters. A fourth, on half of the gap to RoPE,
+was narrowed with its records in view: it held, and there was no gap.
 """
 
 import pandas as pd
 
 from sepnb.claims.evidence import RULES_OF_EVIDENCE, Comparison, _below_the_bar, _not_complete
 from sepnb.claims.recipes import OURS, TABLE, ZERO, bins, compared, gaps, in_window, moved
-from sepnb.claims.verdict import NOT_TESTABLE, Claim, Tables, Verdict
+from sepnb.claims.verdict import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED, Claim, Tables, Verdict
 
 LONG = "experiment/extrapolation"
 """Its models trained at the long length tell whether the text has anything to give from far back."""
@@ -148,8 +149,13 @@ def rule_true_gaps_are_free_in_window(tables: Tables) -> Verdict:
 
 def rule_the_phase_read_closes_half_of_the_gap_to_rope(tables: Tables) -> Verdict:
     """Inside the trained length, separated sinusoidal with the phase read up to the trained length is below
-    the mean of separated sinusoidal and RoPE."""
-    return compared(tables, in_window([("separated-phase", "separated-sinusoidal+rope")], high=0.0))
+    the mean of separated sinusoidal and RoPE. Not testable unless RoPE is below separated sinusoidal there,
+    by the same test: else there is no gap to close."""
+    found = compared(tables, in_window([("separated-phase", "separated-sinusoidal+rope")], high=0.0))
+    gap = compared(tables, in_window([("rope", "separated-sinusoidal")], high=0.0))
+    if found.word not in (REPRODUCED, NOT_REPRODUCED) or gap.word == REPRODUCED:
+        return found
+    return Verdict(NOT_TESTABLE, f"no gap to close: {gap.detail}", found.numbers | gap.numbers, found.stale)
 
 
 def rule_ladder_of_expressivity(tables: Tables) -> Verdict:
@@ -178,6 +184,7 @@ def rule_the_position_stream_matters_beside_rope(tables: Tables) -> Verdict:
 
 STANDS_ON = (compared, bins, gaps, moved, in_window, _text_has_nothing_to_give, *RULES_OF_EVIDENCE)
 _OURS = {"source": OURS, "needs": (TABLE,), "stands_on": STANDS_ON}
+_CHANGED = _OURS | {"source": "ours, changed when some records were there"}
 
 CLAIMS = (
     Claim(
@@ -192,7 +199,7 @@ CLAIMS = (
         statement="Training on two distant pieces of a novel at their true distance teaches a model to use "
         "the far past.",
         rule=rule_true_gaps_teach_use,
-        **_OURS | {"needs": (TABLE, LONG)},
+        **_CHANGED | {"needs": (TABLE, LONG)},
     ),
     Claim(
         id="no-recipe-beats-a-window-on-rope",
@@ -240,14 +247,14 @@ CLAIMS = (
         id="true-gaps-are-free-in-window",
         statement="Training on distant pieces costs nothing inside the trained length.",
         rule=rule_true_gaps_are_free_in_window,
-        **_OURS,
+        **_CHANGED,
     ),
     Claim(
         id="the-phase-read-closes-half-of-the-gap-to-rope",
         statement="What separated models lack against RoPE is a product of content and distance: a "
         "query-gated phase read closes at least half of the gap.",
         rule=rule_the_phase_read_closes_half_of_the_gap_to_rope,
-        **_OURS,
+        **_CHANGED,
     ),
     Claim(
         id="ladder-of-expressivity",
@@ -255,7 +262,7 @@ CLAIMS = (
         "more parameters: position with position, content with absolute position, content of the query with "
         "distance, RoPE.",
         rule=rule_ladder_of_expressivity,
-        **_OURS,
+        **_CHANGED,
     ),
     Claim(
         id="the-position-stream-matters-beside-rope",

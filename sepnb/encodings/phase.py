@@ -1,7 +1,8 @@
 """Query-gated phase read: what a query says decides at which distance a head looks.
 
 With linear maps of absolute codes a score holds products of content with *absolute* positions and of
-positions with positions, never of content with a *distance*. This term adds the missing product:
+positions with positions, never of content with a *distance*. This term is that product, as term (b) of
+Transformer-XL is (Dai et al. 2019), with fixed waves and coefficients of their own:
 
     S_ij += Re sum_m c_m(s_i) z_m(i) conj(z_m(j)) = Re sum_m c_m(s_i) exp(1j w_m (i - j))
 

@@ -12,7 +12,8 @@ What is unseen in a reading has up to three sides, and each reading says which o
 - *distance*: a difference of positions is encoded that was never trained. A learned table holds no
   differences, so it does not have this side; nor has a sinusoid whose rows are clamped or wrapped.
 
-`wrap` therefore shows the length alone, and a text of the trained length that begins far out the index alone.
+`wrap` therefore has the length alone of these (that a later row stands before an earlier one is new besides),
+and a text of the trained length that begins far out the index alone.
 Such a text begins at a multiple of the trained length. There `wrap` has gone round whole times and is the
 model inside its window bit for bit, and `fourier`, which repeats after the trained length too, is so nearly:
 how well they read it is no evidence that they continue a table.

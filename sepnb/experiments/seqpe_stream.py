@@ -1,8 +1,9 @@
 """Chapter 16: SeqPE as the position stream of a separated and of a strict model.
 
 The two halves of the book meet here. A stream of its own is all of the indices that has to be continued past
-the trained length, and SeqPE has an embedding for every position that its digits can write. Its distillation acts on that
-very stream: the text knows nothing of it. The sinusoid beside it is trained at the same shift steps.
+the trained length, and SeqPE has an embedding for every position that its digits can write. Its distillation
+acts on that very stream: the text knows nothing of it. The sinusoid beside it is trained at the same shift
+steps.
 
 Every chain has one change a step: digit strings in the place of the sinusoid, shift steps, the contrastive
 loss, the distillation. A sinusoid keeps the learning rate of the method at its root, as a recipe does;
