@@ -76,9 +76,10 @@ PUBLISHED = (
     "untied-constant",
     "untied-constant-clamp",
 )
-"""What is read on the test text. Survivors, and one recipe of each kind that does not survive, were chosen on the
-validation text by `recipe_screen`; what they are compared with, as of gaps the same model without them and of
-a recipe for the separated model its dense twin, was added with or without it. ALiBi is in `extrapolation`."""
+"""What is read on the test text. Survivors, and one recipe of each kind that does not survive, were chosen on
+the validation text by `recipe_screen`; what they are compared with, as of gaps the same model without them
+and of a recipe for the separated model its dense twin, was added with or without it. ALiBi is in
+`extrapolation`."""
 
 
 @dataclass(frozen=True)
