@@ -146,8 +146,8 @@ figures.show(
 # positions so in translation; {cite:t}`ruoss2023` go further and draw the positions themselves at random. Offsets do not
 # extrapolate: they move the border of what was met.
 #
-# **The {term}`torus`** bounds what is new: choose the base so that the longest period is $2L$ (Liu et al. {cite:p}`liu2024` choose small
-# bases for RoPE by such a count of the trained length in periods),
+# **The {term}`torus`** bounds what is new: choose the base so that the longest period is $2L$ (that RoPE with a
+# smaller base reads on, {cite:t}`liu2024` explain in periods, too),
 #
 # $$
 # b = \left(\frac{L}{\pi}\right)^{d_{\text{pos}} / (d_{\text{pos}} - 2)},
