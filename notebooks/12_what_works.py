@@ -720,7 +720,8 @@ figures.show_table(
     "above the method named, which is the one at its root, as wide as the recipe where "
     "such a one was trained; a price of the training where the two have the same "
     "parameters. Then parameters of the blocks and CPU time of the training, as "
-    "multiples.",
+    "multiples; on cores that were shared, at different hours: a step of *rope gaps* is "
+    "a step of *rope*.",
 )
 figures.provenance(runs)
 
@@ -987,7 +988,9 @@ numbers["seeds"] = have.seed.nunique()
 #    *{num}`12_what_works/verdict_the_phase_read_survives`*, with true gaps
 #    *{num}`12_what_works/verdict_the_phase_read_with_true_gaps_survives`*; that these are free inside,
 #    *{num}`12_what_works/verdict_true_gaps_are_free_in_window`*; that what stands there need not belong to the text,
-#    *{num}`12_what_works/verdict_far_distances_need_no_true_text`*.
+#    *{num}`12_what_works/verdict_far_distances_need_no_true_text`*. RoPE itself, trained on true gaps, stands
+#    {num}`12_what_works/gap_rope_gaps:+.3f` from its sliding window in the last bin, where without them it stands
+#    {num}`12_what_works/gap_rope:+.3f`; inside it pays {num}`12_what_works/price_rope_gaps:+.3f`.
 # 5. **To survive is not to use.** That anything uses the far past is
 #    *{num}`12_what_works/verdict_something_uses_the_far_past`*; that true gaps teach it,
 #    *{num}`12_what_works/verdict_true_gaps_teach_use`*: where RoPE and the separated sinusoid, trained on the long texts
@@ -1005,7 +1008,8 @@ numbers["seeds"] = have.seed.nunique()
 # {num}`10_language_model/gain_at_16x` bits per byte when training is sixteen times as long. That is not shown for any
 # recipe. Recipes take the learning rate of their root. Gaps are
 # trained on two chunks, not on long texts. At equal CPU seconds nothing is compared: the table gives the ratios, and
-# training with the phase read takes more of them. A gap in the last bin stands on few bytes a seed, those of the oracle at
+# training with the phase read takes more of them; they were taken on shared cores at different hours, so that the same work
+# differs. A gap in the last bin stands on few bytes a seed, those of the oracle at
 # stride 1; levels on seven times as many. No long text is read far out: index 1,000,000 is asked of $L$ bytes.
 #
 # **What would change our mind.** A longer training in which the price of offsets stays and that of the phase read does
