@@ -410,7 +410,7 @@ figures.show(
 #
 # ## llama3, LongRoPE, and all on one scale
 #
-# The rule of the Llama 3.1 models, which stands in their released code (the paper {cite:p}`grattafiori2024` names their raised base),
+# The rule of the later Llama 3 models, which stands in their released code (the paper {cite:p}`grattafiori2024` names their raised base),
 # is in wavelengths: keep those below $L/4$, divide those above
 # $L$, blend between. That is by parts again, with $\alpha = 1$ and $\beta = 4$. LongRoPE {cite:p}`ding2024` has no formula: a
 # search gives every pair a divisor of its own; the code of released checkpoints has one list for texts of at most $L$ and one for longer

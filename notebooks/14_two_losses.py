@@ -692,8 +692,8 @@ numbers["runs"], numbers["runs_declared"] = len(there), len(sweep)
 # a longer training may order neighbours after all. One width, one rate, one schedule for all variants; base and digits are compared at one size.
 # Inner products inside a window are what both losses are about; a score reads them through maps, and whether a model listens is another question.
 #
-# **What would change our mind.** Of each verdict above, records that turn it: an order of neighbours in the *trained* window more than 0.1 above the drawn one; a
-# likeness in misaligned windows more than 0.1 higher with the distillation than without ({num}`14_two_losses/both_like` with it,
+# **What would change our mind.** Of each verdict above, records that turn it: an order of neighbours in the *trained* window more than a tenth above the drawn one; a
+# likeness in misaligned windows more than a tenth higher with the distillation than without ({num}`14_two_losses/both_like` with it,
 # {num}`14_two_losses/contrastive_like` without, here).
 #
 # ## Exercises

@@ -726,8 +726,9 @@ assert drawn.positions.ndim == 1
 # Windows at multiples of L may each be turned as they like: within them all products
 # stay, but for one constant a window and head, across them none does. A window that
 # begins between them notices. With windows everywhere every pair less than L apart lies
-# in some window, and is bound, up to that constant; a pair that is L or more apart lies in none. The loss is about indices, and says nothing of
-# distances that no text has shown.
+# in some window, and is bound, up to that constant; a pair that is L or more apart lies
+# in none. The loss is about indices, and says nothing of distances that no text has
+# shown.
 length, columns = 32, 8
 home = torch.randn(length, columns, dtype=torch.float64)
 turned = home @ torch.linalg.qr(torch.randn(columns, columns, dtype=torch.float64)).Q
