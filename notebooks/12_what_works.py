@@ -720,7 +720,8 @@ figures.show_table(
     "above the method named, which is the one at its root, as wide as the recipe where "
     "such a one was trained; a price of the training where the two have the same "
     "parameters. Then parameters of the blocks and CPU time of the training, as "
-    "multiples, on shared cores at different hours: a step of rope gaps is one of rope.",
+    "multiples, on shared cores at different hours: a step of rope gaps is one of "
+    "rope.",
 )
 figures.provenance(runs)
 
