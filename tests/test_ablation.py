@@ -3,8 +3,6 @@
 import dataclasses
 import itertools
 
-import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -13,8 +11,9 @@ from sepnb.claims import budget as budget_claims
 from sepnb.experiments import ablation, budget
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.ablation import SIZES, VARIANTS, model_config
-from sepnb.experiments.ablation_screen import ON_A_PLATEAU, best_rates
+from sepnb.experiments.ablation_screen import ON_A_PLATEAU
 from sepnb.experiments.lr_screen import RATES
+from sepnb.experiments.screening import best_rates
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.results import Store
 
@@ -213,30 +212,6 @@ def test_the_budget_of_a_run_stands_in_its_config_and_of_every_row_in_the_table(
 
 
 # --- the screened rates
-
-
-def screening(**losses: list[float]) -> pd.DataFrame:
-    rows = [
-        {"method": name, "status": "ok", "learning_rate": rate, "val_bits_per_byte": loss}
-        for name, own in losses.items()
-        for rate, loss in zip(RATES, own, strict=True)
-    ]
-    return pd.DataFrame(rows)
-
-
-def test_the_best_rate_is_the_one_with_the_least_validation_loss():
-    table = screening(a=[2.5, 2.4, 2.6], b=[2.3, 2.4, np.nan], c=[3.0, 2.9, 2.8])
-    assert best_rates(table) == {"a": RATES[1], "b": RATES[0], "c": RATES[2]}
-
-
-def test_an_incomplete_screening_chooses_nothing():
-    table = screening(a=[2.5, 2.4, 2.6])
-    with pytest.raises(ValueError, match="1 of 3 runs of the screening are missing"):
-        best_rates(table.assign(status=["ok", "not run", "ok"]))
-    with pytest.raises(ValueError, match="1 of 3 runs of the screening are missing or stale"):
-        best_rates(table.assign(status=["ok", "ok", "stale"]))
-    with pytest.raises(ValueError, match="b diverged at every rate"):
-        best_rates(screening(a=[2.5, 2.4, 2.6], b=[np.nan] * 3))
 
 
 @pytest.mark.parametrize("profile", PUBLISHED)

@@ -14,8 +14,9 @@ from sepnb.experiments import classification
 from sepnb.experiments import image_readings as readings
 from sepnb.experiments import images as im
 from sepnb.experiments.image_methods import RANGES, SHIFTED, WITH_LOSSES
-from sepnb.experiments.image_screen import RATES, best
+from sepnb.experiments.image_screen import RATES
 from sepnb.experiments.image_tasks import Direction, Frame, Pictures, WholeImage
+from sepnb.experiments.screening import best_rates
 from sepnb.models import ImageClassifier
 from sepnb.training import Diverged, Labelled, TrainingConfig, train
 
@@ -121,7 +122,7 @@ def test_a_published_screening_has_chosen_the_rates():
     for profile in PUBLISHED:
         table = SCREEN.table(profile)
         if (table["status"] == "ok").all():
-            assert im.LEARNING_RATES[profile] == best(table)
+            assert im.LEARNING_RATES[profile] == best_rates(table, "val_nats")
     assert im.learning_rate("laptop", "none/class") in RATES
 
 

@@ -11,8 +11,9 @@ from sepnb import experiments
 from sepnb.data.draws import generator_of
 from sepnb.experiments import volumes as vol
 from sepnb.experiments.image_methods import SHIFTED
-from sepnb.experiments.image_screen import RATES, best
+from sepnb.experiments.image_screen import RATES
 from sepnb.experiments.points import PointClassifier, TwoThings
+from sepnb.experiments.screening import best_rates
 from sepnb.models import TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import train
@@ -111,7 +112,7 @@ def test_a_published_screening_has_chosen_the_rates():
     for profile in PUBLISHED:
         table = SCREEN.table(profile)
         if (table["status"] == "ok").all():
-            assert vol.LEARNING_RATES[profile] == best(table)
+            assert vol.LEARNING_RATES[profile] == best_rates(table, "val_nats")
     assert vol.learning_rate("laptop", "none") in RATES
 
 

@@ -14,6 +14,7 @@ from ..streams import Streams
 from ..training import TrainingConfig
 from . import language_modelling as lm
 from .base import check_profile
+from .screening import screened_rate
 
 SIZES = {
     "smoke": lm.Size(64, 80, 2, 4, 64, 8, 60, lm.TextConfig("sympy", 1024, 2048)),
@@ -185,15 +186,14 @@ LEARNING_RATES: dict[str, dict[str, float]] = {
     }
 }
 """The rate of each variant: the best of `ablation_screen` on the validation text of the profile, as
-`ablation_screen.best_rates` gives it. For all but one it is the largest of the three. A profile without an
+`screening.best_rates` gives it. For all but one it is the largest of the three. A profile without an
 entry takes the laptop's, and without that the middle one; a test asks for an entry as soon as the profile's
 screening is published."""
 
 
 def learning_rate(profile: str, name: str) -> float:
     """The rate of a variant in the runs of a profile."""
-    rates = LEARNING_RATES.get(profile) or LEARNING_RATES.get("laptop") or {}
-    return rates.get(name, DEFAULT_RATE)
+    return screened_rate(LEARNING_RATES, profile, name, DEFAULT_RATE)
 
 
 def model_config(name: str, size: lm.Size) -> TransformerConfig:

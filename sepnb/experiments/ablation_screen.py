@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-import pandas as pd
-
 from . import ablation
 from . import language_modelling as lm
 from .base import check_profile
@@ -18,26 +16,6 @@ ON_A_PLATEAU = ("none", "learned", "learned-reinjected", "separated-sinusoidal-c
 the bytes, at every rate alike, and would rank nothing."""
 
 SMOKE = ("separated-sinusoidal",)
-
-
-def best_rates(table: pd.DataFrame) -> dict[str, float]:
-    """For each method the rate with the least validation loss, from the table of a complete screening.
-
-    A run that diverged has no loss and is never the best.
-
-    Raises:
-        ValueError: a run is missing or stale, or a method diverged at every rate.
-    """
-    if unusable := int((table["status"] != "ok").sum()):
-        screening = table.attrs.get("experiment", "the screening")
-        raise ValueError(
-            f"{unusable} of {len(table)} runs of the screening are missing or stale; run {screening}"
-        )
-    scored = table.dropna(subset=["val_bits_per_byte"])
-    if lost := [name for name in dict.fromkeys(table["method"]) if name not in set(scored["method"])]:
-        raise ValueError(f"{', '.join(lost)} diverged at every rate; add a lower one to the screening")
-    best = scored.loc[scored.groupby("method", sort=False)["val_bits_per_byte"].idxmin()]
-    return dict(zip(best["method"], best["learning_rate"].astype(float), strict=True))
 
 
 class AblationScreen(lm.TextExperiment):

@@ -3,19 +3,11 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-import pandas as pd
-
 from . import images
-from .ablation_screen import best_rates
 from .base import check_profile
 from .images import METHODS, SIZES, SMOKE, TASKS, ImageRun
 
 RATES = (1e-3, 2e-3, 4e-3)
-
-
-def best(table: pd.DataFrame) -> dict[str, float]:
-    """For each method and task the rate with the least validation loss; see `ablation_screen.best_rates`."""
-    return best_rates(table.rename(columns={"val_nats": "val_bits_per_byte"}))
 
 
 class ImageScreen(images.Images):

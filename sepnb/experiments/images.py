@@ -28,6 +28,7 @@ from .image_methods import METHODS, Size, model_config, training_config
 from .image_readings import held_out, read, score, sides_unseen, splits_of
 from .image_tasks import Direction, Frame, Pictures, Task, WholeImage
 from .language_modelling import Metrics, Rows
+from .screening import screened_rate
 
 FINGERPRINT_PICTURES = 64
 
@@ -66,8 +67,7 @@ as the profile's screening is published."""
 
 def learning_rate(profile: str, method: str) -> float:
     """The rate of a method and task in the runs of a profile."""
-    rates = LEARNING_RATES.get(profile) or LEARNING_RATES.get("laptop") or {}
-    return rates.get(method, DEFAULT_RATE)
+    return screened_rate(LEARNING_RATES, profile, method, DEFAULT_RATE)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from .image_readings import shuffled, sides_unseen
 from .image_tasks import HELD_OUT_SEED
 from .language_modelling import Metrics, Rows
 from .points import FIRST, SECOND, PointClassifier, Points, TwoThings
+from .screening import screened_rate
 
 AXES = 3
 CODE = SeqPE(digits=2, dims=AXES)
@@ -95,8 +96,7 @@ LEARNING_RATES: dict[str, dict[str, float]] = {
 
 def learning_rate(profile: str, method: str) -> float:
     """The rate of a method in the runs of a profile."""
-    rates = LEARNING_RATES.get(profile) or LEARNING_RATES.get("laptop") or {}
-    return rates.get(method, DEFAULT_RATE)
+    return screened_rate(LEARNING_RATES, profile, method, DEFAULT_RATE)
 
 
 @dataclass(frozen=True)

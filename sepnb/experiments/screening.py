@@ -1,0 +1,46 @@
+"""How a screening of learning rates becomes the rates that a published grid is trained with.
+
+A screening trains every method at a few rates with a seed that no published run has, and reads the validation
+data only. The best rate of each method is written down beside the grid that uses it, and a test holds what is
+written against the screening's records. So a grid can be resumed where they are not at hand, and a record's
+key says which rate it had.
+"""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+Rates = Mapping[str, Mapping[str, float]]
+"""By profile, the screened rate of each method."""
+
+
+def best_rates(table: pd.DataFrame, score: str = "val_bits_per_byte") -> dict[str, float]:
+    """For each method the rate with the least validation loss, from the table of a complete screening.
+
+    A run that diverged has no loss and is never the best.
+
+    Args:
+        table: `Experiment.table` of the screening; one row for each run.
+        score: the column of the loss.
+
+    Raises:
+        ValueError: a run is missing or stale, or a method diverged at every rate.
+    """
+    if unusable := int((table["status"] != "ok").sum()):
+        screening = table.attrs.get("experiment", "the screening")
+        raise ValueError(
+            f"{unusable} of {len(table)} runs of the screening are missing or stale; run {screening}"
+        )
+    scored = table.dropna(subset=[score])
+    if lost := [name for name in dict.fromkeys(table["method"]) if name not in set(scored["method"])]:
+        raise ValueError(f"{', '.join(lost)} diverged at every rate; add a lower one to the screening")
+    best = scored.loc[scored.groupby("method", sort=False)[score].idxmin()]
+    return dict(zip(best["method"], best["learning_rate"].astype(float), strict=True))
+
+
+def screened_rate(rates: Rates, profile: str, method: str, unscreened: float) -> float:
+    """The rate of a method in the runs of a profile.
+
+    A profile that was not screened takes the laptop's rates; a method that was not has the rate `unscreened`.
+    """
+    return (rates.get(profile) or rates.get("laptop") or {}).get(method, unscreened)

@@ -1,0 +1,44 @@
+"""From the records of a screening to the rate of every run: nothing missing, nothing diverged, no typing."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sepnb.experiments.screening import best_rates, screened_rate
+
+
+def screening(**losses: list[float]) -> pd.DataFrame:
+    rows = [
+        {"method": name, "status": "ok", "learning_rate": rate, "val_bits_per_byte": loss}
+        for name, own in losses.items()
+        for rate, loss in zip((0.1, 0.2, 0.4), own, strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_the_best_rate_is_the_one_with_the_least_validation_loss():
+    table = screening(a=[2.5, 2.4, 2.6], b=[2.3, 2.4, np.nan], c=[3.0, 2.9, 2.8])
+    assert best_rates(table) == {"a": 0.2, "b": 0.1, "c": 0.4}
+
+
+def test_an_incomplete_screening_chooses_nothing():
+    table = screening(a=[2.5, 2.4, 2.6])
+    with pytest.raises(ValueError, match="1 of 3 runs of the screening are missing"):
+        best_rates(table.assign(status=["ok", "not run", "ok"]))
+    with pytest.raises(ValueError, match="1 of 3 runs of the screening are missing or stale"):
+        best_rates(table.assign(status=["ok", "ok", "stale"]))
+    with pytest.raises(ValueError, match="b diverged at every rate"):
+        best_rates(screening(a=[2.5, 2.4, 2.6], b=[np.nan] * 3))
+
+
+def test_the_loss_may_have_another_name():
+    table = screening(a=[2.5, 2.4, 2.6]).rename(columns={"val_bits_per_byte": "val_nats"})
+    assert best_rates(table, "val_nats") == {"a": 0.2}
+
+
+def test_a_profile_takes_its_own_rates_then_the_laptops_and_what_was_not_screened_the_one_that_is_given():
+    rates = {"laptop": {"a": 0.1, "b": 0.2}, "gpu": {"a": 0.4}}
+    assert screened_rate(rates, "gpu", "a", 9.0) == 0.4
+    assert screened_rate(rates, "gpu", "b", 9.0) == 9.0  # a screening is taken whole
+    assert screened_rate(rates, "smoke", "b", 9.0) == 0.2
+    assert screened_rate({}, "laptop", "a", 9.0) == 9.0
