@@ -17,7 +17,7 @@ where causal attention counts N D: scores and values, half of the square of quer
 compute blocks of the square do more than that.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -48,9 +48,13 @@ class MultiplyAdds:
         Raises:
             ValueError: a batch below 1.
         """
+        return sum(self.by_kind(batch).values())
+
+    def by_kind(self, batch: int = 1) -> dict[str, float]:
+        """The same, for each of `KINDS`."""
         if batch < 1:
             raise ValueError(f"batch is {batch}; at least 1 sequence is computed")
-        return sum(self.each.values()) + sum(self.once.values()) / batch
+        return {kind: self.each[kind] + self.once[kind] / batch for kind in KINDS}
 
 
 KINDS = ("query_key", "attention", "value", "output", "mlp")
@@ -144,9 +148,22 @@ def per_token(config: TransformerConfig, length: int, batch: int = 1) -> float:
     return sum(one.per_token(batch) for one in blocks(config, length))
 
 
-def speedup(baseline: TransformerConfig, config: TransformerConfig, length: int, batch: int = 1) -> float:
-    """How many times the multiply-adds of `config` the `baseline` needs: the limit of its speed-up."""
-    return per_token(baseline, length, batch) / per_token(config, length, batch)
+def speedup(
+    baseline: TransformerConfig,
+    config: TransformerConfig,
+    length: int,
+    batch: int = 1,
+    kinds: Sequence[str] = KINDS,
+) -> float:
+    """How many times the multiply-adds of `config` the `baseline` needs: the limit of its speed-up.
+
+    With some of `KINDS`, of those alone.
+    """
+    needed = [
+        sum(one.by_kind(batch)[kind] for one in blocks(model, length) for kind in kinds)
+        for model in (baseline, config)
+    ]
+    return needed[0] / needed[1]
 
 
 def _fused(query, key, value, dropout: float = 0.0, is_causal: bool = False, *_, out_shape=None, **__) -> int:

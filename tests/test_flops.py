@@ -64,7 +64,14 @@ TABLE = [
 
 @pytest.mark.parametrize(("mode", "parts", "length", "batch", "ratio"), TABLE)
 def test_the_limit_is_the_table_s_to_four_digits(mode, parts, length, batch, ratio):
-    assert flops.speedup(dense(), split(mode, parts), length, batch) == pytest.approx(ratio, abs=5e-4)
+    pair = dense(), split(mode, parts)
+    assert flops.speedup(*pair, length, batch) == pytest.approx(ratio, abs=5e-4)
+    by_kind = {kind: flops.speedup(*pair, length, batch, [kind]) for kind in flops.KINDS}
+    assert min(by_kind.values()) <= flops.speedup(*pair, length, batch) <= max(by_kind.values())
+    squares = (1 / parts) ** 2 + (1 - 1 / parts) ** 2
+    if mode == "separated":
+        shared = dict.fromkeys(("query_key", "attention"), 1)
+        assert by_kind == pytest.approx(dict.fromkeys(("value", "output", "mlp"), 1 / squares) | shared)
 
 
 @pytest.mark.parametrize("parts", PARTS)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -127,12 +128,12 @@ def steps_of(cell: SpeedRun, monkeypatch) -> tuple[dict, dict[str, Transformer]]
 
     def caught(steps, **_):
         handed.update(steps)
-        return {"dense": [2.0] * 9, cell.variant: [1.0] * 9}
+        return {"dense": [2.0] * 9, cell.variant: [1.0] * 9, "attention": [0.5] * 9}
 
     monkeypatch.setattr(speed, "Transformer", built)
     monkeypatch.setattr(speed, "interleaved", caught)
     speed.run(cell)
-    return handed, dict(zip(handed, models, strict=False))
+    return handed, dict(zip(cell.models(), models, strict=False))
 
 
 @pytest.mark.parametrize("variant", speed.VARIANTS)
@@ -142,7 +143,7 @@ def test_a_timed_step_does_the_counted_products_forward_and_twice_as_many_backwa
     steps, _ = steps_of(cell, monkeypatch)
     forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     uncounted = {forward: lambda *_, **__: 0}
-    assert list(steps) == ["dense", variant]
+    assert list(steps) == ["dense", variant, "attention"]
     for name, config in cell.models().items():
         with FlopCounterMode(display=False, custom_mapping=uncounted) as counter:
             steps[name]()
@@ -156,13 +157,46 @@ def test_a_timed_step_does_the_counted_products_forward_and_twice_as_many_backwa
 
 
 @pytest.mark.parametrize("variant", speed.VARIANTS)
+def test_attention_is_timed_alone_as_often_as_the_dense_model_does_it(variant, monkeypatch):
+    """The same kernel on the same shapes: what it does, forward and backward, the dense step does too."""
+    cell = replace(TINY, variant=variant)
+    steps, _ = steps_of(cell, monkeypatch)
+    called = {}
+    for name in ("dense", "attention"):
+        with torch.profiler.profile(record_shapes=True) as profiler:
+            steps[name]()
+        called[name] = Counter(
+            (event.name, str(event.input_shapes[:3]))
+            for event in profiler.events()
+            if "flash_attention_for_cpu" in event.name
+        )
+    assert called["attention"] == called["dense"]
+    assert sum(called["attention"].values()) == 2 * cell.n_layers
+
+
+def test_the_limit_at_rates_is_the_exact_one_where_all_products_are_equally_fast():
+    for cell in SPEED.grid("laptop"):
+        dense = cell.models()["dense"]
+        counts = [one.by_kind(cell.batch_size) for one in flops.blocks(dense, cell.length)]
+        of_attention = sum(count["attention"] for count in counts)
+        share = of_attention / flops.per_token(dense, cell.length, cell.batch_size)
+        assert cell.limit_at_rates(share) == pytest.approx(cell.limit, rel=1e-12)
+    separated = replace(TINY, width=512, n_heads=8, pos_parts=4, length=256)
+    assert separated.limit_at_rates(0.0) == pytest.approx(12 / 8.25)  # 2 + 2 * 5/8 + 8 * 5/8 widths squared
+    assert separated.limit_at_rates(1.0) == 1  # attention is left as it is
+    strict = replace(separated, variant="strict", batch_size=8)
+    assert strict.limit_at_rates(1.0) == pytest.approx(1 / (3 / 4 + 1 / 4 / 8))
+
+
+@pytest.mark.parametrize("variant", speed.VARIANTS)
 def test_every_timed_step_is_the_same_and_reaches_every_parameter(variant, monkeypatch):
     steps, models = steps_of(replace(TINY, variant=variant), monkeypatch)
-    for name, step in steps.items():
+    for name, model in models.items():
+        step = steps[name]
         step()
-        first = {key: p.grad.clone() for key, p in models[name].named_parameters()}
+        first = {key: p.grad.clone() for key, p in model.named_parameters()}
         step()
-        for key, p in models[name].named_parameters():
+        for key, p in model.named_parameters():
             assert torch.equal(first[key], p.grad), key  # and not twice the gradient
             assert p.grad.abs().sum() > 0, key
 
@@ -181,6 +215,9 @@ def test_a_record_holds_the_pairs_and_what_they_come_to():
     quartiles = [metrics[name] for name in ("ratio_lower", "ratio", "ratio_upper")]
     assert quartiles == pytest.approx(list(np.quantile(ratios, [0.25, 0.5, 0.75])))
     assert metrics["limit"] == cell.limit
+    shares = [row["attention_s"] / row["dense_s"] for row in pairs]
+    assert metrics["attention_share"] == pytest.approx(np.median(shares)) and min(shares) > 0
+    assert metrics["limit_at_rates"] == cell.limit_at_rates(metrics["attention_share"])
     assert metrics["share_reached"] == share_reached(metrics["ratio"], metrics["limit"])
     assert told == [(done, 9) for done in range(1, 10)]
     assert record.config == cell.resolved() and record.key == cell.key
@@ -264,8 +301,8 @@ def test_bench_prints_what_is_reached_beside_the_exact_limit_and_stores_nothing(
 
     def interleaved(steps, *, repeats, **_):
         timed.append(repeats)
-        dense, variant = steps
-        return {dense: [3.0, 3.0, 3.3], variant: [2.0, 2.5, 2.0]}
+        dense, variant, attention = steps
+        return {dense: [3.0, 3.0, 3.3], variant: [2.0, 2.5, 2.0], attention: [1.5, 1.5, 1.65]}
 
     monkeypatch.setattr(speed, "interleaved", interleaved)
     status, output = printed(monkeypatch, "strict", "--profile", "laptop", "--repeats", "11")
@@ -281,6 +318,9 @@ def test_bench_prints_what_is_reached_beside_the_exact_limit_and_stores_nothing(
             "1.575)",
             "limit",
             f"{cell.limit:.3f}",
+            "at",
+            "rates",
+            f"{cell.limit_at_rates(0.5):.3f}",
             f"{share_reached(1.5, cell.limit):.0%}",
         ]
     assert not list(tmp_path.iterdir())
@@ -293,6 +333,7 @@ def test_bench_says_whether_floor_and_aim_are_reached(monkeypatch, device, ends)
     monkeypatch.setattr(speed, "_cells", lambda profile: [cell])
     monkeypatch.setattr(speed, "BOUNDS", {shape: speed.Bounds(1.4, 1.6)})
     metrics = {"ratio": 1.5, "ratio_lower": 1.3, "ratio_upper": 1.7, "limit": 2.0, "share_reached": 0.66}
+    metrics["limit_at_rates"] = 1.8
     monkeypatch.setattr(speed, "run", lambda *_, **__: SimpleNamespace(metrics=metrics))
     console = Console(width=200, highlight=False, record=True)
     assert bench_models(console, profile="laptop", device=device, variants=("separated",))

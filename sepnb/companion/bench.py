@@ -41,11 +41,10 @@ def bench_models(
     cells = [one for one in speed.Speed().grid(profile) if not variants or one.variant in variants]
     console.print("times faster than the dense model of the same width, forward and backward of the blocks;")
     console.print(
-        "in brackets the quartiles; then the exact limit of the multiply-adds, and the share of the"
+        "in brackets the quartiles; then the exact limit of the multiply-adds, the limit at the rate of"
     )
-    console.print(
-        "time they promise to save that was saved; on a CPU, the floor and the aim where they were set"
-    )
+    console.print("attention on this machine, and the share of the time that the exact limit would save")
+    console.print("that was saved; on a CPU, the floor and the aim where they were set")
     good = True
     for cell in cells:
         cell = cell if repeats is None else replace(cell, repeats=repeats)
@@ -59,7 +58,7 @@ def bench_models(
         quartiles = f"({metrics['ratio_lower']:.3f} to {metrics['ratio_upper']:.3f})"
         line = (
             f"{cell.label:<54} {metrics['ratio']:.3f} {quartiles}  limit {metrics['limit']:.3f}  "
-            f"{metrics['share_reached']:.0%}"
+            f"at rates {metrics['limit_at_rates']:.3f}  {metrics['share_reached']:.0%}"
         )
         bounds = cell.bounds if device == "cpu" else None
         for name, told in ({} if bounds is None else bounds.standing(metrics["ratio"])).items():
@@ -85,7 +84,8 @@ def bench_encodings(console: Console, *, profile: str, device: str, repeats: int
         "share of the speed of fused causal attention, forward and backward of one layer; in brackets"
     )
     console.print("the quartiles; the route is the same kernel without positions; then the ratio of the")
-    console.print("multiply-adds, and the target of the compiled step")
+    console.print("multiply-adds, of the compiled step or else of the eager one, and the target of the")
+    console.print("compiled step")
     good = True
     for cell in encoding_speed.EncodingSpeed().grid(profile):
         cell = cell if repeats is None else replace(cell, repeats=repeats)

@@ -9,6 +9,10 @@ asks for gradients, as in training, so that no block is cheaper than the formula
 The fingerprint holds the models' outputs. It tells a computation that changed, not a speed that did: a record
 is of the code of its own commit, and what a change since then costs or gains in time, `sepnb bench` shows.
 Some cells have a floor and an aim, for one thread of a CPU.
+
+The kernel of attention does fewer multiply-adds in a second than the maps, and separation leaves it as it is.
+So it alone is timed too, in the same turns, and a second limit stands beside the exact one: attention at its
+rate, and all else of the dense model's time shrinking as the maps do. Unlike the first it is of one machine.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,9 +20,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..flops import speedup
+from ..flops import KINDS, speedup
 from ..models import Transformer, TransformerConfig
 from ..models.kernels import CompilerMissing, check_compiler
 from ..provenance import Clock
@@ -138,6 +143,16 @@ class SpeedRun:
         models = self.models()
         return speedup(models["dense"], models[self.variant], self.length, self.batch_size)
 
+    def limit_at_rates(self, attention_share: float) -> float:
+        """The limit where attention takes this share of the dense model's time: it is made faster by the
+        ratio of its own multiply-adds, and all other time, norms and sums too, by that of the maps."""
+        models = self.models()
+        of_attention, of_maps = (
+            speedup(models["dense"], models[self.variant], self.length, self.batch_size, kinds)
+            for kinds in (("attention",), [kind for kind in KINDS if kind != "attention"])
+        )
+        return 1 / (attention_share / of_attention + (1 - attention_share) / of_maps)
+
     @property
     def bounds(self) -> Bounds | None:
         """The floor and the aim of this cell; None where none were set. They are of eager steps on a CPU."""
@@ -208,6 +223,23 @@ def _step(config: SpeedRun, model: Transformer, content: Tensor, device: str) ->
     return step
 
 
+def _attention(config: SpeedRun, device: str) -> Callable[[], None]:
+    """The fused kernel on the heads of every block of the dense model, forward and backward, and no more."""
+    generator = torch.Generator().manual_seed(config.seed)
+    shape = (4, config.batch_size, config.length, config.n_heads, config.width // config.n_heads)
+    drawn = torch.randn(shape, generator=generator).to(device, getattr(torch, config.precision))
+    *inputs, gradient = (x.transpose(1, 2) for x in drawn)
+    inputs = [x.detach().requires_grad_() for x in inputs]
+
+    def step() -> None:
+        for _ in range(config.n_layers):
+            for x in inputs:
+                x.grad = None
+            F.scaled_dot_product_attention(*inputs, is_causal=True).backward(gradient)
+
+    return step
+
+
 def fingerprint(config: SpeedRun, *, device: str = "cpu") -> dict[str, list[float]]:
     """The mean square of each stream that each model puts out, for the first sequence, never compiled."""
     content, found = _content(config, device)[:1], {}
@@ -235,18 +267,22 @@ def run(config: SpeedRun, *, device: str = "cpu", progress: Progress | None = No
         for name, settings in config.models().items()
     }
     on_repeat = None if progress is None else lambda repeat: progress(repeat + 1, config.repeats)
+    steps["attention"] = _attention(config, device)
     times = interleaved(steps, repeats=config.repeats, device=device, on_repeat=on_repeat)
-    dense, variant = times["dense"], times[config.variant]
+    dense, variant, attention = (times[name] for name in ("dense", config.variant, "attention"))
     ratio, limit = paired_ratio(dense, variant), config.limit
+    attention_share = 1 / paired_ratio(dense, attention).median
     rows = [
-        {"kind": "pair", "repeat": repeat, "dense_s": a, "variant_s": b, "ratio": a / b}
-        for repeat, (a, b) in enumerate(zip(dense, variant, strict=True))
+        {"kind": "pair", "repeat": repeat, "dense_s": a, "variant_s": b, "attention_s": c, "ratio": a / b}
+        for repeat, (a, b, c) in enumerate(zip(dense, variant, attention, strict=True))
     ]
     metrics = {
         "ratio": ratio.median,
         "ratio_lower": ratio.lower,
         "ratio_upper": ratio.upper,
         "limit": limit,
+        "attention_share": attention_share,
+        "limit_at_rates": config.limit_at_rates(attention_share),
         "share_reached": share_reached(ratio.median, limit),
         "width": config.width,
         "pos_width": config.pos_width,
