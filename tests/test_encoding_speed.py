@@ -118,6 +118,31 @@ def test_the_route_is_attention_without_positions_by_the_kernel_of_the_encoding(
     assert squares == pytest.approx(ROUTES[method], rel=1e-12)
 
 
+@pytest.mark.parametrize(("method", "squares"), [("alibi", 2 * FUSED), ("t5", 6), ("shaw", 6)])
+def test_compiled_and_its_route_go_in_pieces_on_a_cpu_and_are_counted_so(method, squares, monkeypatch):
+    """Four pieces of N/4 queries, with the keys up to their last: (1 + 2 + 3 + 4) / 16 of the square."""
+    monkeypatch.setattr(es.kernels, "LEAST_ROWS", N // 4)
+    monkeypatch.setattr(es.kernels, "_compiled", lambda formula, backend: formula)
+    cell = replace(TINY, method=method, compiler="eager")
+    q, k, v, _ = es._inputs(cell, "cpu")
+    route = es.route(es._model(cell, "cpu"), cell, "cpu")
+    torch.testing.assert_close(route(q, k, v), es.fused(q, k, v), rtol=0, atol=1e-6)
+    steps, square = es.steps_of(cell), B * H * N * N * D
+    assert products_of(steps["route"]) == 5 / 8 * squares * square
+    assert products_of(steps["eager"]) > products_of(steps["compiled"]) >= 5 / 8 * squares * square
+    assert SPEED.run(cell).metrics["products"] == FUSED * square / products_of(steps["compiled"])
+    for changed, device in ((replace(cell, compiler=None), "cpu"), (cell, "cuda")):
+        whole = es.route(es._model(changed, "cpu"), changed, device)
+        if whole is None:  # a bias, which may go to FlexAttention there
+            continue
+        for x in (leaves := [q.clone(), k.clone(), v.clone()]):
+            x.requires_grad_()
+        assert (
+            products_of(lambda whole=whole, leaves=leaves: whole(*leaves).sum().backward())
+            >= squares * square
+        )
+
+
 def test_the_route_of_a_compiled_encoding_is_compiled(monkeypatch):
     asked = []
     monkeypatch.setattr(es.kernels, "chosen", lambda formula, backend: asked.append(backend) or formula)

@@ -3,7 +3,8 @@
 Biases of positions join the mask, and the kernel takes both; on CUDA they can go to FlexAttention instead,
 see `flex`. Where an encoding makes scores that are no product plus bias, or adds to the averaged values, the
 softmax is computed in the open. What is too large to be held at once is computed for some rows of queries at
-a time, or some sequences, where no gradients are needed.
+a time, or some sequences, where no gradients are needed. Compiled formulas go in pieces too, because a CPU is
+faster so; see `kernels`.
 
 Shape letters: B batch, H heads, N query length, M key length, d head width, e columns of queries and keys.
 """
@@ -108,7 +109,7 @@ class Averaging(nn.Module):
         pieces = []
         for start in range(0, n, size):
             stop = min(start + size, n)
-            part = context.rows(start, stop)
+            part = context.rows(start, stop, keep=torch.is_grad_enabled())
             m = part.n_keys
             pieces.append(self._rows(span, q[..., start:stop, :], k[..., :m, :], v[..., :m, :], part))
         return torch.cat(pieces, dim=-2)
@@ -136,10 +137,15 @@ class Averaging(nn.Module):
         return table[:, 0] if of_distance else table
 
     def _rows_at_once(self, q: Tensor, k: Tensor, context: AttentionContext) -> int:
-        """How many queries meet their keys at once: all, for gradients and for who records the weights."""
+        """How many queries meet their keys at once. All, for who records the weights; with gradients all,
+        except by compiled formulas on a CPU, which take them in pieces (see `kernels`)."""
         n, m = q.shape[-2], k.shape[-2]
-        if torch.is_grad_enabled() or self.tape is not None:
+        if self.tape is not None:
             return n
+        if torch.is_grad_enabled():
+            squares = self.in_the_open or context.masked or len(self.biases) > 0
+            pieces = squares and context.causal and kernels.compiles(context.compiler)
+            return kernels.rows_of_a_piece(n) if pieces and kernels.on_cpu(q) else n
         if self.in_the_open:
             each = q.shape[0] * q.shape[1] * m
         elif context.masked or len(self.biases):

@@ -59,6 +59,7 @@ class AttentionContext:
     _mask: Tensor | None = field(default=None, init=False)
     _own: tuple[nn.ModuleList, Tensor] | None = field(default=None, init=False)
     _prepared: dict[str, Any] = field(default_factory=dict, init=False)
+    _parts: dict[tuple[int, int], "AttentionContext"] = field(default_factory=dict, init=False)
 
     @property
     def n_queries(self) -> int:
@@ -153,9 +154,16 @@ class AttentionContext:
                 q, k = both(module, q, k, for_queries, for_keys, place)
         return q, k
 
-    def rows(self, start: int, stop: int) -> "AttentionContext":
+    def rows(self, start: int, stop: int, *, keep: bool = False) -> "AttentionContext":
         """That of the queries `start` to `stop` - 1 alone, with the keys up to the last that one of them may
-        see. What is done before queries meet keys, rotations and terms, is done and left out."""
+        see. What is done before queries meet keys, rotations and terms, is done and left out.
+
+        With `keep`, all layers are given the same one, and what it makes of the positions is made once.
+        """
+        if keep:
+            if (start, stop) not in self._parts:
+                self._parts[start, stop] = self.rows(start, stop)
+            return self._parts[start, stop]
         n, m = self.n_queries, self.n_keys
         keys = m - n + stop if self.causal else m
         return replace(

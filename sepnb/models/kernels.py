@@ -1,16 +1,21 @@
 """The formulas of attention, each compiled to one kernel, for a model that is asked to.
 
-`compile_formulas` changes three things, where gradients are taken. Rotations of queries and keys are
+`compile_formulas` changes four things, where gradients are taken. Rotations of queries and keys are
 compiled. So is the averaging of a layer whose scores are made in the open, or whose bias is trained: torch's
 fused kernel answers such a bias with its unfused formula anyway. And a fixed bias is handed over in the four
-dimensions without which the fused kernel does not take it. What a model computes stays the same up to the
-order of float32 sums, which is why nothing of this is done unless asked for: a record is replayed by the
-kernels that made it. On CUDA biases then go to FlexAttention, see `flex`; a training there asks for it where
-`flexible` says so, and compiles every other model as a whole.
+dimensions without which the fused kernel does not take it. On a CPU, a long text whose attention is causal
+and needs a mask or the open formula goes through in up to `PIECES` pieces, each some rows of queries with the
+keys up to the last of them: of the half of the square that causal attention hides, four equal ones never
+compute three quarters.
+
+What a model computes stays the same up to the order of float32 sums, which is why nothing of this is done
+unless asked for: a record is replayed by the kernels that made it. On CUDA biases then go to FlexAttention,
+see `flex`; a training there asks for it where `flexible` says so, and compiles every other model as a whole.
 
 Evaluation stays eager: it meets many lengths, and each would be compiled anew.
 """
 
+import inspect
 import os
 import shutil
 import sys
@@ -26,6 +31,15 @@ Formula = TypeVar("Formula", bound=Callable)
 
 NARROWEST = 16
 """Columns of a head that FlexAttention takes on CUDA, at least."""
+
+PIECES = 4
+LEAST_ROWS = 128
+"""There are at most so many pieces, all of one size but for a shorter last one, and only as many as leave each
+of the others so many queries."""
+
+MOST_GRAPHS = 64
+"""Of one formula. Pieces differ in their lengths and layers in their heads, and what comes after the limit of
+torch, which is 8, would be eager without a word."""
 
 
 class CompilerMissing(ValueError):
@@ -92,7 +106,9 @@ def flexible(model: nn.Module) -> bool:
 
 @cache
 def _compiled(formula: Formula, backend: str) -> Formula:
-    return torch.compile(formula, backend=backend)
+    has_limit = "recompile_limit" in inspect.signature(torch.compile).parameters  # older torch has none
+    limit = {"recompile_limit": MOST_GRAPHS} if has_limit else {}
+    return torch.compile(formula, backend=backend, **limit)
 
 
 def on_cuda(x: torch.Tensor) -> bool:
@@ -100,9 +116,22 @@ def on_cuda(x: torch.Tensor) -> bool:
     return x.is_cuda
 
 
+def on_cpu(x: torch.Tensor) -> bool:
+    """Whether a CPU computes with this tensor."""
+    return x.device.type == "cpu"
+
+
+def compiles(backend: str | None) -> bool:
+    """Whether formulas are compiled now: there is a backend, gradients are taken, and this is not a part of
+    another compilation."""
+    return backend is not None and torch.is_grad_enabled() and not torch.compiler.is_compiling()
+
+
 def chosen(formula: Formula, backend: str | None) -> Formula:
-    """The formula, compiled if there is a backend and gradients are taken. Inside another compilation it is a
-    part of that."""
-    if backend is None or not torch.is_grad_enabled() or torch.compiler.is_compiling():
-        return formula
-    return _compiled(formula, backend)
+    """The formula, compiled if formulas are."""
+    return _compiled(formula, backend) if compiles(backend) else formula
+
+
+def rows_of_a_piece(n: int) -> int:
+    """How many of n queries one piece has."""
+    return -(-n // min(PIECES, max(1, n // LEAST_ROWS)))

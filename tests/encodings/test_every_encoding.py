@@ -197,7 +197,9 @@ def test_without_a_mask_rows_of_queries_are_one_full_pass_too(name, monkeypatch)
         made_of_rows = []
         rows = AttentionContext.rows
         monkeypatch.setattr(
-            AttentionContext, "rows", lambda self, *ends: made_of_rows.append(ends) or rows(self, *ends)
+            AttentionContext,
+            "rows",
+            lambda self, *ends, **how: made_of_rows.append(ends) or rows(self, *ends, **how),
         )
         monkeypatch.setattr(averaging, "AT_ONCE", 100)
         torch.testing.assert_close(made(at), full, **TIGHT)

@@ -33,8 +33,10 @@ def graphs(name: str) -> int:
     return (encoding.at_query_key(8) is not None) + (trained or openly)
 
 
-def model(encoding: str) -> LanguageModel:
-    config = TransformerConfig(Streams.dense(16), 2, 2, encoding, max_length=12)
+def model(encoding: str, streams: Streams | None = None, n_layers: int = 2, **fields) -> LanguageModel:
+    streams = Streams.dense(16) if streams is None else streams
+    used = encoding if len(streams.names) == 1 else ("learned", encoding)
+    config = TransformerConfig(streams, n_layers, 2, used, max_length=12, **fields)
     torch.manual_seed(0)
     made = LanguageModel(config, 7).double()
     with torch.no_grad():
@@ -65,6 +67,16 @@ def drive() -> dict[str, list]:
         with torch.no_grad():
             made(torch.zeros(1, 9, dtype=torch.int64))  # another length, but no gradients
         found[name] = [apart, counters["stats"]["unique_graphs"], list(counters["graph_break"])]
+    torch.compiler.reset()
+    counters.clear()
+    averaging.kernels.LEAST_ROWS, least = 3, averaging.kernels.LEAST_ROWS
+    made = model("transformer-xl", Streams(pos=8, sem=8), query_key="strict", n_layers=3)
+    eager = outcome(made)
+    compile_formulas(made, "eager")
+    pairs = zip(eager, outcome(made), strict=True)
+    apart = max(float((one - other).abs().max()) for one, other in pairs)
+    found["pieces"] = [apart, counters["frames"]["total"], counters["frames"]["ok"]]
+    averaging.kernels.LEAST_ROWS = least
     torch.compiler.reset()
     made = model(INDUCTOR)
     eager = outcome(made)
@@ -98,6 +110,13 @@ def test_machine_code_of_a_formula_is_the_eager_one_and_without_a_compiler_that_
         assert 0 < apart < 1e-12 and told == []  # sums in another order: it was compiled
     else:
         assert apart == 0 and "needs the C++ compiler" in told[0]
+
+
+def test_all_pieces_of_all_layers_are_compiled(driven):
+    """Strict, three layers: more shapes than the eight graphs of a formula that torch would make."""
+    apart, frames, compiled = driven["pieces"]
+    assert apart < 1e-12
+    assert frames == compiled > 8
 
 
 def kernels_called(made: LanguageModel) -> set[str]:

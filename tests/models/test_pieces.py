@@ -1,0 +1,149 @@
+"""Long texts in pieces of queries, where formulas are compiled: the same function, fewer products, made once.
+
+A piece is made small enough for small models, and what would be compiled is run as it is.
+"""
+
+import pytest
+import torch
+
+from sepnb import encodings
+from sepnb.flops import products_of
+from sepnb.models import LanguageModel, averaging, compile_formulas, kernels
+from sepnb.streams import Streams
+
+STREAMS = {"dense": Streams.dense(16), "separated": Streams(pos=8, sem=8)}
+ROWS, N = 3, 11  # two pieces of four and one of three
+BIASED = ("alibi", "sandwich", "t5", "kerple", "fire", "shaw", "transformer-xl", "distance-aware", "cope")
+"""What needs a mask or the open formula; the rest leaves causal attention to the fused kernel as it is."""
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(kernels, "LEAST_ROWS", ROWS)
+    monkeypatch.setattr(kernels, "_compiled", lambda formula, backend: formula)
+
+
+@pytest.fixture
+def calls(monkeypatch) -> list[tuple[int, int]]:
+    """Queries and keys of every call that computes some rows."""
+    found, rows = [], averaging.Averaging._rows
+
+    def watched(self, span, q, k, v, context):
+        found.append((q.shape[-2], k.shape[-2]))
+        return rows(self, span, q, k, v, context)
+
+    monkeypatch.setattr(averaging.Averaging, "_rows", watched)
+    return found
+
+
+def outcome(model: LanguageModel, tokens: torch.Tensor, **given) -> list[torch.Tensor]:
+    """The logits and the gradient of every parameter that has one."""
+    model.zero_grad()
+    logits = model(tokens, **given)
+    logits.square().mean().backward()
+    gradients = (p.grad.clone() for p in model.parameters() if p.grad is not None)
+    return [logits.detach(), *gradients]
+
+
+def same(model: LanguageModel, tokens: torch.Tensor, **given) -> None:
+    whole = outcome(model, tokens, **given)
+    compile_formulas(model, "eager")
+    for one, other in zip(whole, outcome(model, tokens, **given), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", encodings.names(axes=1))
+def test_every_encoding_gives_its_logits_and_gradients_in_pieces(built, text, calls, name):
+    model = built(STREAMS["dense"], encoding=name, max_length=N)
+    same(model, text(2, N))
+    pieces = [(4, 4), (4, 8), (3, 11)] if name in BIASED else [(N, N)]
+    assert calls == [(N, N)] * 2 + pieces * 2  # two layers
+
+
+@pytest.mark.parametrize("query_key", ["joint", "strict", "untied"])
+@pytest.mark.parametrize("second", ["alibi", "kerple", "distance-aware"])
+def test_separated_and_isolated_models_do(built, text, calls, query_key, second):
+    model = built(STREAMS["separated"], encoding=("learned", second), query_key=query_key, max_length=N)
+    same(model, text(2, N))
+    assert (3, 11) in calls
+
+
+def test_windows_packed_documents_and_given_positions_are_cut_with_the_queries(built, text, calls):
+    tokens, documents = text(2, N), torch.tensor([[0] * 4 + [1] * 7, [0] * 8 + [1] * 3])
+    same(built(STREAMS["dense"], encoding="rope").extended(window=4, sinks=1), tokens)
+    same(built(STREAMS["dense"], encoding="t5"), tokens, documents=documents)
+    gaps = torch.arange(N) * 3 + 5
+    same(built(STREAMS["dense"], encoding="distance-aware"), tokens, positions=gaps)
+    same(built(STREAMS["dense"], encoding="kerple"), tokens, positions=torch.stack([gaps, gaps + 1]))
+    same(built(STREAMS["dense"], encoding="alibi").extended(log_scale=True), tokens)
+    assert calls.count((3, 11)) == 2 * 5
+
+
+def test_the_keys_of_a_segment_memory_are_heard_by_every_piece(built, text, calls):
+    model = built(STREAMS["dense"], encoding="transformer-xl")
+    tokens, found = text(2, 2 * N), []
+    for backend in (None, "eager"):
+        compile_formulas(model, backend)
+        memory = model.make_memory(2, 5)
+        model(tokens[:, :N], cache=memory)
+        found.append(outcome(model, tokens[:, N:], cache=memory))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+    assert (4, 9) in calls and (3, 16) in calls
+
+
+@pytest.mark.parametrize("name", ["t5", "distance-aware", "transformer-xl"])
+def test_four_pieces_compute_five_eighths_of_the_square(built, text, name):
+    model, tokens = built(STREAMS["dense"], encoding=name, max_length=12), text(1, 12)
+    bare = built(STREAMS["dense"], encoding="none", max_length=12)
+
+    def products() -> int:
+        return products_of(lambda: model(tokens).sum().backward())
+
+    whole = products()
+    compile_formulas(model, "eager")
+    far = name == "transformer-xl"
+    saved = 3 / 8 * (2 + far) * 12 * 12 * 16 * 3 * 2  # of squares; forward and twice back; two layers
+    again = far * (3 + 6 + 9) * 16 * 16 * 2 * 2  # each piece maps its distances by W_r, which has a gradient
+    assert whole - products() == saved - again
+    assert products_of(lambda: bare(tokens).sum().backward()) < products()
+
+
+@pytest.mark.parametrize("name", ["alibi", "distance-aware"])
+def test_what_all_layers_share_is_made_once_for_each_piece(built, text, monkeypatch, name):
+    model, made = built(STREAMS["dense"], encoding=name, max_length=N, n_layers=3), []
+    kinds = {type(model.transformer.score_encodings[0])} if name == "alibi" else set()
+    kinds |= {type(block.attention.averaging.pairs) for block in model.transformer.blocks} - {type(None)}
+    (kind,) = kinds
+    method = "forward" if name == "alibi" else "prepare"
+    original = getattr(kind, method)
+
+    def watched(self, queries, keys, *rest):
+        made.append((len(queries), len(keys)))
+        return original(self, queries, keys, *rest)
+
+    monkeypatch.setattr(kind, method, watched)
+    compile_formulas(model, "eager")
+    outcome(model, text(1, N))
+    assert made == [(4, 4), (4, 8), (3, 11)]
+
+
+def test_a_text_goes_whole_unless_it_is_long_causal_trained_and_on_a_cpu(built, text, calls, monkeypatch):
+    model = built(STREAMS["dense"], encoding="alibi", max_length=N)
+    compile_formulas(model, "eager")
+    outcome(model, text(1, ROWS))
+    assert calls == [(ROWS, ROWS)] * 2
+    calls.clear()
+    with torch.no_grad():
+        model(text(1, N))
+    seeing_all = built(STREAMS["dense"], encoding="alibi", max_length=N, causal=False)
+    compile_formulas(seeing_all, "eager")
+    outcome(seeing_all, text(1, N))
+    monkeypatch.setattr(kernels, "on_cpu", lambda x: False)
+    outcome(model, text(1, N))
+    assert calls == [(N, N)] * 6
+
+
+@pytest.mark.parametrize(("n", "rows"), [(1, 1), (5, 5), (6, 3), (8, 4), (11, 4), (12, 3), (13, 4), (41, 11)])
+def test_there_are_up_to_four_equal_pieces_of_at_least_three_rows_but_for_the_last(n, rows):
+    assert kernels.rows_of_a_piece(n) == rows
