@@ -7,6 +7,10 @@ from collections.abc import Callable, Iterator
 import hypothesis
 import jaxtyping
 import pytest
+import torch
+
+# One thread: the models are tiny, and threads that wait for one another would cost more than they share.
+torch.set_num_threads(1)
 
 # The same examples every time and on every machine; the first call of a torch function may take its time.
 hypothesis.settings.register_profile("sepnb", derandomize=True, deadline=None)
