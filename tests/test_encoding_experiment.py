@@ -15,12 +15,12 @@ from sepnb.experiments import encoding_methods as methods
 from sepnb.experiments import encodings as table
 from sepnb.experiments import extrapolation, in_window
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.ablation_screen import best_rates
 from sepnb.experiments.encoding_methods import LEFT_OUT, METHODS, SPINE, run_of
 from sepnb.experiments.encoding_screen import ON_A_PLATEAU, SCREENED
 from sepnb.experiments.long_windows import BLOCKS, Beyond
 from sepnb.experiments.lr_screen import RATES
 from sepnb.experiments.readings import Reading
+from sepnb.experiments.screening import best_rates
 from sepnb.models import LanguageModel
 from sepnb.positions import RandomPositions
 from sepnb.results import Store, canonical

@@ -19,6 +19,7 @@ from ..seqpe.sampling import CandidateSampler, WindowSampler
 from ..shift_steps import ShiftSteps
 from . import in_window
 from . import language_modelling as lm
+from .screening import screened_rate
 
 SPINE = ("none", "sinusoidal", "learned", "rope", "alibi")
 """The dense methods of `language_modelling`; their rates are those of `in_window`."""
@@ -119,9 +120,34 @@ LEFT_OUT = {
 """Encodings of the registry that no method has, each with the reason."""
 
 DEFAULT_RATE = 4e-3
-LEARNING_RATES: dict[str, dict[str, float]] = {}
+LEARNING_RATES: dict[str, dict[str, float]] = {
+    "laptop": {
+        "learned-per-layer": 2e-3,
+        "learned-query-key": 8e-3,
+        "rope-partial": 4e-3,
+        "p-rope": 2e-3,
+        "xpos": 4e-3,
+        "t5": 8e-3,
+        "kerple-log": 4e-3,
+        "kerple-power": 4e-3,
+        "fire": 4e-3,
+        "sandwich": 4e-3,
+        "shaw": 4e-3,
+        "shaw-keys": 4e-3,
+        "transformer-xl": 4e-3,
+        "distance-aware": 4e-3,
+        "distance-aware-added": 4e-3,
+        "distance-aware-signed": 4e-3,
+        "distance-aware-added-signed": 4e-3,
+        "cope": 2e-3,
+        "seqpe": 2e-3,
+        "seqpe-input": 2e-3,
+        "sinusoidal-randomised": 4e-3,
+        "rope-randomised": 4e-3,
+    }
+}
 """The rate of each method outside the spine: the best of `encoding_screen` on the validation text of the
-profile, as `ablation_screen.best_rates` gives it. A profile without an entry takes the laptop's, and without
+profile, as `screening.best_rates` gives it. A profile without an entry takes the laptop's, and without
 that the middle one; a test asks for an entry as soon as the profile's screening is published."""
 
 
@@ -129,8 +155,7 @@ def learning_rate(profile: str, method: str) -> float:
     """The rate of a method in the runs of a profile."""
     if method in SPINE:
         return in_window.learning_rate(profile, method)
-    rates = LEARNING_RATES.get(profile) or LEARNING_RATES.get("laptop") or {}
-    return rates.get(method, DEFAULT_RATE)
+    return screened_rate(LEARNING_RATES, profile, method, DEFAULT_RATE)
 
 
 def run_of(

@@ -7,14 +7,12 @@ from sepnb.companion import published
 
 AWAITED = (
     "context_extension",
-    "encoding_screen",
     "encoding_speed",
     "encodings",
     "image_screen",
     "images",
     "seqpe_cost",
     "seqpe_stream",
-    "shaw_clip",
 )
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 
