@@ -34,8 +34,8 @@ NARROWEST = 16
 
 PIECES = 4
 LEAST_ROWS = 128
-"""There are at most so many pieces, all of one size but for a shorter last one, and only as many as leave each
-of the others so many queries."""
+"""There are at most so many pieces, all of one size but for a shorter last one, and only as many as leave
+each of the others so many queries."""
 
 MOST_GRAPHS = 64
 """Of one formula. Pieces differ in their lengths and layers in their heads, and what comes after the limit of
