@@ -65,6 +65,7 @@ from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 
+# %%
 figures.use_style()
 # The profile chooses sizes; every profile runs the same code.
 width, L = 64, 128
@@ -328,6 +329,7 @@ torch.testing.assert_close(twice, rope(q, everywhere(47)), rtol=0, atol=1e-13)
 torch.testing.assert_close(rope(q, here).norm(dim=-1), q.norm(dim=-1))
 assert torch.equal(rope(q, everywhere(0)), q)
 
+# %%
 candidates = {
     "RoPE": (rope, rope),
     "only the query turns": (rope, lambda x, p: x),
@@ -409,6 +411,7 @@ def ratio_and_weight(tokens):
     return [(row[0] / row[1]).item() for row in rows], [row[0].item() for row in rows]
 
 
+# %%
 (ratio_short, weight_short), (ratio_long, weight_long) = map(
     ratio_and_weight, (short, long)
 )

@@ -75,6 +75,7 @@ from sepnb.streams import Streams
 from sepnb.timing import interleaved, paired_ratio
 from sepnb.training import TrainingConfig, train
 
+# %%
 figures.use_style()
 generator = torch.Generator().manual_seed(seed)
 numbers = {}

@@ -67,6 +67,7 @@ from sepnb.encodings import (
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
+# %%
 figures.use_style()
 generator = torch.Generator().manual_seed(seed)
 numbers = {}

@@ -602,6 +602,7 @@ rate_of = {
 }
 
 
+# %%
 def told_of(name: str) -> dict[str, object]:
     """A row of the table: a variant, what it pays, and its difference to its
     reference."""
@@ -832,6 +833,8 @@ read = {
     n: steps * bytes_a_step
     for n, steps in zip(budgets.budget, budgets.steps, strict=True)
 }
+
+# %%
 figures.show_table(
     pd.DataFrame(
         {"method": figures.METHODS[method].label}

@@ -53,6 +53,7 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 
+# %%
 from sepnb import claims, experiments, figures, summaries
 from sepnb.companion import numbers as chapter_numbers
 from sepnb.data import text as texts
@@ -76,6 +77,7 @@ from sepnb.models import LanguageModel
 from sepnb.streams import StreamNorm
 from sepnb.training import TrainingConfig, train
 
+# %%
 figures.use_style()
 numbers = {}
 
@@ -1521,6 +1523,8 @@ numbers["articles_nearest_rule"], numbers["articles_nearest_place"] = (
     if ran
     else (chapter_numbers.NOT_RUN,) * 2
 )
+
+# %%
 for key, column in (("share", "marked_share"), ("marks", "marked"), ("rest", "rest")):
     numbers[f"articles_{key}"] = chapter_numbers.mean_of(
         last_bin(whole, ours, "oracle-coarse", column)

@@ -490,6 +490,7 @@ def screened(name, column):
     return float(there.loc[name, column]) if known else np.nan
 
 
+# %%
 listed = pd.DataFrame(
     {
         "recipe": name.replace("-", " "),

@@ -72,6 +72,7 @@ from sepnb.streams import Streams
 from sepnb.timing import cpu_seconds, one_thread
 from sepnb.training import TrainingConfig, next_token_losses, optimiser
 
+# %%
 figures.use_style()
 # Nothing here is trained: every profile reads the same drawn networks.
 L, WIDTH, N_DRAWN = 128, 64, 5

@@ -328,6 +328,7 @@ MIXTURES = {
 }
 
 
+# %%
 def schooled(kinds):
     """The embeddings of near and of far positions after some steps of both losses."""
     torch.manual_seed(seed)
@@ -605,6 +606,8 @@ numbers |= claims.show(
     claims.judge(IDS, {"experiment/seqpe_geometry": sweep}),
     caption="The claims of this chapter, judged by rules written beforehand.",
 )
+
+# %%
 for variant in (geo.BOTH, "contrastive", "distillation", "around"):
     for measure, group, short in (
         ("order", "spread", "spread"),
@@ -635,6 +638,7 @@ values = measured(geo.BOTH, "adjacency", "misaligned", "drawn")
 numbers["drawn_adjacent"] = summaries.told(values, "+.2f")
 
 
+# %%
 def change(variant, measure, group):
     """By how much a training changed what its own encoder had as drawn, over seeds."""
     trained = measured(variant, measure, group)

@@ -561,6 +561,8 @@ figures.show_table(
     ),
     caption="What the abstract says and what our records say to it, at our scale.",
 )
+
+# %%
 SCORE, LONGER = "dense-seqpe-score", "dense-sinusoidal-shifts"
 told = {
     "inside_rope": less(f"{SCORE}:bits_per_byte", "rope:bits_per_byte"),

@@ -744,6 +744,8 @@ for name, one in (("separated", separated["trained"]), ("dense, untrained", dens
             "drift, attention held": inside.drift(held[-1]["sem"], still[-1]["sem"]),
         }
     )
+
+# %%
 moves = pd.DataFrame(moves).set_index("model")
 assert moves.loc["separated", "drift, attention held"] == 0.0
 assert moves.loc["dense, untrained", "drift, attention held"] > 1e-3
