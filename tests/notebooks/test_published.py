@@ -6,7 +6,6 @@ from sepnb import experiments, paths
 from sepnb.companion import published
 
 AWAITED = (
-    "context_extension",
     "encoding_speed",
     "encodings",
     "image_screen",
