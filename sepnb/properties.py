@@ -24,7 +24,6 @@ import torch
 from torch import Tensor
 
 from . import encodings, extrapolators
-from .encodings.relative import clipped_relative
 from .inventory import tells_points_apart
 from .models import LanguageModel, TransformerConfig
 from .streams import Streams
@@ -70,27 +69,6 @@ def _bias(encoding: encodings.Encoding, width: int) -> Code:
     return lambda at: module(at, here)[..., 0].T
 
 
-def _shaw(encoding: encodings.Shaw, width: int) -> Code:
-    module, here = encoding.at_pairs(1, width, width, True), torch.zeros(1, dtype=torch.int64)
-    return lambda at: module.table[0][clipped_relative(at, here, encoding.clip)[:, 0]]
-
-
-def _gate(encoding: encodings.DistanceAware, width: int) -> Code:
-    module = encoding.at_pairs(width, 2, width, True)
-    return lambda at: encodings.distance_aware_gate(at, module.w, module.v).T
-
-
-def _waves(encoding: encodings.TransformerXL, width: int) -> Code:
-    module, (here, columns) = encoding.at_pairs(1, width, width, True), (torch.zeros(1).long(), width // 2)
-
-    def code(at: Tensor) -> Tensor:
-        sin, cos = module.prepare(at, here).queries
-        waves = torch.cat([sin, cos[..., :columns]], dim=-1)
-        return waves @ module.distances.weight.T.to(waves.dtype)
-
-    return code
-
-
 def code_of(name: str, width: int, length: int) -> Coded | None:
     """The codes of an encoding as a model of this width and trained length would have them: of absolute
     positions, or of distances into the past. None where there are none: no encoding, or positions that the
@@ -115,14 +93,8 @@ def code_of(name: str, width: int, length: int) -> Coded | None:
     if (term := encoding.at_layer(width, 1, length)) is not None:
         said = "position: waves, which content gives phase and size"
         return Coded(said, lambda at: term.prepare(at, at)[0][0].flatten(1))
-    pairs = {
-        "transformer-xl": ("distance: its waves, projected for keys", _waves),
-        "shaw": ("distance: the vector for keys, clipped", _shaw),
-        "distance-aware": ("distance: the factor of each head", _gate),
-    }
-    if name in pairs:
-        says, make = pairs[name]
-        return Coded(says, make(encoding, width))
+    if (own := encoding.code(width, length)) is not None:
+        return Coded(*own)
     if encoding.at_score(1) is None:
         return None
     return Coded("distance: the bias of each head", _bias(encoding, width))

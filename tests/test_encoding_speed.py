@@ -17,6 +17,8 @@ from sepnb.experiments import peer
 from sepnb.flops import products_of
 from sepnb.models.kernels import CompilerMissing
 
+from .encodings.references import REFERENCES
+
 SPEED = es.EncodingSpeed()
 B, H, N, D = 2, 2, 16, 4
 TINY = es.EncodingSpeedRun("encoding_speed", "smoke", "rope", N, B, H, D, repeats=9)
@@ -25,7 +27,10 @@ FUSED = 7 / 2
 
 
 def test_every_encoding_that_acts_in_attention_is_timed_at_both_lengths():
-    assert {"sinusoidal", "learned", "phase"} == set(encodings.names(axes=1)) - set(es.timed_methods())
+    outside = set(encodings.names(axes=1)) - set(es.timed_methods())
+    assert {"sinusoidal", "learned", "phase"} == outside & REFERENCES.keys()
+    for encoding in map(encodings.build, outside):  # of this book or not: at the input, or made of content
+        assert Site.INPUT in encoding.sites or encoding.at_layer(4, 2, N) is not None
     cells = {(one.method, one.length) for one in SPEED.grid("laptop")}
     assert cells == {(name, length) for name in es.timed_methods() for length in (512, 1024)}
     assert es.TARGETS.keys() <= cells
@@ -84,23 +89,22 @@ def test_every_timed_step_is_the_same_and_reaches_every_parameter_of_the_encodin
     assert all(torch.equal(one, p.grad) for one, p in zip(first, own, strict=True))  # and not twice as much
 
 
-ROUTES = {
-    "none": None,
-    "rope": None,
-    "xpos": None,
-    "seqpe": None,
-    "alibi": 2 * FUSED,
-    "sandwich": 2 * FUSED,
-    "t5": 6,
-    "kerple": 6,
-    "fire": 6,
-    "shaw": 6,
-    "transformer-xl": 6,
-    "distance-aware": 6,
-    "cope": 6,
-}
-"""Products of the route in squares: in the open, or of the fused kernel with a mask, which hides nothing from
-it; None where it is that kernel as it is."""
+def squares_of(method: str) -> float | None:
+    """Products of the route in squares: 6 in the open, which trained biases and scores made otherwise take,
+    or those of the fused kernel with a mask, which hides nothing from it; None where it is that kernel as it
+    is."""
+    encoding = encodings.build(method)
+    if not encoding.sites & {Site.SCORE, Site.VALUE}:
+        return None
+    bias = encoding.at_score(H)
+    return 2 * FUSED if bias is not None and not list(bias.parameters()) else 6
+
+
+def test_routes_are_those_that_are_known_of_each_kind():
+    assert [squares_of(name) for name in ("none", "rope", "xpos", "seqpe")] == [None] * 4
+    assert [squares_of(name) for name in ("alibi", "sandwich")] == [2 * FUSED] * 2
+    openly = ("t5", "kerple", "fire", "shaw", "transformer-xl", "distance-aware", "cope")
+    assert [squares_of(name) for name in openly] == [6] * 7
 
 
 @pytest.mark.parametrize("method", es.timed_methods())
@@ -108,14 +112,15 @@ def test_the_route_is_attention_without_positions_by_the_kernel_of_the_encoding(
     cell = replace(TINY, method=method)
     found = es.route(es._model(cell, "cpu"), cell, "cpu")
     steps = es.steps_of(cell)
-    assert list(steps)[:2] == ["fused", "eager"] and ("route" in steps) == (ROUTES[method] is not None)
-    if ROUTES[method] is None:
+    expected = squares_of(method)
+    assert list(steps)[:2] == ["fused", "eager"] and ("route" in steps) == (expected is not None)
+    if expected is None:
         assert found is None
         return
     q, k, v, _ = es._inputs(cell, "cpu")
     torch.testing.assert_close(found(q, k, v), es.fused(q, k, v), rtol=0, atol=1e-6)
     squares = products_of(steps["route"]) / (B * H * N * N * D)
-    assert squares == pytest.approx(ROUTES[method], rel=1e-12)
+    assert squares == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("method", "squares"), [("alibi", 2 * FUSED), ("t5", 6), ("shaw", 6)])

@@ -1,16 +1,19 @@
 """Position encodings: one file per family, one registry.
 
-To add one: write a file with a reference function, a module and a frozen `Encoding`, and add the class to
-`_REGISTRY` below. It is then known to `names`, to `build`, to the tests that every encoding shares and to
-every model.
+To add one: write a file of this folder with a reference function, a module and a frozen `Encoding` that has a
+`name`. Every file here is imported, and a class enters the registry where it is defined: `names`, `build`,
+every model, every table of encodings and the tests that all encodings share then know it.
 """
 
 from dataclasses import fields
 from difflib import get_close_matches
+from importlib import import_module
+from pkgutil import iter_modules
 
 from .alibi import ALiBi, alibi_bias, alibi_slopes
 from .axial import AxialRoPE, apply_axial_rope, axial_rope_frequencies, grid_positions
 from .base import (
+    _REGISTRY,
     Encoding,
     InputModule,
     PairModule,
@@ -48,28 +51,8 @@ from .t5 import T5, t5_bias, t5_buckets
 from .transformer_xl import TransformerXL, transformer_xl_scores
 from .xpos import XPos, apply_xpos, xpos_scales
 
-_REGISTRY: dict[str, type[Encoding]] = {
-    encoding.name: encoding
-    for encoding in (
-        NoEncoding,
-        Sinusoidal,
-        Learned,
-        RoPE,
-        XPos,
-        ALiBi,
-        Phase,
-        AxialRoPE,
-        T5,
-        Kerple,
-        Sandwich,
-        Fire,
-        Shaw,
-        TransformerXL,
-        DistanceAware,
-        Cope,
-        SeqPE,
-    )
-}
+for _file in iter_modules(__path__):
+    import_module(f"{__name__}.{_file.name}")
 
 __all__ = [
     "T5",
@@ -142,10 +125,9 @@ __all__ = [
 
 def names(axes: int | None = None) -> list[str]:
     """The names that `build` knows; with `axes` those that, built without options, take positions of so many
-    coordinates."""
-    if axes is None:
-        return list(_REGISTRY)
-    return [name for name in _REGISTRY if how_on_axes(name, axes) == name]
+    coordinates. In the order of tables: that of `Encoding.order`, and by name."""
+    known = sorted(_REGISTRY, key=lambda name: (_REGISTRY[name].order, name))
+    return known if axes is None else [name for name in known if how_on_axes(name, axes) == name]
 
 
 def build(name: str, **options: object) -> Encoding:
@@ -160,7 +142,7 @@ def build(name: str, **options: object) -> Encoding:
     if not isinstance(name, str):
         raise TypeError(f"an encoding's name is a string, got {name!r}; give several as a tuple")
     if name not in _REGISTRY:
-        near = get_close_matches(name, _REGISTRY) or list(_REGISTRY)
+        near = get_close_matches(name, names()) or names()
         raise ValueError(f"unknown encoding {name!r}; did you mean {', '.join(near)}?")
     encoding = _REGISTRY[name]
     known = [field.name for field in fields(encoding)]

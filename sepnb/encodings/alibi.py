@@ -64,6 +64,7 @@ class ALiBi(Encoding):
     """Fixed linear penalties on the scores, one slope per head."""
 
     name: ClassVar[str] = "alibi"
+    order: ClassVar[float] = 5
     sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
 
     def at_score(self, n_heads: int) -> ScoreModule:

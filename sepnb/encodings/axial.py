@@ -141,8 +141,10 @@ class AxialRoPE(Encoding):
     """
 
     name: ClassVar[str] = "axial-rope"
+    order: ClassVar[float] = 7
     sites: ClassVar[frozenset[Site]] = frozenset({Site.QUERY_KEY})
     real_positions: ClassVar[bool] = True
+    left_out: ClassVar[str | None] = "for the patches of images, which have a row and a column"
 
     base: float = 10_000.0
     layout: str = "half"

@@ -9,13 +9,16 @@ when the rows of a batch differ; in a model of n > 1 axes `[N, n]` or `[B, N, n]
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from math import inf
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from .reference import Reference
 
 
 class Site(StrEnum):
@@ -181,11 +184,27 @@ class ValueModule(nn.Module, ABC):
         """Weights `[B, H, N, M]` to `[B, H, N, d]`; `heads` as in `PairModule`."""
 
 
+_REGISTRY: dict[str, type["Encoding"]] = {}
+
+
 @dataclass(frozen=True)
 class Encoding:
-    """Base of all encodings. A subclass sets `name` and `sites` and overrides the builders of its sites."""
+    """Base of all encodings. A subclass sets `name` and `sites` and overrides the builders of its sites.
+
+    With a `name` of its own it is in the registry from its definition on. One that inherits its name is a
+    variant, which is built from its class alone.
+    """
 
     name: ClassVar[str]
+    order: ClassVar[float] = inf
+    """Its place in tables; those that say none come last, by their names."""
+    reference: ClassVar["Reference | None"] = None
+    """Its equation, by the pair and in float64, for the tests that all encodings share; None: it stands apart
+    from this package, in `tests/encodings/references.py`."""
+    tried: ClassVar[tuple[dict[str, Any], ...]] = ()
+    """Options with which these tests build it beside its defaults."""
+    left_out: ClassVar[str | None] = None
+    """Why no method of `sepnb.experiments.encoding_methods` has it; None: one has."""
     sites: ClassVar[frozenset[Site]] = frozenset()
     causal_only: ClassVar[bool] = False
     """Whether it makes sense only where no query sees a later key."""
@@ -201,6 +220,24 @@ class Encoding:
     per_layer = False  # without annotation: a subclass may make it a field, in its own place
     """Whether every layer has a module of its own, of `at_input` or `at_score`, or in the one module of
     `at_query_key` maps of its own; else all share one."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Enter an encoding that has a name of its own into the registry.
+
+        Raises:
+            ValueError: another class has this name. The same one defined again takes the place of the first.
+        """
+        super().__init_subclass__(**options)
+        if "name" not in vars(cls):
+            return
+        known = _REGISTRY.get(cls.name, cls)
+        first, second = (f"{kind.__module__}.{kind.__qualname__}" for kind in (known, cls))
+        if first != second:
+            raise ValueError(
+                f"{first} and {second} are both named {cls.name!r}; give the second a name of its own, or "
+                f"none, if it is a variant of the first"
+            )
+        _REGISTRY[cls.name] = cls
 
     @property
     def saturates_at(self) -> int | float:
@@ -235,6 +272,15 @@ class Encoding:
 
     def at_values(self, n_heads: int, head_width: int, causal: bool) -> ValueModule | None:
         """A module for one layer of this many heads; `causal`: no key after the query has a weight."""
+        return None
+
+    def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]] | None:
+        """For `sepnb.properties`, where neither a rotation, columns nor a bias shows it: what it makes of a
+        position, or of a distance, before that meets content. In a few words, such as "distance: the factor
+        of each head", and as a function of positions int `[N]`, or distances, to `[N, width]`. None: nothing.
+
+        width, length: of the code and of the trained window.
+        """
         return None
 
     def resolved(self) -> dict[str, Any]:

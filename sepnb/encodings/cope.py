@@ -113,6 +113,7 @@ class Cope(Encoding):
     """
 
     name: ClassVar[str] = "cope"
+    order: ClassVar[float] = 15
     sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
     causal_only: ClassVar[bool] = True
     counts_tokens: ClassVar[bool] = True

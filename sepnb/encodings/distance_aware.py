@@ -16,6 +16,7 @@ their sign:
 An added gate that falls to 0 takes at most f(0) - 0 = 1 from a far key: a factor of e, and no horizon.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -130,6 +131,7 @@ class DistanceAware(Encoding):
     """
 
     name: ClassVar[str] = "distance-aware"
+    order: ClassVar[float] = 14
     sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
 
     spread: float = 0.1
@@ -143,3 +145,10 @@ class DistanceAware(Encoding):
 
     def at_pairs(self, n_heads: int, head_width: int, width: int, causal: bool) -> PairModule:
         return DistanceAwareScore(n_heads, head_width, self)
+
+    def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]]:
+        module = self.at_pairs(width, 2, width, True)
+        return (
+            "distance: the factor of each head",
+            lambda at: distance_aware_gate(at, module.w, module.v).T,
+        )

@@ -113,6 +113,7 @@ class Fire(Encoding):
     """
 
     name: ClassVar[str] = "fire"
+    order: ClassVar[float] = 11
     sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
     causal_only: ClassVar[bool] = True
     reads_index: ClassVar[bool] = True

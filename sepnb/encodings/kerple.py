@@ -101,6 +101,7 @@ class Kerple(Encoding):
     """
 
     name: ClassVar[str] = "kerple"
+    order: ClassVar[float] = 9
     sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
 
     form: str = "logarithmic"

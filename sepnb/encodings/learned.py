@@ -111,6 +111,7 @@ class Learned(Encoding):
     """
 
     name: ClassVar[str] = "learned"
+    order: ClassVar[float] = 2
     reads_index: ClassVar[bool] = True
 
     std: float = 0.02

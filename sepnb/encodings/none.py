@@ -15,6 +15,7 @@ class NoEncoding(Encoding):
     """Acts nowhere and has no parameters."""
 
     name: ClassVar[str] = "none"
+    order: ClassVar[float] = 0
     axes: ClassVar[tuple[int, ...] | None] = None
     real_positions: ClassVar[bool] = True
 

@@ -106,7 +106,9 @@ class Phase(Encoding):
     """
 
     name: ClassVar[str] = "phase"
+    order: ClassVar[float] = 6
     sites: ClassVar[frozenset[Site]] = frozenset({Site.QUERY_KEY})
+    left_out: ClassVar[str | None] = "a recipe of this book, compared as `dense-phase` in `recipes`"
 
     longest: int | float | None = None
     waves: int = 16

@@ -217,6 +217,7 @@ class RoPE(Encoding):
     """
 
     name: ClassVar[str] = "rope"
+    order: ClassVar[float] = 3
     sites: ClassVar[frozenset[Site]] = frozenset({Site.QUERY_KEY})
 
     base: float = 10_000.0

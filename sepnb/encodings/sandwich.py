@@ -91,6 +91,7 @@ class Sandwich(Encoding):
     """
 
     name: ClassVar[str] = "sandwich"
+    order: ClassVar[float] = 10
     sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
 
     width: int = 128

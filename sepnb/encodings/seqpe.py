@@ -42,6 +42,7 @@ class SeqPE(Encoding):
     """
 
     name: ClassVar[str] = "seqpe"
+    order: ClassVar[float] = 16
     reads_index: ClassVar[bool] = True
 
     site: str = "score"

@@ -9,6 +9,7 @@ weights are summed into 2k + 1 bins before they meet aV. A tensor `[N, M, d]` is
 Shape letters: B batch, H heads, N query length, M key length, d head width, e columns of queries and keys.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -147,6 +148,7 @@ class Shaw(Encoding):
     """
 
     name: ClassVar[str] = "shaw"
+    order: ClassVar[float] = 12
 
     clip: int = 16
     values: bool = True
@@ -174,3 +176,10 @@ class Shaw(Encoding):
         if not self.values:
             return None
         return ShawValue(n_heads, head_width, self.clip, self.std, self.per_head)
+
+    def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]]:
+        module, here = self.at_pairs(1, width, width, True), torch.zeros(1, dtype=torch.int64)
+        return (
+            "distance: the vector for keys, clipped",
+            lambda at: module.table[0][clipped_relative(at, here, self.clip)[:, 0]],
+        )

@@ -142,6 +142,7 @@ class Sinusoidal(Encoding):
     columns."""
 
     name: ClassVar[str] = "sinusoidal"
+    order: ClassVar[float] = 1
     sites: ClassVar[frozenset[Site]] = frozenset({Site.INPUT})
     reads_index: ClassVar[bool] = True
     real_positions: ClassVar[bool] = True

@@ -122,6 +122,7 @@ class T5(Encoding):
     """
 
     name: ClassVar[str] = "t5"
+    order: ClassVar[float] = 8
     sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
 
     n_buckets: int = 32

@@ -10,6 +10,7 @@ encoding.
 Shape letters: B batch, H heads, N query length, M key length, d head width, D width of R, e columns.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -159,6 +160,7 @@ class TransformerXL(Encoding):
     """
 
     name: ClassVar[str] = "transformer-xl"
+    order: ClassVar[float] = 13
     sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
 
     base: float = 10_000.0
@@ -171,6 +173,16 @@ class TransformerXL(Encoding):
 
     def at_pairs(self, n_heads: int, head_width: int, width: int, causal: bool) -> PairModule:
         return TransformerXLScore(n_heads, head_width, width, self.base, self.std, causal, self.tie)
+
+    def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]]:
+        module, (here, columns) = self.at_pairs(1, width, width, True), (torch.zeros(1).long(), width // 2)
+
+        def projected(at: Tensor) -> Tensor:
+            sin, cos = module.prepare(at, here).queries
+            waves = torch.cat([sin, cos[..., :columns]], dim=-1)
+            return waves @ module.distances.weight.T.to(waves.dtype)
+
+        return "distance: its waves, projected for keys", projected
 
     def resolved(self) -> dict[str, Any]:
         """Without `tie` where nothing is tied: a record made before it keeps its key."""

@@ -130,6 +130,7 @@ class XPos(Encoding):
     """
 
     name: ClassVar[str] = "xpos"
+    order: ClassVar[float] = 4
     sites: ClassVar[frozenset[Site]] = frozenset({Site.QUERY_KEY})
     causal_only: ClassVar[bool] = True
 

@@ -111,13 +111,8 @@ METHODS: dict[str, EncodingMethod] = {
     "sinusoidal-randomised": EncodingMethod("sinusoid at random positions", "sinusoidal", _drawn),
     "rope-randomised": EncodingMethod("RoPE at random positions", "rope", _drawn),
 }
-"""In the order of tables: the spine, then by the site at which positions act."""
-
-LEFT_OUT = {
-    "phase": "a recipe of this book, compared as `dense-phase` in `recipes`",
-    "axial-rope": "for the patches of images, which have a row and a column",
-}
-"""Encodings of the registry that no method has, each with the reason."""
+"""In the order of tables: the spine, then by the site at which positions act. An encoding that none of them
+has says why, `Encoding.left_out`."""
 
 DEFAULT_RATE = 4e-3
 LEARNING_RATES: dict[str, dict[str, float]] = {

@@ -44,13 +44,13 @@ OPTIONS: dict[str, tuple[dict, ...]] = {
         {"factor": 0.5, "per_layer": True},
     ),
 }
-"""Beside its defaults, what else an encoding is tested with."""
+"""Beside its defaults, what else an encoding of this book is tested with; others say it as `tried`."""
 
 
 def _cases(axes: int | None) -> dict[str, Encoding]:
     found = {}
     for name in encodings.names(axes):
-        for options in ({}, *OPTIONS.get(name, ())):
+        for options in ({}, *OPTIONS.get(name, ()), *encodings.build(name).tried):
             told = ", ".join(
                 f"{key}={value if isinstance(value, bool | int | float | str) else type(value).__name__}"
                 for key, value in options.items()

@@ -1,86 +1,24 @@
 """Every encoding by its equation, inside the model written out: an answer that no module of it had a part in.
 
-A reference reads copies of the parameters and the positions of every sequence, and goes pair by pair: what it
-makes may have N x N x d numbers. It stands in `REFERENCES` by the name of its encoding, with a function for
-each site at which that acts.
+The encodings of this book have their references here, apart from the package that is judged by them, each in
+`REFERENCES` by its name. One that is added may bring its own, as `reference` of its class. What a reference
+is given, and has to give, stands in `sepnb.encodings.reference`.
 
 Shape letters: B batch, H heads, N tokens, d head width, n coordinates.
 """
 
 import copy
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from sepnb.encodings import Encoding, Site
+from sepnb.encodings.reference import Layer, Reference, biased, product, scaled
 from sepnb.seqpe import SequentialPositionEncoder
 
 from ..models.plain import F64, Plain
-
-
-@dataclass(frozen=True)
-class Layer:
-    """What a reference is given, of one layer of a dense model.
-
-    Attributes:
-        encoding: with its options.
-        leaf: a copy of a parameter, by the end of its name; the layer's own, or the one that all share.
-        encoder: of SeqPE, with leaves for parameters.
-        at: positions `[B, N]` or `[B, N, n]`.
-        max_length: of the model.
-        number: counted from 0.
-    """
-
-    encoding: Encoding
-    leaf: Callable[[str], Tensor]
-    encoder: SequentialPositionEncoder | None
-    at: Tensor
-    max_length: int
-    number: int
-
-    @property
-    def distance(self) -> Tensor:
-        """i - j of every pair, `[B, 1, N, N]`, in float64, in which it is exact."""
-        return (self.at[:, :, None] - self.at[:, None, :])[:, None].to(F64)
-
-
-@dataclass(frozen=True)
-class Reference:
-    """The equations of an encoding; None where it does not act.
-
-    Attributes:
-        code: layer and width to what is added to the residual state before it, `[B, N, width]`; before the
-            first, or where it says `per_layer` before every one.
-        heard: layer and width to what is added to the normalised state where queries and keys are made.
-        scores: layer, q and k `[B, H, N, d]` and the normalised state to scaled scores `[B, H, N, N]`; those
-            of keys after the query are hidden.
-        added: layer and weights `[B, H, N, N]` to what is added to the averages, `[B, H, N, d]`.
-        bound: how near a model comes to the equation; farther where fixed numbers are kept in float32.
-    """
-
-    code: Callable[[Layer, int], Tensor] | None = None
-    heard: Callable[[Layer, int], Tensor] | None = None
-    scores: Callable[[Layer, Tensor, Tensor, Tensor], Tensor] | None = None
-    added: Callable[[Layer, Tensor], Tensor] | None = None
-    bound: float = 1e-9
-
-
-def product(q: Tensor, k: Tensor) -> Tensor:
-    return (q[..., :, None, :] * k[..., None, :, :]).sum(-1)
-
-
-def scaled(q: Tensor, k: Tensor) -> Tensor:
-    return product(q, k) / math.sqrt(q.shape[-1])
-
-
-def biased(bias: Callable[[Layer, int], Tensor], **told: float) -> Reference:
-    """Scaled products and a bias, made of the layer and the number of heads."""
-    return Reference(scores=lambda layer, q, k, u: scaled(q, k) + bias(layer, q.shape[1]), **told)
-
 
 # --- at the input
 
@@ -306,6 +244,24 @@ REFERENCES: dict[str, Reference] = {
 }
 
 
+def reference_of(encoding: Encoding) -> Reference:
+    """That of its class, or of `REFERENCES`.
+
+    Raises:
+        LookupError: there is none, or one in each place.
+    """
+    name, kind = encoding.name, type(encoding)
+    here, own = REFERENCES.get(name), encoding.reference
+    if here is None and own is None:
+        raise LookupError(
+            f"{name} has no equation to be held against: give {kind.__module__}.{kind.__name__} one, a "
+            f"class attribute `reference`, as a sepnb.encodings.reference.Reference"
+        )
+    if here is not None and own is not None:
+        raise LookupError(f"{name} has two references, in its class and in REFERENCES; take one away")
+    return own if here is None else here
+
+
 class Written(Plain):
     """A dense causal model written out, with the references of its one encoding.
 
@@ -315,7 +271,7 @@ class Written(Plain):
     def __init__(self, model) -> None:
         super().__init__(model)
         (self.encoding,), self.encoder = self.config.encodings, None
-        self.reference = REFERENCES[self.encoding.name]
+        self.reference = reference_of(self.encoding)
         for name, module in model.named_modules():
             if isinstance(module, SequentialPositionEncoder):
                 self.encoder = copy.deepcopy(module)

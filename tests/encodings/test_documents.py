@@ -9,7 +9,7 @@ from sepnb.encodings import Encoding
 from sepnb.models import LanguageModel, averaging, compile_formulas
 
 from .cases import CASES, ON_TEXTS, STREAMS, heard, model, tokens
-from .references import REFERENCES
+from .references import reference_of
 
 TIGHT = {"rtol": 0, "atol": 1e-10}
 LENGTHS = ((4, 5), (2, 6, 1))
@@ -39,7 +39,7 @@ def apart(reader: LanguageModel, text: Tensor, at: Tensor | None) -> Tensor:
 
 
 def bound(name: str) -> float:
-    return REFERENCES[CASES[name].name].bound
+    return reference_of(CASES[name]).bound
 
 
 def of_shape(name: str, shape: str) -> LanguageModel:

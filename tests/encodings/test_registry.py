@@ -1,14 +1,33 @@
 """The registry, and what every encoding in it owes: sites, no state between calls, any positions."""
 
 import dataclasses
-import importlib
-from pkgutil import iter_modules
 
 import pytest
 import torch
 
 from sepnb import encodings
-from sepnb.encodings import PairModule, Site, TermModule, ValueModule, coordinates
+from sepnb.encodings import PairModule, Site, TermModule, ValueModule, base, coordinates
+
+OF_THIS_BOOK = {
+    "none": encodings.NoEncoding,
+    "sinusoidal": encodings.Sinusoidal,
+    "learned": encodings.Learned,
+    "rope": encodings.RoPE,
+    "xpos": encodings.XPos,
+    "alibi": encodings.ALiBi,
+    "phase": encodings.Phase,
+    "axial-rope": encodings.AxialRoPE,
+    "t5": encodings.T5,
+    "kerple": encodings.Kerple,
+    "sandwich": encodings.Sandwich,
+    "fire": encodings.Fire,
+    "shaw": encodings.Shaw,
+    "transformer-xl": encodings.TransformerXL,
+    "distance-aware": encodings.DistanceAware,
+    "cope": encodings.Cope,
+    "seqpe": encodings.SeqPE,
+}
+"""In the order of tables."""
 
 
 def modules(encoding: encodings.Encoding) -> dict[Site, torch.nn.Module | None]:
@@ -29,21 +48,57 @@ def modules(encoding: encodings.Encoding) -> dict[Site, torch.nn.Module | None]:
     }
 
 
-def described() -> set[type[encodings.Encoding]]:
-    """The frozen encodings of every file of the package."""
-    files = [
-        importlib.import_module(f"sepnb.encodings.{file.name}") for file in iter_modules(encodings.__path__)
-    ]
-    kinds = {kind for file in files for kind in vars(file).values() if isinstance(kind, type)}
-    return {kind for kind in kinds if issubclass(kind, encodings.Encoding)} - {encodings.Encoding}
+@pytest.fixture
+def own_registry(monkeypatch) -> dict[str, type[encodings.Encoding]]:
+    """A copy: what a test defines is forgotten after it."""
+    copy = dict(base._REGISTRY)
+    monkeypatch.setattr(base, "_REGISTRY", copy)
+    monkeypatch.setattr(encodings, "_REGISTRY", copy)
+    return copy
 
 
-def test_every_encoding_of_every_file_is_registered_once_by_its_name():
-    assert {kind.name for kind in described()} == set(encodings.names())
-    assert len(encodings.names()) == len(described()) >= 17
-    for kind in described():
-        assert type(encodings.build(kind.name)) is kind
-        assert getattr(encodings, kind.__name__) is kind and kind.__name__ in encodings.__all__
+def test_the_encodings_of_this_book_come_in_their_order_and_are_had_by_name_and_by_class():
+    assert [name for name in encodings.names() if name in OF_THIS_BOOK] == list(OF_THIS_BOOK)
+    for name, kind in OF_THIS_BOOK.items():
+        assert type(encodings.build(name)) is kind and kind.__name__ in encodings.__all__
+
+
+def test_an_encoding_is_known_from_its_definition_on_after_those_that_say_their_place(own_registry):
+    @dataclasses.dataclass(frozen=True)
+    class Zigzag(encodings.Encoding):
+        name = "a-zigzag"
+
+    @dataclasses.dataclass(frozen=True)
+    class Early(encodings.Encoding):
+        name, order = "zz-early", 0.5
+
+    assert encodings.build("a-zigzag") == Zigzag()
+    names = encodings.names()
+    assert names[1] == "zz-early" and names.index("a-zigzag") > names.index("seqpe")
+
+
+def test_a_second_class_of_a_name_is_refused_and_the_same_one_anew_or_a_variant_is_not(own_registry):
+    with pytest.raises(
+        ValueError, match=r"sepnb\.encodings\.alibi\.ALiBi and .*Slopes are both named 'alibi'; give the seco"
+    ):
+
+        class Slopes(encodings.Encoding):
+            name = "alibi"
+
+    def cell() -> type[encodings.Encoding]:
+        """Of a notebook, which may run again."""
+
+        class Mine(encodings.Encoding):
+            name = "mine"
+
+        return Mine
+
+    assert cell() is not (again := cell()) and type(encodings.build("mine")) is again
+
+    class Steeper(encodings.ALiBi):
+        """A variant: it keeps the name."""
+
+    assert type(encodings.build("alibi")) is encodings.ALiBi and Steeper.name == "alibi"
 
 
 @pytest.mark.parametrize("name", encodings.names())

@@ -20,7 +20,7 @@ from sepnb import encodings, training
 from sepnb.models import LanguageModel, TransformerConfig, compile_formulas, flex, kernels
 from sepnb.streams import Streams
 
-BIASES = ("alibi", "t5", "kerple", "sandwich", "fire")
+BIASES = [name for name in encodings.names(axes=1) if encodings.build(name).at_score(2) is not None]
 WIDE, N, VOCABULARY = 32, 12, 7  # heads of 16 columns
 
 

@@ -13,7 +13,11 @@ from sepnb.streams import Streams
 
 STREAMS = {"dense": Streams.dense(16), "separated": Streams(pos=8, sem=8)}
 ROWS, N = 3, 11  # two pieces of four and one of three
-BIASED = ("alibi", "sandwich", "t5", "kerple", "fire", "shaw", "transformer-xl", "distance-aware", "cope")
+BIASED = [
+    name
+    for name in encodings.names(axes=1)
+    if encodings.build(name).sites & {encodings.Site.SCORE, encodings.Site.VALUE}
+]
 """What needs a mask or the open formula; the rest leaves causal attention to the fused kernel as it is."""
 
 
