@@ -1,0 +1,133 @@
+"""One more encoding is one more file: in a copy of package and tests, nothing else is changed."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+ENCODING = '''
+"""A bias that falls with a power of the distance, at a rate of each head."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from .base import Encoding, ScoreModule, Site
+from .reference import Layer, biased
+from .relative import by_distance
+
+
+class WaningScore(ScoreModule):
+    toeplitz = True
+
+    def __init__(self, n_heads: int, power: float) -> None:
+        super().__init__()
+        self.power, self.rate = power, nn.Parameter(torch.randn(n_heads))
+
+    def forward(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
+        return by_distance(self._of, query_positions, key_positions, consecutive)
+
+    def _of(self, relative: Tensor) -> Tensor:
+        rate = self.rate.exp().reshape(-1, *[1] * relative.dim())
+        return -rate * relative.abs().to(rate.dtype) ** self.power
+
+
+@dataclass(frozen=True)
+class Waning(Encoding):
+    """A bias of a power of the distance."""
+
+    name: ClassVar[str] = "waning"
+    sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
+
+    power: float = 0.5
+    per_layer: bool = False
+
+    def at_score(self, n_heads: int) -> ScoreModule:
+        return WaningScore(n_heads, self.power)
+'''
+OWED = """
+
+def _written(layer: Layer, heads: int) -> Tensor:
+    return -layer.leaf("rate").exp()[:, None, None] * layer.distance.abs() ** layer.encoding.power
+
+
+Waning.reference = biased(_written)
+Waning.tried = ({"power": 0.25}, {"per_layer": True})
+Waning.left_out = "it is made for a test"
+"""
+USED = """
+import torch
+
+from sepnb import encodings
+from sepnb.inventory import inventory
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.streams import Streams
+
+
+def test_waning_is_known():
+    assert encodings.names()[-1] == "waning"
+    assert encodings.build("waning", power=0.3).power == 0.3
+    row = inventory(["waning"], length=8, width=16, n_heads=2).iloc[0]
+    assert (row.sites, row.hears, row.parameters, row.cache) == ("score", "distance", 2, True)
+    config = TransformerConfig(Streams(pos=8, sem=8), 1, 2, ("learned", "waning"), max_length=8)
+    assert LanguageModel(config, 5)(torch.zeros(1, 8, dtype=torch.int64)).shape == (1, 8, 5)
+"""
+SHARED = (
+    "tests/encodings/test_registry.py",
+    "tests/encodings/test_every_encoding.py",
+    "tests/encodings/test_used.py",
+    "tests/test_encoding_experiment.py::test_every_encoding_of_the_registry_is_in_the_table_or_left_out_with_"
+    "a_reason",
+)
+OF_ALL = "of_the_registry or every_option or in_their_order"
+"""Those of the shared tests that look at the whole registry."""
+
+
+@pytest.fixture
+def copied(tmp_path) -> Path:
+    """The package, and the tests that ask all encodings."""
+    skipped = shutil.ignore_patterns("__pycache__", "oracles", "notebooks", "book", "reference")
+    for folder in ("sepnb", "tests"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=skipped)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def asked(copied: Path, which: str) -> subprocess.CompletedProcess:
+    """The shared tests of these names, run in the copy."""
+    environment = os.environ | {"PYTHONPATH": str(copied), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SHARED, "-k", which]
+    return subprocess.run(command, cwd=copied, env=environment, capture_output=True, text=True)
+
+
+def test_a_new_file_is_listed_built_measured_and_held_to_its_equation_without_another_edit(copied):
+    (copied / "sepnb" / "encodings" / "waning.py").write_text(ENCODING + OWED, encoding="utf-8")
+    (copied / "tests" / "encodings" / "test_used.py").write_text(USED, encoding="utf-8")
+    equalities = "equation_of_its or one_full_pass"  # of three cases, at three sets of places, in four shapes
+    ended = asked(copied, f"waning and ({equalities} or known) or {OF_ALL}")
+    assert ended.returncode == 0, ended.stdout[-3000:]
+    passed = int(ended.stdout.rsplit(" passed", 1)[0].split()[-1])
+    assert passed >= 1 + 3 * (3 + 4) + 4, ended.stdout
+
+
+def test_what_a_new_file_leaves_out_is_asked_for_by_name_and_place(copied):
+    (copied / "sepnb" / "encodings" / "waning.py").write_text(ENCODING, encoding="utf-8")
+    (copied / "tests" / "encodings" / "test_used.py").write_text("", encoding="utf-8")
+    ended = asked(copied, OF_ALL)
+    assert ended.returncode == 1 and " 3 failed" in " " + ended.stdout.splitlines()[-1], ended.stdout[-3000:]
+    told = " ".join(ended.stdout.split())
+    for words in (
+        "waning has no equation to be held against: give sepnb.encodings.waning.Waning one, a class "
+        "attribute `reference`",
+        "add {'per_layer': another} to `tried`, a class attribute of Waning",
+        "waning is neither compared nor left out: either a method of sepnb/experiments/encoding_methods.py "
+        "has it, or sepnb.encodings.waning.Waning says why none has, a class attribute `left_out`",
+    ):
+        assert words in told, told[-3000:]
