@@ -31,9 +31,10 @@
 #   different questions; what a patch-shuffle control shows; how to count a claim about design.
 # - **Claims tested** (see {doc}`/book/claims`): `places-help-to-tell-images-apart`, `axial-rope-survives-a-larger-canvas`,
 #   `axial-rope-is-ahead-on-a-larger-canvas`, `upscaled-images-want-fitted-places`, `a-stream-for-rows-and-one-for-columns-cost-nothing`,
-#   `seqpe-leads-in-image-classification`, `seqpe-is-ahead-at-larger-grids`, `losses-and-shifts-carry-seqpe-to-larger-grids`,
-#   `digits-do-more-than-shift-steps`, `seqpe-reads-covered-places-alike`; four of the same kind in a cube; `no-manual-redesign` and
-#   `expert-designs-must-be-modified`. The rules of all that are judged by records were committed before the first record was made.
+#   `streams-of-rows-and-columns-help-at-equal-parameters`, `seqpe-leads-in-image-classification`; `seqpe-is-ahead-on-a-larger-canvas-`,
+#   `seqpe-is-ahead-on-upscaled-images-`, `losses-and-shifts-carry-seqpe-` and `seqpe-reads-covered-places-alike-`, each with `class` and with
+#   `direction`; `seqpe-is-ahead-on-spread-images`, `seqpe-is-ahead-of-an-interpolated-table`, `digits-do-more-than-shift-steps`,
+#   `seqpe-reaches-places-never-seen`; four of the same kind in a cube; `no-manual-redesign` and `expert-designs-must-be-modified`. The rules of all that are judged by records were committed before the first record was made.
 # ```
 #
 # ```{admonition} What was read of the source

@@ -13,7 +13,7 @@ from sepnb.encodings import AxialRoPE, Learned, SeqPE
 from sepnb.experiments import classification
 from sepnb.experiments import image_readings as readings
 from sepnb.experiments import images as im
-from sepnb.experiments.image_methods import RANGES, SHIFTED, WITH_LOSSES
+from sepnb.experiments.image_methods import SHIFTED, WITH_LOSSES
 from sepnb.experiments.image_screen import RATES
 from sepnb.experiments.image_tasks import Direction, Frame, Pictures, WholeImage
 from sepnb.experiments.screening import best_rates
@@ -139,6 +139,7 @@ def test_two_methods_of_a_task_and_seed_differ_only_in_streams_and_encoding(prof
             losses = len(names & set(WITH_LOSSES)) == 1
             assert sorted(where) == ["auxiliary"] * losses + ["positions"] * shifted
             twins = [{name, f"{name}-shifts"} for name in ("sinusoidal", "axial-rope")]
+            twins.append({"separated-sinusoidal", "separated-sinusoidal-wide"})
             same = names in ({"seqpe", "seqpe-plain"}, *twins)
             assert changed - trained == {"method"} | (set() if same else {"model.encoding"})
 
@@ -148,13 +149,19 @@ def test_models_of_a_profile_are_as_wide_as_they_say_and_have_the_encodings_of_t
     assert im.model_config("learned", size).encoding == Learned(grid=(7, 7))
     assert im.model_config("axial-rope", size).encoding == AxialRoPE()
     assert im.model_config("separated-sinusoidal", size).streams.widths == {"row": 8, "col": 8, "sem": 48}
-    assert im.model_config("seqpe", size).encoding == SeqPE(digits=2, dims=2)
-    released = SeqPE(digits=2, dims=2, site="multiply", per_layer=True)
+    assert im.model_config("seqpe", size).encoding == SeqPE(digits=2, dims=2, class_token=True)
+    released = SeqPE(digits=2, dims=2, class_token=True, site="multiply", per_layer=True)
     assert im.model_config("seqpe-multiply", size).encoding == released
     assert im.model_config("axial-rope-shifts", size) == im.model_config("axial-rope", size)
     losses = im.ImageRun.of("images", "laptop", "seqpe-multiply", "class", 1, 1e-3).training.auxiliary
     assert losses.distillation_scale == 1 and losses.shifts is not None
-    assert {im.model_config(name, size).streams.d_model for name in im.METHODS} == {64}
+    widths = {name: im.model_config(name, size).streams.d_model for name in im.METHODS}
+    assert widths.pop("separated-sinusoidal-wide") == 80 and set(widths.values()) == {64}
+    assert im.model_config("separated-sinusoidal-wide", size).streams.widths == {
+        "row": 10,
+        "col": 10,
+        "sem": 60,
+    }
     with pytest.raises(ValueError, match="unknown method 'rope'; use one of none, learned"):
         im.model_config("rope", size)
     with pytest.raises(ValueError, match="unknown task 'clothes'; use one of class, direction"):
@@ -214,8 +221,8 @@ def test_a_table_and_no_encoding_are_read_by_the_one_rule_they_have(few):
     for name, rule in (("learned", "fit"), ("none", "grow")):
         config = smoke(name)
         _, rows = readings.read(config, im.build(config), "cpu")
-        assert [row["rule"] for row in rows] == 3 * [rule]
-        assert {row["kind"] for row in rows} == {"view"}
+        assert {row["rule"] for row in rows} == {rule}
+        assert [row["kind"] for row in rows] == ["view", "view", "shuffled", "view"]
 
 
 def test_the_score_is_the_share_of_right_answers_and_shuffling_only_moves_places(few):
@@ -252,13 +259,64 @@ def test_larger_pictures_are_the_same_pictures(few):
         assert np.array_equal(larger.labels, plain.labels)
 
 
+def test_the_control_is_read_on_canvases_too_and_no_places_cannot_notice_it(few):
+    record = EXPERIMENT.run(smoke(task="direction"))
+    (row,) = (row for row in record.rows if row["kind"] == "shuffled")
+    assert (row["change"], row["grid"], row["rule"]) == ("canvas", 6, "grow")
+    assert record.metrics["canvas-6/shuffled"] == row["accuracy"]
+    placed = next(r for r in record.rows if r["kind"] == "view" and r["change"] == "canvas")
+    assert row["nats"] != placed["nats"]
+    blind = EXPERIMENT.run(smoke("none", "direction"))
+    assert blind.metrics["canvas-6/shuffled"] == blind.metrics["canvas-6/grow"]
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_a_wide_separated_model_has_about_the_parameters_of_the_dense_one(profile):
+    names = ("separated-sinusoidal-wide", "sinusoidal", "separated-sinusoidal")
+    runs = [im.ImageRun.of("images", profile, name, "class", 1, 1e-3) for name in names]
+    wide, dense, narrow = (im.build(run).parameter_counts()["total"] for run in runs)
+    assert abs(wide / dense - 1) < 0.025 and narrow / dense < 0.7
+
+
 # --- SeqPE
+
+
+@pytest.mark.parametrize("profile", PUBLISHED)
+def test_shift_steps_of_every_seed_come_near_the_larger_grids(profile):
+    """At least ten of them put a patch on a cell of the largest grid outside the trained one."""
+    run = im.ImageRun.of("images", profile, "sinusoidal-shifts", "class", 1, 1e-3)
+    shifts, largest = run.training.positions, max(run.size.grids)
+    for seed in im.SEEDS[profile]:
+        moves = np.stack(list(shifts.drawn(seed=seed, steps=run.training.steps)))
+        assert (moves.any(axis=1) & (moves < largest).all(axis=1)).sum() >= 10
+    assert largest < run.size.reach <= 2.5 * largest
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_covered_places_are_covered_and_those_never_seen_are_not(profile):
+    run = im.ImageRun.of("images", profile, "seqpe", "class", 1, 1e-3)
+    side, losses = run.size.frame.grid, run.training.auxiliary
+    for name, move in im.MOVED.items():
+        assert (max(move) + side < losses.trained_indices(1)) == name.startswith("covered")
+        assert (min(move) >= losses.trained_indices(1)) == name.startswith("never-seen")
+        assert max(move) + side < 100, "two digits"
+        assert name.endswith("-aligned") == all(step % 10 == 0 for step in move)
+
+
+def test_nothing_is_shifted_in_validation(few, monkeypatch):
+    config, read = smoke("seqpe"), []
+    model = im.build(config)
+    forward = model.transformer.forward
+    monkeypatch.setattr(model.transformer, "forward", lambda x, at: read.append(at) or forward(x, at))
+    EXPERIMENT.validated(config, model, "cpu")
+    home = config.training.positions.home
+    assert read and all(np.array_equal(at[..., 1:, :], home) for at in read)
 
 
 def test_seqpe_has_the_released_schedule_at_the_trained_grid():
     run = im.ImageRun.of("images", "laptop", "seqpe", "class", 1, 1e-3)
     losses, shifts = run.training.auxiliary, run.training.positions
-    assert RANGES == losses.candidates.ranges == losses.windows.ranges == shifts.ranges == (100, 100)
+    assert losses.candidates.ranges == losses.windows.ranges == shifts.ranges == (30, 30)
     assert (losses.candidates.anchors, losses.candidates.candidates, losses.candidates.window) == (
         16,
         64,
@@ -266,7 +324,7 @@ def test_seqpe_has_the_released_schedule_at_the_trained_grid():
     )
     assert losses.windows.trained == losses.windows.away == shifts.grid == (7, 7)
     assert losses.shifts == shifts and shifts.probability == 0.1
-    assert losses.contrastive == 0.1 and losses.distillation * 64 == pytest.approx(0.1)
+    assert losses.contrastive == 0.1 and losses.distillation == 0.1 / losses.windows.places == 0.1 / 16
     assert (
         im.ImageRun.of("images", "laptop", "sinusoidal-shifts", "class", 1, 1e-3).training.positions == shifts
     )
@@ -312,6 +370,7 @@ def test_a_step_is_read_at_its_places_and_the_encoder_hears_its_losses(few, monk
         ("sinusoidal-shifts", "length+distance", "index+length+distance", "none"),
         ("axial-rope", "length+distance", "length+distance", "none"),
         ("separated-sinusoidal", "index+length+distance", "index+length+distance", "index"),
+        ("separated-sinusoidal-wide", "index+length+distance", "index+length+distance", "index"),
         ("seqpe-plain", "index+length+distance", None, "index"),
         ("seqpe", "length+distance", None, "none"),
         ("axial-rope-shifts", "length+distance", "length+distance", "none"),
@@ -324,10 +383,13 @@ def test_every_reading_says_which_of_its_sides_are_new(name, grow, fit, moved):
     assert [rule for rule, sides in told.items() if sides] == list(run.rules)
     for rule in run.rules:
         assert run.unseen(14, rule) == told[rule]
-    assert {run.unseen(7, move=move) for move in run.moves.values()} == ({moved} if moved else set())
-    assert run.unseen(7) == "none" and run.unseen(120).startswith("index") == (
-        name not in ("none", "axial-rope", "axial-rope-shifts")
-    )
+    found = {how: run.unseen(7, move=move) for how, move in run.moves.items()}
+    hears = name not in ("none", "axial-rope", "axial-rope-shifts")
+    far = "index" if hears else "none"
+    expected = {"covered-aligned": moved, "covered-misaligned": moved}
+    expected |= {"never-seen-aligned": far, "never-seen-misaligned": far}
+    assert found == (expected if moved else {})
+    assert run.unseen(7) == "none" and run.unseen(120).startswith("index") == hears
 
 
 @pytest.mark.parametrize(

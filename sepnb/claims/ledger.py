@@ -18,6 +18,7 @@ from sepnb.claims import (
     extrapolation,
     history,
     images,
+    images_seqpe,
     in_window,
     inside,
     recipes,
@@ -49,6 +50,7 @@ CLAIMS: tuple[Claim, ...] = (
     + seqpe_stream_quality.CLAIMS
     + seqpe_cost.CLAIMS
     + images.CLAIMS
+    + images_seqpe.CLAIMS
     + encoding_speed.CLAIMS
     + volumes.CLAIMS
     + dimensions.CLAIMS

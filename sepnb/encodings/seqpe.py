@@ -34,11 +34,13 @@ class SeqPE(Encoding):
         factor: a, of the term of the score.
         dropout: in the encoder, in training: 0.1 as released. Sequences that share their positions share what
             was dropped.
+        class_token: the origin, where the class token of an image stands, has a learned vector in the place
+            of an embedding, as in the released image model; it goes through the same maps.
 
     Raises:
         TypeError: a count that is no int.
-        ValueError: an unknown site, what the encoder refuses, a dropout outside [0, 1), or a map or a factor
-            where there is none.
+        ValueError: an unknown site, what the encoder refuses, a dropout outside [0, 1), a map or a factor
+            where there is none, or a class token on one axis.
     """
 
     name: ClassVar[str] = "seqpe"
@@ -55,6 +57,7 @@ class SeqPE(Encoding):
     per_layer: bool = False
     factor: float = 1.0
     dropout: float = 0.0
+    class_token: bool = False
 
     def __post_init__(self) -> None:
         from ..seqpe.digits import checked_places
@@ -80,6 +83,11 @@ class SeqPE(Encoding):
             )
         if self.per_layer and self.site == "input":
             raise ValueError("per_layer is for the maps to queries and keys, and site is 'input'; give one")
+        if self.class_token and self.dims == 1:
+            raise ValueError(
+                "class_token is for images, whose patches are counted from 1, and with dims=1 position 0 is "
+                "the first token of a text; give dims=2"
+            )
         if self.factor != 1 and self.site != "score":
             raise ValueError(
                 f"factor={self.factor} is for the term of the score, and site is {self.site!r}; give one"
@@ -100,15 +108,22 @@ class SeqPE(Encoding):
             return None
         from ..seqpe.injection import EmbeddedInput
 
-        return EmbeddedInput(self._encoder(width))
+        return EmbeddedInput(self._encoder(width), class_token=self.class_token)
 
     def at_query_key(self, head_width: int, heads: Heads | None = None) -> QueryKeyModule | None:
         if self.site == "input":
             return None
         from ..seqpe.injection import EmbeddedQueryKey
 
-        encoder = self._encoder(self.width)
-        return EmbeddedQueryKey(encoder, head_width, heads, self.site, self.factor, self.per_layer)
+        return EmbeddedQueryKey(
+            self._encoder(self.width),
+            head_width,
+            heads,
+            self.site,
+            self.factor,
+            self.per_layer,
+            class_token=self.class_token,
+        )
 
     def _encoder(self, out_features: int) -> "SequentialPositionEncoder":
         from ..seqpe import SequentialPositionEncoder
@@ -125,5 +140,7 @@ class SeqPE(Encoding):
         )
 
     def resolved(self) -> dict[str, Any]:
-        """As of every encoding; `dropout` where there is some: records made before it keep their keys."""
-        return {key: value for key, value in super().resolved().items() if key != "dropout" or value}
+        """As of every encoding; `dropout` and `class_token` where there are some: records made before them
+        keep their keys."""
+        later = ("dropout", "class_token")
+        return {key: value for key, value in super().resolved().items() if key not in later or value}

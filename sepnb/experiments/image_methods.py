@@ -1,13 +1,18 @@
 """The methods of `images`: one classifier of images whose patches tell their places in different ways.
 
 `separated-` gives an eighth of the width to the row of a patch and one to its column, in streams of their
-own; the others are dense. `seqpe` is a term of the score with one map for all layers, with digit strings of
-two coordinates of two digits, and the released schedule: both losses and shift steps on coordinates below
-100. `seqpe-multiply` has the same schedule and is injected as the released image program does it: queries and
-keys are multiplied, by a map of every layer. Three methods take it apart: `seqpe-plain` has neither losses
-nor shift steps; `sinusoidal-shifts` and `axial-rope-shifts` are read at the same shift steps, so that what
-the steps give is not told of the digits. To axial RoPE they are no idle change: its class token stands at the
-origin and hears where a patch is.
+own; the others are dense. Such a model has fewer parameters than a dense one of its width; the one called
+`-wide`, which is a quarter wider, has about as many. `seqpe` is a term of the score with one map for all
+layers, with digit strings of two coordinates of two digits, a class token with a vector of its own, and the
+released schedule: both losses and shift steps. `seqpe-multiply` has the same schedule and is injected as the
+released image program does it: queries and keys are multiplied, by a map of every layer. Three methods take
+it apart: `seqpe-plain` has neither losses nor shift steps; `sinusoidal-shifts` and `axial-rope-shifts` are
+read at the same shift steps, so that what the steps give is not told of the digits. To axial RoPE they are no
+idle change: its class token stands at the origin and hears where a patch is.
+
+Losses and shift steps have coordinates below `Size.reach`, about twice the largest grid that is read:
+released are 100 and a grid of 42. Below 100, and with as few steps as here, three shift steps of a run, or
+none, would put a patch where larger grids have theirs.
 """
 
 from dataclasses import dataclass, replace
@@ -27,6 +32,7 @@ METHODS = (
     "axial-rope",
     "axial-rope-shifts",
     "separated-sinusoidal",
+    "separated-sinusoidal-wide",
     "seqpe-plain",
     "seqpe",
     "seqpe-multiply",
@@ -39,9 +45,7 @@ SHIFTED = ("sinusoidal-shifts", "axial-rope-shifts", "seqpe", "seqpe-multiply")
 WITH_LOSSES = ("seqpe", "seqpe-multiply")
 """Trained with both losses of SeqPE."""
 
-CODE = SeqPE(digits=2, dims=2)
-RANGES = (CODE.base**CODE.digits,) * CODE.dims
-"""Coordinates of shift steps and losses lie below this, as released; two digits write no others."""
+CODE = SeqPE(digits=2, dims=2, class_token=True)
 
 
 @dataclass(frozen=True)
@@ -60,12 +64,19 @@ class Size:
     """Pictures of each held-out split that are read."""
     data_set: str
     direction: Direction
+    reach: int
+    """Coordinates of shift steps and losses lie below this."""
     precision: str = "float32"
 
     @property
     def trained(self) -> tuple[int, int]:
         """Rows and columns of the trained grid."""
         return self.frame.grid, self.frame.grid
+
+    @property
+    def ranges(self) -> tuple[int, int]:
+        """Below this are the rows and columns of shift steps and losses."""
+        return self.reach, self.reach
 
 
 def encoding_of(name: str, size: Size) -> str | Encoding:
@@ -82,6 +93,7 @@ def encoding_of(name: str, size: Size) -> str | Encoding:
         "axial-rope": AxialRoPE(),
         "axial-rope-shifts": AxialRoPE(),
         "separated-sinusoidal": "sinusoidal",
+        "separated-sinusoidal-wide": "sinusoidal",
         "seqpe-plain": CODE,
         "seqpe": CODE,
         "seqpe-multiply": replace(CODE, site="multiply", per_layer=True),
@@ -97,10 +109,12 @@ def model_config(name: str, size: Size) -> TransformerConfig:
     Raises:
         ValueError: an unknown method.
     """
-    encoding, eighth = encoding_of(name, size), size.width // 8
-    streams = Streams.dense(size.width)
+    encoding, width = encoding_of(name, size), size.width
+    if name.endswith("-wide"):
+        width += width // 4
+    streams = Streams.dense(width)
     if name.startswith("separated-"):
-        streams = Streams(row=eighth, col=eighth, sem=size.width - 2 * eighth)
+        streams = Streams(row=width // 8, col=width // 8, sem=width - 2 * (width // 8))
     return TransformerConfig(
         streams,
         size.n_layers,
@@ -114,13 +128,13 @@ def model_config(name: str, size: Size) -> TransformerConfig:
 
 def training_config(name: str, size: Size, rate: float, steps: int) -> TrainingConfig:
     """The training of a method; two methods differ in shift steps and losses only."""
-    losses = grid_losses(size.trained, RANGES, columns=CODE.width)
+    losses = grid_losses(size.trained, size.ranges, columns=CODE.width)
     return TrainingConfig(
         steps,
         size.batch_size,
         1,
         rate,
         precision=size.precision,
-        positions=grid_shifts(size.trained, RANGES) if name in SHIFTED else None,
+        positions=grid_shifts(size.trained, size.ranges) if name in SHIFTED else None,
         auxiliary=losses if name in WITH_LOSSES else None,
     )

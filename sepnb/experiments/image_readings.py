@@ -123,7 +123,8 @@ def score(
 def read(
     config: "ImageRun", model: ImageClassifier, device: str
 ) -> tuple[dict[str, float], list[dict[str, Any]]]:
-    """Metrics and rows of the test pictures: as trained, with patches shuffled, moved, and larger."""
+    """Metrics and rows of the test pictures: as trained, with patches shuffled, moved, and larger; shuffled
+    on canvases, too, under the rule that suits them."""
     plain = held_out(config, "test")
     metrics = score(config, model, plain, device)
     metrics["shuffled_accuracy"] = score(config, model, plain, device, shuffle=True)["accuracy"]
@@ -141,4 +142,8 @@ def read(
             about = {"change": change, "grid": grid, "rule": rule, "unseen": config.unseen(grid, rule)}
             rows.append({"kind": "view", **about, **found})
             metrics[f"{change}-{grid}/{rule}"] = found["accuracy"]
+            if change == "canvas" and rule == config.suited(change):
+                found = score(config, reader, pictures, device, shuffle=True)
+                rows.append({"kind": "shuffled", **about, **found})
+                metrics[f"{change}-{grid}/shuffled"] = found["accuracy"]
     return metrics, rows

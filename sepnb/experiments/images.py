@@ -9,7 +9,11 @@ trained ones. Where the grid grows, indices, the number of patches and the dista
 all new, those of the class token among them; on a canvas the distance of the two things is not, in a spread
 picture it may be. Fitted, the number of patches and the steps between them are new. To see what a new
 index costs alone, the trained grid itself is read elsewhere: *moved*, aligned (by tens, so that the low
-digits run as in training) and misaligned.
+digits run as in training) and misaligned, to places that shift steps and losses cover and to others that
+they do not.
+
+Shuffled patches are the control, at the trained grid and on canvases, and so is the model without places:
+what it makes of a larger picture it owes to the patches alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,8 +38,10 @@ FINGERPRINT_PICTURES = 64
 
 
 SIZES = {
-    "smoke": Size(32, 2, 2, Frame(2, 4), 16, 40, (6,), 100, "digits", Direction((0, 1), 2)),
-    "laptop": Size(64, 4, 4, Frame(4, 7), 64, 800, (10, 14), 2_000, "fashion-mnist", Direction((1, 8), 3)),
+    "smoke": Size(32, 2, 2, Frame(2, 4), 16, 40, (6,), 100, "digits", Direction((0, 1), 2), 30),
+    "laptop": Size(
+        64, 4, 4, Frame(4, 7), 64, 800, (10, 14), 2_000, "fashion-mnist", Direction((1, 8), 3), 30
+    ),
     "gpu": Size(
         192,
         6,
@@ -47,6 +53,7 @@ SIZES = {
         5_000,
         "fashion-mnist",
         Direction((1, 8), 3),
+        45,
         "bfloat16",
     ),
 }
@@ -55,8 +62,14 @@ TASKS = ("class", "direction")
 SEEDS = {"smoke": (1,), "laptop": (1, 2, 3, 4, 5, 6), "gpu": (1, 2, 3, 4, 5, 6)}
 SMOKE = (("axial-rope", "class"), ("learned", "direction"), ("seqpe", "direction"))
 
-MOVED = {"aligned": (40, 40), "misaligned": (43, 57)}
-"""By how much the trained grid is moved, rows and columns, far from it and below what shift steps cover."""
+MOVED = {
+    "covered-aligned": (10, 10),
+    "covered-misaligned": (13, 17),
+    "never-seen-aligned": (60, 60),
+    "never-seen-misaligned": (63, 77),
+}
+"""By how much the trained grid is moved, rows and columns: to places below what shift steps and losses cover,
+and to others that two digits write and no step and no loss had."""
 
 DEFAULT_RATE = 2e-3
 LEARNING_RATES: dict[str, dict[str, float]] = {}

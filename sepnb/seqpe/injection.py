@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from ..encodings.base import Heads, InputModule, Place, QueryKeyModule
 from ..models.tower import PassMemory, arithmetic, may_remember
 from .digits import LARGEST, check_range
-from .encoder import SequentialPositionEncoder
+from .encoder import RELEASED_STD, RELEASED_WIDTH, SequentialPositionEncoder
 
 
 class Rows:
@@ -61,11 +61,19 @@ class Embeddings(nn.Module):
 
     A position that occurs more than once is encoded once (in training with dropout, each time anew); outside
     of training, once until a parameter changes.
+
+    Args:
+        encoder: of the positions.
+        class_token: the origin has a vector of its own, drawn as the encoder's last slot is, and not the
+            embedding of its digits. The losses of the encoder do not see it.
     """
 
-    def __init__(self, encoder: SequentialPositionEncoder) -> None:
+    def __init__(self, encoder: SequentialPositionEncoder, *, class_token: bool = False) -> None:
         super().__init__()
-        self.encoder = encoder
+        self.encoder, self.class_token = encoder, None
+        if class_token:
+            std = RELEASED_STD * (RELEASED_WIDTH / encoder.norm.normalized_shape[0]) ** 0.5
+            self.class_token = nn.Parameter(std * torch.randn(encoder.output.out_features))
         self._memory: PassMemory[Rows] = PassMemory()
 
     def forward(self, positions: Tensor) -> Tensor:
@@ -81,6 +89,9 @@ class Embeddings(nn.Module):
             if torch.is_grad_enabled() and not torch.compiler.is_compiling():
                 self._memory.forget()
             embeddings = self.encoder(grid)
+        if self.class_token is not None:
+            origin = (grid == 0).all(dim=-1, keepdim=True)
+            embeddings = torch.where(origin.to(embeddings.device), self.class_token, embeddings)
         return embeddings.unflatten(0, shape)
 
     @property
@@ -106,9 +117,9 @@ class Embeddings(nn.Module):
 class EmbeddedInput(InputModule):
     """The embeddings themselves, at the input of a model."""
 
-    def __init__(self, encoder: SequentialPositionEncoder) -> None:
+    def __init__(self, encoder: SequentialPositionEncoder, *, class_token: bool = False) -> None:
         super().__init__()
-        self.embeddings = Embeddings(encoder)
+        self.embeddings = Embeddings(encoder, class_token=class_token)
         self.limit = encoder.highest[0] + 1 if encoder.dims == 1 else None
 
     def refusal(self, position: int) -> str:
@@ -159,6 +170,7 @@ class EmbeddedQueryKey(QueryKeyModule):
         site: "score", "add" or "multiply".
         factor: a, of the score.
         per_layer: each layer has maps of its own. Maps are made for the heads that a layer has.
+        class_token: as of `Embeddings`.
 
     A shift c_k is there where it acts: at "score" and "add" it would add the same number to all scores of a
     query, which the softmax takes out again.
@@ -172,9 +184,12 @@ class EmbeddedQueryKey(QueryKeyModule):
         site: str,
         factor: float,
         per_layer: bool,
+        *,
+        class_token: bool = False,
     ) -> None:
         super().__init__()
-        self.embeddings, self.site, self.factor = Embeddings(encoder), site, factor
+        self.embeddings = Embeddings(encoder, class_token=class_token)
+        self.site, self.factor = site, factor
         self.head_width, self.more = head_width, head_width if site == "score" else 0
         self.once = site != "multiply"
         heads = Heads() if heads is None else heads

@@ -126,8 +126,8 @@ class SeqPELosses(AuxiliaryLoss):
             )
 
     def trained_indices(self, length: int) -> int:
-        """Their embeddings alone are trained: no text is read there."""
-        return max(self._spaces[0])
+        """Below this every coordinate has embeddings that are trained; no text is read there."""
+        return min(self._spaces[0])
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types; `every` and `distillation_scale` where they are not 1, where the

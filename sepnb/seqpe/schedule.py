@@ -2,7 +2,8 @@
 
 As released: half of the anchors have uniform candidates, three in ten edited ones, the rest candidates from
 one box; 16 anchors with 64 candidates each; windows whose move is at least the trained grid on some axis; a
-tenth of the steps is shifted; the weights. Released are two axes of 14 cells, with 64 of the 196 cells in a
+tenth of the steps is shifted; the weights, of which that of the distillation is divided by the places of a
+window, as the release divides the loss. Released are two axes of 14 cells, with 64 of the 196 cells in a
 window and boxes of 17 x 17, which hold about five times as many cells as there are candidates: here a window
 has a third of the cells of the trained grid, at most 64, and a box at most as many cells as a released one,
 on any number of axes, unless the trained grid is larger.
@@ -45,7 +46,7 @@ def grid_losses(
     return SeqPELosses(
         candidates,
         WindowSampler(ranges, grid, places=places, away=grid, first=1),
-        distillation=0.1 / PLACES,
+        distillation=0.1 / places,
         n_heads=max(1, columns // 64),
         shifts=grid_shifts(grid, ranges),
         every=every,

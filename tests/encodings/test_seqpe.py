@@ -15,7 +15,7 @@ from sepnb.streams import Streams
 
 @pytest.mark.parametrize("site", SITES)
 def test_each_site_builds_one_module_and_a_record_names_every_option(site):
-    encoding = SeqPE(site=site, digits=(2, 3), dims=2, dropout=0.1)
+    encoding = SeqPE(site=site, digits=(2, 3), dims=2, dropout=0.1, class_token=True)
     at_input, at_query_key = encoding.at_input(8, 64), encoding.at_query_key(4)
     assert (at_input is None) == (site != "input") and (at_query_key is None) == (site == "input")
     assert encoding.sites == {Site.INPUT if site == "input" else Site.QUERY_KEY}
@@ -75,6 +75,7 @@ def test_two_streams_of_positions_hold_no_heads_that_nothing_reads():
         ({"site": "input", "per_layer": True}, ValueError, "per_layer is for the maps to queries and keys"),
         ({"dropout": 1.0}, ValueError, "dropout is 1.0"),
         ({"site": "add", "factor": 0.5}, ValueError, "factor=0.5 is for the term of the score"),
+        ({"class_token": True}, ValueError, "with dims=1 position 0 is the first token of a text"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options, error, told, unhooked):

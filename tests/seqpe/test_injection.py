@@ -229,6 +229,30 @@ def test_several_coordinates_are_one_more_dimension_of_positions():
                 assert of_queries.at(None).shape == (*queries.shape[:-2], 1, queries.shape[-2], 4)
 
 
+@pytest.mark.parametrize("site", SITES)
+def test_the_class_token_has_a_vector_of_its_own_that_goes_through_the_same_maps(site):
+    """And every other place has what its digits give it, in training as when rows are remembered."""
+    own = SeqPE(site=site, width=8, digits=2, dims=2, class_token=True)
+    grid = torch.tensor([[0, 0], [1, 1], [0, 3], [4, 0]])
+    for training in (True, False):
+        torch.manual_seed(0)
+        made = (own.at_input(8, 64) if site == "input" else own.at_query_key(4)).double().train(training)
+        embeddings = made.embeddings
+        with torch.no_grad():
+            rows = embeddings.encoder.plain(grid)
+            rows[0] = embeddings.class_token
+            for _ in range(2):  # the second time they are remembered
+                torch.testing.assert_close(embeddings(grid), rows, rtol=0, atol=1e-12)
+            assert (embeddings.encoder.plain(grid[:1]) - rows[0]).abs().max() > 1e-2
+            if site != "input":
+                _, of_keys = made.prepare(grid, grid)
+                torch.testing.assert_close(of_keys.at(None)[0], made.keys[0](rows), rtol=0, atol=1e-12)
+    embeddings(grid).sum().backward()
+    assert (embeddings.class_token.grad == 1).all(), "only the origin, and it alone"
+    assert "class_token" not in SeqPE(dims=2).resolved()
+    assert own.resolved()["class_token"] is True
+
+
 # --- what is encoded how often
 
 

@@ -25,6 +25,7 @@ def test_boxes_and_windows_are_those_of_the_release_on_any_number_of_axes(grid, 
     assert losses.candidates.window == box and losses.candidates.ranges == losses.windows.ranges == ranges
     assert (losses.windows.trained, losses.windows.away, losses.windows.first) == (grid, grid, 1)
     assert losses.windows.places == places and losses.n_heads == 6
+    assert losses.distillation == 0.1 / places, "the released weight, of a loss that is divided by them"
     assert losses.shifts == grid_shifts(grid, ranges) and losses.shifts.first == 1
 
 
@@ -42,4 +43,4 @@ def test_both_losses_reach_an_encoder_of_so_many_coordinates(axes):
         alone[part] = value.item()
         assert value > 0 and encoder.digit.weight.grad.abs().max() > 0
     both = losses.bind(3)(encoder).item()
-    assert both == pytest.approx(0.1 * alone["contrastive"] + 0.1 / 64 * alone["distillation"])
+    assert both == pytest.approx(0.1 * alone["contrastive"] + losses.distillation * alone["distillation"])
