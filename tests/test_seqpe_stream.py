@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,14 +12,16 @@ from sepnb.experiments import encoding_methods, extrapolation, recipes
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import seqpe_stream as stream
 from sepnb.experiments.in_window import learning_rate
+from sepnb.experiments.lr_screen import RATES
 from sepnb.experiments.recipe_methods import root, run_of
+from sepnb.experiments.screening import best_rates
 from sepnb.models import LanguageModel
 from sepnb.seqpe.digits import digits
 from sepnb.seqpe.objective import encoder_of
 
 from .smoke_runs import differing, shortened
 
-STREAM = experiments.get("seqpe_stream")
+STREAM, SCREEN = experiments.get("seqpe_stream"), experiments.get("seqpe_stream_screen")
 METHODS = stream.METHODS
 SEQPE = [name for name in METHODS if "seqpe" in name]
 
@@ -35,13 +38,15 @@ def test_a_method_differs_from_its_base_in_what_it_declares(name):
         changed = differing(*runs) - {"method"}
         declared = [f"model.{key}" for key in recipe.model] + [f"training.{key}" for key in recipe.training]
         told = {".".join(key.split(".")[:2]) for key in changed}
-        if name == stream.AS_RELEASED:  # its embeddings are as wide as the encoder, and cut into fewer heads
+        if (
+            name == stream.AT_THE_RELEASED_SITE
+        ):  # its embeddings are as wide as the encoder, and cut into fewer heads
             assert "model.encoding" in told <= set(declared) == {"model.encoding", "training.auxiliary"}
             assert {key for key in changed if "auxiliary" in key} <= {"training.auxiliary.n_heads"}
             continue
         if name.endswith("-plain"):  # digit strings, and their rate where the root has another
             ours = [run_of("x", profile, one, 1, METHODS) for one in SEQPE]
-            assert {run.training.learning_rate for run in ours} == {stream.RATE}
+            assert {run.training.learning_rate for run in ours} == {encoding_methods.DEFAULT_RATE}
             assert "model.encoding" in told <= set(declared) == {"model.encoding", "training.learning_rate"}
             continue
         assert len(declared) == 1, "one change each"
@@ -56,7 +61,7 @@ def test_the_whole_chain_of_each_mode_ends_in_both_losses_at_shift_steps():
             training = ours.training
             assert training.positions == sinusoid.training.positions == training.auxiliary.shifts
             assert training.auxiliary.contrastive and training.auxiliary.distillation
-            assert training.learning_rate == stream.RATE
+            assert training.learning_rate == stream.rate_of(profile, f"{mode}-seqpe")
             assert sinusoid.training.learning_rate == learning_rate(profile, at_root)
             encoder = encoder_of(LanguageModel(ours.model))
             filled = "sem" if mode == "dense" else "pos"
@@ -92,12 +97,39 @@ def test_what_stands_beside_is_run_in_recipes_as_it_would_be_here():
             assert (ours.model, ours.training) == (other.model, other.training)
 
 
-def test_the_released_form_takes_the_rate_of_its_own_screening(monkeypatch):
-    monkeypatch.setattr(encoding_methods, "LEARNING_RATES", {"laptop": {"seqpe": 2e-3}})
+def test_digit_strings_take_the_rate_of_their_mode_and_the_term_of_the_score_that_of_its_own(monkeypatch):
+    monkeypatch.setattr(encoding_methods, "LEARNING_RATES", {"laptop": {"seqpe": 1.0}})
+    own = {"separated-seqpe": 2.0, "strict-seqpe": 3.0, "dense-seqpe": 4.0}
+    monkeypatch.setattr(stream, "LEARNING_RATES", {"laptop": own})
     for config in STREAM.grid("laptop", seeds=[1]):
-        own = 2e-3 if config.method == stream.AS_RELEASED else None
-        expected = own or run_of("x", "laptop", config.method, 1, METHODS).training.learning_rate
-        assert config.training.learning_rate == expected
+        expected = {f"{mode}-seqpe": own[f"{mode}-seqpe"] for mode in stream.MODES}
+        rate = expected.get("-".join(config.method.split("-")[:2]))
+        if config.method == stream.AT_THE_RELEASED_SITE:
+            rate = 1.0
+        if rate is None:  # a sinusoid
+            rate = run_of("x", "laptop", config.method, 1, METHODS).training.learning_rate
+        assert config.training.learning_rate == rate
+
+
+def test_the_screening_trains_the_whole_methods_over_the_whole_schedule_with_a_seed_of_its_own():
+    for profile in ("laptop", "gpu"):
+        published = {run.method: run for run in STREAM.grid(profile, seeds=[0])}
+        tried = {}
+        for run in SCREEN.grid(profile):
+            ours = published[run.method]
+            assert run.model == ours.model and run.text.name == ours.text.name
+            assert replace(run.training, learning_rate=1.0) == replace(ours.training, learning_rate=1.0)
+            tried.setdefault(run.method, []).append(run.training.learning_rate)
+        assert tried == {f"{mode}-seqpe": list(RATES) for mode in stream.MODES}
+        assert not {run.seed for run in SCREEN.grid(profile)} & {run.seed for run in STREAM.grid(profile)}
+    assert not SCREEN.reads_test
+
+
+def test_a_published_screening_has_chosen_the_rates():
+    for profile in ("laptop", "gpu"):
+        table = SCREEN.table(profile)
+        if (table["status"] == "ok").all():
+            assert stream.LEARNING_RATES[profile] == best_rates(table)
 
 
 # --- where windows begin
@@ -137,7 +169,7 @@ def test_recipes_read_what_they_read_before():
 # --- a run
 
 
-@pytest.mark.parametrize("name", ["strict-seqpe", "separated-sinusoidal-shifts", stream.AS_RELEASED])
+@pytest.mark.parametrize("name", ["strict-seqpe", "separated-sinusoidal-shifts", stream.AT_THE_RELEASED_SITE])
 def test_a_run_trains_and_holds_every_reading_and_repeats_exactly(name, one_thread):
     config = shortened(run(name), steps=3)
     record = STREAM.run(config)

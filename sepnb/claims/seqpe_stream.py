@@ -2,12 +2,14 @@
 
 Written before its records. *Gap*, *gain* and bins are those of `claims.recipes`. *Covered* starts lie below
 the largest position of shift steps and losses, the others past it, two at about twice it and two at more than
-ten times; *aligned* ones leave the low digits of a window as they are in the trained one. *SeqPE* is trained
+ten times; *aligned* ones leave the low digits of a window as they are in the trained one. Scores of the two
+starts of a kind are averaged before seeds are compared. *SeqPE* is trained
 at shift steps and with both losses; the sinusoid beside it at the same shift steps. Methods without either
 are those of `recipes`, with the same seeds on the same bytes. All bounds are in bits per byte.
 
-Streams of digit strings have one learning rate in all modes, which was not screened; rules that compare them
-with methods whose rates were say so. What the stream is worth beside others is in `seqpe_stream_quality`.
+Methods with digit strings have the learning rate that `seqpe_stream_screen` chose for their mode with shift
+steps and both losses; the rate of a sinusoid was chosen without shift steps. What the stream is worth beside
+others is in `seqpe_stream_quality`.
 """
 
 import pandas as pd
@@ -21,6 +23,7 @@ from sepnb.claims.verdict import NOT_TESTABLE, Claim, Tables, Verdict
 OURS = "ours, written before the records"
 ABSTRACT = "seqpe-abstract"
 TABLE = "experiment/seqpe_stream"
+KINDS = ("aligned", "misaligned")
 
 
 def joined(tables: Tables) -> pd.DataFrame | None:
@@ -36,7 +39,19 @@ def joined(tables: Tables) -> pd.DataFrame | None:
         other = tables.get(name)
         found.append(None if other is None or other.empty else other[other.method.isin(methods)])
     found = [table for table in found if table is not None and not table.empty]
-    return pd.concat(found, ignore_index=True) if found else None
+    return averaged(pd.concat(found, ignore_index=True)) if found else None
+
+
+def averaged(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with a column for each kind of start, the mean over its two."""
+    starts = {far(f"{group}-{kind}") for group in ("covered", "never-seen") for kind in KINDS}
+    read = {one: [f"{one}-{number}" for number in (1, 2)] for one in starts}
+    return table.assign(
+        **{
+            one: table.reindex(columns=both).astype(float).mean(axis=1, skipna=False)
+            for one, both in read.items()
+        }
+    )
 
 
 def compared(tables: Tables, comparisons: list[Comparison]) -> Verdict:
@@ -49,54 +64,51 @@ def both() -> tuple[str, str]:
     return "separated-seqpe", "strict-seqpe"
 
 
-def far(group: str) -> tuple[str, ...]:
-    """The readings of the trained length at the starts of a group."""
-    return tuple(f"native-at-{group}-{number}" for number in (1, 2))
+def far(group: str) -> str:
+    """The column of the trained length at the starts of a kind, such as covered-aligned."""
+    return f"native-at-{group}"
 
 
 def moved(group: str, **bounds: float) -> list[Comparison]:
     """What the same bytes cost both models more at the starts of a group than from 0 on."""
     return [
-        Comparison(f"{model}:{reading}", f"{model}:native/1x", **bounds)
+        Comparison(f"{model}:{far(f'{group}-{kind}')}", f"{model}:native/1x", **bounds)
         for model in both()
-        for reading in far(group)
+        for kind in KINDS
     ]
 
 
 def never_seen(a: str, b: str, **bounds: float) -> list[Comparison]:
-    """One model less another at every start that no loss ever saw."""
-    return [
-        Comparison(f"{a}:{reading}", f"{b}:{reading}", **bounds)
-        for kind in ("aligned", "misaligned")
-        for reading in far(f"never-seen-{kind}")
-    ]
+    """One model less another at starts that no loss ever saw."""
+    columns = [far(f"never-seen-{kind}") for kind in KINDS]
+    return [Comparison(f"{a}:{column}", f"{b}:{column}", **bounds) for column in columns]
 
 
-def digits_are_heard(tables: Tables, *groups: str) -> Verdict | None:
+def digits_are_heard(tables: Tables, group: str) -> Verdict | None:
     """An obstacle unless separated with digit strings alone, without shift steps and losses, pays more than
-    0.03 bits per byte more at the starts of these groups than from 0 on, in the mean over starts and seeds:
+    0.03 bits per byte more at the starts of this group than from 0 on, in the mean over starts and seeds:
     else such a model hardly hears its indices there, and to read them alike says nothing."""
     table, model = tables.get(TABLE), "separated-seqpe-plain"
     if obstacle := _not_complete(table, [model]) or _below_the_bar(table, [model], 3.35):
         return obstacle
-    runs = table[table.method == model]
-    readings = [reading for group in groups for reading in far(group)]
-    cost = runs[readings].astype(float).mean(axis=1, skipna=False) - runs["native/1x"].astype(float)
+    runs = averaged(table[table.method == model])
+    columns = [far(f"{group}-{kind}") for kind in KINDS]
+    cost = runs[columns].mean(axis=1, skipna=False) - runs["native/1x"].astype(float)
     if cost.mean() > 0.03:
         return None
     return Verdict(NOT_TESTABLE, f"digit strings alone cost {cost.mean():+.3f} there: nothing to repair")
 
 
 def better_at_far_indices(tables: Tables, pairs: list[tuple[str, str]]) -> Verdict:
-    """Of each pair the first model pays less than the second at every start that no loss ever saw
-    (differences below 0). Not testable where at one of them neither model of a pair is below the entropy of
-    single bytes: of two that know nothing none is better."""
+    """Of each pair the first model pays less than the second at starts that no loss ever saw (differences
+    below 0). Not testable where, at those of a kind, neither model of a pair is below the entropy of single
+    bytes: of two that know nothing none is better."""
     comparisons = [pair for a, b in pairs for pair in never_seen(a, b, high=0.0)]
     table, models = tables.get(TABLE), list(dict.fromkeys(name for pair in pairs for name in pair))
     if obstacle := _not_complete(table, models) or _below_the_bar(table, models, 3.35):
         return obstacle
-    starts = [reading for kind in ("aligned", "misaligned") for reading in far(f"never-seen-{kind}")]
-    runs = table[table.method.isin(models)].set_index("method")
+    starts = [far(f"never-seen-{kind}") for kind in KINDS]
+    runs = averaged(table[table.method.isin(models)]).set_index("method")
     means = runs[[*starts, "unigram_bits_per_byte"]].astype(float).groupby(level="method").mean()
     floor = means["unigram_bits_per_byte"].iloc[0]
     lost = [
@@ -124,41 +136,40 @@ def rule_seqpe_and_a_window_survive(tables: Tables) -> Verdict:
 
 def rule_seqpe_reads_covered_indices_alike(tables: Tables) -> Verdict:
     """The same bytes cost separated and strict with SeqPE less than 0.03 bits per byte more at covered
-    starts, two aligned and two misaligned, than from 0 on. Not testable unless they cost separated with digit
-    strings alone, without shift steps and losses, more than 0.03 more there, in the mean over the four."""
-    if obstacle := digits_are_heard(tables, "covered-aligned", "covered-misaligned"):
-        return obstacle
-    pairs = moved("covered-aligned", high=0.03) + moved("covered-misaligned", high=0.03)
-    return compared(tables, pairs)
+    starts, aligned and misaligned, than from 0 on. Not testable unless they cost separated with digit strings
+    alone, without shift steps and losses, more than 0.03 more there, in the mean over the four."""
+    return digits_are_heard(tables, "covered") or compared(tables, moved("covered", high=0.03))
 
 
 def rule_seqpe_reaches_indices_never_seen(tables: Tables) -> Verdict:
     """The same bytes cost separated and strict with SeqPE less than 0.03 bits per byte more at starts that no
-    loss ever saw, two aligned and two misaligned, than from 0 on. Not testable unless they cost separated
-    with digit strings alone, without shift steps and losses, more than 0.03 more there, in the mean over the
-    four."""
-    if obstacle := digits_are_heard(tables, "never-seen-aligned", "never-seen-misaligned"):
-        return obstacle
-    pairs = moved("never-seen-aligned", high=0.03) + moved("never-seen-misaligned", high=0.03)
-    return compared(tables, pairs)
+    loss ever saw, aligned and misaligned, than from 0 on. Not testable unless they cost separated with digit
+    strings alone, without shift steps and losses, more than 0.03 more there, in the mean over the four."""
+    return digits_are_heard(tables, "never-seen") or compared(tables, moved("never-seen", high=0.03))
+
+
+def rule_shift_steps_help_a_stream_of_digit_strings(tables: Tables) -> Verdict:
+    """At covered starts, aligned and misaligned, separated with digit strings and shift steps, without the
+    losses, pays more than 0.03 bits per byte less than without shift steps. Not testable unless the latter
+    pays more than 0.03 more there than from 0 on, in the mean over the four starts."""
+    columns = [far(f"covered-{kind}") for kind in KINDS]
+    ours, plain = "separated-seqpe-shifts", "separated-seqpe-plain"
+    pairs = [Comparison(f"{ours}:{column}", f"{plain}:{column}", high=-0.03) for column in columns]
+    return digits_are_heard(tables, "covered") or compared(tables, pairs)
 
 
 def rule_misaligned_starts_cost_more(tables: Tables) -> Verdict:
     """Where no loss ever saw an index, the same bytes cost separated and strict with SeqPE more than 0.03
-    bits per byte more at a misaligned start than at the aligned one before it."""
-    pairs = [
-        Comparison(f"{model}:{one}", f"{model}:{other}", low=0.03)
-        for model in both()
-        for one, other in zip(far("never-seen-misaligned"), far("never-seen-aligned"), strict=True)
-    ]
+    bits per byte more at misaligned starts than at the aligned ones before them."""
+    one, other = far("never-seen-misaligned"), far("never-seen-aligned")
+    pairs = [Comparison(f"{model}:{one}", f"{model}:{other}", low=0.03) for model in both()]
     return compared(tables, pairs)
 
 
 def rule_seqpe_beats_the_sinusoid_at_far_indices(tables: Tables) -> Verdict:
-    """At each of the four starts that no loss ever saw, separated with SeqPE pays less than separated with
-    the sinusoid, and strict with SeqPE less than strict with the sinusoid (differences below 0). Not testable
-    where at one of them neither of the two is below the entropy of single bytes. The rate of SeqPE was not
-    screened, that of the sinusoid was, without shift steps."""
+    """At starts that no loss ever saw, aligned and misaligned, separated with SeqPE pays less than separated
+    with the sinusoid, and strict with SeqPE less than strict with the sinusoid (differences below 0). Not
+    testable where, at those of a kind, neither of the two is below the entropy of single bytes."""
     pairs = [(f"{mode}-seqpe", f"{mode}-sinusoidal-shifts") for mode in ("separated", "strict")]
     return better_at_far_indices(tables, pairs)
 
@@ -166,8 +177,7 @@ def rule_seqpe_beats_the_sinusoid_at_far_indices(tables: Tables) -> Verdict:
 def rule_seqpe_beats_the_sinusoid_past_the_length(tables: Tables) -> Verdict:
     """Separated and strict with SeqPE are less far above their own sliding windows at stride 1 than separated
     and strict with the sinusoid above theirs (differences below 0), at 2, 4 and 8 times the trained length,
-    with all keys in sight. The rate of SeqPE was not screened, that of the sinusoid was, without shift
-    steps."""
+    with all keys in sight."""
     pairs = [
         Comparison(f"{mode}-seqpe:gap/native/{k}", f"{mode}-sinusoidal-shifts:gap/native/{k}", high=0.0)
         for mode in ("separated", "strict")
@@ -177,9 +187,9 @@ def rule_seqpe_beats_the_sinusoid_past_the_length(tables: Tables) -> Verdict:
 
 
 def rule_distillation_carries_the_stream_further(tables: Tables) -> Verdict:
-    """At each of the four starts that no loss ever saw, separated with both losses pays less than with the
-    contrastive loss alone (differences below 0). Not testable where at one of them neither is below the
-    entropy of single bytes."""
+    """At starts that no loss ever saw, aligned and misaligned, separated with both losses pays less than with
+    the contrastive loss alone (differences below 0). Not testable where, at those of a kind, neither is below
+    the entropy of single bytes."""
     return better_at_far_indices(tables, [("separated-seqpe", "separated-seqpe-contrastive")])
 
 
@@ -194,14 +204,15 @@ def rule_distillation_helps_past_the_length(tables: Tables) -> Verdict:
 
 
 def rule_the_losses_carry_the_stream_further(tables: Tables) -> Verdict:
-    """At each of the four starts that no loss ever saw, separated with both losses pays less than with shift
-    steps alone (differences below 0). Not testable where at one of them neither is below the entropy of
-    single bytes."""
+    """At starts that no loss ever saw, aligned and misaligned, separated with both losses pays less than with
+    shift steps alone (differences below 0). Not testable where, at those of a kind, neither is below the
+    entropy of single bytes."""
     return better_at_far_indices(tables, [("separated-seqpe", "separated-seqpe-shifts")])
 
 
 STANDS_ON = (
     joined,
+    averaged,
     compared,
     both,
     far,
@@ -242,6 +253,13 @@ CLAIMS = (
         statement="A position stream of SeqPE reads a text at indices past the largest that any loss saw as "
         "well as from the first on.",
         rule=rule_seqpe_reaches_indices_never_seen,
+        **_OURS,
+    ),
+    Claim(
+        id="shift-steps-help-a-stream-of-digit-strings",
+        statement="Among the indices that they cover, shift steps alone make a position stream of digit "
+        "strings less sensitive to where a text begins.",
+        rule=rule_shift_steps_help_a_stream_of_digit_strings,
         **_OURS,
     ),
     Claim(

@@ -22,6 +22,7 @@ from .second_text import SecondText
 from .seqpe_cost import SeqPECost
 from .seqpe_geometry import SeqPEGeometry
 from .seqpe_stream import SeqPEStream
+from .seqpe_stream_screen import SeqPEStreamScreen
 from .shaw_clip import ShawClip
 from .speed import Speed
 from .volume_screen import VolumeScreen
@@ -45,6 +46,7 @@ _REGISTRY: dict[str, Experiment] = {
             EncodingScreen(),
             Encodings(),
             SeqPEGeometry(),
+            SeqPEStreamScreen(),
             SeqPEStream(),
             ImageScreen(),
             Images(),

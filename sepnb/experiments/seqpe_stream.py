@@ -7,17 +7,18 @@ steps.
 
 Every chain has one change a step: digit strings in the place of the sinusoid, shift steps, the contrastive
 loss, the distillation. A sinusoid keeps the learning rate of the method at its root, as a recipe does;
-methods with digit strings have one rate in all three modes, which was not screened, so that separated and
-dense differ in nothing else. The methods at the roots, and RoPE beside them, are trained and read on the same
-bytes in `recipes`, and not again here.
+methods with digit strings have that of their mode, screened with shift steps and both losses. The methods at
+the roots, and RoPE beside them, are trained and read on the same bytes in `recipes`, and not again here.
+Separated and dense differ in one thing besides: the distillation cuts the 128 columns of the dense model into
+two heads, as the release would, and the 32 of the stream are one.
 
 All are asked what recipes are asked. What they read of indices besides is the trained length at starts far
 out: below the largest position of shift steps and losses, and past it; aligned, so that the low digits run as
 in the trained window, and misaligned.
 
-The last method has no stream: it is SeqPE as its text program injects it, a term of the score, with the same
-shift steps and losses. What the paper's abstract says of language models is asked of that one, against
-methods whose learning rates are screened; so is its own, as the method `seqpe` of `encodings`.
+The last method has no stream: it is SeqPE where its text program injects it, in a term of the score, with the
+same shift steps and losses. What the paper's abstract says of language models is asked of that one; its rate
+is that of the method `seqpe` of `encodings`.
 """
 
 from collections.abc import Sequence
@@ -40,6 +41,7 @@ from .long_windows import BLOCKS, Beyond
 from .readings import Reading
 from .recipe_methods import Recipe
 from .recipes import ELSEWHERE, SEEDS, RecipeExperiment, RecipeRun
+from .screening import screened_rate
 
 FAR = 91_000
 """About where the farthest windows begin: five digits write numbers below 100,000."""
@@ -50,8 +52,18 @@ MODES = {"separated": "separated-sinusoidal", "strict": "strict-sinusoidal", "de
 BESIDE = (*MODES.values(), "rope")
 """Methods of `recipes` that stand in the tables beside those of this experiment, seed for seed."""
 
-RATE = DEFAULT_RATE
-"""Of every method with digit strings: the middle one of the three that others were screened over."""
+LEARNING_RATES: dict[str, dict[str, float]] = {}
+"""Of digit strings in each mode, by its method with shift steps and losses: the best of `seqpe_stream_screen`
+on the validation text of the profile. A profile without an entry takes the laptop's, and without that the
+middle one; a test asks for an entry as soon as the profile's screening is published."""
+
+
+def rate_of(profile: str, method: str) -> float:
+    """The learning rate of a method with digit strings."""
+    if method == AT_THE_RELEASED_SITE:
+        return learning_rate(profile, "seqpe")
+    whole = f"{method.split('-')[0]}-seqpe"
+    return screened_rate(LEARNING_RATES, profile, whole, DEFAULT_RATE)
 
 
 def _columns(mode: str, size: lm.Size) -> int:
@@ -71,7 +83,7 @@ def _chain(mode: str, at_root: str) -> dict[str, Recipe]:
             "digit strings in the place of the sinusoid, at their rate",
             at_root,
             {"encoding": SeqPE(site="input")},
-            {"learning_rate": RATE},
+            {"learning_rate": DEFAULT_RATE},
         ),
         f"{mode}-seqpe-shifts": Recipe(
             "a tenth of the steps shifted", f"{mode}-seqpe-plain", training=shifted
@@ -86,7 +98,7 @@ def _chain(mode: str, at_root: str) -> dict[str, Recipe]:
 METHODS: dict[str, Recipe] = {
     **{name: one for mode, at_root in MODES.items() for name, one in _chain(mode, at_root).items()},
     "dense-seqpe-score": Recipe(
-        "a term of the score in the place of the code added, as released",
+        "a term of the score in the place of the code added",
         "dense-seqpe",
         {"encoding": SeqPE()},
         {"auxiliary": seqpe_losses},
@@ -109,7 +121,7 @@ PUBLISHED = (
 """What is run: the chain of the separated model whole but for its root, and the ends of the others. Nothing
 was run before they were named."""
 
-AS_RELEASED = "dense-seqpe-score"
+AT_THE_RELEASED_SITE = "dense-seqpe-score"
 
 SMOKE = ("separated-sinusoidal-shifts", "strict-seqpe")
 
@@ -141,10 +153,9 @@ class StreamRun(RecipeRun):
     @classmethod
     def of_recipe(cls, experiment: str, profile: str, name: str, *given: Any, **options: Any) -> "StreamRun":
         run = super().of_recipe(experiment, profile, name, *given, **options)
-        if name != AS_RELEASED:
+        if "seqpe" not in name:
             return run
-        rate = learning_rate(profile, "seqpe")
-        return replace(run, training=replace(run.training, learning_rate=rate))
+        return replace(run, training=replace(run.training, learning_rate=rate_of(profile, name)))
 
     @property
     def readings(self) -> tuple[Reading, ...]:

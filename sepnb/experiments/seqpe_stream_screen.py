@@ -1,0 +1,46 @@
+"""The learning rate of every mode of `seqpe_stream` with digit strings: the best of the same three, with one
+seed, with shift steps and both losses."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from . import language_modelling as lm
+from .base import check_profile
+from .lr_screen import RATES
+from .recipe_methods import run_of
+from .seqpe_stream import METHODS, MODES
+
+SCREENED = tuple(f"{mode}-seqpe" for mode in MODES)
+SMOKE = SCREENED[:1]
+
+
+class SeqPEStreamScreen(lm.TextExperiment):
+    """Which of three learning rates suits digit strings in each mode? The test text is not read.
+
+    The whole schedule is run: embeddings of neighbours are alike at first, and a short one would rank models
+    that do not know the order of the bytes yet.
+    """
+
+    name: ClassVar[str] = "seqpe_stream_screen"
+    title: ClassVar[str] = "Learning rates of SeqPE as the position stream"
+    question: ClassVar[str] = (
+        "Which of the same three learning rates suits SeqPE in a separated, a strict and a dense model on "
+        "the validation text?"
+    )
+    order: ClassVar[int] = 7
+    reads_test: ClassVar[bool] = False
+
+    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[lm.LanguageModelRun]:
+        names = SMOKE if check_profile(profile) == "smoke" else SCREENED
+        runs = [
+            run_of(self.name, profile, name, seed, METHODS)
+            for seed in ((0,) if seeds is None else seeds)
+            for name in names
+        ]
+        return [
+            replace(run, training=replace(run.training, learning_rate=rate)) for run in runs for rate in RATES
+        ]
+
+    def seconds(self, profile: str) -> float:
+        return {"smoke": 3.0, "laptop": 140.0, "gpu": 80.0}[check_profile(profile)]
