@@ -114,6 +114,7 @@ def test_a_window_is_looked_at_as_its_embeddings_are():
             expected = geometry(encoder.plain(row["start"] + step * at), at)
         assert row["order"] == pytest.approx(expected.order, abs=1e-4)
         assert row["norm"] == pytest.approx(expected.norm, rel=1e-4)
+        assert row["distance"] == pytest.approx(expected.distance, abs=1e-4)
     assert geo.STEP * geo.LENGTH <= geo.LARGEST < (geo.STEP + 1) * geo.LENGTH
 
 

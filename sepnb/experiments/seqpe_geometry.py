@@ -314,7 +314,7 @@ def metrics_of(rows: Sequence[Mapping[str, Any]], state: str) -> dict[str, float
     as `drawn/<measure>/<group>`; without those that some window has not."""
     found: dict[str, list[float | None]] = {}
     for row in rows:
-        for measure in ("order", "adjacency", "norm", "likeness"):
+        for measure in ("order", "adjacency", "norm", "distance", "likeness"):
             name = f"{measure}/{row['group']}"
             found.setdefault(name if state == "trained" else f"{state}/{name}", []).append(row.get(measure))
     return {name: float(np.mean(values)) for name, values in found.items() if None not in values}

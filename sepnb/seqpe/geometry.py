@@ -1,6 +1,6 @@
 """Does the space of embeddings know where positions lie? Measures that a trained and a drawn encoder share.
 
-All of them read inner products, as both losses do, of some positions, mostly a window of neighbours: the
+All but one read inner products, as both losses do, of some positions, mostly a window of neighbours: the
 first of the trained window, or any other, far out.
 
 Shape letters: m positions of a window, n coordinates, D columns.
@@ -23,15 +23,18 @@ class Geometry(NamedTuple):
     Attributes:
         order: Spearman's rank correlation of how near two positions are, less their distance, with the inner
             product of their embeddings: 1 where the larger product is always that of the nearer pair.
-            Products count as equal that differ by less than a millionth of the largest.
+            Products, and distances, count as equal that differ by less than a millionth of the largest.
         adjacency: share of positions for which the largest product, itself left out, is that of a nearest
             neighbour.
         norm: mean length of an embedding.
+        distance: Spearman's rank correlation of the distance of two positions with the Euclidean distance of
+            their embeddings, which says the same as `order` where all embeddings are of one length.
     """
 
     order: float
     adjacency: float
     norm: float
+    distance: float
 
 
 def geometry(embeddings: Float[Tensor, "m D"], positions: Tensor | np.ndarray) -> Geometry:
@@ -46,13 +49,18 @@ def geometry(embeddings: Float[Tensor, "m D"], positions: Tensor | np.ndarray) -
     embeddings = embeddings.detach().double().cpu()
     products, apart = embeddings @ embeddings.T, torch.cdist(at.cpu(), at.cpu())
     pairs = torch.triu_indices(len(at), len(at), offset=1)
-    told = (products[*pairs] / products.abs().max()).round(decimals=6)
-    order = spearmanr(told.numpy(), -apart[*pairs].numpy()).statistic
+    between = torch.cdist(embeddings, embeddings, compute_mode="donot_use_mm_for_euclid_dist")
+
+    def ranked(measured: Tensor) -> float:
+        told = (measured[*pairs] / measured.abs().max()).round(decimals=6)
+        return float(spearmanr(told.numpy(), apart[*pairs].numpy()).statistic)
+
     alone = torch.eye(len(at), dtype=torch.bool)
     chosen = products.masked_fill(alone, -torch.inf).argmax(dim=1)
     nearest = apart.masked_fill(alone, torch.inf).amin(dim=1)
     found = apart.gather(1, chosen[:, None])[:, 0] <= nearest + 1e-9
-    return Geometry(float(order), float(found.double().mean()), float(embeddings.norm(dim=1).mean()))
+    norm = float(embeddings.norm(dim=1).mean())
+    return Geometry(-ranked(products), float(found.double().mean()), norm, ranked(between))
 
 
 def likeness(one: Float[Tensor, "m D"], other: Float[Tensor, "m D"]) -> float:

@@ -28,12 +28,13 @@ def bumps(at: torch.Tensor, width: float) -> torch.Tensor:
 def test_embeddings_that_fall_with_the_distance_are_in_perfect_order(at):
     found = geometry(bumps(at, 8.0), at)
     assert found.order == pytest.approx(1.0, abs=1e-9) and found.adjacency == 1.0
+    assert found.distance == pytest.approx(1.0, abs=1e-9)
 
 
 def test_noise_has_no_order_and_finds_neighbours_by_chance():
     drawn = torch.randn(2000, 64, generator=torch.Generator().manual_seed(0))
     found = geometry(drawn[:500], torch.arange(500))
-    assert abs(found.order) < 0.02 and found.adjacency < 0.03
+    assert abs(found.order) < 0.02 and abs(found.distance) < 0.02 and found.adjacency < 0.03
     assert found.norm == pytest.approx(8.0, rel=0.05)
 
 
@@ -41,6 +42,15 @@ def test_products_that_grow_with_the_distance_are_the_opposite_order():
     apart = torch.cdist(LINE.double()[:, None], LINE.double()[:, None])
     values, vectors = torch.linalg.eigh(apart + 2000 * torch.eye(40, dtype=F64))  # a matrix of products
     assert geometry(vectors * values.sqrt(), LINE).order == pytest.approx(-1.0, abs=1e-9)
+
+
+def test_distances_of_embeddings_of_unequal_lengths_are_not_told_by_their_products():
+    """Positions on a ray: what is farther apart has the larger product all the same."""
+    ray = (1 + LINE.double())[:, None] * torch.ones(1, 3, dtype=F64)
+    found = geometry(ray, LINE)
+    assert found.distance == pytest.approx(1.0) and found.order < 0.5
+    wave = geometry(sinusoidal(LINE, 32, dtype=F64), LINE)
+    assert wave.distance == pytest.approx(wave.order, abs=1e-3), "of one length"
 
 
 def test_a_nearest_neighbour_is_any_of_the_nearest():
