@@ -5,29 +5,37 @@ import pytest
 
 from sepnb import claims, experiments
 from sepnb.claims import encoding_speed as rules
+from sepnb.experiments import peer
 from sepnb.experiments.encoding_speed import TARGETS
 
 IDS = [claim.id for claim in rules.CLAIMS]
 GOOD = {
     "rope": 0.97,
+    "xpos": 0.97,
     "alibi": 0.97,
     "t5": 0.7,
     "kerple": 0.7,
     "transformer-xl": 0.5,
     "shaw": 0.5,
     "distance-aware": 0.5,
+    "cope": 0.3,
 }
 """A world in which every aim is reached."""
+THEIRS = [method for method in peer.METHODS if method != "none"]
+"""The encodings of x-transformers: all that the claim may mean by *wherever*."""
 
 
-def table(changes=None, *, spread: float = 0.005, ahead: float = 1.3, status: str = "ok") -> dict:
+def table(changes=None, *, spread: float = 0.005, ahead: float | dict = 1.3, status: str = "ok") -> dict:
     """Both lengths of every cell; `changes` are by method, or by method and length."""
     changes, rows = changes or {}, []
     for method, share in GOOD.items():
         for length in (512, 1024):
             here = changes.get((method, length), changes.get(method, share))
             row = {"method": method, "seed": 0, "status": status, "length": length}
-            for column, value in (("compiled", here), ("ahead", ahead if method in rules.BESIDE else None)):
+            faster = (
+                (ahead.get(method, 1.3) if isinstance(ahead, dict) else ahead) if method in THEIRS else None
+            )
+            for column, value in (("compiled", here), ("ahead", faster)):
                 if value is not None:
                     row |= {
                         f"{column}_lower": value - spread,
@@ -71,6 +79,14 @@ def test_each_bound_decides_in_its_cell(claim_id, changed, expected):
 @pytest.mark.parametrize(("ahead", "expected"), [(0.9, "not reproduced"), (1.002, "undecided")])
 def test_ahead_means_that_the_other_package_takes_longer(ahead, expected):
     assert word("ahead-of-x-transformers", table(ahead=ahead)) == expected
+
+
+@pytest.mark.parametrize("method", THEIRS)
+def test_wherever_means_every_encoding_that_the_other_package_has(method):
+    assert word("ahead-of-x-transformers", table(ahead={method: 0.9})) == "partly"
+    whole = table()[rules.TABLE]
+    untimed = whole.assign(ahead=whole.ahead.where(whole.method != method))
+    assert word("ahead-of-x-transformers", {rules.TABLE: untimed}) == "not testable here"
 
 
 def test_what_was_not_timed_is_not_testable():

@@ -279,7 +279,7 @@ def test_bench_prints_every_column_and_without_a_compiler_what_is_missing(monkey
 
 @pytest.mark.oracle
 @pytest.mark.filterwarnings("ignore")  # what it warns of when it is imported is no concern of this project
-@pytest.mark.parametrize("method", ["none", "rope", "xpos", "alibi", "t5", "cope"])
+@pytest.mark.parametrize("method", peer.METHODS)
 def test_what_is_timed_beside_us_is_the_same_function(method):
     """x-transformers rotates neighbouring columns, scales the bias of T5 and what opens gates."""
     config = replace(TINY, method=method)

@@ -11,8 +11,8 @@ from sepnb.claims.in_window import OURS
 from sepnb.claims.verdict import NOT_TESTABLE, Claim, Tables, Verdict
 
 TABLE = "experiment/encoding_speed"
-BESIDE = ("rope", "alibi", "t5")
-"""What x-transformers has too, and is no control."""
+BESIDE = ("rope", "xpos", "alibi", "t5", "cope")
+"""What x-transformers has too, and is no control: all that `sepnb.experiments.peer` can time beside ours."""
 
 
 def cells(tables: Tables, column: str, bounds: dict[tuple[str, int], float]) -> Verdict:
@@ -62,8 +62,9 @@ def rule_scores_of_their_own_leave_two_fifths(tables: Tables) -> Verdict:
 
 
 def rule_ahead_of_x_transformers(tables: Tables) -> Verdict:
-    """RoPE, ALiBi and T5 take less time than in x-transformers, timed in the same rounds, at N = 512 and at
-    1024. Attention without positions, which both leave to the same fused kernel, is shown and not judged."""
+    """RoPE, xPos, ALiBi, T5 and CoPE take less time than in x-transformers, timed in the same rounds, at
+    N = 512 and at 1024. Attention without positions, which both leave to the same fused kernel, is shown and
+    not judged."""
     return cells(tables, "ahead", {(name, length): 1.0 for length in (512, 1024) for name in BESIDE})
 
 

@@ -14,6 +14,9 @@ from torch import Tensor
 from .. import encodings
 
 NAME = "x-transformers"
+METHODS = ("none", "rope", "xpos", "alibi", "t5", "cope")
+"""The encodings that it has of those that are timed, and attention without any."""
+
 Core = Callable[[Tensor, Tensor, Tensor], Tensor]
 """Queries, keys and values `[B, H, N, d]` to averaged values."""
 
@@ -31,7 +34,7 @@ def version() -> str:
 def attention(method: str, n_heads: int, head_width: int) -> tuple[Core, list[Tensor]] | None:
     """The same in x-transformers and the parameters of it; None where it is not installed or has no such
     encoding. Its CoPE hands scaled products to the gates: another function, and the same work."""
-    if not installed():
+    if method not in METHODS or not installed():
         return None
     package = importlib.import_module("x_transformers.x_transformers")
     attend = importlib.import_module("x_transformers.attend").Attend
@@ -60,15 +63,13 @@ def attention(method: str, n_heads: int, head_width: int) -> tuple[Core, list[Te
             return kernel(q, k, v, attn_bias=bias.to(q.device)(n, n))[0]
 
         return core, list(bias.parameters())
-    if method == "cope":
-        counting = package.CoPE(head_width, n_heads, max_pos=encodings.build("cope").n_positions)
-        kernel = attend(causal=True, flash=False, cope=counting)
+    counting = package.CoPE(head_width, n_heads, max_pos=encodings.build("cope").n_positions)
+    kernel = attend(causal=True, flash=False, cope=counting)
 
-        def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            return kernel.to(q.device)(q, k, v)[0]
+    def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return kernel.to(q.device)(q, k, v)[0]
 
-        return core, list(counting.parameters())
-    return None
+    return core, list(counting.parameters())
 
 
 class PackageMissing(ValueError):
