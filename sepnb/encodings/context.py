@@ -262,8 +262,11 @@ class YaRN(Extension):
 
 @dataclass(frozen=True)
 class Llama3(Extension):
-    """The rule of Llama 3.1 (Grattafiori et al. 2024): waves shorter than L/high are kept, those longer than
-    L/low are divided by s; it is `NTKByParts` with `low` and `high` turns."""
+    """The rule of the later Llama 3 models: waves shorter than L/high are kept, those longer than L/low are
+    divided by s; it is `NTKByParts` with `low` and `high` turns.
+
+    It stands in the released code. The paper (Grattafiori et al. 2024) names the raised base alone.
+    """
 
     name: ClassVar[str] = "llama3"
 

@@ -81,7 +81,8 @@ def _check(n_positions: int, gate: str) -> None:
 
 
 class CopeScore(PairModule):
-    """`cope_scores` of one layer. One table for all heads, 0 at the start, as in the paper's listing."""
+    """`cope_scores` of one layer. One table for all heads, 0 at the start (our choice: the paper was not read
+    on it)."""
 
     def __init__(self, head_width: int, n_positions: int, gate: str) -> None:
         super().__init__()

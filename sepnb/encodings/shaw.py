@@ -139,7 +139,8 @@ class Shaw(Encoding):
     Args:
         clip: k; farther keys share the vectors of those k away.
         values: add vectors to the values too.
-        per_head: tables of each head; the paper shares them.
+        per_head: tables of each head. The paper describes both: its base model has them for every layer and
+            head, its big one shares them over the heads of a layer, as is the default here.
         std: of the tables when they are drawn (our choice: the paper was not read on it).
 
     Raises:
