@@ -43,7 +43,8 @@ def alibi_bias(
 
 
 class AlibiScore(ScoreModule):
-    """`alibi_bias` with fixed slopes, in float32; attention rounds the sum with the mask to its own dtype.
+    """`alibi_bias` with fixed slopes, in float32, and in float64 where the model is in that; attention rounds
+    the sum with the mask to its own dtype.
 
     In bfloat16 that keeps distances apart up to 256 only, and beyond it neighbouring ones tie.
     """
@@ -53,10 +54,13 @@ class AlibiScore(ScoreModule):
     def __init__(self, n_heads: int) -> None:
         super().__init__()
         # A plain attribute, not a buffer: model.to(bfloat16) must not round the slopes.
-        self.slopes = alibi_slopes(n_heads).to(torch.float32)
+        self.slopes = alibi_slopes(n_heads)
+        # Holds nothing, and has the dtype of the model: there is no parameter that would tell it.
+        self.register_buffer("cast", torch.empty(0), persistent=False)
 
     def forward(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
-        return alibi_bias(self.slopes, query_positions, key_positions)
+        wide = torch.promote_types(self.cast.dtype, torch.float32)
+        return alibi_bias(self.slopes.to(wide), query_positions, key_positions)
 
 
 @dataclass(frozen=True)

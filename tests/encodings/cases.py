@@ -17,6 +17,8 @@ STREAMS = {
     "strict": (Streams(pos=8, sem=24), {"mode": "strict"}),
     "untied": (Streams(pos=8, sem=24), {"query_key": "untied"}),
 }
+TWELVE = Streams.dense(48)
+"""Of twelve heads: no power of two, of which ALiBi makes an exception, with slopes that have no float32."""
 OPTIONS: dict[str, tuple[dict, ...]] = {
     "sinusoidal": ({"layout": "halves"}, {"layout": "halves-endpoint", "base": 100.0}),
     "learned": ({"per_layer": True}, {"site": "query_key"}),
@@ -66,13 +68,14 @@ ON_TEXTS = _cases(1)
 
 def model(encoding: str | Encoding, shape: str = "dense", **fields) -> LanguageModel:
     """Two layers in float64, every parameter drawn large enough to matter."""
-    streams, more = STREAMS[shape]
+    streams, more = (TWELVE, {"n_heads": 12}) if shape == "twelve heads" else STREAMS[shape]
     encoding = encodings.build(encoding) if isinstance(encoding, str) else encoding
-    alone = Site.INPUT in encoding.sites or shape == "dense"
+    alone = Site.INPUT in encoding.sites or shape in ("dense", "twelve heads")
     axes = 1 if encoding.axes is None or 1 in encoding.axes else encoding.axes[0]
     settings = {"max_length": LENGTH, "axes": axes, **more, **fields}
     torch.manual_seed(0)
-    config = TransformerConfig(streams, 2, HEADS, encoding if alone else ("sinusoidal", encoding), **settings)
+    heads = settings.pop("n_heads", HEADS)
+    config = TransformerConfig(streams, 2, heads, encoding if alone else ("sinusoidal", encoding), **settings)
     return loud(LanguageModel(config, VOCABULARY).to(F64))
 
 

@@ -89,6 +89,19 @@ def test_casting_the_module_leaves_slopes_and_bias_bitwise():
     assert after.dtype == torch.float32 and torch.equal(after, before)
 
 
+@pytest.mark.parametrize("heads", [1, 2, 4, 6, 8, 12])
+def test_the_bias_of_a_float64_model_is_exact_and_that_of_any_other_in_float32(heads):
+    queries, keys = torch.arange(3000, 3004), torch.arange(3004)
+    exact = alibi_bias(alibi_slopes(heads), queries, keys)
+    of_slopes = alibi_bias(alibi_slopes(heads).float(), queries, keys)
+    module = ALiBi().at_score(heads)
+    assert not module.state_dict()  # a checkpoint holds nothing of it
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        assert torch.equal(module.to(dtype)(queries, keys), of_slopes)
+    assert torch.equal(module.double()(queries, keys), exact)
+    assert torch.equal(of_slopes.double(), exact) == (heads < 12)  # whole powers of two
+
+
 def test_the_distance_is_taken_between_integers():
     """2^24 + 1 has no float32: subtracting afterwards would lose the distance of one."""
     far = 2**24

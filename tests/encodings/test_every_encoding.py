@@ -30,10 +30,12 @@ TIGHT = {"rtol": 0, "atol": 1e-10}
 PLACES = {"from 0": torch.arange(N), "gaps": GAPS, "rows": ROWS}
 
 
-@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize(
+    ("places", "shape"), [*((places, "dense") for places in PLACES), ("gaps", "twelve heads")]
+)
 @pytest.mark.parametrize("name", CASES)
-def test_a_model_is_the_equation_of_its_encoding_in_output_and_every_gradient(name, places):
-    made, at = model(CASES[name]), heard(CASES[name], PLACES[places])
+def test_a_model_is_the_equation_of_its_encoding_in_output_and_every_gradient(name, places, shape):
+    made, at = model(CASES[name], shape), heard(CASES[name], PLACES[places])
     written = Written(made)
     ours, expected = made(tokens(), at), written(tokens(), at)
     bound = written.reference.bound
