@@ -15,6 +15,7 @@ from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
@@ -80,6 +81,9 @@ class QueryKeyModule(nn.Module, ABC):
         """What its answers depend on beside positions and parameters, and what may be set anew."""
         return None
 
+    bounds_span: ClassVar[bool] = False
+    """Whether keys too far apart have no answer; `check_span` then refuses them."""
+
     by_length: bool = False
     """Whether its answers depend on the length of the whole text."""
 
@@ -89,6 +93,10 @@ class QueryKeyModule(nn.Module, ABC):
     once: bool = False
     """Where queries and keys of a head are made in parts, content and positions apart: whether it acts on the
     first of them alone, because every head has once what it adds."""
+
+    def check_span(self, span: int, dtype: torch.dtype) -> None:
+        """Refuse keys of which the last is `span` positions after the first, in heads of this dtype."""
+        return None
 
     @abstractmethod
     def prepare(

@@ -73,12 +73,19 @@ def apply_xpos(
     return turned(q, query_positions, 1), turned(k, key_positions, -1)
 
 
+ROOM = 16
+"""A query or key of this size is still a number under the largest factor that is allowed."""
+
+
 class XPosQueryKey(RotaryQueryKey):
     """`apply_xpos` split in two; the factors stand in the table of cosines and sines.
 
     The centre is the middle of the keys of a call. A cache keeps keys as they were before, so all keys of a
-    call have its centre, whenever they came.
+    call have its centre, whenever they came. `check_span` says how far these may span;
+    a model, which knows the dtype of its heads, asks it.
     """
+
+    bounds_span = True
 
     def __init__(self, head_width: int, encoding: "XPos") -> None:
         super().__init__(head_width, RoPE(encoding.base, encoding.layout))
@@ -94,20 +101,23 @@ class XPosQueryKey(RotaryQueryKey):
         if not key_positions.numel():
             return super().prepare(query_positions, key_positions, length)
         first, last = key_positions.amin(dim=-1, keepdim=True), key_positions.amax(dim=-1, keepdim=True)
-        self._check_span(last - first)
         centre = (first + last) / 2
         for_queries, for_keys = super().prepare(query_positions, key_positions, length)
         queries, keys = self._scales(query_positions, centre), 1 / self._scales(key_positions, centre)
         return _times(for_queries, queries), _times(for_keys, keys)
 
-    def _check_span(self, span: Tensor) -> None:
-        if span.device.type != "cpu" or torch.compiler.is_compiling():
-            return
-        pairs = log(torch.finfo(torch.float32).max) / log((1 + self.gamma) / self.gamma)
-        if (widest := int(span.max())) > (limit := 2 * self.scale_base * pairs):
+    def check_span(self, span: int, dtype: torch.dtype) -> None:
+        """Refuse a span at whose ends a key times the factor of the fastest pair may be inf in this dtype.
+
+        Raises:
+            ValueError: with the span, the bound and what would do.
+        """
+        largest = log(torch.finfo(dtype).max / ROOM) / log((1 + self.gamma) / self.gamma)
+        if span > (limit := 2 * self.scale_base * largest):
             raise ValueError(
-                f"the keys span {widest} positions; from {int(limit)} on a factor has no float32: read "
-                f"shorter texts, or build it with a larger scale_base than {self.scale_base:g}"
+                f"the keys span {span} positions; from {int(limit)} on keys times their factors leave "
+                f"{str(dtype).removeprefix('torch.')}: read shorter texts, compute in a wider dtype, or "
+                f"build it with a larger scale_base than {self.scale_base:g}"
             )
 
 
@@ -121,7 +131,8 @@ def _times(table: tuple[Tensor, Tensor], scales: Tensor) -> tuple[Tensor, Tensor
 class XPos(Encoding):
     """Rotates queries and keys by their position, and lets their product decay with the distance.
 
-    The factors have a float32 for keys that span about 72 000 positions, a float16 for about 9 000.
+    Keys times their factors fit into a float32 or a bfloat16 where they span up to about 70 000 positions,
+    into a float16 up to about 6 800; what spans more is refused.
 
     Args:
         base, layout: of the rotation, as in `RoPE`.

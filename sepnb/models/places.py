@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..encodings import Encoding, InputModule
+from ..encodings import Encoding, InputModule, QueryKeyModule
 from ..encodings.coordinates import OneCoordinate, highest, shapes
 from .cache import KVCache
 from .config import TransformerConfig
@@ -77,6 +77,26 @@ def check_counted(positions: Tensor, config: TransformerConfig, documents: Tenso
             f"position {other} comes after position {one}, and {counting[0]} counts tokens: it would hear no "
             f"such step; give consecutive positions, from any start, or use an encoding that hears gaps"
         )
+
+
+def check_span(
+    positions: Tensor, bounded: Iterable[QueryKeyModule], dtype: torch.dtype, consecutive: bool | None
+) -> None:
+    """Refuse positions of all keys, `[M]` or `[B, M]`, too far apart for some encoding in this dtype.
+
+    `consecutive`: it is known that they follow one another, and none is read.
+
+    Raises:
+        ValueError: see `QueryKeyModule.check_span`.
+    """
+    if not positions.numel() or (torch.compiler.is_compiling() and not consecutive):
+        return
+    if consecutive:
+        span = positions.shape[-1] - 1
+    else:
+        span = int((positions.amax(dim=-1) - positions.amin(dim=-1)).max())
+    for module in bounded:
+        module.check_span(span, dtype)
 
 
 def check_documents(documents: Tensor, batch: int, n: int, model: nn.Module, cache: KVCache | None) -> None:

@@ -119,6 +119,9 @@ class Transformer(nn.Module):
         `consecutive`: as in `sepnb.encodings.relative.by_distance`; None looks for itself where it matters.
         `length`: as in `QueryKeyModule.prepare`. `documents`: `[B, N]`, of queries that are all of the keys.
         """
+        bounded = [module for module in self.query_key_encodings if module.bounds_span]
+        if bounded:
+            places.check_span(key_positions, bounded, arithmetic(key_positions.device) or dtype, consecutive)
         rotations = [
             (module, *module.prepare(query_positions, key_positions, length))
             for module in self.query_key_encodings
@@ -255,7 +258,7 @@ class Transformer(nn.Module):
         key_positions = positions if cache is None else cache.positions_with(positions)
         if not by_default:
             places.check_counted(key_positions, self.config, documents)
-        known_steps = n > 0 if by_default else None
+        known_steps = n > 0 if counted else None
         by_length = cache is not None and any(module.by_length for module in self.query_key_encodings)
         length = cache.whole_length(key_positions) if by_length else None
         context = self.attention_context(

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from sepnb.encodings import XPos, apply_rope, apply_xpos, rope_frequencies, xpos_scales
 from sepnb.encodings.rope import LAYOUTS
-from sepnb.models import TransformerConfig
+from sepnb.encodings.xpos import XPosQueryKey
+from sepnb.models import KVCache, LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
 F64 = torch.float64
@@ -117,15 +118,74 @@ def test_casting_leaves_the_factors_and_a_far_text_is_exact_in_bfloat16():
         torch.testing.assert_close(turned.double(), exact(ones.double(), expected), rtol=2**-7, atol=2**-7)
 
 
-def test_keys_may_span_what_has_a_float32_and_no_more():
+def test_keys_may_span_what_leaves_room_in_float32_and_no_more():
     module, q = XPos().at_query_key(8), noise(1, 1, 1, 8).float()
-    for span in (8192, 65_536, 72_000):
+    for span in (8192, 65_536, 70_000):
+        module.check_span(span, torch.float32)
         at = torch.tensor([0, span])
         near = scores(module, q, torch.cat([q, q], 2), at[1:], at)
         assert near.isfinite().all() and near[0, 0, 0, 1].item() == pytest.approx(q.square().sum().item())
-    with pytest.raises(ValueError, match=r"span 73000 positions; from 725\d\d on .* scale_base than 512"):
-        module.prepare(torch.tensor([73_000]), torch.tensor([0, 73_000]))
-    XPos(scale_base=1024).at_query_key(8).prepare(torch.tensor([73_000]), torch.tensor([0, 73_000]))
+    with pytest.raises(ValueError, match=r"span 73000 positions; from 702\d\d on .* scale_base than 512"):
+        module.check_span(73_000, torch.float32)
+    XPos(scale_base=1024).at_query_key(8).check_span(73_000, torch.float32)
+    XPos(scale_base=math.inf).at_query_key(8).check_span(10**9, torch.float16)
+
+
+def language_model(dtype: torch.dtype, **fields) -> LanguageModel:
+    torch.manual_seed(0)
+    return LanguageModel(TransformerConfig(Streams.dense(16), 1, 2, "xpos", **fields), 5).eval().to(dtype)
+
+
+SPANS = {torch.float16: (6_700, 20_000), torch.bfloat16: (70_000, 73_000), torch.float32: (70_000, 73_000)}
+"""One that is answered, and one that is not."""
+
+
+@pytest.mark.parametrize("dtype", SPANS)
+def test_a_model_answers_spans_that_its_dtype_can_hold_and_refuses_others(dtype):
+    model, tokens = language_model(dtype), torch.tensor([[1, 2]])
+    near, far = SPANS[dtype]
+    name = str(dtype).removeprefix("torch.")
+    with torch.no_grad():
+        assert model(tokens, torch.tensor([0, near])).isfinite().all()
+        assert model(tokens, torch.tensor([50_000, 50_000 + near])).isfinite().all()
+        for at in (torch.tensor([0, far]), torch.tensor([[0, 1], [7, far + 7]])):
+            with pytest.raises(ValueError, match=rf"span {far} positions; from .* leave {name}: read"):
+                model(tokens.expand(at.dim(), -1), at)
+        assert model.double()(tokens, torch.tensor([0, far])).isfinite().all()
+
+
+def test_autocast_computes_heads_in_another_dtype_than_the_weights_and_the_span_is_of_that():
+    model, tokens, far = language_model(torch.float32), torch.tensor([[1, 2]]), torch.tensor([0, 20_000])
+    with torch.no_grad():
+        assert model(tokens, far).isfinite().all()
+        with (
+            torch.autocast("cpu", torch.float16),
+            pytest.raises(ValueError, match=r"span 20000 .* leave float16"),
+        ):
+            model(tokens, far)
+
+
+def test_a_cache_counts_with_what_it_holds_and_stays_as_it_was_where_the_span_is_refused():
+    model, cache = language_model(torch.float16), KVCache(1, 1)
+    with torch.no_grad():
+        model(torch.tensor([[1, 2]]), torch.tensor([0, 1]), cache)
+        with pytest.raises(ValueError, match="span 20000 positions"):
+            model(torch.tensor([[3]]), torch.tensor([20_000]), cache)
+    assert len(cache) == 2
+
+
+def test_by_default_no_position_is_read_for_it(monkeypatch):
+    """Of positions that a caller gives, the host reads the ends anyway; of its own it knows them."""
+    spans = []
+    monkeypatch.setattr(XPosQueryKey, "check_span", lambda self, span, dtype: spans.append(span))
+    model, cache = language_model(torch.float32), KVCache(1, 1)
+    with torch.no_grad(), monkeypatch.context() as patch:
+        unread = pytest.fail
+        patch.setattr(torch.Tensor, "__int__", lambda self: unread("a position was read"))
+        model.transformer(torch.zeros(1, 4, 16))
+        model.transformer(torch.zeros(1, 4, 16), cache=cache)
+        model.transformer(torch.zeros(1, 1, 16), cache=cache)
+    assert spans == [3, 3, 4]
 
 
 def test_a_model_without_a_mask_is_refused():
