@@ -90,23 +90,25 @@ def noise(*shape):
 # %% [markdown]
 # ## A bias, and what it can do
 #
-# Let $t = i - j$ be the distance from a query back to a key. Everything in the first half of this chapter has the form
+# Let $t = i - j$ be the distance from a query back to a key. Of the six that add, four have the form
 #
 # $$
 # S_{ij} = \frac{q_i \cdot k_j}{\sqrt d} + b_h(i - j), \qquad a_{ij} = \frac{e^{S_{ij}}}{\sum_{j'} e^{S_{ij'}}} ,
 # $$ (eq-biases-form)
 #
-# with one function $b_h$ for each head $h$. Look at the odds of two keys, $j$ near and $j'$ far:
+# with one function $b_h$ for each head $h$: ALiBi, T5, KERPLE and Sandwich. FIRE's bias hears the position of the query besides,
+# and CoPE's hears what the tokens say. Look at the odds of two keys, $j$ near and $j'$ far:
 #
 # $$
 # \frac{a_{ij}}{a_{ij'}} = \exp\!\left( \frac{q_i \cdot k_j - q_i \cdot k_{j'}}{\sqrt d} \right)
 # \cdot \exp\bigl( b_h(i - j) - b_h(i - j') \bigr) .
 # $$ (eq-biases-odds)
 #
-# A bias multiplies odds by a factor that *content has no say in*, in every text, at every place. What a far key loses
-# it can only win back by a larger product. That is an inductive bias in the literal sense.
+# Such a bias multiplies odds by a factor that *content has no say in*, in every text, at every place. What a far key loses
+# it can only win back by a larger product. That is an inductive bias in the literal sense. (FIRE's factor
+# changes with the place of the query, CoPE's with the text.)
 #
-# Since $b_h$ depends on $i - j$ only, it does not hear where a text begins, and it is defined at any distance.
+# Since $b_h$ depends on $i - j$ only, these four do not hear where a text begins, and are defined at any distance.
 # Defined is not trained, though: a distance that training never showed has a bias that nothing has tested.
 #
 # ## ALiBi: a straight line
@@ -518,6 +520,9 @@ assert torch.equal(looked_up[3, 30, 5], table[t5_buckets(torch.tensor(-25)), 3])
 ones = torch.ones(H, dtype=torch.float64)
 power = kerple_bias(slopes, ones, i, i, form="power")
 torch.testing.assert_close(power, bias, rtol=0, atol=1e-12)
+root = -slopes[:, None, None] * (i[:, None] - i).abs().double().sqrt()  # r_2 = 1/2
+power = kerple_bias(slopes, ones / 2, i, i, form="power")
+torch.testing.assert_close(power, root, rtol=0, atol=1e-12)
 nearly = kerple_bias(slopes * 1e6, ones * 1e-6, i, i)
 torch.testing.assert_close(nearly, bias, rtol=0, atol=1e-3)
 assert (kerple_bias(slopes, ones, i, i) - bias).abs().max() > 1, (
@@ -575,6 +580,15 @@ torch.testing.assert_close(quotients[2], by_print.double(), rtol=1e-5, atol=1e-6
 assert all(r.min() >= 0 and r.max() <= 1 for r in quotients)
 at_20 = [r[-21].item() for r in quotients]  # the key 20 back
 assert at_20[0] == at_20[1] > at_20[2] > at_20[3], "alike up to the threshold, then not"
+with torch.random.fork_rng(devices=[]):  # what is drawn below stays what it was
+    module = build("fire", threshold=100.0).at_score(H).double()
+steep, offsets = module.hidden.detach()  # of 32 units with a ReLU
+to_heads, to_all = module.out.detach().split([32, 1], dim=-1)  # [H, 32], [H, 1]
+units = torch.relu(quotients[2][:, None] * steep + offsets)  # [keys, 32]
+by_perceptron = (units @ to_heads.T).T + to_all
+given = module(queries[2:3], torch.arange(401)).detach()[:, 0]  # [H, keys]
+torch.testing.assert_close(given, by_perceptron, rtol=0, atol=1e-6)
+assert given.diff(dim=1).abs().max() > 1e-3, "a perceptron that hears nothing"
 numbers["fire_at_20_near"], numbers["fire_at_20_far"] = at_20[0], at_20[3]
 
 # %% [markdown]
@@ -1257,7 +1271,8 @@ for key in ("added", "signed", "added-signed"):
 #
 # ## Takeaways
 #
-# 1. A bias multiplies the odds of two keys by a factor in which content has no say; a gate turns content up or down. A gate of
+# 1. A bias of the distance multiplies the odds of two keys by a factor in which content has no say; FIRE's hears besides where
+#    the query stands, and CoPE's what the text says. A gate turns content up or down. A gate of
 #    zero makes a key neutral, not absent, and neutral keys win by number.
 # 2. ALiBi's slopes give each head a horizon. A falling mean over longer segments is no sign that far context is used: it falls for a model
 #    that cannot use any.
