@@ -4,17 +4,20 @@ Each row builds the same dense model twice, with the encoding and without any, d
 looks: what there is more of, and what the logits answer to.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from math import log2
+from typing import Any
 
 import pandas as pd
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import encodings
-from .encodings import Encoding, Site
+from .encodings import Encoding, Site, fire
 from .flops import products_of
-from .models import KVCache, LanguageModel, TransformerConfig, frozen_attention
+from .models import KVCache, LanguageModel, TransformerConfig, averaging, frozen_attention
 from .streams import Streams
 from .watch import MemoryWatch
 
@@ -22,9 +25,10 @@ COLUMNS = {
     "encoding": "encoding",
     "sites": "where it acts",
     "parameters": "more parameters",
-    "products": "more multiply-adds per token",
+    "products": "more multiply-adds of products per token",
+    "elementwise": "more operations on single numbers per token",
     "memory": "more bytes at the peak",
-    "growth": "that memory grows as N to the power",
+    "growth": "the whole peak grows as N to the power",
     "cache": "fits a KV cache",
     "hears": "what it hears",
     "learned": "learned",
@@ -72,6 +76,18 @@ def _read(
     return model(tokens, at, cache)
 
 
+@contextmanager
+def _cut(scores: int) -> Iterator[None]:
+    """Have evaluation hold so many scores at once, and FIRE so many hidden units: a small text is then cut as
+    a long one is."""
+    held = averaging.AT_ONCE, fire._AT_ONCE
+    averaging.AT_ONCE, fire._AT_ONCE = scores, scores
+    try:
+        yield
+    finally:
+        averaging.AT_ONCE, fire._AT_ONCE = held
+
+
 def _peak(model: LanguageModel, length: int) -> int:
     """Bytes of one evaluation, by a model that remembers nothing of an earlier one."""
     model.eval()  # whatever remembers positions forgets them here
@@ -81,16 +97,35 @@ def _peak(model: LanguageModel, length: int) -> int:
     return watch.peak
 
 
-def _products(model: LanguageModel, tokens: Tensor) -> float:
-    """Of a forward pass with the softmax in the open, so that no kernel leaves out part of a product, by a
-    model that remembers nothing of an earlier one."""
-    model.eval()
+class _Elementwise(TorchDispatchMode):
+    """Counts the real numbers that operations on single numbers make: sums, products, exponentials, sines.
+    Copies are none, and neither is what is done to whole numbers, positions and distances."""
+
+    made = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if torch.Tag.pointwise in func.tags and func.overloadpacket not in _COPIES:
+            self.made += out.numel() if isinstance(out, Tensor) and out.is_floating_point() else 0
+        return out
+
+
+_COPIES = {torch.ops.aten.clone, torch.ops.aten.copy_, torch.ops.aten._to_copy, torch.ops.aten.fill_}
+
+
+def _work(model: LanguageModel, tokens: Tensor) -> dict[str, float]:
+    """Of a forward pass per token, with the softmax in the open, so that no kernel leaves out or hides a part
+    of it, by a model that remembers nothing of an earlier one."""
 
     def step() -> None:
+        model.eval()
         with torch.no_grad(), frozen_attention(model):
             _read(model, tokens)
 
-    return products_of(step) / tokens.numel()
+    products = products_of(step)
+    with _Elementwise() as counter:
+        step()
+    return {"products": products / tokens.numel(), "elementwise": counter.made / tokens.numel()}
 
 
 def _apart(one: Tensor, other: Tensor) -> float:
@@ -162,9 +197,11 @@ def inventory(
 ) -> pd.DataFrame:
     """One row per encoding, with the columns of `COLUMNS`.
 
-    Parameters, multiply-adds of matrix products (forward, per token) and bytes held at the peak of an
-    evaluation of one text of 4 N tokens in float64 are those beyond a model without encoding. `growth` is
-    taken from twice that text; it is 0 where there is nothing more to hold. What an encoding hears is "index"
+    Parameters, multiply-adds of matrix products, operations on single numbers (both forward, per token) and
+    bytes held at the peak of an evaluation of one text of 4 N tokens in float64 are those beyond a model
+    without encoding. `growth` is that of the whole peak, from this text to one twice as long. Evaluation
+    holds no more scores at once here than a text of 2 N has, so that both are cut. FIRE has the threshold
+    N/2, so that it is looked at beyond it too. What an encoding hears is "index"
     if the logits change with where a text starts, "distance" if they change with gaps in it, and "order"
     if positions do not matter. An encoding of points is shown points of the diagonal. `dimensions`
     is the verdict of `tells_points_apart`.
@@ -186,21 +223,28 @@ def inventory(
     generator = torch.Generator().manual_seed(0)
     tokens = torch.randint(VOCABULARY, (2, length), generator=generator)
     texts = (4 * length, 8 * length)
-    bare_peaks = [_peak(bare, n) for n in texts]
+
+    def peaks(model: LanguageModel) -> list[int]:
+        with _cut(n_heads * (2 * length) ** 2):
+            return [_peak(model, n) for n in texts]
+
+    (bare_peak, _), bare_work = peaks(bare), _work(bare, tokens)
+    options: dict[str, dict[str, Any]] = {"fire": {"threshold": length / 2}}
     rows = []
     for name in encodings.names() if names is None else names:
-        encoding = encodings.build(name)
+        encoding = encodings.build(name, **options.get(name, {}))
         model = _model(encoding, length, **size)
-        more = [_peak(model, n) - peak for n, peak in zip(texts, bare_peaks, strict=True)]
+        short, long = peaks(model)
+        work = _work(model, tokens)
         with torch.no_grad():
             rows.append(
                 {
                     "encoding": name,
                     "sites": ", ".join(site.value for site in Site if site in encoding.sites) or "none",
                     "parameters": _count(model) - _count(bare),
-                    "products": round(_products(model, tokens) - _products(bare, tokens)),
-                    "memory": max(more[0], 0),
-                    "growth": round(log2(more[1] / more[0]), 1) if min(more) > 0 else 0.0,
+                    **{what: round(work[what] - bare_work[what]) for what in ("products", "elementwise")},
+                    "memory": max(short - bare_peak, 0),
+                    "growth": round(log2(long / short), 1),
                     "cache": _fits_a_cache(model, tokens),
                     "hears": _hears(model, tokens),
                     "learned": _count(model) > _count(bare),

@@ -122,6 +122,7 @@ def inventory() -> str:
         "cache": _WORDS.__getitem__,
         "parameters": "{:,}".format,
         "products": "{:,}".format,
+        "elementwise": "{:,}".format,
         "memory": lambda held: f"{held / 1024:,.0f}",
         "growth": "{:g}".format,
     }
@@ -142,16 +143,18 @@ def inventory() -> str:
             f"in float64, on texts of {size['length']} tokens.",
             "",
             *table("sites", "hears", "learned", "dimensions"),
-            f"The peak is that of an evaluation of {4 * size['length']} tokens, and how it grows is seen at "
-            f"twice as many. From {AT_ONCE:,} scores or biases on, a model evaluates some queries at a time, "
-            f"and the memory then grows with N for every encoding.",
+            f"The peak is that of an evaluation of {4 * size['length']} tokens, and how all of it grows is "
+            f"seen at twice as many. From {AT_ONCE:,} scores or biases on, a model evaluates some queries at "
+            f"a time. "
+            f"Here that is {size['n_heads'] * (2 * size['length']) ** 2:,}, so that both texts are cut, as "
+            f"long ones are.",
             "",
             *table(*_COSTS, "cache"),
         ]
     )
 
 
-_COSTS = ("parameters", "products", "memory", "growth")
+_COSTS = ("parameters", "products", "elementwise", "memory", "growth")
 
 _TIMED = {
     "eager": "eager",

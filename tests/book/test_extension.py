@@ -122,9 +122,11 @@ def test_the_table_of_encodings_has_what_is_measured_and_follows_the_registry(fe
     assert "| `learned` | input | index | yes | yes |" in lines
     learned, alibi = measured.loc["learned"], measured.loc["alibi"]
     assert learned["parameters"] == 8 * 32 * 32
-    assert any(line.startswith("| `learned` | 8,192 | 0 | ") and line.endswith(" yes |") for line in lines)
+    assert any(
+        line.startswith("| `learned` | 8,192 | 0 | 32 | ") and line.endswith(" yes |") for line in lines
+    )
     held = f"{alibi['memory'] / 1024:,.0f}"
-    assert f"| `alibi` | 0 | 0 | {held} | {alibi['growth']:g} | yes |" in lines
+    assert f"| `alibi` | 0 | 0 | {alibi['elementwise']} | {held} | {alibi['growth']:g} | yes |" in lines
 
 
 def test_the_speed_of_encodings_is_told_cell_by_cell_and_without_records_as_not_run(monkeypatch) -> None:
