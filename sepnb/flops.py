@@ -14,7 +14,7 @@ With D the width, r the pos share, N the length and B the batch, a block with ev
     strict      12 d_sem^2 + (1-r) N D + [12 d_pos^2 + 2 d_pos d_sem + r N D] / B
 
 where causal attention counts N D: scores and values, half of the square of queries and keys. Kernels that
-compute blocks of the square do more than that.
+compute blocks of the square do more than that. Behind a window of W tokens it is a band, (2 W - W^2 / N) D.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -111,7 +111,7 @@ def block(config: TransformerConfig, outputs: tuple[str, ...], length: int) -> M
         two_parts = config.reading == "untied" and "sem" in reads and len(reads) > 1
         columns = (3 if two_parts else 2) * d + more  # of a query, and of a value
         columns += sum(term.more for term in terms) if "sem" in reads else 0
-        seen = length / 2 if config.causal else length
+        seen = _seen(config, length)
         tally.add("attention", _written(config, heads), len(heads) * columns * seen)
 
     if split:
@@ -130,6 +130,14 @@ def block(config: TransformerConfig, outputs: tuple[str, ...], length: int) -> M
         written = sum(widths[name] for name in outputs)
         tally.add("mlp", widths, up * total * total + config.expansion * total * written)
     return MultiplyAdds(tally.each, tally.once)
+
+
+def _seen(config: TransformerConfig, length: int) -> float:
+    """Keys that a query sees in the mean; behind a window of W tokens the first W queries see fewer."""
+    if not config.causal:
+        return length
+    window = length if config.window is None else min(config.window, length)
+    return window - window * window / (2 * length)
 
 
 def _written(config: TransformerConfig, heads: list[int]) -> list[str]:

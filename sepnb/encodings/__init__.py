@@ -3,6 +3,12 @@
 To add one: write a file of this folder with a reference function, a module and a frozen `Encoding` that has a
 `name`. Every file here is imported, and a class enters the registry where it is defined: `names`, `build`,
 every model, every table of encodings and the tests that all encodings share then know it.
+
+Two entries of lists of encodings are none, and have no file here. A *sliding window* is a mask: it hides keys
+and says nothing of the places of those that are left. `TransformerConfig(window=W)` gives it to a model of
+any encoding. *Randomised positions* are a way to draw those of a training, again for any encoding:
+`sepnb.positions.RandomPositions`, which `sepnb.experiments.encoding_methods` gives to the methods
+`sinusoidal-randomised` and `rope-randomised`.
 """
 
 from dataclasses import fields

@@ -4,8 +4,8 @@ The model, the schedule and the text of a run are those of `language_modelling`;
 and with it what belongs to it: a randomised one the positions at which it trains and reads, SeqPE its shift
 steps and its two losses. Options are those of the sources unless a line here says otherwise.
 
-RoPE trained behind a sliding window is not among them: a window is a rule of evaluation here, and no config
-trains with one.
+RoPE trained behind a sliding window is not among them: a window is a mask and no way to tell positions. Any
+of these models can be trained with one, `TransformerConfig(window=...)`.
 """
 
 from collections.abc import Callable

@@ -4,7 +4,8 @@ Biases of positions join the mask, and the kernel takes both; on CUDA they can g
 see `flex`. Where an encoding makes scores that are no product plus bias, or adds to the averaged values, the
 softmax is computed in the open. What is too large to be held at once is computed for some rows of queries at
 a time, or some sequences, where no gradients are needed. Compiled formulas go in pieces too, because a CPU is
-faster so; see `kernels`.
+faster so; see `kernels`. And whatever is behind a window does, each piece with the keys of its band; see
+`windows`.
 
 Shape letters: B batch, H heads, N query length, M key length, d head width, e columns of queries and keys.
 """
@@ -16,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from . import kernels
+from . import kernels, windows
 from .config import TransformerConfig
 from .context import AttentionContext
 from .freezing import Tape, attention_weights, masked_softmax
@@ -103,6 +104,8 @@ class Averaging(nn.Module):
             how = {"scale": self.head_width**-0.5, "backend": context.compiler}
             return flex.attention(q, k, v, table, **how)
         n = q.shape[-2]
+        if context.banded and self.tape is None:
+            return self._band(span, q, k, v, context)
         size = self._rows_at_once(q, k, context)
         if size >= n:
             return self._rows(span, q, k, v, context)
@@ -113,6 +116,20 @@ class Averaging(nn.Module):
             m = part.n_keys
             pieces.append(self._rows(span, q[..., start:stop, :], k[..., :m, :], v[..., :m, :], part))
         return torch.cat(pieces, dim=-2)
+
+    def _band(self, span: Span, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:
+        """Behind a window: each piece of queries with the keys that one of them sees."""
+        n, window, held = q.shape[-2], context.window, self._held(q, context)
+        size = windows.rows_of_a_piece(window)
+        keep = torch.is_grad_enabled()
+        if not keep:  # what the layers share is made once, if all of it may be held
+            size = min(size, max(1, AT_ONCE // max(1, held * (window - 1 + size))))
+            keep = held * n * (window - 1 + size) <= AT_ONCE
+        rows = [(start, min(start + size, n)) for start in range(0, n, size)]
+        keys = [context.keys_of(*bounds) for bounds in rows]
+        pieces = zip(rows, *(windows.cut(x, at) for x, at in ((q, rows), (k, keys), (v, keys))), strict=True)
+        averaged = [self._rows(span, *qkv, context.rows(*at, keep=keep)) for at, *qkv in pieces]
+        return averaged[0] if len(averaged) == 1 else torch.cat(averaged, dim=-2)
 
     def _flexible(self, q: Tensor, k: Tensor, context: AttentionContext) -> bool:
         """Whether FlexAttention makes these scores; see `flex`."""
@@ -146,15 +163,18 @@ class Averaging(nn.Module):
             squares = self.in_the_open or context.masked or len(self.biases) > 0
             pieces = squares and context.causal and kernels.compiles(context.compiler)
             return kernels.rows_of_a_piece(n) if pieces and kernels.on_cpu(q) else n
-        if self.in_the_open:
-            each = q.shape[0] * q.shape[1] * m
-        elif context.masked or len(self.biases):
-            biased = len(context.biases) > 0 or len(self.biases) > 0
-            own = context.by_sequence if biased else context.key_documents is not None
-            each = m * (self.n_heads if biased else 1) * (q.shape[0] if own else 1)
-        else:
-            return n  # the kernel holds no scores
+        each = m * self._held(q, context)
         return n if n * each <= AT_ONCE else max(1, AT_ONCE // each)
+
+    def _held(self, q: Tensor, context: AttentionContext) -> int:
+        """How many numbers are held for a query and a key, scores or entries of a mask."""
+        if self.in_the_open:
+            return q.shape[0] * q.shape[1]
+        if not context.masked and not len(self.biases):
+            return 0  # the kernel holds no scores
+        biased = len(context.biases) > 0 or len(self.biases) > 0
+        own = context.by_sequence if biased else context.key_documents is not None
+        return (self.n_heads if biased else 1) * (q.shape[0] if own else 1)
 
     def _rows(self, span: Span, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:
         mask = self._mask(span, context)

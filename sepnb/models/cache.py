@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ..encodings import coordinates
+from . import windows
 from .config import TransformerConfig
 
 
@@ -16,26 +17,43 @@ class KVCache:
     length may then change them without leaving stale keys behind. What is the same for every sequence, such
     as the position heads of a strict model, is kept once.
 
+    For a model with a window it rolls: a call is given back all that it may look at, and what is held after
+    it are the last W - 1 tokens. Nothing that an encoding hears of a pair is lost with the others: positions
+    are kept with their tokens, and what is counted between a query and a key lies between them.
+
     Args:
         batch_size: sequences.
         n_layers: of the model.
         length: positions of the whole text, for encodings that depend on it. What a layer leaves behind was
             computed with one length and holds for no other, so it is said beforehand.
         axes: coordinates of a position. On several, positions have one more dimension than is said below.
+        window: W, tokens that a query of the model sees, itself included; None keeps every token.
 
     Attributes:
         positions: of the tokens held, `[M]` or `[B, M]`.
-        counted: whether these are 0 to M - 1 by default: no call has given others.
+        counted: whether all that were read had positions from 0 on by default: no call has given others.
+        read: tokens read so far, per sequence, those among them that are held no more.
+        room: how many tokens are held at most; None: all.
     """
 
-    def __init__(self, batch_size: int, n_layers: int, length: int | None = None, axes: int = 1) -> None:
+    def __init__(
+        self,
+        batch_size: int,
+        n_layers: int,
+        length: int | None = None,
+        axes: int = 1,
+        window: int | None = None,
+    ) -> None:
+        windows.check(window, causal=True)
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}; a cache needs at least 1 sequence")
         if length is not None and length < 1:
             raise ValueError(f"length is {length}; a text has at least 1 position")
         self.batch_size, self.n_layers, self.length, self.axes = batch_size, n_layers, length, axes
+        self.window, self.room = window, None if window is None else window - 1
         self.positions: Tensor | None = None
-        self.counted = True
+        self.counted, self.read = True, 0
+        self._latest: Tensor | None = None  # on one axis, the largest position read: [1] or [B, 1]
         self._held: dict[Hashable, tuple[Tensor, Tensor]] = {}
 
     def __len__(self) -> int:
@@ -45,6 +63,20 @@ class KVCache:
     def numel(self) -> int:
         """Numbers held, keys and values of all layers."""
         return sum(keys.numel() + values.numel() for keys, values in self._held.values())
+
+    def check_window(self, window: int | None, sinks: int) -> None:
+        """Refuse a rule by which a query sees tokens that are held no more.
+
+        Raises:
+            ValueError: this cache rolls, and the window is wider or there is none, or there are sinks.
+        """
+        if self.window is None or (window is not None and window <= self.window and not sinks):
+            return
+        sees = "all tokens" if window is None else f"{window} tokens and {sinks} sinks"
+        raise ValueError(
+            f"the cache holds what a query sees behind a window of {self.window} tokens, and this model sees "
+            f"{sees}; make a cache with this model"
+        )
 
     def check(self, batch: int, config: TransformerConfig) -> None:
         """Refuse a batch or a model that this cache is not for.
@@ -90,12 +122,12 @@ class KVCache:
         return self.length
 
     def next_positions(self, count: int, device: torch.device) -> Tensor:
-        """The `count` positions after what is held: `[count]`, or `[B, count]` where sequences differ.
+        """The `count` positions after what was read: `[count]`, or `[B, count]` where sequences differ.
 
         Raises:
             ValueError: several axes: no point comes after another.
         """
-        return coordinates.following(self.positions, count, device, self.axes)
+        return coordinates.following(self._latest, count, device, self.axes)
 
     def positions_with(self, positions: Tensor) -> Tensor:
         """The positions of all keys, `[M]` or `[B, M]`, were `[N]` or `[B, N]` appended; nothing is."""
@@ -105,8 +137,15 @@ class KVCache:
 
     def extend_positions(self, positions: Tensor) -> Tensor:
         """Append `[N]` or `[B, N]`; returns the positions of all keys, `[M]` or `[B, M]`."""
-        self.positions = self.positions_with(positions)
-        return self.positions
+        whole, n = self.positions_with(positions), coordinates.tokens_of(positions, self.axes)
+        m = coordinates.tokens_of(whole, self.axes)
+        first = 0 if self.room is None else max(0, m - self.room)
+        self.positions = whole if first == 0 else coordinates.cut(whole, first, m, self.axes).clone()
+        self.read += n
+        if self.axes == 1 and n:
+            latest = positions.amax(dim=-1, keepdim=True)
+            self._latest = latest if self._latest is None else torch.maximum(self._latest, latest)
+        return whole
 
     def items(self) -> Iterable[tuple[Hashable, tuple[Tensor, Tensor]]]:
         """Keys and values by place."""
@@ -114,12 +153,17 @@ class KVCache:
 
     def extend(self, place: Hashable, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Append `[B, H, N, d]` to what is held at `place`, a layer's group of heads; returns all of it,
-        `[B, H, M, d]`. A batch of 1 stands for every sequence until one that differs is appended."""
+        `[B, H, M, d]`, and holds as much of it as there is room for. A batch of 1 stands for every sequence
+        until one that differs is appended."""
         if place in self._held:
             keys = _append(self._held[place][0], keys)
             values = _append(self._held[place][1], values)
-        self._held[place] = keys, values
+        self._held[place] = self._last(keys), self._last(values)
         return keys, values
+
+    def _last(self, x: Tensor) -> Tensor:
+        first = 0 if self.room is None else max(0, x.shape[2] - self.room)
+        return x if first == 0 else x[:, :, first:].clone()  # a view would keep the whole
 
 
 def _append(held: Tensor, new: Tensor) -> Tensor:

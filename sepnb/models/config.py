@@ -49,6 +49,8 @@ class TransformerConfig:
         axes: coordinates of a position: 1 for a text, 2 for the rows and columns of an image. Every encoding
             must take so many; but where there is a position stream for each coordinate, an input encoding of
             one coordinate fills each stream by its own, in the order of the streams.
+        window: tokens that a query sees, itself included, in training, evaluation and with a cache; None is
+            all before it. For causal models; see `windows` for what it counts and costs.
 
     Raises:
         TypeError: streams, an encoding or a count of another type.
@@ -76,6 +78,7 @@ class TransformerConfig:
     n_kv_heads: int | None = None
     dropout: float = 0.0
     axes: int = 1
+    window: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.split, (set, tuple, list)):

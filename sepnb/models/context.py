@@ -154,9 +154,21 @@ class AttentionContext:
                 q, k = both(module, q, k, for_queries, for_keys, place)
         return q, k
 
+    @property
+    def banded(self) -> bool:
+        """Whether every query sees a band of the keys: the last `window` of more, and no sinks."""
+        return self.causal and self.window is not None and self.window < self.n_keys and not self.sinks
+
+    def keys_of(self, start: int, stop: int) -> tuple[int, int]:
+        """From where to where the keys go that one of the queries `start` to `stop` - 1 may see."""
+        m = self.n_keys
+        before = m - self.n_queries
+        first = max(0, before + start - self.window + 1) if self.banded else 0
+        return first, before + stop if self.causal else m
+
     def rows(self, start: int, stop: int, *, keep: bool = False) -> "AttentionContext":
-        """That of the queries `start` to `stop` - 1 alone, with the keys up to the last that one of them may
-        see. What is done before queries meet keys, rotations and terms, is done and left out.
+        """That of the queries `start` to `stop` - 1 alone, with the keys that are `keys_of` them. What is
+        done before queries meet keys, rotations and terms, is done and left out.
 
         With `keep`, all layers are given the same one, and what it makes of the positions is made once.
         """
@@ -164,19 +176,18 @@ class AttentionContext:
             if (start, stop) not in self._parts:
                 self._parts[start, stop] = self.rows(start, stop)
             return self._parts[start, stop]
-        n, m = self.n_queries, self.n_keys
-        keys = m - n + stop if self.causal else m
+        before, (first, end) = self.n_keys - self.n_queries, self.keys_of(start, stop)
         return replace(
             self,
             query_positions=coordinates.cut(self.query_positions, start, stop, self.axes),
-            key_positions=coordinates.cut(self.key_positions, 0, keys, self.axes),
-            consecutive=self.consecutive and keys == m - n + stop,  # else more keys follow the queries
+            key_positions=coordinates.cut(self.key_positions, first, end, self.axes),
+            consecutive=self.consecutive and end == before + stop,  # else more keys follow the queries
             rotations=(),
             terms=(),
             places=None,
             sharpening=None if self.sharpening is None else self.sharpening[start:stop],
             query_documents=None if self.query_documents is None else self.query_documents[:, start:stop],
-            key_documents=None if self.key_documents is None else self.key_documents[:, :keys],
+            key_documents=None if self.key_documents is None else self.key_documents[:, first:end],
         )
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from ..encodings import InputModule
 from ..encodings.rope import ContextExtension, RotaryQueryKey
 from ..extrapolators import Continuation, build
+from . import windows
 from .tower import PassMemory, arithmetic, may_remember
 from .weights import Model, sharing_copy
 
@@ -71,11 +72,9 @@ def extended(
     options: dict[str, object],
 ) -> Model:
     """See `LanguageModel.extended`, whose transformer this changes in a copy of `model`."""
-    for name, value in (("window", window), ("sinks", sinks)):
-        if isinstance(value, bool) or not isinstance(value, int | None):
-            raise TypeError(f"{name} must be an int, got {value!r}")
-    if window is not None and window < 1:
-        raise ValueError(f"window is {window}; a query sees at least 1 token, itself")
+    windows.check(window, model.config.causal)
+    if isinstance(sinks, bool) or not isinstance(sinks, int):
+        raise TypeError(f"sinks must be an int, got {sinks!r}")
     if sinks < 0:
         raise ValueError(f"sinks is {sinks}; give 0 or more")
     if sinks and window is None:
@@ -83,8 +82,12 @@ def extended(
             f"sinks={sinks} without a window: the two are one rule, also where a window is set already; give "
             f"window too"
         )
-    if window is not None and not model.config.causal:
-        raise ValueError("a window needs a causal model")
+    built = model.config.window
+    if window is not None and built is not None and (window > built or sinks):
+        raise ValueError(
+            f"window={window} and sinks={sinks}: the config of this model has window={built}, and a query "
+            f"never sees a token before that; give a window of at most {built}, without sinks"
+        )
     if extrapolator is None and (options or form != "corrected"):
         raise ValueError(f"{next(iter(options), 'form')!r} is an option of an extrapolator; name one")
     if log_scale and model.config.max_length < 2:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from ..encodings import how_on_axes, names
 from ..encodings.rope import RoPE
 from ..streams import ACTIVATIONS, Streams
+from . import windows
 
 if TYPE_CHECKING:
     from .config import TransformerConfig
@@ -40,6 +41,7 @@ def check(config: "TransformerConfig") -> None:
     _whole_heads(config)
     _rotations(config)
     _axes(config)
+    windows.check(config.window, config.causal)
     for encoding in config.encodings:
         if encoding.causal_only and not config.causal:
             raise ValueError(

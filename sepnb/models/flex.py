@@ -6,7 +6,7 @@ pair, `[H, N, N]` for the whole batch. In the backward pass the gradient of what
 atomic additions, in no fixed order, so that two runs on a GPU may differ in the last bits.
 
 For causal attention of a whole text with itself, on CUDA, where `compile_formulas` asks for it; elsewhere the
-bias joins the mask. Left out are windows, which are rules of evaluation, packed documents, and positions
+bias joins the mask. Left out are windows, which go in pieces of queries, packed documents, and positions
 with gaps. Making the mask of a new length looks at all pairs once, see `_causal`. FlexAttention has
 no backward pass on a CPU. Scores that are more than product and bias stay with the plain formula.
 

@@ -95,13 +95,14 @@ def flexible(model: nn.Module) -> bool:
 
     Scores that are made otherwise (Shaw's keys, Transformer-XL, the gates of DA-Transformer, CoPE) and what
     is added to averages (Shaw's values) stay with the plain formula; so does a model of heads of fewer than
-    `NARROWEST` columns.
+    `NARROWEST` columns, and one with a window, which goes in pieces of queries.
     """
     stacks = [module for module in model.modules() if hasattr(module, "score_encodings")]
     layers = [block.attention.averaging for stack in stacks for block in stack.blocks]
     biased = any(len(stack.score_encodings) for stack in stacks) or any(len(layer.biases) for layer in layers)
     fits = all(not layer.in_the_open and layer.head_width >= NARROWEST for layer in layers)
-    return biased and fits and all(stack.config.causal for stack in stacks)
+    whole = all(stack.config.causal and stack.window is None for stack in stacks)
+    return biased and fits and whole
 
 
 @cache

@@ -45,8 +45,15 @@ class LanguageModel(nn.Module):
         """An empty cache; every call that is given it extends it in place.
 
         Where the frequencies of RoPE follow the length of the text, as with `DynamicNTK`, it must be given.
+        Behind a window of W tokens it rolls: what it holds are the last W - 1, which is all that a later
+        query sees, by any encoding. With sinks it holds everything.
+
+        Args:
+            batch_size: sequences.
+            length: positions of the whole text.
         """
-        return KVCache(batch_size, self.config.n_layers, length, self.config.axes)
+        window = None if self.transformer.sinks else self.transformer.window
+        return KVCache(batch_size, self.config.n_layers, length, self.config.axes, window)
 
     def make_memory(self, batch_size: int, size: int) -> SegmentMemory:
         """An empty memory of the last `size` tokens; every call that is given it as its cache extends it."""
@@ -102,7 +109,8 @@ class LanguageModel(nn.Module):
         """The same weights under another rule of evaluation; never retrains, never changes the original.
 
         Rules add up: of a model that follows some already, what is not given here stays. Window and sinks are
-        one rule and given together: a new window without sinks has none.
+        one rule and given together: a new window without sinks has none. The window of a config can be
+        narrowed, and neither widened nor given sinks.
 
         Args:
             extrapolator: one of `sepnb.extrapolators.METHODS`. The codes of the encoding at the input, at

@@ -45,7 +45,7 @@ class SegmentMemory(KVCache):
         super().__init__(batch_size, n_layers)
         if size < 1:
             raise ValueError(f"size is {size}; a memory holds at least 1 token, or leave it out")
-        self.size = size
+        self.size = self.room = size
         self._states: dict[int, dict[str, Tensor]] = {}
 
     def numel(self) -> int:
@@ -84,12 +84,6 @@ class SegmentMemory(KVCache):
             "length serves no other; read it with a cache, make_cache(batch_size, length=...), or give RoPE "
             "an extension of fixed frequencies"
         )
-
-    def extend_positions(self, positions: Tensor) -> Tensor:
-        """Append `[N]` or `[B, N]`; returns the positions of all keys and holds the last of them."""
-        whole = self.positions_with(positions)
-        self.positions = whole[..., -self.size :]
-        return whole
 
     def extend(self, place: object, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values as they are: they were made of the states, remembered ones among them."""

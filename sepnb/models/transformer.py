@@ -30,15 +30,16 @@ class Transformer(nn.Module):
     """Content `[B, N, d_sem]` and positions to one `[B, N, w]` per stream that the output is read from.
 
     With one stream the code of the input encoding is added to the content; otherwise it fills the position
-    streams. Encodings are shared by all layers. `window`, `sinks` and `log_scale` are rules of evaluation:
-    each query sees the last `window` tokens, itself included, and the first `sinks`, in the order of the
-    sequence; its logits, biases excepted, are multiplied by max(1, ln n / ln L), n the tokens that it sees.
+    streams. Encodings are shared by all layers. By `window`, which begins as that of the config, each query
+    sees the last so many tokens, itself included, in the order of the sequence. `sinks` and `log_scale` are
+    rules of evaluation: it sees the first `sinks` too; its logits, biases excepted, are multiplied by
+    max(1, ln n / ln L), n the tokens that it sees.
     """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
-        self.window: int | None = None
+        self.window = config.window
         self.sinks = 0
         self.log_scale = False
         self.compiler: str | None = None
@@ -241,18 +242,19 @@ class Transformer(nn.Module):
         (batch, n), axes = content.shape[:2], self.config.axes
         if cache is not None:
             cache.check(batch, self.config)
+            cache.check_window(self.window, self.sinks)
         if documents is not None:
             places.check_documents(documents, batch, n, self, cache)
             positions = places.restarting(documents) if positions is None and axes == 1 else positions
         counted = positions is None and axes == 1 and (cache is None or cache.counted)
-        by_default = counted and (cache is None or not len(cache))
+        by_default = counted and (cache is None or not cache.read)
         if by_default:
             positions = torch.arange(n, device=content.device)
             places.check_highest([n - 1], self._limited)  # known on the host: no need to read the device
         else:
             if positions is None:
-                held = None if cache is None else cache.positions
-                positions = coordinates.following(held, n, content.device, axes)
+                after = None if cache is None else cache.next_positions(n, content.device)
+                positions = coordinates.following(None, n, content.device, axes) if after is None else after
             places.check_shape(positions, batch, n, axes)
             self.check_positions(positions)
         key_positions = positions if cache is None else cache.positions_with(positions)
@@ -266,7 +268,7 @@ class Transformer(nn.Module):
         )
         remembers = isinstance(cache, SegmentMemory)
         shared = self.config.isolated and not remembers and not context.by_sequence
-        start = 0 if cache is None else len(cache)
+        start = 0 if cache is None else cache.read
         known = shared and n > 0 and counted and may_remember(self) and (cache is None or self._prefix_stable)
         if known:
             held = self._prefix_pass(start, start + n, context)
@@ -311,7 +313,7 @@ class Transformer(nn.Module):
 
         def compute(first: int, end: int, cache: KVCache) -> PositionPass:
             of = context
-            if (first, end) != (start, stop):
+            if (first, end) != (start, stop) or context.n_keys != end:  # a cache that rolls has fewer keys
                 keys = torch.arange(end, device=device)
                 of = self.attention_context(keys[first:], keys, dtype, True)
             return self.position_pass(self.codes(of.query_positions, dtype), of, cache)

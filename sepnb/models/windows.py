@@ -1,0 +1,84 @@
+"""A window: every query sees the last W tokens, itself included, and nothing before them.
+
+It is a mask and no encoding, and goes with each of them. Counted are tokens, in the order of the sequence,
+not positions: these keep their indices, and what an encoding makes of a pair is what it made without a
+window. What a layer tells a token comes from W - 1 tokens back at most, so that after n layers it has heard
+of n (W - 1) + 1 tokens.
+
+`TransformerConfig(window=W)` sets it for everything that a model does: training, evaluation, and reading with
+a cache. `LanguageModel.extended(window=W)` sets it for evaluation, and narrows that of a config.
+
+Behind a window attention goes in pieces of queries, each with the keys that one of them sees: time and
+memory grow with N W, and not with the square of N. Sinks, the first tokens of a text, lie before every
+window, and with them the mask is one of all keys; so it is where the attention weights are recorded.
+
+Shape letters: B batch, H heads, N tokens, W tokens of a window.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+LEAST_ROWS = 64
+"""Queries of a piece, at least: below it the call of a kernel takes longer than what it computes."""
+
+
+def check(window: Any, causal: bool) -> None:
+    """Refuse what is no window; None is none.
+
+    Raises:
+        TypeError: a window that is no int.
+        ValueError: a window below 1, or of a model whose queries see what comes after them.
+    """
+    if window is None:
+        return
+    if isinstance(window, bool) or not isinstance(window, int):
+        raise TypeError(f"window must be an int, got {window!r}")
+    if window < 1:
+        raise ValueError(f"window is {window}; a query sees at least 1 token, itself")
+    if not causal:
+        raise ValueError(
+            f"window={window}: a window needs a causal model, because it counts tokens up to the query; use "
+            f"causal=True, or leave it out"
+        )
+
+
+def rows_of_a_piece(window: int) -> int:
+    """How many queries go through together: half a window. A piece of P queries has P + W - 1 keys, of which
+    each query sees W; smaller pieces would compute less that is hidden, and be more."""
+    return max(LEAST_ROWS, -(-window // 2))
+
+
+def cut(x: Tensor, bounds: Sequence[tuple[int, int]]) -> tuple[Tensor, ...]:
+    """Of `[B, H, N, d]` the tokens `start` to `stop` - 1, for each of the bounds, which may overlap.
+
+    The gradient of a slice is as long as what it was cut from, zeros but for a piece of it: of N / P slices
+    these would be N^2 / P numbers. Here they are added up in one tensor.
+    """
+    if torch.is_grad_enabled() and x.requires_grad:
+        return _Cut.apply(x, tuple(bounds))
+    return tuple(x[..., start:stop, :] for start, stop in bounds)
+
+
+class _Cut(torch.autograd.Function):
+    @staticmethod
+    def forward(x: Tensor, bounds: tuple[tuple[int, int], ...]) -> tuple[Tensor, ...]:
+        return tuple(x[..., start:stop, :] for start, stop in bounds)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
+        x, ctx.bounds = inputs
+        ctx.shape = x.shape
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, None]:
+        known = [(at, g) for at, g in zip(ctx.bounds, gradients, strict=True) if g is not None]
+        if not known:
+            return None, None
+        whole = known[0][1].new_zeros(ctx.shape)
+        for (start, stop), gradient in known:
+            whole[..., start:stop, :] += gradient
+        return whole, None

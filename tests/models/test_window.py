@@ -1,0 +1,380 @@
+"""A window of the config: what it means, that pieces of queries are the mask, and what a cache keeps.
+
+The mask of all keys is held against a model that is written out in `test_extended`. Here it is what the
+pieces are held against, made so small that short texts have several.
+"""
+
+import dataclasses
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from sepnb import encodings, flops
+from sepnb.encodings import Site, fire
+from sepnb.models import (
+    KVCache,
+    LanguageModel,
+    TransformerConfig,
+    averaging,
+    compile_formulas,
+    kernels,
+    windows,
+)
+from sepnb.models.context import AttentionContext
+from sepnb.models.memory import in_segments
+from sepnb.models.tower import AHEAD
+from sepnb.streams import Streams
+
+from ..encodings.cases import CASES, ON_TEXTS, STREAMS, N, heard, model, tokens
+
+TIGHT = {"rtol": 0, "atol": 1e-10}
+W = 3
+GAPS = torch.tensor([0, 2, 3, 9, 10, 11, 30, 31, 40])
+ROWS = torch.stack([GAPS, GAPS.flip(0) + 1])
+EVERY = [(name, "dense") for name in ON_TEXTS]
+EVERY += [(name, shape) for name in encodings.names(axes=1) for shape in list(STREAMS)[1:]]
+DOCUMENTS = torch.tensor([[0] * 4 + [1] * 5, [0, 1, 1, 1, 1, 1, 1, 2, 2]])
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(windows, "LEAST_ROWS", 2)
+
+
+@pytest.fixture
+def behind_a_mask(monkeypatch):
+    """`behind_a_mask(function)`: what it gives where the mask is one of all keys."""
+
+    def called(function):
+        with monkeypatch.context() as patch:
+            patch.setattr(AttentionContext, "banded", False)
+            return function()
+
+    return called
+
+
+@pytest.fixture
+def calls(monkeypatch) -> list[tuple[int, int]]:
+    """Queries and keys of every call that computes some rows."""
+    found, rows = [], averaging.Averaging._rows
+
+    def watched(self, span, q, k, v, context):
+        assert k.shape[-2] == v.shape[-2] == context.n_keys
+        found.append((q.shape[-2], k.shape[-2]))
+        return rows(self, span, q, k, v, context)
+
+    monkeypatch.setattr(averaging.Averaging, "_rows", watched)
+    return found
+
+
+def of_shape(name: str, shape: str = "dense", window: int | None = W, **fields) -> LanguageModel:
+    """Layers that share what a head has must have the same heads, the last those of the pos stream too."""
+    shared = {"readout": "both"} if getattr(CASES[name], "tie", False) else {}
+    return model(CASES[name], shape, window=window, **shared, **fields)
+
+
+def outcome(made: LanguageModel, *given, **named) -> list[torch.Tensor]:
+    """The logits and the gradient of every parameter that has one."""
+    made.zero_grad()
+    logits = made(*given, **named)
+    logits.square().mean().backward()
+    return [logits.detach(), *(p.grad.clone() for p in made.parameters() if p.grad is not None)]
+
+
+def close(ours: list[torch.Tensor], theirs: list[torch.Tensor]) -> None:
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, **TIGHT)
+
+
+# --- what it means
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_trained_behind_it_a_model_computes_what_the_window_of_evaluation_gives_the_same_weights(name):
+    made, plain = of_shape(name), of_shape(name, window=None)
+    at = heard(CASES[name], torch.arange(N))
+    theirs = plain.extended(window=W)
+    close(outcome(made, tokens(), at), outcome(theirs, tokens(), at))
+    with torch.no_grad():
+        assert torch.equal(made.eval()(tokens(), at), theirs(tokens(), at))
+        assert (made(tokens(), at) - plain.eval()(tokens(), at)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("shape", STREAMS)
+@pytest.mark.parametrize("name", encodings.names(axes=1))
+def test_a_window_of_the_whole_text_changes_no_bit(name, shape):
+    plain = of_shape(name, shape, window=None)
+    expected = outcome(plain, tokens())
+    for window in (N, N + 1, 1000):
+        ours = outcome(of_shape(name, shape, window=window), tokens())
+        assert all(torch.equal(one, other) for one, other in zip(ours, expected, strict=True))
+
+
+@pytest.mark.parametrize("shape", STREAMS)
+@pytest.mark.parametrize("name", encodings.names(axes=1))
+def test_behind_a_window_of_one_token_it_is_a_document_of_its_own(name, shape):
+    made, at = of_shape(name, shape, window=1), torch.arange(N)
+    alone = of_shape(name, shape, window=None)(tokens(), at, documents=at.expand(2, N))
+    torch.testing.assert_close(made(tokens(), at), alone, **TIGHT)
+
+
+@pytest.mark.parametrize("shape", STREAMS)
+@pytest.mark.parametrize("window", [1, 2, 4])
+def test_a_token_is_heard_for_as_many_windows_as_there_are_layers_and_no_longer(window, shape):
+    layers, length, place = 3, 20, 4
+    streams, fields = STREAMS[shape]
+    encoding = ("sinusoidal", "kerple")
+    config = TransformerConfig(streams, layers, 4, encoding, window=window, **fields)
+    torch.manual_seed(0)
+    made, text = LanguageModel(config, 11).double(), tokens(1, length)
+    other = text.clone()
+    other[0, place] = (text[0, place] + 1) % 11
+    end = place + layers * (window - 1)
+    for grad in (False, True):
+        with torch.set_grad_enabled(grad):
+            changed = (made(text) != made(other)).any(dim=-1)[0]
+        assert changed.nonzero().flatten().tolist() == list(range(place, end + 1))
+
+
+# --- pieces
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_pieces_give_the_logits_and_gradients_of_the_mask(name, behind_a_mask, calls):
+    made, case = of_shape(name), CASES[name]
+    given = [{"positions": heard(case, at)} for at in (torch.arange(N), GAPS, ROWS)]
+    given.append({"positions": heard(case, torch.arange(N)), "documents": DOCUMENTS})
+    for how in given:
+        calls.clear()
+        ours = outcome(made, tokens(), **how)
+        assert calls == [(2, 2), (2, 4), (2, 4), (2, 4), (1, 3)] * 2
+        close(ours, behind_a_mask(lambda how=how: outcome(made, tokens(), **how)))
+        assert calls[10:] == [(N, N)] * 2
+
+
+@pytest.mark.parametrize("shape", list(STREAMS)[1:])
+@pytest.mark.parametrize("name", encodings.names(axes=1))
+def test_they_do_in_models_of_two_streams(name, shape, behind_a_mask, calls):
+    made = of_shape(name, shape)
+    close(outcome(made, tokens()), behind_a_mask(lambda: outcome(made, tokens())))
+    packed = {"documents": DOCUMENTS}
+    close(outcome(made, tokens(), **packed), behind_a_mask(lambda: outcome(made, tokens(), **packed)))
+    assert (2, 4) in calls
+
+
+@pytest.mark.parametrize(("name", "shape"), EVERY)
+def test_they_do_without_gradients_also_where_little_is_held_at_once(
+    name, shape, behind_a_mask, calls, monkeypatch
+):
+    made = of_shape(name, shape).eval().extended(log_scale=True, window=2)
+    with torch.no_grad():
+        for at in (None, heard(CASES[name], ROWS)):
+            expected = behind_a_mask(lambda at=at: made(tokens(), at))
+            torch.testing.assert_close(made(tokens(), at), expected, **TIGHT)
+            with monkeypatch.context() as patch:
+                patch.setattr(averaging, "AT_ONCE", 12)
+                torch.testing.assert_close(made(tokens(), at), expected, **TIGHT)
+
+
+def test_compiled_formulas_take_them_too(behind_a_mask, calls, monkeypatch):
+    monkeypatch.setattr(kernels, "_compiled", lambda formula, backend: formula)
+    monkeypatch.setattr(kernels, "on_cuda", lambda x: True)
+    for name in ("alibi", "t5", "transformer-xl", "rope"):
+        made = of_shape(name, max_length=N)
+        expected = behind_a_mask(lambda made=made: outcome(made, tokens()))
+        compile_formulas(made, "eager")
+        calls.clear()
+        close(outcome(made, tokens()), expected)
+        assert calls == [(2, 2), (2, 4), (2, 4), (2, 4), (1, 3)] * 2
+        assert not kernels.flexible(made)
+
+
+def test_pieces_are_half_a_window_and_large_enough_to_be_worth_a_call(monkeypatch):
+    monkeypatch.setattr(windows, "LEAST_ROWS", 64)
+    assert [windows.rows_of_a_piece(w) for w in (1, 128, 129, 256, 1000)] == [64, 64, 65, 128, 500]
+
+
+def test_the_gradient_of_what_is_cut_is_added_up_where_pieces_overlap_and_twice():
+    x = torch.randn(1, 1, 5, 2, dtype=torch.float64, requires_grad=True)
+    bounds = ((0, 2), (1, 4), (1, 1), (3, 5))
+
+    def cubes(y: torch.Tensor) -> torch.Tensor:
+        pieces = windows.cut(y, bounds)
+        return sum((place + 1) * piece.pow(3).sum() for place, piece in enumerate(pieces[:-1]))
+
+    assert torch.autograd.gradcheck(cubes, x) and torch.autograd.gradgradcheck(cubes, x)
+
+
+class Largest(TorchDispatchMode):
+    """How many numbers the largest tensor has that is made inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numel = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        for x in made if isinstance(made, tuple | list) else (made,):
+            self.numel = max(self.numel, x.numel() if isinstance(x, torch.Tensor) else 0)
+        return made
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("name", encodings.names(axes=1))
+def test_no_tensor_grows_faster_than_the_text(name, grad, behind_a_mask, monkeypatch):
+    monkeypatch.setattr(fire, "_AT_ONCE", 2**10)  # what it holds in one go whatever the text is
+    made = of_shape(name, window=4)
+
+    def largest(length: int) -> int:
+        with torch.set_grad_enabled(grad), Largest() as found:
+            logits = made(tokens(1, length))
+            if grad:
+                logits.sum().backward()
+        return found.numel
+
+    assert largest(128) <= 2.05 * largest(64)
+    if Site.SCORE in CASES[name].sites:  # the mask has heads then, or all scores are held
+        assert behind_a_mask(lambda: largest(128)) > 3 * behind_a_mask(lambda: largest(64))
+
+
+# --- a cache that rolls
+
+
+@pytest.mark.parametrize(("name", "shape"), EVERY)
+def test_piece_by_piece_is_one_full_pass_and_no_more_is_kept_than_a_later_query_sees(name, shape):
+    whole = [[1] * N, [5, 1, 3], [1, 6, 2]]
+    for window in (1, 4):
+        reader = of_shape(name, shape, window=window).eval()
+        with torch.no_grad():
+            for at in (None, *(heard(CASES[name], positions) for positions in (GAPS, ROWS))):
+                full = reader(tokens(), at)
+                for chunks in whole:
+                    cache, pieces, start = reader.make_cache(2), [], 0
+                    for n in chunks:
+                        own = None if at is None else at[..., start : start + n]
+                        pieces.append(reader(tokens()[:, start : start + n], own, cache))
+                        start += n
+                        assert cache.read == start and len(cache) == min(start, window - 1)
+                        held = [x.shape[2] for _, pair in cache.items() for x in pair if x.shape[-1]]
+                        assert held and set(held) == {len(cache)}
+                    torch.testing.assert_close(torch.cat(pieces, dim=1), full, **TIGHT)
+
+
+@pytest.mark.parametrize("query_key", ["strict", "untied"])
+def test_it_is_so_where_position_streams_are_remembered_and_chunks_end_with_what_is_computed_ahead(query_key):
+    """A pass of the remembered positions then begins and ends where the caller's chunk does."""
+    streams, length = STREAMS["strict"][0], 2 * AHEAD + 2
+    encoding = ("sinusoidal", "alibi")
+    made = model("alibi", "strict", mode="separated", query_key=query_key, window=4, readout="both").eval()
+    assert made.config.streams == streams and [e.name for e in made.config.encodings] == list(encoding)
+    text = tokens(2, length)
+    with torch.no_grad():
+        cache = made.make_cache(2)
+        pieces = [made(piece, cache=cache) for piece in text.split([AHEAD, AHEAD, 1, 1], dim=1)]
+        made.train().eval()  # what is remembered is dropped: the full pass is one of its own
+        torch.testing.assert_close(torch.cat(pieces, dim=1), made(text), **TIGHT)
+    assert len(cache) == 3
+
+
+def test_the_memory_of_a_cache_does_not_grow_with_the_text():
+    made, held = of_shape("rope"), []
+    cache = made.make_cache(1)
+    with torch.no_grad():
+        for token in tokens(1, 3 * N).split(1, dim=1):
+            made(token, cache=cache)
+            held.append(sum(x.untyped_storage().nbytes() for _, pair in cache.items() for x in pair))
+    layers, width, number = 2, 32, 8
+    assert set(held[W:]) == {2 * layers * width * (W - 1) * number}  # keys and values, and nothing beside
+    plain = of_shape("rope", window=None)
+    assert plain.make_cache(1).room is None and plain.extended(window=4).make_cache(1).room == 3
+    assert plain.extended(window=4, sinks=1).make_cache(1).room is None  # the first tokens are seen for ever
+
+
+def test_by_default_a_call_goes_on_after_the_largest_position_also_where_that_is_held_no_more():
+    for window in (1, 2):
+        cache = KVCache(2, 1, window=window)
+        cache.extend_positions(torch.tensor([5, 90, 7]))
+        assert cache.next_positions(2, torch.device("cpu")).tolist() == [91, 92]
+        cache.extend_positions(torch.tensor([[91, 92], [3, 4]]))
+        assert cache.next_positions(1, torch.device("cpu")).tolist() == [[93], [91]]
+
+
+def test_a_cache_that_rolls_is_refused_by_who_sees_more_and_taken_by_who_sees_less():
+    plain = of_shape("rope", window=None).eval()
+    narrow, wide = plain.extended(window=3), plain.extended(window=4)
+    for reader, sees in (
+        (plain, "all tokens"),
+        (wide, "4 tokens and 0 sinks"),
+        (plain.extended(window=2, sinks=1), "2 tokens and 1 sinks"),
+    ):
+        cache = narrow.make_cache(2)
+        narrow(tokens(), cache=cache)
+        with pytest.raises(ValueError, match=f"window of 3 tokens, and this model sees {sees}; make a cache"):
+            reader(tokens(), cache=cache)
+        assert cache.read == N
+    with torch.no_grad():
+        for cache in (wide.make_cache(2), plain.make_cache(2)):
+            pieces = [narrow(piece, cache=cache) for piece in tokens().split([5, 1, 3], dim=1)]
+            torch.testing.assert_close(torch.cat(pieces, dim=1), narrow(tokens()), **TIGHT)
+
+
+@pytest.mark.parametrize("name", ["transformer-xl", "cope", "alibi"])
+def test_a_segment_memory_as_long_as_a_window_is_one_full_pass(name):
+    made = of_shape(name).eval()
+    with torch.no_grad():
+        ours = in_segments(made, tokens(), length=4, size=W - 1)
+        torch.testing.assert_close(ours, made(tokens()), **TIGHT)
+
+
+# --- the config
+
+
+def test_it_is_left_out_of_a_record_where_there_is_none():
+    fields = {"streams": Streams.dense(16), "n_layers": 1, "n_heads": 2}
+    assert "window" not in TransformerConfig(**fields).resolved()
+    assert TransformerConfig(**fields, window=4).resolved()["window"] == 4
+
+
+@pytest.mark.parametrize(
+    ("window", "causal", "kind", "message"),
+    [
+        (0, True, ValueError, "window is 0; a query sees at least 1 token, itself"),
+        (-3, True, ValueError, "window is -3; a query sees at least 1 token, itself"),
+        (4, False, ValueError, "window=4: a window needs a causal model.*use causal=True, or leave it out"),
+        (4.0, True, TypeError, "window must be an int, got 4.0"),
+        (True, True, TypeError, "window must be an int, got True"),
+        ("4", True, TypeError, "window must be an int, got '4'"),
+    ],
+)
+def test_what_is_no_window_is_refused_in_a_config_and_in_an_evaluation(
+    unhooked, window, causal, kind, message
+):
+    config = TransformerConfig(Streams.dense(16), 1, 2, causal=causal)
+    with pytest.raises(kind, match=message):
+        dataclasses.replace(config, window=window)
+    with pytest.raises(kind, match=message):
+        LanguageModel(config).extended(window=window)
+
+
+def test_an_evaluation_narrows_the_window_of_a_config_and_does_not_widen_it():
+    made = of_shape("rope", window=4).eval()
+    narrow = made.extended(window=2)
+    with torch.no_grad():
+        expected = of_shape("rope", window=None).extended(window=2)(tokens())
+        assert torch.equal(narrow(tokens()), expected)
+        assert torch.equal(narrow.extended(window=4)(tokens()), made(tokens()))
+    for rule in ({"window": 5}, {"window": 3, "sinks": 1}):
+        with pytest.raises(ValueError, match=r"has window=4.*give a window of at most 4, without sinks"):
+            made.extended(**rule)
+
+
+def test_products_are_counted_of_what_a_window_leaves_to_see():
+    config = TransformerConfig(Streams.dense(16), 1, 2, "none")
+
+    def attention(window: int | None) -> float:
+        return flops.blocks(dataclasses.replace(config, window=window), 64)[0].each["attention"]
+
+    assert attention(None) == attention(64) == attention(100) == 64 * 16
+    # 8 keys of each query, but for the first ones: the integral, of which 64 / 2 is the other end
+    assert attention(8) == 2 * 16 * (8 - 8 * 8 / (2 * 64))
