@@ -132,7 +132,7 @@ def block(config: TransformerConfig, outputs: tuple[str, ...], length: int) -> M
     return MultiplyAdds(tally.each, tally.once)
 
 
-def _seen(config: TransformerConfig, length: int) -> float:
+def _seen(config: TransformerConfig, length: int) -> int | float:
     """Keys that a query sees in the mean; behind a window of W tokens the first W queries see fewer."""
     if not config.causal:
         return length

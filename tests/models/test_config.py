@@ -129,7 +129,7 @@ def test_resolved_names_every_field_in_json_types_and_every_option_of_an_encodin
     config = TransformerConfig(SEPARATED, 2, 4, ("learned", RoPE(base=500.0)))
     resolved = config.resolved()
     assert json.loads(json.dumps(resolved)) == resolved
-    later = {"query_key", "split", "pos_stream", "n_kv_heads", "dropout", "axes"}
+    later = {"query_key", "split", "pos_stream", "n_kv_heads", "dropout", "axes", "window"}
     assert set(resolved) == {field.name for field in dataclasses.fields(config)} - later
     assert resolved["streams"] == {"pos": 16, "sem": 48}
     assert resolved["encoding"] == [
@@ -147,6 +147,7 @@ def test_a_factor_at_its_default_leaves_no_trace_in_a_record_and_any_other_value
         ("pos_stream", "constant"),
         ("n_kv_heads", 4),
         ("dropout", 0.1),
+        ("window", 4),
     ):
         assert factor not in config.resolved()
         changed = dataclasses.replace(config, **{factor: value}).resolved()

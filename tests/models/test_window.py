@@ -330,12 +330,6 @@ def test_a_segment_memory_as_long_as_a_window_is_one_full_pass(name):
 # --- the config
 
 
-def test_it_is_left_out_of_a_record_where_there_is_none():
-    fields = {"streams": Streams.dense(16), "n_layers": 1, "n_heads": 2}
-    assert "window" not in TransformerConfig(**fields).resolved()
-    assert TransformerConfig(**fields, window=4).resolved()["window"] == 4
-
-
 @pytest.mark.parametrize(
     ("window", "causal", "kind", "message"),
     [
