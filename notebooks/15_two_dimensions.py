@@ -719,7 +719,7 @@ assert adaptation.settings("seqpe", 2)["model.encoding.dims"] == 2
 # %% [markdown]
 # The lines of SeqPE mark to which coordinate a digit belongs and give every point a number; besides, {num}`15_two_dimensions/seqpe_questions` times its files ask whether there
 # is one axis and go on either way, which the count of lines does not see. Its *training* changes at {num}`15_two_dimensions/seqpe_training_2:.0f` places, that of no other family at any: ranges, boxes and windows of the losses have a side for
-# each axis. These are sizes, and yet somebody has to choose them.
+# each axis, and one weight follows from the places of a window. These are sizes, and yet somebody has to choose them.
 #
 # Written as two classes, RoPE becomes another encoding once, from one axis to two, with {num}`15_two_dimensions/rope_lines_2:.0f` lines that did not run before. Written as the axial class alone it stays the same encoding, with
 # {num}`15_two_dimensions/axial_rope_lines_2:.0f` more lines and no setting but the number of axes: less than SeqPE changes, for the same function on every number of axes. Whether this "expert design" was modified is thus a question of

@@ -22,8 +22,8 @@ def test_seqpe_is_the_same_encoding_on_every_number_of_axes(counted):
         assert found.exists and found.same and found.hears > 1e-3
         assert found.model == ("model.axes", "model.encoding.dims")
         assert {key.split(".")[-1] for key in found.training} == {
-            "grid", "ranges", "window", "trained", "places", "away"
-        }  # fmt: skip
+            "grid", "ranges", "window", "trained", "places", "away", "distillation"
+        }, "sizes, and the weight of a loss that is divided by the places of a window"  # fmt: skip
     assert set(counted["seqpe", 2].lines) == {"seqpe/encoder.py", "seqpe/injection.py"}
     assert not counted["seqpe", 3].lines
 

@@ -44,14 +44,12 @@ def joined(tables: Tables) -> pd.DataFrame | None:
 
 def averaged(table: pd.DataFrame) -> pd.DataFrame:
     """The table with a column for each kind of start, the mean over its two."""
-    starts = {far(f"{group}-{kind}") for group in ("covered", "never-seen") for kind in KINDS}
-    read = {one: [f"{one}-{number}" for number in (1, 2)] for one in starts}
-    return table.assign(
-        **{
-            one: table.reindex(columns=both).astype(float).mean(axis=1, skipna=False)
-            for one, both in read.items()
-        }
-    )
+    starts = [far(f"{group}-{kind}") for group in ("covered", "never-seen") for kind in KINDS]
+    means = {
+        one: table.reindex(columns=[f"{one}-1", f"{one}-2"]).astype(float).mean(axis=1, skipna=False)
+        for one in starts
+    }
+    return pd.concat([table, pd.DataFrame(means, index=table.index)], axis=1)
 
 
 def compared(tables: Tables, comparisons: list[Comparison]) -> Verdict:

@@ -74,7 +74,7 @@ def test_every_encoding_of_the_registry_has_its_equation_at_every_site_where_it_
 
 def test_every_option_of_every_encoding_has_another_value_in_some_case():
     """But for how parameters are drawn, noise in training, and models of several streams or other axes."""
-    beside = {"std", "spread", "dropout", "streams", "dims", "grid", "interpolation"}
+    beside = {"std", "spread", "dropout", "streams", "dims", "class_token", "grid", "interpolation"}
     for name in encodings.names():
         for field in sorted({field.name for field in dataclasses.fields(encodings.build(name))} - beside):
             met = {getattr(case, field) for case in CASES.values() if case.name == name}
