@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 MIN_REPEATS = 9
 WARMUP = 2
@@ -123,3 +124,25 @@ def paired_ratio(baseline: Sequence[float], other: Sequence[float]) -> Ratio:
         raise ValueError(f"{len(baseline)} times cannot be paired with {len(other)}; time them together")
     lower, median, upper = np.percentile(np.divide(baseline, other), [25, 50, 75])
     return Ratio(float(median), float(lower), float(upper))
+
+
+def check_alike(one: Sequence[Tensor], other: Sequence[Tensor], within: float) -> None:
+    """Refuse to compare the times of two steps that compute different things.
+
+    Args:
+        one, other: what the steps give, an output and then its gradients.
+        within: how far two numbers may be apart, as a share of the largest number of their tensor in `other`.
+
+    Raises:
+        RuntimeError: two are further apart, or one is not finite, or one step gives more of them.
+    """
+    if len(one) != len(other):
+        raise RuntimeError(f"one step has {len(one) - 1} gradients, the other {len(other) - 1}; not timed")
+    for number, (ours, theirs) in enumerate(zip(one, other, strict=True)):
+        apart, largest = (ours - theirs).abs().max().item(), theirs.abs().max().item()
+        if not apart <= within * largest:
+            what = f"gradients {number}" if number else "outputs"
+            raise RuntimeError(
+                f"the {what} of two steps differ by {apart:.3g}, and their largest number is {largest:.3g}; "
+                f"they compute different things and are not timed"
+            )

@@ -56,6 +56,20 @@ def test_a_cell_that_cannot_be_timed_is_refused(change, told):
 # --- what is timed
 
 
+def test_a_compiled_step_that_computes_something_else_is_not_timed(monkeypatch):
+    """Once it answers a thousandth too much."""
+    cell, own = replace(TINY, method="alibi", compiler="eager"), es.own
+    es.run(cell)
+
+    def lies(model):
+        core = own(model)
+        return core if model.compiler is None else lambda *given: 1.001 * core(*given)
+
+    monkeypatch.setattr(es, "own", lies)
+    with pytest.raises(RuntimeError, match=r"the outputs of two steps differ by .* and are not timed"):
+        es.run(cell)
+
+
 def test_the_timed_path_is_the_published_formula_of_the_encoding():
     """None is the fused kernel itself; for a rotation and a bias by the reference functions."""
     q, k, v, _ = es._inputs(TINY, "cpu")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sepnb import timing
-from sepnb.timing import interleaved, paired_ratio
+from sepnb.timing import check_alike, interleaved, paired_ratio
 
 
 class Clock:
@@ -165,3 +165,16 @@ def test_a_gpu_s_own_clock_sees_its_work():
 
     times = interleaved({"one": products(10), "two": products(20)}, repeats=9, device="cuda")
     assert 1.5 < paired_ratio(times["two"], times["one"]).median < 2.5
+
+
+def test_steps_are_alike_by_the_largest_number_of_each_of_their_tensors():
+    some, few = torch.tensor([1.0, -100.0]), torch.tensor([1e-3])
+    check_alike([some + 1e-3, few], [some, few], 1e-4)
+    for other, told in (
+        ([some, few + 1e-3], "gradients 1"),
+        ([some + 1, few], "outputs"),
+        ([some * torch.nan, few], "outputs"),
+        ([some], "one step has 0 gradients, the other 1"),
+    ):
+        with pytest.raises(RuntimeError, match=told):
+            check_alike(other, [some, few], 1e-4)

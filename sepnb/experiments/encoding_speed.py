@@ -43,7 +43,7 @@ from ..models.kernels import check_compiler
 from ..provenance import Clock
 from ..results import Record, digest
 from ..streams import Streams
-from ..timing import interleaved, paired_ratio
+from ..timing import check_alike, interleaved, paired_ratio
 from ..training import PRECISIONS, autocast
 from . import peer
 from .base import Experiment, Progress, check_profile
@@ -69,6 +69,10 @@ def timed_methods() -> list[str]:
         return Site.INPUT not in encoding.sites and not from_content
 
     return [name for name in encodings.names(axes=1) if acts(encodings.build(name))]
+
+
+ALIKE = {"float32": 1e-4, "bfloat16": 5e-2}
+"""By how much two steps may differ, as a share of the largest number, by the precision of a cell."""
 
 
 @dataclass(frozen=True)
@@ -204,17 +208,19 @@ def _model(config: EncodingSpeedRun, device: str) -> Transformer:
 
 
 def _step(config: EncodingSpeedRun, core: Core, parameters: Sequence[Tensor], device: str) -> Callable:
-    """One forward and backward pass, from a fixed gradient of the output."""
+    """One forward and backward pass, from a fixed gradient of the output; it returns the output and every
+    gradient, those of queries, keys and values first."""
     *leaves, gradient = _inputs(config, device)
     for leaf in leaves:
         leaf.requires_grad_()
 
-    def step() -> None:
+    def step() -> list[Tensor]:
         for leaf in (*leaves, *parameters):
             leaf.grad = None
         with autocast(device, config.precision):
             out = core(*leaves)
         out.backward(gradient.to(out.dtype))
+        return [out.detach(), *(leaf.grad for leaf in (*leaves, *parameters) if leaf.grad is not None)]
 
     return step
 
@@ -248,6 +254,7 @@ def run(config: EncodingSpeedRun, *, device: str = "cpu", progress: Progress | N
 
     Raises:
         CompilerMissing: a compiled step on a machine without a C++ compiler.
+        RuntimeError: the compiled step computes something else than the eager one.
     """
     check_compiler(config.compiler, device)
     clock = Clock(device)
@@ -255,6 +262,8 @@ def run(config: EncodingSpeedRun, *, device: str = "cpu", progress: Progress | N
     steps = steps_of(config, device)
     ours = "compiled" if "compiled" in steps else "eager"
     on_repeat = None if progress is None else lambda repeat: progress(repeat + 1, config.repeats)
+    if ours == "compiled":
+        check_alike(steps["compiled"](), steps["eager"](), ALIKE[config.precision])
     times = interleaved(steps, repeats=config.repeats, device=device, on_repeat=on_repeat)
     # Counted afterwards, on formulas run as they are: while products are counted nothing compiled is called,
     # and what was compiled is not called any more until all is compiled anew.
