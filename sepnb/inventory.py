@@ -7,7 +7,6 @@ looks: what there is more of, and what the logits answer to.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import log2
-from typing import Any
 
 import pandas as pd
 import torch
@@ -17,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from . import encodings
 from .encodings import Encoding, Site, fire
 from .flops import products_of
-from .models import KVCache, LanguageModel, TransformerConfig, averaging, frozen_attention
+from .models import KVCache, LanguageModel, TransformerConfig, averaging, frozen_attention, kernels
 from .streams import Streams
 from .watch import MemoryWatch
 
@@ -30,6 +29,7 @@ COLUMNS = {
     "memory": "more bytes at the peak",
     "growth": "the whole peak grows as N to the power",
     "cache": "fits a KV cache",
+    "kernel": "kernel of a training on CUDA",
     "hears": "what it hears",
     "learned": "learned",
     "dimensions": "hears rows and columns",
@@ -153,6 +153,15 @@ def _fits_a_cache(model: LanguageModel, tokens: Tensor) -> bool:
     return _apart(torch.cat(pieces, dim=1), _read(model, tokens)) < TIGHT
 
 
+def _kernel(encoding: Encoding, n_heads: int) -> str:
+    """What makes the averages of a training on CUDA, in heads that FlexAttention takes."""
+    model = _model(encoding, 4, kernels.NARROWEST * n_heads, n_heads, n_layers=1)
+    if kernels.flexible(model):
+        return "FlexAttention"
+    openly = any(block.attention.averaging.in_the_open for block in model.transformer.blocks)
+    return "the open formula" if openly else "fused"
+
+
 def tells_points_apart(
     name: str, *, width: int = 32, n_heads: int = 4, n_layers: int = 2, side: int = 4
 ) -> bool:
@@ -204,7 +213,8 @@ def inventory(
     N/2, so that it is looked at beyond it too. What an encoding hears is "index"
     if the logits change with where a text starts, "distance" if they change with gaps in it, and "order"
     if positions do not matter. An encoding of points is shown points of the diagonal. `dimensions`
-    is the verdict of `tells_points_apart`.
+    is the verdict of `tells_points_apart`. `kernel` is what makes the averages where a model is trained on
+    CUDA: torch's fused attention, FlexAttention, or the formula in the open, which holds every score.
 
     Args:
         names: encodings, in this order; None takes all.
@@ -229,10 +239,9 @@ def inventory(
             return [_peak(model, n) for n in texts]
 
     (bare_peak, _), bare_work = peaks(bare), _work(bare, tokens)
-    options: dict[str, dict[str, Any]] = {"fire": {"threshold": length / 2}}
     rows = []
     for name in encodings.names() if names is None else names:
-        encoding = encodings.build(name, **options.get(name, {}))
+        encoding = encodings.build(name).for_length(length / 2)
         model = _model(encoding, length, **size)
         short, long = peaks(model)
         work = _work(model, tokens)
@@ -246,6 +255,7 @@ def inventory(
                     "memory": max(short - bare_peak, 0),
                     "growth": round(log2(long / short), 1),
                     "cache": _fits_a_cache(model, tokens),
+                    "kernel": _kernel(encoding, n_heads),
                     "hears": _hears(model, tokens),
                     "learned": _count(model) > _count(bare),
                     "dimensions": tells_points_apart(name, **size),

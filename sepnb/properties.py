@@ -77,14 +77,15 @@ def code_of(name: str, width: int, length: int) -> Coded | None:
     Raises:
         ValueError: an unknown name, or a width that the encoding refuses.
     """
-    options = {"fire": {"threshold": float(length)}, "seqpe": {"site": "input"}}
-    encoding = encodings.build(name, **options.get(name, {}))
+    encoding = encodings.build(name).for_length(length)
 
     def point(at: Tensor) -> Tensor:
         """A position as the encoding takes it: an index, or where it takes none a point of the diagonal."""
         indices = encoding.axes is None or 1 in encoding.axes
         return at if indices else at[:, None].expand(-1, encoding.axes[0])
 
+    if (own := encoding.code(width, length)) is not None:
+        return Coded(*own)
     if (module := encoding.at_input(width, length)) is not None:
         return Coded("position: the vector at the input", _within(module))
     if (turned := encoding.at_query_key(width)) is not None:
@@ -93,8 +94,6 @@ def code_of(name: str, width: int, length: int) -> Coded | None:
     if (term := encoding.at_layer(width, 1, length)) is not None:
         said = "position: waves, which content gives phase and size"
         return Coded(said, lambda at: term.prepare(at, at)[0][0].flatten(1))
-    if (own := encoding.code(width, length)) is not None:
-        return Coded(*own)
     if encoding.at_score(1) is None:
         return None
     return Coded("distance: the bias of each head", _bias(encoding, width))

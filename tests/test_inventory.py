@@ -122,6 +122,16 @@ def test_every_encoding_fits_a_cache_and_none_takes_memory_for_every_pair(table)
     assert table.loc["none", "memory"] == 0
 
 
+def test_the_open_formula_is_left_to_scores_that_are_no_product_plus_bias_and_to_what_joins_the_averages(
+    table,
+):
+    openly = {"shaw", "transformer-xl", "distance-aware", "cope"}
+    biased = {"alibi", "t5", "kerple", "sandwich", "fire"}
+    for name, kernel in table["kernel"].items():
+        expected = "the open formula" if name in openly else "FlexAttention" if name in biased else "fused"
+        assert kernel == expected, name
+
+
 def test_a_row_can_be_asked_for_alone_and_a_text_without_a_middle_is_refused():
     alone = inventory(["t5"], length=N, width=WIDTH, n_heads=HEADS, n_layers=1)
     assert list(alone["encoding"]) == ["t5"] and list(alone["sites"]) == ["score"]

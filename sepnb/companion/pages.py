@@ -120,6 +120,7 @@ def inventory() -> str:
         "learned": _WORDS.__getitem__,
         "dimensions": _WORDS.__getitem__,
         "cache": _WORDS.__getitem__,
+        "kernel": str,
         "parameters": "{:,}".format,
         "products": "{:,}".format,
         "elementwise": "{:,}".format,
@@ -145,11 +146,10 @@ def inventory() -> str:
             *table("sites", "hears", "learned", "dimensions"),
             f"The peak is that of an evaluation of {4 * size['length']} tokens, and how all of it grows is "
             f"seen at twice as many. From {AT_ONCE:,} scores or biases on, a model evaluates some queries at "
-            f"a time. "
-            f"Here that is {size['n_heads'] * (2 * size['length']) ** 2:,}, so that both texts are cut, as "
-            f"long ones are.",
+            f"a time. Here that is {size['n_heads'] * (2 * size['length']) ** 2:,}, so that both texts are "
+            f"cut, as long ones are.",
             "",
-            *table(*_COSTS, "cache"),
+            *table(*_COSTS, "cache", "kernel"),
         ]
     )
 

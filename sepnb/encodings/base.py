@@ -247,6 +247,10 @@ class Encoding:
             )
         _REGISTRY[cls.name] = cls
 
+    def for_length(self, length: int | float) -> "Encoding":
+        """The same encoding, where it measures positions against a length with this one in its place."""
+        return self
+
     @property
     def saturates_at(self) -> int | float:
         """The distance from which on all are encoded alike: inf if none are, 0 if all are."""

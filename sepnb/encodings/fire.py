@@ -7,7 +7,7 @@ with learned c, threshold L and perceptron 1 -> 32 -> H, positions counting from
 of the distance, beyond it is not, and where a text starts is heard. Causal models only.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -127,6 +127,9 @@ class Fire(Encoding):
             raise ValueError(f"threshold is {self.threshold}; it must be above 0")
         if self.hidden < 1:
             raise ValueError(f"hidden is {self.hidden}; the perceptron needs at least 1 unit")
+
+    def for_length(self, length: int | float) -> "Fire":
+        return replace(self, threshold=float(length))
 
     def at_score(self, n_heads: int) -> ScoreModule:
         return FireScore(n_heads, self.hidden, self.threshold)

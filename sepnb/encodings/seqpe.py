@@ -4,8 +4,11 @@ The encoder, its losses and its modules at each site are in `sepnb.seqpe`; it is
 stands above the models that this description is for. `sepnb.seqpe.injection` says what each site computes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from torch import Tensor
 
 from .base import Encoding, Heads, InputModule, QueryKeyModule, Site
 
@@ -124,6 +127,10 @@ class SeqPE(Encoding):
             self.per_layer,
             class_token=self.class_token,
         )
+
+    def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]]:
+        """The embedding, whatever the site."""
+        return "position: the embedding of its digits", self._encoder(width)
 
     def _encoder(self, out_features: int) -> "SequentialPositionEncoder":
         from ..seqpe import SequentialPositionEncoder

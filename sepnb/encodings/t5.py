@@ -1,19 +1,20 @@
 """The bias of T5 (Raffel et al. 2020, section 2.1): one learned number per head and bucket of distances.
 
 Near distances have a bucket each, farther ones share buckets whose width grows in proportion to the distance,
-and everything from `max_distance` on shares the last. T5 itself leaves out the scale d^-1/2; here the scale
-stays, so that the bias is the one difference to a model without it.
+and everything from `max_distance` on shares the last. T5 itself leaves out the factor d^-1/2 of the products;
+here it stays unless `scale=1` is asked for, so that the bias is the one difference to a model without it.
 """
 
 from dataclasses import dataclass
 from functools import cache
+from math import isfinite
 from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from .base import Encoding, ScoreModule, Site
+from .base import Encoding, Heads, Place, QueryKeyModule, ScoreModule, Site
 from .relative import by_distance, relative_positions
 
 
@@ -110,6 +111,22 @@ class T5Score(ScoreModule):
         return self.table.T[:, _between(self.edges, relative, self.bidirectional)]
 
 
+class ScaledQueries(QueryKeyModule):
+    """Queries times a fixed number, keys as they are: another factor of their products than d^-1/2."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def prepare(
+        self, query_positions: Tensor, key_positions: Tensor, length: int | None = None
+    ) -> tuple[float | None, float | None]:
+        return self.factor, None
+
+    def forward(self, x: Tensor, prepared: float | None, place: Place | None = None) -> Tensor:
+        return x if prepared is None else x * prepared
+
+
 @dataclass(frozen=True)
 class T5(Encoding):
     """A learned bias for every bucket of distances.
@@ -119,6 +136,11 @@ class T5(Encoding):
             direction only, but then all later keys are alike to it.
         std: of the table when it is drawn (our choice: the paper does not say).
         per_layer: a table of its own for every layer; T5 has one for all.
+        scale: of the products q k^T, to which the bias is added; None is d^-1/2, and T5 itself has 1. The
+            weights of queries must then be drawn smaller, as T5 does, for logits of the same size.
+
+    Raises:
+        ValueError: buckets as in `t5_buckets`, a scale that is not finite and above 0.
     """
 
     name: ClassVar[str] = "t5"
@@ -130,15 +152,21 @@ class T5(Encoding):
     bidirectional: bool = False
     std: float = 0.02
     per_layer: bool = False
+    scale: float | None = None
 
     def __post_init__(self) -> None:
         settings = {"max_distance": self.max_distance, "bidirectional": self.bidirectional}
         t5_buckets(torch.zeros(1, dtype=torch.int64), n_buckets=self.n_buckets, **settings)
+        if self.scale is not None and not (isfinite(self.scale) and self.scale > 0):
+            raise ValueError(f"scale is {self.scale}; give a number above 0 (T5 has 1), or None for d^-1/2")
 
     @property
     def saturates_at(self) -> int | float:
         """Where the last bucket of the past begins."""
         return _edges(self.n_buckets // 2 if self.bidirectional else self.n_buckets, self.max_distance)[-1]
+
+    def at_query_key(self, head_width: int, heads: Heads | None = None) -> QueryKeyModule | None:
+        return None if self.scale is None else ScaledQueries(self.scale * head_width**0.5)
 
     def at_score(self, n_heads: int) -> ScoreModule:
         return T5Score(n_heads, self.n_buckets, self.max_distance, self.bidirectional, self.std)

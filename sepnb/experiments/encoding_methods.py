@@ -54,7 +54,7 @@ def _drawn(size: lm.Size) -> RandomPositions:
 def _fire(size: lm.Size) -> Fire:
     """With the threshold of the release, above the trained length, training would never show a bias that is
     measured against the position of its query: it starts at a quarter of that length (our choice)."""
-    return Fire(threshold=size.length / 4)
+    return Fire().for_length(size.length / 4)
 
 
 def shift_steps(size: lm.Size) -> ShiftSteps:

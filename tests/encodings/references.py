@@ -146,11 +146,12 @@ def t5_bucket(r: int, n_buckets: int, max_distance: int, bidirectional: bool) ->
     return offset + min(buckets - 1, exact + math.floor(share * (buckets - exact) + 1e-9))
 
 
-def t5(layer: Layer, heads: int) -> Tensor:
+def t5(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
     told, relative = layer.encoding, -layer.distance[:, 0].long()
     settings = told.n_buckets, told.max_distance, told.bidirectional
     of_pair = [t5_bucket(r, *settings) for r in relative.flatten().tolist()]
-    return layer.leaf("table")[torch.tensor(of_pair)].unflatten(0, relative.shape).movedim(-1, 1)
+    bias = layer.leaf("table")[torch.tensor(of_pair)].unflatten(0, relative.shape).movedim(-1, 1)
+    return (scaled(q, k) if told.scale is None else told.scale * product(q, k)) + bias
 
 
 def kerple(layer: Layer, heads: int) -> Tensor:
@@ -235,7 +236,7 @@ REFERENCES: dict[str, Reference] = {
     "phase": Reference(scores=phase),
     "axial-rope": Reference(scores=axial_rope),
     "alibi": biased(alibi),
-    "t5": biased(t5),
+    "t5": Reference(scores=t5),
     "kerple": biased(kerple),
     "sandwich": biased(sandwich, bound=1e-5),
     "fire": biased(fire),

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -112,3 +113,29 @@ def test_the_distance_is_taken_between_integers():
 def test_no_heads_are_refused():
     with pytest.raises(ValueError, match="n_heads is 0; ALiBi needs at least 1 head"):
         alibi_slopes(0)
+
+
+# --- in bfloat16
+
+
+def attended(dtype: torch.dtype, positions: torch.Tensor | None = None) -> torch.Tensor:
+    """What the last query of a text of 16,384 tokens averages, by a module that was cast to this dtype."""
+    n_heads, n, width = 8, 16_384, 8
+    module, at = ALiBi().at_score(n_heads).to(dtype), torch.arange(n) if positions is None else positions
+    draws = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(1, n_heads, m, width, generator=draws).bfloat16().to(dtype) for m in (1, n, n))
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=module(at[-1:], at).to(dtype)[None]).double()
+
+
+def test_at_16384_tokens_bfloat16_moves_no_head_by_a_hundredth_of_its_spread():
+    """Distances above 256 tie with their neighbours there. Positions that were rounded would tie all the
+    last 32, and the steepest head has most of its weight on two."""
+    exact = attended(torch.float64)
+
+    def apart(found: torch.Tensor) -> torch.Tensor:
+        return (found - exact).abs().mean(dim=(0, 2, 3)) / exact.std(dim=(0, 2, 3))
+
+    assert apart(attended(torch.float32)).max() < 1e-5
+    assert apart(attended(torch.bfloat16)).max() < 0.01
+    rounded = torch.arange(16_384).bfloat16().long()
+    assert apart(attended(torch.bfloat16, rounded)).max() > 0.1

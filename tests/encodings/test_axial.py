@@ -197,6 +197,29 @@ def test_a_bfloat16_model_keeps_its_angles_exact():
     )
 
 
+def scores_in(dtype: torch.dtype, places: torch.Tensor) -> torch.Tensor:
+    """Of six tokens at these places, by a module that was cast to this dtype; products in float64, in units
+    of the largest that vectors of these lengths could have."""
+    module = AxialRoPE().at_query_key(16).to(dtype)
+    for_queries, for_keys = module.prepare(places, places)
+    q, k = (noise(1, 1, 6, 16, seed=seed).bfloat16().to(dtype) for seed in (0, 1))
+    q, k = module(q, for_queries).double(), module(k, for_keys).double()
+    return (q @ k.mT) / (q.norm(dim=-1)[..., None] * k.norm(dim=-1)[..., None, :])
+
+
+@given(drawn=st.lists(st.integers(0, 10**6), min_size=12, max_size=12))
+def test_coordinates_up_to_a_million_keep_the_scores_of_a_bfloat16_model(drawn):
+    """Only columns of queries and of keys are rounded, each by up to 2^-9 of itself."""
+    places = torch.tensor(drawn).unflatten(0, (6, 2))
+    assert (scores_in(torch.bfloat16, places) - scores_in(F64, places)).abs().max() < 2**-8
+
+
+def test_coordinates_that_were_rounded_to_bfloat16_would_move_them_far_more():
+    places = torch.tensor([[999_999, 1], [77_777, 500_001], [1001, 3], [5, 70_003], [0, 0], [12, 300_007]])
+    rounded = scores_in(torch.bfloat16, places.bfloat16().long())
+    assert (rounded - scores_in(F64, places)).abs().max() > 0.1
+
+
 def test_grids_of_one_and_three_sides_are_counted_alike():
     assert grid_positions(3).tolist() == [[0], [1], [2]]
     assert grid_positions(2, 1, 2).tolist() == [[0, 0, 0], [0, 0, 1], [1, 0, 0], [1, 0, 1]]

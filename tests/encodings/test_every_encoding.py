@@ -170,6 +170,31 @@ def test_without_gradients_memory_grows_with_the_length_and_not_with_its_square(
 
 
 @pytest.mark.parametrize("name", encodings.names(axes=1))
+def test_a_text_of_32768_tokens_is_evaluated_in_memory_that_grows_with_its_length(name, monkeypatch):
+    """As it is evaluated, nothing made smaller. Of the pieces of queries all but the last, which has the most
+    keys, are left out, or this would take minutes."""
+    rows = averaging.Averaging._rows
+
+    def peak(length: int) -> int:
+        config = TransformerConfig(Streams.dense(8), 1, 1, encodings.build(name), max_length=length)
+        torch.manual_seed(0)
+        made = LanguageModel(config, VOCABULARY).eval()
+
+        def of_the_last(self, span, q, k, v, context):
+            last = k.shape[-2] == length
+            return rows(self, span, q, k, v, context) if last else torch.zeros_like(q[..., : v.shape[-1]])
+
+        monkeypatch.setattr(averaging.Averaging, "_rows", of_the_last)
+        with torch.no_grad(), MemoryWatch() as watch:
+            made(torch.zeros(1, length, dtype=torch.int64))
+        return watch.peak
+
+    short, long = peak(16_384), peak(32_768)
+    assert long <= 2.1 * short
+    assert long < 32_768**2  # a quarter of what one float32 for every pair takes
+
+
+@pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_no_tensor_of_a_training_step_has_more_than_a_number_for_every_pair_and_head(name, monkeypatch):
     """Where scores are made in the open, for every sequence too."""
     length, batch = 128, 2

@@ -1,6 +1,7 @@
 """T5: buckets against the printed formula, the bias against loops, the gradient against a histogram."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 from sepnb.encodings import T5, t5_bias, t5_buckets
 from sepnb.encodings.relative import are_consecutive
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.streams import Streams
 
 from .drawn import POSITIONS, UNSORTED, agree, drawn, random
 from .references import t5_bucket
@@ -97,3 +100,31 @@ def test_buckets_that_leave_nothing_to_divide_are_refused():
         T5(n_buckets=7, bidirectional=True)
     with pytest.raises(ValueError, match=r"max_distance is 16; the first 16 distances .* give at least 17"):
         T5(max_distance=16)
+
+
+# --- without d^-1/2
+
+
+def test_a_scale_of_its_own_replaces_the_factor_of_the_products_and_leaves_the_bias():
+    """As T5 has it, 1: the shared tests hold it against the equation; here beside weights drawn smaller."""
+    config = TransformerConfig(Streams.dense(16), 1, 4, T5(), max_length=8)
+    torch.manual_seed(0)
+    usual = LanguageModel(config, 11).double()
+    own = LanguageModel(replace(config, encoding=T5(scale=1.0)), 11).double()
+    own.load_state_dict(usual.state_dict())
+    text = torch.arange(8)[None]
+    assert (own(text) - usual(text)).abs().max() > 1e-3
+    with torch.no_grad():
+        for maps in own.transformer.blocks[0].attention.query_key:
+            maps.weight[:16].div_(2)  # those of queries stand first; 2 is d^1/2
+    torch.testing.assert_close(own(text), usual(text), rtol=0, atol=1e-12)
+
+
+def test_a_record_names_a_scale_only_if_there_is_one():
+    assert "scale" not in T5().resolved() and T5(scale=1.0).resolved()["scale"] == 1.0
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan])
+def test_a_scale_that_is_no_positive_number_is_refused(scale):
+    with pytest.raises(ValueError, match=f"scale is {scale}; give a number above 0"):
+        T5(scale=scale)
