@@ -7,7 +7,6 @@ from sepnb.companion import published
 
 AWAITED = (
     "encoding_speed",
-    "encodings",
     "image_screen",
     "images",
     "seqpe_cost",
