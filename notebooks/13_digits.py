@@ -17,7 +17,7 @@
 # > grow? And what does such an embedding know of distances before anything is trained?
 #
 # Every encoding so far either looks a position up or computes with it. A table of positions learns whatever is needed and
-# ends at its last row; a wave, a fixed slope or a rotation never ends and learns nothing; T5's buckets and the curves of KERPLE and FIRE learn
+# ends at its last row; a wave, a fixed slope or a rotation never ends and learns nothing; T5's buckets and the curves of KERPLE learn
 # and do not end, but know distances alone. SeqPE {cite:p}`li2025` looks for another way: write the position down, in digits, and let a small network read what is written. This chapter builds the network, counts it, makes
 # it cheap, and looks at it before its first training step. {term}`SeqPE` has two losses of its own beside that; they follow in
 # {doc}`the next chapter <14_two_losses>`.
@@ -456,7 +456,8 @@ assert numbers["saved_window"] > 3 and numbers["saved_random"] < numbers["saved_
 # On a window of 512 the tree saves a factor of {num}`13_digits/saved_window:.2f`, far out as well
 # ({num}`13_digits/saved_far:.2f`), on a grid of patches {num}`13_digits/saved_grid:.2f`, on positions at random {num}`13_digits/saved_random:.2f`.
 # And positions are the same for every sequence of a batch and every layer, so that a training step encodes them once. At inference the
-# embeddings are a table again, of as many rows as one likes.
+# embeddings are a table again, of as many rows as one likes. What all this leaves to pay is counted here; how much of the time of a
+# training step it is, is measured in {doc}`chapter 16 <16_seqpe_stream>`.
 #
 # No position is handled one by one, neither when digits are taken nor when they are read. A million positions, of six digits each, by an encoder of eight columns:
 
@@ -606,6 +607,7 @@ numbers["like_aligned"], numbers["like_misaligned"] = aligned.mean(), misaligned
 numbers["like_table"], numbers["like_short"] = by_chance, short.mean()
 assert aligned.min() > misaligned.max()
 assert (short < aligned).all(), "of each encoder: 100 is shorter than the window"
+assert (short > misaligned).all()
 
 # %%
 order = [geometry(encoder(n)(torch.arange(L)), torch.arange(L)) for n in range(N_DRAWN)]

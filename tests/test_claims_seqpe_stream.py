@@ -26,7 +26,7 @@ def shift(models, group: str, value: float) -> dict:
     return on(models, [name for name in FAR if f"-{group}" in name], value)
 
 
-PLAIN = ["separated-seqpe-plain"]
+PLAIN = [f"{mode}-seqpe-plain" for mode in MODES]
 SINUSOIDS = [f"{mode}-sinusoidal-shifts" for mode in MODES]
 STRONG = ["dense-sinusoidal-shifts", "rope", "alibi"]
 LONGER = ["native/8x"]
@@ -42,6 +42,7 @@ SUPPORTS = {
     "seqpe-beats-the-sinusoid-past-the-length": on(SINUSOIDS, GAPS, 0.2),
     "distillation-carries-the-stream-further": shift(["separated-seqpe-contrastive"], "never-seen", 0.2),
     "distillation-helps-past-the-length": on(["separated-seqpe-contrastive"], GAPS, 0.2),
+    "distillation-further-enhances-extrapolation": on(["dense-seqpe-score-contrastive"], GAPS, 0.2),
     "the-losses-carry-the-stream-further": shift(["separated-seqpe-shifts"], "never-seen", 0.2),
     "seqpe-is-free-in-window": {},
     "a-seqpe-stream-stands-beside-rope": {},
@@ -64,6 +65,7 @@ AGAINST = {
     "seqpe-beats-the-sinusoid-past-the-length": on(BOTH, GAPS, 0.4),
     "distillation-carries-the-stream-further": shift(["separated-seqpe"], "never-seen", 0.4),
     "distillation-helps-past-the-length": on(["separated-seqpe"], GAPS, 0.4),
+    "distillation-further-enhances-extrapolation": on(["dense-seqpe-score"], GAPS, 0.4),
     "the-losses-carry-the-stream-further": shift(["separated-seqpe"], "never-seen", 0.4),
     "seqpe-is-free-in-window": on(BOTH, ["bits_per_byte"], 0.4),
     "a-seqpe-stream-stands-beside-rope": on(["separated-seqpe"], ["bits_per_byte", "native/8x"], 0.4),
@@ -155,7 +157,19 @@ def test_where_plain_digit_strings_pay_nothing_indices_are_not_heard():
         assert verdict.word == "not testable here" and "nothing to repair" in verdict.detail
 
 
-@pytest.mark.parametrize("claim_id", [name for name in CLAIMS if SUPPORTS[name] and "further" in name])
+@pytest.mark.parametrize("deaf", PLAIN)
+def test_one_of_two_models_that_hears_no_index_is_enough_to_judge_neither(deaf):
+    for claim_id, group in (
+        ("seqpe-reads-covered-indices-alike", "covered"),
+        ("seqpe-reaches-indices-never-seen", "never-seen"),
+    ):
+        hearing = [name for name in PLAIN if name != deaf]
+        verdict = judged(claim_id, table(shift(hearing, group, 0.2)))
+        assert verdict.word == "not testable here"
+        assert deaf in verdict.detail and hearing[0] not in verdict.detail
+
+
+@pytest.mark.parametrize("claim_id", [name for name in CLAIMS if name.endswith("-stream-further")])
 def test_of_two_models_that_know_nothing_at_a_far_index_none_is_better(claim_id):
     world = SUPPORTS[claim_id]
     other = next(iter(world))[0]

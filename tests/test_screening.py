@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sepnb.experiments.screening import best_rates, screened_rate
+from sepnb import experiments
+from sepnb.experiments import images, seqpe_stream
+from sepnb.experiments.screening import best_rates, require_rate, screened_rate
 
 
 def screening(**losses: list[float]) -> pd.DataFrame:
@@ -42,3 +44,24 @@ def test_a_profile_takes_its_own_rates_then_the_laptops_and_what_was_not_screene
     assert screened_rate(rates, "gpu", "b", 9.0) == 9.0  # a screening is taken whole
     assert screened_rate(rates, "smoke", "b", 9.0) == 0.2
     assert screened_rate({}, "laptop", "a", 9.0) == 9.0
+
+
+def test_what_will_be_published_is_not_trained_at_a_rate_that_nobody_screened():
+    rates = {"laptop": {"a": 0.1}}
+    for profile in ("laptop", "gpu"):
+        require_rate(rates, profile, "a", "the_screen")
+        with pytest.raises(
+            ValueError, match=f"'b' is written down for '{profile}'; run `sepnb run the_screen"
+        ):
+            require_rate(rates, profile, "b", "the_screen")
+    require_rate({}, "smoke", "a", "the_screen")
+
+
+@pytest.mark.parametrize(("name", "module"), [("images", images), ("seqpe_stream", seqpe_stream)])
+def test_a_grid_without_rates_refuses_to_begin(name, module, monkeypatch):
+    monkeypatch.setattr(module, "LEARNING_RATES", {})
+    experiment = experiments.get(name)
+    for config in experiment.grid("laptop", seeds=[1]):
+        if config.method not in seqpe_stream.AT_THE_RELEASED_SITE:
+            with pytest.raises(ValueError, match=r"no learning rate of .* is written down"):
+                experiment.run(config)

@@ -11,7 +11,6 @@ from sepnb import experiments
 from sepnb.experiments import encoding_methods, extrapolation, recipes
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import seqpe_stream as stream
-from sepnb.experiments.in_window import learning_rate
 from sepnb.experiments.lr_screen import RATES
 from sepnb.experiments.recipe_methods import root, run_of
 from sepnb.experiments.screening import best_rates
@@ -38,9 +37,8 @@ def test_a_method_differs_from_its_base_in_what_it_declares(name):
         changed = differing(*runs) - {"method"}
         declared = [f"model.{key}" for key in recipe.model] + [f"training.{key}" for key in recipe.training]
         told = {".".join(key.split(".")[:2]) for key in changed}
-        if (
-            name == stream.AT_THE_RELEASED_SITE
-        ):  # its embeddings are as wide as the encoder, and cut into fewer heads
+        if name == "dense-seqpe-score-contrastive":
+            # Its embeddings are as wide as the encoder, and cut into fewer heads.
             assert "model.encoding" in told <= set(declared) == {"model.encoding", "training.auxiliary"}
             assert {key for key in changed if "auxiliary" in key} <= {"training.auxiliary.n_heads"}
             continue
@@ -48,6 +46,10 @@ def test_a_method_differs_from_its_base_in_what_it_declares(name):
             ours = [run_of("x", profile, one, 1, METHODS) for one in SEQPE]
             assert {run.training.learning_rate for run in ours} == {encoding_methods.DEFAULT_RATE}
             assert "model.encoding" in told <= set(declared) == {"model.encoding", "training.learning_rate"}
+            continue
+        if name.endswith("-sinusoidal-shifts"):  # and the rate that was screened with them
+            assert set(declared) == {"training.positions", "training.learning_rate"}
+            assert "training.positions" in told <= set(declared)
             continue
         assert len(declared) == 1, "one change each"
         assert changed and told == set(declared)
@@ -62,7 +64,7 @@ def test_the_whole_chain_of_each_mode_ends_in_both_losses_at_shift_steps():
             assert training.positions == sinusoid.training.positions == training.auxiliary.shifts
             assert training.auxiliary.contrastive and training.auxiliary.distillation
             assert training.learning_rate == stream.rate_of(profile, f"{mode}-seqpe")
-            assert sinusoid.training.learning_rate == learning_rate(profile, at_root)
+            assert sinusoid.training.learning_rate == stream.rate_of(profile, f"{mode}-sinusoidal-shifts")
             encoder = encoder_of(LanguageModel(ours.model))
             filled = "sem" if mode == "dense" else "pos"
             assert encoder.output.out_features == ours.model.streams.widths[filled]
@@ -97,17 +99,15 @@ def test_what_stands_beside_is_run_in_recipes_as_it_would_be_here():
             assert (ours.model, ours.training) == (other.model, other.training)
 
 
-def test_digit_strings_take_the_rate_of_their_mode_and_the_term_of_the_score_that_of_its_own(monkeypatch):
+def test_what_is_compared_takes_the_rate_of_its_mode_and_the_term_of_the_score_that_of_its_own(monkeypatch):
     monkeypatch.setattr(encoding_methods, "LEARNING_RATES", {"laptop": {"seqpe": 1.0}})
-    own = {"separated-seqpe": 2.0, "strict-seqpe": 3.0, "dense-seqpe": 4.0}
+    own = {f"{mode}-seqpe": 2.0 + place for place, mode in enumerate(stream.MODES)}
+    own |= {f"{mode}-sinusoidal-shifts": 5.0 + place for place, mode in enumerate(stream.MODES)}
     monkeypatch.setattr(stream, "LEARNING_RATES", {"laptop": own})
     for config in STREAM.grid("laptop", seeds=[1]):
-        expected = {f"{mode}-seqpe": own[f"{mode}-seqpe"] for mode in stream.MODES}
-        rate = expected.get("-".join(config.method.split("-")[:2]))
-        if config.method == stream.AT_THE_RELEASED_SITE:
-            rate = 1.0
-        if rate is None:  # a sinusoid
-            rate = run_of("x", "laptop", config.method, 1, METHODS).training.learning_rate
+        mode = config.method.split("-")[0]
+        expected = own[f"{mode}-seqpe" if "seqpe" in config.method else f"{mode}-sinusoidal-shifts"]
+        rate = 1.0 if config.method.startswith("dense-seqpe-score") else expected
         assert config.training.learning_rate == rate
 
 
@@ -120,7 +120,8 @@ def test_the_screening_trains_the_whole_methods_over_the_whole_schedule_with_a_s
             assert run.model == ours.model and run.text.name == ours.text.name
             assert replace(run.training, learning_rate=1.0) == replace(ours.training, learning_rate=1.0)
             tried.setdefault(run.method, []).append(run.training.learning_rate)
-        assert tried == {f"{mode}-seqpe": list(RATES) for mode in stream.MODES}
+        whole = [f"{mode}-{code}" for mode in stream.MODES for code in ("sinusoidal-shifts", "seqpe")]
+        assert tried == {name: list(RATES) for name in whole}
         assert not {run.seed for run in SCREEN.grid(profile)} & {run.seed for run in STREAM.grid(profile)}
     assert not SCREEN.reads_test
 
@@ -169,7 +170,7 @@ def test_recipes_read_what_they_read_before():
 # --- a run
 
 
-@pytest.mark.parametrize("name", ["strict-seqpe", "separated-sinusoidal-shifts", stream.AT_THE_RELEASED_SITE])
+@pytest.mark.parametrize("name", ["strict-seqpe", "separated-sinusoidal-shifts", "dense-seqpe-score"])
 def test_a_run_trains_and_holds_every_reading_and_repeats_exactly(name, one_thread):
     config = shortened(run(name), steps=3)
     record = STREAM.run(config)

@@ -15,11 +15,16 @@ from sepnb.claims.verdict import NOT_TESTABLE, Claim, Tables, Verdict
 
 OURS = "ours, written before the records"
 TABLE = "experiment/images"
-TASKS = ("class", "direction")
 
 
-CHANCE = {"class": 0.1, "direction": 0.25}
-"""The share of right answers of guesses."""
+def tasks() -> tuple[str, str]:
+    """What is asked of a picture."""
+    return "class", "direction"
+
+
+def chance(task: str) -> float:
+    """The share of right answers of guesses."""
+    return {"class": 0.1, "direction": 0.25}[task]
 
 
 def compared(tables: Tables, comparisons: list[Comparison]) -> Verdict:
@@ -51,7 +56,7 @@ def above_chance(tables: Tables, comparisons: list[Comparison]) -> Verdict:
     def gained(name: str) -> float:
         model, column = name.split(":")
         mean = pd.to_numeric(table.loc[table.method == model, column]).mean()
-        return float(mean) - CHANCE[model.split("/")[1]]
+        return float(mean) - chance(model.split("/")[1])
 
     guessed = [f"{pair.a} and {pair.b}" for pair in comparisons if max(map(gained, pair[:2])) < 0.05]
     if guessed:
@@ -71,14 +76,14 @@ def rule_places_help_to_tell_images_apart(tables: Tables) -> Verdict:
 def rule_axial_rope_survives_a_larger_canvas(tables: Tables) -> Verdict:
     """With axial RoPE and a grid that grows to 14 x 14, answers on the larger canvas are right less than 0.03
     less often than at the trained grid, in both tasks."""
-    pairs = [(f"axial-rope/{t}:canvas-14/grow", f"axial-rope/{t}:accuracy") for t in TASKS]
+    pairs = [(f"axial-rope/{t}:canvas-14/grow", f"axial-rope/{t}:accuracy") for t in tasks()]
     return compared(tables, [Comparison(a, b, low=-0.03) for a, b in pairs])
 
 
 def rule_axial_rope_is_ahead_on_a_larger_canvas(tables: Tables) -> Verdict:
     """On the canvas of 14 x 14 patches, with a grid that grows, axial RoPE answers more rightly than the
     sinusoid, in both tasks."""
-    pairs = [(f"axial-rope/{t}:canvas-14/grow", f"sinusoidal/{t}:canvas-14/grow") for t in TASKS]
+    pairs = [(f"axial-rope/{t}:canvas-14/grow", f"sinusoidal/{t}:canvas-14/grow") for t in tasks()]
     return above_chance(tables, [Comparison(a, b, low=0.0) for a, b in pairs])
 
 
@@ -95,14 +100,14 @@ def rule_upscaled_images_want_fitted_places(tables: Tables) -> Verdict:
 def rule_a_stream_for_rows_and_one_for_columns_cost_nothing(tables: Tables) -> Verdict:
     """At the trained grid, separated sinusoid minus dense sinusoid is above -0.01 in both tasks, at equal
     width, which is a third fewer parameters."""
-    pairs = [(f"separated-sinusoidal/{t}:accuracy", f"sinusoidal/{t}:accuracy") for t in TASKS]
+    pairs = [(f"separated-sinusoidal/{t}:accuracy", f"sinusoidal/{t}:accuracy") for t in tasks()]
     return compared(tables, [Comparison(a, b, low=-0.01) for a, b in pairs])
 
 
 def rule_streams_of_rows_and_columns_help_at_equal_parameters(tables: Tables) -> Verdict:
     """At the trained grid, separated sinusoid, a quarter wider, answers more rightly than the dense sinusoid
     in both tasks, with about as many parameters (differences above 0)."""
-    pairs = [(f"separated-sinusoidal-wide/{t}:accuracy", f"sinusoidal/{t}:accuracy") for t in TASKS]
+    pairs = [(f"separated-sinusoidal-wide/{t}:accuracy", f"sinusoidal/{t}:accuracy") for t in tasks()]
     return compared(tables, [Comparison(a, b, low=0.0) for a, b in pairs])
 
 
@@ -110,6 +115,8 @@ _OURS = {
     "source": OURS,
     "needs": (TABLE,),
     "stands_on": (
+        tasks,
+        chance,
         compared,
         above_chance,
         seqpe_geometry.measured,

@@ -8,7 +8,7 @@ Each task has a claim of its own, so that a model that fails at one says nothing
 
 from sepnb.claims.evidence import Comparison
 from sepnb.claims.images import _OURS as _OF_IMAGES
-from sepnb.claims.images import TASKS, above_chance, compared
+from sepnb.claims.images import above_chance, compared, tasks
 from sepnb.claims.verdict import NOT_TESTABLE, Claim, Tables, Verdict
 
 
@@ -91,7 +91,7 @@ def rule_seqpe_is_ahead_of_an_interpolated_table(tables: Tables) -> Verdict:
         tables,
         [
             Comparison(f"seqpe/{t}:{view}/grow", f"learned/{t}:{view}/fit", low=0.0)
-            for t in TASKS
+            for t in tasks()
             for view in ("canvas-14", "upscaled-14")
         ],
     )
@@ -120,7 +120,7 @@ def _with_and_without(task: str) -> list[Comparison]:
 def rule_digits_do_more_than_shift_steps(tables: Tables) -> Verdict:
     """On the canvas of 14 x 14 patches, with a grid that grows, SeqPE multiplied as released answers more
     rightly than the sinusoid trained at the same shift steps, in both tasks (differences above 0)."""
-    pairs = [(f"seqpe-multiply/{t}:canvas-14/grow", f"sinusoidal-shifts/{t}:canvas-14/grow") for t in TASKS]
+    pairs = [(f"seqpe-multiply/{t}:canvas-14/grow", f"sinusoidal-shifts/{t}:canvas-14/grow") for t in tasks()]
     return above_chance(tables, [Comparison(a, b, low=0.0) for a, b in pairs])
 
 

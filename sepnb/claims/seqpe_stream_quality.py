@@ -1,6 +1,7 @@
 """Rules on the experiment `seqpe_stream`: what is a position stream of SeqPE worth beside others?
 
-Written before its records, in the words of `claims.seqpe_stream`.
+Written before its records, in the words of `claims.seqpe_stream`; those of sinusoid, RoPE and ALiBi without
+shift steps were known.
 """
 
 import pandas as pd
@@ -69,7 +70,7 @@ def rule_seqpe_surpasses_strong_baselines(tables: Tables) -> Verdict:
 def rule_seqpe_surpasses_them_past_the_length(tables: Tables) -> Verdict:
     """In the bin that ends at 8 times the trained length dense with SeqPE as a term of the score, as above,
     pays less than dense sinusoidal with the same shift steps, than RoPE and than ALiBi (differences below 0),
-    with all keys in sight, each at its screened learning rate, that of the sinusoid without shift steps."""
+    with all keys in sight, each at its screened learning rate."""
     others = ("dense-sinusoidal-shifts", "rope", "alibi")
     pairs = [Comparison("dense-seqpe-score:native/8x", f"{other}:native/8x", high=0.0) for other in others]
     return compared(tables, pairs)

@@ -24,15 +24,15 @@ from typing import Any, ClassVar
 import torch
 
 from ..models import ImageClassifier, TransformerConfig
-from ..results import digest
+from ..results import Record, digest
 from ..training import Labelled, TrainingConfig
-from .base import check_profile
+from .base import Progress, check_profile
 from .classification import Classification
 from .image_methods import METHODS, Size, model_config, training_config
 from .image_readings import held_out, read, score, sides_unseen, splits_of
 from .image_tasks import Direction, Frame, Pictures, Task, WholeImage
 from .language_modelling import Metrics, Rows
-from .screening import screened_rate
+from .screening import require_rate, screened_rate
 
 FINGERPRINT_PICTURES = 64
 
@@ -74,8 +74,8 @@ and to others that two digits write and no step and no loss had."""
 DEFAULT_RATE = 2e-3
 LEARNING_RATES: dict[str, dict[str, float]] = {}
 """The rate of each method and task, the best of `image_screen` on the validation pictures of the profile. A
-profile without an entry takes the laptop's, and without that the middle one; a test asks for an entry as soon
-as the profile's screening is published."""
+profile without an entry takes the laptop's. Without any no run is started, and a test asks for an entry as
+soon as the profile's screening is published."""
 
 
 def learning_rate(profile: str, method: str) -> float:
@@ -237,6 +237,11 @@ class Images(Classification):
             for seed in (SEEDS[check_profile(profile)] if seeds is None else seeds)
             for name, task in (SMOKE if profile == "smoke" else every)
         ]
+
+    def run(self, config: ImageRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+        if self.reads_test:
+            require_rate(LEARNING_RATES, config.profile, config.method, "image_screen")
+        return super().run(config, device=device, progress=progress)
 
     def built(self, config: ImageRun) -> ImageClassifier:
         return build(config)

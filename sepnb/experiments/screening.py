@@ -43,4 +43,22 @@ def screened_rate(rates: Rates, profile: str, method: str, unscreened: float) ->
 
     A profile that was not screened takes the laptop's rates; a method that was not has the rate `unscreened`.
     """
-    return (rates.get(profile) or rates.get("laptop") or {}).get(method, unscreened)
+    return _of(rates, profile).get(method, unscreened)
+
+
+def require_rate(rates: Rates, profile: str, method: str, screening: str) -> None:
+    """Refuse to train for a record what was not screened yet: its rate is a part of the record's key, so that
+    all would have to be trained again. Of smoke runs nothing is published.
+
+    Raises:
+        ValueError: no rate of the method is written down; the message says how one comes about.
+    """
+    if profile != "smoke" and method not in _of(rates, profile):
+        raise ValueError(
+            f"no learning rate of {method!r} is written down for {profile!r}; run "
+            f"`sepnb run {screening} --profile {profile}` and give LEARNING_RATES what best_rates finds in it"
+        )
+
+
+def _of(rates: Rates, profile: str) -> Mapping[str, float]:
+    return rates.get(profile) or rates.get("laptop") or {}

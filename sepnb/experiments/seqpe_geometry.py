@@ -5,7 +5,7 @@ trained one; others at starts that keep the digits inside a window as they are, 
 do not; the same past the largest position that any loss saw; and as many positions, spread evenly over all
 that the losses see, since an order of far positions is no order of neighbours. Every variant is one change of
 the first, but for `released`, which sets at once the scales, the reduction and the first weights that the
-released program sets, and not its dropout. In all of them the distillation takes raw products, whose
+released program sets, and not its dropout. In all but `scale-free` the distillation takes raw products, whose
 inverse temperature is the squared length of the embeddings. Every run looks at its encoder as it was drawn,
 too: digits that positions share make embeddings alike before anything is learned.
 """
@@ -76,7 +76,10 @@ VARIANTS: dict[str, Variant] = {
     BOTH: Variant("contrastive and distillation"),
     "contrastive": Variant("contrastive alone", losses={"distillation": 0.0}),
     "distillation": Variant("distillation alone", losses={"contrastive": 0.0}),
-    "around": Variant("half of the anchors ask for neighbours", kinds=(("around", 0.5), ("window", 0.5))),
+    "scale-free": Variant("distillation free of scale", losses={"distillation_scale": None}),
+    "around": Variant(
+        "half of the anchors ask for neighbours", kinds=(("around", 0.5), ("edited", 0.2), ("window", 0.3))
+    ),
     "uniform": Variant("all candidates uniform", kinds=(("uniform", 1.0),)),
     "base-2": Variant("binary digits", encoder={"base": 2, "digits": 17}),
     "base-16": Variant("hexadecimal digits", encoder={"base": 16, "digits": 5}),

@@ -6,9 +6,10 @@ acts on that very stream: the text knows nothing of it. The sinusoid beside it i
 steps.
 
 Every chain has one change a step: digit strings in the place of the sinusoid, shift steps, the contrastive
-loss, the distillation. A sinusoid keeps the learning rate of the method at its root, as a recipe does;
-methods with digit strings have that of their mode, screened with shift steps and both losses. The methods at
-the roots, and RoPE beside them, are trained and read on the same bytes in `recipes`, and not again here.
+loss, the distillation. Beside that, methods with digit strings have the learning rate of their mode, screened
+with shift steps and both losses, and the sinusoid with shift steps its own, screened with these: what is
+compared was tuned alike. The methods at the roots, and RoPE beside them, are trained and read on the same
+bytes in `recipes`, and not again here.
 Separated and dense differ in one thing besides: the distillation cuts the 128 columns of the dense model into
 two heads, as the release would, and the 32 of the stream are one.
 
@@ -16,9 +17,9 @@ All are asked what recipes are asked. What they read of indices besides is the t
 out: below the largest position of shift steps and losses, and past it; aligned, so that the low digits run as
 in the trained window, and misaligned.
 
-The last method has no stream: it is SeqPE where its text program injects it, in a term of the score, with the
-same shift steps and losses. What the paper's abstract says of language models is asked of that one; its rate
-is that of the method `seqpe` of `encodings`.
+The last two methods have no stream: they are SeqPE where its text program injects it, in a term of the score,
+with the same shift steps, with the contrastive loss and with both. What the paper's abstract says of language
+models is asked of these; their rate is that of the method `seqpe` of `encodings`.
 """
 
 from collections.abc import Sequence
@@ -26,9 +27,10 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from ..encodings import SeqPE
+from ..results import Record
 from ..seqpe.digits import misaligned, period
 from . import language_modelling as lm
-from .base import check_profile
+from .base import Progress, check_profile
 from .encoding_methods import (
     DEFAULT_RATE,
     RANDOM_POSITIONS,
@@ -41,7 +43,7 @@ from .long_windows import BLOCKS, Beyond
 from .readings import Reading
 from .recipe_methods import Recipe
 from .recipes import ELSEWHERE, SEEDS, RecipeExperiment, RecipeRun
-from .screening import screened_rate
+from .screening import require_rate, screened_rate
 
 FAR = 91_000
 """About where the farthest windows begin: five digits write numbers below 100,000."""
@@ -53,17 +55,22 @@ BESIDE = (*MODES.values(), "rope")
 """Methods of `recipes` that stand in the tables beside those of this experiment, seed for seed."""
 
 LEARNING_RATES: dict[str, dict[str, float]] = {}
-"""Of digit strings in each mode, by its method with shift steps and losses: the best of `seqpe_stream_screen`
-on the validation text of the profile. A profile without an entry takes the laptop's, and without that the
-middle one; a test asks for an entry as soon as the profile's screening is published."""
+"""Of each mode: of digit strings with shift steps and losses, and of the sinusoid with shift steps. The best
+of `seqpe_stream_screen` on the validation text of the profile; a profile without an entry takes the laptop's.
+Without any no run is started, and a test asks for an entry as soon as the screening is published."""
+
+
+def screened_as(method: str) -> str:
+    """The method whose screened rate this one has: that of its mode."""
+    mode = method.split("-")[0]
+    return f"{mode}-seqpe" if "-seqpe" in method else f"{mode}-sinusoidal-shifts"
 
 
 def rate_of(profile: str, method: str) -> float:
-    """The learning rate of a method with digit strings."""
-    if method == AT_THE_RELEASED_SITE:
+    """The learning rate of a method of this experiment."""
+    if method in AT_THE_RELEASED_SITE:
         return learning_rate(profile, "seqpe")
-    whole = f"{method.split('-')[0]}-seqpe"
-    return screened_rate(LEARNING_RATES, profile, whole, DEFAULT_RATE)
+    return screened_rate(LEARNING_RATES, profile, screened_as(method), DEFAULT_RATE)
 
 
 def _columns(mode: str, size: lm.Size) -> int:
@@ -78,7 +85,11 @@ def _chain(mode: str, at_root: str) -> dict[str, Recipe]:
     shifted = {"positions": shift_steps}
     return {
         at_root: Recipe(f"{mode}, sinusoid"),
-        f"{mode}-sinusoidal-shifts": Recipe("a tenth of the steps shifted", at_root, training=shifted),
+        f"{mode}-sinusoidal-shifts": Recipe(
+            "a tenth of the steps shifted, at a rate of its own",
+            at_root,
+            training=shifted | {"learning_rate": DEFAULT_RATE},
+        ),
         f"{mode}-seqpe-plain": Recipe(
             "digit strings in the place of the sinusoid, at their rate",
             at_root,
@@ -97,11 +108,14 @@ def _chain(mode: str, at_root: str) -> dict[str, Recipe]:
 
 METHODS: dict[str, Recipe] = {
     **{name: one for mode, at_root in MODES.items() for name, one in _chain(mode, at_root).items()},
-    "dense-seqpe-score": Recipe(
-        "a term of the score in the place of the code added",
-        "dense-seqpe",
+    "dense-seqpe-score-contrastive": Recipe(
+        "a term of the score in the place of the code added, at its rate",
+        "dense-seqpe-contrastive",
         {"encoding": SeqPE()},
-        {"auxiliary": seqpe_losses},
+        {"auxiliary": lambda size: replace(seqpe_losses(size), distillation=0.0)},
+    ),
+    "dense-seqpe-score": Recipe(
+        "distillation too", "dense-seqpe-score-contrastive", training={"auxiliary": seqpe_losses}
     ),
 }
 """In the order of tables."""
@@ -113,15 +127,17 @@ PUBLISHED = (
     "separated-seqpe-contrastive",
     "separated-seqpe",
     "strict-sinusoidal-shifts",
+    "strict-seqpe-plain",
     "strict-seqpe",
     "dense-sinusoidal-shifts",
     "dense-seqpe",
+    "dense-seqpe-score-contrastive",
     "dense-seqpe-score",
 )
-"""What is run: the chain of the separated model whole but for its root, and the ends of the others. Nothing
-was run before they were named."""
+"""What is run: the chain of the separated model whole but for its root, the ends of the others, and the digit
+strings alone of the strict one, which say whether it hears its indices. All were named before any was run."""
 
-AT_THE_RELEASED_SITE = "dense-seqpe-score"
+AT_THE_RELEASED_SITE = ("dense-seqpe-score-contrastive", "dense-seqpe-score")
 
 SMOKE = ("separated-sinusoidal-shifts", "strict-seqpe")
 
@@ -153,8 +169,8 @@ class StreamRun(RecipeRun):
     @classmethod
     def of_recipe(cls, experiment: str, profile: str, name: str, *given: Any, **options: Any) -> "StreamRun":
         run = super().of_recipe(experiment, profile, name, *given, **options)
-        if "seqpe" not in name:
-            return run
+        if name in MODES.values():
+            return run  # a root, as in `recipes`
         return replace(run, training=replace(run.training, learning_rate=rate_of(profile, name)))
 
     @property
@@ -182,6 +198,12 @@ class SeqPEStream(RecipeExperiment):
     ) -> StreamRun:
         """The run of a method and seed."""
         return StreamRun.of_recipe(self.name, profile, name, seed, beyond, blocks, reads_test=True)
+
+    def run(self, config: StreamRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+        if config.method not in AT_THE_RELEASED_SITE:
+            whole = screened_as(config.method)
+            require_rate(LEARNING_RATES, config.profile, whole, "seqpe_stream_screen")
+        return super().run(config, device=device, progress=progress)
 
     def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[StreamRun]:
         beyond = BEYOND[check_profile(profile)]

@@ -1,5 +1,5 @@
-"""The learning rate of every mode of `seqpe_stream` with digit strings: the best of the same three, with one
-seed, with shift steps and both losses."""
+"""The learning rates of every mode of `seqpe_stream`: of digit strings with shift steps and both losses, and
+of the sinusoid with shift steps. The best of the same three, with one seed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from .lr_screen import RATES
 from .recipe_methods import run_of
 from .seqpe_stream import METHODS, MODES
 
-SCREENED = tuple(f"{mode}-seqpe" for mode in MODES)
+SCREENED = tuple(f"{mode}-{code}" for mode in MODES for code in ("sinusoidal-shifts", "seqpe"))
 SMOKE = SCREENED[:1]
 
 
@@ -25,8 +25,8 @@ class SeqPEStreamScreen(lm.TextExperiment):
     name: ClassVar[str] = "seqpe_stream_screen"
     title: ClassVar[str] = "Learning rates of SeqPE as the position stream"
     question: ClassVar[str] = (
-        "Which of the same three learning rates suits SeqPE in a separated, a strict and a dense model on "
-        "the validation text?"
+        "Which of the same three learning rates suits SeqPE, and the sinusoid at the same shift steps, in a "
+        "separated, a strict and a dense model on the validation text?"
     )
     order: ClassVar[int] = 7
     reads_test: ClassVar[bool] = False

@@ -38,6 +38,18 @@ AT_ONCE = 2**16
 """Positions that are encoded at once where no gradients are needed: a slot of all of them is held then."""
 
 
+def first_std(width: int) -> float:
+    """The standard deviation that gives a first map of this width the gain of the released one at its own."""
+    return RELEASED_STD * (RELEASED_WIDTH / width) ** 0.5
+
+
+class _Layers(Transformer):
+    """A stack whose input is not dropped, as released: what its sublayers add is."""
+
+    def _dropped(self, x: Tensor) -> Tensor:
+        return x
+
+
 class SequentialPositionEncoder(nn.Module):
     """Positions `[P]` or `[P, n]` to embeddings `[P, D]`, through their digits.
 
@@ -49,8 +61,8 @@ class SequentialPositionEncoder(nn.Module):
         layers, heads: of the transformer; `heads` None takes one for every 64 columns, as released, and
             at least one.
         out_features: D; w where it is None.
-        dropout: of what enters the transformer and of what its sublayers add. Where it is above 0, training
-            takes the plain path: states with noise of their own cannot be shared.
+        dropout: of what the sublayers of the transformer add. Where it is above 0, training takes the plain
+            path: states with noise of their own cannot be shared.
         std: of the first maps and embeddings; biases begin at 0. None gives a map of any width the gain that
             the released one has at its own, 0.02 sqrt(768 / w): at 0.02 the embeddings of a narrow encoder
             are so alike that scores divided by sqrt(D) hardly differ.
@@ -82,7 +94,7 @@ class SequentialPositionEncoder(nn.Module):
         if dims < 1 or len(self.digits) != dims:
             raise ValueError(f"digits={digits} for {dims} coordinates; give one number, or one for each")
         places = sum(self.digits)
-        self.transformer = Transformer(
+        self.transformer = _Layers(
             TransformerConfig(
                 Streams.dense(width),
                 n_layers=layers,
@@ -98,7 +110,7 @@ class SequentialPositionEncoder(nn.Module):
         self.cls = nn.Parameter(torch.empty(1, width))
         self.norm = nn.LayerNorm(width)
         self.output = nn.Linear(width, out_features or width)
-        self._draw(RELEASED_STD * (RELEASED_WIDTH / width) ** 0.5 if std is None else std)
+        self._draw(first_std(width) if std is None else std)
 
     def _draw(self, std: float) -> None:
         """N(0, std^2) for maps and embeddings, zero for biases; the gains of norms stay 1."""

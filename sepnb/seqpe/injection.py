@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from ..encodings.base import Heads, InputModule, Place, QueryKeyModule
 from ..models.tower import PassMemory, arithmetic, may_remember
 from .digits import LARGEST, check_range
-from .encoder import RELEASED_STD, RELEASED_WIDTH, SequentialPositionEncoder
+from .encoder import SequentialPositionEncoder, first_std
 
 
 class Rows:
@@ -72,7 +72,7 @@ class Embeddings(nn.Module):
         super().__init__()
         self.encoder, self.class_token = encoder, None
         if class_token:
-            std = RELEASED_STD * (RELEASED_WIDTH / encoder.norm.normalized_shape[0]) ** 0.5
+            std = first_std(encoder.norm.normalized_shape[0])
             self.class_token = nn.Parameter(std * torch.randn(encoder.output.out_features))
         self._memory: PassMemory[Rows] = PassMemory()
 

@@ -73,8 +73,8 @@ def distillation_loss(
     Raw products, as released, are the default, and what all experiments have. They leave the temperature of
     the softmax to the lengths of the embeddings, whose square is its inverse and which training changes. Free
     of that is `scale` None; but the contrastive loss makes the embeddings of a window nearly alike, and with
-    a temperature that does not follow their length its rows end flat, so that there is nothing left to
-    distil. Chapter 14 shows both.
+    a temperature that does not follow their length its rows end flat, so that there is little left to
+    distil. Chapter 14 trains both.
 
     Args:
         n_heads: H; must divide D.
