@@ -520,6 +520,7 @@ def measured(variant, measure, group, state="trained"):
     )
 
 
+# %%
 for measure, about, spec in (
     ("order", "rank correlation of nearness with the inner product", "+.2f"),
     (
@@ -631,6 +632,8 @@ for variant in (geo.BOTH, "contrastive", "distillation", "around"):
     ):
         values = measured(variant, measure, group)
         numbers[f"{variant}_{short}"] = summaries.told(values, "+.2f")
+
+# %%
 for measure, group, short in (
     ("likeness", "aligned", "like_aligned"),
     ("likeness", "misaligned", "like_misaligned"),

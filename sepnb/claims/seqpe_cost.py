@@ -39,11 +39,13 @@ def rule_all_that_seqpe_adds_is_light(tables: Tables) -> Verdict:
     return light(tables, "all of it", "longer", lambda longer: 1 - 1 / longer)
 
 
-_FROM_THE_TABLE = {"source": "seqpe-abstract", "needs": (TABLE,), "stands_on": (light, _not_complete)}
+OURS = "ours, written before the records"
+_FROM_THE_TABLE = {"needs": (TABLE,), "stands_on": (light, _not_complete)}
 
 CLAIMS = (
     Claim(
         id="the-encoder-is-lightweight",
+        source="seqpe-abstract",
         statement="The sequential position encoder is lightweight: the embeddings and their losses take a "
         "small part of a training step.",
         rule=rule_the_encoder_is_lightweight,
@@ -51,6 +53,7 @@ CLAIMS = (
     ),
     Claim(
         id="all-that-seqpe-adds-is-light",
+        source=OURS,
         statement="So is everything that a step with it has more, longer queries and keys among it.",
         rule=rule_all_that_seqpe_adds_is_light,
         **_FROM_THE_TABLE,
