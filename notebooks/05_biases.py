@@ -68,6 +68,7 @@ from sepnb.encodings.sandwich import sandwich_bias
 from sepnb.encodings.t5 import t5_bias
 from sepnb.evaluation import sliding
 from sepnb.experiments.encoding_methods import METHODS
+from sepnb.experiments.lr_screen import RATES
 from sepnb.extrapolators import CONTROLS
 from sepnb.flops import per_token
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
@@ -1016,7 +1017,7 @@ figures.provenance(speed)
 # ## All encodings beside each other
 #
 # How do these compare with tables, rotations and vectors of distances, and with one another? `encodings` trains each on the same bytes, each at
-# its screened learning rate, three seeds, and reads to $8L$ in the ways of {doc}`chapter 11 <11_extrapolators>`: all keys in sight; behind a mask of $L$ keys,
+# its screened learning rate (for {num}`05_biases/rates_at_an_end` of {num}`05_biases/methods` the best of three stands at an end, and one farther out might suit them better), three seeds, and reads to $8L$ in the ways of {doc}`chapter 11 <11_extrapolators>`: all keys in sight; behind a mask of $L$ keys,
 # without and with four {term}`sinks <sink>` {cite:p}`xiao2024`, indices kept; through a window that slides, indices re-based.
 
 # %%
@@ -1026,6 +1027,11 @@ ran = in_all[in_all.status != "not run"]
 of_grid = [name for name in METHODS if name in set(ran.method)] or ["none"]
 numbers["encodings_laptop_runs"] = len(every_encoding.grid("laptop"))
 numbers["encodings_laptop_minutes"] = every_encoding.seconds("laptop") / 60
+rates = {
+    run.method: run.training.learning_rate for run in every_encoding.grid("laptop")
+}
+numbers["methods"] = len(rates)
+numbers["rates_at_an_end"] = sum(r in (min(RATES), max(RATES)) for r in rates.values())
 OF_THIS_CHAPTER = (
     "alibi",
     "t5",

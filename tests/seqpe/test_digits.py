@@ -61,6 +61,15 @@ def test_whole_numbers_of_any_kind_are_the_same_strings(positions):
     assert digits(positions, width=1).tolist() == [[4, 2], [0, 1]]
 
 
+@given(data=st.data(), base=st.integers(2, 16), dims=st.integers(1, 3), width=st.integers(1, 8))
+def test_tensors_and_lists_are_the_same_strings(data, base, dims, width):
+    position = st.lists(st.integers(0, base**width - 1), min_size=dims, max_size=dims)
+    positions = data.draw(st.lists(position, min_size=1, max_size=5))
+    strings = [[digit for value in one for digit in by_hand(value, base, width)] for one in positions]
+    assert digits(torch.tensor(positions), base=base, width=width).tolist() == strings
+    assert digits(positions, base=base, width=width).tolist() == strings
+
+
 @pytest.mark.parametrize("nothing", [[], np.empty(0, dtype=np.int64), torch.empty(0, dtype=torch.int64)])
 def test_no_positions_have_no_strings_and_still_as_many_places(nothing):
     assert digits(nothing, width=4).shape == (0, 4)

@@ -111,10 +111,11 @@ def test_the_released_reduction_is_smaller_by_the_number_of_positions():
     assert float(released) == pytest.approx(float(distillation_loss(teacher, student, 2)) / 5)
 
 
-def test_a_student_like_its_teacher_pays_nothing_and_every_other_something():
-    teacher, student = random(2, 6, 8), random(2, 6, 8, seed=1)
-    assert float(distillation_loss(teacher, teacher, 2)) == 0.0
-    assert float(distillation_loss(teacher, student, 2)) > 0.0
+@given(seed=st.integers(0, 10**6), length=st.floats(0.3, 1.5), scale=st.sampled_from([1.0, 0.1, None]))
+def test_a_student_like_its_teacher_pays_nothing_and_every_other_something(seed, length, scale):
+    teacher, student = (length * random(2, 6, 8, seed=seed + number) for number in (0, 1))
+    assert float(distillation_loss(teacher, teacher, 2, scale=scale)) == 0.0
+    assert float(distillation_loss(teacher, student, 2, scale=scale)) > 0.0
 
 
 def test_turning_a_head_changes_nothing_and_stretching_it_does():
