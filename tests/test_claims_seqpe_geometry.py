@@ -5,12 +5,14 @@ import pandas as pd
 import pytest
 
 from sepnb import claims
+from sepnb.claims import seqpe_distances
 from sepnb.claims import seqpe_geometry as rules
+from sepnb.experiments import seqpe_distances as fresh
 from sepnb.experiments.seqpe_geometry import SPREAD, VARIANTS, starts
 
 pytestmark = pytest.mark.usefixtures("quick_collections")
-MEASURES = [f"{m}/{g}" for m in ("order", "adjacency", "likeness") for g in (*starts(10), SPREAD)]
-CLAIMS = [claim.id for claim in rules.CLAIMS]
+MEASURES = [f"{m}/{g}" for m in ("order", "adjacency", "likeness", "distance") for g in (*starts(10), SPREAD)]
+CLAIMS = [claim.id for claim in (*rules.CLAIMS, *seqpe_distances.CLAIMS)]
 SUPPORTS = {
     "the-losses-order-positions": {("both", "order/trained"): 0.5, ("both", "order/misaligned"): 0.5},
     "the-losses-order-far-positions": {("both", "order/spread"): 0.5},
@@ -23,6 +25,8 @@ SUPPORTS = {
         ("both", "drawn/order/misaligned"): -0.5,
         ("both", "drawn/likeness/misaligned"): -0.5,
     },
+    "the-losses-order-distances": {("both", "distance/trained"): 0.5, ("both", "distance/misaligned"): 0.5},
+    "the-contrast-aligns-distances": {("contrastive", "distance/misaligned"): 0.5},
     "neighbours-are-hardly-asked-for": {("around", "adjacency/misaligned"): 0.5},
     "shared-digits-look-like-geometry": {
         (name, "drawn/likeness/aligned"): 0.5 for name in ("both", "base-2", "base-16")
@@ -39,18 +43,21 @@ AGAINST = {
 
 def table(changes: dict, *, seeds: int = 6, noise: float = 0.005) -> dict[str, pd.DataFrame]:
     """Every measure of every variant at 0.5, but for `changes` of (variant, column)."""
-    rng = np.random.default_rng(0)
+    rng, of_distances = np.random.default_rng(0), np.random.default_rng(1)
     rows = [
         {"method": name, "seed": seed, "status": "ok"}
         | {
-            column: 0.5 + changes.get((name, column), 0.0) + noise * rng.standard_normal()
+            column: 0.5
+            + changes.get((name, column), 0.0)
+            + noise * (of_distances if "distance" in column else rng).standard_normal()
             for prefix in ("", "drawn/")
             for column in (f"{prefix}{measure}" for measure in MEASURES)
         }
         for name in VARIANTS
         for seed in range(seeds)
     ]
-    return {rules.TABLE: pd.DataFrame(rows)}
+    runs = pd.DataFrame(rows)
+    return {rules.TABLE: runs, seqpe_distances.TABLE: runs[runs.method.isin(fresh.ASKED)].copy()}
 
 
 def judged(claim_id: str, tables: dict):
@@ -71,6 +78,7 @@ def test_a_world_that_contradicts_it(claim_id):
     ("claim_id", "world"),
     [
         ("contrast-alone-orders-positions", {("distillation", "order/misaligned"): -0.3}),
+        ("the-contrast-aligns-distances", {("distillation", "distance/misaligned"): -0.3}),
         ("the-geometry-reaches-positions-never-seen", {}),
     ],
 )
@@ -105,11 +113,12 @@ def test_three_seeds_and_noise_leave_it_undecided(claim_id):
 
 @pytest.mark.parametrize("claim_id", CLAIMS)
 def test_missing_runs_and_missing_measures_are_told(claim_id):
-    assert judged(claim_id, {rules.TABLE: None}).word == "not run"
+    (needed,) = claims.get(claim_id).needs
+    assert judged(claim_id, {needed: None}).word == "not run"
     world = table(SUPPORTS[claim_id])
-    world[rules.TABLE].loc[:, "status"] = "not run"
+    world[needed].loc[:, "status"] = "not run"
     assert judged(claim_id, world).word == "not run"
     lost = table(SUPPORTS[claim_id])
-    lost[rules.TABLE].loc[lost[rules.TABLE].seed == 2, [c for c in lost[rules.TABLE] if "/" in c]] = np.nan
+    lost[needed].loc[lost[needed].seed == 2, [c for c in lost[needed] if "/" in c]] = np.nan
     verdict = judged(claim_id, lost)
     assert verdict.word == "not testable here" and "is missing in 1 of 6 runs" in verdict.detail

@@ -37,6 +37,22 @@ def test_every_variant_has_six_seeds_and_the_grid_runs_seed_by_seed():
         assert len({run.key for run in grid}) == len(grid) == 6 * len(VARIANTS)
 
 
+def test_distances_are_judged_on_seeds_that_no_other_experiment_had():
+    """The same encoders and losses; only the seeds are new."""
+    fresh = experiments.get("seqpe_distances")
+    for profile in PUBLISHED:
+        known = {(run.method, run.seed): run for run in EXPERIMENT.grid(profile)}
+        grid = fresh.grid(profile)
+        assert {run.experiment for run in grid} == {"seqpe_distances"}
+        assert len(grid) == len({run.key for run in grid}) == 18
+        assert not {(run.method, run.seed) for run in grid} & set(known)
+        for run in grid:
+            assert (run.encoder, run.training) == (
+                known[run.method, 1].encoder,
+                known[run.method, 1].training,
+            )
+
+
 @pytest.mark.parametrize("variant", [name for name in VARIANTS if name != geo.BOTH])
 def test_a_variant_differs_from_the_first_in_what_it_declares(variant):
     declared, first, own = VARIANTS[variant], smoke(), smoke(variant)

@@ -24,6 +24,7 @@ from sepnb.claims import (
     recipes,
     recipes_quality,
     seqpe_cost,
+    seqpe_distances,
     seqpe_geometry,
     seqpe_stream,
     seqpe_stream_quality,
@@ -46,6 +47,7 @@ CLAIMS: tuple[Claim, ...] = (
     + recipes_quality.CLAIMS
     + context_extension.CLAIMS
     + seqpe_geometry.CLAIMS
+    + seqpe_distances.CLAIMS
     + seqpe_stream.CLAIMS
     + seqpe_stream_quality.CLAIMS
     + seqpe_cost.CLAIMS

@@ -59,15 +59,15 @@ are no bits per byte, and some are held against a bound by themselves, without a
 clip is judged at the largest distance from which on keys cost something when they are hidden, and the claim
 on near keys has a bar of 4.0.
 
-In `context_extension` a comparison names method, state of the model, reading and bin. In `seqpe_geometry` it
-names variant and measure; nothing there is in bits per byte, higher is better, and there is no bar. In
-`seqpe_stream` it names model and reading; *covered* starts lie below the largest position of shift steps and
-losses, *never-seen* ones past it, *aligned* ones keep the low digits of the trained window. In `images` it
-names method, task, what was done to the pictures, the patches along a side and the rule of the model, and
-*moved* is the trained grid read elsewhere; scores are shares of right answers, higher is better, and every
-method with places must answer more than half of the pictures of the trained grid rightly. In `volumes` it
-names method, what was done to the cube and the cells along its edge; scores are as in `images`, and the bar
-is that of the trained cube.
+In `context_extension` a comparison names method, state of the model, reading and bin. In `seqpe_geometry`
+and `seqpe_distances` it names variant and measure; nothing there is in bits per byte, higher is better, and
+there is no bar. In `seqpe_stream` it names model and reading; *covered* starts lie below the largest
+position of shift steps and losses, *never-seen* ones past it, *aligned* ones keep the low digits of the
+trained window. In `images` it names method, task, what was done to the pictures, the patches along a side
+and the rule of the model, and *moved* is the trained grid read elsewhere; scores are shares of right
+answers, higher is better, and every method with places must answer more than half of the pictures of the
+trained grid rightly. In `volumes` it names method, what was done to the cube and the cells along its edge;
+scores are as in `images`, and the bar is that of the trained cube.
 """.strip()
 _KINDS = {
     "claim": "judged by a claim",

@@ -120,9 +120,9 @@ CLAIMS = (
     ),
     Claim(
         id="contrast-alone-orders-positions",
-        statement="It is the contrastive loss that orders the embeddings by distance.",
+        statement="It is the contrastive loss that orders positions of a window: the nearer, the more alike.",
         rule=rule_contrast_alone_orders_positions,
-        **_SEQPE,
+        **_OURS,
     ),
     Claim(
         id="distillation-carries-the-geometry",

@@ -20,6 +20,7 @@ from .recipe_screen import RecipeScreen
 from .recipes import Recipes
 from .second_text import SecondText
 from .seqpe_cost import SeqPECost
+from .seqpe_distances import SeqPEDistances
 from .seqpe_geometry import SeqPEGeometry
 from .seqpe_stream import SeqPEStream
 from .seqpe_stream_screen import SeqPEStreamScreen
@@ -46,6 +47,7 @@ _REGISTRY: dict[str, Experiment] = {
             EncodingScreen(),
             Encodings(),
             SeqPEGeometry(),
+            SeqPEDistances(),
             SeqPEStreamScreen(),
             SeqPEStream(),
             ImageScreen(),
