@@ -68,7 +68,6 @@ from sepnb.encodings.sandwich import sandwich_bias
 from sepnb.encodings.t5 import t5_bias
 from sepnb.evaluation import sliding
 from sepnb.experiments.encoding_methods import METHODS
-from sepnb.experiments.lr_screen import RATES
 from sepnb.extrapolators import CONTROLS
 from sepnb.flops import per_token
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
@@ -1031,7 +1030,10 @@ rates = {
     run.method: run.training.learning_rate for run in every_encoding.grid("laptop")
 }
 numbers["methods"] = len(rates)
-numbers["rates_at_an_end"] = sum(r in (min(RATES), max(RATES)) for r in rates.values())
+ends = min(rates.values()), max(rates.values())
+numbers["rates_at_an_end"] = sum(rate in ends for rate in rates.values())
+
+# %%
 OF_THIS_CHAPTER = (
     "alibi",
     "t5",
