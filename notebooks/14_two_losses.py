@@ -438,20 +438,21 @@ figures.show(
 
 # %%
 near = lessons["released"][STEPS][0].double()
-mean = near.mean(dim=0)
-lengths = near.norm(dim=1)
-numbers["live_distance_near"] = geometry(near, NEAR).distance
-numbers["live_common"] = float(mean.square().sum() / near.square().sum(dim=1).mean())
-numbers["live_length_spread"] = float(lengths.std() / lengths.mean())
-centred = geometry(near - mean, NEAR)
-numbers["live_near_centred"] = centred.order
-assert numbers["live_distance_near"] > numbers["live_near_released"] + 0.3
-assert abs(centred.distance - numbers["live_distance_near"]) < 1e-9
+mean, lengths = near.mean(dim=0), near.norm(dim=1)
+as_they_are, centred = geometry(near, NEAR), geometry(near - mean, NEAR)
+common = mean.square().sum() / near.square().sum(dim=1).mean()
+numbers["live_distance_near"] = signed(as_they_are.distance)
+numbers["live_near_centred"] = signed(centred.order)
+numbers["live_common"] = f"{common:.1%}"
+numbers["live_length_spread"] = f"{lengths.std() / lengths.mean():.1%}"
+assert as_they_are.distance > as_they_are.order + 0.3
+assert centred.order > as_they_are.order + 0.3
+assert abs(centred.distance - as_they_are.distance) < 1e-9
 
 # %% [markdown]
-# By distance the sixty-four neighbours, which products order at {num}`14_two_losses/live_near_released:+.2f`, are ordered at {num}`14_two_losses/live_distance_near:+.2f`. The window has drawn together: one vector, the mean of all, has
-# {num}`14_two_losses/live_common:.2%` of their squared length. What is left follows the positions; but products see it beside that vector, and lengths that differ by {num}`14_two_losses/live_length_spread:.1%` decide them.
-# Without the mean, distances are what they were, and products are ordered at {num}`14_two_losses/live_near_centred:+.2f`. The records ask for both.
+# By distance the sixty-four neighbours, which products order at {num}`14_two_losses/live_near_released:+.2f`, are ordered at {num}`14_two_losses/live_distance_near`. The window has drawn together: one vector, the mean of all, has
+# {num}`14_two_losses/live_common` of their squared length. What is left follows the positions; but products see it beside that vector, and lengths that differ by {num}`14_two_losses/live_length_spread` decide them.
+# Without the mean, distances are what they were, and products are ordered at {num}`14_two_losses/live_near_centred`. The records ask for both.
 #
 # And what has the distillation to go by? Its teacher is the window of neighbours; how much a row of its softmax says is how far it is from uniform, in nats, at most the logarithm of 64.
 
