@@ -10,7 +10,6 @@ AWAITED = (
     "image_screen",
     "images",
     "seqpe_cost",
-    "seqpe_distances",
     "seqpe_stream",
     "seqpe_stream_screen",
 )
