@@ -711,7 +711,7 @@ for variant in (geo.BOTH, "contrastive", "distillation"):
 #
 # **Order.** With both losses spread positions have an order of {num}`14_two_losses/both_spread` and neighbours in misaligned windows one of
 # {num}`14_two_losses/both_near`; with the contrastive loss alone {num}`14_two_losses/contrastive_spread` and {num}`14_two_losses/contrastive_near`, with the distillation alone
-# {num}`14_two_losses/distillation_spread` and {num}`14_two_losses/distillation_near`; with half of the candidates around the anchor {num}`14_two_losses/around_spread` and {num}`14_two_losses/around_near`. As drawn it is
+# {num}`14_two_losses/distillation_spread` and {num}`14_two_losses/distillation_near`; with half of the anchors asking around themselves {num}`14_two_losses/around_spread` and {num}`14_two_losses/around_near`. As drawn it is
 # {num}`14_two_losses/drawn_spread` and {num}`14_two_losses/drawn_near`. In the *trained* window, where texts will be read, both losses leave an order of {num}`14_two_losses/both_home`,
 # and as drawn it is {num}`14_two_losses/drawn_home`: paired over seeds a change of {num}`14_two_losses/both_home_change`, in misaligned windows of
 # {num}`14_two_losses/both_near_change`.

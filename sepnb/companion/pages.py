@@ -143,13 +143,13 @@ def inventory() -> str:
             f"Measured on {size['n_layers']} layers of width {size['width']} with {size['n_heads']} heads, "
             f"in float64, on texts of {size['length']} tokens.",
             "",
-            *table("sites", "hears", "learned", "dimensions"),
+            *table("sites", "hears", "learned", "dimensions", "kernel"),
             f"The peak is that of an evaluation of {4 * size['length']} tokens, and how all of it grows is "
             f"seen at twice as many. From {AT_ONCE:,} scores or biases on, a model evaluates some queries at "
             f"a time. Here that is {size['n_heads'] * (2 * size['length']) ** 2:,}, so that both texts are "
             f"cut, as long ones are.",
             "",
-            *table(*_COSTS, "cache", "kernel"),
+            *table(*_COSTS, "cache"),
         ]
     )
 
