@@ -7,7 +7,7 @@ import pytest
 from sepnb import claims
 from sepnb.claims import seqpe_distances
 from sepnb.claims import seqpe_geometry as rules
-from sepnb.experiments import seqpe_distances as fresh
+from sepnb.experiments.seqpe_distances import SeqPEDistances
 from sepnb.experiments.seqpe_geometry import SPREAD, VARIANTS, starts
 
 pytestmark = pytest.mark.usefixtures("quick_collections")
@@ -57,7 +57,7 @@ def table(changes: dict, *, seeds: int = 6, noise: float = 0.005) -> dict[str, p
         for seed in range(seeds)
     ]
     runs = pd.DataFrame(rows)
-    return {rules.TABLE: runs, seqpe_distances.TABLE: runs[runs.method.isin(fresh.ASKED)].copy()}
+    return {rules.TABLE: runs, seqpe_distances.TABLE: runs[runs.method.isin(SeqPEDistances.variants)].copy()}
 
 
 def judged(claim_id: str, tables: dict):

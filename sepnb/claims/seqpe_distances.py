@@ -43,7 +43,7 @@ _FROM_THE_TABLE = {
 CLAIMS = (
     Claim(
         id="the-losses-order-distances",
-        source="ours, written before the records",
+        source=seqpe_geometry.OURS,
         statement="Trained on its two losses, the encoder of SeqPE puts positions of a window the farther "
         "apart the farther they are.",
         rule=rule_the_losses_order_distances,

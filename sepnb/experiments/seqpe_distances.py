@@ -6,15 +6,10 @@ window are hardly ordered, and the distances are. No rule asked for distances wh
 were written then, and these seeds drawn and trained afterwards.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import check_profile
 from .seqpe_geometry import BOTH, SeqPEGeometry, SeqPEGeometryRun
-
-ASKED = (BOTH, "contrastive", "distillation")
-SEEDS = {"smoke": (2,), "laptop": (7, 8, 9, 10, 11, 12), "gpu": (7, 8, 9, 10, 11, 12)}
 
 
 @dataclass(frozen=True)
@@ -35,11 +30,7 @@ class SeqPEDistances(SeqPEGeometry):
         "Do the Euclidean distances of SeqPE's embeddings follow the distances of positions, and which of "
         "its losses sees to it?"
     )
-
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[SeqPEGeometryRun]:
-        variants = ASKED[:1] if check_profile(profile) == "smoke" else ASKED
-        return [
-            SeqPEDistancesRun(profile, variant, seed)
-            for seed in (SEEDS[profile] if seeds is None else seeds)
-            for variant in variants
-        ]
+    runs: ClassVar[type[SeqPEGeometryRun]] = SeqPEDistancesRun
+    variants: ClassVar[tuple[str, ...]] = (BOTH, "contrastive", "distillation")
+    in_smoke: ClassVar[tuple[str, ...]] = (BOTH,)
+    seeds: ClassVar[tuple[int, ...]] = (7, 8, 9, 10, 11, 12)

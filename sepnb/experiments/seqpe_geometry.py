@@ -85,11 +85,9 @@ VARIANTS: dict[str, Variant] = {
     "base-16": Variant("hexadecimal digits", encoder={"base": 16, "digits": 5}),
     "released": Variant("scale, reduction and first weights as released", {"std": 0.02}, RELEASED),
 }
-SMOKE = (BOTH, "base-2")
 
 WIDTH = {"smoke": 16, "laptop": 64, "gpu": 128}
 STEPS = {"smoke": 30, "laptop": 1_200, "gpu": 10_000}
-SEEDS = {"smoke": (1,), "laptop": (1, 2, 3, 4, 5, 6), "gpu": (1, 2, 3, 4, 5, 6)}
 RATE = 1e-3
 
 
@@ -261,13 +259,17 @@ class SeqPEGeometry(Experiment):
         "trained window to positions elsewhere?"
     )
     order: ClassVar[int] = 7
+    runs: ClassVar[type[SeqPEGeometryRun]] = SeqPEGeometryRun
+    variants: ClassVar[tuple[str, ...]] = tuple(VARIANTS)
+    in_smoke: ClassVar[tuple[str, ...]] = (BOTH, "base-2")
+    seeds: ClassVar[tuple[int, ...]] = (1, 2, 3, 4, 5, 6)
 
     def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[SeqPEGeometryRun]:
-        variants = SMOKE if check_profile(profile) == "smoke" else tuple(VARIANTS)
+        smoke = check_profile(profile) == "smoke"
         return [
-            SeqPEGeometryRun(profile, variant, seed)
-            for seed in (SEEDS[profile] if seeds is None else seeds)
-            for variant in variants
+            self.runs(profile, variant, seed)
+            for seed in ((self.seeds[:1] if smoke else self.seeds) if seeds is None else seeds)
+            for variant in (self.in_smoke if smoke else self.variants)
         ]
 
     def run(

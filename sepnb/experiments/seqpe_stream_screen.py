@@ -12,7 +12,7 @@ from .recipe_methods import run_of
 from .seqpe_stream import METHODS, MODES
 
 SCREENED = tuple(f"{mode}-{code}" for mode in MODES for code in ("sinusoidal-shifts", "seqpe"))
-SMOKE = SCREENED[:1]
+SMOKE = ("separated-seqpe",)
 
 
 class SeqPEStreamScreen(lm.TextExperiment):
