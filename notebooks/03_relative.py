@@ -583,8 +583,8 @@ figures.show(
     "to 32, every seed a tick, a band for the margin.",
     caption="What it costs not to label keys from a distance on apart, and not to see "
     "them, with the first four tokens in sight or not "
-    "(validation text; band: ±0.03, linear to 0.1). Not seeing costs at least what the "
-    "keys say. " + found,
+    "(validation text; band: ±0.03, linear to 0.1). Not seeing costs at least what "
+    "the keys say. " + found,
 )
 
 # %% tags=["remove-input"]

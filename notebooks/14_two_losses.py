@@ -641,8 +641,8 @@ TABLES = {"experiment/seqpe_geometry": sweep, "experiment/seqpe_distances": fres
 IDS = [one.id for one in claims.CLAIMS if set(one.needs) <= set(TABLES)]
 numbers |= claims.show(
     claims.judge(IDS, TABLES),
-    caption="The claims of this chapter, judged by rules written beforehand; the two on "
-    "distances after seeds 1 to 6 were seen, and judged on seeds 7 to 12.",
+    caption="The claims of this chapter, judged by rules written beforehand; the two "
+    "on distances after seeds 1 to 6 were seen, and judged on seeds 7 to 12.",
 )
 
 # %%

@@ -471,9 +471,9 @@ for task, changes in (
             }
             for name, look in LOOKS.items()
         ),
-        caption=f"The task {task} at {WIDEST} x {WIDEST} patches by both rules, percent "
-        "of right answers, mean over seeds and 95 % t interval. A dash: the method has "
-        "no such rule.",
+        caption=f"The task {task} at {WIDEST} x {WIDEST} patches by both rules, "
+        "percent of right answers, mean over seeds and 95 % t interval. A dash: the "
+        "method has no such rule.",
     )
 
 # %% tags=["hide-input"]

@@ -483,10 +483,10 @@ figures.show_table(
         }
         for name in [*BESIDE, *methods]
     ),
-    caption="Bits per byte in the bin that ends at 8 trained lengths, however the model "
-    "is read: as it is (native), through a window of one trained length, with the first "
-    "tokens of the text beside it (sinks), and with logits that grow with the logarithm "
-    "of the number of keys.",
+    caption="Bits per byte in the bin that ends at 8 trained lengths, however the "
+    "model is read: as it is (native), through a window of one trained length, with "
+    "the first tokens of the text beside it (sinks), and with logits that grow with "
+    "the logarithm of the number of keys.",
 )
 figures.provenance(runs)
 figures.provenance(beside)

@@ -64,13 +64,13 @@ def paths_with_slider(
         {"label": str(state), "method": "update", "args": [{"visible": [other == state for other in frames]}]}
         for state in frames
     ]
-    slider = {"active": len(steps) - 1, "steps": steps, "currentvalue": {"prefix": prefix}, "pad": {"t": 30}}
+    slider = {"active": len(steps) - 1, "steps": steps, "currentvalue": {"prefix": prefix}, "pad": {"t": 60}}
     reach = 1.05 * max(float(np.abs(places).max()) for places in frames.values())
     for along in (figure.update_xaxes, figure.update_yaxes):
         along(range=[-reach, reach], zeroline=False, title=axis)
     figure.update_layout(
         sliders=[slider],
-        height=460,
+        height=490,
         paper_bgcolor=GROUND,
         plot_bgcolor=GROUND,
         font={"color": INK, "size": 14},
