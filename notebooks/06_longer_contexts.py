@@ -756,9 +756,14 @@ if all(len(of) for of in to_4L.values()):
     )
 
 # %% tags=["hide-input"]
-masked = LOOKS["rope"].line(
-    label="RoPE, window", linestyle=(0, (2, 1.5)), markerfacecolor=figures.GROUND
-)
+masked = {"linestyle": (0, (2, 1.5)), "markerfacecolor": figures.GROUND}
+WINDOWS = {  # of plain RoPE, in each panel
+    "frozen": {"frozen-window": "RoPE, window of L"},
+    "tuned": {
+        "frozen-window": "RoPE not tuned, window of L",
+        "tuned-window": "RoPE, window of 4L",
+    },
+}
 oracle = {
     "color": figures.INK,
     "linewidth": 3,
@@ -769,7 +774,11 @@ oracle = {
 fig, axes = plt.subplots(2, 1, figsize=(6.8, 7.6), sharex=True, sharey=True)
 for ax, stage in zip(axes, ("frozen", "tuned"), strict=True):
     lines = {(name, stage): look.line(markersize=5) for name, look in LOOKS.items()}
-    lines |= {("rope", "frozen-window"): masked, ("rope", "oracle-coarse"): oracle}
+    lines |= {
+        ("rope", reading): LOOKS["rope"].line(label=label, **masked)
+        for reading, label in WINDOWS[stage].items()
+    }
+    lines["rope", "oracle-coarse"] = oracle
     for (method, reading), look in lines.items():
         if np.isfinite(values := curve(method, reading)).any():
             ax.plot(range(5), values, **look)
@@ -785,8 +794,8 @@ figures.show(
     name="fig-longer-measured",
     alt="Two panels of bits per byte by position, to sixteen trained lengths: above, "
     "frozen extensions and plain RoPE; below, the same after tuning at four trained "
-    "lengths. In both, plain RoPE behind a window and, as a thick line, its sliding "
-    "window at a stride of half the trained length.",
+    "lengths. In both, plain RoPE behind a window and, as a thick line, the sliding "
+    "window of the model that was not tuned, at a stride of half the trained length.",
     caption=measured_to,
 )
 
