@@ -25,7 +25,7 @@
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; no GPU is used, nothing is
-#   downloaded. Memory: under 1 GB. The records of one section: `sepnb run shaw_clip`, 42 runs of about a minute on one
+#   downloaded. Memory: under 1 GB. The records of one section: `sepnb run shaw_clip`, {num}`03_relative/clip_laptop_runs` runs of about a minute on one
 #   core, on the novels of `sepnb data eltec-eng`.
 # - **You need**: {doc}`chapter 2 <02_absolute>`, or its takeaways.
 # - **You will learn**: how a table of distances is read without a vector for every pair; what clipping does to longer
@@ -490,7 +490,9 @@ figures.show(
 # rule takes the clips' costs on the test text. The curves are all on the validation text.
 
 # %%
-sweep = experiments.get("shaw_clip").table(profile)
+clipping = experiments.get("shaw_clip")
+sweep = clipping.table(profile)
+numbers["clip_laptop_runs"] = len(clipping.grid("laptop"))
 there = sweep[sweep.status != "not run"]
 
 

@@ -853,8 +853,7 @@ figures.show(
 # alike enough for the fast waves to agree side by side and nowhere else. Beyond the first dozen tokens nothing fades. In
 # the far half the median is {num}`04_rotation/median_far:.1f`, the pairs keep
 # {num}`04_rotation/rms_far_over_near:.0%` of the root mean square that they have at the first eight distances, and
-# {num}`04_rotation/far_above_near:.0%` of them score more there than near, on average. (How much of the
-# size is kept differs between seeds; with each of the three that were tried, the median stops falling.)
+# {num}`04_rotation/far_above_near:.0%` of them score more there than near, on average.
 #
 # And the bound describes none of this. It says more than the simple one for {num}`04_rotation/abel_says_more:.1%` of
 # all pairs. So the notes' sentence needs a word: far tokens *can* be made to matter little, by learned queries and
@@ -924,6 +923,8 @@ assert slow[["near", "far"]].abs().to_numpy().max() < 0.01, (
 )
 still = cost[cost.change == "stopped"].set_index("band")
 assert still.near.idxmax() == 0 and still.far.idxmax() == 1
+fastest = cost[cost.band == 0].set_index("change").near
+assert fastest["stopped"] > fastest["removed"]
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(8.2, 3.4), sharey=True)
@@ -968,8 +969,8 @@ figures.show(
 # works, for content. Stopping all pairs, which leaves the causal mask as the only source of order, costs
 # {num}`04_rotation/all_stopped:.2f`.
 #
-# The article says that slow pairs serve *far* meaning. That must not be read out of the last two numbers: run this chapter
-# with seed 1, and most of the cost is near. And to this model all {num}`04_rotation/length` keys instead of 8 are worth only
+# The article says that slow pairs serve *far* meaning. That must not be read out of the last two numbers, which are of one
+# seed. And to this model all {num}`04_rotation/length` keys instead of 8 are worth only
 # {num}`04_rotation/far_gain:.3f` bits per byte. A surprise on the way: in sight of 8 keys, stopping the fastest band is
 # *worse* than removing it. Products that were learned to be turned, and now say the same at every distance, mislead.
 #

@@ -26,7 +26,7 @@
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 10 s of one CPU core at any profile; nothing is trained or downloaded here. Memory: under 1 GB. The
-#   records behind the last part: `sepnb run context_extension`, 42 runs of about a minute and a half on one core, two side by side,
+#   records behind the last part: `sepnb run context_extension`, {num}`06_longer_contexts/laptop_runs` runs of about a minute and a half on one core, two side by side,
 #   and two minutes more for the first run of each seed; they read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: {doc}`chapter 4 <04_rotation>`, whose pairs, frequencies $w_m = b^{-2m/d}$ and layouts are used throughout.
 # - **You will learn**: to read an extension off one curve; why the two published ramps of YaRN are two methods; why an
@@ -541,6 +541,7 @@ assert sizes[128]["kept whole, beta 32"] == 0 < sizes[128]["kept whole, beta 4"]
 # %%
 # The model of the measurement below, at this profile.
 experiment = experiments.get("context_extension")
+numbers["laptop_runs"] = len(experiment.grid("laptop"))
 one_run = experiment.grid(profile)[0]
 L_ours, ours = one_run.training.length, one_run.model
 head = ours.streams.d_model // ours.n_heads
@@ -963,8 +964,8 @@ numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
 # The papers measure models of billions of parameters. Interpolation: LLaMA models from 2048 to 32768 tokens with at most
 # 1000 steps of tuning, by the abstract of {cite:t}`chen2023`. In the result files that the authors of YaRN publish,
 # perplexities on ten documents cut to one window each, of three 7B models tuned at 8K interpolation is slightly the best at that
-# length and the worst past it; YaRN is the best up to 14K, NTK-aware scaling at 16K. A model with a raised base (Code Llama) is
-# still flat at 131K, where one with YaRN, tuned at 64K, broke before 98K. None of this is a small model trained from scratch, and one
+# length and the worst past it; of the other two YaRN is the better at 10K, NTK-aware scaling at 16K. A model with a raised base (Code Llama)
+# rises a little from 98K to 131K, one with YaRN tuned at 128K hardly, and one with YaRN tuned at 64K broke before 98K. None of this is a small model trained from scratch, and one
 # window per document is not a {term}`sliding window`: the numbers do not compare with ours, and we do not print them side by side.
 #
 # ## Takeaways

@@ -64,9 +64,11 @@ def _within(module: encodings.InputModule) -> Code:
     return code
 
 
-def _bias(encoding: encodings.Encoding, width: int) -> Code:
-    module, here = encoding.at_score(width), torch.zeros(1, dtype=torch.int64)
-    return lambda at: module(at, here)[..., 0].T
+def _bias(encoding: encodings.Encoding, width: int, last: int) -> Code:
+    """What the query at `last` hears of keys before it. (A key at 0 and queries after it would divide the
+    distance by itself, where an encoding divides by the query.)"""
+    module, query = encoding.at_score(width), torch.tensor([last])
+    return lambda at: module(query, query - at)[..., 0, :].T
 
 
 def code_of(name: str, width: int, length: int) -> Coded | None:
@@ -96,7 +98,7 @@ def code_of(name: str, width: int, length: int) -> Coded | None:
         return Coded(said, lambda at: term.prepare(at, at)[0][0].flatten(1))
     if encoding.at_score(1) is None:
         return None
-    return Coded("distance: the bias of each head", _bias(encoding, width))
+    return Coded("distance: the bias of each head", _bias(encoding, width, BEYOND * length - 1))
 
 
 def continued(table: Tensor, method: str) -> Code:

@@ -225,6 +225,31 @@ def test_ahead_is_the_time_of_the_other_package_over_ours_round_by_round(monkeyp
     assert quartiles == pytest.approx(list(np.quantile(ratios, [0.25, 0.5, 0.75])))
 
 
+def test_ahead_is_held_against_the_faster_of_their_steps(monkeypatch):
+    taken = {
+        "fused": 1.0,
+        "eager": 3.0,
+        "compiled": 2.0,
+        "x-transformers": 4.0,
+        "x-transformers, compiled": 3.0,
+    }
+    monkeypatch.setattr(peer, "attention", lambda *size: (es.fused, []))
+    monkeypatch.setattr(peer.importlib.metadata, "version", lambda name: "2.0")
+    monkeypatch.setattr(
+        es, "interleaved", lambda steps, *, repeats, **_: {name: [taken[name]] * repeats for name in steps}
+    )
+    cell = replace(TINY, compiler="eager")
+    steps = es.steps_of(cell)
+    assert steps.keys() == taken.keys()
+    es.check_alike(steps[peer.COMPILED](), steps[peer.NAME](), 1e-6)
+    metrics = SPEED.run(cell).metrics
+    assert metrics["ahead"] == pytest.approx(3 / 2)
+    assert metrics["x_transformers"] == 1 / 4 and metrics["x_transformers_compiled"] == pytest.approx(1 / 3)
+    slower = {"x-transformers": 2.5}
+    taken |= slower
+    assert SPEED.run(cell).metrics["ahead"] == pytest.approx(2.5 / 2)
+
+
 def test_a_missing_package_is_no_column_in_smoke_and_refused_where_records_are_published(monkeypatch):
     monkeypatch.setattr(peer.importlib.util, "find_spec", lambda name: None)
     assert peer.attention("rope", H, D) is None

@@ -122,11 +122,9 @@ def test_every_encoding_fits_a_cache_and_none_takes_memory_for_every_pair(table)
     assert table.loc["none", "memory"] == 0
 
 
-def test_the_open_formula_is_left_to_scores_that_are_no_product_plus_bias_and_to_what_joins_the_averages(
-    table,
-):
-    openly = {"shaw", "transformer-xl", "distance-aware", "cope"}
-    biased = {"alibi", "t5", "kerple", "sandwich", "fire"}
+def test_the_open_formula_is_left_to_scores_of_more_than_a_number_and_to_what_joins_the_averages(table):
+    openly = {"shaw", "transformer-xl", "cope"}
+    biased = {"alibi", "t5", "kerple", "sandwich", "fire", "distance-aware"}
     for name, kernel in table["kernel"].items():
         expected = "the open formula" if name in openly else "FlexAttention" if name in biased else "fused"
         assert kernel == expected, name

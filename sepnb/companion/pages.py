@@ -204,9 +204,10 @@ def _speeds(cells: pd.DataFrame) -> list[str]:
         if value is None or isnan(value):
             return "1" if name == "route" else ""
         middle = f"{value:.2f}"
-        if name != "compiled":
-            return middle
-        return f"{middle} ({cell['compiled_lower']:.2f} to {cell['compiled_upper']:.2f})"
+        if name == "compiled":
+            return f"{middle} ({cell['compiled_lower']:.2f} to {cell['compiled_upper']:.2f})"
+        also = cell.get(f"{name}_compiled")
+        return middle if also is None or isnan(also) else f"{middle} / {also:.2f}"
 
     heads = ("encoding", *_TIMED.values(), "products", "aim")
     lines = [_row(*heads), _row("---", *["---:"] * (len(heads) - 1))]

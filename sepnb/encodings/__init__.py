@@ -40,6 +40,7 @@ from .context import (
     RaisedBase,
     YaRN,
     build_extension,
+    extensions,
 )
 from .cope import Cope, cope_positions, cope_scores
 from .distance_aware import DistanceAware, distance_aware_gate, distance_aware_scores
@@ -107,6 +108,7 @@ __all__ = [
     "cope_scores",
     "distance_aware_gate",
     "distance_aware_scores",
+    "extensions",
     "fire_bias",
     "fire_ratio",
     "grid_positions",
@@ -131,7 +133,10 @@ __all__ = [
 
 def names(axes: int | None = None) -> list[str]:
     """The names that `build` knows; with `axes` those that, built without options, take positions of so many
-    coordinates. In the order of tables: that of `Encoding.order`, and by name."""
+    coordinates. In the order of tables: that of `Encoding.order`, and by name.
+
+    What changes RoPE for longer contexts has names of its own, see `extensions`.
+    """
     known = sorted(_REGISTRY, key=lambda name: (_REGISTRY[name].order, name))
     return known if axes is None else [name for name in known if how_on_axes(name, axes) == name]
 

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .base import Encoding, ScoreModule, Site
+from .relative import relative_positions
 
 
 def alibi_slopes(n_heads: int) -> Float[Tensor, " H"]:
@@ -38,7 +39,7 @@ def alibi_bias(
     The symmetric form: it equals the causal one wherever a causal query may look, and is the one that also
     makes sense without a mask. It is added after scaling. The distance is taken in the integers.
     """
-    distance = (query_positions[..., :, None] - key_positions[..., None, :]).abs()
+    distance = relative_positions(query_positions, key_positions).abs()
     return -slopes.to(distance.device)[:, None, None] * distance[..., None, :, :]
 
 

@@ -138,6 +138,9 @@ class AxialRoPE(Encoding):
         base: the frequencies of one coordinate are those of a RoPE head of dim / dims columns.
         layout: which two columns make a pair, "half" or "interleaved".
         dims: coordinates of a position. The head width must be a multiple of 2 dims.
+
+    Raises:
+        TypeError, ValueError: `dims` that is no int or below 1.
     """
 
     name: ClassVar[str] = "axial-rope"

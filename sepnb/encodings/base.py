@@ -151,8 +151,18 @@ class ScoreModule(nn.Module, ABC):
 class PairModule(nn.Module, ABC):
     """The scores of one layer, where they are more than q k^T d^-1/2 and a bias of positions.
 
-    Attention then computes the softmax in the open. A model has at most one encoding with such a module.
+    Attention then computes the softmax in the open, but for FlexAttention on CUDA, which takes a score that
+    is made of its own product and one number of the distance; see `combine`. A model has at most one encoding
+    with such a module.
     """
+
+    combine: Callable[[Tensor, Tensor], Tensor] | None = None
+    """A score from its scaled product and what `of_distance` gives for the pair, element by element; None if
+    it takes more than that."""
+
+    def of_distance(self, relative: Tensor, heads: slice) -> Tensor:
+        """The second argument of `combine`: relative positions int `[T]`, key minus query, to `[H, T]`."""
+        raise NotImplementedError(f"{type(self).__name__} makes no score of its product and a number")
 
     @abstractmethod
     def prepare(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Any:

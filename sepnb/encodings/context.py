@@ -114,6 +114,12 @@ class PositionInterpolation(Extension):
     """Every frequency is divided by s, as if positions were (PI; Chen et al. 2023).
 
     No angle is larger than in training, but neighbours come closer at every frequency.
+
+    Args:
+        factor: s.
+
+    Raises:
+        TypeError, ValueError: a factor that is no number, not finite or below 1.
     """
 
     name: ClassVar[str] = "position-interpolation"
@@ -130,7 +136,14 @@ class PositionInterpolation(Extension):
 @dataclass(frozen=True)
 class RaisedBase(Extension):
     """The frequencies of a larger base (Xiong et al. 2023): weights that were trained with one are read with
-    another. `RoPE(base=...)` trains with it."""
+    another. `RoPE(base=...)` trains with it.
+
+    Args:
+        base: the larger one.
+
+    Raises:
+        TypeError, ValueError: a base that is no number, not finite, or below that of the model.
+    """
 
     name: ClassVar[str] = "raised-base"
 
@@ -152,6 +165,12 @@ class NTKAware(Extension):
     """A larger base, base s^(d/(d-2)): the first frequency stays, the last is divided by s (bloc97 2023).
 
     Those between are divided by less than s, so some leave the trained range before s L.
+
+    Args:
+        factor: s.
+
+    Raises:
+        TypeError, ValueError: a factor that is no number, not finite or below 1; a rotary width of 2.
     """
 
     name: ClassVar[str] = "ntk-aware"
@@ -172,6 +191,13 @@ class DynamicNTK(Extension):
     The frequencies are those of one length for a whole text: with n the number of tokens so far, every token
     would be read under frequencies of its own, and what it left behind, keys rotated or not, would no longer
     be what a pass over the whole text computes. A cache must therefore be told the length of the text.
+
+    Args:
+        factor, original_length: s and L.
+
+    Raises:
+        TypeError, ValueError: a factor that is no number, not finite or below 1; a trained length that is no
+            int or below 2; a current length that is not known; a rotary width of 2.
     """
 
     name: ClassVar[str] = "dynamic-ntk"
@@ -192,7 +218,16 @@ class DynamicNTK(Extension):
 @dataclass(frozen=True)
 class NTKByParts(Extension):
     """Pairs with at least `beta` turns in training are kept, pairs with at most `alpha` are divided by s, and
-    between the share that is kept grows linearly with the turns (Peng et al. 2024)."""
+    between the share that is kept grows linearly with the turns (Peng et al. 2024).
+
+    Args:
+        factor, original_length: s and L.
+        alpha, beta: turns in training.
+
+    Raises:
+        TypeError, ValueError: a factor that is no number, not finite or below 1; a trained length that is no
+            int or below 2; turns that are no numbers, or `alpha` not below `beta`.
+    """
 
     name: ClassVar[str] = "ntk-by-parts"
 
@@ -219,6 +254,11 @@ class YaRN(Extension):
         beta_fast, beta_slow: turns in training from which on a pair is kept, and up to which it is divided.
         ramp: what stands between is linear in the index of the pair ("dimension": the authors' code, and what
             the name means in practice) or in its turns ("rotations": the text of the paper).
+
+    Raises:
+        TypeError, ValueError: a factor that is no number, not finite or below 1; a trained length that is no
+            int or below 2; turns that are no numbers, `beta_slow` not below `beta_fast`, or where the ramp is
+            of indices not below what the fastest pair makes; an unknown ramp.
     """
 
     name: ClassVar[str] = "yarn"
@@ -266,6 +306,14 @@ class Llama3(Extension):
     divided by s; it is `NTKByParts` with `low` and `high` turns.
 
     It stands in the released code. The paper (Grattafiori et al. 2024) names the raised base alone.
+
+    Args:
+        factor, original_length: s and L.
+        low_freq_factor, high_freq_factor: turns in training.
+
+    Raises:
+        TypeError, ValueError: a factor that is no number, not finite or below 1; a trained length that is no
+            int or below 2; turns that are no numbers, or the low ones not below the high ones.
     """
 
     name: ClassVar[str] = "llama3"
@@ -292,6 +340,15 @@ class LongRoPE(Extension):
 
     The length is that of the whole text, as in `DynamicNTK`. There are no default lists: they belong to a
     checkpoint.
+
+    Args:
+        short, long: a divisor for each pair.
+        factor, original_length: s and L.
+
+    Raises:
+        TypeError, ValueError: a factor that is no number, not finite or below 1; a trained length that is no
+            int or below 2; divisors that are no tuple, not finite, not above 0, or not one for each pair; a
+            current length that is not known.
     """
 
     name: ClassVar[str] = "longrope"
@@ -337,6 +394,11 @@ EXTENSIONS: dict[str, type[Extension]] = {
         LongRoPE,
     )
 }
+
+
+def extensions() -> list[str]:
+    """The names of all context extensions, which `build_extension` and `RoPE(extension=...)` take."""
+    return list(EXTENSIONS)
 
 
 def build_extension(name: str, **options: object) -> Extension:

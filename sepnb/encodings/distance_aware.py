@@ -18,6 +18,7 @@ An added gate that falls to 0 takes at most f(0) - 0 = 1 from a far key: a facto
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import ClassVar
 
 import torch
@@ -86,6 +87,12 @@ def _combined(scaled: Tensor, f: Tensor, gate: str, relu: bool) -> Tensor:
     return scaled * f if _checked(gate) == "multiplied" else scaled + f
 
 
+@cache
+def _combination(gate: str, relu: bool) -> Callable[[Tensor, Tensor], Tensor]:
+    """One function for all layers: what is compiled is compiled once."""
+    return partial(_combined, gate=gate, relu=relu)
+
+
 def _checked(gate: str) -> str:
     if gate not in GATES:
         raise ValueError(f"gate is {gate!r}; it is {' or '.join(GATES)}")
@@ -100,7 +107,8 @@ class DistanceAwareScore(PairModule):
 
     def __init__(self, n_heads: int, head_width: int, encoding: "DistanceAware") -> None:
         super().__init__()
-        self.head_width, self.gate, self.relu = head_width, encoding.gate, encoding.relu
+        self.head_width = head_width
+        self.combine = _combination(encoding.gate, encoding.relu)
         spread = encoding.spread
         self.w = nn.Parameter(torch.linspace(-spread, spread, n_heads))
         self.v = nn.Parameter(torch.zeros(n_heads))
@@ -110,11 +118,13 @@ class DistanceAwareScore(PairModule):
     ) -> tuple[Tensor, Tensor, bool]:
         return query_positions, key_positions, consecutive
 
+    def of_distance(self, relative: Tensor, heads: slice) -> Tensor:
+        return distance_aware_gate(relative.abs(), self.w[heads], self.v[heads])
+
     def forward(self, q: Tensor, k: Tensor, prepared: tuple[Tensor, Tensor, bool], heads: slice) -> Tensor:
-        w, v = self.w[heads], self.v[heads]
-        f = by_distance(lambda relative: distance_aware_gate(relative.abs(), w, v), *prepared)
+        f = by_distance(lambda relative: self.of_distance(relative, heads), *prepared)
         scaled = (q * self.head_width**-0.5) @ k.transpose(-1, -2)
-        return _combined(scaled, f.to(q.dtype), self.gate, self.relu)
+        return self.combine(scaled, f.to(q.dtype))
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,11 @@ class Learned(Encoding):
         grid: rows and columns of the cells that a table of points has, see `LearnedGrid`; None: one row for
             each index below the model's `max_length`.
         interpolation: "bicubic" or "bilinear", between the cells of a grid.
+
+    Raises:
+        TypeError: a grid that is no tuple.
+        ValueError: an unknown site or interpolation, a grid that is not rows and columns, or options that
+            exclude each other.
     """
 
     name: ClassVar[str] = "learned"

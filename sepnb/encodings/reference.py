@@ -55,14 +55,12 @@ class Reference:
         scores: layer, q and k `[B, H, N, d]` and the normalised state to scaled scores `[B, H, N, N]`; those
             of keys after the query are hidden.
         added: layer and weights `[B, H, N, N]` to what is added to the averages, `[B, H, N, d]`.
-        bound: how near a model comes to the equation; farther where fixed numbers are kept in float32.
     """
 
     code: Callable[[Layer, int], Tensor] | None = None
     heard: Callable[[Layer, int], Tensor] | None = None
     scores: Callable[[Layer, Tensor, Tensor, Tensor], Tensor] | None = None
     added: Callable[[Layer, Tensor], Tensor] | None = None
-    bound: float = 1e-9
 
 
 def product(q: Tensor, k: Tensor) -> Tensor:
@@ -75,7 +73,7 @@ def scaled(q: Tensor, k: Tensor) -> Tensor:
     return product(q, k) / math.sqrt(q.shape[-1])
 
 
-def biased(bias: Callable[[Layer, int], Tensor], **told: float) -> Reference:
+def biased(bias: Callable[[Layer, int], Tensor]) -> Reference:
     """Scaled products and a bias, made of the layer and the number of heads: `[B, H, N, N]`, or what
     broadcasts to it."""
-    return Reference(scores=lambda layer, q, k, u: scaled(q, k) + bias(layer, q.shape[1]), **told)
+    return Reference(scores=lambda layer, q, k, u: scaled(q, k) + bias(layer, q.shape[1]))

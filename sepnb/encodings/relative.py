@@ -10,15 +10,22 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 
+def widened(positions: Tensor) -> Tensor:
+    """Integers as int64, in which no difference of positions overflows; real numbers as they are."""
+    return positions if positions.is_floating_point() else positions.long()
+
+
 def relative_positions(
     query_positions: Int[Tensor, "*queries N"], key_positions: Int[Tensor, "*keys M"]
 ) -> Int[Tensor, "*pairs N M"]:
     """`j - i`, key minus query, of every pair. Integers, so that no distance is rounded.
 
     Positions are `[N]` and `[M]`, or `[B, N]` and `[B, M]`; queries at shared positions may also meet keys at
-    positions of each sequence, as after a cache in which these were mixed.
+    positions of each sequence, as after a cache in which these were mixed. Unsigned ones, which have no
+    differences below zero, are made int64 first.
     """
-    return key_positions[..., None, :] - query_positions[..., :, None]
+    queries, keys = widened(query_positions), widened(key_positions)
+    return keys[..., None, :] - queries[..., :, None]
 
 
 def by_distance(

@@ -67,7 +67,12 @@ def rope_frequencies(
 
 
 def rotary_width(dim: int, option: str, share: int | float) -> int:
-    """The columns, whole pairs of them, that are `share` of a head of `dim`; `option` names it in errors."""
+    """The columns, whole pairs of them, that are `share` of a head of `dim`; `option` names it in errors.
+
+    Raises:
+        TypeError: a share that is no number.
+        ValueError: one that is not above 0 and at most 1, or that leaves no even number of columns.
+    """
     if isinstance(share, bool) or not isinstance(share, int | float):
         raise TypeError(f"{option} must be a number, got {share!r}")
     if not 0 < share <= 1:
@@ -214,6 +219,11 @@ class RoPE(Encoding):
             et al. 2025). None turns all.
         extension: train with the frequencies of a context extension. `LanguageModel.extended` changes those
             of a trained model.
+
+    Raises:
+        TypeError: `streams` is one name, not a tuple.
+        ValueError: both `partial` and `p`. What does not fit a head, an odd width or a share that leaves no
+            whole pairs, is refused when a model is built.
     """
 
     name: ClassVar[str] = "rope"

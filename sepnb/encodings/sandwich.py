@@ -64,8 +64,8 @@ def _check(n_heads: int, width: int, base: float) -> None:
 
 
 class SandwichScore(ScoreModule):
-    """`sandwich_bias`, computed once per distance and rounded to float32, whatever the dtype of the model:
-    one in float64 is off the equation by what float32 leaves out of the bias. No parameters."""
+    """`sandwich_bias`, computed once per distance; rounded to float32, and in a float64 model not at all. No
+    parameters."""
 
     toeplitz = True
 
@@ -73,13 +73,16 @@ class SandwichScore(ScoreModule):
         super().__init__()
         # A plain attribute, not a buffer: model.to(bfloat16) must not round it.
         self.width, self.base, self.compression = width, base, _compression(n_heads)
+        # Holds nothing, and has the dtype of the model: there is no parameter that would tell it.
+        self.register_buffer("cast", torch.empty(0), persistent=False)
 
     def forward(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
         return by_distance(self._of, query_positions, key_positions, consecutive)
 
     def _of(self, relative: Tensor) -> Tensor:
         waves = _sum_of_waves(relative.abs(), self.width, self.base)
-        return (self.compression.to(relative.device)[:, None] * waves).to(torch.float32)
+        wide = torch.promote_types(self.cast.dtype, torch.float32)
+        return (self.compression.to(relative.device)[:, None] * waves).to(wide)
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,9 @@ class Sandwich(Encoding):
     Args:
         width: D', of the code whose inner product it is; not the width of a head.
         base: of its frequencies.
+
+    Raises:
+        ValueError: an odd width or one below 2, a base that is not above 1.
     """
 
     name: ClassVar[str] = "sandwich"

@@ -139,7 +139,11 @@ class SinusoidalInput(InputModule):
 @dataclass(frozen=True)
 class Sinusoidal(Encoding):
     """Fixed sines and cosines at the input, unscaled; with `dims` coordinates, each in its share of the
-    columns."""
+    columns.
+
+    Raises:
+        TypeError, ValueError: `dims` that is no int or below 1.
+    """
 
     name: ClassVar[str] = "sinusoidal"
     order: ClassVar[float] = 1

@@ -3,10 +3,11 @@
 A run is one encoding at one length, timed in turns with torch's fused causal attention on the same queries,
 keys and values, forward and backward: everything that the encoding does between projected queries and
 averaged values, its tables and biases included, in one layer. In a model all layers share these tables, so
-that here is the dearest case. Three steps stand beside the fused one: this package eager, this package with
-its formulas compiled (`sepnb.models.compile_formulas`), and x-transformers, where that has the encoding;
-*ahead* is how many times as fast as that ours is, compiled where there is a compiler. That package stays out
-of the environment, and a record to be published is refused without it. An encoding that acts at the input
+that here is the dearest case. Beside the fused one stand steps of this package, eager and with its formulas
+compiled (`sepnb.models.compile_formulas`), and of x-transformers, where that has the encoding, eager as it
+comes and compiled as a whole. *Ahead* is how many times as fast as the faster of the latter two ours is,
+compiled where there is a compiler. That package stays out of the environment, and a record to be published is
+refused without it. An encoding that acts at the input
 costs attention nothing and is no run.
 
 Two numbers beside each ratio say what could be reached. The *route* is measured: attention without positions
@@ -28,6 +29,7 @@ The fingerprint holds the outputs, not a speed.
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any, ClassVar
 
 import torch
@@ -162,14 +164,14 @@ def route(model: Transformer, config: EncodingSpeedRun, device: str) -> Core | N
     """Attention without positions by the kernel that the encoding of this model takes where gradients are
     taken, with the mask that this kernel needs made beforehand.
 
-    None where that is the fused kernel as it is, and on CUDA for a bias, which may go to FlexAttention.
+    None where that is the fused kernel as it is, and on CUDA for what may go to FlexAttention.
     """
     averaging, length = model.blocks[0].attention.averaging, config.length
     whole = config.compiler is None or torch.device(device).type != "cpu"
     size = length if whole else kernels.rows_of_a_piece(length)
     pieces = [(start, min(start + size, length)) for start in range(0, length, size)]
     biases = [*model.score_encodings, *averaging.biases]
-    if biases and torch.device(device).type == "cuda":
+    if torch.device(device).type == "cuda" and (biases or kernels.flexible(model)):
         return None
     if averaging.in_the_open or any(list(bias.parameters()) for bias in biases):
         return _piecewise(lambda q, k, v: kernels.chosen(in_the_open, config.compiler)(q, k, v), pieces)
@@ -226,8 +228,8 @@ def _step(config: EncodingSpeedRun, core: Core, parameters: Sequence[Tensor], de
 
 
 def steps_of(config: EncodingSpeedRun, device: str = "cpu") -> dict[str, Callable]:
-    """What is timed, by name: `fused`, `eager`, and where there are such, `compiled`, `route` and
-    `x-transformers`."""
+    """What is timed, by name: `fused`, `eager`, and where there are such, `compiled`, `route`,
+    `x-transformers` and `x-transformers, compiled`."""
     cores: dict[str, tuple[Core, Sequence[Tensor]]] = {"fused": (fused, ())}
     for name, backend in (("eager", None), ("compiled", config.compiler)):
         if name == "eager" or backend is not None:
@@ -237,7 +239,9 @@ def steps_of(config: EncodingSpeedRun, device: str = "cpu") -> dict[str, Callabl
     if (bare := route(model, config, device)) is not None:
         cores["route"] = bare, ()
     if (found := peer.attention(config.method, config.n_heads, config.head_width)) is not None:
-        cores[peer.NAME] = found
+        cores[peer.NAME] = core, leaves = found
+        if config.compiler is not None:
+            cores[peer.COMPILED] = torch.compile(core, backend=config.compiler), leaves
     return {name: _step(config, core, leaves, device) for name, (core, leaves) in cores.items()}
 
 
@@ -272,10 +276,11 @@ def run(config: EncodingSpeedRun, *, device: str = "cpu", progress: Progress | N
     metrics: dict[str, float | int] = {"length": config.length, "timed_threads": 1}
     for name in steps:
         if name != "fused":
-            ratio, column = paired_ratio(times["fused"], times[name]), name.replace("-", "_")
+            ratio = paired_ratio(times["fused"], times[name])
+            column = name.replace(", ", "_").replace("-", "_")
             metrics |= {column: ratio.median, f"{column}_lower": ratio.lower, f"{column}_upper": ratio.upper}
-    if peer.NAME in steps:
-        ahead = paired_ratio(times[peer.NAME], times[ours])
+    if theirs := [name for name in (peer.NAME, peer.COMPILED) if name in steps]:
+        ahead = paired_ratio(times[min(theirs, key=lambda name: median(times[name]))], times[ours])
         metrics |= {"ahead": ahead.median, "ahead_lower": ahead.lower, "ahead_upper": ahead.upper}
     metrics["products"] = products["fused"] / products[ours]
     if config.target is not None:

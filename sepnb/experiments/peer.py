@@ -14,6 +14,7 @@ from torch import Tensor
 from .. import encodings
 
 NAME = "x-transformers"
+COMPILED = f"{NAME}, compiled"
 METHODS = ("none", "rope", "xpos", "alibi", "t5", "cope")
 """The encodings that it has of those that are timed, and attention without any."""
 

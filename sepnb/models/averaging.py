@@ -80,6 +80,12 @@ class Averaging(nn.Module):
         return self.pairs is not None or self.added is not None
 
     @property
+    def elementwise(self) -> bool:
+        """Whether a score is made of its own product and numbers of its pair, and nothing is added to
+        averages: what FlexAttention can compute."""
+        return self.added is None and (self.pairs is None or self.pairs.combine is not None)
+
+    @property
     def reads_positions(self) -> bool:
         """Whether anything here depends on the positions."""
         return len(self.biases) > 0 or self.in_the_open
@@ -102,6 +108,8 @@ class Averaging(nn.Module):
             q = q if context.sharpening is None else q * context.sharpening
             table = self._looked_up(span, context)
             how = {"scale": self.head_width**-0.5, "backend": context.compiler}
+            if self.pairs is not None:
+                how["combine"] = self.pairs.combine
             return flex.attention(q, k, v, table, **how)
         n = q.shape[-2]
         if context.banded and self.tape is None:
@@ -135,16 +143,22 @@ class Averaging(nn.Module):
         """Whether FlexAttention makes these scores; see `flex`."""
         if context.compiler is None or not kernels.on_cuda(q) or torch.compiler.is_compiling():
             return False
-        biases = [*context.biases, *self.biases]
-        openly = self.in_the_open or self.tape is not None
+        biased = len(context.biases) > 0 or len(self.biases) > 0
+        openly = not self.elementwise or self.tape is not None
+        if self.pairs is not None:  # what sharpens comes after it, and after the biases
+            openly = openly or biased or context.sharpening is not None
         whole = context.causal and context.consecutive and context.window is None
         whole = whole and q.shape[-2] == k.shape[-2] and context.key_documents is None
         wide = self.head_width >= kernels.NARROWEST
-        return len(biases) > 0 and wide and whole and not openly and torch.is_grad_enabled()
+        changed = biased or self.pairs is not None
+        return changed and wide and whole and not openly and torch.is_grad_enabled()
 
     def _looked_up(self, span: Span, context: AttentionContext) -> Tensor:
-        """The sum of the biases of these heads: `[H, N]`, for the distances N - 1 to 0, if all of them are
-        functions of it, else `[H, N, N]`."""
+        """What FlexAttention joins the products of these heads with, the sum of their biases as a rule:
+        `[H, N]`, for the distances N - 1 to 0, if all of them are functions of it, else `[H, N, N]`."""
+        if self.pairs is not None:
+            positions = context.key_positions
+            return self.pairs.of_distance(positions - positions[-1], span.built)
         of_distance = all(bias.toeplitz for bias in (*context.biases, *self.biases))
         queries, keys = context.query_positions, context.key_positions
         queries = queries[-1:] if of_distance else queries

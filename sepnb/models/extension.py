@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ..encodings import InputModule
 from ..encodings.rope import ContextExtension, RotaryQueryKey
+from ..encodings.xpos import XPosQueryKey
 from ..extrapolators import Continuation, build
 from . import windows
 from .tower import PassMemory, arithmetic, may_remember
@@ -123,6 +124,11 @@ def extended(
         rotary = [module for module in transformer.query_key_encodings if isinstance(module, RotaryQueryKey)]
         if not rotary:
             raise ValueError("a context extension changes the frequencies of RoPE, and this model has none")
+        if any(isinstance(module, XPosQueryKey) for module in rotary):
+            raise ValueError(
+                "a context extension changes frequencies, and xPos has a decay of the distance beside them, "
+                "which would stay as it was: no published extension says what becomes of it; use RoPE"
+            )
         for module in rotary:
             module.extend(extension)
     return clone.eval()

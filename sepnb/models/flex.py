@@ -1,14 +1,18 @@
-"""Biases of the score inside FlexAttention: the scores of a batch are never held, nor are sums of them.
+"""What positions do to a score, inside FlexAttention: the scores of a batch are never held, nor are sums of
+them.
 
 A bias that is a function of the distance alone is `[H, N]` numbers: those of the last query with every key.
-The kernel looks them up while it makes the scores. One that is not, such as FIRE's, is looked up pair by
-pair, `[H, N, N]` for the whole batch. In the backward pass the gradient of what is looked up is summed by
-atomic additions, in no fixed order, so that two runs on a GPU may differ in the last bits.
+The kernel looks them up while it makes the scores. So it does with the factors of the DA-Transformer. A bias
+that is no such function, as FIRE's, is looked up pair by pair, `[H, N, N]` for the whole batch. In the
+backward pass the gradient of what is looked up is summed by atomic additions, in no fixed order, so that two
+runs on a GPU may differ in the last bits.
 
 For causal attention of a whole text with itself, on CUDA, where `compile_formulas` asks for it; elsewhere the
 bias joins the mask. Left out are windows, which go in pieces of queries, packed documents, and positions
 with gaps. Making the mask of a new length looks at all pairs once, see `_causal`. FlexAttention has
-no backward pass on a CPU. Scores that are more than product and bias stay with the plain formula.
+no backward pass on a CPU. Scores that need more than their product and one number stay with the plain
+formula: those of Shaw and Transformer-XL, which multiply queries with vectors of the distance, could be
+looked up too, and are not; CoPE's need all products of a query.
 
 Shape letters: B batch, H heads, N tokens, d head width, e columns of queries and keys.
 """
@@ -23,30 +27,51 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex
 from . import kernels
 
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+Combine = Callable[[Tensor, Tensor], Tensor]
 
 
-def biased(table: Tensor) -> ScoreMod:
-    """What FlexAttention calls for every score: it adds the bias of the pair.
+def joined(table: Tensor, combine: Combine = torch.add) -> ScoreMod:
+    """What FlexAttention calls for every score: it joins it with the number of the pair, a bias as a rule.
 
     `table` is `[H, N]`, for the distances N - 1 down to 0, or `[H, N, N]`, for every query and key. Of the
-    first, keys after the query, which the mask hides, are given the bias of distance 0: a kernel looks up
+    first, keys after the query, which the mask hides, are given that of distance 0: a kernel looks up
     whole blocks, hidden pairs among them.
     """
     if table.dim() == 3:
-        return lambda score, batch, head, query, key: score + table[head, query, key]
+        return lambda score, batch, head, query, key: combine(score, table[head, query, key])
     last = table.shape[-1] - 1
-    return lambda score, batch, head, query, key: score + table[head, (key - query).clamp(max=0) + last]
+    return lambda score, batch, head, query, key: combine(
+        score, table[head, (key - query).clamp(max=0) + last]
+    )
 
 
-def attention(q: Tensor, k: Tensor, v: Tensor, table: Tensor, *, scale: float, backend: str) -> Tensor:
-    """softmax(q k^T scale + bias) v, causal: queries and keys `[B, H, N, e]`, values `[B, H, N, d]`, biases
-    `[H, N]` or `[H, N, N]` as in `biased`."""
-    return kernels.chosen(_attention, backend)(q, k, v, table, _causal(q.shape[-2], q.device), scale)
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    table: Tensor,
+    *,
+    scale: float,
+    backend: str,
+    combine: Combine = torch.add,
+) -> Tensor:
+    """softmax(combine(q k^T scale, number of the pair)) v, causal: queries and keys `[B, H, N, e]`, values
+    `[B, H, N, d]`, numbers `[H, N]` or `[H, N, N]` as in `joined`."""
+    mask = _causal(q.shape[-2], q.device)
+    return kernels.chosen(_attention, backend)(q, k, v, table, mask, scale, combine)
 
 
-def _attention(q: Tensor, k: Tensor, v: Tensor, table: Tensor, mask: BlockMask, scale: float) -> Tensor:
+def _attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    table: Tensor,
+    mask: BlockMask,
+    scale: float,
+    combine: Combine = torch.add,
+) -> Tensor:
     # The closure is made in here: one from outside is another function at every call, and compiled anew.
-    return flex_attention(q, k, v, score_mod=biased(table), block_mask=mask, scale=scale)
+    return flex_attention(q, k, v, score_mod=joined(table, combine), block_mask=mask, scale=scale)
 
 
 @lru_cache(maxsize=8)

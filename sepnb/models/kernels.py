@@ -91,18 +91,20 @@ def compile_formulas(model: nn.Module, backend: str | None = "inductor") -> bool
 
 
 def flexible(model: nn.Module) -> bool:
-    """Whether FlexAttention would take the scores of every layer on CUDA: products and biases, causal.
+    """Whether FlexAttention would take the scores of every layer on CUDA: products and biases, or products
+    and the gates of the DA-Transformer, causal.
 
-    Scores that are made otherwise (Shaw's keys, Transformer-XL, the gates of DA-Transformer, CoPE) and what
-    is added to averages (Shaw's values) stay with the plain formula; so does a model of heads of fewer than
+    Scores that are made otherwise (Shaw's keys, Transformer-XL, CoPE, a gate beside a bias) and what is added
+    to averages (Shaw's values) stay with the plain formula; so does a model of heads of fewer than
     `NARROWEST` columns, and one with a window, which goes in pieces of queries.
     """
     stacks = [module for module in model.modules() if hasattr(module, "score_encodings")]
     layers = [block.attention.averaging for stack in stacks for block in stack.blocks]
     biased = any(len(stack.score_encodings) for stack in stacks) or any(len(layer.biases) for layer in layers)
-    fits = all(not layer.in_the_open and layer.head_width >= NARROWEST for layer in layers)
+    gated = any(layer.pairs is not None for layer in layers)
+    fits = all(layer.elementwise and layer.head_width >= NARROWEST for layer in layers)
     whole = all(stack.config.causal and stack.window is None for stack in stacks)
-    return biased and fits and whole
+    return biased != gated and fits and whole
 
 
 @cache

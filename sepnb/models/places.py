@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from ..encodings import Encoding, InputModule, QueryKeyModule
 from ..encodings.coordinates import OneCoordinate, highest, shapes
+from ..encodings.relative import widened
 from .cache import KVCache
 from .config import TransformerConfig
 
@@ -99,9 +100,11 @@ def check_span(
         module.check_span(span, dtype)
 
 
-def check_documents(documents: Tensor, batch: int, n: int, model: nn.Module, cache: KVCache | None) -> None:
-    """Refuse what does not say of every token which document it is of, and what a `Transformer` does that
-    cannot be kept to documents.
+def checked_documents(
+    documents: Tensor, batch: int, n: int, model: nn.Module, cache: KVCache | None
+) -> Tensor:
+    """The documents as int64 `[B, N]`; refused is what does not say of every token which document it is of,
+    and what a `Transformer` does that cannot be kept to documents.
 
     Raises:
         TypeError: numbers that are not integers.
@@ -112,6 +115,7 @@ def check_documents(documents: Tensor, batch: int, n: int, model: nn.Module, cac
         raise TypeError(f"documents must be integers, got {documents.dtype}")
     if documents.shape != (batch, n):
         raise ValueError(f"documents have shape {list(documents.shape)}; give [{batch}, {n}], one per token")
+    documents = widened(documents)  # no difference of unsigned numbers is below zero
     falls = (documents.diff(dim=-1) < 0).nonzero()
     if len(falls):
         row, place = falls[0].tolist()
@@ -132,6 +136,7 @@ def check_documents(documents: Tensor, batch: int, n: int, model: nn.Module, cac
                 f"{what} cannot be had with documents: it counts tokens over their borders; read each "
                 f"document by itself"
             )
+    return documents
 
 
 def restarting(documents: Tensor) -> Tensor:

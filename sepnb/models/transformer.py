@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ..encodings import Encoding, InputModule, coordinates
 from ..encodings.base import Heads
-from ..encodings.relative import are_consecutive
+from ..encodings.relative import are_consecutive, widened
 from . import places
 from .averaging import share
 from .block import Block
@@ -236,7 +236,7 @@ class Transformer(nn.Module):
 
         Raises:
             ValueError, TypeError: see `check_positions`; also for shapes that do not fit, and documents with
-                what counts tokens over their borders, see `places.check_documents`. A cache is then left as
+                what counts tokens over their borders, see `places.checked_documents`. A cache is then left as
                 it was.
         """
         (batch, n), axes = content.shape[:2], self.config.axes
@@ -244,7 +244,7 @@ class Transformer(nn.Module):
             cache.check(batch, self.config)
             cache.check_window(self.window, self.sinks)
         if documents is not None:
-            places.check_documents(documents, batch, n, self, cache)
+            documents = places.checked_documents(documents, batch, n, self, cache)
             positions = places.restarting(documents) if positions is None and axes == 1 else positions
         counted = positions is None and axes == 1 and (cache is None or cache.counted)
         by_default = counted and (cache is None or not cache.read)
@@ -257,6 +257,7 @@ class Transformer(nn.Module):
                 positions = coordinates.following(None, n, content.device, axes) if after is None else after
             places.check_shape(positions, batch, n, axes)
             self.check_positions(positions)
+            positions = widened(positions)
         key_positions = positions if cache is None else cache.positions_with(positions)
         if not by_default:
             places.check_counted(key_positions, self.config, documents)

@@ -31,6 +31,7 @@ LARGER = {
 }
 """Parameters of encodings that are drawn so many times larger, or the logits would hardly hear a position."""
 FAR = torch.tensor([0, 700, 990, 996, 999, 1000])
+EARLY = torch.tensor([0, 2, 3, 5, 6])
 NAMES = encodings.names(axes=1)
 RELATIVE = [name for name in NAMES if not encodings.build(name).reads_index]
 
@@ -48,6 +49,17 @@ def widest(encoding: Encoding) -> int:
         return HIGHEST
     pairs = log(torch.finfo(torch.float32).max) / log((1 + encoding.gamma) / encoding.gamma)
     return int(2 * encoding.scale_base * pairs)
+
+
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int16, torch.int32], ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_positions_of_any_integer_type_are_the_same_positions(name, kind, unhooked):
+    """In unsigned ones a key before its query would be far ahead of it."""
+    made = model(ON_TEXTS[name], max_length=LENGTH)
+    at = torch.arange(LENGTH) if made.config.encodings and made.config.encodings[0].counts_tokens else EARLY
+    text = tokens(2, len(at))
+    expected = made(text, at)
+    assert torch.equal(made(text, at.to(kind)), expected)
 
 
 @cache

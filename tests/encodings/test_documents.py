@@ -9,7 +9,7 @@ from sepnb.encodings import Encoding
 from sepnb.models import LanguageModel, averaging, compile_formulas
 
 from .cases import CASES, ON_TEXTS, STREAMS, heard, model, tokens
-from .references import reference_of
+from .references import EXACT
 
 TIGHT = {"rtol": 0, "atol": 1e-10}
 LENGTHS = ((4, 5), (2, 6, 1))
@@ -38,10 +38,6 @@ def apart(reader: LanguageModel, text: Tensor, at: Tensor | None) -> Tensor:
     return torch.stack(rows)
 
 
-def bound(name: str) -> float:
-    return reference_of(CASES[name]).bound
-
-
 def of_shape(name: str, shape: str) -> LanguageModel:
     tied = {"readout": "both"} if getattr(CASES[name], "tie", False) else {}
     return model(CASES[name], shape, **tied)
@@ -55,7 +51,7 @@ def test_packed_is_separate_in_output_and_every_gradient(name):
         logits.square().mean().backward()
         outcomes.append([logits.detach(), *(parameter.grad.clone() for parameter in made.parameters())])
     for one, other in zip(*outcomes, strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=bound(name))
+        torch.testing.assert_close(one, other, rtol=0, atol=EXACT)
     together = made(tokens(), at) if not CASES[name].counts_tokens else made(tokens())
     assert (together - outcomes[0][0]).abs().max() > 1e-3  # without documents they hear each other
 
@@ -64,7 +60,7 @@ def test_packed_is_separate_in_output_and_every_gradient(name):
 @pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_it_is_so_for_every_split_by_default_positions_by_rows_and_behind_a_window(name, shape, monkeypatch):
     made = of_shape(name, shape)
-    near = {"rtol": 0, "atol": bound(name)}
+    near = {"rtol": 0, "atol": EXACT}
     with torch.no_grad():
         for reader in (made, made.extended(window=3)):
             expected = apart(reader, tokens(), None)
@@ -77,7 +73,7 @@ def test_it_is_so_for_every_split_by_default_positions_by_rows_and_behind_a_wind
 @pytest.mark.parametrize("name", [n for n in ON_TEXTS if not ON_TEXTS[n].causal_only])
 def test_it_is_so_without_a_mask(name, monkeypatch):
     made = model(ON_TEXTS[name], causal=False)
-    near = {"rtol": 0, "atol": bound(name)}
+    near = {"rtol": 0, "atol": EXACT}
     with torch.no_grad():
         expected = apart(made, tokens(), None)
         torch.testing.assert_close(made(tokens(), documents=DOCUMENTS), expected, **near)
@@ -95,8 +91,8 @@ def test_padding_on_the_left_is_a_document_that_no_text_hears(name):
             row = torch.cat([torch.full((1, 3), pad), text], dim=1)
             padded.append(made(torch.cat([row, tokens(1)]), documents=documents))
         assert torch.equal(padded[0][0, 3:], padded[1][0, 3:])
-        torch.testing.assert_close(padded[0][0, 3:], made(text)[0], rtol=0, atol=bound(name))
-        torch.testing.assert_close(padded[0][1], made(tokens(1))[0], rtol=0, atol=bound(name))
+        torch.testing.assert_close(padded[0][0, 3:], made(text)[0], rtol=0, atol=EXACT)
+        torch.testing.assert_close(padded[0][1], made(tokens(1))[0], rtol=0, atol=EXACT)
 
 
 @pytest.mark.parametrize("name", ["t5", "rope"])
@@ -132,6 +128,7 @@ def test_documents_that_are_none_are_refused(unhooked):
         (DOCUMENTS.double(), TypeError, "documents must be integers, got torch.float64"),
         (DOCUMENTS > 0, TypeError, "documents must be integers, got torch.bool"),
         (DOCUMENTS[0], ValueError, r"documents have shape \[9\]; give \[2, 9\], one per token"),
+        (DOCUMENTS.flip(-1).to(torch.uint8), ValueError, "document 0 comes after document 3 in sequence 0"),
         (DOCUMENTS.flip(-1), ValueError, "document 0 comes after document 3 in sequence 0; number the docum"),
     ):
         with pytest.raises(kind, match=told):

@@ -11,6 +11,7 @@ import torch
 
 from sepnb import encodings
 from sepnb.encodings import Site
+from sepnb.encodings.relative import clipped_relative
 from sepnb.models import LanguageModel, TransformerConfig, averaging, frozen_attention
 from sepnb.models.context import AttentionContext
 from sepnb.streams import Streams
@@ -18,7 +19,7 @@ from sepnb.watch import MemoryWatch
 
 from .cases import CASES, HEADS, LENGTH, ON_TEXTS, STREAMS, VOCABULARY, WIDTH, N, heard, model, tokens
 from .drawn import F64
-from .references import REFERENCES, Written, reference_of
+from .references import EXACT, REFERENCES, Written, reference_of
 
 GAPS = torch.tensor([0, 1, 3, 4, 20, 21, 22, 60, 61])
 ROWS = torch.stack([torch.arange(N) + 5, torch.tensor([4, 2, 9, 1, 0, 70, 8, 3, 6])])
@@ -38,12 +39,11 @@ def test_a_model_is_the_equation_of_its_encoding_in_output_and_every_gradient(na
     made, at = model(CASES[name], shape), heard(CASES[name], PLACES[places])
     written = Written(made)
     ours, expected = made(tokens(), at), written(tokens(), at)
-    bound = written.reference.bound
-    torch.testing.assert_close(ours, expected, rtol=0, atol=bound)
+    torch.testing.assert_close(ours, expected, rtol=0, atol=EXACT)
     for logits in (ours, expected):
         logits.square().mean().backward()
     for key, parameter in made.named_parameters():
-        torch.testing.assert_close(parameter.grad, written.leaves[key].grad, rtol=0, atol=bound, msg=key)
+        torch.testing.assert_close(parameter.grad, written.leaves[key].grad, rtol=0, atol=EXACT, msg=key)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -194,16 +194,39 @@ def test_a_text_of_32768_tokens_is_evaluated_in_memory_that_grows_with_its_lengt
     assert long < 32_768**2  # a quarter of what one float32 for every pair takes
 
 
-@pytest.mark.parametrize("name", encodings.names(axes=1))
-def test_no_tensor_of_a_training_step_has_more_than_a_number_for_every_pair_and_head(name, monkeypatch):
-    """Where scores are made in the open, for every sequence too."""
-    length, batch = 128, 2
-    monkeypatch.setattr(encodings.fire, "_AT_ONCE", 2**12)
+def largest_of_a_step(name: str, length: int, batch: int) -> int:
+    """Numbers of the largest tensor of a training step."""
     made = model(name)
     with MemoryWatch() as watch:
         made(tokens(batch, length)).square().mean().backward()
+    return watch.largest
+
+
+@pytest.mark.parametrize("batch", [1, 2])  # one sequence: less than a vector for every pair
+@pytest.mark.parametrize("name", encodings.names(axes=1))
+def test_no_tensor_of_a_training_step_has_more_than_a_number_for_every_pair_and_head(
+    name, batch, monkeypatch
+):
+    """Where scores are made in the open, for every sequence too."""
+    length = 128
+    monkeypatch.setattr(encodings.fire, "_AT_ONCE", 2**12)
     openly = Site.SCORE in encodings.build(name).sites
-    assert watch.largest <= HEADS * length**2 * (batch if openly else 1)
+    assert largest_of_a_step(name, length, batch) <= HEADS * length**2 * (batch if openly else 1)
+
+
+def test_a_vector_for_every_pair_would_be_seen(monkeypatch):
+    """Shaw's equation as it is written: the same scores, from N x N rows of the table."""
+
+    def by_pair(self, q, k, prepared, heads):
+        at = torch.arange(k.shape[-2])
+        vectors = self.table[0][clipped_relative(at, at, self.clip)]
+        return (q @ k.transpose(-1, -2) + torch.einsum("bhnd,nmd->bhnm", q, vectors)) * q.shape[-1] ** -0.5
+
+    length = 128
+    expected = model("shaw")(tokens(1, 12))
+    monkeypatch.setattr(encodings.shaw.ShawScore, "forward", by_pair)
+    torch.testing.assert_close(model("shaw")(tokens(1, 12)), expected, **TIGHT)
+    assert largest_of_a_step("shaw", length, batch=1) > HEADS * length**2
 
 
 @pytest.mark.parametrize(

@@ -44,13 +44,14 @@ def test_it_is_the_inner_product_of_two_codes_up_to_a_constant():
 
 
 @pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
-def test_the_module_is_the_bias_of_every_pair_in_single_precision(keys):
-    module = Sandwich().at_score(3)
-    assert list(module.parameters()) == []
+def test_the_module_is_the_bias_of_every_pair_in_the_precision_of_its_model(keys):
+    single, double = Sandwich().at_score(3), Sandwich().at_score(3).double()
+    assert list(single.parameters()) == []
     for queries in (keys, keys[..., -2:]):
-        found = module(queries, keys, are_consecutive(queries, keys))
-        assert found.dtype == torch.float32
-        assert torch.equal(found, sandwich_bias(3, queries, keys).float())
+        for module, dtype in ((single, torch.float32), (double, F64)):
+            found = module(queries, keys, are_consecutive(queries, keys))
+            assert found.dtype == dtype
+            assert torch.equal(found, sandwich_bias(3, queries, keys).to(dtype))
 
 
 def test_casting_the_module_leaves_the_bias_bitwise():

@@ -242,6 +242,7 @@ def test_a_position_past_the_table_is_refused_by_name_and_with_the_remedies(buil
             ValueError,
             "frequencies of RoPE, and this model has none",
         ),
+        ("xpos", {"extension": Interpolation()}, ValueError, "xPos has a decay of the distance beside them"),
         ("learned", {"window": 0}, ValueError, "window is 0; a query sees at least 1 token"),
         ("learned", {"window": -3}, ValueError, "window is -3"),
         ("learned", {"window": 2.5}, TypeError, r"window must be an int, got 2\.5"),

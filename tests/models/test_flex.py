@@ -20,6 +20,7 @@ from sepnb import encodings, training
 from sepnb.models import LanguageModel, TransformerConfig, compile_formulas, flex, kernels
 from sepnb.streams import Streams
 
+GATED = "distance-aware"
 BIASES = [name for name in encodings.names(axes=1) if encodings.build(name).at_score(2) is not None]
 WIDE, N, VOCABULARY = 32, 12, 7  # heads of 16 columns
 
@@ -77,13 +78,13 @@ def test_a_score_is_given_the_bias_of_its_pair_with_its_gradient():
     distance = (at[:, None] - at).clamp(min=0)
     bias = table[:, N - 1 - distance].masked_fill(at > at[:, None], -torch.inf)
     expected = F.scaled_dot_product_attention(q, k, v, attn_mask=bias[None], scale=0.5)
-    given = stand_in(q, k, v, flex.biased(table), flex._causal(N, torch.device("cpu")), 0.5)
+    given = stand_in(q, k, v, flex.joined(table), flex._causal(N, torch.device("cpu")), 0.5)
     torch.testing.assert_close(given, expected, rtol=0, atol=1e-12)
     one, two = (torch.autograd.grad(x.square().sum(), table)[0] for x in (given, expected))
     assert two.abs().max() > 1e-3
     torch.testing.assert_close(one, two, rtol=0, atol=1e-12)
     by_pair = table[:, N - 1 - distance]
-    again = stand_in(q, k, v, flex.biased(by_pair), flex._causal(N, torch.device("cpu")), 0.5)
+    again = stand_in(q, k, v, flex.joined(by_pair), flex._causal(N, torch.device("cpu")), 0.5)
     torch.testing.assert_close(again, expected, rtol=0, atol=1e-12)
 
 
@@ -91,6 +92,10 @@ def test_a_score_is_given_the_bias_of_its_pair_with_its_gradient():
     ("encoding", "fields"),
     [
         *((name, {}) for name in BIASES),
+        ("distance-aware", {}),
+        (encodings.DistanceAware(gate="added"), {}),
+        (encodings.DistanceAware(relu=False), {}),
+        (("sinusoidal", "distance-aware"), {"streams": Streams(pos=16, sem=32)}),
         (encodings.T5(per_layer=True), {}),
         (("alibi", "t5"), {}),
         (("alibi", "fire"), {}),
@@ -113,7 +118,7 @@ def test_logits_and_gradients_are_those_of_the_bias_in_the_mask(calls, encoding,
 
 
 def test_what_it_cannot_take_stays_where_it_was(calls):
-    for name in ("shaw", "transformer-xl", "distance-aware", "cope", "rope", "none"):
+    for name in ("shaw", "transformer-xl", ("alibi", "distance-aware"), "cope", "rope", "none"):
         made = model(name)
         compile_formulas(made, "eager")
         outcome(made)
@@ -136,21 +141,32 @@ def test_what_it_cannot_take_stays_where_it_was(calls):
     assert len(calls) == 2
 
 
+def test_a_sharpened_gate_stays_in_the_open(calls):
+    """Where logits grow with the text, what sharpens them comes after the gate, and FlexAttention has the
+    product first."""
+    made = model("distance-aware").extended(log_scale=True)
+    compile_formulas(made, "eager")
+    outcome(made)
+    assert calls == []
+
+
 def uncompiled() -> dict[str, float]:
     """How far FlexAttention itself is from the stand-in, forward and not compiled: what a CPU can do."""
     table, (q, k) = drawn(2, N), (drawn(3, 2, N, 20, seed=seed) for seed in (1, 2))
     v, mask = drawn(3, 2, N, 16, seed=3), flex._causal(N, torch.device("cpu"))
     apart = []
-    for biases in (table, drawn(2, N, N)):
-        real = flex._attention(q, k, v, biases, mask, 0.25)
-        apart.append(float((real - stand_in(q, k, v, flex.biased(biases), mask, 0.25)).abs().max()))
+    gate = encodings.build("distance-aware").at_pairs(2, 16, WIDE, True).combine
+    for numbers, combine in ((table, torch.add), (drawn(2, N, N), torch.add), (table, gate)):
+        real = flex._attention(q, k, v, numbers, mask, 0.25, combine)
+        expected = stand_in(q, k, v, flex.joined(numbers, combine), mask, 0.25)
+        apart.append(float((real - expected).abs().max()))
     return {"apart": max(apart)}
 
 
 def compiled() -> dict[str, float]:
     """Per encoding how far logits and gradients are from those of the bias in the mask, on a GPU."""
     found = {}
-    for name in BIASES:
+    for name in (*BIASES, GATED):
         made = model(name).float().cuda()
         expected = outcome(made, 200)
         compile_formulas(made)
@@ -175,7 +191,7 @@ def test_flex_attention_itself_computes_what_the_stand_in_does():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_the_compiled_kernel_gives_the_logits_and_gradients_of_the_mask():
     apart = driven("compiled")
-    assert apart.keys() == set(BIASES) and max(apart.values()) < 2e-3
+    assert apart.keys() == {*BIASES, GATED} and max(apart.values()) < 2e-3
 
 
 if __name__ == "__main__":
@@ -212,8 +228,9 @@ def config(**fields) -> training.TrainingConfig:
 def test_a_training_on_cuda_compiles_formulas_where_flex_attention_takes_the_biases(name, asked):
     made = model(name)
     on_cuda = training.forward_of(made, config(compiler="inductor"), "cuda")
-    assert asked == [("formulas" if name in BIASES else "whole", "inductor")]
-    assert (on_cuda is made) == (name in BIASES) == (made.transformer.compiler == "inductor")
+    taken = name in (*BIASES, GATED)
+    assert asked == [("formulas" if taken else "whole", "inductor")]
+    assert (on_cuda is made) == taken == (made.transformer.compiler == "inductor")
     asked.clear()
     assert training.forward_of(made, config(compiler="inductor"), "cpu") is not made
     assert training.forward_of(made, config(), "cuda") is made
