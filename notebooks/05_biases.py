@@ -53,19 +53,13 @@ import torch
 from sepnb import claims, experiments, figures, summaries
 from sepnb.companion import numbers as chapter_numbers
 from sepnb.data import text as texts
-from sepnb.encodings import (
-    alibi_bias,
-    alibi_slopes,
-    build,
-    distance_aware_gate,
-    t5_buckets,
-)
+from sepnb.encodings import alibi_bias, alibi_slopes, build, distance_aware_gate
 from sepnb.encodings.cope import cope_positions, cope_scores
 from sepnb.encodings.distance_aware import distance_aware_scores
 from sepnb.encodings.fire import fire_ratio
 from sepnb.encodings.kerple import kerple_bias
 from sepnb.encodings.sandwich import sandwich_bias
-from sepnb.encodings.t5 import t5_bias
+from sepnb.encodings.t5 import t5_bias, t5_buckets
 from sepnb.evaluation import sliding
 from sepnb.experiments.encoding_methods import METHODS
 from sepnb.experiments.lr_screen import RATES
