@@ -32,14 +32,15 @@
 #   near in digits; and how to ask apart for a covered index, an index that no loss saw, and a longer text.
 # - **Claims tested** (see {doc}`/book/claims`): `seqpe-survives`, `seqpe-and-a-window-survive`,
 #   `seqpe-reads-covered-indices-alike`, `seqpe-reaches-indices-never-seen`,
-#   `shift-steps-help-a-stream-of-digit-strings`, `misaligned-starts-cost-more`,
+#   `shift-steps-help-a-stream-of-digit-strings`, `shift-steps-help-beside-the-losses`, `misaligned-starts-cost-more`,
 #   `seqpe-beats-the-sinusoid-at-far-indices`, `seqpe-beats-the-sinusoid-past-the-length`,
 #   `distillation-carries-the-stream-further`, `the-losses-carry-the-stream-further`, `seqpe-is-free-in-window`,
 #   `a-seqpe-stream-stands-beside-rope`, `a-seqpe-stream-uses-the-far-past`, `separation-helps-seqpe`,
 #   `distillation-helps-past-the-length`, `all-that-seqpe-adds-is-light`; and, of the abstract,
 #   `distillation-further-enhances-extrapolation`, `seqpe-surpasses-strong-baselines`,
-#   `seqpe-surpasses-them-past-the-length`, `the-encoder-is-lightweight`. All rules precede the records of SeqPE; those of the sinusoid, RoPE and ALiBi that
-#   stand beside it, without shift steps, were known.
+#   `seqpe-surpasses-them-past-the-length`, `the-encoder-is-lightweight`. All rules precede the records of this experiment. Known were those of the sinusoid,
+#   RoPE and ALiBi that stand beside it, one screening seed of both dense forms of SeqPE, and runs of the term of the score in the table of all encodings; and
+#   that this text has nothing to give past the trained length, so that `a-seqpe-stream-uses-the-far-past` cannot be decided here.
 # ```
 #
 # ```{admonition} What was read of the source
@@ -251,16 +252,17 @@ figures.show(
 # %% [markdown]
 # Below the largest covered position the two models move by {num}`16_seqpe_stream/live_sinusoid_misaligned_covered:+.3f`
 # (sinusoid) and {num}`16_seqpe_stream/live_seqpe_misaligned_covered:+.3f` (SeqPE) at misaligned starts. A model this small
-# may stand still because it hardly listens to its positions: the experiment asks models that clear a bar.
+# may stand still because it hardly listens to its positions: the experiment asks only models that are clearly better than one without any.
 #
 # ## The experiment
 #
 # Each chain changes one thing at a time, beside the rate, and a test holds it to that: digit strings in the place of the sinusoid, then
 # shift steps, then the contrastive loss, then the distillation. *Separated* and *strict* have the stream; *dense* adds the
 # same embedding to the content, because the question of the book is whether a stream of its own helps. The last two methods have
-# SeqPE where its text program has it, as a term of the score, without and with the distillation: of them we ask what the abstract says. Learning rates are
-# the best of three, screened in each mode for digit strings with shift steps and both losses and for the sinusoid with shift steps (`seqpe_stream_screen`);
-# the term of the score has that of its own screening.
+# SeqPE where its text program has it, as a term of the score, without and with the distillation: of them we ask what the abstract says. One method has both losses and no shift steps. Learning rates are screened in each mode over the whole schedule, for digit
+# strings with shift steps and both losses, for the sinusoid with shift steps, and for the term of the score (`seqpe_stream_screen`): the best of three, or one beyond them where the best stands at an end.
+# Where the losses look is narrower than in {doc}`chapter 14 <14_two_losses>`: a box of candidates spans two trained lengths, in the release half of one, and indices reach to 4,096, there to 20,000.
+# <!-- given: settings of the release and of this experiment --> The nearest candidate is therefore nearer than there, and the question more local.
 #
 # The sinusoids without shift steps and RoPE are runs of {doc}`chapter 12 <12_what_works>`, of the same seeds on the same bytes.
 
@@ -431,7 +433,7 @@ figures.provenance(beside)
 # Digit strings write every number that is read here: nothing is clamped, wrapped or continued, as {doc}`chapter 11 <11_extrapolators>` does with tables and waves. Models without a code,
 # with ALiBi, and trained at the long length stand in {doc}`chapter 12 <12_what_works>`, with the entropies of bytes and of pairs of bytes.
 #
-# As in that chapter: *survives*, bits per byte over its own sliding window at stride 1, all keys in sight, and
+# As in that chapter: *survives*, bits per byte over its own sliding window at stride 1, all keys in sight, in the worst of the three bins, and
 # beside it with a window mask; *uses*, what a foreign past costs; *quality*, the last bin beside RoPE with a window;
 # *price*, what is paid inside the trained length more than the root of the chain. The last column is the price in time.
 
@@ -443,11 +445,17 @@ def times(name, other, metric):
     return f"{ratios.median():.2f}" if len(ratios) else "not run"
 
 
+def worst(name, reading):
+    """The gap of the bin in which it is largest on average, by seed."""
+    found = [scores(name, f"gap/{reading}/{k}") for k in BINS.values()]
+    return max(found, key=lambda gap: gap.mean() if len(gap) else -np.inf)
+
+
 judged = pd.DataFrame(
     {
         "method": name.replace("-", " "),
-        "survives": summaries.told(scores(name, "gap/native/8x")),
-        "with a window": summaries.told(scores(name, "gap/native-window/8x")),
+        "survives": summaries.told(worst(name, "native")),
+        "with a window": summaries.told(worst(name, "native-window")),
         "uses": summaries.told(scores(name, "gain/8x")),
         "quality": summaries.told(less(f"{name}:native/8x", "rope:native-window/8x")),
         "price": summaries.told(
@@ -460,11 +468,11 @@ judged = pd.DataFrame(
 )
 figures.show_table(
     judged,
-    caption="In bits per byte, means over seeds and 95 % t intervals, in the bin that "
-    "ends at 8 trained lengths. Survives: over "
-    "its own sliding window, all keys in sight, and with a window mask. Uses: the cost "
-    "of a foreign past. Quality: beside RoPE "
-    "with a window. Price: inside the trained length, over the root of the chain. "
+    caption="In bits per byte, means over seeds and 95 % t intervals. Survives: over "
+    "its own sliding window, all keys in sight, and with a window mask, in the worst "
+    "of three bins. Uses: the cost of a foreign past. Quality: beside RoPE with a "
+    "window, both in the bin that ends at 8 trained lengths. Price: inside the trained "
+    "length, over the root of the chain. "
     "Training: CPU time, as a multiple of the root's, which was run at other hours.",
     formats={"parameters": ",.0f"},
 )
@@ -496,13 +504,13 @@ told = {}
 for mode in ("separated", "strict", "dense"):
     ours, sinusoid = f"{mode}-seqpe", f"{mode}-sinusoidal-shifts"
     told |= {
-        f"gap_{mode}": scores(ours, "gap/native/8x"),
-        f"window_{mode}": scores(ours, "gap/native-window/8x"),
+        f"gap_{mode}": worst(ours, "native"),
+        f"window_{mode}": worst(ours, "native-window"),
         f"gain_{mode}": scores(ours, "gain/8x"),
         f"price_{mode}": less(
             f"{ours}:bits_per_byte", f"{root(ours, METHODS)}:bits_per_byte"
         ),
-        f"gap_{mode}_sinusoid": scores(sinusoid, "gap/native/8x"),
+        f"gap_{mode}_sinusoid": worst(sinusoid, "native"),
         f"far_{mode}_sinusoid": moved(sinusoid, "never-seen-misaligned"),
         f"lead_{mode}": less(f"{ours}:native/8x", "rope:native-window/8x"),
     }
@@ -532,7 +540,7 @@ numbers |= {key: chapter_numbers.mean_of(values) for key, values in told.items()
 # chain: digits alone {num}`16_seqpe_stream/far_plain:+.3f`, with shift steps {num}`16_seqpe_stream/far_shifts:+.3f`, with the
 # contrastive loss {num}`16_seqpe_stream/far_contrastive:+.3f`, with the distillation the number above.
 #
-# **Longer texts.** In the last bin SeqPE stands {num}`16_seqpe_stream/gap_separated:+.3f` (separated),
+# **Longer texts.** In its worst bin SeqPE stands {num}`16_seqpe_stream/gap_separated:+.3f` (separated),
 # {num}`16_seqpe_stream/gap_strict:+.3f` (strict) and {num}`16_seqpe_stream/gap_dense:+.3f` (added to a dense model) from its
 # own sliding window, the sinusoids {num}`16_seqpe_stream/gap_separated_sinusoid:+.3f`,
 # {num}`16_seqpe_stream/gap_strict_sinusoid:+.3f` and {num}`16_seqpe_stream/gap_dense_sinusoid:+.3f`; with a window mask SeqPE
@@ -547,6 +555,7 @@ tables = {
     "experiment/seqpe_stream": runs,
     "experiment/recipes": beside,
     "experiment/extrapolation": experiments.get("extrapolation").table(profile),
+    "experiment/encodings": experiments.get("encodings").table(profile),
 }
 IDS = [one.id for one in claims.CLAIMS if one.needs[0] == "experiment/seqpe_stream"]
 verdicts = claims.judge(IDS, tables)
@@ -673,7 +682,7 @@ for name in ("share", "products", "products_columns", "products_teacher"):
 # {num}`16_seqpe_stream/cost_products:.1%` of its multiply-adds go to the encoder, its losses and its maps. Not in these two: the term of the score makes queries and
 # keys longer, which is another {num}`16_seqpe_stream/cost_products_columns:.1%` of the multiply-adds; how much longer the step takes has it in. A step encodes in three passes, the text, the
 # positions of the losses, and the teacher's, which are all among the text's: one pass for both would save
-# {num}`16_seqpe_stream/cost_products_teacher:.1%` at most. That what is done for positions alone is light, less than a twentieth of the
+# {num}`16_seqpe_stream/cost_products_teacher:.1%` of the multiply-adds at most, and more of the time, since small passes are mostly overhead. That what is done for positions alone is light, less than a twentieth of the
 # time, is *{num}`16_seqpe_stream/verdict_lightweight`*; that all is by which the step is longer, *{num}`16_seqpe_stream/verdict_all_light`*. Rows with losses every four steps say what
 # a user may save: the models of text and of images in this book have them in every step.
 
@@ -685,7 +694,8 @@ numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
 #
 # 1. **The losses of SeqPE shape the position stream and nothing else.** They need no text. The text's own loss
 #    trains the encoder too, through attention; in a strict model the stream itself reads nothing of the text. That they carry the stream further than shift steps alone is
-#    *{num}`16_seqpe_stream/verdict_the_losses_carry_the_stream_further`*, and that it is the distillation,
+#    *{num}`16_seqpe_stream/verdict_the_losses_carry_the_stream_further`*, that shift steps help beside them
+#    *{num}`16_seqpe_stream/verdict_shift_steps_help_beside_the_losses`*, and that it is the distillation,
 #    *{num}`16_seqpe_stream/verdict_distillation_carries_the_stream_further`*.
 # 2. **A far index is three questions**: covered, never seen with the low digits of the window at 0, never seen with
 #    others. That covered indices
@@ -710,7 +720,7 @@ numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
 #
 # **Limits.** One kind of text, models of less than a million parameters, one training budget
 # ({num}`16_seqpe_stream/runs` of {num}`16_seqpe_stream/runs_declared` runs at this profile). The weights of the losses
-# are of the released strength and were not tuned. Rates were chosen among three with one seed, with both losses, and are those of the whole chain of a mode; between separated and dense the distillation differs in one thing
+# are of the released strength and were not tuned. Rates were chosen with one seed, with both losses, and are those of the whole chain of a mode; those of the roots, RoPE and ALiBi were chosen after 500 of the 1,200 steps, those of SeqPE and of the sinusoid with shift steps after all; between separated and dense the distillation differs in one thing
 # more, one head for 32 columns and two for 128. What is judged of the abstract is judged of a reimplementation whose encoder has a quarter of the model's width (released: all of it), decays and is clipped with
 # the model (released: no decay, and a clip of its own) and whose contrastive loss is scaled; {doc}`chapter 13 <13_digits>` lists what differs. Far out only
 # single trained lengths are read, at two pairs of starts a group.

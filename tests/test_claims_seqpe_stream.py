@@ -26,10 +26,11 @@ def shift(models, group: str, value: float) -> dict:
     return on(models, [name for name in FAR if f"-{group}" in name], value)
 
 
+STILL = "separated-seqpe-still"
 PLAIN = [f"{mode}-seqpe-plain" for mode in MODES]
 SINUSOIDS = [f"{mode}-sinusoidal-shifts" for mode in MODES]
 STRONG = ["dense-sinusoidal-shifts", "rope", "alibi"]
-LONGER = ["native/8x"]
+LONGER = [f"native/{k}" for k in BINS]
 GAPS = [f"gap/native/{k}" for k in BINS]
 SUPPORTS = {
     "seqpe-survives": {},
@@ -37,6 +38,7 @@ SUPPORTS = {
     "seqpe-reads-covered-indices-alike": shift(PLAIN, "covered", 0.2),
     "seqpe-reaches-indices-never-seen": shift(PLAIN, "never-seen", 0.2),
     "shift-steps-help-a-stream-of-digit-strings": shift(PLAIN, "covered", 0.4),
+    "shift-steps-help-beside-the-losses": shift([*PLAIN, STILL], "covered", 0.4),
     "misaligned-starts-cost-more": shift(BOTH, "never-seen-misaligned", 0.2),
     "seqpe-beats-the-sinusoid-at-far-indices": shift(SINUSOIDS, "never-seen", 0.2),
     "seqpe-beats-the-sinusoid-past-the-length": on(SINUSOIDS, GAPS, 0.2),
@@ -60,6 +62,8 @@ AGAINST = {
     "seqpe-reaches-indices-never-seen": shift(BOTH, "never-seen", 0.4) | shift(PLAIN, "never-seen", 0.4),
     "shift-steps-help-a-stream-of-digit-strings": shift(["separated-seqpe-shifts"], "covered", 0.8)
     | shift(PLAIN, "covered", 0.4),
+    "shift-steps-help-beside-the-losses": shift(["separated-seqpe"], "covered", 0.8)
+    | shift([*PLAIN, STILL], "covered", 0.4),
     "misaligned-starts-cost-more": {},
     "seqpe-beats-the-sinusoid-at-far-indices": shift(BOTH, "never-seen", 0.4),
     "seqpe-beats-the-sinusoid-past-the-length": on(BOTH, GAPS, 0.4),
@@ -68,7 +72,7 @@ AGAINST = {
     "distillation-further-enhances-extrapolation": on(["dense-seqpe-score"], GAPS, 0.4),
     "the-losses-carry-the-stream-further": shift(["separated-seqpe"], "never-seen", 0.4),
     "seqpe-is-free-in-window": on(BOTH, ["bits_per_byte"], 0.4),
-    "a-seqpe-stream-stands-beside-rope": on(["separated-seqpe"], ["bits_per_byte", "native/8x"], 0.4),
+    "a-seqpe-stream-stands-beside-rope": on(["separated-seqpe"], ["bits_per_byte", *LONGER], 0.4),
     "a-seqpe-stream-uses-the-far-past": {},
     "separation-helps-seqpe": on(["separated-seqpe"], GAPS, 0.4),
     "seqpe-surpasses-strong-baselines": on(["sinusoidal", "rope"], ["bits_per_byte"], -0.4),
@@ -77,8 +81,11 @@ AGAINST = {
 """What contradicts it, each of its comparisons alike."""
 
 
-def table(changes: dict, *, seeds: int = 6, noise: float = 0.004, level: float = 2.5) -> dict:
-    """Every column of every model at its level, but for `changes` of (model, column), by experiment."""
+def table(
+    changes: dict, *, seeds: int = 6, noise: float = 0.004, level: float = 2.5, without: float = 3.14
+) -> dict:
+    """Every column of every model at its level, but for `changes` of (model, column), by experiment; inside
+    the trained length a model without positions pays `without`."""
     rng = np.random.default_rng(0)
     columns = ["bits_per_byte", "native/1x", *(f"{r}/{k}" for r in ("native", "native-window") for k in BINS)]
     small = [f"gap/{r}/{k}" for r in ("native", "native-window") for k in BINS] + ["gain/8x"]
@@ -102,6 +109,9 @@ def table(changes: dict, *, seeds: int = 6, noise: float = 0.004, level: float =
     )
     return {
         rules.TABLE: runs(PUBLISHED),
+        rules.ENCODINGS: pd.DataFrame(
+            {"method": "none", "seed": seed, "status": "ok", "bits_per_byte": without} for seed in range(3)
+        ),
         recipes.TABLE: runs(BESIDE),
         recipes_quality.LONG: pd.concat([runs(["alibi", "rope"]), long]),
     }
@@ -145,6 +155,24 @@ def test_missing_runs_are_told(claim_id):
     assert judged(claim_id, worlds | {rules.TABLE: None}).word == "not run"
     gone = worlds[rules.TABLE].assign(status="not run")
     assert judged(claim_id, worlds | {rules.TABLE: gone}).word == "not run"
+
+
+HEARD = [claim.id for claim in rules.CLAIMS if rules.ENCODINGS in claim.needs]
+
+
+@pytest.mark.parametrize("claim_id", HEARD)
+def test_models_that_hear_no_positions_read_all_of_them_alike_and_are_no_evidence(claim_id):
+    """As little above a model without positions as that: whatever it pays elsewhere."""
+    verdict = judged(claim_id, table(SUPPORTS[claim_id], without=2.6))
+    assert (
+        verdict.word == "not testable here" and "without positions: separated-seqpe +0.10" in verdict.detail
+    )
+    missing = table(SUPPORTS[claim_id]) | {rules.ENCODINGS: None}
+    assert judged(claim_id, missing).word == "not run"
+
+
+def test_all_that_reads_positions_alike_is_asked_whether_it_hears_them():
+    assert len(HEARD) == 5
 
 
 def test_where_plain_digit_strings_pay_nothing_indices_are_not_heard():

@@ -14,9 +14,9 @@ from sepnb.experiments import classification
 from sepnb.experiments import image_readings as readings
 from sepnb.experiments import images as im
 from sepnb.experiments.image_methods import SHIFTED, WITH_LOSSES
-from sepnb.experiments.image_screen import RATES
+from sepnb.experiments.image_screen import BEYOND, RATES
 from sepnb.experiments.image_tasks import Direction, Frame, Pictures, WholeImage
-from sepnb.experiments.screening import best_rates
+from sepnb.experiments.screening import at_an_end, best_rates, rates_of
 from sepnb.models import ImageClassifier
 from sepnb.training import Diverged, Labelled, TrainingConfig, train
 
@@ -114,7 +114,7 @@ def test_every_method_has_six_seeds_in_every_task_and_the_grid_runs_seed_by_seed
         tried = {}
         for run in SCREEN.grid(profile):
             tried.setdefault(run.method, []).append(run.training.learning_rate)
-        assert tried == {run.method: list(RATES) for run in grid}
+        assert tried == {run.method: rates_of(run.method, RATES, BEYOND) for run in grid}
         assert not {run.seed for run in SCREEN.grid(profile)} & {run.seed for run in grid}
 
 
@@ -123,6 +123,7 @@ def test_a_published_screening_has_chosen_the_rates():
         table = SCREEN.table(profile)
         if (table["status"] == "ok").all():
             assert im.LEARNING_RATES[profile] == best_rates(table, "val_nats")
+            assert not at_an_end(table, "val_nats"), "see `BEYOND` of the screening"
     assert im.learning_rate("laptop", "none/class") in RATES
 
 
@@ -182,7 +183,7 @@ def test_a_run_repeats_exactly_and_its_rows_are_its_metrics(few, task):
         k: v for k, v in again.metrics.items() if k != drop
     }
     changes = ["upscaled", "canvas"] + ["spread"] * (task == "direction")
-    expected = [(change, 6, rule) for change in changes for rule in ("grow", "fit")]
+    expected = [(change, 6, rule) for change in changes for rule in config.rules_of(change)]
     views = [row for row in one.rows if row["kind"] == "view"]
     assert [(row["change"], row["grid"], row["rule"]) for row in views] == expected
     for row in views:
@@ -405,6 +406,8 @@ def test_the_rule_that_suits_is_one_of_its_rules(name, upscaled, canvas):
     run = im.ImageRun.of("images", "laptop", name, "direction", 1, 1e-3)
     assert (run.suited("upscaled"), run.suited("canvas"), run.suited("spread")) == (upscaled, canvas, canvas)
     assert {upscaled, canvas} <= set(run.rules)
+    assert run.rules_of("upscaled") == run.rules
+    assert run.rules_of("canvas") == run.rules_of("spread") == (canvas,)
 
 
 def test_a_moved_grid_is_the_same_grid_read_elsewhere(few):

@@ -6,7 +6,7 @@ import pytest
 
 from sepnb import experiments
 from sepnb.experiments import images, seqpe_stream
-from sepnb.experiments.screening import best_rates, require_rate, screened_rate
+from sepnb.experiments.screening import at_an_end, best_rates, rates_of, require_rate, screened_rate
 
 
 def screening(**losses: list[float]) -> pd.DataFrame:
@@ -31,6 +31,20 @@ def test_an_incomplete_screening_chooses_nothing():
         best_rates(table.assign(status=["ok", "ok", "stale"]))
     with pytest.raises(ValueError, match="b diverged at every rate"):
         best_rates(screening(a=[2.5, 2.4, 2.6], b=[np.nan] * 3))
+
+
+def test_a_rate_at_an_end_is_told_and_one_beyond_it_tried_until_there_is_none():
+    table = screening(a=[2.5, 2.4, 2.6], b=[2.3, 2.4, np.nan], c=[3.0, 2.9, 2.8], d=[np.nan, 2.0, np.nan])
+    assert at_an_end(table) == {"b": 0.1, "c": 0.4}
+    beyond = {"b": (0.05,), "c": (0.8, 1.6)}
+    tried = {name: rates_of(name, (0.1, 0.2, 0.4), beyond) for name in "abc"}
+    assert tried == {"a": [0.1, 0.2, 0.4], "b": [0.05, 0.1, 0.2, 0.4], "c": [0.1, 0.2, 0.4, 0.8, 1.6]}
+    more = pd.DataFrame(
+        {"method": name, "status": "ok", "learning_rate": rate, "val_bits_per_byte": 9.0}
+        for name, rates in beyond.items()
+        for rate in rates
+    )
+    assert not at_an_end(pd.concat([table, more]))
 
 
 def test_the_loss_may_have_another_name():
@@ -62,6 +76,5 @@ def test_a_grid_without_rates_refuses_to_begin(name, module, monkeypatch):
     monkeypatch.setattr(module, "LEARNING_RATES", {})
     experiment = experiments.get(name)
     for config in experiment.grid("laptop", seeds=[1]):
-        if config.method not in seqpe_stream.AT_THE_RELEASED_SITE:
-            with pytest.raises(ValueError, match=r"no learning rate of .* is written down"):
-                experiment.run(config)
+        with pytest.raises(ValueError, match=r"no learning rate of .* is written down"):
+            experiment.run(config)

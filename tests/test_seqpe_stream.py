@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from sepnb import experiments
-from sepnb.experiments import encoding_methods, extrapolation, recipes
+from sepnb.experiments import encoding_methods, extrapolation, recipes, seqpe_stream_screen
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import seqpe_stream as stream
 from sepnb.experiments.lr_screen import RATES
 from sepnb.experiments.recipe_methods import root, run_of
-from sepnb.experiments.screening import best_rates
+from sepnb.experiments.screening import at_an_end, best_rates, rates_of
 from sepnb.models import LanguageModel
 from sepnb.seqpe.digits import digits
 from sepnb.seqpe.objective import encoder_of
@@ -46,6 +46,10 @@ def test_a_method_differs_from_its_base_in_what_it_declares(name):
             ours = [run_of("x", profile, one, 1, METHODS) for one in SEQPE]
             assert {run.training.learning_rate for run in ours} == {encoding_methods.DEFAULT_RATE}
             assert "model.encoding" in told <= set(declared) == {"model.encoding", "training.learning_rate"}
+            continue
+        if name.endswith("-still"):  # losses that were told of shift steps are told of none
+            assert set(declared) == {"training.positions", "training.auxiliary"} == told
+            assert all("auxiliary.shifts" in key for key in changed if "auxiliary" in key)
             continue
         if name.endswith("-sinusoidal-shifts"):  # and the rate that was screened with them
             assert set(declared) == {"training.positions", "training.learning_rate"}
@@ -100,10 +104,9 @@ def test_what_stands_beside_is_run_in_recipes_as_it_would_be_here():
 
 
 def test_what_is_compared_takes_the_rate_of_its_mode_and_the_term_of_the_score_that_of_its_own(monkeypatch):
-    monkeypatch.setattr(encoding_methods, "LEARNING_RATES", {"laptop": {"seqpe": 1.0}})
     own = {f"{mode}-seqpe": 2.0 + place for place, mode in enumerate(stream.MODES)}
     own |= {f"{mode}-sinusoidal-shifts": 5.0 + place for place, mode in enumerate(stream.MODES)}
-    monkeypatch.setattr(stream, "LEARNING_RATES", {"laptop": own})
+    monkeypatch.setattr(stream, "LEARNING_RATES", {"laptop": own | {"dense-seqpe-score": 1.0}})
     for config in STREAM.grid("laptop", seeds=[1]):
         mode = config.method.split("-")[0]
         expected = own[f"{mode}-seqpe" if "seqpe" in config.method else f"{mode}-sinusoidal-shifts"]
@@ -120,8 +123,8 @@ def test_the_screening_trains_the_whole_methods_over_the_whole_schedule_with_a_s
             assert run.model == ours.model and run.text.name == ours.text.name
             assert replace(run.training, learning_rate=1.0) == replace(ours.training, learning_rate=1.0)
             tried.setdefault(run.method, []).append(run.training.learning_rate)
-        whole = [f"{mode}-{code}" for mode in stream.MODES for code in ("sinusoidal-shifts", "seqpe")]
-        assert tried == {name: list(RATES) for name in whole}
+        whole = {stream.screened_as(name) for name in stream.PUBLISHED}
+        assert tried == {name: rates_of(name, RATES, seqpe_stream_screen.BEYOND) for name in whole}
         assert not {run.seed for run in SCREEN.grid(profile)} & {run.seed for run in STREAM.grid(profile)}
     assert not SCREEN.reads_test
 
@@ -131,6 +134,7 @@ def test_a_published_screening_has_chosen_the_rates():
         table = SCREEN.table(profile)
         if (table["status"] == "ok").all():
             assert stream.LEARNING_RATES[profile] == best_rates(table)
+            assert not at_an_end(table), "a rate beyond it was not tried: see `BEYOND` of the screening"
 
 
 # --- where windows begin

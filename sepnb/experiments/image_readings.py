@@ -136,7 +136,7 @@ def read(
         metrics[f"moved-{name}"] = found["accuracy"]
     for change, grid in config.views:
         pictures = held_out(config, "test", change, grid)
-        for rule in config.rules:
+        for rule in config.rules_of(change):
             reader = model.extended(fit=(side, side)) if rule == "fit" else model
             found = score(config, reader, pictures, device)
             about = {"change": change, "grid": grid, "rule": rule, "unseen": config.unseen(grid, rule)}

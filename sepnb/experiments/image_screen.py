@@ -1,4 +1,5 @@
-"""The learning rate of every method and task of `images`: the best of the same three, with one seed."""
+"""The learning rate of every method and task of `images`: the best of the same three, with one seed, and of
+more where that stands at an end."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -6,12 +7,15 @@ from typing import ClassVar
 from . import images
 from .base import check_profile
 from .images import METHODS, SIZES, SMOKE, TASKS, ImageRun
+from .screening import rates_of
 
 RATES = (1e-3, 2e-3, 4e-3)
+BEYOND: dict[str, tuple[float, ...]] = {}
+"""By method and task; see `screening`."""
 
 
 class ImageScreen(images.Images):
-    """Which of three learning rates suits each method? The test images are not read.
+    """Which learning rate suits each method? The test images are not read.
 
     The whole schedule is run: the direction is found after a plateau, before which a shorter one would rank
     nothing.
@@ -20,7 +24,8 @@ class ImageScreen(images.Images):
     name: ClassVar[str] = "image_screen"
     title: ClassVar[str] = "Learning rates of the image classifiers"
     question: ClassVar[str] = (
-        "Which of the same three learning rates suits each way to tell places on the validation images?"
+        "Which learning rate suits each way to tell places on the validation images, of the same three, and "
+        "of those beyond them where the best of three stands at an end?"
     )
     order: ClassVar[int] = 7
     reads_test: ClassVar[bool] = False
@@ -32,7 +37,7 @@ class ImageScreen(images.Images):
             ImageRun.of(self.name, profile, name, task, seed, rate, SIZES[profile].steps)
             for seed in ((0,) if seeds is None else seeds)
             for name, task in chosen
-            for rate in RATES
+            for rate in rates_of(f"{name}/{task}", RATES, {} if profile == "smoke" else BEYOND)
         ]
 
     def seconds(self, profile: str) -> float:

@@ -101,7 +101,8 @@ class Direction(Task):
     A thing is an image of one class, made smaller to `item` x `item` patches, and each of the two lies on
     whole patches of a black picture, clear of the other. The direction is that of the larger of the two
     distances, of rows or of columns, which are never equal. All arrangements are equally likely, so that each
-    of the four answers is right for a quarter of the pictures.
+    of the four answers is right for a quarter of the pictures. The edges tell something: who sees the place
+    of one thing alone can be right more often, see `by_one_place`.
 
     Args:
         classes: the labels of the two things.
@@ -128,6 +129,15 @@ class Direction(Task):
         every = np.stack(np.meshgrid(*4 * [corners], indexing="ij"), -1).reshape(-1, 4)
         rows, columns = np.abs(every[:, 2:] - every[:, :2]).T
         return every[(rows != columns) & (np.maximum(rows, columns) >= self.item)]
+
+    def by_one_place(self, grid: int) -> float:
+        """The share of right answers of who knows where the first thing is and nothing of the second. (The
+        second alone tells as much.)"""
+        arranged = self.arrangements(grid)
+        places = arranged[:, 0] * grid + arranged[:, 1]
+        counts = np.zeros((grid * grid, 4))
+        np.add.at(counts, (places, self.answers(arranged)), 1)
+        return float(counts.max(axis=1).sum() / len(arranged))
 
     @staticmethod
     def answers(arranged: np.ndarray) -> np.ndarray:

@@ -159,6 +159,11 @@ class ImageRun:
             return ("grow",)
         return ("fit",) if self.name == "learned" else ("grow", "fit")
 
+    def rules_of(self, change: str) -> tuple[str, ...]:
+        """Those by which a larger picture is read: on a canvas and in a spread picture the grid grows, where
+        it can. What is fitted there would be things that are nearer than ever."""
+        return self.rules if change == "upscaled" else (self.suited(change),)
+
     def suited(self, change: str) -> str:
         """Of its rules the one that suits a larger picture: fitted places where it is upscaled, and where it
         has no other rule."""

@@ -1,12 +1,14 @@
 """How a screening of learning rates becomes the rates that a published grid is trained with.
 
-A screening trains every method at a few rates with a seed that no published run has, and reads the validation
-data only. The best rate of each method is written down beside the grid that uses it, and a test holds what is
-written against the screening's records. So a grid can be resumed where they are not at hand, and a record's
-key says which rate it had.
+A screening trains every method at a few rates with a seed that no published run has, and reads the
+validation data only. In those of images and of SeqPE's streams, where the best of these stands at an end, one
+more beyond it is tried for that method, until it does not: so all are compared at a rate with a worse one on
+either side. The best rate of each method is written down beside the grid that uses it, and a test holds what
+is written against the screening's records. So a grid can be resumed where they are not at hand, and a
+record's key says which rate it had.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -36,6 +38,22 @@ def best_rates(table: pd.DataFrame, score: str = "val_bits_per_byte") -> dict[st
         raise ValueError(f"{', '.join(lost)} diverged at every rate; add a lower one to the screening")
     best = scored.loc[scored.groupby("method", sort=False)[score].idxmin()]
     return dict(zip(best["method"], best["learning_rate"].astype(float), strict=True))
+
+
+def rates_of(method: str, rates: Sequence[float], beyond: Mapping[str, Sequence[float]]) -> list[float]:
+    """The rates at which a method is tried: those of all, and those `beyond` an end where its best stood."""
+    return sorted({*rates, *beyond.get(method, ())})
+
+
+def at_an_end(table: pd.DataFrame, score: str = "val_bits_per_byte") -> dict[str, float]:
+    """The methods whose best rate is the lowest or the highest of those at which they were tried, and that
+    rate: a screening that is published has none.
+
+    Args, Raises: of `best_rates`.
+    """
+    tried = table.groupby("method")["learning_rate"].agg(["min", "max"])
+    best = best_rates(table, score)
+    return {name: rate for name, rate in best.items() if rate in tuple(tried.loc[name])}
 
 
 def screened_rate(rates: Rates, profile: str, method: str, unscreened: float) -> float:

@@ -17,9 +17,11 @@ All are asked what recipes are asked. What they read of indices besides is the t
 out: below the largest position of shift steps and losses, and past it; aligned, so that the low digits run as
 in the trained window, and misaligned.
 
+One more has both losses and no shift steps: what shift steps do beside them.
+
 The last two methods have no stream: they are SeqPE where its text program injects it, in a term of the score,
 with the same shift steps, with the contrastive loss and with both. What the paper's abstract says of language
-models is asked of these; their rate is that of the method `seqpe` of `encodings`.
+models is asked of these; their rate is screened with both losses.
 """
 
 from collections.abc import Sequence
@@ -34,7 +36,6 @@ from .base import Progress, check_profile
 from .encoding_methods import (
     DEFAULT_RATE,
     RANDOM_POSITIONS,
-    learning_rate,
     seqpe_losses,
     shift_steps,
 )
@@ -55,21 +56,22 @@ BESIDE = (*MODES.values(), "rope")
 """Methods of `recipes` that stand in the tables beside those of this experiment, seed for seed."""
 
 LEARNING_RATES: dict[str, dict[str, float]] = {}
-"""Of each mode: of digit strings with shift steps and losses, and of the sinusoid with shift steps. The best
-of `seqpe_stream_screen` on the validation text of the profile; a profile without an entry takes the laptop's.
-Without any no run is started, and a test asks for an entry as soon as the screening is published."""
+"""Of each mode: of digit strings with shift steps and losses, and of the sinusoid with shift steps; and of
+the term of the score. The best of `seqpe_stream_screen` on the validation text of the profile; a profile
+without an entry takes the laptop's. Without any no run is started, and a test asks for an entry as soon as
+the screening is published."""
 
 
 def screened_as(method: str) -> str:
-    """The method whose screened rate this one has: that of its mode."""
+    """The method whose screened rate this one has: that of its mode, or of the term of the score."""
+    if method.startswith("dense-seqpe-score"):
+        return "dense-seqpe-score"
     mode = method.split("-")[0]
     return f"{mode}-seqpe" if "-seqpe" in method else f"{mode}-sinusoidal-shifts"
 
 
 def rate_of(profile: str, method: str) -> float:
     """The learning rate of a method of this experiment."""
-    if method in AT_THE_RELEASED_SITE:
-        return learning_rate(profile, "seqpe")
     return screened_rate(LEARNING_RATES, profile, screened_as(method), DEFAULT_RATE)
 
 
@@ -108,6 +110,14 @@ def _chain(mode: str, at_root: str) -> dict[str, Recipe]:
 
 METHODS: dict[str, Recipe] = {
     **{name: one for mode, at_root in MODES.items() for name, one in _chain(mode, at_root).items()},
+    "separated-seqpe-still": Recipe(
+        "no shift steps",
+        "separated-seqpe",
+        training={
+            "positions": None,
+            "auxiliary": lambda size: replace(seqpe_losses(size, _columns("separated", size)), shifts=None),
+        },
+    ),
     "dense-seqpe-score-contrastive": Recipe(
         "a term of the score in the place of the code added, at its rate",
         "dense-seqpe-contrastive",
@@ -126,6 +136,7 @@ PUBLISHED = (
     "separated-seqpe-shifts",
     "separated-seqpe-contrastive",
     "separated-seqpe",
+    "separated-seqpe-still",
     "strict-sinusoidal-shifts",
     "strict-seqpe-plain",
     "strict-seqpe",
@@ -136,8 +147,6 @@ PUBLISHED = (
 )
 """What is run: the chain of the separated model whole but for its root, the ends of the others, and the digit
 strings alone of the strict one, which say whether it hears its indices. All were named before any was run."""
-
-AT_THE_RELEASED_SITE = ("dense-seqpe-score-contrastive", "dense-seqpe-score")
 
 SMOKE = ("separated-sinusoidal-shifts", "strict-seqpe")
 
@@ -200,9 +209,7 @@ class SeqPEStream(RecipeExperiment):
         return StreamRun.of_recipe(self.name, profile, name, seed, beyond, blocks, reads_test=True)
 
     def run(self, config: StreamRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        if config.method not in AT_THE_RELEASED_SITE:
-            whole = screened_as(config.method)
-            require_rate(LEARNING_RATES, config.profile, whole, "seqpe_stream_screen")
+        require_rate(LEARNING_RATES, config.profile, screened_as(config.method), "seqpe_stream_screen")
         return super().run(config, device=device, progress=progress)
 
     def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[StreamRun]:

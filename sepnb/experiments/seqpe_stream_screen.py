@@ -1,5 +1,6 @@
 """The learning rates of every mode of `seqpe_stream`: of digit strings with shift steps and both losses, and
-of the sinusoid with shift steps. The best of the same three, with one seed."""
+of the sinusoid with shift steps; and of the term of the score. The best of the same three, with one seed, and
+of more where that stands at an end."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,14 +10,20 @@ from . import language_modelling as lm
 from .base import check_profile
 from .lr_screen import RATES
 from .recipe_methods import run_of
+from .screening import rates_of
 from .seqpe_stream import METHODS, MODES
 
-SCREENED = tuple(f"{mode}-{code}" for mode in MODES for code in ("sinusoidal-shifts", "seqpe"))
+SCREENED = (
+    *(f"{mode}-{code}" for mode in MODES for code in ("sinusoidal-shifts", "seqpe")),
+    "dense-seqpe-score",
+)
+BEYOND: dict[str, tuple[float, ...]] = {}
+"""By method; see `screening`."""
 SMOKE = ("separated-seqpe",)
 
 
 class SeqPEStreamScreen(lm.TextExperiment):
-    """Which of three learning rates suits digit strings in each mode? The test text is not read.
+    """Which learning rate suits digit strings in each mode? The test text is not read.
 
     The whole schedule is run: embeddings of neighbours are alike at first, and a short one would rank models
     that do not know the order of the bytes yet.
@@ -25,8 +32,9 @@ class SeqPEStreamScreen(lm.TextExperiment):
     name: ClassVar[str] = "seqpe_stream_screen"
     title: ClassVar[str] = "Learning rates of SeqPE as the position stream"
     question: ClassVar[str] = (
-        "Which of the same three learning rates suits SeqPE, and the sinusoid at the same shift steps, in a "
-        "separated, a strict and a dense model on the validation text?"
+        "Which learning rate suits SeqPE, and the sinusoid at the same shift steps, in a separated, a strict "
+        "and a dense model on the validation text: which of the same three, or beyond them where the best of "
+        "three stands at an end?"
     )
     order: ClassVar[int] = 7
     reads_test: ClassVar[bool] = False
@@ -39,7 +47,9 @@ class SeqPEStreamScreen(lm.TextExperiment):
             for name in names
         ]
         return [
-            replace(run, training=replace(run.training, learning_rate=rate)) for run in runs for rate in RATES
+            replace(run, training=replace(run.training, learning_rate=rate))
+            for run in runs
+            for rate in rates_of(run.method, RATES, {} if profile == "smoke" else BEYOND)
         ]
 
     def seconds(self, profile: str) -> float:
