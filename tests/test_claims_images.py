@@ -85,10 +85,10 @@ SPLITS = {
 LEVEL = {"class": 0.7, "direction": 0.98}
 
 
-def table(changes: dict, *, above: float = 0.0, seeds: int = 6, noise: float = 0.002) -> dict:
+def table(changes: dict, *, above: float = 0.0, seeds: int = 6, noise: float = 0.002, draw: int = 0) -> dict:
     """Every column of every model `above` the level of its task, but for `changes` of (model, column);
     shuffled patches cost 0.3."""
-    rng, rows = np.random.default_rng(0), []
+    rng, rows = np.random.default_rng(draw), []
     changes = {(f"{name}/{task}", "shuffled_accuracy"): -0.3 for task in TASKS for name in METHODS} | changes
     for task in TASKS:
         own = LEVEL[task] + above
@@ -130,7 +130,7 @@ def test_a_world_that_splits_the_family(claim_id):
 @pytest.mark.parametrize("claim_id", CLAIMS)
 def test_three_seeds_and_noise_leave_it_undecided(claim_id):
     assert judged(claim_id, table(SUPPORTS[claim_id], seeds=3)).word == "undecided"
-    assert judged(claim_id, table(SUPPORTS[claim_id], noise=0.4, above=0.4)).word == "undecided"
+    assert judged(claim_id, table(SUPPORTS[claim_id], noise=0.3, above=0.2, draw=1)).word == "undecided"
 
 
 @pytest.mark.parametrize("claim_id", CLAIMS)
