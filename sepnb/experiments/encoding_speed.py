@@ -14,8 +14,9 @@ Two numbers beside each ratio say what could be reached. The *route* is measured
 by the kernel that the encoding has to take, timed in the same rounds. A trained bias, and scores that are no
 product plus bias, take the formula in the open, compiled where the encoding's is; a fixed bias takes the
 fused kernel with a mask, here one that was made beforehand; both go in pieces where the encoding's formulas
-do; a rotation, and columns beside those of queries and keys, take the fused kernel itself, at 1. On its route
-no encoding is faster than that, but for noise. Another kernel, which is yet to be written, might be.
+do; a rotation, and columns beside those of queries and keys, take the fused kernel itself, at 1. It is
+no bound: the compiler fuses every formula in its own way, and a trained bias came out faster than the bare
+formula in some cells.
 
 The *products* are counted: the multiply-adds of the fused kernel over those of the encoding's formula. The
 fused kernel leaves out the half of the square that causal attention hides. Given a mask, it is counted with

@@ -6,7 +6,6 @@ from sepnb import experiments, paths
 from sepnb.companion import published
 
 AWAITED = (
-    "encoding_speed",
     "image_screen",
     "images",
     "seqpe_cost",
