@@ -275,7 +275,7 @@ def show_table(
         number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
         if value is None or (number and np.isnan(value)):
             return "<td>–</td>"  # noqa: RUF001, an en dash is what stands for nothing in a table
-        text = escape(format(value, formats.get(column, "")))
+        text = escape(format(value, formats.get(column, ""))).replace("± ", "±\u00a0")  # one line, or two
         return f'<td class="sepnb-number">{text}</td>' if number else f"<td>{text}</td>"
 
     head = "".join(f'<th scope="col">{escape(str(column))}</th>' for column in df.columns)
