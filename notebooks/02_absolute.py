@@ -755,10 +755,8 @@ for row, (_, _, reference, label) in enumerate(shown):
         ax, row, differences[label], figures.METHODS[reference], missing="not run"
     )
 ax.set_yticks(range(len(shown)), [label for *_, label in shown])
-reach = 1.2 * max(
-    [0.03, *(one.abs().max() for one in differences.values() if len(one))]
-)
 ax.set(xlabel="minus the code added once (bits per byte)", ylim=(-0.6, 3.6))
+reach = max(0.03, *(abs(end) for end in ax.get_xlim()))  # intervals included
 ax.set_xlim(-reach, reach)
 run = {label: values.mean() for label, values in differences.items() if len(values)}
 best = min(run, key=run.get) if run else None
