@@ -6,7 +6,6 @@ from sepnb import experiments, paths
 from sepnb.companion import published
 
 AWAITED = (
-    "image_screen",
     "images",
     "seqpe_cost",
     "seqpe_stream",
