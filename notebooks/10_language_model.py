@@ -22,8 +22,8 @@
 # can no longer say. Before anybody asks what the walls are good for beyond the trained length, they owe an
 # answer at home: on ordinary text, at ordinary positions, what is the price?
 #
-# This chapter trains the model on English novels, beside every encoding built so far, and answers with paired
-# seeds.
+# This chapter trains the model on English novels, beside sinusoid, table, RoPE, ALiBi and no encoding, and answers with
+# paired seeds. (All other encodings are trained in {doc}`chapter 5 <05_biases>`.)
 #
 # ```{admonition} Before you start
 # :class: note
