@@ -784,8 +784,8 @@ for (*_, label), key in zip(
 ):
     numbers[f"every_layer_{key}"] = summaries.told(differences[label])
 rates = {
-    name: {r.method: r.training.learning_rate for r in experiments.get(name).grid(at)}
-    for name, at in (("ablation", profile), ("encodings", "laptop"))
+    name: {run.method: run.training.learning_rate for run in one.grid("laptop")}
+    for name, one in ((name, experiments.get(name)) for name in runs)
 }
 assert len({rates["ablation"][m] for n, *pair, _ in COMPARED[:2] for m in pair}) == 1
 for name in ("learned", "learned-per-layer", "learned-query-key"):

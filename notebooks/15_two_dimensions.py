@@ -342,8 +342,8 @@ for name in im.METHODS:
     )
 reach = im.SIZES["laptop"].reach
 on_laptop = im.SIZES["laptop"]
-numbers["one_place"] = on_laptop.direction.by_one_place(7)
-numbers["one_place_spread"] = on_laptop.direction.by_one_place(14)
+numbers["one_place"] = f"{on_laptop.direction.by_one_place(7):.0%}"
+numbers["one_place_spread"] = f"{on_laptop.direction.by_one_place(14):.0%}"
 numbers["pictures_drawn"] = on_laptop.steps * on_laptop.batch_size
 figures.show_table(
     pd.DataFrame(sides),
@@ -366,7 +366,7 @@ figures.show_table(
 # second lies from the first, above, below, left or right. Nothing but places can tell that.
 #
 # The control is a shuffle: at test time every patch of the picture gets the place of another, at the trained grid and on the largest canvas. A model without places cannot notice, and one that needs places falls to chance. Edges tell something of directions: whoever sees the place of one of the two
-# and nothing of the other can be right in {num}`15_two_dimensions/one_place:.0%` of the pictures at 7 x 7 patches, {num}`15_two_dimensions/one_place_spread:.0%` spread over 14 x 14. So the rules ask more of a model than to be above chance. On larger pictures that model is itself
+# and nothing of the other can be right in {num}`15_two_dimensions/one_place` of the pictures at 7 x 7 patches, {num}`15_two_dimensions/one_place_spread` spread over 14 x 14. So the rules ask more of a model than to be above chance. On larger pictures that model is itself
 # a control: it has no place that could be wrong, and meets as many patches as the others.
 
 # %%
