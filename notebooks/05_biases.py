@@ -1283,8 +1283,6 @@ if levels:
     figures.entropy_floors(axes[0], ran, at=-0.1)
     for ax in axes:
         figures.label_lines(ax)
-
-# %% tags=["hide-input"]
 figures.show(
     fig,
     name="fig-biases-encodings",
