@@ -1345,7 +1345,7 @@ if profile == "laptop" and len(ran) == len(in_all):  # what is said of the recor
 
     assert all(lower(name, "rope", "/1x") for name in FRONT)
     assert all(lower(name, "alibi") for name in FRONT)
-    assert (0 < past(DA, "/8x", "gap/")).all() and past(DA, "/8x", "gap/").max() < 0.1
+    assert (past(DA, "/8x", "gap/") > 0).all() and past(DA, "/8x", "gap/").max() < 0.1
     assert past(f"{DA}-added", "/8x", "gap/").min() > 0.5
     added = summaries.paired(in_all, f"{DA}-added", DA, "bits_per_byte")
     unrectified = summaries.paired(in_all, f"{DA}-signed", DA, "bits_per_byte")
