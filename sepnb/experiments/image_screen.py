@@ -10,7 +10,12 @@ from .images import METHODS, SIZES, SMOKE, TASKS, ImageRun
 from .screening import rates_of
 
 RATES = (1e-3, 2e-3, 4e-3)
-BEYOND: dict[str, tuple[float, ...]] = {}
+BEYOND: dict[str, tuple[float, ...]] = {
+    **{f"{name}/direction": (5e-4,) for name in ("separated-sinusoidal", "seqpe", "sinusoidal-shifts")},
+    **{f"{name}/direction": (8e-3,) for name in ("none", "axial-rope", "axial-rope-shifts")},
+    "separated-sinusoidal/class": (8e-3,),
+    "seqpe-multiply/class": (5e-4,),
+}
 """By method and task; see `screening`."""
 
 
