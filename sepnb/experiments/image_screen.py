@@ -11,12 +11,17 @@ from .screening import rates_of
 
 RATES = (1e-3, 2e-3, 4e-3)
 BEYOND: dict[str, tuple[float, ...]] = {
-    **{f"{name}/direction": (5e-4,) for name in ("separated-sinusoidal", "seqpe", "sinusoidal-shifts")},
+    **{f"{name}/direction": (5e-4,) for name in ("separated-sinusoidal", "sinusoidal-shifts")},
     **{f"{name}/direction": (8e-3,) for name in ("none", "axial-rope", "axial-rope-shifts")},
+    "seqpe/direction": (2.5e-4, 5e-4),
     "separated-sinusoidal/class": (8e-3,),
     "seqpe-multiply/class": (5e-4,),
 }
 """By method and task; see `screening`."""
+
+GUESSES = ("none/direction",)
+"""Without places a direction can only be guessed: at every rate the loss is that of a guess, the best of them
+is chance, and no further one is tried."""
 
 
 class ImageScreen(images.Images):
