@@ -9,7 +9,6 @@ AWAITED = (
     "images",
     "seqpe_cost",
     "seqpe_stream",
-    "seqpe_stream_screen",
 )
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 
