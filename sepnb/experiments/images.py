@@ -72,7 +72,19 @@ MOVED = {
 and to others that two digits write and no step and no loss had."""
 
 DEFAULT_RATE = 2e-3
-LEARNING_RATES: dict[str, dict[str, float]] = {}
+LEARNING_RATES: dict[str, dict[str, float]] = {
+    "laptop": {
+        **{f"{name}/{task}": 2e-3 for task in TASKS for name in METHODS},
+        "separated-sinusoidal/class": 4e-3,
+        "seqpe-multiply/class": 1e-3,
+        "none/direction": 8e-3,
+        "axial-rope/direction": 4e-3,
+        "axial-rope-shifts/direction": 4e-3,
+        "sinusoidal-shifts/direction": 1e-3,
+        "separated-sinusoidal/direction": 1e-3,
+        "seqpe/direction": 5e-4,
+    }
+}
 """The rate of each method and task, the best of `image_screen` on the validation pictures of the profile. A
 profile without an entry takes the laptop's. Without any no run is started, and a test asks for an entry as
 soon as the profile's screening is published."""
