@@ -5,15 +5,22 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from torch import Tensor, nn
 
 from .grid_shifts import GridShiftSteps
 from .positions import PositionSampler
 
 
-def bound(loss: Callable[[nn.Module], Tensor], seed: int, start: int) -> Callable[[nn.Module], Tensor]:
-    """The loss with the seed and the step from which it draws, which `train` holds against its own."""
-    loss.seed, loss.start = seed, start
+def bound(
+    loss: Callable[[nn.Module], Tensor],
+    seed: int,
+    start: int,
+    reads: Callable[[int, np.ndarray | None], None] | None = None,
+) -> Callable[[nn.Module], Tensor]:
+    """The loss with the seed and the step from which it draws, which `train` holds against its own, and with
+    what refuses a step at positions that the loss does not expect: `train` asks it before every step."""
+    loss.seed, loss.start, loss.reads = seed, start, reads
     return loss
 
 

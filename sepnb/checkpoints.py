@@ -3,7 +3,8 @@ what the rest of it draws by.
 
 The learning rate is a function of the step; batches, positions, shift steps and the positions of auxiliary
 losses are drawn by seed and step. `resumed` draws what was read again, drops it, and goes on; so the seed and
-the number of steps are the state of all samplers, and a checkpoint that is taken with its seed has both.
+the number of steps are the state of all samplers, and a checkpoint that is taken with its seed has both:
+it is resumed by samplers that draw as those did which it was left by.
 Dropout draws from torch's generators, whose state such a checkpoint has too. What is resumed therefore gives
 what the uninterrupted training gives, bit for bit on one thread of one machine; tests say so. Under another
 schedule the same checkpoint, with a seed or without, is where a fine-tuning starts.

@@ -48,6 +48,10 @@ class ShiftSteps(RandomOffset):
         """Whether each step of a run is a shift step, without end."""
         return decided(self.probability, seed)
 
+    def moved(self, positions: np.ndarray) -> bool:
+        """Whether positions `[*B, L]` are others than those from 0 on."""
+        return bool((positions != np.arange(positions.shape[-1])).any())
+
     def _steps(self, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
         if self.starts is None:
             drawn = super()._steps(batch_size, length, seed, steps)

@@ -230,8 +230,9 @@ def train(
     Raises:
         Diverged: a loss is not finite, that of the tokens or the sum with the auxiliary one.
         ValueError: the batches end before the steps do; positions or an auxiliary loss that the config has
-            and the call lacks, or the other way round; an auxiliary loss bound to another start or seed; no
-            step left between `start` and the end; a memory, and a start in the middle of a text.
+            and the call lacks, or the other way round; an auxiliary loss bound to another start or seed, or
+            one that expects a step at other positions; no step left between `start` and the end; a memory,
+            and a start in the middle of a text.
     """
     end = config.steps if stop_after is None else min(stop_after, config.steps)
     if stop_after is not None and stop_after < 1:
@@ -261,10 +262,13 @@ def train(
     losses: list[Tensor] = []
     objectives: list[Tensor] = []
     memory: SegmentMemory | None = None
+    expected = getattr(auxiliary, "reads", None)
     for step in range(start, end):
         if (drawn := next(batches, None)) is None:
             raise ValueError(f"the batches ended at step {step} of {config.steps}; give one batch per step")
         tokens, targets, positions = _parts(drawn, config, device)
+        if expected is not None:
+            expected(step, None if isinstance(drawn, np.ndarray) else drawn.positions)
         if config.memory:
             memory = _memory(memory, model, drawn, config)
         for group in adamw.param_groups:

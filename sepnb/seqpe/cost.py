@@ -26,14 +26,16 @@ TRAINED = 3
 
 
 class Cost(NamedTuple):
-    """Multiply-adds of one forward pass by the definition, and with shared prefixes."""
+    """Multiply-adds of one forward pass: by the definition, with shared prefixes alone (`tree`), and with the
+    last layer besides read at the last slot alone, as `forward` does it (`shared`)."""
 
     plain: int
+    tree: int
     shared: int
 
 
 def multiply_adds(encoder: SequentialPositionEncoder, positions: Positions) -> Cost:
-    """The cost of encoding these positions, repetitions included in `plain` and not in `shared`."""
+    """The cost of encoding these positions, repetitions included in `plain` only."""
     strings = encoder.strings(positions)
     sizes = PrefixTree.of(strings).sizes
     config = encoder.transformer.config
@@ -55,7 +57,9 @@ def multiply_adds(encoder: SequentialPositionEncoder, positions: Positions) -> C
         rest = 9 * w * w * (writing + distinct)
         looking = 2 * w * ((paths if writing else 0) + distinct * slots)
         shared += keys_and_values + queries + rest + looking
-    return Cost(plain, shared)
+    # What the slots of digits would ask, look at and write in the last layer, for nobody.
+    unread = 10 * w * w * nodes + 2 * w * paths
+    return Cost(plain, shared + unread, shared)
 
 
 class StepCost(NamedTuple):

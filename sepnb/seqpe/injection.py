@@ -11,8 +11,8 @@ under the scale of the head: no bias of N x M is held. At the sites other than t
 values hear no position.
 
 The cache of a model keeps keys without their positions, and P_k is made of the positions of all keys in every
-pass. So outside of training embeddings are remembered (of at most 2^16 positions at a time), and each
-position is encoded once.
+pass. So outside of training embeddings are remembered, `HELD` numbers at a time, and each position is encoded
+once: of a text with more positions than fit into that, all are encoded in every pass.
 
 Shape letters: B batch, H heads, N positions, d head width, n coordinates, D columns of an embedding.
 """
@@ -29,14 +29,15 @@ from ..models.tower import PassMemory, arithmetic, may_remember
 from .digits import LARGEST, check_range
 from .encoder import SequentialPositionEncoder, first_std
 
+HELD = 2**26
+"""Numbers of embeddings that are remembered: 256 MiB in float32, a million positions of 64 columns."""
+
 
 class Rows:
-    """Embeddings that were computed, by the number of their position, ascending."""
+    """Embeddings of D columns that were computed, by the number of their position, ascending."""
 
-    most = 2**16
-    """Rows that are held."""
-
-    def __init__(self) -> None:
+    def __init__(self, columns: int) -> None:
+        self.most = HELD // columns
         self._numbers, self._rows = None, None
 
     def of(self, numbers: Tensor, embed: Callable[[Tensor], Tensor]) -> Tensor:
@@ -82,7 +83,7 @@ class Embeddings(nn.Module):
         if may_remember(self) and prod(self._sizes) <= LARGEST:
             check_range(grid, self.encoder.base, self.encoder.digits)
             key = (grid.device, arithmetic(grid.device))
-            rows = self._memory.recall(self.parameters(), key, Rows)
+            rows = self._memory.recall(self.parameters(), key, self._rows)
             numbers = (grid * self._strides(grid.device)).sum(dim=-1)
             embeddings = rows.of(numbers, self._embedded)
         else:
@@ -93,6 +94,9 @@ class Embeddings(nn.Module):
             origin = (grid == 0).all(dim=-1, keepdim=True)
             embeddings = torch.where(origin.to(embeddings.device), self.class_token, embeddings)
         return embeddings.unflatten(0, shape)
+
+    def _rows(self) -> Rows:
+        return Rows(self.encoder.output.out_features)
 
     @property
     def _sizes(self) -> tuple[int, ...]:

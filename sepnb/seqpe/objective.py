@@ -151,15 +151,16 @@ class SeqPELosses(AuxiliaryLoss):
     def bind(self, seed: int, start: int = 0) -> Callable[[nn.Module], Tensor]:
         """The loss as a function of a model that holds one `SequentialPositionEncoder`, or of this itself.
 
-        The function raises ValueError for a model with no such encoder, or with several.
+        The function raises ValueError for a model with no such encoder, or with several. Where windows teach
+        beside shift steps, `train` refuses a step that is read elsewhere and that these draws take for one
+        at the trained window: batches of another seed.
 
         Raises:
             ValueError: `start` below 0.
         """
         at_least(0, start=start)
         generator = generator_of(seed, "seqpe-losses")
-        shifted: Iterator[bool] = repeat(False) if self.shifts is None else self.shifts.decisions(seed)
-
+        shifted, told = (self._shifted(seed) for _ in range(2))
         steps = count()
 
         def drawn() -> tuple[Candidates | None, Windows | None]:
@@ -174,9 +175,23 @@ class SeqPELosses(AuxiliaryLoss):
             encoder = encoder_of(model)
             return self.every * self.of(encoder, *drawn())
 
+        def reads(step: int, positions: np.ndarray | None) -> None:
+            if next(told) or positions is None or not self.shifts.moved(positions):
+                return
+            raise ValueError(
+                f"step {step} is read at moved positions, and the losses, which draw by seed {seed}, take it "
+                f"for one at the trained window, which teaches; draw the batches by that seed"
+            )
+
         for _ in range(start):
             drawn()
-        return bound(loss, seed, start)
+            next(told)
+        taught = self.shifts is not None and self.windows is not None and self.distillation
+        return bound(loss, seed, start, reads if taught else None)
+
+    def _shifted(self, seed: int) -> Iterator[bool]:
+        """Whether each step of a run is a shift step, without end."""
+        return repeat(False) if self.shifts is None else self.shifts.decisions(seed)
 
     def of(
         self,

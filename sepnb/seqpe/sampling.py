@@ -1,8 +1,8 @@
 """Which positions the losses of SeqPE read: anchors with candidates, and windows of teacher and student.
 
 All draws come from the raw output of one generator, as those of the batches do: a seed gives the same
-positions with every version of numpy, and what a generator has left is its `state`, a few numbers that a
-checkpoint can hold. There is no process in the background.
+positions with every version of numpy, and seed and number of steps say what a generator has left, which is
+how `sepnb.checkpoints` resumes it. There is no process in the background.
 
 Shape letters: P anchors, K candidates of each, n coordinates, R windows, m positions in each.
 """

@@ -63,6 +63,33 @@ def test_neighbouring_positions_cost_less_than_a_third(start):
     encoder = SequentialPositionEncoder(width=64, heads=1, digits=5)
     cost = multiply_adds(encoder, torch.arange(start, start + 512))
     assert cost.plain > 3 * cost.shared
+    assert cost.plain > 2.5 * cost.tree > 2.5 * cost.shared, "most of it is the tree's"
+
+
+@pytest.mark.parametrize("width", [64, 384])
+def test_the_released_grid_of_patches_costs_less_than_a_third_and_scattered_positions_less_than_a_half(width):
+    encoder = SequentialPositionEncoder(width=width, digits=2, dims=2)
+    cost = multiply_adds(encoder, GRID)
+    assert cost.plain > 3 * cost.shared
+    encoder = SequentialPositionEncoder(width=width, digits=5)
+    scattered = torch.randint(20_000, (512,), generator=torch.Generator().manual_seed(0))
+    cost = multiply_adds(encoder, scattered)
+    assert 2 * cost.shared < cost.plain < 3 * cost.shared
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_what_the_tree_alone_saves_is_what_the_same_tree_costs_with_a_layer_read_whole(layers):
+    """A further layer costs what reads the last slot alone; the one before it is then read whole."""
+    sizes = {"width": 16, "heads": 2, "digits": 5}
+    one, more = (
+        multiply_adds(SequentialPositionEncoder(layers=count, **sizes), torch.arange(300))
+        for count in (layers, layers + 1)
+    )
+    tree = PrefixTree.of(SequentialPositionEncoder(layers=1, **sizes).strings(torch.arange(300)))
+    nodes, ends = sum(tree.sizes), tree.sizes[-1]
+    # keys and values of all slots; query, looks and the rest of the last slot alone
+    last = 2 * 16 * 16 * (nodes + ends) + 10 * 16 * 16 * ends + 2 * 16 * ends * 6
+    assert one.tree + last == more.shared
 
 
 LOSSES = SeqPELosses(

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from sepnb.encodings import SeqPE
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.seqpe import SequentialPositionEncoder
-from sepnb.seqpe.injection import Embeddings, Rows
+from sepnb.seqpe import SequentialPositionEncoder, injection
+from sepnb.seqpe.injection import Embeddings
 from sepnb.seqpe.objective import SeqPELosses, encoder_of
 from sepnb.seqpe.sampling import CandidateSampler
 from sepnb.streams import Streams
@@ -291,7 +291,7 @@ def test_the_encoder_runs_once_in_a_pass_and_outside_of_training_once_for_a_posi
 def test_what_is_remembered_is_what_is_computed_in_any_order_and_past_what_is_held(monkeypatch):
     torch.manual_seed(0)
     made = Embeddings(SequentialPositionEncoder(width=8, heads=2, digits=3).double()).eval()
-    monkeypatch.setattr(Rows, "most", 40)
+    monkeypatch.setattr(injection, "HELD", 40 * 8)  # forty rows
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for size in (5, 0, 9, 1, 30, 60, 7):

@@ -196,7 +196,7 @@ def test_the_student_reads_the_teachers_places_moved_on_every_axis_alike(name):
 
 
 def test_starts_reach_from_the_first_allowed_to_the_last_that_fits():
-    """As released for text: from 128 to 19,488."""
+    """The window of the released text program: from 128 on, to 19,488, one more than are drawn there."""
     windows = WindowSampler((20_000,), (512,), windows=20_000, places=1, away=(128,))
     teacher, student = windows.draw(generator())
     moved = (student - teacher)[:, 0, 0]

@@ -1,5 +1,6 @@
 """The schedule of SeqPE in a language model: losses, shift steps, evaluation, how a training is resumed."""
 
+import copy
 import dataclasses
 import itertools
 
@@ -12,12 +13,13 @@ from sepnb import checkpoints
 from sepnb.data import text as texts
 from sepnb.encodings import SeqPE
 from sepnb.evaluation import as_trained, evaluate
-from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig
 from sepnb.seqpe.objective import SeqPELosses
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
+from sepnb.seqpe.schedule import grid_losses, grid_shifts
 from sepnb.shift_steps import ShiftSteps
 from sepnb.streams import Streams
-from sepnb.training import TrainingConfig, optimiser, train
+from sepnb.training import Labelled, TrainingConfig, optimiser, train
 
 LENGTH, STEPS, SEED = 8, 6, 3
 SHIFTS = ShiftSteps(1000, probability=0.5)
@@ -120,6 +122,58 @@ def test_a_loss_bound_at_another_step_or_to_another_seed_is_refused():
         train(model(), batches(), CONFIG, auxiliary=LOSSES.bind(SEED + 1, 2), start=2, seed=SEED)
     with pytest.raises(ValueError, match="start is -1"):
         LOSSES.bind(SEED, start=-1)
+
+
+GRID = (3, 3)
+ON_A_GRID = ImageClassifier(
+    TransformerConfig(
+        Streams.dense(16),
+        1,
+        2,
+        SeqPE(width=8, heads=2, digits=2, dims=2, class_token=True),
+        max_length=10,
+        causal=False,
+        axes=2,
+    ),
+    4,
+    2,
+)
+
+
+@pytest.mark.parametrize("starts", [None, 320])
+def test_a_training_on_a_grid_is_resumed_as_one_that_was_not_interrupted(starts, tmp_path):
+    """The same of images: places that moved, both losses of two coordinates, moves that are drawn once."""
+    shifts = dataclasses.replace(grid_shifts(GRID, (30, 30)), probability=0.5, starts=starts)
+    losses = dataclasses.replace(grid_losses(GRID, (30, 30), columns=8), shifts=shifts)
+    config = TrainingConfig(STEPS, 2, 1, 1e-2, positions=shifts, auxiliary=losses)
+
+    def drawn(seed: int):
+        generator = np.random.default_rng(seed)
+        for places in shifts.positions(seed=seed, steps=STEPS):
+            images = generator.random((2, 1, 6, 6), dtype=np.float32)
+            yield Labelled(images, generator.integers(4, size=2), places)
+
+    assert any(shifts.moved(places) for places in shifts.positions(seed=SEED, steps=STEPS))
+    whole, left, later = (copy.deepcopy(ON_A_GRID) for _ in range(3))
+    train(whole, drawn(SEED), config, auxiliary=config.bound_auxiliary(SEED))
+    how = {"adamw": optimiser(left, config), "auxiliary": config.bound_auxiliary(SEED), "stop_after": 3}
+    taken = checkpoints.take(left, how["adamw"], train(left, drawn(SEED), config, **how), {}, seed=SEED)
+    checkpoints.save(tmp_path / "one.pt", taken)
+    checkpoints.resumed(checkpoints.load(tmp_path / "one.pt", {}), later, config, drawn)
+    assert torch.equal(weights(whole), weights(later))
+
+
+def test_a_step_that_moved_and_that_the_losses_would_teach_from_is_refused():
+    """Batches and losses have a seed each; by two of them the decisions to shift part."""
+    with pytest.raises(
+        ValueError, match=f"step [0-5] is read at moved positions, and .* seed {SEED + 2}, ta"
+    ):
+        train(model(), batches(), CONFIG, auxiliary=LOSSES.bind(SEED + 2))
+    moved = next(i for i, batch in enumerate(batches()) if SHIFTS.moved(batch.positions))
+    assert f"{moved}" in "012345" and not SHIFTS.moved(np.arange(LENGTH))
+    silent = dataclasses.replace(LOSSES, distillation=0.0)
+    config = dataclasses.replace(CONFIG, auxiliary=silent)
+    train(model(), batches(), config, auxiliary=silent.bind(SEED + 2))  # nothing teaches there
 
 
 def test_losses_of_weight_zero_leave_a_training_as_it_is_without_them():
