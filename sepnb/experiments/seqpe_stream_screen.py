@@ -22,6 +22,7 @@ BEYOND: dict[str, tuple[float, ...]] = {
     "strict-seqpe": (1e-3,),
     "dense-sinusoidal-shifts": (1.6e-2,),
     "dense-seqpe": (5e-4, 1e-3),
+    "dense-seqpe-score": (1e-3,),
 }
 """By method; see `screening`."""
 SMOKE = ("separated-seqpe",)
