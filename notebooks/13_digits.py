@@ -66,8 +66,9 @@ from sepnb.seqpe import (
 )
 from sepnb.seqpe.cost import multiply_adds
 from sepnb.seqpe.geometry import geometry, likeness
-from sepnb.seqpe.objective import encoder_of
+from sepnb.seqpe.objective import RELEASED_SHIFTS, encoder_of
 from sepnb.seqpe.prefixes import PrefixTree
+from sepnb.seqpe.sampling import WindowSampler
 from sepnb.streams import Streams
 from sepnb.timing import cpu_seconds, one_thread
 from sepnb.training import TrainingConfig, next_token_losses, optimiser
@@ -143,7 +144,7 @@ figures.show_table(
     grown,
     formats=dict.fromkeys(grown.columns[1:], ",d"),
     caption=f"Both of width {WIDTH}. The encoder grows by an embedding for each more "
-    "place.",
+    "place and, above one axis, for each coordinate.",
 )
 
 # %% [markdown]
@@ -226,7 +227,7 @@ figures.show(
     alt="The digits of the positions 996 to 1003, one row each, in base 10 on the left "
     "and base 2 on the right; digits that "
     "differ from those of the row above are tinted. In base 10 the row of 1000 is "
-    "tinted in four places, all others in one.",
+    "tinted in four places, the rows beside it in one, the first in none.",
     caption="What changes from one position to the next (tinted). From 999 to 1000 it "
     f"is {numbers['carry']} digits of five, "
     f"over all strings {numbers['changes']:.2f} on average; 0 and 90,000 differ in "
@@ -327,8 +328,8 @@ numbers["width_models"] = SeqPE.width
 # width {num}`13_digits/width_models` and five digits, what `SeqPE` has unless told otherwise, it is {num}`13_digits/parameters_models:,`: that is the
 # encoder of the models of this book where it changes scores; at the input its last map is as wide as the stream.
 #
-# Three properties can be checked on any drawn encoder, and each has a mistake that would break it: an embedding does not depend on
-# what else is in the batch, it depends on every digit, and no two positions share one.
+# Three properties can be checked on any drawn encoder: an embedding does not depend on what else is in the batch, it depends on every digit, and
+# no two positions share one. The last lines show that it is the places that make the order of digits heard: with their vectors in the opposite order it is another function.
 
 # %%
 drawn = encoder()
@@ -412,8 +413,8 @@ assert sum(PrefixTree.of(backwards).sizes) > 2 * sum(
 )
 
 # %% [markdown]
-# What it saves is arithmetic that can be counted (`sepnb.seqpe.cost`): multiply-adds of all maps and of attention, by the definition and by
-# the tree.
+# What it saves is arithmetic that can be counted (`sepnb.seqpe.cost`): multiply-adds of all maps and of attention, by the definition, by
+# the tree alone, and with the last layer besides read at its last slot alone, which needs no shared beginning.
 
 # %%
 text_encoder, image_encoder = encoder(), encoder(**RELEASED["image"])
@@ -431,19 +432,25 @@ for name, (made, where) in windows.items():
     strings = made.strings(where)
     cost = multiply_adds(made, where)
     counted = {"digits": strings.numel(), "nodes": sum(PrefixTree.of(strings).sizes)}
-    saved = {"times fewer multiply-adds": cost.plain / cost.shared}
+    saved = {
+        "times fewer, by the tree": cost.plain / cost.tree,
+        "and the last slot alone": cost.plain / cost.shared,
+    }
     rows.append({"positions": name, **counted, **saved})
 costs = pd.DataFrame(rows)
 
 # %% tags=["hide-input"]
 figures.show_table(
     costs,
-    formats={"digits": ",d", "nodes": ",d", "times fewer multiply-adds": ".2f"},
-    caption="Digits of all strings, nodes of their tree, and what the tree saves. "
-    "Neighbours share most of what they are "
+    formats={"digits": ",d", "nodes": ",d"} | dict.fromkeys(saved, ".2f"),
+    caption="Digits of all strings, nodes of their tree, and how many times fewer "
+    "multiply-adds that makes. Neighbours share most of what they are "
     "written with, positions at random much less.",
 )
-ratio = dict(zip(costs["positions"], costs["times fewer multiply-adds"], strict=True))
+by_tree, ratio = (
+    dict(zip(costs["positions"], costs[name], strict=True)) for name in saved
+)
+numbers["saved_tree"] = by_tree["0 to 511"]
 numbers["saved_window"], numbers["saved_far"] = (
     ratio["0 to 511"],
     ratio["16,000 to 16,511"],
@@ -453,10 +460,11 @@ numbers["saved_grid"] = ratio["14 x 14 patches"]
 assert numbers["saved_window"] > 3 and numbers["saved_random"] < numbers["saved_window"]
 
 # %% [markdown]
-# On a window of 512 the tree saves a factor of {num}`13_digits/saved_window:.2f`, far out as well
-# ({num}`13_digits/saved_far:.2f`), on a grid of patches {num}`13_digits/saved_grid:.2f`, on positions at random {num}`13_digits/saved_random:.2f`.
-# And positions are the same for every sequence of a batch and every layer, so that a training step encodes them once. At inference the
-# embeddings are a table again, of as many rows as one likes. What all this leaves to pay is counted here; how much of the time of a
+# On a window of 512 the tree alone saves a factor of {num}`13_digits/saved_tree:.2f`, and both together {num}`13_digits/saved_window:.2f`, far out as well
+# ({num}`13_digits/saved_far:.2f`), on a grid of patches {num}`13_digits/saved_grid:.2f`, on positions at random {num}`13_digits/saved_random:.2f`: most positions of the losses are such.
+# And positions are the same for every sequence of a batch and every layer: those of the text are encoded once in a step, those of the losses in a pass of their own, and the
+# teacher's in a third. At inference the
+# embeddings are a table again, as long as it fits into what is held (`sepnb.seqpe.injection.HELD`); the maps from its rows to the queries and keys of positions are made anew in every pass. What all this leaves to pay is counted here; how much of the time of a
 # training step it is, is measured in {doc}`chapter 16 <16_seqpe_stream>`.
 #
 # No position is handled one by one, neither when digits are taken nor when they are read. A million positions, of six digits each, by an encoder of eight columns:
@@ -728,6 +736,9 @@ numbers["validation_shifted"] = 1 - (1 - 0.1) ** 20
 assert cached_apart < 1e-4 < numbers["blind_apart"]
 
 # %% tags=["hide-input"]
+(starts,) = WindowSampler((20_000,), (512,)).starts.tolist()
+one_numeral = "28" + "0"
+assert one_numeral == "2" + "80"
 smaller = f"released is {numbers['reduction_ratio']:.0f} times smaller at windows of 32"
 decisions = pd.DataFrame(
     [
@@ -791,6 +802,27 @@ further = pd.DataFrame(
             "of its 20 validations at least one is shifted with a probability of "
             f"{numbers['validation_shifted']:.0%}, and the best of them is kept",
         ),
+        (
+            "starts of shift steps",
+            f"{RELEASED_SHIFTS['starts']}, drawn once, many in a step",
+            "drawn anew, one in a step",
+            f"released, at most {RELEASED_SHIFTS['starts'] / starts:.1%} of the "
+            f"{starts:,} windows of 512 below 20,000 occur; what it makes of a "
+            "training: not measured",
+        ),
+        (
+            "anchors of the contrastive loss",
+            "all in a shuffled order",
+            "drawn anew in every step",
+            "not measured",
+        ),
+        (
+            "edited candidates of two axes",
+            "both numerals run together, cut anew at random",
+            "one numeral is edited",
+            f"(28, 0) and (2, 80) are both {one_numeral}, run together; what it makes "
+            "of a training: not measured",
+        ),
     ],
     columns=decisions.columns,
 )
@@ -809,7 +841,7 @@ assert abs(numbers["reduction_ratio"] - 32) < 1e-6
 # The first row is about our scale: at width 64 with the released deviation the scores among which the contrastive loss has to choose, divided by the root of $D$ as here,
 # differ by {num}`13_digits/spread_released:.3f` nats, and as released by eight times that. Scaling the weights with the width leaves
 # {num}`13_digits/spread_kept:.2f`. Released as a whole, scale and deviation together, a narrow encoder does learn ({doc}`chapter 14 <14_two_losses>`, among the variants).
-# The second: without the scale the loss begins at {num}`13_digits/contrastive_released:.1f` (one draw of 16 anchors), far above
+# The second: without the scale the loss begins at {num}`13_digits/contrastive_released:.1f` (one draw of an encoder and of 16 anchors with uniform candidates; 37.7 was seen of one draw of the released modules with theirs), <!-- given: one run of the released modules --> far above
 # the {num}`13_digits/contrastive_chance:.2f` of a guess among 32, because undivided products of alike numerals are tens of nats apart: the candidate that looks most like the anchor wins, near or not. Both released forms are
 # options: `std`, and `scale` and `reduction` of the losses.
 #
@@ -837,8 +869,8 @@ torch.testing.assert_close(folded(points), video(points), rtol=0, atol=1e-12)
 #
 # 1. Written in digits, every position up to $b^W - 1$ has an embedding, in any number of dimensions, from weights that all positions share. What a table
 #    learns for one row, the encoder learns for all, wanted or not.
-# 2. Causal reading and padding on the left make beginnings common property: read once, they save a factor of {num}`13_digits/saved_window:.1f` on
-#    a window, exactly.
+# 2. Causal reading and padding on the left make beginnings common property: read once, they save a factor of {num}`13_digits/saved_tree:.1f` on
+#    a window, and {num}`13_digits/saved_window:.1f` where nothing of the last layer is computed that nobody reads; exactly.
 # 3. Before training the space knows digits, not distance: each shared digit brings two positions nearer, and among pairs that share none, distance counts for
 #    {num}`13_digits/rank_near_alone:.2f`. Windows moved by a power of ten that is longer than they are look alike
 #    for that reason alone.

@@ -118,7 +118,7 @@ at, around = map(torch.from_numpy, guess.draw(generator_of(seed, "seqpe-fresh"))
 by_width = []
 for width in (64, 256, 768):
     torch.manual_seed(seed)
-    encoder = SequentialPositionEncoder(width=width, heads=width // 32).eval()
+    encoder = SequentialPositionEncoder(width=width).eval()  # a head for 64 columns
     with torch.no_grad():
         ours, theirs = encoder(at), encoder(around.flatten(0, 1)).unflatten(0, (16, -1))
     by_width.append(
@@ -212,8 +212,8 @@ figures.show(
 # \end{gathered}
 # $$ (eq-losses-distillation)
 #
-# The bar stops the gradient: the trained window is the *teacher*, and only the student moves. Written is one row of one head; the
-# loss is the mean over rows, heads and windows ({func}`sepnb.seqpe.distillation_loss`). What does it see, and what not?
+# The bar stops the gradient: the trained window is the *teacher*, and only the student moves. Every row of $P$ and of $Q$ is a distribution, and a divergence is that of a row; the
+# loss is its mean over rows, heads and windows ({func}`sepnb.seqpe.distillation_loss`). What does it see, and what not?
 
 
 # %%
@@ -255,7 +255,7 @@ figures.show_table(
 long = 3 * home, 3 * cases["places in another order"]
 short = home, cases["places in another order"]
 assert abs(kd(*long, scale=None) - kd(*short, scale=None)) < 1e-12
-assert abs(kd(*long) - kd(*short)) > 1e-3  # the likely mistake: a raw product
+assert abs(kd(*long) - kd(*short)) > 1e-3  # raw products hear the length of all
 assert kd(home, 2 * home, scale=None) > 1e-3
 sharpest = torch.softmax(long[0] @ long[0].T, dim=1).max(dim=1).values
 assert sharpest.min() > 0.9  # a row of long vectors says "myself", and little else
@@ -296,7 +296,7 @@ assert abs(rows / released - 5) < 1e-9  # m = 5 places
 # else, and to distil then would teach the far window to a farther one. Our objective skips the loss in such a step, and refuses a training
 # whose shift steps it does not know, one whose texts stand anywhere, and a teacher's window that is longer than the text.
 #
-# There is a trap for whoever measures it, too. A drawn encoder repeats digits: at a start that is a multiple of a power of ten
+# There is a trap for whoever measures it, too. A drawn encoder repeats digits: at a start that is a multiple of a power of ten not below the length of the window
 # the low digits run as they do in the trained window.
 
 # %%
@@ -482,8 +482,8 @@ assert numbers["live_told_raw_schooled"] < numbers["live_told_raw_drawn"]
 # some of what they say. So the released form is the default here, with its dependence on length told, and the other is an option. This encoder was trained raw; what comes of one that is trained
 # free of scale is a row of the records below.
 #
-# Turn it yourself. Each point is one of the spread positions in the plane of its first two principal components, coloured by position; the slider
-# goes through the training with the released candidates.
+# Go through it yourself. Each point is one of the spread positions in the plane of the first two principal components of the end, coloured by position; the slider
+# goes through this short schooling with the released candidates, from the encoder as drawn to its last step.
 
 # %% tags=["hide-input"]
 last = lessons["released"][STEPS][1]
@@ -510,7 +510,8 @@ interactive.show(
     "spread over a thousand, joined in order, in the plane of two principal "
     "components. As drawn they are a tangle; in the end they lie along a curve in the "
     "order of positions.",
-    instead="the figure above",
+    instead="the figure of cosines above, left and middle, for how like the same "
+    "positions are before and after",
 )
 
 # %% [markdown]
@@ -786,14 +787,14 @@ for s in (0.1, 1.0, 10.0):
     assert abs(loss.item() - log(k)) < 1e-12
 
 # %% [markdown]
-# **2. (medium)** Give embeddings of two columns for which the contrastive loss can be made as small as you like, for any candidates within half a turn of
-# which one is nearest. Can you do it with one column, $e_p = c \cdot p$?
+# **2. (medium)** Give embeddings of two columns for which the contrastive loss can be made as small as you like, whichever candidate is nearest, as long as no two are
+# equally near. Can you do it with one column, $e_p = c \cdot p$?
 
 # %% tags=["hide-cell"]
 # Not with c p: the product of the anchor with the largest candidate is the largest,
 # near or not. On a circle it works: the cosine of
-# the angle between two positions falls with their distance, and a long enough radius
-# makes the softmax as sharp as one likes.
+# the angle between two positions falls with their distance, as long as all lie within
+# half a turn, and a long enough radius makes the softmax as sharp as one likes.
 at, others = torch.tensor([10]), torch.tensor([[9, 13, 30]])
 
 
@@ -816,8 +817,9 @@ assert line > 100 and losses[2] < 1e-3 < losses[1] < losses[0]
 # That every window be uniform: the rows of the teacher are 1/m. A student pays unless
 # its products in a row are equal too,
 # and a student that knows all positions apart is pulled towards knowing none.
-blind = torch.ones(1, 6, 4, dtype=F64)
-knowing = 3 * torch.eye(6, 4, dtype=F64)[None]
+blind = torch.ones(1, 6, 6, dtype=F64)
+knowing = 3 * torch.eye(6, dtype=F64)[None]
+assert torch.pdist(knowing[0]).min() > 1
 assert distillation_loss(blind, blind * 2, 1) < 1e-12  # longer, and still all alike
 assert distillation_loss(blind, knowing, 1) > 1
 

@@ -678,7 +678,7 @@ numbers["screen_placed"] = len(rates)
 #
 # On the canvas SeqPE reaches {num}`15_two_dimensions/cube_seqpe_canvas` percent, without losses and
 # shift steps {num}`15_two_dimensions/cube_seqpe_plain_canvas`; the sinusoid {num}`15_two_dimensions/cube_sinusoidal_canvas`, with the same shift steps
-# {num}`15_two_dimensions/cube_sinusoidal_shifts_canvas`; axial RoPE, whose patches hear differences alone but whose class token stands at the origin,
+# {num}`15_two_dimensions/cube_sinusoidal_shifts_canvas`; axial RoPE, whose two things hear differences alone but whose class token stands at the origin,
 # {num}`15_two_dimensions/cube_axial_rope_canvas`.
 #
 # ## What had to change
@@ -745,7 +745,9 @@ assert adaptation.settings("seqpe", 2)["model.encoding.dims"] == 2
 # %% [markdown]
 # The lines of SeqPE mark to which coordinate a digit belongs and give every point a number; besides, {num}`15_two_dimensions/seqpe_questions` times its files ask whether there
 # is one axis and go on either way, which the count of lines does not see. Its *training* changes at {num}`15_two_dimensions/seqpe_training_2:.0f` places, that of no other family at any: ranges, boxes and windows of the losses have a side for
-# each axis, and one weight follows from the places of a window. These are sizes, and yet somebody has to choose them.
+# each axis, and one weight follows from the places of a window. Most of them are written in several places and follow from two, the trained grid and the range of the coordinates
+# ({func}`sepnb.seqpe.schedule.grid_losses` derives them as the release does): these two somebody has to choose. Not counted is what only the models above have: the image's class token gets a vector of its own, a setting that one axis
+# refuses; their digits are two and not five; and in the cube the losses are computed in every fourth step, with four times their weights. <!-- given: settings of the models of this chapter -->
 #
 # Written as two classes, RoPE becomes another encoding once, from one axis to two, with {num}`15_two_dimensions/rope_lines_2:.0f` lines that did not run before. Written as the axial class alone it stays the same encoding, with
 # {num}`15_two_dimensions/axial_rope_lines_2:.0f` more lines and no setting but the number of axes: less than SeqPE changes, for the same function on every number of axes. Whether this "expert design" was modified is thus a question of
@@ -789,16 +791,20 @@ between = 1 + grid_positions(14, 14, fit=(7, 7))
 assert abs((between[1, 1] - between[0, 1]).item() - 6 / 13) < 1e-12
 
 # %% [markdown]
-# **2. (medium)** A sinusoid of two coordinates cannot tell a point from its mirror image by one product with a third point. Which mirror, and which third point?
+# **2. (medium)** By one product with a third point, a sinusoid of two coordinates cannot tell a point from some of its mirror images. Which mirrors are these?
 
 # %% tags=["hide-cell"]
-# The diagonal through the third point: the sum does not say which of its terms is
-# which.
-third, point, mirror = torch.tensor([[4, 4], [2, 7], [7, 2]])
-third, point, mirror = (
-    grid_sinusoidal(at, 32, dtype=F64) for at in (third, point, mirror)
-)
-assert abs(third @ point - third @ mirror) < 1e-12 and (point - mirror).norm() > 0.1
+# Those in the row and in the column of the third point, for the kernel is even, and
+# those in its diagonals, for the sum does not say which of its terms is which.
+third, point = torch.tensor([4, 4]), torch.tensor([2, 7])
+away = point - third
+turns = [(1, -1), (-1, 1), (-1, -1)]
+mirrors = [third + away * torch.tensor(turn) for turn in turns]
+mirrors += [third + sign * away.flip(0) for sign in (1, -1)]
+third, point = (grid_sinusoidal(at, 32, dtype=F64) for at in (third, point))
+for mirror in (grid_sinusoidal(at, 32, dtype=F64) for at in mirrors):
+    assert abs(third @ point - third @ mirror) < 1e-12
+    assert (point - mirror).norm() > 0.1
 
 # %% [markdown]
 # **3. (medium)** With axial RoPE, move all patches by the same rows and columns. What changes for the patches, and what for a class token at the origin?

@@ -55,6 +55,8 @@ seed = 0
 device = "cpu"
 
 # %%
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -625,8 +627,10 @@ numbers |= {f"score_{key}": chapter_numbers.mean_of(v) for key, v in told.items(
 # {num}`16_seqpe_stream/score_longer_alibi:+.3f` in that bin. Beside *every* encoding, with three seeds, it stands in
 # {doc}`chapter 5 <05_biases>`.
 #
-# What this page cannot say: exact match in long-context question answering follows with the chapters on long contexts;
-# that more dimensions ask for no redesign by hand is counted in {doc}`chapter 15 <15_two_dimensions>`. What the paper's tables say of any of these we do not know.
+# Two of its statements are judged by counts of code, in {doc}`chapter 15 <15_two_dimensions>`: that more dimensions ask for no redesign by hand is
+# *{num}`15_two_dimensions/verdict_no_manual_redesign`*, that the designs of experts must be modified *{num}`15_two_dimensions/verdict_expert_designs_must_be_modified`*. That self-attention is invariant to order
+# is taken apart in {doc}`chapter 1 <01_order>`: it is equivariant.
+# What this page cannot say: exact match in long-context question answering follows with the chapters on long contexts. What the paper's tables say of any of these we do not know.
 #
 # ### What the encoder costs
 #
@@ -756,12 +760,12 @@ print([24_384 % period(length) == 0 for length in (128, 8)])
 # each its own: the stream then runs once for every sequence, and the encoder reads as
 # many windows as there are sequences.
 shared = run_of("demo", "smoke", "strict-seqpe", seed, METHODS).training.positions
-drawn = next(
-    shared.batches(
-        texts.load(small.text.name).train, batch_size=3, length=8, seed=1, steps=1
-    )
-)
-assert drawn.positions.ndim == 1
+sizes = {"batch_size": 3, "length": 8, "seed": 1, "steps": 1}
+for per, shape in (("step", (8,)), ("sequence", (3, 8))):
+    always = replace(shared, probability=1.0, per=per)
+    (drawn,) = always.batches(texts.load(small.text.name).train, **sizes)
+    assert always.outside(drawn.positions) and drawn.positions.shape == shape
+assert shared.per == "step"
 
 # %% [markdown]
 # **4. (hard)** Let the distillation loss be zero for every window of $L$ positions. Which inner products of a text of $2L$ does that

@@ -97,9 +97,11 @@ class GridShiftSteps:
         """The places of the cells of the grid that did not move, int64 `[N, n]`."""
         return grid_positions(*self.grid).numpy().astype(np.int64) + self.first
 
-    def moved(self, positions: np.ndarray) -> bool:
-        """Whether places `[*B, N, n]` are others than those of the grid that did not move."""
-        return bool((positions != self.home).any())
+    def outside(self, positions: np.ndarray) -> bool:
+        """Whether any of the places `[*B, N, n]` of a step, all cells or some, lies outside of the grid that
+        did not move."""
+        within = positions - self.first
+        return bool(((within < 0) | (within >= self.grid)).any())
 
     def coverage(self, *, seed: int, steps: int) -> dict[str, float]:
         """What a run of this seed meets of what can occur: the share of the `coordinates` of an axis, the

@@ -48,9 +48,9 @@ class ShiftSteps(RandomOffset):
         """Whether each step of a run is a shift step, without end."""
         return decided(self.probability, seed)
 
-    def moved(self, positions: np.ndarray) -> bool:
-        """Whether positions `[*B, L]` are others than those from 0 on."""
-        return bool((positions != np.arange(positions.shape[-1])).any())
+    def outside(self, positions: np.ndarray) -> bool:
+        """Whether any of the positions `[*B, L]` of a step lies outside of the trained window."""
+        return bool((positions >= positions.shape[-1]).any())
 
     def _steps(self, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
         if self.starts is None:

@@ -55,7 +55,17 @@ MODES = {"separated": "separated-sinusoidal", "strict": "strict-sinusoidal", "de
 BESIDE = (*MODES.values(), "rope")
 """Methods of `recipes` that stand in the tables beside those of this experiment, seed for seed."""
 
-LEARNING_RATES: dict[str, dict[str, float]] = {}
+LEARNING_RATES: dict[str, dict[str, float]] = {
+    "laptop": {
+        "separated-sinusoidal-shifts": 4e-3,
+        "separated-seqpe": 2e-3,
+        "strict-sinusoidal-shifts": 4e-3,
+        "strict-seqpe": 2e-3,
+        "dense-sinusoidal-shifts": 8e-3,
+        "dense-seqpe": 1e-3,
+        "dense-seqpe-score": 2e-3,
+    }
+}
 """Of each mode: of digit strings with shift steps and losses, and of the sinusoid with shift steps; and of
 the term of the score. The best of `seqpe_stream_screen` on the validation text of the profile; a profile
 without an entry takes the laptop's. Without any no run is started, and a test asks for an entry as soon as

@@ -176,11 +176,11 @@ class SeqPELosses(AuxiliaryLoss):
             return self.every * self.of(encoder, *drawn())
 
         def reads(step: int, positions: np.ndarray | None) -> None:
-            if next(told) or positions is None or not self.shifts.moved(positions):
+            if next(told) or positions is None or not self.shifts.outside(positions):
                 return
             raise ValueError(
-                f"step {step} is read at moved positions, and the losses, which draw by seed {seed}, take it "
-                f"for one at the trained window, which teaches; draw the batches by that seed"
+                f"step {step} is read outside of the trained window, and the losses, which draw by seed {seed}, "
+                f"take it for one inside, which teaches; draw the batches by that seed"
             )
 
         for _ in range(start):

@@ -6,7 +6,6 @@ from sepnb import experiments, paths
 from sepnb.companion import published
 
 AWAITED = (
-    "images",
     "seqpe_cost",
     "seqpe_stream",
 )
