@@ -179,8 +179,8 @@ class SeqPELosses(AuxiliaryLoss):
             if next(told) or positions is None or not self.shifts.outside(positions):
                 return
             raise ValueError(
-                f"step {step} is read outside of the trained window, and the losses, which draw by seed {seed}, "
-                f"take it for one inside, which teaches; draw the batches by that seed"
+                f"step {step} is read outside of the trained window, and the losses take it for one inside, "
+                f"which teaches: they draw by seed {seed}; draw the batches by that seed"
             )
 
         for _ in range(start):

@@ -165,7 +165,7 @@ def test_a_training_on_a_grid_is_resumed_as_one_that_was_not_interrupted(starts,
 
 def test_a_step_that_moved_and_that_the_losses_would_teach_from_is_refused():
     """Batches and losses have a seed each; by two of them the decisions to shift part."""
-    with pytest.raises(ValueError, match=f"step [0-5] is read outside .* seed {SEED + 2}, ta"):
+    with pytest.raises(ValueError, match=f"step [0-5] is read outside .* by seed {SEED + 2}; draw"):
         train(model(), batches(), CONFIG, auxiliary=LOSSES.bind(SEED + 2))
     assert any(SHIFTS.outside(batch.positions) for batch in batches())
     assert not SHIFTS.outside(np.arange(LENGTH)) and SHIFTS.outside(np.arange(LENGTH) + 1)
