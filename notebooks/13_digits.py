@@ -450,7 +450,7 @@ figures.show_table(
 by_tree, ratio = (
     dict(zip(costs["positions"], costs[name], strict=True)) for name in saved
 )
-numbers["saved_tree"] = by_tree["0 to 511"]
+numbers["saved_tree"] = f"{by_tree['0 to 511']:.2f}"
 numbers["saved_window"], numbers["saved_far"] = (
     ratio["0 to 511"],
     ratio["16,000 to 16,511"],
@@ -460,7 +460,7 @@ numbers["saved_grid"] = ratio["14 x 14 patches"]
 assert numbers["saved_window"] > 3 and numbers["saved_random"] < numbers["saved_window"]
 
 # %% [markdown]
-# On a window of 512 the tree alone saves a factor of {num}`13_digits/saved_tree:.2f`, and both together {num}`13_digits/saved_window:.2f`, far out as well
+# On a window of 512 the tree alone saves a factor of {num}`13_digits/saved_tree`, and both together {num}`13_digits/saved_window:.2f`, far out as well
 # ({num}`13_digits/saved_far:.2f`), on a grid of patches {num}`13_digits/saved_grid:.2f`, on positions at random {num}`13_digits/saved_random:.2f`: most positions of the losses are such.
 # And positions are the same for every sequence of a batch and every layer: those of the text are encoded once in a step, those of the losses in a pass of their own, and the
 # teacher's in a third. At inference the
@@ -869,8 +869,8 @@ torch.testing.assert_close(folded(points), video(points), rtol=0, atol=1e-12)
 #
 # 1. Written in digits, every position up to $b^W - 1$ has an embedding, in any number of dimensions, from weights that all positions share. What a table
 #    learns for one row, the encoder learns for all, wanted or not.
-# 2. Causal reading and padding on the left make beginnings common property: read once, they save a factor of {num}`13_digits/saved_tree:.1f` on
-#    a window, and {num}`13_digits/saved_window:.1f` where nothing of the last layer is computed that nobody reads; exactly.
+# 2. Causal reading and padding on the left make beginnings common property: read once, they save a factor of {num}`13_digits/saved_tree` on
+#    a window, and {num}`13_digits/saved_window:.2f` where nothing of the last layer is computed that nobody reads; exactly.
 # 3. Before training the space knows digits, not distance: each shared digit brings two positions nearer, and among pairs that share none, distance counts for
 #    {num}`13_digits/rank_near_alone:.2f`. Windows moved by a power of ten that is longer than they are look alike
 #    for that reason alone.
