@@ -245,10 +245,12 @@ def _encoded(encoder: SequentialPositionEncoder, positions: list[np.ndarray]) ->
 
 def _taught(encoder: SequentialPositionEncoder, positions: np.ndarray) -> list[Tensor]:
     """The teacher's embeddings: without dropout, without gradient."""
-    training = encoder.training
-    encoder.eval()
+    noisy = encoder.training and encoder.transformer.config.dropout > 0
+    if noisy:
+        encoder.eval()
     try:
         with torch.no_grad():
             return _encoded(encoder, [positions])
     finally:
-        encoder.train(training)
+        if noisy:
+            encoder.train()

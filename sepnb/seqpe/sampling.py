@@ -17,6 +17,8 @@ from ..data.draws import at_least, uniform
 from .numerals import edited, numeral_of, value_of
 
 KINDS = ("uniform", "edited", "window", "around")
+EDIT_DRAWS = 2 + 3 * 3
+"""Numbers that an edited candidate takes: the coordinate, how many edits, and three for each of three."""
 
 
 class Candidates(NamedTuple):
@@ -141,20 +143,22 @@ class CandidateSampler:
     ) -> None:
         """Replace the first candidates of some anchors, in place, by edited numerals where they may stand."""
         count = min(int(self.candidates * self.edited), self.candidates - 1)
-        for row in rows:
+        drawn = uniform(generator, len(rows) * count * EDIT_DRAWS).reshape(len(rows), count, EDIT_DRAWS)
+        for row, edits in zip(rows, drawn.tolist(), strict=True):
             anchor, own = anchors[row], candidates[row]
             nearest = _squared(own[count:] - anchor).min()
             taken = {tuple(position) for position in own}
             for place in range(count):
-                found = self._edited(generator, anchor)
+                found = self._edited(edits[place], anchor)
                 allowed = (found < self.ranges).all() and _squared(found - anchor) > nearest
                 if allowed and tuple(found) not in taken:
                     taken.add(tuple(found))
                     own[place] = found
 
-    def _edited(self, generator: np.random.PCG64, anchor: np.ndarray) -> np.ndarray:
-        """The position with the numeral of one coordinate edited once to three times."""
-        which, times, *drawn = uniform(generator, 2 + 3 * 3)
+    def _edited(self, drawn: list[float], anchor: np.ndarray) -> np.ndarray:
+        """The position with the numeral of one coordinate edited once to three times, by `EDIT_DRAWS` numbers
+        in [0, 1)."""
+        which, times, *drawn = drawn
         axis = int(which * len(anchor))
         numeral = numeral_of(int(anchor[axis]), self.base)
         for edit in range(1 + int(times * 3)):

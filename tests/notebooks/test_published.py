@@ -5,9 +5,7 @@ import pytest
 from sepnb import experiments, paths
 from sepnb.companion import published
 
-AWAITED = (
-    "seqpe_stream",
-)
+AWAITED = ("seqpe_stream",)
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 
 WHERE = [
