@@ -355,7 +355,7 @@ def test_a_step_is_read_at_its_places_and_the_encoder_hears_its_losses(few, monk
     model, read = im.build(config), []
     forward = model.transformer.forward
     monkeypatch.setattr(model.transformer, "forward", lambda x, at: read.append(at.numpy()) or forward(x, at))
-    steps = [step._replace(positions=step.positions + 5) for step in im.batches(config)]
+    steps = [step._replace(positions=step.positions[::-1].copy()) for step in im.batches(config)]
     train(model, iter(steps), config.training, auxiliary=config.training.bound_auxiliary(1))
     for at, step in zip(read, steps, strict=True):
         assert np.array_equal(at[0], (0, 0)) and np.array_equal(at[1:], step.positions)
