@@ -31,6 +31,11 @@ class Points(NamedTuple):
     answers: np.ndarray
 
 
+def things(count: int) -> np.ndarray:
+    """The tokens of the two things of `count` arrangements, int64 `[count, 2]`: always the same."""
+    return np.tile(np.array([FIRST, SECOND], dtype=np.int64), (count, 1))
+
+
 @dataclass(frozen=True)
 class TwoThings:
     """Pairs of cells of a cube with `side` cells along each axis.

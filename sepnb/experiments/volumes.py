@@ -32,7 +32,7 @@ from .image_methods import SHIFTED
 from .image_readings import shuffled, sides_unseen
 from .image_tasks import HELD_OUT_SEED
 from .language_modelling import Metrics, Rows
-from .points import FIRST, SECOND, PointClassifier, Points, TwoThings
+from .points import PointClassifier, Points, TwoThings, things
 from .screening import screened_rate
 
 AXES = 3
@@ -183,10 +183,6 @@ def build(config: VolumeRun) -> PointClassifier:
     return PointClassifier(config.model, TwoThings(AXES, config.size.side).n_answers)
 
 
-def _things(count: int) -> np.ndarray:
-    return np.tile(np.array([FIRST, SECOND], dtype=np.int64), (count, 1))
-
-
 def batches(config: VolumeRun) -> Iterator[Labelled]:
     """The same arrangements in the same order for every method of a seed; in shift steps all moved alike."""
     training, task = config.training, TwoThings(AXES, config.size.side)
@@ -194,7 +190,7 @@ def batches(config: VolumeRun) -> Iterator[Labelled]:
     still = (np.zeros(AXES, dtype=np.int64) for _ in range(training.steps))
     for move in still if training.positions is None else training.positions.drawn(**run):
         cells, answers = task.draw(generator, training.batch_size)
-        yield Labelled(_things(len(cells)), answers, cells + move)
+        yield Labelled(things(len(cells)), answers, cells + move)
 
 
 def held_out(config: VolumeRun, split: str, change: str | None = None, side: int | None = None) -> Points:
@@ -215,7 +211,7 @@ def score(
         cells = cells[shuffled(1, len(cells))[0]]
     model.eval()
     with torch.no_grad(), autocast(device, config.training.precision):
-        logits = model(torch.from_numpy(_things(len(cells))).to(device), cells.to(device)).float().cpu()
+        logits = model(torch.from_numpy(things(len(cells))).to(device), cells.to(device)).float().cpu()
     right = float((logits.argmax(-1) == answers).double().mean())
     return {"accuracy": right, "nats": float(F.cross_entropy(logits, answers))}
 
