@@ -380,7 +380,7 @@ moves = np.arange(81)
 
 
 def moved_square(name):
-    """Right and opposite answers (%) of a tiny model, for every move of the square."""
+    """Right and opposite answers (%) of a tiny model, for every move."""
     torch.manual_seed(seed)
     code = replace(vol.METHODS[name], dims=2)  # that of the cube, below
     wide = {"max_length": 3, "causal": False, "axes": 2}
@@ -418,9 +418,9 @@ figures.show(
     fig,
     name="fig-points-square",
     alt="Three line plots of right and of opposite answers against the move of the "
-    "square, from 0 to 80. The sinusoid falls at once and comes and goes without a pattern; axial RoPE "
-    "falls slowly to almost nothing and is back at about 63; digits alone are right at "
-    "every multiple of ten and say the opposite between.",
+    "square, from 0 to 80. The sinusoid falls at once and comes and goes without a "
+    "pattern; axial RoPE falls slowly to almost nothing and is back at about 63; "
+    "digits alone are right at every multiple of ten and say the opposite between.",
     caption="Two things in a square that moves; nothing but the index is new. Live, "
     "one seed. Grey: chance, and upright one full turn of the second pair of a "
     "head. On average over the multiples of ten digits alone are right in "
