@@ -194,7 +194,7 @@ figures.show(
 # %% [markdown]
 # A digit string has no idea of neighbourhood; the encoder has to learn it, from its two losses. Their schedule is that of the released image program, at our
 # grid ({func}`sepnb.seqpe.schedule.grid_losses`): the contrastive loss asks which point is nearest, by Euclidean distance, among points below 100 on each axis here; the trained
-# grid is the teacher, the same grid moved elsewhere the student. Nothing in either loss knows how many coordinates there are. A short
+# grid is the teacher, the same grid moved elsewhere the student. The formulas of the losses do not know how many coordinates there are; their samplers do. A short
 # schooling on positions alone, as in {doc}`chapter 14 <14_two_losses>`:
 
 
@@ -269,7 +269,7 @@ figures.show(
 
 # %% [markdown]
 # The sinusoid draws a cross and the head of RoPE stripes, because equation {eq}`eq-points-sum` is a sum. The drawn encoder draws a plaid of shared digits. After the schooling there are blocks of tens, and the whole trained grid
-# lies in one of them: the two losses ask for far places rather than neighbours, in two dimensions as in one, and it is the task that has to tell a patch from the next. On places seven apart the rank correlation of nearness with the inner product is
+# lies in one of them. On this range of 100 the nearest of 64 candidates is mostly about six cells away, so that neighbours are seldom asked for; on the range of 30 that the experiment below has, it is two. To tell a patch from the next is left to the task. On places seven apart the rank correlation of nearness with the inner product is
 # {num}`15_two_dimensions/order_far_schooled:+.2f` (drawn {num}`15_two_dimensions/order_far_drawn:+.2f`), on neighbours
 # {num}`15_two_dimensions/order_near_schooled:+.2f` (drawn {num}`15_two_dimensions/order_near_drawn:+.2f`). One short training of one seed: it shows what is meant, and proves nothing.
 #
@@ -347,6 +347,7 @@ for name in im.METHODS:
 reach = im.SIZES["laptop"].reach
 on_laptop = im.SIZES["laptop"]
 numbers["one_place"] = f"{on_laptop.direction.by_one_place(7):.0%}"
+numbers["one_place_canvas"] = f"{on_laptop.direction.by_one_place(7, 14):.0%}"
 numbers["one_place_spread"] = f"{on_laptop.direction.by_one_place(14):.0%}"
 numbers["pictures_drawn"] = on_laptop.steps * on_laptop.batch_size
 figures.show_table(
@@ -358,16 +359,16 @@ figures.show_table(
 )
 
 # %% [markdown]
-# The last lines of the table are a limit of every comparison with SeqPE. A tenth of its steps reads the trained grid at a random place, and its losses see every point, up to about twice the largest grid that is read; in the release it is
+# The last rows limit every comparison with SeqPE. A tenth of its steps reads the trained grid at a random place, and its losses see every point, up to about twice the largest grid that is read; in the release it is
 # about as far, 100 for grids of up to 42. *sinusoidal, shifts* and *axial RoPE, shifts* have the very same shift steps: the claims on larger grids compare SeqPE with these two. The steps are few, and put the trained grid on some of the places only. *SeqPE, digits alone* has neither losses nor shift steps. *SeqPE, score* adds a term to the scores, by one map for all layers, as the
 # released text program does; *SeqPE, multiplied* multiplies queries and keys, by a map of every layer, as the released image program does. To see the index alone there is one more reading: the trained picture with its grid *moved*, to places that shift
 # steps and losses cover, by 10 rows and columns (*aligned*: the low digits run as in training) or by 13 and 17 (*misaligned*), and by 60 and 60 (aligned) or 63 and 77 (misaligned), where no step and no loss ever was. Not counted in the table is how far patches are from the class token, which stays at the origin: with axial RoPE that
 # is new to it when the grid moves, and to no patch.
 #
-# ## Live: the index alone
+# ## Live: a grid that moves
 #
-# What becomes of an index that was never trained, each code answers in its own way. In a square of 7 x 7 cells stand two things: in which of four directions does the second lie from the first
-# ({class}`sepnb.experiments.points.TwoThings`)? Three tiny models learn it, one for each code, with the square always in the same place. Then it moves, by as many rows as columns. The two things stand to each other as before, and the class token stays at the origin.
+# What does a code do with a place that was never trained? In a square of 7 x 7 cells stand two things: in which of four directions does the second lie from the first
+# ({class}`sepnb.experiments.points.TwoThings`)? Three tiny models learn it, one for each code, with the square always in the same place. Then it moves, by as many rows as columns. The two things stand to each other as before; the class token, which gives the answer, stays at the origin. To sinusoid and digits the index is new, to axial RoPE only how far the two are from the class token.
 
 # %%
 square = TwoThings(axes=2, side=7)
@@ -418,10 +419,11 @@ figures.show(
     fig,
     name="fig-points-square",
     alt="Three line plots of right and of opposite answers against the move of the "
-    "square, from 0 to 80. The sinusoid falls at once and comes and goes without a "
-    "pattern; axial RoPE falls slowly to almost nothing and is back at about 63; "
-    "digits alone are right at every multiple of ten and say the opposite between.",
-    caption="Two things in a square that moves; nothing but the index is new. Live, "
+    "square, from 0 to 80. The sinusoid falls at once, says the opposite by about ten, "
+    "and is partly back every twenty cells; axial RoPE falls slowly to almost nothing "
+    "and is back at about 63; digits alone are mostly right at every multiple of ten "
+    "and say the opposite between.",
+    caption="Two things in a square that moves; between the two nothing is new. Live, "
     "one seed. Grey: chance, and upright one full turn of the second pair of a "
     "head. On average over the multiples of ten digits alone are right in "
     f"{right_at['seqpe-plain'][10::10].mean():.0f} percent of the cases, over the "
@@ -429,6 +431,9 @@ figures.show(
 )
 
 # %% tags=["hide-cell"]
+crests = (right_at["sinusoidal"][a:b].mean() for a, b in ((16, 22), (36, 42), (56, 62)))
+troughs = (right_at["sinusoidal"][a:b].mean() for a, b in ((8, 12), (26, 30), (47, 51)))
+assert all(high > low + 10 for high, low in zip(crests, troughs, strict=True))
 back, reversed_ = (right_at["axial-rope"][a:b].mean() for a, b in ((60, 66), (29, 35)))
 assert back > reversed_ + 30, "a full turn of the second pair, and half of one"
 ten, five = slice(10, None, 10), slice(5, None, 10)
@@ -438,18 +443,27 @@ assert turned[five].mean() > of_digits[five].mean() + 20
 assert opposite_at["axial-rope"][29:35].mean() > reversed_ + 20
 
 # %% [markdown]
-# None of the three models knows the index; each repeats itself. A pair of a rotation that turns by $\omega$ a cell is back after $2\pi/\omega$ cells: the two fastest pairs of an axis turn by one and by a tenth of a radian in each cell, and around 63 cells
-# both stand almost as in training (ten turns and one), though each of these cells is new. The digits are back every ten, because an encoder that never saw another first digit reads the second. Between such places answers are not
-# only lost but turned: far below chance a model mostly says the opposite. So *how far* says little of how new an index is, and a single move would have said what one likes: by 60 SeqPE without losses looks like a code that reaches anywhere, by 63
-# axial RoPE does. The records therefore read several moves, on both sides of what digits repeat; for waves these are places like any other.
+# None of the three carries its answers along as the square moves, and each repeats itself. A pair of a rotation that turns by $\omega$ a cell is back after $2\pi/\omega$ cells. Here the second pair decides, which turns by a tenth of a radian: half a turn, 31 cells, exchanges
+# before and behind, a whole one, 63, restores them. The sinusoid is partly back every twenty cells, the length of its second wave. Of digits an encoder that never saw another first digit reads the second: every ten cells all is as before, and moved by five, 10 to 12 read as 0 to 2, before 6 to 9,
+# and the order turns over. So answers far below chance are not lost but turned, and *how far* says little of how new a place is. Which pair a model leans on is its own affair: this one stands by 10 and by 60, in the records below axial RoPE does not.
 #
+# Nor are the four moves of the records alike to all codes. By 10 and by 60 digits stand as in training, and a wave of one radian a cell, the fastest that the methods here have, about half a turn off; by 13 and by 63 that wave is nearly back, by 17 and by 77 it is a quarter of a turn off, one way or the other.
+# *Aligned* favours digits, and the rows of *misaligned* favour waves.
+
+# %% tags=["hide-cell"]
+turns = {move: move / (2 * np.pi) % 1 for one in im.MOVED.values() for move in one}
+assert all(0.4 < turns[move] < 0.6 for move in (10, 60))
+assert all(turns[move] < 0.1 for move in (13, 63))
+assert 0.65 < turns[17] < 0.75 and 0.2 < turns[77] < 0.3
+
+# %% [markdown]
 # ## Two tasks, and a control
 #
 # *Class*: which of ten kinds of clothing is it? Patches tell much of that wherever they are. *Direction*: two things are in every picture, and the answer is where the
 # second lies from the first, above, below, left or right. Nothing but places can tell that.
 #
 # The control is a shuffle: at test time every patch of the picture gets the place of another, at the trained grid and on the largest canvas. A model without places cannot notice, and one that needs places falls to chance. Edges tell something of directions: whoever sees the place of one of the two
-# and nothing of the other can be right in {num}`15_two_dimensions/one_place` of the pictures at 7 x 7 patches, {num}`15_two_dimensions/one_place_spread` spread over 14 x 14. So the rules ask more of a model than to be above chance. On larger pictures that model is itself
+# and nothing of the other can be right in {num}`15_two_dimensions/one_place` of the pictures at 7 x 7 patches, {num}`15_two_dimensions/one_place_spread` spread over 14 x 14, and {num}`15_two_dimensions/one_place_canvas` where the trained grid stands somewhere on a canvas of 14 x 14. So the rules ask more of a model than to be above chance, but for the canvas: there they count a quarter, which is too low a bar. On larger pictures that model is itself
 # a control: it has no place that could be wrong, and meets as many patches as the others.
 
 # %%
@@ -497,8 +511,9 @@ for task in im.TASKS:
             }
             for name, look in LOOKS.items()
         ),
-        caption=f"The task {task} at the trained grid, percent of right answers, mean "
-        "over seeds and 95 % t interval. Chance is "
+        caption=f"The task {task}: as trained; with the places of other patches, there "
+        f"and on the canvas of {WIDEST} x {WIDEST}; and with the trained grid moved. "
+        "Percent of right answers, mean over seeds and 95 % t interval. Chance is "
         f"{'a tenth' if task == 'class' else 'a quarter'}.",
     )
 
@@ -636,8 +651,9 @@ figures.show(
     "for direction spread. Every seed a tick, a line at chance.",
     caption="Larger pictures. The highest mean: "
     + "; ".join(f"{t}, {change}: {best[t, change]}" for t, change in VIEWS)
-    + ". Places are fitted where upscaled and for the learned table, "
-    "elsewhere the grid grows. Grey line: chance.",
+    + ". Upscaled, places are fitted where the method can (without places, and with "
+    "SeqPE, the grid grows); elsewhere it grows but for the learned table. Grey "
+    "line: chance.",
 )
 
 # %% tags=["remove-input"]
@@ -679,20 +695,19 @@ numbers |= claims.show(
     caption="The claims on images, judged by rules written beforehand.",
     short=True,
 )
+# %% [markdown]
+# *Not testable* means here that in one of the pairs of a claim neither model is clearly above what one place would tell: of that pair nothing can be said, and of the claim neither.
+
 # %%
-MOVED_TOLD = (
-    "axial-rope",
-    "axial-rope-shifts",
-    "seqpe-plain",
-    "seqpe",
-    "seqpe-multiply",
-)
+MOVED_TOLD = ("axial-rope", "axial-rope-shifts", "seqpe-plain", "seqpe")
 for name in im.METHODS:
     columns = {
         "trained": "accuracy",
         "shuffled": "shuffled_accuracy",
         "canvas": larger_column(name, "canvas"),
+        "canvas_shuffled": f"canvas-{WIDEST}/shuffled",
         "upscaled": larger_column(name, "upscaled"),
+        "grown": f"upscaled-{WIDEST}/grow",
     }
     if name in MOVED_TOLD:
         columns |= {how.replace("-", "_"): f"moved-{how}" for how in im.MOVED}
@@ -700,63 +715,91 @@ for name in im.METHODS:
         for what, column in columns.items():
             short = f"{name.replace('-', '_')}_{task}_{what}"
             numbers[short] = summaries.told(100 * seen(name, task, column), ".1f")
-grown = seen("axial-rope", "class", f"upscaled-{WIDEST}/grow")
-numbers["axial_rope_class_grown"] = summaries.told(100 * grown, ".1f")
-covered = seen("seqpe", "direction", "covered_cells")
-numbers["covered_cells"] = chapter_numbers.mean_of(covered)
 numbers["image_runs"], numbers["image_declared"] = len(there), len(table)
 
+# %%
+shifted = im.ImageRun.of("images", "laptop", "seqpe", "direction", 1, 1e-3).training
+drawn_moves = [
+    {tuple(move) for move in shifted.positions.drawn(seed=run, steps=shifted.steps)}
+    for run in im.SEEDS["laptop"]
+]
+numbers["places_of_grid"] = int(np.prod(shifted.positions.moves))
+numbers["places_drawn"] = round(np.mean([len(moves) for moves in drawn_moves]))
+read_there = [im.MOVED["covered-aligned"], im.MOVED["covered-misaligned"]]
+numbers["read_and_drawn"] = sum(place in m for m in drawn_moves for place in read_there)
+covered = seen("seqpe", "direction", "covered_cells")
+numbers["covered_cells"] = chapter_numbers.mean_of(covered)
+
 # %% [markdown]
-# {num}`15_two_dimensions/image_runs` of {num}`15_two_dimensions/image_declared` runs are there. Percent of right answers:
+# {num}`15_two_dimensions/image_runs` of {num}`15_two_dimensions/image_declared` runs are there. What follows was put into words when half of them were, and speaks of means; what is decided stands in the claims above. Percent of right answers:
 #
-# **At the trained grid** all places do their work. Classes: without places {num}`15_two_dimensions/none_class_trained`, with the learned table {num}`15_two_dimensions/learned_class_trained`, axial RoPE {num}`15_two_dimensions/axial_rope_class_trained`, SeqPE {num}`15_two_dimensions/seqpe_class_trained` and, multiplied,
-# {num}`15_two_dimensions/seqpe_multiply_class_trained`. Directions: without places {num}`15_two_dimensions/none_direction_trained`, axial RoPE {num}`15_two_dimensions/axial_rope_direction_trained`, SeqPE {num}`15_two_dimensions/seqpe_direction_trained`. A model that has places leans on them: with those of other patches axial RoPE is right about
-# {num}`15_two_dimensions/axial_rope_class_shuffled` of the classes, where a model that never had any is right about {num}`15_two_dimensions/none_class_shuffled` of the same patches.
+# **At the trained grid** places help. Classes: without places {num}`15_two_dimensions/none_class_trained`, with the learned table {num}`15_two_dimensions/learned_class_trained`, axial RoPE {num}`15_two_dimensions/axial_rope_class_trained`, SeqPE {num}`15_two_dimensions/seqpe_class_trained` and, multiplied, {num}`15_two_dimensions/seqpe_multiply_class_trained`.
+# Directions: without places {num}`15_two_dimensions/none_direction_trained`, axial RoPE {num}`15_two_dimensions/axial_rope_direction_trained`, SeqPE {num}`15_two_dimensions/seqpe_direction_trained`. Whoever has places leans on them: with those of other patches axial RoPE names {num}`15_two_dimensions/axial_rope_class_shuffled` percent of the classes and SeqPE
+# {num}`15_two_dimensions/seqpe_class_shuffled`, where the model that never had any names {num}`15_two_dimensions/none_class_shuffled` from the same patches.
 #
-# **On a larger canvas places do harm to classes.** The model without any meets nothing new but black patches, three of four tokens, and falls to {num}`15_two_dimensions/none_class_canvas`. With places it is worse:
-# axial RoPE {num}`15_two_dimensions/axial_rope_class_canvas`, with shift steps {num}`15_two_dimensions/axial_rope_shifts_class_canvas`; the sinusoid {num}`15_two_dimensions/sinusoidal_class_canvas` and {num}`15_two_dimensions/sinusoidal_shifts_class_canvas`; SeqPE {num}`15_two_dimensions/seqpe_class_canvas`, multiplied
-# {num}`15_two_dimensions/seqpe_multiply_class_canvas`. SeqPE's term of the score is the best of those with places and not ahead of having none. For directions one needs places, and none carries all of them over: axial RoPE {num}`15_two_dimensions/axial_rope_direction_canvas`, with shift steps
-# {num}`15_two_dimensions/axial_rope_shifts_direction_canvas`, the table fitted into the canvas {num}`15_two_dimensions/learned_direction_canvas`, SeqPE {num}`15_two_dimensions/seqpe_direction_canvas`, multiplied {num}`15_two_dimensions/seqpe_multiply_direction_canvas`.
+# **On a larger canvas places are no help for classes.** To the model without any only the number of patches is new, three of four of them black, and it falls to {num}`15_two_dimensions/none_class_canvas`. Axial RoPE names
+# {num}`15_two_dimensions/axial_rope_class_canvas`, with shift steps {num}`15_two_dimensions/axial_rope_shifts_class_canvas`; the sinusoid {num}`15_two_dimensions/sinusoidal_class_canvas` and {num}`15_two_dimensions/sinusoidal_shifts_class_canvas`; SeqPE {num}`15_two_dimensions/seqpe_class_canvas`, multiplied {num}`15_two_dimensions/seqpe_multiply_class_canvas`. SeqPE's term of the score loses
+# least of those with places; that it is ahead of having none is *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_a_larger_canvas_class`*. Its places tell it little there: with the patches of that canvas shuffled it names {num}`15_two_dimensions/seqpe_class_canvas_shuffled`. It also leans on them less than others
+# at the trained grid.
 #
-# **An upscaled picture wants its places fitted.** Classes: axial RoPE fitted {num}`15_two_dimensions/axial_rope_class_upscaled`, grown {num}`15_two_dimensions/axial_rope_class_grown`; without places {num}`15_two_dimensions/none_class_upscaled`. So fitted places carry over, and grown ones are worse than
-# none. SeqPE, which can only grow, pays for it: {num}`15_two_dimensions/seqpe_class_upscaled` of the classes and {num}`15_two_dimensions/seqpe_direction_upscaled` of the directions, against {num}`15_two_dimensions/axial_rope_shifts_direction_upscaled` with axial RoPE at the same shift steps.
+# For *directions* one needs places. Who sees that of one thing alone is right in {num}`15_two_dimensions/one_place_canvas` of the pictures on a canvas. Axial RoPE is right in {num}`15_two_dimensions/axial_rope_direction_canvas` percent, with shift steps
+# {num}`15_two_dimensions/axial_rope_shifts_direction_canvas`, the table fitted into the canvas {num}`15_two_dimensions/learned_direction_canvas`; the sinusoid {num}`15_two_dimensions/sinusoidal_direction_canvas` and {num}`15_two_dimensions/sinusoidal_shifts_direction_canvas`, SeqPE {num}`15_two_dimensions/seqpe_direction_canvas`, multiplied {num}`15_two_dimensions/seqpe_multiply_direction_canvas`.
 #
-# **The index alone** shows what losses and shift steps did. Digits without them repeat themselves, as in the square above: {num}`15_two_dimensions/seqpe_plain_direction_covered_aligned` and {num}`15_two_dimensions/seqpe_plain_direction_never_seen_aligned` of the directions where the low digits run as in training,
-# {num}`15_two_dimensions/seqpe_plain_direction_covered_misaligned` and {num}`15_two_dimensions/seqpe_plain_direction_never_seen_misaligned` where they do not. With losses and shift steps that pattern is gone, and the answers with it: {num}`15_two_dimensions/seqpe_direction_covered_aligned` and {num}`15_two_dimensions/seqpe_direction_covered_misaligned`
-# at covered places, {num}`15_two_dimensions/seqpe_direction_never_seen_aligned` and {num}`15_two_dimensions/seqpe_direction_never_seen_misaligned` past them. The shift steps of a run put a patch on {num}`15_two_dimensions/covered_cells:.0%` of the cells that they can reach.
-# Axial RoPE repeats itself, too: by 10 and by 60 rows and columns it is right about {num}`15_two_dimensions/axial_rope_direction_covered_aligned` and {num}`15_two_dimensions/axial_rope_direction_never_seen_aligned` of the directions, far less than a guess, by 63 and 77 about {num}`15_two_dimensions/axial_rope_direction_never_seen_misaligned`.
+# **An upscaled picture wants its places fitted.** Axial RoPE names {num}`15_two_dimensions/axial_rope_class_upscaled` percent of the classes fitted and {num}`15_two_dimensions/axial_rope_class_grown` grown; without places it is {num}`15_two_dimensions/none_class_upscaled`. With sinusoid and axial RoPE, dense or separated, fitted places are better than none and
+# grown ones worse. SeqPE, which only grows here, names {num}`15_two_dimensions/seqpe_class_upscaled` of the classes and tells {num}`15_two_dimensions/seqpe_direction_upscaled` of the directions; axial RoPE with the same shift steps and a grid that grows {num}`15_two_dimensions/axial_rope_shifts_class_grown` and {num}`15_two_dimensions/axial_rope_shifts_direction_grown`, fitted
+# {num}`15_two_dimensions/axial_rope_shifts_class_upscaled` and {num}`15_two_dimensions/axial_rope_shifts_direction_upscaled`. What SeqPE would do fitted was not asked.
+#
+# **On a moved grid** digits alone repeat themselves, as in the square: directions are right in {num}`15_two_dimensions/seqpe_plain_direction_covered_aligned` and {num}`15_two_dimensions/seqpe_plain_direction_never_seen_aligned` percent where the low digits run as in training,
+# in {num}`15_two_dimensions/seqpe_plain_direction_covered_misaligned` and {num}`15_two_dimensions/seqpe_plain_direction_never_seen_misaligned` where they do not. With losses and shift steps SeqPE no longer depends on tens in this way: fewer are right where the digits align
+# ({num}`15_two_dimensions/seqpe_direction_covered_aligned` and {num}`15_two_dimensions/seqpe_direction_never_seen_aligned`), more where they do not ({num}`15_two_dimensions/seqpe_direction_covered_misaligned` and {num}`15_two_dimensions/seqpe_direction_never_seen_misaligned`). Of the classes it names {num}`15_two_dimensions/seqpe_class_covered_aligned`
+# and {num}`15_two_dimensions/seqpe_class_never_seen_aligned` aligned, {num}`15_two_dimensions/seqpe_class_covered_misaligned` and {num}`15_two_dimensions/seqpe_class_never_seen_misaligned` misaligned; digits alone {num}`15_two_dimensions/seqpe_plain_class_covered_aligned`, {num}`15_two_dimensions/seqpe_plain_class_never_seen_aligned`, {num}`15_two_dimensions/seqpe_plain_class_covered_misaligned` and
+# {num}`15_two_dimensions/seqpe_plain_class_never_seen_misaligned`. Nowhere is it as at the trained place. *Covered* speaks of coordinates, not of the grid as a whole: the shift steps of a run put some patch on {num}`15_two_dimensions/covered_cells:.0%` of the cells that they can reach,
+# and the grid on {num}`15_two_dimensions/places_drawn` of its {num}`15_two_dimensions/places_of_grid` places; the two that are read here were drawn {num}`15_two_dimensions/read_and_drawn` times in six runs. So few steps make no code indifferent: with the same ones axial RoPE tells {num}`15_two_dimensions/axial_rope_shifts_direction_covered_aligned`
+# and {num}`15_two_dimensions/axial_rope_shifts_direction_covered_misaligned` of the directions at covered places.
+#
+# Waves turn the answer round. By 10 and by 60, where its fastest pair is half a turn off, axial RoPE tells {num}`15_two_dimensions/axial_rope_direction_covered_aligned` and {num}`15_two_dimensions/axial_rope_direction_never_seen_aligned` percent of the directions, far fewer than a guess; by 13 and 17, or 63 and 77, where
+# the rows are back and the columns are not, {num}`15_two_dimensions/axial_rope_direction_covered_misaligned` and {num}`15_two_dimensions/axial_rope_direction_never_seen_misaligned`. That it is this pair is read off these numbers and was not tested.
 
 # %% tags=["hide-cell"]
-if len(there) == len(table) and profile != "smoke":  # what is said of them above
+if len(there) == len(table) and profile == "laptop":  # what is said of them above
 
-    def apart(one, other, task, view):
-        """`one` less `other` on a larger picture, by the rule that suits each."""
-        values = [seen(name, task, larger_column(name, view)) for name in (one, other)]
-        return 100 * (values[0] - values[1])
+    def mean(name, task, column):
+        return 100 * seen(name, task, column).mean()
+
+    def larger(name, task, view):
+        return mean(name, task, larger_column(name, view))
 
     with_places = [name for name in im.METHODS if name != "none"]
     for name in with_places:
-        ahead = summaries.paired(table, f"{name}/class", "none/class", "accuracy")
-        assert (ahead > 0).all(), name
-        assert seen(name, "direction", "accuracy").min() > 0.95, name
-        assert seen(name, "class", "shuffled_accuracy").mean() < 0.6, name
-        assert apart(name, "none", "class", "canvas").mean() < 0, name
+        assert mean(name, "class", "accuracy") > mean("none", "class", "accuracy")
+        assert mean(name, "class", "shuffled_accuracy") < 60
+        assert mean(name, "direction", "accuracy") > 97
         if name != "seqpe":
-            assert apart("seqpe", name, "class", "canvas").mean() > 0, name
-        assert seen(name, "direction", larger_column(name, "canvas")).mean() < 0.7, name
-    for name in ("sinusoidal", "axial-rope", "separated-sinusoidal"):
-        assert apart(name, "none", "class", "upscaled").min() > 0, name
-        grown = seen(name, "class", f"upscaled-{WIDEST}/grow")
-        assert (grown < seen("none", "class", f"upscaled-{WIDEST}/grow")).all(), name
+            assert larger("seqpe", "class", "canvas") > larger(name, "class", "canvas")
+            assert larger(name, "class", "canvas") < larger("none", "class", "canvas")
+    little = seen("seqpe", "class", "canvas-14/shuffled") - seen(
+        "seqpe", "class", "canvas-14/grow"
+    )
+    assert little.mean() > -0.03, "its places tell it little there"
+    for name in (
+        "sinusoidal",
+        "axial-rope",
+        "separated-sinusoidal",
+        "separated-sinusoidal-wide",
+    ):
+        grown, without = (
+            mean(one, "class", "upscaled-14/grow") for one in (name, "none")
+        )
+        assert mean(name, "class", "upscaled-14/fit") > without > grown
     for reach in ("covered", "never-seen"):
-        alike = [
-            seen("seqpe-plain", "direction", f"moved-{reach}-{how}")
-            for how in ("aligned", "misaligned")
-        ]
-        assert alike[0].min() > 0.7 and alike[1].max() < 0.25, reach
-        assert seen("axial-rope", "direction", f"moved-{reach}-aligned").max() < 0.1
-        for how in ("aligned", "misaligned"):
-            assert seen("seqpe", "direction", f"moved-{reach}-{how}").mean() < 0.75
+        for task in im.TASKS:
+            home = mean("seqpe", task, "accuracy")
+            for how in ("aligned", "misaligned"):
+                column = f"moved-{reach}-{how}"
+                more = mean("seqpe", task, column) - mean("seqpe-plain", task, column)
+                assert (more > 0) == (how == "misaligned"), (task, column)
+                assert mean("seqpe", task, column) < home - 3, (task, column)
+        assert mean("axial-rope", "direction", f"moved-{reach}-aligned") < 10
 
 # %% [markdown]
 # ## Three dimensions
@@ -948,16 +991,19 @@ assert adaptation.settings("seqpe", 2)["model.encoding.dims"] == 2
 #    *{num}`15_two_dimensions/verdict_digits_do_more_than_shift_steps`*, and in a cube *{num}`15_two_dimensions/verdict_digits_do_more_than_shift_steps_in_a_cube`*.
 # 4. **No manual redesign**, counted in this code: *{num}`15_two_dimensions/verdict_no_manual_redesign`*: the encoding stays, some lines and all sizes of its training do not. That expert designs must be modified:
 #    *{num}`15_two_dimensions/verdict_expert_designs_must_be_modified`*. It is so for ALiBi, and for RoPE it depends on which of two equal forms one counts.
+# 5. **A moved grid shows how a code repeats itself**, digits by tens and waves by turns; no single move measures how far a code reaches.
+# 6. **Which still work when the image is larger?** Upscaled, those whose places can be fitted. On a canvas of twice the side none is as good as at home, and for classes no places at all are hard to beat.
 #
 # **Limits.** Small images, one small model, a rate screened with one seed, and one short training: {num}`15_two_dimensions/pictures_drawn:,` pictures, less than one pass over Fashion-MNIST, where the release makes hundreds; what
 # leads here leads at this budget. The encoder has 32 columns, the released one 384, and of its two sites here
 # the claims on larger grids ask mostly about the term of the score. A larger picture has new indices, more patches
-# and new distances at once, and only the moved grid shows one of them alone. The count of changes is of this code, whose authors knew beforehand that points would come; ALiBi has forms for images in the literature, and what
-# is counted as none is that its definition gives none. Axial RoPE has base 10,000, as in text: on seven cells half of its pairs hardly turn, and a smaller base is usual in images. RoPE-Mixed
+# and new distances at once, and only the moved grid shows one of them alone, which to axial RoPE is a distance, too: from the class token, which stands at the origin with every method. One that moves along, or a mean over patches, was not tried. Rates were chosen at the trained grid, where
+# all methods with places tell nearly all directions; SeqPE's is a quarter of that of digits alone there, and what a rate makes of other places was not asked. Of the table only interpolation was read. The count of changes is of this code, whose authors knew beforehand that points would come; ALiBi has forms for images in the literature, and what
+# is counted as none is that its definition gives none. Axial RoPE has base 10,000, as in text: on seven cells half of its pairs hardly turn, and a smaller base is usual in images; it would leave the fastest pair as it is, one radian a cell, and with it what the moves do. RoPE-Mixed
 # {cite:p}`heo2024`, whose pairs turn by both coordinates, was not run.
 #
-# **What would change our mind.** On images, SeqPE no better on the larger canvas than the sinusoid at the same shift steps: then the shifts are what carries; in the cube it stands at
-# {num}`15_two_dimensions/cube_seqpe_canvas` percent against {num}`15_two_dimensions/cube_sinusoidal_shifts_canvas`. Or a third axis that needs new code.
+# **What would change our mind.** In the cube the sinusoid is at {num}`15_two_dimensions/cube_sinusoidal_shifts_canvas` percent with the shift steps that SeqPE has, which is at {num}`15_two_dimensions/cube_seqpe_canvas`: digits, losses and shift steps do not carry there. SeqPE ahead of it in both tasks on a canvas, after a longer
+# training or at the released sizes, would change that; for classes, true places on a canvas that are better than shuffled ones. Of the counts: a third axis that needs new code.
 #
 # ## Exercises
 #

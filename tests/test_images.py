@@ -53,6 +53,20 @@ def test_two_things_never_touch_and_the_four_directions_are_equally_likely(grid,
     assert len(counts) == 4 and len(set(counts.tolist())) == 1
 
 
+@pytest.mark.parametrize(("grid", "item", "canvas"), [(4, 2, None), (4, 1, 6), (5, 2, 7)])
+def test_what_one_place_tells_is_what_counting_every_picture_gives(grid, item, canvas):
+    task, seen = Direction((0, 1), item), {}
+    arranged = task.arrangements(grid)
+    room = range((canvas or grid) - grid + 1)
+    for (row, column, *_), answer in zip(arranged.tolist(), task.answers(arranged).tolist(), strict=True):
+        for place in ((row + down, column + right) for down in room for right in room):
+            seen.setdefault(place, []).append(answer)
+    right = sum(max(answers.count(one) for one in range(4)) for answers in seen.values())
+    assert task.by_one_place(grid, canvas) == pytest.approx(right / (len(arranged) * len(room) ** 2))
+    with pytest.raises(ValueError, match=f"canvas is {grid - 1}; it must be at least {grid}"):
+        task.by_one_place(grid, grid - 1)
+
+
 def test_a_direction_is_that_of_the_second_thing_from_the_first():
     corners = np.array([[5, 2, 0, 3], [0, 2, 4, 3], [3, 5, 4, 0], [3, 0, 2, 6]])
     assert Direction((0, 1), 2).answers(corners).tolist() == [0, 1, 2, 3]  # above, below, left, right

@@ -130,14 +130,20 @@ class Direction(Task):
         rows, columns = np.abs(every[:, 2:] - every[:, :2]).T
         return every[(rows != columns) & (np.maximum(rows, columns) >= self.item)]
 
-    def by_one_place(self, grid: int) -> float:
+    def by_one_place(self, grid: int, canvas: int | None = None) -> float:
         """The share of right answers of who knows where the first thing is and nothing of the second. (The
-        second alone tells as much.)"""
+        second alone tells as much.) `canvas`: of a larger grid, in which this one stands anywhere.
+
+        Raises:
+            ValueError: a canvas smaller than the grid.
+        """
+        side = grid if canvas is None else canvas
+        at_least(grid, canvas=side)
         arranged = self.arrangements(grid)
-        places = arranged[:, 0] * grid + arranged[:, 1]
-        counts = np.zeros((grid * grid, 4))
-        np.add.at(counts, (places, self.answers(arranged)), 1)
-        return float(counts.max(axis=1).sum() / len(arranged))
+        answers, counts = self.answers(arranged), np.zeros((side, side, 4))
+        for row, column in np.ndindex(side - grid + 1, side - grid + 1):
+            np.add.at(counts, (arranged[:, 0] + row, arranged[:, 1] + column, answers), 1)
+        return float(counts.max(axis=-1).sum() / counts.sum())
 
     @staticmethod
     def answers(arranged: np.ndarray) -> np.ndarray:
