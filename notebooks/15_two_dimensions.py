@@ -368,8 +368,8 @@ figures.show_table(
     pd.DataFrame(sides),
     caption="What is new at 14 x 14 patches, trained at 7 x 7. Shift steps and losses "
     f"cover coordinates below {reach}: to SeqPE neither a row nor a column of a larger "
-    "grid is new, only the number of patches and their distance. *Moved* is the "
-    "trained grid elsewhere, *far* past what is covered.",
+    "grid is new, only the number of patches and their distance. Moved is the "
+    "trained grid elsewhere, far: past what is covered.",
 )
 
 # %% [markdown]
