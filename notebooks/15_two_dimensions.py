@@ -576,7 +576,7 @@ figures.show(
     "places: right answers where the trained grid stands elsewhere, at places that "
     "shift steps cover and at places that nothing covered, aligned and misaligned; "
     "a bar marks the grid as trained.",
-    caption="The index alone: the trained picture, its grid moved; mean over seeds, "
+    caption="A moved grid: the trained picture, read elsewhere; mean over seeds, "
     "95 % t interval and every seed as a tick. Black bars: where it was trained. "
     "Filled: the low digits run as in training. Grey line: chance.",
 )
