@@ -1,7 +1,7 @@
 """Does the space of embeddings know where positions lie? Measures that a trained and a drawn encoder share.
 
-All but one read inner products, as both losses do, of some positions, mostly a window of neighbours: the
-first of the trained window, or any other, far out.
+Some read inner products, as both losses do, of some positions, mostly a window of neighbours: the first of
+the trained window, or any other, far out. The others read where embeddings lie, as the layers of a model do.
 
 Shape letters: m positions of a window, n coordinates, D columns.
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.stats import spearmanr
 from torch import Tensor
 
@@ -69,3 +69,41 @@ def likeness(one: Float[Tensor, "m D"], other: Float[Tensor, "m D"]) -> float:
     pairs = torch.triu_indices(len(one), len(one), offset=1)
     grams = [(window.detach().double() @ window.detach().double().T)[*pairs].cpu() for window in (one, other)]
     return float(np.corrcoef(*(gram.numpy() for gram in grams))[0, 1])
+
+
+def spread(window: Float[Tensor, "m D"]) -> float:
+    """How far the embeddings of a window lie from each other: the root of their mean squared distance from
+    their mean. Of a window whose places cannot be told apart it is 0."""
+    window = window.detach().double()
+    return float((window - window.mean(dim=0)).square().sum(dim=1).mean().sqrt())
+
+
+def displacement(one: Float[Tensor, "m D"], other: Float[Tensor, "m D"]) -> float:
+    """How far one window lies from another, place by place: the root of the mean squared distance.
+
+    Of a window and the same places in an order drawn at random it is sqrt(2) times the spread in the mean. A
+    window that is turned, which its inner products do not tell, is displaced.
+    """
+    return float((one.detach().double() - other.detach().double()).square().sum(dim=1).mean().sqrt())
+
+
+def folded(embeddings: Float[Tensor, "m D"], slack: int) -> Bool[Tensor, " m"]:
+    """Of positions in rising order, those whose embedding repeats an earlier one: some embedding `slack` or
+    more places before it is less than half as far away as the one exactly `slack` places before.
+
+    A curve that leads ever farther away has none; where it turns back on itself, all have that retrace it;
+    one that is periodic has all but those of its first period. A turn of fewer than `slack` places is not
+    seen.
+
+    Raises:
+        ValueError: a slack below 1.
+    """
+    if slack < 1:
+        raise ValueError(f"slack is {slack}; give at least 1")
+    embeddings = embeddings.detach().double()
+    apart = torch.cdist(embeddings, embeddings, compute_mode="donot_use_mm_for_euclid_dist")
+    earlier = torch.ones_like(apart, dtype=torch.bool).tril(-slack)
+    nearest = apart.masked_fill(~earlier, torch.inf).amin(dim=1)
+    before = torch.full_like(nearest, torch.inf)
+    before[slack:] = apart.diagonal(-slack)
+    return (nearest < before / 2) & before.isfinite()

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from sepnb.encodings import sinusoidal
-from sepnb.seqpe.geometry import geometry, likeness
+from sepnb.seqpe.geometry import displacement, folded, geometry, likeness, spread
 
 F64 = torch.float64
 LINE = torch.arange(40)
@@ -76,3 +76,70 @@ def test_a_window_is_like_itself_moved_stretched_or_turned_and_unlike_noise():
 def test_what_cannot_be_ranked_is_refused(count, positions, unhooked):
     with pytest.raises(ValueError, match=f"{count} embeddings of {positions} positions"):
         geometry(torch.zeros(count, 4), np.arange(positions))
+
+
+def test_a_window_whose_places_are_drawn_anew_is_moved_by_root_two_of_its_spread():
+    """In the mean over orders: two independent places of the window."""
+    generator = torch.Generator().manual_seed(2)
+    window = torch.randn(30, 8, dtype=F64, generator=generator) + 5
+    squared = [displacement(window, window[torch.randperm(30, generator=generator)]) ** 2 for _ in range(400)]
+    assert np.mean(squared) == pytest.approx(2 * spread(window) ** 2, rel=0.02)
+
+
+def test_displacement_hears_a_turn_and_a_move_of_all_places_and_spread_hears_neither():
+    window = sinusoidal(LINE, 16, dtype=F64)
+    turn = torch.linalg.qr(torch.randn(16, 16, dtype=F64, generator=torch.Generator().manual_seed(3)))[0]
+    away = torch.full((16,), 0.25, dtype=F64)  # of length 1
+    assert displacement(window, window) == 0
+    assert displacement(window, window + away) == pytest.approx(1.0)
+    assert displacement(window, window @ turn) > 1 and likeness(window, window @ turn) == pytest.approx(1.0)
+    for same in (window + away, window @ turn, window.flip(0)):
+        assert spread(same) == pytest.approx(spread(window))
+    assert spread(3 * window) == pytest.approx(3 * spread(window))
+    assert spread(window[:1].expand(7, -1)) == pytest.approx(0, abs=1e-12)
+
+
+def test_spread_is_half_the_mean_squared_distance_of_two_places():
+    window = torch.randn(12, 5, dtype=F64, generator=torch.Generator().manual_seed(4))
+    apart = torch.cdist(window, window).square().mean()
+    assert spread(window) ** 2 == pytest.approx(float(apart) / 2)
+
+
+def places(line: torch.Tensor, slack: int) -> list[int]:
+    return folded(line, slack).nonzero().flatten().tolist()
+
+
+def test_a_curve_that_leads_away_is_not_folded_and_one_that_turns_back_is_where_it_retraces():
+    along = torch.arange(60, dtype=F64)
+    along[40:] -= 14.5  # 40 lies between 25 and 26; from 55 on it is new ground
+    line = along[:, None] * torch.tensor([0.6, 0.8], dtype=F64) + 7
+    assert not folded(LINE[:, None].double(), 1).any() and not folded(line[:40], 4).any()
+    assert places(line, 8) == list(range(40, 58)), "until 39 is half of 8 places away"
+    assert places(line, 2) == list(range(40, 55)), "with less slack the border is sharper"
+    along[40:] += 10
+    short = along[:, None] * torch.tensor([0.6, 0.8], dtype=F64) + 7
+    assert places(short, 1) and not places(short, 8), "a turn of fewer places is not seen"
+    turn = torch.linalg.qr(torch.randn(2, 2, dtype=F64, generator=torch.Generator().manual_seed(5)))[0]
+    assert places(3 * line @ turn, 8) == places(line, 8)
+
+
+def test_a_curve_that_comes_as_near_to_the_first_elsewhere_is_not_folded():
+    """The distance from the first embedding rises and falls, and nothing is repeated."""
+    angle = torch.linspace(0, 1.9 * torch.pi, 60, dtype=F64)
+    assert not folded(torch.stack([angle.cos(), angle.sin()], dim=1), 4).any()
+
+
+def test_a_periodic_curve_is_folded_from_its_second_period_on():
+    angle = 2 * torch.pi * torch.arange(60, dtype=F64) / 20
+    assert places(torch.stack([angle.cos(), angle.sin()], dim=1), 4) == list(range(19, 60)), "19 is next to 0"
+
+
+@pytest.mark.parametrize("slack", [1, 3, 60, 100])
+def test_embeddings_that_are_all_alike_repeat_nothing(slack):
+    alike = torch.ones(60, 4, dtype=F64)
+    assert folded(alike, slack).shape == (60,) and not folded(alike, slack).any()
+
+
+def test_a_fold_without_slack_is_refused(unhooked):
+    with pytest.raises(ValueError, match="slack is 0; give at least 1"):
+        folded(torch.zeros(4, 2), 0)
