@@ -27,6 +27,7 @@ from sepnb.claims import (
     seqpe_distances,
     seqpe_geometry,
     seqpe_stream,
+    seqpe_stream_geometry,
     seqpe_stream_quality,
     shaw_clip,
     volumes,
@@ -50,6 +51,7 @@ CLAIMS: tuple[Claim, ...] = (
     + seqpe_distances.CLAIMS
     + seqpe_stream.CLAIMS
     + seqpe_stream_quality.CLAIMS
+    + seqpe_stream_geometry.CLAIMS
     + seqpe_cost.CLAIMS
     + images.CLAIMS
     + images_seqpe.CLAIMS

@@ -63,11 +63,13 @@ In `context_extension` a comparison names method, state of the model, reading an
 and `seqpe_distances` it names variant and measure; nothing there is in bits per byte, higher is better, and
 there is no bar. In `seqpe_stream` it names model and reading; *covered* starts lie below the largest
 position of shift steps and losses, *never-seen* ones past it, *aligned* ones keep the low digits of the
-trained window. In `images` it names method, task, what was done to the pictures, the patches along a side
-and the rule of the model, and *moved* is the trained grid read elsewhere; scores are shares of right
-answers, higher is better, and every method with places must answer more than half of the pictures of the
-trained grid rightly. In `volumes` it names method, what was done to the cube and the cells along its edge;
-scores are as in `images`, and the bar is that of the trained cube.
+trained window. In `seqpe_stream_geometry` it names model, measure and kind of start, in units of the spread
+of the trained window and mostly as logarithms to base 2; there is no bar. In `images` it names method,
+task, what was done to the pictures, the patches along a side and the rule of the model, and *moved* is the
+trained grid read elsewhere; scores are shares of right answers, higher is better, and every method with
+places must answer more than half of the pictures of the trained grid rightly. In `volumes` it names method,
+what was done to the cube and the cells along its edge; scores are as in `images`, and the bar is that of
+the trained cube.
 """.strip()
 _KINDS = {
     "claim": "judged by a claim",

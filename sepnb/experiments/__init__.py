@@ -23,6 +23,7 @@ from .seqpe_cost import SeqPECost
 from .seqpe_distances import SeqPEDistances
 from .seqpe_geometry import SeqPEGeometry
 from .seqpe_stream import SeqPEStream
+from .seqpe_stream_geometry import SeqPEStreamGeometry
 from .seqpe_stream_screen import SeqPEStreamScreen
 from .shaw_clip import ShawClip
 from .speed import Speed
@@ -50,6 +51,7 @@ _REGISTRY: dict[str, Experiment] = {
             SeqPEDistances(),
             SeqPEStreamScreen(),
             SeqPEStream(),
+            SeqPEStreamGeometry(),
             ImageScreen(),
             Images(),
             VolumeScreen(),

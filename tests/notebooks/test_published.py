@@ -5,7 +5,7 @@ import pytest
 from sepnb import experiments, paths
 from sepnb.companion import published
 
-AWAITED = ("seqpe_stream",)
+AWAITED: tuple[str, ...] = ("seqpe_stream_geometry",)
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 
 WHERE = [
@@ -28,10 +28,10 @@ def test_a_sample_of_published_records_replays(profile: str, name: str, data_set
     assert told == []
 
 
-@pytest.mark.parametrize("name", AWAITED)
-def test_an_experiment_is_awaited_only_as_long_as_it_has_no_records(name: str) -> None:
-    assert name in experiments.names()
-    assert not (paths.results() / "laptop" / name).exists(), f"{name} has records: take it off the list"
+def test_an_experiment_is_awaited_only_as_long_as_it_has_no_records() -> None:
+    assert set(AWAITED) <= set(experiments.names())
+    come = [name for name in AWAITED if (paths.results() / "laptop" / name).exists()]
+    assert not come, f"{', '.join(come)}: there are records, take it off the list"
 
 
 def test_a_whole_run_gives_the_same_numbers_twice() -> None:

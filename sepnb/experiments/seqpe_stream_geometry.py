@@ -1,0 +1,219 @@
+"""Chapter 16: where do the embeddings lie that text and losses have trained?
+
+Two looks at models of `seqpe_stream`, trained once more to the last bit. *Windows*, of the streams along the
+chain of the separated model: one of the trained length is compared with the one at 0, place by place, at the
+starts that `seqpe_stream` reads, so that what a start costs there and how far its window has moved here
+belong to one model. *Folds*, of models with both losses: the embeddings of a long text are a curve; where it
+turns back on itself a position has a look-alike before it. What do the bytes there cost, in the long text;
+read from there on, so that the look-alikes are out of sight; and at positions that leave the folded ones
+out?
+
+SeqPE in a term of the score has seeds that `seqpe_stream` has not: curves of the first ones had been seen
+before the rules were written, and so the rules on folds are about the others.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from ..evaluation import evaluate
+from ..models import LanguageModel
+from ..results import Record
+from ..seqpe import SequentialPositionEncoder
+from ..seqpe.geometry import displacement, folded, geometry, likeness, spread
+from ..seqpe.objective import encoder_of
+from . import language_modelling as lm
+from .base import Progress, check_profile
+from .extrapolation import BEYOND
+from .long_windows import BLOCKS
+from .readings import Reading
+from .recipes import SEEDS
+from .screening import require_rate
+from .seqpe_stream import LEARNING_RATES, StreamRun, screened_as, starts
+
+CHAIN = (
+    "separated-seqpe-plain",
+    "separated-seqpe-shifts",
+    "separated-seqpe-contrastive",
+    "separated-seqpe",
+)
+"""Digit strings alone, then shift steps, then the contrastive loss, then the distillation."""
+
+SCORE = "dense-seqpe-score"
+FRESH = tuple(range(7, 19))
+"""Seeds of `SCORE` beside those of all: none of their curves was seen before the rules were written."""
+
+SMOKE = ("separated-seqpe", SCORE)
+
+PIECES = SLACK = 16
+"""What indices cost is told in so many pieces of a trained length. A fold reaches back by one part in `SLACK`
+of it at least."""
+
+
+@dataclass(frozen=True)
+class StreamGeometryRun(StreamRun):
+    """A run of `seqpe_stream`; of what is read there, the long text as it is."""
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        return (Reading("native"),)
+
+    @property
+    def taught(self) -> bool:
+        """Whether both losses of SeqPE shaped the embeddings: others need not lead away, or are periodic."""
+        losses = self.training.auxiliary
+        return losses is not None and bool(losses.contrastive and losses.distillation)
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types; with the pieces of a trained length, and what a fold is."""
+        return super().resolved() | {"pieces": PIECES, "slack": SLACK}
+
+
+def windows_of(encoder: SequentialPositionEncoder, length: int, state: str) -> list[dict[str, Any]]:
+    """A row of the kind "window" for the trained window and for each of `starts`.
+
+    All hold `spread` and the measures of `geometry`; those that begin elsewhere `moved`, `narrowed` and
+    `likeness` besides: displacement and spread in units of the spread of the trained window, and how like it
+    their inner products are. What is not finite, of embeddings that are all alike, is left out.
+    """
+    encoder.eval()
+    within, rows = torch.arange(length), []
+    with torch.no_grad():
+        own = encoder(within)
+        unit = spread(own) or float("nan")
+        for name, start in {"trained": 0, **starts(length)}.items():
+            window = encoder(start + within)
+            found = {"spread": spread(window), **geometry(window, within)._asdict()}
+            if start:
+                found["moved"] = displacement(own, window) / unit
+                found |= {"narrowed": found["spread"] / unit, "likeness": likeness(own, window)}
+            told = {key: float(f"{value:.6g}") for key, value in found.items() if isfinite(value)}
+            rows.append({"kind": "window", "state": state, "name": name, "start": start} | told)
+    return rows
+
+
+def window_metrics(rows: Sequence[dict[str, Any]], state: str) -> lm.Metrics:
+    """What the rows say, as `<measure>/<name of the start>`, of the encoder as drawn as
+    `drawn/<measure>/<name>`; and `resolution`, the spread of the trained window over the mean length of its
+    embeddings: what a layer hears of a place, since it reads a state at unit scale."""
+    prefix = "" if state == "trained" else f"{state}/"
+    found = {}
+    for row in rows:
+        measures = row.keys() - {"kind", "state", "name", "start"}
+        found |= {f"{prefix}{measure}/{row['name']}": row[measure] for measure in sorted(measures)}
+        if row["name"] == "trained" and row["norm"]:
+            found[f"{prefix}resolution"] = row["spread"] / row["norm"]
+    return found
+
+
+def folds_of(
+    config: StreamGeometryRun, model: LanguageModel, *, device: str = "cpu"
+) -> tuple[lm.Metrics, lm.Rows]:
+    """Where the curve of the embeddings of a long text is folded, and what its bytes cost.
+
+    A row of the kind "index" for every piece: bits per byte of the long text, and the share of positions that
+    are folded. As metrics, all in bits per byte and past the trained length:
+
+    - `native/<k>x`, the bin that ends at k trained lengths; `past`, all of them together.
+    - `folded`, how many positions are. Where some are, `bits/folded` and `bits/others`, what the bytes at
+      these and at the others cost.
+    - `mended/past` and `mended/folded`, what all bytes and those that had stood at folded positions cost at
+      the positions that are not folded, in their order, and as `mended` in the rows. Without a fold
+      `mended/past` is `past`; where below twice the length there are fewer such positions than bytes, there
+      is none.
+    - `alone/folded`: the text read from the first folded position on, at that index, the bytes of the first
+      run of folded positions; `alone/first`: the same bytes after the same bytes, read from 0 on.
+    """
+    beyond = config.beyond
+    held = config.passages()
+    at = held.scopes["part"]
+    tokens, documents = held.tokens[at], held.documents[at]
+    how = {
+        "device": device,
+        "precision": config.training.precision,
+        "batch_size": max(1, beyond.batch_bytes // beyond.longest),
+    }
+    (reading,) = config.readings
+    losses = reading.losses(model, tokens, documents, **how)
+    with torch.no_grad():
+        embeddings = encoder_of(model).eval()(torch.arange(2 * beyond.longest)).cpu()
+    turned = folded(embeddings, max(1, beyond.length // SLACK)).numpy()
+    edges = list(range(0, beyond.longest + 1, max(1, beyond.length // PIECES)))
+    rows = [
+        {"kind": "index", **row, "folded": float(turned[start:stop].mean())}
+        for row, (start, stop) in zip(losses.by_position(edges), pairwise(edges), strict=True)
+    ]
+    bins = losses.by_position(beyond.edges)[1:]
+    metrics = {f"native/{row['stop'] // beyond.length}x": row["bits_per_byte"] for row in bins}
+    paid, past = losses.bits.mean(axis=0), np.arange(beyond.longest) >= beyond.length
+    there, elsewhere = past & turned[: beyond.longest], past & ~turned[: beyond.longest]
+    metrics |= {"past": float(paid[past].mean()), "folded": int(there.sum())}
+    if there.any() and elsewhere.any():
+        metrics |= {"bits/folded": float(paid[there].mean()), "bits/others": float(paid[elsewhere].mean())}
+    straight = np.flatnonzero(~turned)[: beyond.longest]
+    if len(straight) == beyond.longest:
+        mended = evaluate(model, tokens, documents, positions=straight, **how).bits.mean(axis=0)
+        metrics["mended/past"] = float(mended[past].mean())
+        if there.any():
+            metrics["mended/folded"] = float(mended[there].mean())
+        for row in rows:
+            row["mended"] = float(mended[row["start"] : row["stop"]].mean())
+    if there.any():
+        first = int(np.flatnonzero(there)[0])
+        run = int(np.argmin(np.append(there[first:], False)))
+        cut = tokens[:, first : min(first + beyond.length, beyond.longest) + 1]
+        indices = np.arange(cut.shape[1] - 1)
+        for name, positions in (("alone/folded", first + indices), ("alone/first", indices)):
+            read = evaluate(model, cut, documents, positions=positions, **how)
+            metrics[name] = float(read.bits[:, :run].mean())
+    return metrics, rows
+
+
+class SeqPEStreamGeometry(lm.TextExperiment):
+    """Where do the embeddings lie?"""
+
+    name: ClassVar[str] = "seqpe_stream_geometry"
+    title: ClassVar[str] = "Where the embeddings of SeqPE lie"
+    question: ClassVar[str] = (
+        "How far do text, shift steps and losses move a window of a separated model's position stream that "
+        "begins elsewhere, how far apart do they leave its places, and where does the curve of embeddings "
+        "turn back?"
+    )
+    order: ClassVar[int] = 8
+
+    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[StreamGeometryRun]:
+        beyond, smoke = BEYOND[check_profile(profile)], profile == "smoke"
+        shared = SEEDS[profile] if seeds is None else tuple(seeds)
+        wanted = [(method, seed) for seed in shared for method in (SMOKE if smoke else (*CHAIN, SCORE))]
+        if seeds is None and not smoke:
+            wanted += [(SCORE, seed) for seed in FRESH]
+        return [
+            StreamGeometryRun.of_recipe(
+                self.name, profile, method, seed, beyond, ((seed - 1) % BLOCKS,), reads_test=True
+            )
+            for method, seed in wanted
+        ]
+
+    def run(
+        self, config: StreamGeometryRun, *, device: str = "cpu", progress: Progress | None = None
+    ) -> Record:
+        require_rate(LEARNING_RATES, config.profile, screened_as(config.method), "seqpe_stream_screen")
+        length = config.training.length
+
+        def after(model: LanguageModel) -> tuple[lm.Metrics, lm.Rows]:
+            metrics, rows = folds_of(config, model, device=device) if config.taught else ({}, [])
+            states = {"drawn": lm.build(config).to(device), "trained": model}
+            for state, one in states.items() if config.method != SCORE else ():
+                windows = windows_of(encoder_of(one), length, state)
+                metrics, rows = metrics | window_metrics(windows, state), rows + windows
+            return metrics, rows
+
+        return lm.run(config, device=device, progress=progress, test=False, after=after)
+
+    def seconds(self, profile: str) -> float:
+        return {"smoke": 3.0, "laptop": 140.0, "gpu": 80.0}[check_profile(profile)]
