@@ -1365,7 +1365,7 @@ if profile == "laptop" and len(ran) == len(in_all):  # what is said of the recor
     assert past("seqpe", "/4x", "gap/").max() < 0.2, "and they come back"
 
 # %% [markdown]
-# {num}`05_biases/encoding_runs` of {num}`05_biases/encoding_runs_declared` runs are there, three seeds each. Three seeds decide nothing; what follows held in every one of them.
+# {num}`05_biases/encoding_runs` of {num}`05_biases/encoding_runs_declared` runs are there, three seeds each. Three seeds decide nothing; what follows held in every one of them, but for the last paragraph.
 #
 # **Inside the trained length** ALiBi pays {num}`05_biases/inside_alibi:.2f` bits per byte, T5 {num}`05_biases/inside_t5:.2f`, the DA-Transformer
 # {num}`05_biases/inside_distance_aware:.2f`. Three pay less than RoPE ({num}`05_biases/inside_rope:.2f`): Sandwich {num}`05_biases/inside_sandwich:.2f`, Transformer-XL
@@ -1387,7 +1387,7 @@ if profile == "laptop" and len(ran) == len(in_all):  # what is said of the recor
 # RoPE {num}`05_biases/masked_rope_partial:.2f` and {num}`05_biases/sinks_rope_partial:.2f`. They stand at distances that training never showed. Biases that fade do not hear them.
 #
 # **One row fails and recovers.** Two of the three models with SeqPE in the score fail in the bin from $L$ to $2L$ (gaps of {num}`05_biases/seqpe_jumps` by seed), the third is
-# {num}`05_biases/seqpe_last_gap:+.2f` above its sliding window in the last bin. {doc}`Chapter 16 <16_seqpe_stream>` reads models trained alike index by index. That they fail where the curve of
+# {num}`05_biases/seqpe_last_gap:+.2f` above its sliding window in the last bin. {doc}`Chapter 16 <16_seqpe_stream>` reads models trained alike index by index. That such models, of other seeds, fail where the curve of
 # their embeddings turns back on itself is *{num}`16_seqpe_stream/verdict_seqpe_fails_where_its_curve_turns_back`*.
 #
 # ## Takeaways

@@ -186,3 +186,18 @@ def test_a_run_trains_and_holds_every_reading_and_repeats_exactly(name, one_thre
         assert math.isfinite(record.metrics[key]), key
     assert record.fingerprint == STREAM.fingerprint(config)
     assert re.fullmatch(r"[a-z0-9.-]+", config.key)
+
+
+def test_nothing_is_shifted_in_validation(monkeypatch):
+    """Neither what a run is scored on nor its fingerprint stands on shift steps; its batches do."""
+    config, read = run("separated-seqpe"), []
+    assert any(batch.positions[0] for batch, _ in zip(lm.batches(config), range(60), strict=False))
+    model = lm.build(config)
+    forward = model.transformer.forward
+    monkeypatch.setattr(
+        model.transformer, "forward", lambda x, at, *rest: read.append(at) or forward(x, at, *rest)
+    )
+    lm.score(config, model, lm.splits_of(config.text.name).validation, 256, "cpu")
+    lm.initial_score(config, model, "cpu")
+    from_zero = (at is None or torch.equal(at, torch.arange(len(at))) for at in read)
+    assert len(read) > 1 and all(from_zero)

@@ -35,6 +35,8 @@ class SeqPE(Encoding):
         dims: coordinates of a position.
         per_layer: a map to P_q and P_k for every layer, as in the released image model; else one for all.
         factor: a, of the term of the score.
+        std: of the encoder's first maps and embeddings: 0.02 as released, at a width of 768. None gives any
+            width the gain that the released one has at its own.
         dropout: in the encoder, in training: 0.1 as released. Sequences that share their positions share what
             was dropped.
         class_token: the origin, where the class token of an image stands, has a learned vector in the place
@@ -43,7 +45,7 @@ class SeqPE(Encoding):
     Raises:
         TypeError: a count that is no int.
         ValueError: an unknown site, what the encoder refuses, a dropout outside [0, 1), a map or a factor
-            where there is none, or a class token on one axis.
+            where there is none, a deviation that is not above 0, or a class token on one axis.
     """
 
     name: ClassVar[str] = "seqpe"
@@ -59,6 +61,7 @@ class SeqPE(Encoding):
     dims: int = 1
     per_layer: bool = False
     factor: float = 1.0
+    std: float | None = None
     dropout: float = 0.0
     class_token: bool = False
 
@@ -77,6 +80,8 @@ class SeqPE(Encoding):
                 raise ValueError(f"{field} is {value}; it must be at least 1")
         if self.heads is not None and self.width % self.heads:
             raise ValueError(f"{self.heads} heads do not divide the encoder's width {self.width}")
+        if self.std is not None and not 0 < self.std < float("inf"):
+            raise ValueError(f"std is {self.std}; it must be above 0, or None")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout}; it must be at least 0 and below 1")
         places = checked_places(self.base, self.digits)
@@ -144,6 +149,7 @@ class SeqPE(Encoding):
             heads=self.heads,
             out_features=out_features,
             dropout=self.dropout,
+            std=self.std,
         )
 
     def resolved(self) -> dict[str, Any]:

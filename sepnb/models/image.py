@@ -164,6 +164,12 @@ class ImageClassifier(nn.Module):
 
 
 def with_origin(positions: Tensor, axes: int) -> Tensor:
-    """The positions of patches, and before them that of the class token: 0 along every axis."""
+    """The positions of patches, and before them that of the class token: 0 along every axis.
+
+    Raises:
+        ValueError: positions of another number of axes.
+    """
+    if axes > 1 and (positions.dim() < 2 or positions.shape[-1] != axes):
+        raise ValueError(f"positions of shape {list(positions.shape)}; give [N, {axes}] or [B, N, {axes}]")
     first = positions[..., :1] if axes == 1 else positions[..., :1, :]
     return torch.cat([torch.zeros_like(first), positions], dim=-1 if axes == 1 else -2)

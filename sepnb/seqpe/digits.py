@@ -35,11 +35,6 @@ def digits(positions: Positions, *, base: int = 10, width: int | Sequence[int]) 
     grid = as_grid(positions)
     if isinstance(width, int):
         places = places * grid.shape[1]
-    if len(places) != grid.shape[1]:
-        raise ValueError(
-            f"positions of shape {list(grid.shape)} have {grid.shape[1]} coordinates, {len(places)} widths "
-            f"were given; give one width for each"
-        )
     check_range(grid, base, places)
     powers = [base**exponent for count in places for exponent in reversed(range(count))]
     axes = [axis for axis, count in enumerate(places) for _ in range(count)]
@@ -50,8 +45,13 @@ def check_range(grid: Int[Tensor, "P n"], base: int, places: Sequence[int]) -> N
     """Refuse positions that `places` digits of each coordinate cannot write.
 
     Raises:
-        ValueError: a coordinate that is negative or too large.
+        ValueError: another number of coordinates, or one that is negative or too large.
     """
+    if len(places) != grid.shape[1]:
+        raise ValueError(
+            f"positions of shape {list(grid.shape)} have {grid.shape[1]} coordinates, {len(places)} widths "
+            f"were given; give one width for each"
+        )
     highest = torch.tensor([min(base**count - 1, LARGEST) for count in places], device=grid.device)
     outside = (grid < 0) | (grid > highest)
     if outside.any():
@@ -117,7 +117,7 @@ def _too_large(value: int) -> ValueError:
 
 def checked_places(base: int, width: int | Sequence[int]) -> list[int]:
     """The digits of each coordinate as a list, checked; errors as in `digits`."""
-    places = [width] if isinstance(width, int) else list(width)
+    places = list(width) if isinstance(width, Sequence) else [width]
     for name, value in (("base", base), *(("width", count) for count in places)):
         if isinstance(value, bool) or not isinstance(value, int):
             raise TypeError(f"{name} must be an int, got {value!r}")

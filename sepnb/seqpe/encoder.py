@@ -110,7 +110,8 @@ class SequentialPositionEncoder(nn.Module):
         self.cls = nn.Parameter(torch.empty(1, width))
         self.norm = nn.LayerNorm(width)
         self.output = nn.Linear(width, out_features or width)
-        self._draw(first_std(width) if std is None else std)
+        self.std = first_std(width) if std is None else std
+        self._draw(self.std)
 
     def _draw(self, std: float) -> None:
         """N(0, std^2) for maps and embeddings, zero for biases; the gains of norms stay 1."""

@@ -26,8 +26,8 @@ from torch import Tensor, nn
 
 from ..encodings.base import Heads, InputModule, Place, QueryKeyModule
 from ..models.tower import PassMemory, arithmetic, may_remember
-from .digits import LARGEST, check_range
-from .encoder import SequentialPositionEncoder, first_std
+from .digits import LARGEST, as_grid, check_range
+from .encoder import SequentialPositionEncoder
 
 HELD = 2**26
 """Numbers of embeddings that are remembered: 256 MiB in float32, a million positions of 64 columns."""
@@ -73,13 +73,12 @@ class Embeddings(nn.Module):
         super().__init__()
         self.encoder, self.class_token = encoder, None
         if class_token:
-            std = first_std(encoder.norm.normalized_shape[0])
-            self.class_token = nn.Parameter(std * torch.randn(encoder.output.out_features))
+            self.class_token = nn.Parameter(encoder.std * torch.randn(encoder.output.out_features))
         self._memory: PassMemory[Rows] = PassMemory()
 
     def forward(self, positions: Tensor) -> Tensor:
         grid = positions.unsqueeze(-1) if self.encoder.dims == 1 else positions
-        shape, grid = grid.shape[:-1], grid.flatten(end_dim=-2)
+        shape, grid = grid.shape[:-1], as_grid(grid.flatten(end_dim=-2))
         if may_remember(self) and prod(self._sizes) <= LARGEST:
             check_range(grid, self.encoder.base, self.encoder.digits)
             key = (grid.device, arithmetic(grid.device))

@@ -20,14 +20,14 @@ from ..data.draws import at_least, generator_of
 from ..grid_shifts import GridShiftSteps, Shifts
 from ..positions import PositionSampler
 from ..shift_steps import ShiftSteps, without_starts
-from .encoder import SequentialPositionEncoder
+from .encoder import RELEASED_STD, SequentialPositionEncoder
 from .losses import REDUCTIONS, contrastive_loss, distillation_loss
 from .sampling import Candidates, CandidateSampler, Windows, WindowSampler
 
 RELEASED = {"scale": 1.0, "reduction": "released", "distillation": 0.1}
 """Options of `SeqPELosses` that give the released weights and forms."""
 
-RELEASED_ENCODING = {"dropout": 0.1}
+RELEASED_ENCODING = {"dropout": 0.1, "std": RELEASED_STD}
 """Options of `encodings.SeqPE` beside its sizes. The released teacher has that noise too; ours never has."""
 
 RELEASED_SHIFTS = {"starts": 320, "per": "sequence"}

@@ -236,6 +236,8 @@ def test_pixels_that_are_not_scaled_and_places_that_do_not_fit_are_refused(unhoo
         made(torch.zeros(2, CHANNELS, 12, 16, dtype=torch.uint8))
     with pytest.raises(ValueError, match=r"positions of shape \[12, 2\] do not fit 2 sequences of 13 tokens"):
         made(images(), made.positions(*GRID)[1:])
+    with pytest.raises(ValueError, match=r"positions of shape \[12\]; give \[N, 2\] or \[B, N, 2\]"):
+        made(images(), torch.arange(12))
 
 
 def config(**changes) -> TransformerConfig:

@@ -54,10 +54,11 @@ def test_coordinates_stand_one_after_the_other_and_may_differ_in_range():
         np.array([[4, 2], [0, 1]], dtype=np.int32),
         np.array([[4, 2], [0, 1]], dtype=np.uint8),
         torch.tensor([[4, 2], [0, 1]], dtype=torch.int16),
+        [[np.int64(4), np.int64(2)], [np.int64(0), np.int64(1)]],
     ],
-    ids=["lists", "tuples", "int32", "uint8", "int16"],
+    ids=["lists", "tuples", "int32", "uint8", "int16", "numpy-numbers"],
 )
-def test_whole_numbers_of_any_kind_are_the_same_strings(positions):
+def test_whole_numbers_of_any_kind_are_the_same_strings(positions, unhooked):
     assert digits(positions, width=1).tolist() == [[4, 2], [0, 1]]
 
 
@@ -138,6 +139,7 @@ def test_what_is_no_whole_number_is_refused(positions, unhooked):
         ({"base": 2.0, "width": 2}, TypeError, "base must be an int"),
         ({"width": 0}, ValueError, "width is 0"),
         ({"width": True}, TypeError, "width must be an int"),
+        ({"width": np.int64(3)}, TypeError, r"width must be an int, got (np.int64\()?3"),
         ({"width": 20}, ValueError, "20 digits of base 10 write numbers beyond int64"),
     ],
 )

@@ -269,7 +269,8 @@ def test_settings_that_do_not_fit_are_refused(settings, told, unhooked):
         SequentialPositionEncoder(**{"width": 12, "heads": 3} | settings)
 
 
-def test_a_position_beyond_the_digits_is_refused_before_the_encoder_runs(unhooked):
+def test_a_position_beyond_the_digits_is_refused_before_the_encoder_runs(unhooked, monkeypatch):
+    monkeypatch.setattr(module, "_block", lambda *given: pytest.fail("a block ran"))
     with pytest.raises(ValueError, match=r"position 1000 .* give more digits"):
         drawn(digits=3)([5, 1000])
 

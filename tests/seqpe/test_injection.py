@@ -357,3 +357,28 @@ def test_a_position_that_the_digits_cannot_write_is_refused_and_the_cache_left_a
         assert len(cache) == 2 and made(tokens(1, 1), cache=cache).isfinite().all()
         with pytest.raises(ValueError, match=r"position 1000 .*give more digits"):
             made(tokens(1, 1), cache=cache)
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+@pytest.mark.parametrize("dims", [1, 2])
+@pytest.mark.parametrize(
+    ("given", "error", "told"),
+    [
+        (torch.ones(4, 3, dtype=torch.int64), ValueError, "have 3 coordinates, 2 widths were given"),
+        (torch.ones(4, 1, dtype=torch.int64), ValueError, "have 1 coordinates, 2 widths were given"),
+        (torch.ones(4, 2), TypeError, "positions must be integers, got torch.float32"),
+        (torch.ones(4, 2, dtype=torch.bool), TypeError, "positions must be integers, got torch.bool"),
+    ],
+    ids=["three", "one", "floats", "bools"],
+)
+def test_what_is_no_position_is_refused_whether_embeddings_are_remembered_or_not(
+    mode, dims, given, error, told, unhooked
+):
+    made = getattr(Embeddings(SequentialPositionEncoder(width=8, dims=dims, digits=3)), mode)()
+    if dims == 1:  # of one coordinate any number of dimensions are sequences
+        if error is ValueError:
+            assert made(given).shape == (*given.shape, 8)
+            return
+        given = given[:, 0]
+    with torch.no_grad(), pytest.raises(error, match=told):
+        made(given)

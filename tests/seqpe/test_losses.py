@@ -178,6 +178,23 @@ def test_below_beta_one_the_teacher_moves_too_and_the_value_stays():
     torch.testing.assert_close(loss, distillation_loss(teacher, student, 2))
 
 
+def test_beta_divides_what_is_learned_between_student_and_teacher():
+    """Gradients are linear in beta, the student's nothing at 0 and the teacher's nothing at 1."""
+
+    def gradients(beta):
+        both = [random(2, 6, 8, seed=seed).requires_grad_() for seed in (0, 1)]
+        distillation_loss(*both, 2, beta=beta).backward()
+        return [torch.zeros_like(one) if one.grad is None else one.grad for one in both]
+
+    (teacher, none), (nothing, student) = gradients(0.0), gradients(1.0)
+    assert not none.any() and not nothing.any()
+    assert teacher.abs().max() > 1e-3 and student.abs().max() > 1e-3
+    for beta in (0.3, 0.8):
+        of_teacher, of_student = gradients(beta)
+        torch.testing.assert_close(of_teacher, (1 - beta) * teacher)
+        torch.testing.assert_close(of_student, beta * student)
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
