@@ -1262,7 +1262,7 @@ figures.provenance(in_all)
 drawn = [name for name in OF_THIS_CHAPTER if not name.startswith("distance-aware-")]
 levels = {
     name: np.array([past(name, f"/{place}").mean() for place in PLACES])
-    for name in (*drawn, "rope", "none")
+    for name in (*drawn, "seqpe", "seqpe-input", "rope", "none")
 }
 levels = {name: level for name, level in levels.items() if np.isfinite(level).any()}
 least = min(levels, key=lambda name: levels[name][-1]) if levels else None
@@ -1287,9 +1287,9 @@ figures.show(
     fig,
     name="fig-biases-encodings",
     alt="Bits per byte by position to eight trained lengths for the biases of this "
-    "chapter, RoPE and no encoding, with the unigram and bigram floors dotted, and "
-    "the lowest quarter of a bit enlarged; or the words not run where there are no "
-    "records.",
+    "chapter, SeqPE, RoPE and no encoding, with the unigram and bigram floors dotted, "
+    "and the lowest quarter of a bit enlarged; or the words not run where there are "
+    "no records.",
     caption=(
         "All keys in sight, means over seeds. In the last bin "
         f"{figures.METHODS[least].label} pays least of those drawn, at one budget, "

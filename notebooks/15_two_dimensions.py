@@ -788,6 +788,7 @@ if len(there) == len(table) and profile == "laptop":  # what is said of them abo
     def larger(name, task, view):
         return mean(name, task, larger_column(name, view))
 
+    OF_SEQPE = larger_column("seqpe", "canvas")
     with_places = [name for name in im.METHODS if name != "none"]
     for name in with_places:
         assert mean(name, "class", "accuracy") > mean("none", "class", "accuracy")
@@ -796,6 +797,11 @@ if len(there) == len(table) and profile == "laptop":  # what is said of them abo
         if name != "seqpe":
             assert larger("seqpe", "class", "canvas") > larger(name, "class", "canvas")
             assert larger(name, "class", "canvas") < larger("none", "class", "canvas")
+            for column in ("shuffled_accuracy", larger_column(name, "canvas")):
+                own = column if column == "shuffled_accuracy" else OF_SEQPE
+                least = mean("seqpe", "class", "accuracy") - mean("seqpe", "class", own)
+                loss = mean(name, "class", "accuracy") - mean(name, "class", column)
+                assert least < loss, "it leans on its places less, and loses least"
     little = seen("seqpe", "class", "canvas-14/shuffled") - seen(
         "seqpe", "class", "canvas-14/grow"
     )

@@ -289,9 +289,9 @@ figures.show(
     name="fig-stream-live",
     alt="Six panels, a column for each of three tiny strict models: above, what the "
     "same windows cost more than at index 0, against the index at which they begin, at "
-    "aligned and misaligned starts; below, how far their position stream has moved, with "
-    "a line at the square root of two. A dotted line marks the largest position of "
-    "shift steps and losses.",
+    "aligned and misaligned starts; below, how far their position stream has moved, "
+    "with a line at the square root of two. A dotted line marks the largest position "
+    "of shift steps and losses.",
     caption="Live, tiny models, source code, one seed. Above, what the same bytes cost "
     "more than from 0 on; below, how far the stream of their window has moved: the "
     "line is at the square root of 2. Dotted: the largest position of shift steps and "
@@ -469,6 +469,8 @@ numbers |= {
     for group in GROUPS.values()
     for name, short in SHORT.items()
 }
+
+# %%
 for number, start in ((1, 8000), (2, 91_000)):
     there = f"separated-seqpe-plain:native-at-never-seen-aligned-{number}"
     numbers[f"plain_from_{start}"] = chapter_numbers.mean_of(
@@ -576,6 +578,8 @@ for mode in ("separated", "strict", "dense"):
             (f"start7_{mode}_sinusoid", sinusoid),
         ):
             told[key] = less(f"{name}:native-at-7x", f"{name}:native/1x")
+
+# %%
 told["gap_shifts"] = worst("separated-seqpe-shifts", "native")
 told["dense_bits_8x"] = less(
     "dense-seqpe:native/8x", "dense-sinusoidal-shifts:native/8x"
@@ -606,7 +610,7 @@ for key, one in (("least", by_seed[:1]), ("most", by_seed[-1:])):
 # the sinusoid no more than {num}`16_seqpe_stream/window_separated_sinusoid:+.2f` and {num}`16_seqpe_stream/window_strict_sinusoid:+.2f` in its worst bin, less than SeqPE to eight lengths in every seed. (A mask is more than a start: the layers below have read past it.)
 #
 # **Where its text program has it**, in a term of the score, SeqPE is another thing. Nothing further back than a trained length weighs anything in it: a mask of that width changes none of its bits by a millionth. Over its sliding window it stands at
-# {num}`16_seqpe_stream/gap_score_8x:+.3f` in the bin that ends at eight trained lengths and {num}`16_seqpe_stream/gap_score_4x:+.3f` in that at four, in each seed above the 0.03 of the rules, and
+# {num}`16_seqpe_stream/gap_score_8x:+.3f` in the bin that ends at eight trained lengths and {num}`16_seqpe_stream/gap_score_4x:+.3f` in that at four, in each seed above the bound of the rules, and
 # far less than any stream; between one and two lengths it is anything from {num}`16_seqpe_stream/gap_score_2x_least:+.2f` to {num}`16_seqpe_stream/gap_score_2x_most:+.2f` by seed. Beside RoPE with a window, the bar for a model that reads no further, it pays
 # {num}`16_seqpe_stream/score_rope_2x:+.2f`, {num}`16_seqpe_stream/score_rope_4x:+.2f` and {num}`16_seqpe_stream/score_rope_8x:+.2f` more to two, four and eight lengths, in every seed.
 #
@@ -713,8 +717,8 @@ figures.show(
     caption=(
         "Every start of every seed: how far its window has moved, and what it costs in "
         "the same model. Full: aligned; hollow: misaligned. The four models of a seed "
-        "make four groups of points; a slope between groups is none within. The line is "
-        "at the square root of 2; linear up to 0.1 bits per byte, logarithmic above."
+        "make four groups of points; a slope between groups is none within. The line "
+        "is at the square root of 2; linear up to 0.1 bits per byte, logarithmic above."
         if len(pairs)
         else "Not run yet: the records of the experiment are missing at this profile."
     ),
@@ -819,9 +823,9 @@ figures.show(
     "a dotted line at the trained length.",
     caption=(
         "SeqPE in a term of the score, seeds of which nothing was known when the rules "
-        "were written: bits per byte by index, all keys in sight. Bands: where the curve of embeddings has turned "
-        "back. Orange: the same bytes at positions that leave those out. Dotted: the "
-        "trained length."
+        "were written: bits per byte by index, all keys in sight. Bands: where the "
+        "curve of embeddings has turned back. Orange: the same bytes at positions that "
+        "leave those out. Dotted: the trained length."
         if curves
         else "Not run yet: the records of the experiment are missing at this profile."
     ),
@@ -919,8 +923,8 @@ figures.show_table(
     ),
     caption="Bits per byte in the bin that ends at 8 trained lengths, however the "
     "model is read: as it is (native), through a window of one trained length, with "
-    "the first tokens of the text beside it (sinks), and with logits that grow with "
-    "the logarithm of the number of keys.",
+    "the first tokens of the text beside it at their own indices (sinks), and with "
+    "logits that grow with the logarithm of the number of keys.",
 )
 figures.provenance(runs)
 figures.provenance(beside)
