@@ -502,8 +502,8 @@ numbers["bits_without_positions"] = chapter_numbers.mean_of(without)
 # {num}`16_seqpe_stream/covered_misaligned_separated:+.2f`. It hardly matters now whether a start is aligned, nor whether there is a distillation, which was not run alone. At indices never seen both losses cost
 # {num}`16_seqpe_stream/never_seen_aligned_separated:+.2f` and {num}`16_seqpe_stream/never_seen_misaligned_separated:+.2f`. The strict model with shift steps and both losses pays {num}`16_seqpe_stream/covered_aligned_strict:+.2f` and {num}`16_seqpe_stream/covered_misaligned_strict:+.2f`, and
 # {num}`16_seqpe_stream/never_seen_aligned_strict:+.2f` and {num}`16_seqpe_stream/never_seen_misaligned_strict:+.2f` where they are not covered; which of its three changes does it was not run. Both losses without shift steps
-# cost the separated model {num}`16_seqpe_stream/covered_aligned_still:+.2f` and {num}`16_seqpe_stream/covered_misaligned_still:+.2f`, twice as much. In bits: a covered start costs it {num}`16_seqpe_stream/bits_covered_separated:.2f` with all of SeqPE, and the model without any positions, the same three seeds,
-# {num}`16_seqpe_stream/bits_without_positions:.2f`: a window that has moved is worth less than no places at all.
+# cost the separated model {num}`16_seqpe_stream/covered_aligned_still:+.2f` and {num}`16_seqpe_stream/covered_misaligned_still:+.2f`, twice as much. In bits: a covered start costs it {num}`16_seqpe_stream/bits_covered_separated:.2f` with all of SeqPE (three seeds), and the model without any positions, of the same seeds,
+# {num}`16_seqpe_stream/bits_without_positions:.2f`. In each of them a window that has moved is worth less than no places at all.
 #
 # **The sinusoid** with the same shift steps pays {num}`16_seqpe_stream/covered_aligned_separated_sinusoid:+.3f` and
 # {num}`16_seqpe_stream/covered_misaligned_separated_sinusoid:+.3f` (separated), {num}`16_seqpe_stream/covered_aligned_strict_sinusoid:+.3f` and
@@ -609,7 +609,7 @@ for key, one in (("least", by_seed[:1]), ("most", by_seed[-1:])):
 # loses here is of the size of what its index costs, and what the sinusoid loses is not; a mask of one trained length helps accordingly. SeqPE pays nearly the same behind it, {num}`16_seqpe_stream/window_separated:+.2f` and {num}`16_seqpe_stream/window_strict:+.2f`,
 # the sinusoid no more than {num}`16_seqpe_stream/window_separated_sinusoid:+.2f` and {num}`16_seqpe_stream/window_strict_sinusoid:+.2f` in its worst bin, less than SeqPE to eight lengths in every seed. (A mask is more than a start: the layers below have read past it.)
 #
-# **Where its text program has it**, in a term of the score, SeqPE is another thing. Nothing further back than a trained length weighs anything in it: a mask of that width changes none of its bits by a millionth. Over its sliding window it stands at
+# **Where its text program has it**, in a term of the score, SeqPE is another thing. Nothing further back than a trained length weighs anything in it: a mask of that width changes its bits per byte by less than a millionth. Over its sliding window it stands at
 # {num}`16_seqpe_stream/gap_score_8x:+.3f` in the bin that ends at eight trained lengths and {num}`16_seqpe_stream/gap_score_4x:+.3f` in that at four, in each seed above the bound of the rules, and
 # far less than any stream; between one and two lengths it is anything from {num}`16_seqpe_stream/gap_score_2x_least:+.2f` to {num}`16_seqpe_stream/gap_score_2x_most:+.2f` by seed. Beside RoPE with a window, the bar for a model that reads no further, it pays
 # {num}`16_seqpe_stream/score_rope_2x:+.2f`, {num}`16_seqpe_stream/score_rope_4x:+.2f` and {num}`16_seqpe_stream/score_rope_8x:+.2f` more to two, four and eight lengths, in every seed.
@@ -749,28 +749,30 @@ for name in CHAIN:
         f"{one}_{stage}": shape(name, f"{one}/trained") for one in ("spread", "norm")
     }
     told[f"rank_{stage}"] = rank_within(name)
-    for group in GROUPS.values():
+    for group in KINDS_OF_START[:2]:
         key = f"{group.replace('-', '_')}_{stage}"
         for measure in ("moved", "narrowed", "likeness"):
             told[f"{measure}_{key}"] = shape(name, measure, group)
         told[f"lengths_{key}"] = in_lengths(name, group)
+    beyond = shape(name, "likeness", "never-seen-misaligned")
+    told[f"likeness_never_seen_misaligned_{stage}"] = beyond
     numbers |= {
         key: chapter_numbers.mean_of(values if whole else ())
         for key, values in told.items()
     }
 
 # %% [markdown]
-# **Where only the text has trained the digits**, an aligned window has moved by {num}`16_seqpe_stream/moved_covered_aligned_plain:.2f` of the width of the cloud at 0 and a misaligned one by
-# {num}`16_seqpe_stream/moved_covered_misaligned_plain:.2f`, with shift steps by {num}`16_seqpe_stream/moved_covered_aligned_shifts:.2f` and {num}`16_seqpe_stream/moved_covered_misaligned_shifts:.2f`.
+# **Where only the text has trained the digits**, an aligned window stays near the trained one: it has moved by {num}`16_seqpe_stream/moved_covered_aligned_plain:.2f` of the width of the cloud at 0. A misaligned one has moved by
+# {num}`16_seqpe_stream/moved_covered_misaligned_plain:.2f`, about as far as the trained window's own places dealt out at random. With shift steps it is {num}`16_seqpe_stream/moved_covered_aligned_shifts:.2f` and {num}`16_seqpe_stream/moved_covered_misaligned_shifts:.2f`.
 #
 # **Under both losses** a window has moved, in mean lengths of the points at 0, by {num}`16_seqpe_stream/lengths_covered_aligned_separated:.2f` at aligned starts (shift steps alone
 # {num}`16_seqpe_stream/lengths_covered_aligned_shifts:.2f`) and by {num}`16_seqpe_stream/lengths_covered_misaligned_separated:.2f` at misaligned ones
-# ({num}`16_seqpe_stream/lengths_covered_misaligned_shifts:.2f`). The cloud at 0 has a width of {num}`16_seqpe_stream/spread_separated:.1f` (shift steps alone {num}`16_seqpe_stream/spread_shifts:.1f`), its points a mean length of
-# {num}`16_seqpe_stream/norm_separated:.1f` ({num}`16_seqpe_stream/norm_shifts:.1f`), so that its resolution is
-# {num}`16_seqpe_stream/resolution_separated:.2f` ({num}`16_seqpe_stream/resolution_shifts:.2f`). At covered misaligned starts a window is
+# ({num}`16_seqpe_stream/lengths_covered_misaligned_shifts:.2f`). The places of the trained window lie no closer together than before: their cloud has a width of {num}`16_seqpe_stream/spread_separated:.1f` (shift steps alone {num}`16_seqpe_stream/spread_shifts:.1f`). It is what they have in common that has grown, to a mean length of
+# {num}`16_seqpe_stream/norm_separated:.1f` ({num}`16_seqpe_stream/norm_shifts:.1f`), and the resolution falls to
+# {num}`16_seqpe_stream/resolution_separated:.2f` ({num}`16_seqpe_stream/resolution_shifts:.2f`). Elsewhere the cloud is narrower still: at covered misaligned starts
 # {num}`16_seqpe_stream/narrowed_covered_misaligned_separated:.2f` times as wide as at 0.
 #
-# **Inside a window** at covered misaligned starts the likeness to the trained one is {num}`16_seqpe_stream/likeness_covered_misaligned_shifts:.2f` with shift steps,
+# **Inside a window** the losses do what they ask for. At covered misaligned starts the likeness to the trained one is {num}`16_seqpe_stream/likeness_covered_misaligned_shifts:.2f` with shift steps,
 # {num}`16_seqpe_stream/likeness_covered_misaligned_contrastive:.2f` with the contrastive loss and {num}`16_seqpe_stream/likeness_covered_misaligned_separated:.2f` with both; where no loss was,
 # {num}`16_seqpe_stream/likeness_never_seen_misaligned_separated:.2f`. But queries
 # and keys are maps of the embeddings themselves and hear where a window lies ({doc}`chapter 14 <14_two_losses>`).
@@ -852,6 +854,40 @@ numbers |= {
     for one in ("folded", "bits/folded", "bits/others", "mended/past", "past")
 }
 
+# %% tags=["hide-cell"]
+# What is said of where windows lie, above, and of folds, below.
+if profile == "laptop" and len(looked) == len(shapes):
+    for metric in ("native/2x", "native/4x", "native/8x"):
+        assert (pairs[metric] == pairs[f"{metric} there"]).all(), "the very models"
+
+    def of_chain(measure, group=None):
+        """A measure along the chain, by seed: a column a stage."""
+        return pd.DataFrame(
+            {SHORT[name]: shape(name, measure, group) for name in CHAIN}
+        )
+
+    aligned_moved, other_moved = (
+        of_chain("moved", group) for group in KINDS_OF_START[:2]
+    )
+    assert aligned_moved[["plain", "shifts"]].mean().max() < 0.25
+    assert other_moved[["plain", "shifts"]].mean().between(1.2, 1.5).all()
+    for group in KINDS_OF_START[:2]:
+        lengths = in_lengths("separated-seqpe", group)
+        assert (lengths - in_lengths("separated-seqpe-shifts", group)).min() > 0.3
+        assert of_chain("narrowed", group).separated.max() < 0.5
+    across = of_chain("spread/trained").mean()
+    assert abs(across.separated / across.shifts - 1) < 0.15, "no closer together"
+    long = of_chain("norm/trained")
+    assert (long.separated / long.shifts).min() > 4, "what they have in common"
+    heard = of_chain("resolution")
+    assert (heard.separated < heard.shifts / 4).all()
+    alike = of_chain("likeness", "covered-misaligned")
+    assert (alike.separated > alike.contrastive).all()
+    assert (alike.contrastive > alike.shifts).all()
+    stream = shapes[shapes.method == "separated-seqpe"].astype({"past": float})
+    mended_by = stream.past - stream["mended/past"].astype(float)
+    assert (mended_by > 0).all() and mended_by.mean() < numbers["gap_separated"] / 8
+
 # %% [markdown]
 # Of {num}`16_seqpe_stream/curves` curves {num}`16_seqpe_stream/curves_folded` turn back at eight positions or more past the trained length. In these models:
 #
@@ -861,8 +897,8 @@ numbers |= {
 # - **With the folded positions left out**, so that some numbers are never given to a byte, the whole text past the trained length costs {num}`16_seqpe_stream/fold_mended_past:.2f` in place of
 #   {num}`16_seqpe_stream/fold_past:.2f`. No weight is changed.
 #
-# The stream with both losses is folded at {num}`16_seqpe_stream/stream_folded:.0f` positions in the mean, which cost {num}`16_seqpe_stream/stream_bits_folded:.2f`, the others
-# {num}`16_seqpe_stream/stream_bits_others:.2f`; with the folds left out the text past the trained length costs {num}`16_seqpe_stream/stream_mended_past:.2f` (with them {num}`16_seqpe_stream/stream_past:.2f`).
+# The stream with both losses is folded at {num}`16_seqpe_stream/stream_folded:.0f` positions in the mean, which cost {num}`16_seqpe_stream/stream_bits_folded:.2f` bits, the others
+# {num}`16_seqpe_stream/stream_bits_others:.2f`. With the folds left out the text past the trained length costs {num}`16_seqpe_stream/stream_mended_past:.2f` (with them {num}`16_seqpe_stream/stream_past:.2f`): they are a small part of what it loses.
 #
 # ### The four verdicts
 #
