@@ -703,6 +703,7 @@ if len(pairs):
     ax.set(xscale="log", xlabel="moved, in widths of the cloud at 0")
     ax.set_yscale("symlog", linthresh=0.1)
     ax.set_yticks([0, 0.1, 1], ["0", "0.1", "1"])
+    ax.set_ylim(-0.02, 3.2)
     ax.minorticks_off()
     ax.set_ylabel("bits per byte\nmore than from 0")
     ax.axvline(2**0.5, color=figures.FAINT, linewidth=1)
@@ -841,6 +842,17 @@ fresh = looked[(looked.method == SCORE) & (looked.seed.astype(int) > 6)]
 turned = fresh[fresh.folded.astype(float) >= 8] if len(fresh) else fresh
 numbers["curves"], numbers["curves_folded"] = len(fresh), len(turned)
 ASKED = ("past", "bits/folded", "bits/others", "alone/folded", "alone/first")
+pieces = (
+    [curve[curve.start >= L] for curve in curves.values()] if len(curves) > 6 else ()
+)
+hot = [piece[piece.bits_per_byte > 3.5] for piece in pieces]
+carried = [(one.stop - 1) % 100 < 32 for one in hot]  # a piece is 8 bytes
+found = {
+    "hot": sum(map(len, hot)),
+    "hot_after_a_carry": int(sum(map(sum, carried))),
+    "hot_folded": int(sum((one.folded >= 0.5).sum() for one in hot)),
+}
+numbers |= {key: n if hot else chapter_numbers.NOT_RUN for key, n in found.items()}
 numbers |= {
     f"fold_{one.replace('/', '_')}": chapter_numbers.mean_of(
         summaries.by_seed(turned, SCORE, one)
@@ -890,6 +902,11 @@ if profile == "laptop" and len(looked) == len(shapes):
     there = turned.astype({one: float for one in (*ASKED, "mended/past")})
     assert (there["bits/folded"] - there["bits/others"]).min() > 1, "in every one"
     assert (there["alone/folded"] - there["alone/first"]).abs().max() < 0.05
+    assert found["hot"] > 40 and found["hot_after_a_carry"] == found["hot"]
+    assert 0.2 < found["hot_folded"] / found["hot"] < 0.6
+    failing = {s: p.bits_per_byte.max() for s, p in zip(curves, pieces, strict=True)}
+    straight = fresh[fresh.folded.astype(float) == 0].seed.astype(int)
+    assert len(straight) == 2 and all(failing[seed] > 4 for seed in straight)
     not_less = there[there["mended/past"] >= there.past]
     assert len(not_less) == 1 and (not_less["mended/folded"] > 4).all(), "in one"
     assert (there["mended/past"] - there["bits/others"]).abs().max() < 0.05
@@ -903,6 +920,10 @@ if profile == "laptop" and len(looked) == len(shapes):
 # - **With the folded positions left out**, so that some numbers are never given to a byte, the whole text past the trained length costs {num}`16_seqpe_stream/fold_mended_past:.2f` in place of
 #   {num}`16_seqpe_stream/fold_past:.2f`, about as much as the bytes at the others did. No weight is changed. In one of the models it is not less: bytes that stood at the fold fail at their new
 #   positions, too.
+#
+# **Not every failure is a fold.** Of the pieces of eight bytes past the trained length that cost these models more than 3.5 bits, {num}`16_seqpe_stream/hot` in all, <!-- given: a bound between what most bytes cost and what these do -->
+# {num}`16_seqpe_stream/hot_after_a_carry` hold a multiple of a hundred or begin at most 24 bytes after one, but only {num}`16_seqpe_stream/hot_folded` are folded for half of them or more; two curves without a fold
+# fail at such places, too. This was seen in the records and no rule asked for it: curves break where the hundreds carry, and a fold is one way to break.
 #
 # The stream with both losses is folded at {num}`16_seqpe_stream/stream_folded:.0f` positions in the mean, which cost {num}`16_seqpe_stream/stream_bits_folded:.2f` bits, the others
 # {num}`16_seqpe_stream/stream_bits_others:.2f`. With the folds left out the text past the trained length costs {num}`16_seqpe_stream/stream_mended_past:.2f` (with them {num}`16_seqpe_stream/stream_past:.2f`): they are a small part of what it loses.
@@ -1251,7 +1272,7 @@ numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
 #    *{num}`16_seqpe_stream/verdict_seqpe_surpasses_strong_baselines`*, that it surpasses them and ALiBi past it
 #    *{num}`16_seqpe_stream/verdict_seqpe_surpasses_them_past_the_length`*: it pays less than RoPE and the sinusoid to four and eight lengths and more than ALiBi in every bin, in every seed. That the distillation helps there is
 #    *{num}`16_seqpe_stream/verdict_distillation_further_enhances_extrapolation`*; seeds disagree.
-# 7. **The curve of an encoder may turn back**, and then a position has a look-alike. That
+# 7. **An encoder of digits has to learn to carry.** Where a curve turns back, mostly past a carry of the hundreds, a position has a look-alike. That
 #    SeqPE in a term of the score fails there is *{num}`16_seqpe_stream/verdict_seqpe_fails_where_its_curve_turns_back`*; that it does not where nothing before the fold is in sight,
 #    *{num}`16_seqpe_stream/verdict_it_is_the_look_alike_in_sight`*; that positions which leave the folds out mend it, *{num}`16_seqpe_stream/verdict_positions_that_are_not_folded_mend_it`*.
 #
