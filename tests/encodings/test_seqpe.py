@@ -15,7 +15,7 @@ from sepnb.streams import Streams
 
 @pytest.mark.parametrize("site", SITES)
 def test_each_site_builds_one_module_and_a_record_names_every_option(site):
-    encoding = SeqPE(site=site, digits=(2, 3), dims=2, dropout=0.1, class_token=True)
+    encoding = SeqPE(site=site, digits=(2, 3), dims=2, std=0.02, dropout=0.1, class_token=True)
     at_input, at_query_key = encoding.at_input(8, 64), encoding.at_query_key(4)
     assert (at_input is None) == (site != "input") and (at_query_key is None) == (site == "input")
     assert encoding.sites == {Site.INPUT if site == "input" else Site.QUERY_KEY}
@@ -23,7 +23,7 @@ def test_each_site_builds_one_module_and_a_record_names_every_option(site):
     options = {key: value for key, value in resolved.items() if key != "name"}
     assert encodings.build(resolved["name"], **options) == encoding
     assert resolved.keys() == {"name"} | {f.name for f in dataclasses.fields(encoding)} - {"heads"}
-    assert encoding.axes == (2,) and "dropout" not in SeqPE(site=site).resolved()
+    assert encoding.axes == (2,) and not {"std", "dropout"} & SeqPE(site=site).resolved().keys()
 
 
 def test_the_encoder_is_the_one_that_the_options_describe():
