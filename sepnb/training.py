@@ -156,7 +156,7 @@ class Diverged(ValueError):
 
 
 def autocast(device: str, precision: str) -> AbstractContextManager:
-    """Forward passes in `precision` on `device`; parameters and losses stay in float32."""
+    """Forward passes in `precision` on `device`; parameters stay as they are, losses are float32 or wider."""
     if precision == "float32":
         return nullcontext()
     return torch.autocast(torch.device(device).type, dtype=getattr(torch, precision))
@@ -175,14 +175,14 @@ def target_losses(
     memory: SegmentMemory | None = None,
 ) -> Tensor:
     """Nats per target, `[B, L]`, for tokens and targets `[B, L]` at int positions `[L]` or `[B, L]`, read on
-    after what a memory holds; `[B]` of a model that gives each input one answer, with targets `[B]`."""
+    after what a memory holds; `[B]` of a model that gives each input one answer, with targets `[B]`. In
+    float32 or wider: bfloat16 would round differences away, and float32 what a float64 model computes."""
     if memory is not None:
         logits = model(tokens, positions, memory)
     else:
         logits = model(tokens) if positions is None else model(tokens, positions)
-    return F.cross_entropy(logits.float().flatten(0, -2), targets.flatten(), reduction="none").unflatten(
-        0, targets.shape
-    )
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32)).flatten(0, -2)
+    return F.cross_entropy(wide, targets.flatten(), reduction="none").unflatten(0, targets.shape)
 
 
 def optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:

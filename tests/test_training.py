@@ -149,6 +149,19 @@ def test_the_loss_of_a_step_is_the_mean_over_the_predicted_tokens_in_nats():
     assert first == pytest.approx([losses.mean().item()], abs=1e-6)
 
 
+def test_the_loss_of_a_float64_model_is_not_rounded_to_float32():
+    m, batch = model().double(), torch.from_numpy(next(batches()))
+    expected = -m(batch[:, :-1]).log_softmax(-1).gather(-1, batch[:, 1:, None])[..., 0]
+    losses = next_token_losses(m, batch)
+    assert losses.dtype == torch.float64
+    torch.testing.assert_close(losses, expected, rtol=1e-12, atol=1e-12)
+    weights = list(m.parameters())
+    ours, theirs = (torch.autograd.grad(sums.sum(), weights) for sums in (losses, expected))
+    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
+    with autocast("cpu", "bfloat16"):
+        assert next_token_losses(model(), batch).dtype == torch.float32
+
+
 def test_it_learns_what_can_be_learned():
     config = dataclasses.replace(CONFIG, steps=80)
     curve = train(model(), batches(steps=80), config)
