@@ -644,42 +644,40 @@ def shape(method, measure, group=None):
 
 
 # %%
-def cell(method, measure, group, form=".2f"):
-    """What the table says of a measure at the starts of a group."""
-    return summaries.told(shape(method, measure, group), form)
-
-
 def in_lengths(method, group):
     """How far windows moved, in mean lengths of the points of the cloud at 0."""
     return (shape(method, "moved", group) * shape(method, "resolution")).dropna()
 
 
 # %% tags=["hide-input"]
-KINDS_OF_START = ("covered-aligned", "covered-misaligned", "never-seen-aligned")
+COVERED = ("covered-aligned", "covered-misaligned")
+MEASURES = {
+    "moved, in widths": ("moved", COVERED),
+    "moved, in lengths": ("lengths", COVERED),
+    "width": ("narrowed", COVERED),
+    "likeness": ("likeness", tuple(GROUPS.values())),
+}
+rows = {"resolution": {name: shape(name, "resolution") for name in CHAIN}}
+for told, (measure, groups) in MEASURES.items():
+    for title, group in GROUPS.items():
+        if group in groups:
+            rows[f"{told}: {' '.join(title.split())}"] = {
+                name: in_lengths(name, group)
+                if measure == "lengths"
+                else shape(name, measure, group)
+                for name in CHAIN
+            }
 figures.show_table(
     pd.DataFrame(
-        {"": title, "resolution": summaries.told(shape(name, "resolution"), ".2f")}
-        | {
-            f"{told}, {group.replace('-', ' ')}": cell(name, measure, group)
-            for told, measure in (("moved", "moved"), ("width", "narrowed"))
-            for group in KINDS_OF_START[:2]
-        }
-        | {
-            f"moved in lengths, {group.removeprefix('covered-')}": summaries.told(
-                in_lengths(name, group), ".2f"
-            )
-            for group in KINDS_OF_START[:2]
-        }
-        | {
-            f"likeness, {group.replace('-', ' ')}": cell(name, "likeness", group)
-            for group in KINDS_OF_START[1:]
-        }
-        for name, (title, *_) in CHAIN.items()
+        {"": row}
+        | {CHAIN[name][0]: summaries.told(one, ".2f") for name, one in cells.items()}
+        for row, cells in rows.items()
     ),
-    caption="Windows of the stream of the separated model, each row one change of the "
-    "one above. Moved and width: in widths of the cloud at 0, moved in mean lengths of "
-    "its points as well. Likeness: correlation of the inner products inside a window "
-    "with those inside the one at 0, which a turn of the whole cloud leaves as it is.",
+    caption="Windows of the stream of the separated model; each column is one change "
+    "of the one before. Moved and width: in widths of the cloud at 0, moved in mean "
+    "lengths of its points as well. Likeness: correlation of the inner products inside "
+    "a window with those inside the one at 0, which a turn of the whole cloud leaves "
+    "as it is.",
 )
 figures.provenance(shapes)
 
@@ -750,7 +748,7 @@ for name in CHAIN:
         f"{one}_{stage}": shape(name, f"{one}/trained") for one in ("spread", "norm")
     }
     told[f"rank_{stage}"] = rank_within(name)
-    for group in KINDS_OF_START[:2]:
+    for group in COVERED:
         key = f"{group.replace('-', '_')}_{stage}"
         for measure in ("moved", "narrowed", "likeness"):
             told[f"{measure}_{key}"] = shape(name, measure, group)
@@ -878,12 +876,10 @@ if profile == "laptop" and len(looked) == len(shapes):
             {SHORT[name]: shape(name, measure, group) for name in CHAIN}
         )
 
-    aligned_moved, other_moved = (
-        of_chain("moved", group) for group in KINDS_OF_START[:2]
-    )
+    aligned_moved, other_moved = (of_chain("moved", group) for group in COVERED)
     assert aligned_moved[["plain", "shifts"]].mean().max() < 0.25
     assert other_moved[["plain", "shifts"]].mean().between(1.2, 1.5).all()
-    for group in KINDS_OF_START[:2]:
+    for group in COVERED:
         lengths = in_lengths("separated-seqpe", group)
         assert (lengths - in_lengths("separated-seqpe-shifts", group)).min() > 0.3
         assert of_chain("narrowed", group).separated.max() < 0.5
@@ -991,6 +987,8 @@ figures.show_table(
     "logits that grow with the logarithm of the number of keys.",
 )
 figures.provenance(runs)
+
+# %% tags=["remove-input"]
 figures.provenance(beside)
 
 # %% tags=["hide-cell"]

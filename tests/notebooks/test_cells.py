@@ -1,5 +1,7 @@
 """How the code of chapters is cut, for those who read it on the page."""
 
+import ast
+
 import jupytext
 import pytest
 
@@ -35,3 +37,16 @@ def test_no_line_of_code_is_wider_than_its_column(chapter: chapters.Chapter) -> 
         if len(line) > WIDEST_LINE
     ]
     assert not wide, f"break these lines at {WIDEST_LINE} characters: {wide}"
+
+
+@pytest.mark.parametrize("chapter", chapters.discover(), ids=lambda chapter: chapter.name)
+def test_every_provenance_line_that_a_cell_asks_for_is_shown(chapter: chapters.Chapter) -> None:
+    """A notebook shows the last expression of a cell alone; the line of an earlier one would be lost."""
+    lost = [
+        f"line {statement.lineno} of the cell of {cell.source.splitlines()[0]!r}"
+        for cell in jupytext.read(chapter.path).cells
+        if cell.cell_type == "code"
+        for statement in ast.parse(cell.source).body[:-1]
+        if isinstance(statement, ast.Expr) and ast.unparse(statement).startswith("figures.provenance(")
+    ]
+    assert not lost, f"give each a cell of its own: {lost}"
