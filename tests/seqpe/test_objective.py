@@ -260,4 +260,3 @@ def test_all_that_the_release_sets_is_set_by_options_of_one_of_three_description
     drawn = SeqPE(width=64, digits=5, **RELEASED_ENCODING).at_query_key(8).embeddings.encoder
     weights = [p for p in drawn.parameters() if p.dim() == 2 and p.numel() >= 4096]
     assert weights and all(abs(float(p.detach().std()) - 0.02) < 0.001 for p in weights)
-    assert "std" not in SeqPE().resolved(), "a record made before the option keeps its key"
