@@ -1,0 +1,100 @@
+"""What a change of the code must keep: the name of every published record, and the verdict of every claim.
+
+`records.txt` names the published records, `<profile>/<experiment>/<key>`, and `ledger.json` holds of
+every claim its verdict, a digest of its rule and the commit that first had that rule. What has changed since
+then stands in the three tables below, with the reason.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from sepnb import claims, experiments, paths
+from sepnb.companion import published
+from sepnb.results import Record, Store
+
+HERE = Path(__file__).parent
+NAMES = (HERE / "records.txt").read_text(encoding="utf-8").split()
+LEDGER = json.loads((HERE / "ledger.json").read_text(encoding="utf-8"))
+
+MOVED: dict[str, tuple[str | None, str]] = {}
+"""Name of a record: its name of today, None if it was withdrawn, and why."""
+
+TURNED: dict[str, tuple[str, str]] = {}
+"""Id of a claim: its verdict of today, and why it is another."""
+
+REWORDED: dict[str, tuple[str, str, str]] = {}
+"""Id of a claim: the digest of its rule of today, the commit that first had it, and why it was changed."""
+
+
+@pytest.fixture(scope="module")
+def records() -> dict[str, Record]:
+    """Every published record by its name."""
+    store, found = Store(), {}
+    for folder in sorted(path for path in paths.results().glob("*/*") if path.is_dir()):
+        profile, experiment = folder.parts[-2:]
+        for key, record in store.load(profile, experiment).items():
+            found[f"{profile}/{experiment}/{key}"] = record
+    return found
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> dict[str, claims.Row]:
+    """Every claim judged on the published records and on the committed numbers of the chapters."""
+    build = tmp_path_factory.mktemp("build")
+    (build / "smoke").mkdir()
+    for file in (paths.root() / "tests" / "reference" / "smoke").glob("[0-9]*.json"):
+        content = json.loads(file.read_text(encoding="utf-8"))
+        kept = {key: content[key] for key in ("chapter", "profile", "numbers")}
+        (build / "smoke" / file.name).write_text(json.dumps(kept), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEPNB_BUILD", str(build))
+        patch.delenv("SEPNB_PROFILE", raising=False)
+        return {row.claim.id: row for row in claims.evaluate()}
+
+
+def test_every_published_record_is_there_or_was_moved_for_a_reason(records: dict[str, Record]) -> None:
+    assert MOVED.keys() <= set(NAMES) and all(why for _, why in MOVED.values())
+    expected = {MOVED[name][0] if name in MOVED else name for name in NAMES} - {None}
+    assert expected <= records.keys(), sorted(expected - records.keys())[:5]
+
+
+def test_every_published_record_is_a_run_of_its_grid_with_this_config(
+    records: dict[str, Record],
+) -> None:
+    """The name of a record is a digest of its config: neither may drift, whatever is renamed in the code."""
+    configs = {}
+    for experiment in map(experiments.get, experiments.names()):
+        for profile in published.PROFILES:
+            for config in experiment.grid(profile):
+                configs[f"{profile}/{config.experiment}/{config.key}"] = config
+    odd = [
+        name
+        for name, record in records.items()
+        if name not in configs or json.loads(json.dumps(configs[name].resolved())) != record.config
+    ]
+    assert not odd, f"{len(odd)} records are of no run that the code knows, such as {odd[:3]}"
+
+
+def test_every_verdict_is_as_it_was_or_changed_for_a_reason(ledger: dict[str, claims.Row]) -> None:
+    assert TURNED.keys() <= LEDGER.keys() and all(why for _, why in TURNED.values())
+    assert LEDGER.keys() <= ledger.keys(), "an id of a claim is a public name"
+    wanted = {name: TURNED[name][0] if name in TURNED else entry["verdict"] for name, entry in LEDGER.items()}
+    now = {name: ledger[name].verdict.word for name in LEDGER}
+    assert {name: word for name, word in now.items() if word != wanted[name]} == {}
+    idle = [name for name, (word, _) in TURNED.items() if word == LEDGER[name]["verdict"]]
+    assert not idle, "these have not turned"
+
+
+def test_no_rule_is_changed_without_an_entry(ledger: dict[str, claims.Row]) -> None:
+    pinned = {name: entry["rule"] for name, entry in LEDGER.items()}
+    pinned |= {name: digest for name, (digest, _, _) in REWORDED.items()}
+    now = {
+        name: hashlib.sha256(row.claim.rule_text.encode()).hexdigest()[:16]
+        for name, row in ledger.items()
+        if name in pinned
+    }
+    assert {name: digest for name, digest in now.items() if digest != pinned[name]} == {}
+    assert all(entry["commit"] for entry in LEDGER.values())
