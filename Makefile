@@ -39,7 +39,7 @@ test: install ## run everything that guards the project
 
 oracles: install ## hold the encodings against public packages, which stay out of .venv
 	@$(INSTALL_ORACLES)
-	$(WITH_ORACLES) $(BIN)/python -m pytest -m oracle tests/oracles tests/test_encoding_speed.py
+	$(WITH_ORACLES) $(BIN)/python -m pytest -m oracle tests/oracles tests/experiments/test_encoding_speed.py
 
 bench: install ## time the encodings beside x-transformers (KEEP=laptop: and store the records of a profile)
 	@$(INSTALL_ORACLES)

@@ -46,9 +46,9 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 
-from sepnb import diagrams, figures
 from sepnb.encodings import ALiBi, ScoreModule, build
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.plots import diagrams, figures
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, optimiser
 
@@ -755,6 +755,6 @@ torch.testing.assert_close(
 assert build("alibi").sites == Directed().sites
 
 # %%
-from sepnb.companion import numbers as chapter_numbers
+from sepnb.records import numbers as chapter_numbers
 
 chapter_numbers.publish("01_order", numbers, profile=profile)

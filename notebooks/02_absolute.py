@@ -56,12 +56,14 @@ import numpy as np
 import pandas as pd
 import torch
 
-from sepnb import claims, experiments, figures, summaries
-from sepnb.companion import numbers as chapter_numbers
+from sepnb import claims, experiments
 from sepnb.data import text
 from sepnb.encodings import Learned, sinusoidal
 from sepnb.evaluation import evaluate
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.plots import figures
+from sepnb.records import numbers as chapter_numbers
+from sepnb.records import summaries
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 

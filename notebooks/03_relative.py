@@ -52,8 +52,7 @@ import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from sepnb import claims, experiments, figures, summaries
-from sepnb.companion import numbers as chapter_numbers
+from sepnb import claims, experiments
 from sepnb.data import text
 from sepnb.encodings import (
     Shaw,
@@ -67,6 +66,9 @@ from sepnb.encodings import (
 from sepnb.evaluation import evaluate
 from sepnb.experiments import shaw_clip
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention, in_segments
+from sepnb.plots import figures
+from sepnb.records import numbers as chapter_numbers
+from sepnb.records import summaries
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 

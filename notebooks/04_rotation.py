@@ -49,8 +49,6 @@ import pandas as pd
 import torch
 from matplotlib.patches import Wedge
 
-from sepnb import figures
-from sepnb.companion import numbers as chapter_numbers
 from sepnb.data import text
 from sepnb.encodings import (
     RoPE,
@@ -62,6 +60,8 @@ from sepnb.encodings import (
 )
 from sepnb.evaluation import evaluate
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.plots import figures
+from sepnb.records import numbers as chapter_numbers
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 

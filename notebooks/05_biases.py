@@ -50,8 +50,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from sepnb import claims, experiments, figures, summaries
-from sepnb.companion import numbers as chapter_numbers
+from sepnb import claims, experiments
+from sepnb.analysis.flops import per_token
+from sepnb.analysis.timing import interleaved, paired_ratio
 from sepnb.data import text as texts
 from sepnb.encodings import alibi_bias, alibi_slopes, build, distance_aware_gate
 from sepnb.encodings.cope import cope_positions, cope_scores
@@ -65,10 +66,11 @@ from sepnb.experiments.encoding_methods import METHODS
 from sepnb.experiments.encodings import DRAWS
 from sepnb.experiments.lr_screen import RATES
 from sepnb.extrapolators import CONTROLS
-from sepnb.flops import per_token
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.plots import figures
+from sepnb.records import numbers as chapter_numbers
+from sepnb.records import summaries
 from sepnb.streams import Streams
-from sepnb.timing import interleaved, paired_ratio
 from sepnb.training import TrainingConfig, train
 
 # %%

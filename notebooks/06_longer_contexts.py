@@ -50,8 +50,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from sepnb import claims, experiments, figures, summaries
-from sepnb.companion import numbers as chapter_numbers
+from sepnb import claims, experiments
 from sepnb.encodings import (
     DynamicNTK,
     Llama3,
@@ -65,6 +64,9 @@ from sepnb.encodings import (
     rope_frequencies,
 )
 from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.plots import figures
+from sepnb.records import numbers as chapter_numbers
+from sepnb.records import summaries
 from sepnb.streams import Streams
 
 # %%

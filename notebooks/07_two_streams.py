@@ -48,9 +48,9 @@ import torch
 from matplotlib.colors import LogNorm
 from torch import nn
 
-from sepnb import figures
-from sepnb.isolation import jacobian, join_streams, leak, through_blocks
+from sepnb.analysis.isolation import jacobian, join_streams, leak, through_blocks
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.plots import figures
 from sepnb.streams import BlockDiagonalLinear, Streams
 
 figures.use_style()
@@ -703,7 +703,7 @@ assert abs(matrices - 7 / 12) < 1e-12
 # first five outputs hear
 # them (sem to pos), and its last three, which belong to sem, hear the pos columns. Both
 # directions leak.
-from sepnb.isolation import DenseMap
+from sepnb.analysis.isolation import DenseMap
 
 
 class CutElsewhere(DenseMap):
@@ -749,6 +749,6 @@ relabelled = torch.cat(
 assert not gradient[:, ~is_pos].any() and gradient[:, is_pos].abs().max() > 1e-3
 
 # %%
-from sepnb.companion import numbers as chapter_numbers
+from sepnb.records import numbers as chapter_numbers
 
 chapter_numbers.publish("07_two_streams", numbers, profile=profile)

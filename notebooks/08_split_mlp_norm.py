@@ -43,10 +43,16 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from sepnb import figures
+from sepnb.analysis.isolation import (
+    DenseMLP,
+    jacobian,
+    join_streams,
+    leak,
+    through_blocks,
+)
 from sepnb.encodings import build, sinusoidal
-from sepnb.isolation import DenseMLP, jacobian, join_streams, leak, through_blocks
 from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.plots import figures
 from sepnb.streams import StreamMLP, StreamNorm, Streams
 
 figures.use_style()
@@ -739,6 +745,6 @@ assert (
 )  # ... and nothing of the other stream
 
 # %%
-from sepnb.companion import numbers as chapter_numbers
+from sepnb.records import numbers as chapter_numbers
 
 chapter_numbers.publish("08_split_mlp_norm", numbers, profile=profile)

@@ -49,13 +49,16 @@ import torch
 import torch.nn.functional as F
 from matplotlib.colors import LogNorm, PowerNorm
 
-from sepnb import claims, diagrams, experiments, figures, flops, summaries
-from sepnb.companion import numbers as chapter_numbers
+from sepnb import claims, experiments
+from sepnb.analysis import flops
+from sepnb.analysis.isolation import jacobian, leak
 from sepnb.data import text as texts
 from sepnb.encodings import alibi_bias, alibi_slopes
 from sepnb.experiments import language_modelling as lm
-from sepnb.isolation import jacobian, leak
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.plots import diagrams, figures
+from sepnb.records import numbers as chapter_numbers
+from sepnb.records import summaries
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 
@@ -949,7 +952,7 @@ numbers["strict_80_over_dense_64"] = rows[3][5] / rows[0][3]
 # too, and the sharing ends. Nothing breaks: the package then runs the tower for every sequence.
 #
 # - **A start of its own for each sequence.** One random offset for the whole batch keeps the saving, an offset for each
-#   sequence loses it (`RandomOffset` in `sepnb.positions` offers both).
+#   sequence loses it (`RandomOffset` in `sepnb.training.positions` offers both).
 # - **Padding.** On the right it is harmless in a causal model: no real token sees it. On the left it shifts the positions
 #   of every sequence by another amount.
 # - **Packed documents.** Positions that restart at each document are positions per sequence, and the mask that hides one

@@ -57,13 +57,15 @@ import pandas as pd
 import torch
 from matplotlib.ticker import MaxNLocator
 
-from sepnb import claims, experiments, figures, flops, summaries
-from sepnb.companion import numbers
+from sepnb import claims, experiments
+from sepnb.analysis import flops
 from sepnb.data import text
 from sepnb.evaluation import evaluate
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.in_window import METHODS
 from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.plots import figures
+from sepnb.records import numbers, summaries
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 

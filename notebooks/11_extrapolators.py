@@ -54,8 +54,8 @@ import torch
 import torch.nn.functional as F
 
 # %%
-from sepnb import claims, experiments, figures, summaries
-from sepnb.companion import numbers as chapter_numbers
+from sepnb import claims, experiments
+from sepnb.analysis import extrapolator_cost
 from sepnb.data import text as texts
 from sepnb.encodings import sinusoidal
 from sepnb.experiments import language_modelling as lm
@@ -63,7 +63,6 @@ from sepnb.extrapolators import (
     CONTROLS,
     SOURCE_METHODS,
     build,
-    cost,
     describe,
     extrapolate,
     seam,
@@ -74,6 +73,9 @@ from sepnb.extrapolators.fourier import component_energy
 from sepnb.extrapolators.learned import blend
 from sepnb.extrapolators.sinusoidal import printed_columns
 from sepnb.models import LanguageModel
+from sepnb.plots import figures
+from sepnb.records import numbers as chapter_numbers
+from sepnb.records import summaries
 from sepnb.streams import StreamNorm
 from sepnb.training import TrainingConfig, train
 
@@ -749,10 +751,10 @@ figures.show_table(
 
 # %%
 at = torch.arange(100_000)
-drawn = cost.drawn_table(32)
+drawn = extrapolator_cost.drawn_table(32)
 work = {}
-for method, form in cost.variants(cost.HELD):
-    done = cost.work_of(cost.call_of(method, form, drawn, at))
+for method, form in extrapolator_cost.variants(extrapolator_cost.HELD):
+    done = extrapolator_cost.work_of(extrapolator_cost.call_of(method, form, drawn, at))
     entries = len(at) * drawn.shape[1]
     work[f"{method}, {form}"] = (done.written / entries, done.curves / entries)
 figures.show_table(

@@ -60,9 +60,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from sepnb import claims, experiments, figures, summaries
-from sepnb.companion import numbers as chapter_numbers
-from sepnb.context import with_foreign_past
+from sepnb import claims, experiments
+from sepnb.analysis.flops import per_token
 from sepnb.data import text as texts
 from sepnb.encodings import (
     Phase,
@@ -71,14 +70,22 @@ from sepnb.encodings import (
     phase_scores,
 )
 from sepnb.evaluation import evaluate, sliding
+from sepnb.evaluation.context import with_foreign_past
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.recipe_methods import RECIPES, reference, run_of
 from sepnb.experiments.recipes import WINNER
-from sepnb.flops import per_token
 from sepnb.models import LanguageModel, frozen_attention
-from sepnb.positions import RandomOffset, TrueGap
-from sepnb.toeplitz import ToeplitzClamp, clamp_loss, position_logits, toeplitz_fit
+from sepnb.plots import figures
+from sepnb.records import numbers as chapter_numbers
+from sepnb.records import summaries
 from sepnb.training import train
+from sepnb.training.positions import RandomOffset, TrueGap
+from sepnb.training.toeplitz import (
+    ToeplitzClamp,
+    clamp_loss,
+    position_logits,
+    toeplitz_fit,
+)
 
 figures.use_style()
 numbers = {}

@@ -54,24 +54,24 @@ import torch
 from matplotlib.colors import ListedColormap
 from scipy.stats import spearmanr
 
-from sepnb import diagrams, figures
-from sepnb.companion import numbers as chapter_numbers
+from sepnb.analysis.seqpe_cost import multiply_adds
+from sepnb.analysis.timing import cpu_seconds, one_thread
 from sepnb.encodings import SeqPE, sinusoidal
 from sepnb.models import LanguageModel, Transformer, TransformerConfig
+from sepnb.plots import diagrams, figures
+from sepnb.records import numbers as chapter_numbers
 from sepnb.seqpe import (
     SequentialPositionEncoder,
     contrastive_loss,
     digits,
     distillation_loss,
 )
-from sepnb.seqpe.cost import multiply_adds
 from sepnb.seqpe.geometry import geometry, likeness
-from sepnb.seqpe.objective import RELEASED_SHIFTS, encoder_of
 from sepnb.seqpe.prefixes import PrefixTree
 from sepnb.seqpe.sampling import WindowSampler
 from sepnb.streams import Streams
-from sepnb.timing import cpu_seconds, one_thread
 from sepnb.training import TrainingConfig, next_token_losses, optimiser
+from sepnb.training.seqpe_losses import RELEASED_SHIFTS, encoder_of
 
 # %%
 figures.use_style()
@@ -413,7 +413,7 @@ assert sum(PrefixTree.of(backwards).sizes) > 2 * sum(
 )
 
 # %% [markdown]
-# What it saves is arithmetic that can be counted (`sepnb.seqpe.cost`): multiply-adds of all maps and of attention, by the definition, by
+# What it saves is arithmetic that can be counted (`sepnb.analysis.seqpe_cost`): multiply-adds of all maps and of attention, by the definition, by
 # the tree alone, and with the last layer besides read at its last slot alone, which needs no shared beginning.
 
 # %%

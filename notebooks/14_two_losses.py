@@ -54,19 +54,21 @@ import numpy as np
 import pandas as pd
 import torch
 
-from sepnb import claims, experiments, figures, interactive, summaries
-from sepnb.companion import numbers as chapter_numbers
+from sepnb import claims, experiments
 from sepnb.data.draws import generator_of
 from sepnb.experiments import seqpe_geometry as geo
+from sepnb.plots import figures, interactive
+from sepnb.records import numbers as chapter_numbers
+from sepnb.records import summaries
 from sepnb.seqpe import (
     SequentialPositionEncoder,
     contrastive_loss,
     distillation_loss,
 )
 from sepnb.seqpe.geometry import geometry, likeness
-from sepnb.seqpe.objective import SeqPELosses
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.training import TrainingConfig, train
+from sepnb.training.seqpe_losses import SeqPELosses
 
 figures.use_style()
 torch.manual_seed(seed)

@@ -68,8 +68,7 @@ import pandas as pd
 import torch
 from scipy.stats import spearmanr
 
-from sepnb import claims, experiments, figures, summaries
-from sepnb.companion import numbers as chapter_numbers
+from sepnb import claims, experiments
 from sepnb.data import text as texts
 from sepnb.evaluation import evaluate
 from sepnb.experiments import language_modelling as lm
@@ -77,11 +76,14 @@ from sepnb.experiments.encoding_methods import RANDOM_POSITIONS
 from sepnb.experiments.recipe_methods import root, run_of
 from sepnb.experiments.seqpe_stream import BESIDE, METHODS, starts
 from sepnb.models import LanguageModel
+from sepnb.plots import figures
+from sepnb.records import numbers as chapter_numbers
+from sepnb.records import summaries
 from sepnb.seqpe import digits, distillation_loss
 from sepnb.seqpe.digits import misaligned, period
 from sepnb.seqpe.geometry import displacement, spread
-from sepnb.seqpe.objective import encoder_of
 from sepnb.training import train
+from sepnb.training.seqpe_losses import encoder_of
 
 figures.use_style()
 numbers = {}
@@ -136,7 +138,7 @@ except ValueError as refusal:
 #
 # The contrastive loss asks that the candidate nearest in position have the largest inner product with the anchor; the
 # distillation, that the embeddings of a window anywhere have the same inner products among themselves as those of the trained window. Both read
-# positions alone ({class}`~sepnb.seqpe.objective.SeqPELosses`). Their gradient reaches the encoder and nothing else, as in any model; in a separated
+# positions alone ({class}`~sepnb.training.seqpe_losses.SeqPELosses`). Their gradient reaches the encoder and nothing else, as in any model; in a separated
 # one what the encoder writes *is* the position stream. (One clip holds for all gradients together, so that the others feel their size.)
 
 # %%
@@ -1299,7 +1301,7 @@ print([24_384 % period(length) == 0 for length in (128, 8)])
 
 # %% [markdown]
 # **3. (medium)** Why is the stream of a strict model with SeqPE computed once per batch on shift steps too? Which option of
-# {class}`~sepnb.shift_steps.ShiftSteps` would end that, and what would it cost?
+# {class}`~sepnb.training.shift_steps.ShiftSteps` would end that, and what would it cost?
 
 # %% tags=["hide-cell"]
 # A shift step draws one offset for the whole batch, so that all sequences share their

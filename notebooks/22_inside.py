@@ -52,12 +52,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from sepnb import claims, experiments, figures, inside
-from sepnb.companion import numbers
+from sepnb import analysis, claims, experiments
 from sepnb.data import text
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.inspection import FAR, SHOWN
 from sepnb.models import LanguageModel
+from sepnb.plots import figures
+from sepnb.records import numbers
 from sepnb.training import TrainingConfig, train
 
 figures.use_style()
@@ -102,7 +103,7 @@ held_out = text.windows(
     library.test, length=small.length, per_document=2 * small.length
 )
 tokens = torch.from_numpy(held_out.tokens[:48, : small.length])
-states = inside.residual_states(separated["trained"], tokens)
+states = analysis.residual_states(separated["trained"], tokens)
 for depth, state in enumerate(states):
     print("depth", depth, {name: list(x.shape) for name, x in state.items()})
 
@@ -191,7 +192,7 @@ leaks = pd.DataFrame(
     {"model": state, "weights": "frozen" if frozen else "live", **vars(one)}
     for state, one_model in separated.items()
     for frozen in (True, False)
-    for one in inside.leakage(one_model, sentence, depth=1, frozen=frozen)
+    for one in analysis.leakage(one_model, sentence, depth=1, frozen=frozen)
 )
 frozen, freed = leaks[leaks.weights == "frozen"], leaks[leaks.weights == "live"]
 assert (frozen.largest == 0.0).all(), "exactly zero, before and after training"
@@ -283,8 +284,10 @@ figures.provenance(table)
 # %%
 by_hand = torch.tensor([[[0.0], [4.0]], [[2.0], [6.0]]])  # x[b, i]: rows are texts
 # means by position 1 and 5, overall 3: position 2 (4 + 4) = 16, text 4 * 1 = 4
-assert inside.variance_shares(by_hand) == (16 / 20, 4 / 20)
-shares = {name: inside.variance_shares(states[1][name]).text for name in ("pos", "sem")}
+assert analysis.variance_shares(by_hand) == (16 / 20, 4 / 20)
+shares = {
+    name: analysis.variance_shares(states[1][name]).text for name in ("pos", "sem")
+}
 numbers_of_this_chapter["live_text_share_pos"] = shares["pos"]
 print(
     {
@@ -367,11 +370,11 @@ kept = torch.arange(64) % 4 != 2  # three positions of four are fitted
 def r_squared(fit: torch.Tensor, score: torch.Tensor, at, ask) -> float:
     """Fit the index at the positions `at`, score it at the positions `ask` of other
     texts."""
-    probe = inside.fit_probe(
+    probe = analysis.fit_probe(
         fit[:, at].flatten(0, 1), index[at].repeat(len(fit))[:, None]
     )
     said = probe(score[:, ask])[..., 0]
-    return inside.r_squared(said, index[ask].expand_as(said))
+    return analysis.r_squared(said, index[ask].expand_as(said))
 
 
 every = torch.ones(64, dtype=torch.bool)
@@ -456,7 +459,7 @@ figures.provenance(table)
 # %%
 def read_index(model: LanguageModel, depth: int) -> float:
     """R squared of the index of unseen documents and positions, in the content."""
-    state = inside.residual_states(model, tokens)[depth]["sem"]
+    state = analysis.residual_states(model, tokens)[depth]["sem"]
     return r_squared(state[:24], state[24:], kept, ~kept)
 
 
@@ -518,16 +521,16 @@ figures.provenance(table)
 # %%
 fit_tokens, score_tokens = tokens[:24], tokens[24:]
 pos = states[1]["pos"].double()
-whisper = pos - inside.position_mean(pos[:24])
-floor = inside.majority_rate(fit_tokens.flatten(), score_tokens.flatten())
+whisper = pos - analysis.position_mean(pos[:24])
+floor = analysis.majority_rate(fit_tokens.flatten(), score_tokens.flatten())
 heard = {"majority": floor}
 for name, x in (
     ("pos", pos),
     ("pos less position", whisper),
     ("sem", states[1]["sem"]),
 ):
-    probe = inside.fit_classifier(x[:24].flatten(0, 1), fit_tokens.flatten(), 256)
-    heard[name] = inside.accuracy(probe, x[24:].flatten(0, 1), score_tokens.flatten())
+    probe = analysis.fit_classifier(x[:24].flatten(0, 1), fit_tokens.flatten(), 256)
+    heard[name] = analysis.accuracy(probe, x[24:].flatten(0, 1), score_tokens.flatten())
 numbers_of_this_chapter["live_byte_whisper"] = heard["pos less position"] - floor
 print({name: round(value, 3) for name, value in heard.items()})
 
@@ -733,15 +736,15 @@ moves = []
 for name, one in (("separated", separated["trained"]), ("dense, untrained", dense)):
     past = one.extended("clamp") if name == "separated" else one
     there = torch.arange(small.length // 2) + 4 * small.length
-    here = inside.residual_states(one, short)[-1]["sem"]
-    still = inside.held_attention_states(past, short, torch.arange(small.length // 2))
-    held = inside.held_attention_states(past, short, there)
-    moved = inside.residual_states(past, short, there)[-1]["sem"]
+    here = analysis.residual_states(one, short)[-1]["sem"]
+    still = analysis.held_attention_states(past, short, torch.arange(small.length // 2))
+    held = analysis.held_attention_states(past, short, there)
+    moved = analysis.residual_states(past, short, there)[-1]["sem"]
     moves.append(
         {
             "model": name,
-            "drift, live": inside.drift(moved, here),
-            "drift, attention held": inside.drift(held[-1]["sem"], still[-1]["sem"]),
+            "drift, live": analysis.drift(moved, here),
+            "drift, attention held": analysis.drift(held[-1]["sem"], still[-1]["sem"]),
         }
     )
 
@@ -1044,8 +1047,8 @@ found = []
 for draw in range(20):
     rows_of = torch.randn(128, 32, generator=torch.Generator().manual_seed(draw))
     positions = torch.arange(128.0)[:, None]
-    probe = inside.fit_probe(rows_of, positions, ridge=1e-9)
-    found.append(inside.r_squared(probe(rows_of), positions))
+    probe = analysis.fit_probe(rows_of, positions, ridge=1e-9)
+    found.append(analysis.r_squared(probe(rows_of), positions))
 print(f"{np.mean(found):.3f}; predicted {32 / 127:.3f}")
 assert abs(np.mean(found) - 32 / 127) < 0.05
 
@@ -1056,7 +1059,7 @@ assert abs(np.mean(found) - 32 / 127) < 0.05
 # %% tags=["hide-cell"]
 # The mean over B independent texts has 1/B of their variance: the share is about 1/B.
 noise = torch.randn(25, 300, 16, generator=torch.Generator().manual_seed(0))
-assert abs(inside.variance_shares(noise).position - 1 / 25) < 0.005
+assert abs(analysis.variance_shares(noise).position - 1 / 25) < 0.005
 
 # %% [markdown]
 # **3. (medium)** The drift of a dense model with a sinusoid is not zero even with attention held. Which part of it is there at
@@ -1069,10 +1072,10 @@ places = torch.arange(8)
 code = dense.transformer.input_encodings[0]
 words = short[:4, :8]
 difference = (code((places + 100).to(device)) - code(places.to(device))).cpu()
-start = inside.residual_states(dense, words)[0]["sem"]
+start = analysis.residual_states(dense, words)[0]["sem"]
 predicted = (len(words) ** 0.5 * difference.norm() / start.norm()).item()
-measured = inside.drift(
-    inside.residual_states(dense, words, places + 100)[0]["sem"], start
+measured = analysis.drift(
+    analysis.residual_states(dense, words, places + 100)[0]["sem"], start
 )
 assert abs(predicted - measured) < 1e-5
 
@@ -1096,9 +1099,11 @@ squared = averages[:, :, 1:].square().sum(-1).mean(0)[1:]
 assert ((squared * counts[1:] ** 2 / counts[:-1] / 7 - 1).abs() < 0.15).all()
 scores = {}
 for name, target in (("index", counts.double()), ("1 / (i + 1)", 1 / counts.double())):
-    probe = inside.fit_probe(averages[:200].flatten(0, 1), target.repeat(200)[:, None])
+    probe = analysis.fit_probe(
+        averages[:200].flatten(0, 1), target.repeat(200)[:, None]
+    )
     said = probe(averages[200:])[..., 0]
-    scores[name] = inside.r_squared(said, target.expand_as(said))
+    scores[name] = analysis.r_squared(said, target.expand_as(said))
 print({name: round(score, 2) for name, score in scores.items()})
 assert scores["1 / (i + 1)"] > 0.9 > scores["index"]
 

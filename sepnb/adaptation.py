@@ -32,10 +32,10 @@ from torch import Tensor
 from . import encodings
 from .encodings import Encoding, grid_positions
 from .models import LanguageModel, TransformerConfig
-from .results import flattened
-from .seqpe.schedule import grid_losses, grid_shifts
+from .records.store import flattened
 from .streams import Streams
-from .training import TrainingConfig
+from .training.loop import TrainingConfig
+from .training.seqpe_schedule import grid_losses, grid_shifts
 
 WIDTH, HEADS, VOCABULARY = 48, 4, 5
 SIDE, REACH = 4, 100

@@ -39,7 +39,7 @@ def data_set() -> Callable:
 @pytest.fixture
 def one_thread() -> Iterator[None]:
     """Sums in one order: what is run twice is equal to the last bit."""
-    from sepnb import timing
+    from sepnb.analysis import timing
 
     with timing.one_thread():
         yield

@@ -22,7 +22,7 @@ from sepnb.claims.verdict import (
     Tables,
     Verdict,
 )
-from sepnb.summaries import paired, summarise
+from sepnb.records.summaries import paired, summarise
 
 TABLE = "experiment/budget"
 

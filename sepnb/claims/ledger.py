@@ -106,7 +106,7 @@ def evaluate(profile: str | None = None, store: Any = None) -> list[Row]:
         profile: of the records and chapter numbers. None takes, for each experiment, gpu if its grid is
             complete and laptop otherwise, and for each chapter the profile that the book is built from, else
             any at which it has run: what chapters decide exactly does not depend on the profile.
-        store: a `sepnb.results.Store`; None is the published one.
+        store: a `sepnb.records.store.Store`; None is the published one.
 
     Raises:
         RecordError: a record that cannot be trusted.
@@ -172,7 +172,7 @@ def _experiment(name: str, profile: str | None, store: Any) -> _Source:
 
 
 def _chapter(name: str, profile: str | None) -> _Source:
-    from sepnb.companion import numbers
+    from sepnb.records import numbers
 
     built = os.environ.get("SEPNB_PROFILE", "laptop")  # what the book is being built from, not a leftover
     for candidate in dict.fromkeys((built, *PUBLISHED, "smoke")) if profile is None else (profile,):

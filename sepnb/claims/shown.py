@@ -50,7 +50,7 @@ def show(
     Returns:
         `verdict_<id>` to the word, dashes as underscores, and `budget_<id>` to the label, where there is one.
     """
-    from sepnb.figures import show_table  # brings matplotlib, which nothing else here needs
+    from sepnb.plots.figures import show_table  # brings matplotlib, which nothing else here needs
 
     reasons = {name: one.in_short if short else one.detail for name, one in verdicts.items()}
     labels = {} if budget is None else {name: budget[name] for name in verdicts if name in budget}

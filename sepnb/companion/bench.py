@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from sepnb.analysis import extrapolator_cost
 from sepnb.experiments import encoding_speed, peer, speed
-from sepnb.extrapolators import cost
 
-POSITIONS = {"smoke": 10**5, "laptop": cost.MILLION, "gpu": cost.MILLION}
+POSITIONS = {"smoke": 10**5, "laptop": extrapolator_cost.MILLION, "gpu": extrapolator_cost.MILLION}
 WIDTHS = {"smoke": (32,), "laptop": (32, 64), "gpu": (32, 64)}
 """How many positions are extrapolated, and to how many columns."""
 
@@ -120,13 +120,13 @@ def bench_extrapolators(console: Console, *, profile: str, device: str, repeats:
     """
     n_positions, good = POSITIONS[profile], True
     console.print(f"times as long as the writing of the rows of {n_positions:,} positions, in brackets the")
-    console.print(f"quartiles; the aim is at most {cost.AIM:.1f}")
+    console.print(f"quartiles; the aim is at most {extrapolator_cost.AIM:.1f}")
     for width in WIDTHS[profile]:
         with console.status(f"d_pos={width}"):
-            found = cost.times_of_writing(
+            found = extrapolator_cost.times_of_writing(
                 width,
                 n_positions=n_positions,
-                repeats=cost.REPEATS if repeats is None else repeats,
+                repeats=extrapolator_cost.REPEATS if repeats is None else repeats,
                 device=device,
             )
         for one in found:

@@ -20,8 +20,8 @@ from sepnb import paths
 from sepnb.companion.chapters import Chapter, digest
 from sepnb.companion.execute import INJECTED, plain
 from sepnb.companion.images import lift
-from sepnb.companion.numbers import write_json
-from sepnb.results import write_atomically
+from sepnb.records.numbers import write_json
+from sepnb.records.store import write_atomically
 
 # The defaults are dropped; the values that were used stay one click away.
 HIDE = {"parameters": "remove-cell", INJECTED: "hide-cell"}
@@ -91,7 +91,7 @@ def clean(notebook: dict[str, Any]) -> dict[str, Any]:
 
 def inputs(profile: str) -> dict[str, str]:
     """Hashes of what the site is made from: `pages`, which Sphinx follows by itself, and `rest`."""
-    from sepnb.provenance import git_state
+    from sepnb.records.provenance import git_state
 
     root, build = paths.root(), paths.build()
     pages = [*root.glob("book/**/*.md"), *root.glob("notebooks/executed/*.ipynb")]

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from sepnb import paths
-from sepnb.companion.numbers import write_json
 from sepnb.companion.runs import store_for
+from sepnb.records.numbers import write_json
 
 NUMBERED = re.compile(r"\d\d_[a-z0-9_]+")
 # What acts on chapters from outside cannot change what a chapter prints, unless the chapter imports it.

@@ -108,7 +108,7 @@ def _chromium() -> Finding:
 
 
 def _git() -> Finding:
-    from sepnb.provenance import git_state
+    from sepnb.records.provenance import git_state
 
     commit, dirty = git_state()
     if commit is None:

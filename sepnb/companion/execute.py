@@ -19,8 +19,8 @@ from typing import Any
 from sepnb import paths
 from sepnb.companion import chapters, workers
 from sepnb.companion.chapters import Chapter
-from sepnb.companion.numbers import NumbersError, load
 from sepnb.companion.runs import store_for
+from sepnb.records.numbers import NumbersError, load
 
 Report = Callable[[int, int], None]
 INJECTED = "injected-parameters"

@@ -1,4 +1,4 @@
-"""The words of a figure: from the output that `sepnb.figures.show` left to where MyST-NB reads them.
+"""The words of a figure: from the output that `sepnb.plots.figures.show` left to where MyST-NB reads them.
 
 MyST-NB takes alternative text, caption and name from the metadata of a *cell*; a notebook that runs can write
 the metadata of an *output* only. Nothing here imports matplotlib: staging a book must cost nothing.

@@ -8,7 +8,7 @@ from math import isnan
 
 import pandas as pd
 
-from sepnb.companion import numbers
+from sepnb.records import numbers
 
 _NUMBER = re.compile(r"(?P<chapter>[\w-]+)/(?P<key>\w+)(?::(?P<format>.+))?")
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -109,7 +109,7 @@ _WORDS = {True: "yes", False: "no"}
 
 def inventory() -> str:
     """MyST text: two tables of every encoding of the registry, what it is and what it costs, measured now."""
-    from sepnb.inventory import COLUMNS, inventory
+    from sepnb.analysis.inventory import COLUMNS, inventory
     from sepnb.models.averaging import AT_ONCE
 
     size = {"length": 32, "width": 32, "n_heads": 4, "n_layers": 2}
@@ -229,8 +229,8 @@ def properties() -> str:
     import torch
 
     from sepnb import encodings
+    from sepnb.analysis.properties import PROPERTIES, properties
     from sepnb.encodings import base_of_longest_wave, sinusoidal
-    from sepnb.properties import PROPERTIES, properties
 
     base = base_of_longest_wave(WIDTH, 2 * WINDOW)
     found = properties(sinusoidal(torch.arange(WINDOW), WIDTH, base=base, dtype=torch.float64))

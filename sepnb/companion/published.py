@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sepnb.companion import workers
-from sepnb.results import Record, Store
+from sepnb.records.store import Record, Store
 
 RTOL = {"same device": 1e-4, "other device": 2e-3}
 PROFILES = ("laptop", "gpu")

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from sepnb import paths
-from sepnb.companion.numbers import Number, write_json
+from sepnb.records.numbers import Number, write_json
 
 FACTOR = 10.0
 FLOOR_RTOL = 1e-6  # eight units in the last place of float32
@@ -187,7 +187,7 @@ def update(numbers: Mapping[str, Mapping[str, Number]], profile: str, reason: st
     """
     if not reason.strip():
         raise ValueError("a reference moves for a reason; give --reason TEXT")
-    from sepnb.provenance import git_state
+    from sepnb.records.provenance import git_state
 
     commit, dirty = git_state()
     made = {

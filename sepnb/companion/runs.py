@@ -12,7 +12,7 @@ from typing import Any
 
 from sepnb import paths
 from sepnb.companion import workers
-from sepnb.results import Store
+from sepnb.records.store import Store
 
 Report = Callable[[int, int], None]
 
@@ -60,7 +60,7 @@ def check_clean(store: Store) -> None:
     """
     if not store.published:
         return
-    from sepnb.provenance import git_state
+    from sepnb.records.provenance import git_state
 
     commit, dirty = git_state()
     if commit is None:

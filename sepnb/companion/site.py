@@ -24,7 +24,8 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx.util.fileutil import copy_asset
 
 from sepnb import paths
-from sepnb.companion import chapter_figures, numbers, pages
+from sepnb.companion import chapter_figures, pages
+from sepnb.records import numbers
 
 logger = logging.getLogger(__name__)
 

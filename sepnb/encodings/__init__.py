@@ -7,7 +7,7 @@ every model, every table of encodings and the tests that all encodings share the
 Two entries of lists of encodings are none, and have no file here. A *sliding window* is a mask: it hides keys
 and says nothing of the places of those that are left. `TransformerConfig(window=W)` gives it to a model of
 any encoding. *Randomised positions* are a way to draw those of a training, again for any encoding:
-`sepnb.positions.RandomPositions`, which `sepnb.experiments.encoding_methods` gives to the methods
+`sepnb.training.positions.RandomPositions`, which `sepnb.experiments.encoding_methods` gives to the methods
 `sinusoidal-randomised` and `rope-randomised`.
 """
 

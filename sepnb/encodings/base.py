@@ -297,7 +297,7 @@ class Encoding:
         return None
 
     def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]] | None:
-        """For `sepnb.properties`, where neither a rotation, columns nor a bias shows it: what it makes of a
+        """For the table of properties, where no rotation, columns or bias shows it: what it makes of a
         position, or of a distance, before that meets content. In a few words, such as "distance: the factor
         of each head", and as a function of positions int `[N]`, or distances, to `[N, width]`. None: nothing.
 

@@ -22,7 +22,7 @@ SITES = ("score", "add", "multiply", "input")
 class SeqPE(Encoding):
     """Embeddings of digit strings, at the input or where queries meet keys.
 
-    A model trains the encoder through its own loss; `sepnb.seqpe.objective.SeqPELosses` adds those of SeqPE.
+    A model trains the encoder through its own loss; `sepnb.training.seqpe_losses` adds those of SeqPE.
 
     Args:
         site: "score", a term P_q P_k^T of every head's score, as in the released language model; "add" or

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from ..models import TransformerConfig
 from ..streams import Streams
-from ..training import TrainingConfig
+from ..training.loop import TrainingConfig
 from . import language_modelling as lm
 from .base import check_profile
 from .screening import screened_rate

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import pandas as pd
 
-from ..results import Record, Store
+from ..records.store import Record, Store
 
 PROFILES = ("smoke", "laptop", "gpu")
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from ..results import Store
+from ..records.store import Store
 from . import ablation
 from . import language_modelling as lm
 from .base import check_profile

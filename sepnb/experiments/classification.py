@@ -8,9 +8,9 @@ import numpy as np
 from torch import nn
 
 from ..models import TransformerConfig
-from ..provenance import Clock
-from ..results import Record
-from ..training import Diverged, Labelled, TrainingConfig, train
+from ..records.provenance import Clock
+from ..records.store import Record
+from ..training.loop import Diverged, Labelled, TrainingConfig, train
 from .base import Experiment, Progress, RunConfig
 from .language_modelling import FINGERPRINT_STEPS, Metrics, Rows
 

@@ -19,14 +19,15 @@ from typing import ClassVar
 
 import torch
 
-from .. import checkpoints, paths
-from ..checkpoints import Checkpoint
+from .. import paths
 from ..data import text
-from ..evaluation import evaluate
+from ..evaluation.losses import evaluate
 from ..models import LanguageModel
-from ..provenance import Clock, code_state
-from ..results import Record, digest
-from ..training import Diverged, TrainingConfig, optimiser, train
+from ..records.provenance import Clock, code_state
+from ..records.store import Record, digest
+from ..training import checkpoints
+from ..training.checkpoints import Checkpoint
+from ..training.loop import Diverged, TrainingConfig, optimiser, train
 from . import language_modelling as lm
 from .base import Progress, check_profile
 from .context_extension_runs import EXPERIMENT, METHODS, TIMES, ContextExtensionRun

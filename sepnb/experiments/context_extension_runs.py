@@ -16,7 +16,7 @@ from ..encodings.context import (
     RaisedBase,
     YaRN,
 )
-from ..training import TrainingConfig
+from ..training.loop import TrainingConfig
 from . import language_modelling as lm
 from .extrapolation import ExtrapolationRun
 from .in_window import learning_rate

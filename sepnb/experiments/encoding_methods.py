@@ -11,12 +11,12 @@ of these models can be trained with one, `TransformerConfig(window=...)`.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..auxiliary import AuxiliaryLoss
 from ..encodings import DistanceAware, Encoding, Fire, Kerple, Learned, RoPE, SeqPE, Shaw
-from ..positions import PositionSampler, RandomPositions
-from ..seqpe.objective import SeqPELosses
 from ..seqpe.sampling import CandidateSampler, WindowSampler
-from ..shift_steps import ShiftSteps
+from ..training.losses import AuxiliaryLoss
+from ..training.positions import PositionSampler, RandomPositions
+from ..training.seqpe_losses import SeqPELosses
+from ..training.shift_steps import ShiftSteps
 from . import in_window
 from . import language_modelling as lm
 from .screening import screened_rate

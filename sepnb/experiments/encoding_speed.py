@@ -38,16 +38,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .. import encodings
+from ..analysis.flops import products_of
+from ..analysis.timing import check_alike, interleaved, paired_ratio
 from ..encodings import Site
-from ..flops import products_of
 from ..models import Transformer, TransformerConfig, compile_formulas, kernels
 from ..models.freezing import attention_weights, causal_mask
 from ..models.kernels import check_compiler
-from ..provenance import Clock
-from ..results import Record, digest
+from ..records.provenance import Clock
+from ..records.store import Record, digest
 from ..streams import Streams
-from ..timing import check_alike, interleaved, paired_ratio
-from ..training import PRECISIONS, autocast
+from ..training.loop import PRECISIONS, autocast
 from . import peer
 from .base import Experiment, Progress, check_profile
 from .peer import Core

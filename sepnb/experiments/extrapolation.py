@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from ..data import text
-from ..evaluation import Losses
+from ..evaluation.losses import Losses
 from ..extrapolators import describe, seam
 from ..models import LanguageModel
-from ..results import Record, Store
+from ..records.store import Record, Store
 from . import language_modelling as lm
 from .base import Progress, check_profile
 from .in_window import learning_rate

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 
 from ..encodings import AxialRoPE, Encoding, Learned, SeqPE, Sinusoidal
 from ..models import TransformerConfig
-from ..seqpe.schedule import grid_losses, grid_shifts
 from ..streams import Streams
-from ..training import TrainingConfig
+from ..training.loop import TrainingConfig
+from ..training.seqpe_schedule import grid_losses, grid_shifts
 from .image_tasks import Direction, Frame
 
 METHODS = (

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from ..data import images
 from ..data.draws import generator_of, uniform
-from ..grid_shifts import GridShiftSteps
 from ..models import ImageClassifier, TransformerConfig
-from ..training import TrainingConfig, autocast
+from ..training.grid_shifts import GridShiftSteps
+from ..training.loop import TrainingConfig, autocast
 from .image_tasks import HELD_OUT_SEED, Pictures
 
 if TYPE_CHECKING:

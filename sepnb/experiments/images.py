@@ -24,8 +24,8 @@ from typing import Any, ClassVar
 import torch
 
 from ..models import ImageClassifier, TransformerConfig
-from ..results import Record, digest
-from ..training import Labelled, TrainingConfig
+from ..records.store import Record, digest
+from ..training.loop import Labelled, TrainingConfig
 from .base import Progress, check_profile
 from .classification import Classification
 from .image_methods import METHODS, Size, model_config, training_config

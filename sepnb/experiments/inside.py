@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import torch
 
-from ..inside.probes import RIDGE
+from ..analysis.probes import RIDGE
 from ..models import LanguageModel
-from ..results import Record
+from ..records.store import Record
 from . import inspection_rows as look
 from . import language_modelling as lm
 from .base import Progress, check_profile

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import inside
-from ..evaluation import evaluate
+from .. import analysis
+from ..evaluation.losses import evaluate
 from ..extrapolators import describe
 from ..models import LanguageModel
 from .inspection import NATIVE, Inspection, Sample, rules
@@ -30,12 +30,12 @@ def streams_of(model: LanguageModel) -> tuple[str, ...]:
 
 
 def _each(
-    model: LanguageModel, *states: list[inside.states.State]
+    model: LanguageModel, *states: list[analysis.states.State]
 ) -> Iterator[tuple[str, int, list[Tensor]]]:
     """(stream, depth, that stream of each of the lists of states), where it is computed."""
     for stream in streams_of(model):
         for depth, together in enumerate(zip(*states, strict=True)):
-            found = [inside.stream_state(model, state, stream) for state in together]
+            found = [analysis.stream_state(model, state, stream) for state in together]
             if found[0] is not None:
                 yield stream, depth, found
 
@@ -46,21 +46,21 @@ def position_rows(model: LanguageModel, read: Sample, state: str) -> Rows:
     A probe can learn L rows by heart. So there are two scores on unseen documents: `r_squared` at the
     positions that it was fitted on, and `unseen` at those that were kept from it.
     """
-    fitted, scored = (inside.residual_states(model, tokens) for tokens in (read.fit, read.scored))
+    fitted, scored = (analysis.residual_states(model, tokens) for tokens in (read.fit, read.scored))
     length = read.fit.shape[1]
     index = torch.arange(length, dtype=torch.float64)
     kept = torch.arange(length) % HELD_OUT != HELD_OUT // 2
     rows: Rows = []
     for stream, depth, (fit, score) in _each(model, fitted, scored):
         about = {"state": state, "stream": stream, "depth": depth}
-        shares = inside.variance_shares(torch.cat([fit, score]))
+        shares = analysis.variance_shares(torch.cat([fit, score]))
         rows.append({"kind": "variance", **about, "position": shares.position, "text": shares.text})
         for target, values in (("index", index), ("log index", (index + 1).log2())):
 
             def r_squared(at: Tensor, ask: Tensor, fit=fit, score=score, values=values) -> float:
-                probe = inside.fit_probe(fit[:, at].flatten(0, 1), values[at].repeat(len(fit))[:, None])
+                probe = analysis.fit_probe(fit[:, at].flatten(0, 1), values[at].repeat(len(fit))[:, None])
                 said = probe(score[:, ask])[..., 0]
-                return inside.r_squared(said, values[ask].expand_as(said))
+                return analysis.r_squared(said, values[ask].expand_as(said))
 
             every = torch.ones_like(kept)
             scores = {"r_squared": r_squared(every, every), "unseen": r_squared(kept, ~kept)}
@@ -71,17 +71,17 @@ def position_rows(model: LanguageModel, read: Sample, state: str) -> Rows:
 def beyond_rows(model: LanguageModel, read: Sample, inspection: Inspection) -> Rows:
     """The index read at positions L to 2L-1 by probes fitted below L: R squared, mean error in positions."""
     length = read.fit.shape[1]
-    fitted = inside.residual_states(model, read.fit)
+    fitted = analysis.residual_states(model, read.fit)
     index = torch.arange(2 * length, dtype=torch.float64)
     rows: Rows = []
     for rule, extended in rules(model, inspection).items():
-        states = inside.residual_states(extended, read.long)
+        states = analysis.residual_states(extended, read.long)
         for stream, depth, (fit, far) in _each(model, fitted, states):
             if (
                 rule not in (NATIVE, "clamp") and depth
             ):  # the other rules: at the input, what they claim to give
                 continue
-            probe = inside.fit_probe(fit.flatten(0, 1), index[:length].repeat(len(fit))[:, None])
+            probe = analysis.fit_probe(fit.flatten(0, 1), index[:length].repeat(len(fit))[:, None])
             said = probe(far[:, length:])[..., 0]
             wanted = index[length:].expand_as(said)
             rows.append(
@@ -90,7 +90,7 @@ def beyond_rows(model: LanguageModel, read: Sample, inspection: Inspection) -> R
                     "rule": rule,
                     "stream": stream,
                     "depth": depth,
-                    "r_squared": inside.r_squared(said, wanted),
+                    "r_squared": analysis.r_squared(said, wanted),
                     "error": float((said - wanted).abs().mean()),
                 }
             )
@@ -100,7 +100,7 @@ def beyond_rows(model: LanguageModel, read: Sample, inspection: Inspection) -> R
 def byte_rows(model: LanguageModel, read: Sample) -> Rows:
     """How often the current and the previous byte are read; "pos less position" is what is left of the pos
     stream when its mean over texts at each position is taken away."""
-    fitted, scored = (inside.residual_states(model, tokens) for tokens in (read.fit, read.scored))
+    fitted, scored = (analysis.residual_states(model, tokens) for tokens in (read.fit, read.scored))
     targets = {"current": (read.fit[:, 1:], read.scored[:, 1:])}
     targets["previous"] = (read.fit[:, :-1], read.scored[:, :-1])
     rows: Rows = [
@@ -109,7 +109,7 @@ def byte_rows(model: LanguageModel, read: Sample) -> Rows:
             "stream": "majority",
             "depth": 0,
             "target": target,
-            "accuracy": inside.majority_rate(fit.flatten(), score.flatten()),
+            "accuracy": analysis.majority_rate(fit.flatten(), score.flatten()),
         }
         for target, (fit, score) in targets.items()
     ]
@@ -118,13 +118,13 @@ def byte_rows(model: LanguageModel, read: Sample) -> Rows:
             continue
         features = {stream: (fit, score)}
         if stream == "pos":
-            mean = inside.position_mean(fit)
+            mean = analysis.position_mean(fit)
             features["pos less position"] = (fit.double() - mean, score.double() - mean)
         for name, (x, y) in features.items():
             for target, (known, asked) in targets.items():
                 # The first token has no previous one: it is left out for both targets.
-                probe = inside.fit_classifier(x[:, 1:].flatten(0, 1), known.flatten(), 256)
-                hits = inside.accuracy(probe, y[:, 1:].flatten(0, 1), asked.flatten())
+                probe = analysis.fit_classifier(x[:, 1:].flatten(0, 1), known.flatten(), 256)
+                hits = analysis.accuracy(probe, y[:, 1:].flatten(0, 1), asked.flatten())
                 about = {"stream": name, "depth": depth, "target": target}
                 rows.append({"kind": "byte probe", **about, "accuracy": hits})
     return rows
@@ -135,14 +135,14 @@ def geometry_rows(model: LanguageModel, read: Sample, points: int) -> Rows:
 
     In a dense state some of it is what the sample's texts happen to have in common, 1/B of their variance.
     """
-    states = inside.residual_states(model, torch.cat([read.fit, read.scored]))
+    states = analysis.residual_states(model, torch.cat([read.fit, read.scored]))
     stream = "pos" if model.config.separated else "joint"
     rows: Rows = []
     for depth, state in enumerate(states):
-        found = inside.stream_state(model, state, stream)
+        found = analysis.stream_state(model, state, stream)
         if found is None:
             continue
-        table = inside.position_mean(found)
+        table = analysis.position_mean(found)
         about = {"stream": stream, "depth": depth}
         described = describe(table - table.mean(0))
         rows.append(
@@ -156,9 +156,9 @@ def geometry_rows(model: LanguageModel, read: Sample, points: int) -> Rows:
                 "components_8": described.component_energy[8],
             }
         )
-        shares = inside.frequency_shares(table)
+        shares = analysis.frequency_shares(table)
         rows.append({"kind": "spectrum", **about, "shares": [round(float(share), 5) for share in shares]})
-        paths, along = inside.principal_trajectory(table, 2)
+        paths, along = analysis.principal_trajectory(table, 2)
         at = torch.linspace(0, len(table) - 1, points).round().long()
         for component in range(2):
             values = [float(f"{value:.4g}") for value in paths[at, component]]
@@ -185,7 +185,7 @@ def leak_rows(model: LanguageModel, read: Sample, inspection: Inspection, state:
     rows: Rows = []
     for depth in range(1, model.config.n_layers):
         for frozen in (True, False):
-            found = [inside.leakage(model, one[None], depth, frozen=frozen) for one in texts]
+            found = [analysis.leakage(model, one[None], depth, frozen=frozen) for one in texts]
             for direction in zip(*found, strict=True):
                 rows.append(
                     {
@@ -210,12 +210,12 @@ def drift_rows(model: LanguageModel, read: Sample, inspection: Inspection, **how
     """
     tokens = read.short[:, :-1]
     here = torch.arange(tokens.shape[1])
-    reference = inside.residual_states(model, tokens)
-    maps = inside.attention_maps(model, tokens)
-    held_here = inside.held_attention_states(model, tokens, here)
+    reference = analysis.residual_states(model, tokens)
+    maps = analysis.attention_maps(model, tokens)
+    held_here = analysis.held_attention_states(model, tokens, here)
     rows: Rows = [_start_row(model, read, "trained", 0, 0.0, how)]
     for depth, state in enumerate(reference):  # the ruler: the same places of the next text
-        other = inside.drift(state["sem"].roll(1, 0), state["sem"])
+        other = analysis.drift(state["sem"].roll(1, 0), state["sem"])
         rows.append({"kind": "drift", "rule": "another text", "start": 0, "depth": depth, "drift": other})
     rows += _routing_rows(maps, maps, "trained", 0)
     moves = [("trained", model, start) for start in inspection.starts]
@@ -226,12 +226,12 @@ def drift_rows(model: LanguageModel, read: Sample, inspection: Inspection, **how
     ]
     for rule, extended, start in moves:
         there = here + start
-        states = inside.residual_states(extended, tokens, there)
-        final = inside.drift(states[-1]["sem"], reference[-1]["sem"])
+        states = analysis.residual_states(extended, tokens, there)
+        final = analysis.drift(states[-1]["sem"], reference[-1]["sem"])
         rows.append(_start_row(extended, read, rule, start, final, how))
         if start not in inspection.shown_starts:
             continue
-        held = inside.held_attention_states(extended, tokens, there)
+        held = analysis.held_attention_states(extended, tokens, there)
         for depth, state in enumerate(states):
             rows.append(
                 {
@@ -239,11 +239,11 @@ def drift_rows(model: LanguageModel, read: Sample, inspection: Inspection, **how
                     "rule": rule,
                     "start": start,
                     "depth": depth,
-                    "drift": inside.drift(state["sem"], reference[depth]["sem"]),
-                    "held": inside.drift(held[depth]["sem"], held_here[depth]["sem"]),
+                    "drift": analysis.drift(state["sem"], reference[depth]["sem"]),
+                    "held": analysis.drift(held[depth]["sem"], held_here[depth]["sem"]),
                 }
             )
-        rows += _routing_rows(inside.attention_maps(extended, tokens, there), maps, rule, start)
+        rows += _routing_rows(analysis.attention_maps(extended, tokens, there), maps, rule, start)
     return rows
 
 
@@ -265,8 +265,8 @@ def _routing_rows(
             "start": start,
             "depth": depth,
             "heads": owner,
-            "distance": inside.attention_distance(weights, reference[depth][owner]),
-            "entropy": inside.attention_entropy(weights),
+            "distance": analysis.attention_distance(weights, reference[depth][owner]),
+            "entropy": analysis.attention_entropy(weights),
         }
         for depth, layer in enumerate(maps)
         for owner, weights in layer.items()

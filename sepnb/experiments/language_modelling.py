@@ -14,13 +14,13 @@ import numpy as np
 import torch
 
 from ..data import text
-from ..evaluation import Losses, as_trained, evaluate
+from ..evaluation.losses import Losses, as_trained, evaluate
 from ..models import LanguageModel, TransformerConfig
-from ..positions import Batch
-from ..provenance import Clock
-from ..results import Record, digest
+from ..records.provenance import Clock
+from ..records.store import Record, digest
 from ..streams import Streams
-from ..training import Diverged, TrainingConfig, train
+from ..training.loop import Diverged, TrainingConfig, train
+from ..training.positions import Batch
 from .base import Experiment, Progress, check_profile
 
 FINGERPRINT_STEPS = 5

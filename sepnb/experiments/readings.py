@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from ..evaluation import AtDrawnPositions, Losses, evaluate, sliding
+from ..evaluation.losses import AtDrawnPositions, Losses, evaluate, sliding
 from ..extrapolators import METHODS, SOURCE_METHODS
 from ..models import LanguageModel
-from ..positions import PositionSampler
-from ..training import TrainingConfig
+from ..training.loop import TrainingConfig
+from ..training.positions import PositionSampler
 
 SCOPES = ("all", "part", "tight")
 """Which of a run's long windows a reading scores; each scope lies within the one before it. `tight` is what

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..encodings import Phase, RoPE, Sinusoidal, base_of_longest_wave
-from ..positions import RandomOffset, TrueGap
 from ..streams import Streams
-from ..toeplitz import ToeplitzClamp
+from ..training.positions import RandomOffset, TrueGap
+from ..training.toeplitz import ToeplitzClamp
 from . import language_modelling as lm
 from .in_window import learning_rate
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, ClassVar
 
-from ..context import with_foreign_past
 from ..data import text
-from ..evaluation import Losses
+from ..evaluation.context import with_foreign_past
+from ..evaluation.losses import Losses
 from ..models import LanguageModel
-from ..results import Record
+from ..records.store import Record
 from . import language_modelling as lm
 from .base import Progress, check_profile
 from .extrapolation import BEYOND, ExtrapolationRun, metrics_of, read

@@ -15,15 +15,15 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
+from ..analysis.seqpe_cost import step_cost
+from ..analysis.timing import interleaved, paired_ratio
 from ..encodings import SeqPE
 from ..models import LanguageModel, TransformerConfig
-from ..provenance import Clock
-from ..results import Record, digest
-from ..seqpe.cost import step_cost
-from ..seqpe.objective import SeqPELosses
+from ..records.provenance import Clock
+from ..records.store import Record, digest
 from ..streams import Streams
-from ..timing import interleaved, paired_ratio
-from ..training import autocast, next_token_losses
+from ..training.loop import autocast, next_token_losses
+from ..training.seqpe_losses import SeqPELosses
 from . import language_modelling as lm
 from .base import Experiment, Progress, check_profile
 from .encoding_methods import seqpe_losses

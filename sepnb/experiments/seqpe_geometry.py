@@ -20,14 +20,14 @@ import torch
 from torch import Tensor, nn
 
 from ..data.draws import generator_of
-from ..provenance import Clock
-from ..results import Record, digest
+from ..records.provenance import Clock
+from ..records.store import Record, digest
 from ..seqpe import SequentialPositionEncoder, contrastive_loss
 from ..seqpe.digits import misaligned, period
 from ..seqpe.geometry import geometry, likeness
-from ..seqpe.objective import RELEASED, SeqPELosses
 from ..seqpe.sampling import CandidateSampler, WindowSampler
-from ..training import Diverged, TrainingConfig, train
+from ..training.loop import Diverged, TrainingConfig, train
+from ..training.seqpe_losses import RELEASED, SeqPELosses
 from .base import Experiment, Progress, check_profile
 
 LARGEST = 20_000

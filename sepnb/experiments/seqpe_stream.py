@@ -29,7 +29,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from ..encodings import SeqPE
-from ..results import Record
+from ..records.store import Record
 from ..seqpe.digits import misaligned, period
 from . import language_modelling as lm
 from .base import Progress, check_profile

@@ -21,12 +21,12 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from ..evaluation import evaluate
+from ..evaluation.losses import evaluate
 from ..models import LanguageModel
-from ..results import Record
+from ..records.store import Record
 from ..seqpe import SequentialPositionEncoder
 from ..seqpe.geometry import displacement, folded, geometry, likeness, spread
-from ..seqpe.objective import encoder_of
+from ..training.seqpe_losses import encoder_of
 from . import language_modelling as lm
 from .base import Progress, check_profile
 from .extrapolation import BEYOND

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 from ..encodings import Shaw
 from ..models import LanguageModel
-from ..results import Record
+from ..records.store import Record
 from . import ablation
 from . import language_modelling as lm
 from .base import Progress, check_profile

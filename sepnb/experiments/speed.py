@@ -23,14 +23,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..flops import KINDS, speedup
+from ..analysis.flops import KINDS, speedup
+from ..analysis.timing import interleaved, paired_ratio
 from ..models import Transformer, TransformerConfig
 from ..models.kernels import CompilerMissing, check_compiler
-from ..provenance import Clock
-from ..results import Record, digest
+from ..records.provenance import Clock
+from ..records.store import Record, digest
 from ..streams import Streams
-from ..timing import interleaved, paired_ratio
-from ..training import PRECISIONS, autocast
+from ..training.loop import PRECISIONS, autocast
 from .base import Experiment, Progress, check_profile
 
 __all__ = ["VARIANTS", "CompilerMissing", "Speed", "SpeedRun", "fingerprint", "run", "share_reached"]

@@ -22,10 +22,10 @@ import torch.nn.functional as F
 from ..data.draws import generator_of
 from ..encodings import AxialRoPE, Encoding, SeqPE, Sinusoidal
 from ..models import TransformerConfig
-from ..results import digest
-from ..seqpe.schedule import grid_losses, grid_shifts
+from ..records.store import digest
 from ..streams import Streams
-from ..training import Labelled, TrainingConfig, autocast
+from ..training.loop import Labelled, TrainingConfig, autocast
+from ..training.seqpe_schedule import grid_losses, grid_shifts
 from .base import check_profile
 from .classification import Classification
 from .image_methods import SHIFTED

@@ -2,7 +2,7 @@
 
 All draws come from the raw output of one generator, as those of the batches do: a seed gives the same
 positions with every version of numpy, and seed and number of steps say what a generator has left, which is
-how `sepnb.checkpoints` resumes it. There is no process in the background.
+how `sepnb.training.checkpoints` resumes it. There is no process in the background.
 
 Shape letters: P anchors, K candidates of each, n coordinates, R windows, m positions in each.
 """

@@ -10,10 +10,10 @@ import plotly.io
 import pytest
 
 from sepnb import encodings, experiments, extrapolators
+from sepnb.analysis.inventory import inventory
 from sepnb.companion import pages, site
 from sepnb.companion.images import lift
-from sepnb.inventory import inventory
-from sepnb.results import Record
+from sepnb.records.store import Record
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from sepnb.companion import numbers, pages
+from sepnb.companion import pages
+from sepnb.records import numbers
 
 VALUES = {"loss": 2.34567, "gain": -0.25, "error": 3.1e-15, "seeds": 3, "winner": "rope"}
 VALUES["gap"] = numbers.NOT_RUN

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sepnb.results import Record
+from sepnb.records.store import Record
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from sepnb.companion import build as book
-from sepnb.companion import chapters, numbers
+from sepnb.companion import chapters
 from sepnb.companion.chapters import Chapter
+from sepnb.records import numbers
 
 
 def notebook(started: str, cell_id: str) -> dict:

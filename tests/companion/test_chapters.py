@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sepnb.companion import chapters, numbers
+from sepnb.companion import chapters
 from sepnb.companion.chapters import Chapter
 from sepnb.companion.runs import store_for
-from sepnb.results import Record, Store
+from sepnb.records import numbers
+from sepnb.records.store import Record, Store
 
 PARAMETERS = {"profile": "smoke", "seed": 0, "device": "cpu"}
 

@@ -10,9 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from sepnb import cli, paths
-from sepnb.companion import numbers, regression, tasks
+from sepnb.companion import regression, tasks
 from sepnb.companion.chapters import Chapter, fingerprint, remember
 from sepnb.experiments import names as every_experiment
+from sepnb.records import numbers
 
 HERE = Path(__file__).parent
 
@@ -183,7 +184,7 @@ def test_results_lists_published_missing_stale_and_orphaned(
     import fake_experiments
 
     from sepnb import experiments
-    from sepnb.results import Store
+    from sepnb.records.store import Store
 
     fake, store = fake_experiments.Fake, Store()
     monkeypatch.setattr(experiments, "names", lambda: ["fake"])

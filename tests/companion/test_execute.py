@@ -9,9 +9,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from sepnb.companion import numbers, screens
+from sepnb.companion import screens
 from sepnb.companion.chapters import Chapter
 from sepnb.companion.execute import Failure, Job, Outcome, execute, execute_all
+from sepnb.records import numbers
 
 FAILING = """
 # %%

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from sepnb.companion import numbers
-from sepnb.companion.numbers import NumbersError
+from sepnb.records import numbers
+from sepnb.records.numbers import NumbersError
 
 
 def test_what_is_published_is_loaded(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:

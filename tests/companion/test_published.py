@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sepnb.companion import published
-from sepnb.results import Store
+from sepnb.records.store import Store
 
 HERE = Path(__file__).parent
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sepnb.companion import regression
-from sepnb.companion.numbers import write_json
 from sepnb.companion.regression import compare, tolerances_from
+from sepnb.records.numbers import write_json
 
 NUMBERS = {"loss": 2.5, "n_runs": 3, "best_method": "rope", "agrees": True, "took_seconds": 1.5}
 ENTRY = {"rtol": 1e-6, "atol": 1e-4}

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from sepnb import encodings
+from sepnb.analysis.memory import MemoryWatch
 from sepnb.encodings import Site
 from sepnb.encodings.relative import clipped_relative
 from sepnb.models import LanguageModel, TransformerConfig, averaging, frozen_attention
 from sepnb.models.context import AttentionContext
 from sepnb.streams import Streams
-from sepnb.watch import MemoryWatch
 
 from .cases import CASES, HEADS, LENGTH, ON_TEXTS, STREAMS, VOCABULARY, WIDTH, N, heard, model, tokens
 from .drawn import F64

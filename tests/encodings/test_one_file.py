@@ -83,7 +83,7 @@ SHARED = (
     "tests/encodings/test_registry.py",
     "tests/encodings/test_every_encoding.py",
     "tests/encodings/test_used.py",
-    "tests/test_encoding_experiment.py::test_every_encoding_of_the_registry_is_in_the_table_or_left_out_with_"
+    "tests/experiments/test_encoding_experiment.py::test_every_encoding_of_the_registry_is_in_the_table_or_left_out_with_"
     "a_reason",
 )
 OF_ALL = "of_the_registry or every_option or in_their_order"

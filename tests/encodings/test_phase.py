@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from sepnb.analysis.isolation import jacobian, leak
 from sepnb.encodings import Phase, phase_frequencies, phase_scores
-from sepnb.isolation import jacobian, leak
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
 

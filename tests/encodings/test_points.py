@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from sepnb import encodings
+from sepnb.analysis.memory import MemoryWatch
 from sepnb.encodings import Site, coordinates
 from sepnb.models import LanguageModel, TransformerConfig, averaging, frozen_attention
 from sepnb.streams import Streams
-from sepnb.watch import MemoryWatch
 
 from .drawn import F64, loud
 

@@ -10,7 +10,7 @@ import pytest
 from sepnb import paths
 from sepnb.encodings import RoPE, build
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.results import digest
+from sepnb.records.store import digest
 from sepnb.streams import Streams
 
 from . import shapes

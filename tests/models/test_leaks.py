@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from sepnb.isolation import jacobian
-from sepnb.isolation import leak as leak_between
+from sepnb.analysis.isolation import jacobian
+from sepnb.analysis.isolation import leak as leak_between
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import BlockDiagonalLinear, Streams
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sepnb import encodings
-from sepnb.flops import products_of
+from sepnb.analysis.flops import products_of
 from sepnb.models import LanguageModel, averaging, compile_formulas, kernels
 from sepnb.streams import Streams
 

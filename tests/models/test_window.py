@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from sepnb import encodings, flops
+from sepnb import encodings
+from sepnb.analysis import flops
 from sepnb.encodings import Site, fire
 from sepnb.models import (
     KVCache,

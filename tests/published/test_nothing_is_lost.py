@@ -13,7 +13,7 @@ import pytest
 
 from sepnb import claims, experiments, paths
 from sepnb.companion import published
-from sepnb.results import Record, Store
+from sepnb.records.store import Record, Store
 
 HERE = Path(__file__).parent
 NAMES = (HERE / "records.txt").read_text(encoding="utf-8").split()

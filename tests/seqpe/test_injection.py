@@ -10,9 +10,9 @@ from sepnb.encodings import SeqPE
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.seqpe import SequentialPositionEncoder, injection
 from sepnb.seqpe.injection import Embeddings
-from sepnb.seqpe.objective import SeqPELosses, encoder_of
 from sepnb.seqpe.sampling import CandidateSampler
 from sepnb.streams import Streams
+from sepnb.training.seqpe_losses import SeqPELosses, encoder_of
 
 F64 = torch.float64
 WIDTH, HEADS, N, VOCABULARY = 16, 2, 6, 11

@@ -1,0 +1,158 @@
+"""What many positions cost: the time of an extrapolator in units of that of writing its rows, and why.
+
+No rule can take less than writing its output takes. How near one comes is told in two ways: by timing it in
+turns with the writing of an array of the same shape, and by counting what its operations write on the way,
+which no machine and no neighbour changes. `learned` is counted and timed, but held to no aim: a perceptron of
+two hidden layers at every position, and its training, are no matter of writing.
+
+Shape letters: L rows of the table (the trained length), d_pos its columns, N positions.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from ..extrapolators import CONTROLS, FORMS, METHODS, extrapolate
+from ..extrapolators.base import one_of
+from .timing import Ratio, interleaved, paired_ratio
+
+AIM = 3.0
+"""How many times as long as the writing of its output an extrapolator may take on a CPU."""
+
+HELD = tuple(method for method in METHODS if method != "learned")
+"""The methods that the aim is for."""
+
+MILLION = 10**6
+TABLE_LENGTH = 128
+REPEATS = 9
+
+CURVES = frozenset({"cos", "erf", "exp", "expm1", "log", "log1p", "polar", "pow", "sigmoid", "sin", "tanh"})
+"""Operations that take a series for every entry, and not one or two instructions."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The time of one call of `extrapolate`, what it fits on the table included.
+
+    Attributes:
+        method, form: of the extrapolator.
+        width: d_pos.
+        ratio: its time over that of writing the rows, the median of the repeats and its quartiles.
+    """
+
+    method: str
+    form: str
+    width: int
+    ratio: Ratio
+
+    @property
+    def held(self) -> bool:
+        """Whether the aim is for this method."""
+        return self.method in HELD
+
+    @property
+    def reached(self) -> bool:
+        """Whether the median is within the aim."""
+        return self.ratio.median <= AIM
+
+
+def times_of_writing(
+    width: int = 64,
+    *,
+    methods: Sequence[str] = HELD,
+    n_positions: int = MILLION,
+    repeats: int = REPEATS,
+    device: str = "cpu",
+) -> list[Cost]:
+    """Every form of the methods at the positions 0 .. n_positions - 1, in turns with the writing of the rows.
+
+    The table has `TABLE_LENGTH` rows from N(0, 0.02^2), in float32. CPU time on one thread; see
+    `sepnb.analysis.timing`.
+
+    Args:
+        width: d_pos.
+        methods: some of `METHODS`.
+        n_positions: N; a few thousand time the call, and no longer the rule.
+        repeats, device: as in `sepnb.analysis.timing.interleaved`.
+
+    Raises:
+        ValueError: an unknown method, no positions, or what `interleaved` refuses.
+    """
+    if n_positions < 1:
+        raise ValueError(f"n_positions is {n_positions}; give at least 1")
+    for method in methods:
+        one_of("extrapolator", method, METHODS)
+    positions = torch.arange(n_positions, device=device)
+    calls = {
+        (method, form): call_of(method, form, drawn_table(width, device), positions)
+        for method, form in variants(methods)
+    }
+    steps = {f"{method} {form}": call for (method, form), call in calls.items()}
+    writing = {"writing": lambda: torch.ones(n_positions, width, device=device)}
+    times = interleaved(writing | steps, repeats=repeats, device=device)
+    return [
+        Cost(method, form, width, paired_ratio(times[f"{method} {form}"], times["writing"]))
+        for method, form in calls
+    ]
+
+
+def variants(methods: Sequence[str] = METHODS) -> Iterator[tuple[str, str]]:
+    """Methods and forms; a control has one form."""
+    for method in methods:
+        for form in FORMS[:1] if method in CONTROLS else FORMS:
+            yield method, form
+
+
+def drawn_table(width: int, device: str = "cpu") -> Tensor:
+    """`[TABLE_LENGTH, width]` from N(0, 0.02^2): what is computed does not depend on what stands in it."""
+    generator = torch.Generator().manual_seed(0)
+    return 0.02 * torch.randn(TABLE_LENGTH, width, generator=generator).to(device)
+
+
+def call_of(method: str, form: str, table: Tensor, positions: Tensor) -> Callable[[], Tensor]:
+    """One call of `extrapolate`; `interpolate` is told how many positions there are."""
+    options = {"length": max(len(positions), len(table))} if method == "interpolate" else {}
+    return lambda: extrapolate(table, positions, method, form=form, **options)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one call does.
+
+    Attributes:
+        written: numbers that its operations write, a complex one as two.
+        curves: of these, the ones that an operation of `CURVES` computes.
+    """
+
+    written: int
+    curves: int
+
+
+class _Counter(TorchDispatchMode):
+    """Adds up what every operation writes; a view or a fresh allocation writes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = self.curves = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        name = func._schema.name.removeprefix("aten::").rstrip("_")
+        aliases = [one.alias_info for one in func._schema.returns]
+        views = any(alias is not None and not alias.is_write for alias in aliases)
+        if not views and "empty" not in name and name != "_unsafe_view":
+            entries = sum(x.numel() * (1 + x.is_complex()) for x in tree_leaves(out) if isinstance(x, Tensor))
+            self.written += entries
+            self.curves += entries * (name in CURVES)
+        return out
+
+
+def work_of(call: Callable[[], object]) -> Work:
+    """What one call writes, its results and everything on the way."""
+    with _Counter() as counter:
+        call()
+    return Work(counter.written, counter.curves)

@@ -1,0 +1,204 @@
+"""Exact multiply-adds of a transformer, block by block, from its config alone.
+
+Counted are the maps and the attention of the blocks, per token, forward; backward, the maps cost twice as
+much. A term of the score that comes as more columns of queries and keys counts with the map that makes them.
+Were nothing else to take time, and every product equally fast, the ratio of two counts would be that of the
+times: the limit that a measured ratio is printed beside. Norms, activations, softmax, rotations, biases,
+residual sums, embeddings and read-out are not counted, nor what encodings make of the positions once for all
+layers, nor the zeros with which values are padded where queries and keys are wider than they.
+
+With D the width, r the pos share, N the length and B the batch, a block with every stream comes to
+
+    dense       12 D^2 + N D
+    separated    2 D^2 + 10 (d_pos^2 + d_sem^2) + N D
+    strict      12 d_sem^2 + (1-r) N D + [12 d_pos^2 + 2 d_pos d_sem + r N D] / B
+
+where causal attention counts N D: scores and values, half of the square of queries and keys. Kernels that
+compute blocks of the square do more than that. Behind a window of W tokens it is a band, (2 W - W^2 / N) D.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
+
+from ..encodings import Fire
+from ..models import TransformerConfig
+from ..streams import GATED
+
+
+@dataclass(frozen=True)
+class MultiplyAdds:
+    """The count of one block, for one token.
+
+    Attributes:
+        each: per kind of map, what every token of every sequence costs.
+        once: what only the position streams of an isolated model cost: once per position for a whole batch
+            that shares its positions.
+    """
+
+    each: dict[str, float]
+    once: dict[str, float]
+
+    def per_token(self, batch: int = 1) -> float:
+        """Multiply-adds of one token where `batch` sequences share their positions.
+
+        Raises:
+            ValueError: a batch below 1.
+        """
+        return sum(self.by_kind(batch).values())
+
+    def by_kind(self, batch: int = 1) -> dict[str, float]:
+        """The same, for each of `KINDS`."""
+        if batch < 1:
+            raise ValueError(f"batch is {batch}; at least 1 sequence is computed")
+        return {kind: self.each[kind] + self.once[kind] / batch for kind in KINDS}
+
+
+KINDS = ("query_key", "attention", "value", "output", "mlp")
+"""What is counted apart: the maps to queries and keys, scores and averaged values, and the other maps."""
+
+
+class _Tally:
+    """Adds up one block; `streams` says whose work a term is."""
+
+    def __init__(self, isolated: bool) -> None:
+        self.isolated = isolated
+        self.each, self.once = dict.fromkeys(KINDS, 0.0), dict.fromkeys(KINDS, 0.0)
+
+    def add(self, kind: str, streams: Iterable[str], count: float | int) -> None:
+        shared = self.isolated and "sem" not in streams
+        (self.once if shared else self.each)[kind] += count
+
+
+def block(config: TransformerConfig, outputs: tuple[str, ...], length: int) -> MultiplyAdds:
+    """A block of `config` that computes `outputs`, on sequences of `length` tokens.
+
+    Raises:
+        ValueError: a length below 1; an encoding that makes scores or values of its own in every layer, which
+            are not counted.
+    """
+    if length < 1:
+        raise ValueError(f"length is {length}; a sequence has at least 1 token")
+    for encoding in config.encodings:
+        in_layers = (
+            encoding.at_pairs(1, 2, 2, config.causal),
+            encoding.at_values(1, 2, config.causal),
+        )
+        if any(module is not None for module in in_layers) or isinstance(encoding, Fire):
+            raise ValueError(
+                f"the terms that {encoding.name!r} adds in every layer are not counted; leave it out"
+            )
+    at_queries = [encoding.at_query_key(config.head_width) for encoding in config.encodings]
+    more = sum(module.more for module in at_queries if module is not None)
+    tally, widths, total = _Tally(config.isolated), config.streams.widths, config.streams.d_model
+    attended, d, shared = config.attended(outputs), config.head_width, config.heads_per_kv
+    split = "value_output" in config.splits
+    hearing = sum("sem" in config.reads(head) for head in config.heads_of(attended))
+    with torch.device("meta"):  # only to be asked: nothing is allocated, and no random number is drawn
+        terms = [e.at_layer(widths["sem"], hearing, config.max_length) for e in config.encodings]
+    terms = [term for term in terms if term is not None]
+    if hearing:
+        tally.add("query_key", ("sem",), sum(term.products for term in terms))
+
+    for reads, group in groupby(config.heads_of(attended), key=config.reads):
+        heads = list(group)
+        made = (len(heads) + len(heads) // shared) * d
+        for name in reads:
+            tally.add("query_key", (name,), widths[name] * made)
+        two_parts = config.reading == "untied" and "sem" in reads and len(reads) > 1
+        columns = (3 if two_parts else 2) * d + more  # of a query, and of a value
+        columns += sum(term.more for term in terms) if "sem" in reads else 0
+        seen = _seen(config, length)
+        tally.add("attention", _written(config, heads), len(heads) * columns * seen)
+
+    if split:
+        for name in attended:
+            tally.add("value", (name,), widths[name] ** 2 // shared)
+            tally.add("output", (name,), widths[name] ** 2)
+    else:
+        tally.add("value", widths, total * total // shared)
+        tally.add("output", widths, total * sum(widths[name] for name in attended))
+
+    up = (1 + (config.activation in GATED)) * config.expansion
+    if "mlp" in config.splits:
+        for name in outputs:
+            tally.add("mlp", (name,), (up + config.expansion) * widths[name] ** 2)
+    else:
+        written = sum(widths[name] for name in outputs)
+        tally.add("mlp", widths, up * total * total + config.expansion * total * written)
+    return MultiplyAdds(tally.each, tally.once)
+
+
+def _seen(config: TransformerConfig, length: int) -> int | float:
+    """Keys that a query sees in the mean; behind a window of W tokens the first W queries see fewer."""
+    if not config.causal:
+        return length
+    window = length if config.window is None else min(config.window, length)
+    return window - window * window / (2 * length)
+
+
+def _written(config: TransformerConfig, heads: list[int]) -> list[str]:
+    """The streams in which the columns of these heads lie."""
+    start, stop = heads[0] * config.head_width, (heads[-1] + 1) * config.head_width
+    return [name for name, at in config.streams.slices.items() if at.start < stop and start < at.stop]
+
+
+def blocks(config: TransformerConfig, length: int) -> tuple[MultiplyAdds, ...]:
+    """Every block of the model, in order. With readout="sem" the last one computes less."""
+    return tuple(block(config, outputs, length) for outputs in config.block_outputs)
+
+
+def per_token(config: TransformerConfig, length: int, batch: int = 1) -> float:
+    """Forward multiply-adds of all blocks for one token where `batch` sequences share their positions."""
+    return sum(one.per_token(batch) for one in blocks(config, length))
+
+
+def speedup(
+    baseline: TransformerConfig,
+    config: TransformerConfig,
+    length: int,
+    batch: int = 1,
+    kinds: Sequence[str] = KINDS,
+) -> float:
+    """How many times the multiply-adds of `config` the `baseline` needs: the limit of its speed-up.
+
+    With some of `KINDS`, of those alone.
+    """
+    needed = [
+        sum(one.by_kind(batch)[kind] for one in blocks(model, length) for kind in kinds)
+        for model in (baseline, config)
+    ]
+    return needed[0] / needed[1]
+
+
+def _fused(query, key, value, dropout: float = 0.0, is_causal: bool = False, *_, out_shape=None, **__) -> int:
+    return sdpa_flop_count(query, key, value) // (1 + is_causal)
+
+
+def _fused_backward(
+    gradient, query, key, value, out, lse, dropout: float, is_causal: bool, *_, out_shape=None, **__
+) -> int:
+    return sdpa_backward_flop_count(gradient, query, key, value) // (1 + is_causal)
+
+
+_aten = torch.ops.aten
+_OF_THE_CPU = {
+    _aten._scaled_dot_product_flash_attention_for_cpu: _fused,
+    _aten._scaled_dot_product_flash_attention_for_cpu_backward: _fused_backward,
+}
+"""The fused kernels of a CPU, which torch does not count. A causal one may leave out half of the square."""
+
+
+def products_of(step: Callable[[], object]) -> float:
+    """Multiply-adds of the matrix products in one call of an eager step, its backward pass included.
+
+    Of a fused causal kernel half of the square of queries and keys is counted, the least it can do; its
+    backward pass forms the scores once more, five products in place of four. Sums, gathers, exponentials and
+    masks are not counted.
+    """
+    with FlopCounterMode(display=False, custom_mapping=_OF_THE_CPU) as counter:
+        step()
+    return counter.get_total_flops() / 2

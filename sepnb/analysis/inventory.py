@@ -1,0 +1,264 @@
+"""What every encoding is and costs, as a table that is measured on small models and nowhere typed.
+
+Each row builds the same dense model twice, with the encoding and without any, draws every parameter anew, and
+looks: what there is more of, and what the logits answer to.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import log2
+
+import pandas as pd
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .. import encodings
+from ..encodings import Encoding, Site, fire
+from ..models import KVCache, LanguageModel, TransformerConfig, averaging, frozen_attention, kernels
+from ..streams import Streams
+from .flops import products_of
+from .memory import MemoryWatch
+
+COLUMNS = {
+    "encoding": "encoding",
+    "sites": "where it acts",
+    "parameters": "more parameters",
+    "products": "more multiply-adds of products per token",
+    "elementwise": "more operations on single numbers per token",
+    "memory": "more bytes at the peak",
+    "growth": "the whole peak grows as N to the power",
+    "cache": "fits a KV cache",
+    "kernel": "kernel of a training on CUDA",
+    "hears": "what it hears",
+    "learned": "learned",
+    "dimensions": "hears rows and columns",
+}
+"""Column to heading."""
+
+VOCABULARY = 11
+TIGHT = 1e-9
+"""Logits in float64 that are nearer than this are the same."""
+
+
+def _model(
+    encoding: Encoding, length: int, width: int, n_heads: int, n_layers: int, axes: int = 1
+) -> LanguageModel:
+    """A dense model in float64 whose every parameter was drawn anew: none is 0 or 1 and without effect.
+
+    An encoding of other positions than indices has the axes that it needs.
+    """
+    if encoding.axes is not None and axes not in encoding.axes:
+        axes = encoding.axes[0]
+    config = TransformerConfig(
+        Streams.dense(width), n_layers, n_heads, encoding, max_length=8 * length, axes=axes
+    )
+    torch.manual_seed(0)
+    model = LanguageModel(config, VOCABULARY).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return model
+
+
+def _count(model: LanguageModel) -> int:
+    return model.parameter_counts()["total"]
+
+
+def _read(
+    model: LanguageModel, tokens: Tensor, at: Tensor | None = None, cache: KVCache | None = None
+) -> Tensor:
+    """Logits of tokens at these indices, by default from 0 on; on several axes, along the diagonal."""
+    axes = model.config.axes
+    if axes > 1:
+        at = torch.arange(tokens.shape[1]) if at is None else at
+        at = at[:, None].expand(-1, axes)
+    return model(tokens, at, cache)
+
+
+@contextmanager
+def _cut(scores: int) -> Iterator[None]:
+    """Have evaluation hold so many scores at once, and FIRE so many hidden units: a small text is then cut as
+    a long one is."""
+    held = averaging.AT_ONCE, fire._AT_ONCE
+    averaging.AT_ONCE, fire._AT_ONCE = scores, scores
+    try:
+        yield
+    finally:
+        averaging.AT_ONCE, fire._AT_ONCE = held
+
+
+def _peak(model: LanguageModel, length: int) -> int:
+    """Bytes of one evaluation, by a model that remembers nothing of an earlier one."""
+    model.eval()  # whatever remembers positions forgets them here
+    tokens = torch.zeros(1, length, dtype=torch.int64)
+    with torch.no_grad(), MemoryWatch() as watch:
+        _read(model, tokens)
+    return watch.peak
+
+
+class _Elementwise(TorchDispatchMode):
+    """Counts the real numbers that operations on single numbers make: sums, products, exponentials, sines.
+    Copies are none, and neither is what is done to whole numbers, positions and distances."""
+
+    made = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if torch.Tag.pointwise in func.tags and func.overloadpacket not in _COPIES:
+            self.made += out.numel() if isinstance(out, Tensor) and out.is_floating_point() else 0
+        return out
+
+
+_COPIES = {torch.ops.aten.clone, torch.ops.aten.copy_, torch.ops.aten._to_copy, torch.ops.aten.fill_}
+
+
+def _work(model: LanguageModel, tokens: Tensor) -> dict[str, float]:
+    """Of a forward pass per token, with the softmax in the open, so that no kernel leaves out or hides a part
+    of it, by a model that remembers nothing of an earlier one."""
+
+    def step() -> None:
+        model.eval()
+        with torch.no_grad(), frozen_attention(model):
+            _read(model, tokens)
+
+    products = products_of(step)
+    with _Elementwise() as counter:
+        step()
+    return {"products": products / tokens.numel(), "elementwise": counter.made / tokens.numel()}
+
+
+def _apart(one: Tensor, other: Tensor) -> float:
+    return float((one - other).abs().max())
+
+
+def _hears(model: LanguageModel, tokens: Tensor) -> str:
+    """ "index", "distance" or "order": what of the positions changes the logits."""
+    at = torch.arange(tokens.shape[1])
+    counting = any(encoding.counts_tokens for encoding in model.config.encodings)
+    # A gap in the middle, of which what counts tokens hears nothing: its model refuses one.
+    stretched = at if counting else torch.where(at < len(at) // 2, at, at + 5)
+    plain = _read(model, tokens, at)
+    if _apart(_read(model, tokens, at + 37), plain) > TIGHT:
+        return "index"
+    return "distance" if _apart(_read(model, tokens, stretched), plain) > TIGHT else "order"
+
+
+def _fits_a_cache(model: LanguageModel, tokens: Tensor) -> bool:
+    """Whether a text read piece by piece, the last token alone, gives the logits of one pass."""
+    cache = model.make_cache(len(tokens))
+    n = tokens.shape[1]
+    at, cuts = torch.arange(n), ((0, n // 2), (n // 2, n - 1), (n - 1, n))
+    pieces = [_read(model, tokens[:, a:b], at[a:b], cache) for a, b in cuts]
+    return _apart(torch.cat(pieces, dim=1), _read(model, tokens)) < TIGHT
+
+
+def _kernel(encoding: Encoding, n_heads: int) -> str:
+    """What makes the averages of a training on CUDA, in heads that FlexAttention takes."""
+    model = _model(encoding, 4, kernels.NARROWEST * n_heads, n_heads, n_layers=1)
+    if kernels.flexible(model):
+        return "FlexAttention"
+    openly = any(block.attention.averaging.in_the_open for block in model.transformer.blocks)
+    return "the open formula" if openly else "fused"
+
+
+def tells_points_apart(
+    name: str, *, width: int = 32, n_heads: int = 4, n_layers: int = 2, side: int = 4
+) -> bool:
+    """Whether a model of two coordinates tells any two points of a grid apart that differ in one coordinate.
+
+    A token stands at each point of the grid in turn, and a later one at the corner (1, 1) looks back at it:
+    do its logits differ? False as well where the encoding cannot be built for two coordinates; it is built
+    with the option that it may need, see `encodings.on_axes`.
+
+    Args:
+        name: of the encoding.
+        width, n_heads, n_layers: of the model.
+        side: rows and columns of the grid, at least 2.
+
+    Raises:
+        ValueError: an unknown name, a grid of one point, or a size that the encoding refuses.
+    """
+    if side < 2:
+        raise ValueError(f"side is {side}; points that differ in one coordinate take at least 2")
+    encoding = encodings.on_axes(name, 2, side=side)
+    if encoding is None:
+        return False
+    size = {"width": width, "n_heads": n_heads, "n_layers": n_layers}
+    model = _model(encoding, side, **size, axes=2)
+    along = torch.arange(1, side + 1)  # (0, 0) is for tokens without a place
+    points = torch.cartesian_prod(along, along)  # [P, 2]
+    places = torch.stack([points, torch.ones_like(points)], dim=1)  # of two tokens each
+    with torch.no_grad():
+        answers = model(torch.tensor([[0, 1]]).expand(len(points), -1), places)[:, -1]
+    apart = (answers[:, None] - answers).abs().amax(dim=-1) > TIGHT
+    in_one = (points[:, None] != points).sum(dim=-1) == 1
+    return bool(apart[in_one].all())
+
+
+def inventory(
+    names: Sequence[str] | None = None,
+    *,
+    length: int = 32,
+    width: int = 32,
+    n_heads: int = 4,
+    n_layers: int = 2,
+) -> pd.DataFrame:
+    """One row per encoding, with the columns of `COLUMNS`.
+
+    Parameters, multiply-adds of matrix products, operations on single numbers (both forward, per token) and
+    bytes held at the peak of an evaluation of one text of 4 N tokens in float64 are those beyond a model
+    without encoding. `growth` is that of the whole peak, from this text to one twice as long. Evaluation
+    holds no more scores at once here than a text of 2 N has, so that both are cut. FIRE has the threshold
+    N/2, so that it is looked at beyond it too. What an encoding hears is "index"
+    if the logits change with where a text starts, "distance" if they change with gaps in it, and "order"
+    if positions do not matter. An encoding of points is shown points of the diagonal. `dimensions`
+    is the verdict of `tells_points_apart`. `kernel` is what makes the averages where a model is trained on
+    CUDA: torch's fused attention, FlexAttention, or the formula in the open, which holds every score.
+
+    Args:
+        names: encodings, in this order; None takes all.
+        length: N, of the texts looked at; at least 4.
+        width, n_heads, n_layers: of the models.
+
+    Raises:
+        ValueError: a length below 4, an unknown name, or a size that an encoding refuses.
+    """
+    if length < 4:
+        raise ValueError(
+            f"length is {length}; give at least 4 tokens, so that a text has a middle and an end"
+        )
+    size = {"width": width, "n_heads": n_heads, "n_layers": n_layers}
+    bare = _model(encodings.build("none"), length, **size)
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randint(VOCABULARY, (2, length), generator=generator)
+    texts = (4 * length, 8 * length)
+
+    def peaks(model: LanguageModel) -> list[int]:
+        with _cut(n_heads * (2 * length) ** 2):
+            return [_peak(model, n) for n in texts]
+
+    (bare_peak, _), bare_work = peaks(bare), _work(bare, tokens)
+    rows = []
+    for name in encodings.names() if names is None else names:
+        encoding = encodings.build(name).for_length(length / 2)
+        model = _model(encoding, length, **size)
+        short, long = peaks(model)
+        work = _work(model, tokens)
+        with torch.no_grad():
+            rows.append(
+                {
+                    "encoding": name,
+                    "sites": ", ".join(site.value for site in Site if site in encoding.sites) or "none",
+                    "parameters": _count(model) - _count(bare),
+                    **{what: round(work[what] - bare_work[what]) for what in ("products", "elementwise")},
+                    "memory": max(short - bare_peak, 0),
+                    "growth": round(log2(long / short), 1),
+                    "cache": _fits_a_cache(model, tokens),
+                    "kernel": _kernel(encoding, n_heads),
+                    "hears": _hears(model, tokens),
+                    "learned": _count(model) > _count(bare),
+                    "dimensions": tells_points_apart(name, **size),
+                }
+            )
+    return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -1,0 +1,135 @@
+"""How much one stream hears of another: the Jacobian of a stack of blocks, with the attention live or frozen.
+
+With the attention weights frozen, what passes from stream to stream passes through values, outputs, MLPs
+and norms. With live weights the routing leak is added: content decides where a position is read from. The
+controls put a full map where the separated model has a block-diagonal one, and must leak.
+
+Shape letters: N tokens, D model width.
+"""
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ..models import Transformer, frozen_attention
+from ..models.fit import SPLIT
+from ..streams import Streams
+
+
+def through_blocks(transformer: Transformer, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Run the blocks on a given residual state, one `[B, N, w]` per stream, at positions 0 to N-1."""
+    reference = next(iter(state.values()))
+    positions = torch.arange(reference.shape[1], device=reference.device)
+    context = transformer.attention_context(positions, positions, reference.dtype)
+    return transformer.run_blocks(state, context, transformer.codes(positions, reference.dtype))
+
+
+def jacobian(
+    transformer: Transformer, state: Mapping[str, Tensor], *, frozen: bool
+) -> Float[Tensor, "N D_out N D"]:
+    """d(output state) / d(input state) of the whole stack, `[N, D_out, N, D]`, for one sequence.
+
+    One backward pass: the sequence is copied once per output component, and each copy is asked for its own.
+
+    Args:
+        transformer: give it float64 weights for a sharp answer; zeros are exact in any dtype.
+        state: one `[1, N, w]` per stream, such as `transformer.input_state` returns.
+        frozen: record the attention weights at `state` and hold them constant.
+
+    Raises:
+        ValueError: the state holds more than one sequence.
+    """
+    streams = transformer.config.streams
+    x = streams.join(state).detach()
+    if x.shape[0] != 1:
+        raise ValueError(f"the state holds {x.shape[0]} sequences; a Jacobian is taken at one")
+    with frozen_attention(transformer) if frozen else nullcontext():
+        with torch.no_grad():
+            outputs = streams.join(through_blocks(transformer, streams.split(x)))  # records, when frozen
+        n_outputs, width = outputs[0].numel(), outputs.shape[-1]
+        copies = x.expand(n_outputs, -1, -1).clone().requires_grad_()
+        out = streams.join(through_blocks(transformer, streams.split(copies)))
+        (gradient,) = torch.autograd.grad(out.flatten(1).diagonal().sum(), copies)
+    return gradient.unflatten(0, (-1, width))
+
+
+def leak(
+    jac: Float[Tensor, "N D_out N D"], streams: Streams, source: str = "sem", target: str = "pos"
+) -> float:
+    """The largest absolute derivative of the stream `target` by the stream `source`; exactly 0 if isolated.
+
+    Raises:
+        ValueError: an unknown stream, or a Jacobian whose output lacks one (`readout="both"` computes all).
+    """
+    streams.select((source, target))
+    if jac.shape[1] != streams.d_model:
+        raise ValueError(
+            f"the last block computes {jac.shape[1]} of {streams.d_model} columns; build with readout='both'"
+        )
+    return jac[:, streams.slices[target], :, streams.slices[source]].abs().max().item()
+
+
+class DenseMap(nn.Module):
+    """A control: one full matrix, N(0, 1/D), where a `BlockDiagonalLinear` stands."""
+
+    def __init__(self, streams: Streams) -> None:
+        super().__init__()
+        self.streams = streams
+        self.map = nn.Linear(streams.d_model, streams.d_model, bias=False)
+        nn.init.normal_(self.map.weight, std=streams.d_model**-0.5)
+
+    def parts(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return self.streams.split(self.map(self.streams.join(parts)))
+
+
+class DenseMLP(nn.Module):
+    """A control: one MLP over the whole width where a `StreamMLP` stands, with as many hidden columns."""
+
+    def __init__(self, streams: Streams, expansion: int = 4) -> None:
+        super().__init__()
+        width = streams.d_model
+        self.streams = streams
+        self.up = nn.Linear(width, expansion * width, bias=False)
+        self.down = nn.Linear(expansion * width, width, bias=False)
+        for layer in (self.up, self.down):
+            nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
+
+    def parts(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        hidden = nn.functional.gelu(self.up(self.streams.join(parts)))
+        return self.streams.split(self.down(hidden))
+
+
+CONTROLS = ("value", "output", "mlp")
+
+
+def join_streams(transformer: Transformer, where: str) -> Transformer:
+    """Replace the block-diagonal `value`, `output` or `mlp` of every block by a full one, in place.
+
+    For a leak to be planted in a model that exists, untrained. A model that is to be trained without a split
+    is built with `TransformerConfig(split=...)`, which names what is split in its record and starts it well.
+
+    Raises:
+        ValueError: an unknown place, a last block that does not compute every stream, or an isolated model.
+    """
+    if where not in CONTROLS:
+        raise ValueError(f"unknown place {where!r}; use one of {', '.join(CONTROLS)}")
+    streams = transformer.config.streams
+    if transformer.config.isolated:
+        joined = "mlp" if where == "mlp" else "value_output"
+        rest = ", ".join(repr(name) for name in SPLIT if name != joined)
+        raise ValueError(
+            f"the position streams of this model are run on their own, where a joint {where} lacks the "
+            f"content; build it with split={{{rest}}} instead"
+        )
+    if transformer.config.last_streams != streams.names:
+        raise ValueError("a control needs every stream in every block; build with readout='both'")
+    dtype = next(transformer.parameters()).dtype
+    for block in transformer.blocks:
+        if where == "mlp":
+            block.mlp = DenseMLP(streams, transformer.config.expansion).to(dtype)
+        else:
+            setattr(block.attention, where, DenseMap(streams).to(dtype))
+    return transformer

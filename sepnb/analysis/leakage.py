@@ -1,0 +1,85 @@
+"""What one stream of a trained model hears of the other, block by block, as derivatives at a real text."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from ..models import LanguageModel, Transformer
+from .isolation import jacobian
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """The derivative of one stream after `depth` blocks by the other stream of the input state.
+
+    Attributes:
+        depth: blocks passed.
+        source, target: streams.
+        largest: the largest absolute entry, exactly 0 if nothing passes.
+        relative: the Frobenius norm of that block of the Jacobian beside the one of `target` by itself, each
+            times the root mean square of the stream that it differentiates by: equal relative disturbances of
+            the two streams at the input arrive in this proportion. 1 means that `target` depends on `source`
+            as much as on itself.
+    """
+
+    depth: int
+    source: str
+    target: str
+    largest: float
+    relative: float
+
+
+def leakage(model: LanguageModel, tokens: Int[Tensor, "1 N"], depth: int, *, frozen: bool) -> list[Leakage]:
+    """Both directions, after `depth` blocks, at the state of one text at positions 0 to N-1.
+
+    Args:
+        model: of the two streams pos and sem. Its last block may compute `sem` only, so that `depth` ends
+            before it.
+        frozen: hold the attention weights constant, as in `isolation.jacobian`.
+
+    Raises:
+        ValueError: a dense model, or a depth at which a stream is not computed.
+    """
+    streams = model.config.streams
+    if streams.names != ("pos", "sem"):
+        raise ValueError(f"leakage needs the streams pos and sem; this model has {', '.join(streams.names)}")
+    stack = first_blocks(model.transformer, depth)
+    positions = torch.arange(tokens.shape[1], device=tokens.device)
+    with torch.no_grad():
+        state = stack.input_state(model.embedding(tokens), positions)
+    jac = jacobian(stack, state, frozen=frozen)
+    sizes = {name: float(x.square().mean().sqrt()) for name, x in state.items()}
+
+    def block(source: str, target: str) -> Tensor:
+        return jac[:, streams.slices[target], :, streams.slices[source]]
+
+    return [
+        Leakage(
+            depth,
+            source,
+            target,
+            largest=float(block(source, target).abs().max()),
+            relative=float(block(source, target).norm() * sizes[source])
+            / float(block(target, target).norm() * sizes[target]),
+        )
+        for source, target in (("sem", "pos"), ("pos", "sem"))
+    ]
+
+
+def first_blocks(transformer: Transformer, depth: int) -> Transformer:
+    """A copy of the first blocks, all of whose streams are read.
+
+    Raises:
+        ValueError: a depth below 1, or one whose blocks do not all compute every stream.
+    """
+    config = transformer.config
+    whole = sum(set(outputs) == set(config.evolving) for outputs in config.block_outputs)
+    if not 1 <= depth <= whole:
+        raise ValueError(f"depth is {depth}; every stream is computed after 1 to {whole} blocks")
+    part = Transformer(replace(config, n_layers=depth, readout="both", tie_embeddings=False))
+    reference = next(transformer.parameters())
+    part.to(reference.device, reference.dtype)
+    part.load_state_dict({name: transformer.state_dict()[name] for name in part.state_dict()})
+    return part.eval().requires_grad_(False)

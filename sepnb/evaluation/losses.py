@@ -1,0 +1,244 @@
+"""Bits per byte, kept by window and by position, so that every summary comes from the same losses.
+
+`evaluate` reads each window in one pass, whatever positions that takes. `sliding` reads the same windows
+without ever using a position that was not trained: the bar for whatever is said to extrapolate.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..training.loop import autocast, next_token_losses
+from ..training.positions import PositionSampler
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What a model pays for each byte of a set of windows.
+
+    Attributes:
+        bits: `[n, L]` float64; bits[w, i] is the cost of byte i+1 of window w, given the i+1 bytes before it.
+        documents: `[n]`, the document of each window.
+    """
+
+    bits: np.ndarray
+    documents: np.ndarray
+
+    @property
+    def bits_per_byte(self) -> float:
+        """The mean over all scored bytes."""
+        return float(self.bits.mean())
+
+    def by_position(
+        self, edges: Sequence[int], marked: np.ndarray | None = None
+    ) -> list[dict[str, float | int | None]]:
+        """The mean over [start, stop) of the position in the window, for each pair of neighbouring edges.
+
+        Args:
+            edges: rising, from 0 up and to at most L.
+            marked: bool `[n, L]`, bytes to be told apart. Where it is given, each row has their
+                `marked_share` of the bytes, and the means over them and over the others, in bits per byte:
+                `marked` and `rest`, None where there is no such byte.
+
+        Raises:
+            ValueError: edges that do not rise or do not fit, or marks of another shape than the bits.
+            TypeError: marks that are not bool.
+        """
+        rising = len(edges) > 1 and list(edges) == sorted(set(edges))
+        if not rising or edges[0] < 0 or edges[-1] > self.bits.shape[1]:
+            raise ValueError(
+                f"edges {list(edges)} must be two or more, rising, from 0 up and to at most "
+                f"{self.bits.shape[1]}"
+            )
+        if marked is not None and marked.shape != self.bits.shape:
+            raise ValueError(
+                f"marks of shape {list(marked.shape)} do not fit bits of shape {list(self.bits.shape)}; "
+                "give one for each scored byte"
+            )
+        if marked is not None and marked.dtype != bool:
+            raise TypeError(f"marks are {marked.dtype}, which would be read as indices; give bool")
+        rows: list[dict[str, float | int | None]] = []
+        for start, stop in pairwise(edges):
+            bits = self.bits[:, start:stop]
+            row = {"start": start, "stop": stop, "bits_per_byte": float(bits.mean())}
+            rows.append(row if marked is None else row | _apart(bits, marked[:, start:stop]))
+        return rows
+
+    def by_document(self) -> list[dict[str, float | int]]:
+        """Bytes scored and bits paid in each document: what a bootstrap over documents needs."""
+        return [
+            {
+                "document": int(document),
+                "bytes": int((self.documents == document).sum() * self.bits.shape[1]),
+                "bits": float(self.bits[self.documents == document].sum()),
+            }
+            for document in np.unique(self.documents)
+        ]
+
+
+def _apart(bits: np.ndarray, marked: np.ndarray) -> dict[str, float | None]:
+    """The share of the marked bytes, and the means over them and over the others."""
+    means = {
+        name: float(bits[chosen].mean()) if chosen.any() else None
+        for name, chosen in (("marked", marked), ("rest", ~marked))
+    }
+    return {"marked_share": float(marked.mean()), **means}
+
+
+DRAWN_FROM = 1_000_000
+"""The first seed of positions that are drawn for reading; those of training are below."""
+
+
+class AtDrawnPositions(nn.Module):
+    """A model that reads at positions which a sampler draws, for each sequence anew.
+
+    The draws follow one another, those of each length apart, so that they do not depend on how many sequences
+    are read at once. A mean over windows is thereby a mean over as many draws.
+
+    Args:
+        model: takes tokens `[B, N]` and positions `[B, N]`, returns logits `[B, N, V]`.
+        sampler: what draws the positions, as if it were given sequences one at a time.
+        draw: a number; another one draws other positions.
+    """
+
+    def __init__(self, model: nn.Module, sampler: PositionSampler, draw: int = 0) -> None:
+        super().__init__()
+        self.model, self.sampler, self.seed = model, sampler, DRAWN_FROM + draw
+        self._draws: dict[int, Iterator[np.ndarray]] = {}
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Logits of tokens `[B, N]`.
+
+        Raises:
+            ValueError: more tokens than the sampler has positions for.
+        """
+        rows, length = tokens.shape
+        if length not in self._draws:
+            sizes = {"batch_size": 1, "length": length, "seed": self.seed, "steps": sys.maxsize}
+            self._draws[length] = self.sampler.positions(**sizes)
+        drawn = np.stack([next(self._draws[length]).reshape(length) for _ in range(rows)])
+        return self.model(tokens, torch.from_numpy(drawn).to(tokens.device))
+
+
+def as_trained(model: nn.Module, sampler: PositionSampler | None) -> nn.Module:
+    """The model as it reads a text: from position 0 on, unless it was trained for drawn positions."""
+    return model if sampler is None or not sampler.at_evaluation else AtDrawnPositions(model, sampler)
+
+
+@torch.no_grad()
+def evaluate(
+    model: nn.Module,
+    windows: np.ndarray,
+    documents: np.ndarray | None = None,
+    *,
+    positions: np.ndarray | None = None,
+    device: str = "cpu",
+    precision: str = "float32",
+    batch_size: int = 64,
+) -> Losses:
+    """Score windows `[n, L+1]` of bytes: each byte but the first, given those before it in its window.
+
+    Args:
+        model: takes tokens `[B, L]`, and positions where they are given, returns logits `[B, L, V]`; it is
+            put into evaluation mode.
+        windows: integers `[n, L+1]`.
+        documents: `[n]`, the document of each window; by default all of one.
+        positions: integers `[L]`, those of the L bytes that are read; by default the model's own, 0 to L-1.
+            From s on they tell what an unseen index does where no length and no distance is unseen.
+        device, precision, batch_size: how it is computed; the result differs by rounding only.
+
+    Raises:
+        ValueError: no windows, windows without a byte to predict, not one document label for each, or not one
+            position for each byte read.
+    """
+    if len(windows) == 0:
+        raise ValueError("there are no windows to score; is the text shorter than one window?")
+    if windows.ndim != 2 or windows.shape[1] < 2:
+        raise ValueError(f"windows of shape {list(windows.shape)} predict nothing; give [n, L+1] with L >= 1")
+    documents = np.zeros(len(windows), dtype=int) if documents is None else np.asarray(documents)
+    if len(documents) != len(windows):
+        raise ValueError(f"{len(windows)} windows have {len(documents)} document labels; give one each")
+    length = windows.shape[1] - 1
+    if positions is not None and np.shape(positions) != (length,):
+        raise ValueError(
+            f"positions of shape {list(np.shape(positions))} do not fit windows that read {length} bytes; "
+            f"give [{length}]"
+        )
+    at = None if positions is None else torch.from_numpy(np.array(positions)).to(device)
+    model.to(device).eval()
+    pieces = []
+    for start in range(0, len(windows), batch_size):
+        piece = windows[start : start + batch_size].astype(np.int64)  # a copy: the windows may be read-only
+        batch = torch.from_numpy(piece).to(device)
+        with autocast(device, precision):
+            pieces.append(next_token_losses(model, batch, at).double().cpu().numpy())
+    return Losses(np.concatenate(pieces) / log(2), documents)
+
+
+def sliding(
+    model: nn.Module,
+    windows: np.ndarray,
+    documents: np.ndarray | None = None,
+    *,
+    window: int,
+    stride: int,
+    sinks: int = 0,
+    device: str = "cpu",
+    precision: str = "float32",
+    batch_size: int = 64,
+) -> Losses:
+    """Score windows `[n, N+1]` by a window that slides over them: no pass reads more than `window` bytes, at
+    positions 0 to `window` - 1.
+
+    The first `window` bytes are scored as by `evaluate`. After them each pass scores the next `stride` bytes,
+    which are the last of those it reads: byte i is given the last `window` - `stride` + 1 to `window` bytes.
+    Stride 1 gives every byte exactly the last min(i, `window`): the tight bar, at one pass a byte.
+
+    Args:
+        model: as in `evaluate`.
+        windows: integers `[n, N+1]`.
+        documents: `[n]`, the document of each window; by default all of one.
+        window: bytes read in one pass, such as the trained length L.
+        stride: bytes scored in one pass, at most `window` - `sinks`.
+        sinks: the first bytes of the text, kept in front of the last `window` - `sinks` ones and followed by
+            them without a gap in the positions (Xiao et al. 2024).
+        device, precision, batch_size: as in `evaluate`; a batch has that many passes.
+
+    Returns:
+        Losses of the same shape `[n, N]` and the same meaning as those of `evaluate`.
+
+    Raises:
+        ValueError: a size that leaves nothing to read or to score, and whatever `evaluate` refuses.
+    """
+    if window < 1:
+        raise ValueError(f"window is {window}; a pass must read at least 1 byte")
+    if not 0 <= sinks < window:
+        raise ValueError(
+            f"sinks is {sinks}; give 0 to {window - 1}, so that a window of {window} has room left"
+        )
+    if not 1 <= stride <= window - sinks:
+        raise ValueError(
+            f"stride is {stride}; give 1 to {window - sinks}, the bytes of a window less the sinks"
+        )
+    how = {"device": device, "precision": precision, "batch_size": batch_size}
+    first = evaluate(model, windows[..., : window + 1], documents, **how)
+    length = windows.shape[1] - 1
+    if length <= window:
+        return first
+    stops = np.minimum(np.arange(window, length, stride) + stride, length)
+    recent = np.lib.stride_tricks.sliding_window_view(windows, window - sinks + 1, axis=1)
+    passes = recent[
+        :, stops - (window - sinks)
+    ]  # [n, passes, window - sinks + 1]: the last is only predicted
+    kept = np.broadcast_to(windows[:, None, :sinks], (*passes.shape[:2], sinks))
+    read = np.concatenate([kept, passes], axis=2).reshape(-1, window + 1)
+    scored = evaluate(model, read, **how).bits[:, -stride:].reshape(len(windows), len(stops), stride)
+    tail = length - window - stride * (len(stops) - 1)  # what the last pass adds; it ends with the text
+    later = np.concatenate([scored[:, :-1].reshape(len(windows), -1), scored[:, -1, stride - tail :]], axis=1)
+    return Losses(np.concatenate([first.bits, later], axis=1), first.documents)

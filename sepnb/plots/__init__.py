@@ -1,0 +1,1 @@
+"""Plots: one look for every figure, figures that chapters share, and figures that move."""

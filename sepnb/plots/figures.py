@@ -1,0 +1,294 @@
+"""One look for every figure, and what stands under it.
+
+How a method is drawn stands in `looks`. Figures have an opaque, almost white ground: they read the same on a
+dark page.
+
+`show` displays a figure as SVG (as PNG at twice the size where the SVG would be heavy) with its alternative
+text, caption and name in the output's metadata; `lift` moves these to the cell, where MyST-NB looks for them.
+The bytes depend on the data alone: no date, no random ids.
+"""
+
+import base64
+import io
+import re
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from IPython.display import HTML, display
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from ..records.summaries import summarise
+from .looks import FAINT, GROUND, INK, Method
+from .looks import METHODS as METHODS
+from .looks import MIXED as MIXED
+from .looks import POS as POS
+from .looks import SEM as SEM
+
+HEAVY_SVG = 200_000  # bytes; above this a figure is a PNG
+PIXELS_PER_INCH = 96  # of a web page
+
+
+def use_style() -> None:
+    """The house style, for every figure drawn after the call."""
+    sns.set_theme(
+        context="notebook",
+        style="ticks",
+        palette=["#0072b2", "#d55e00", "#009e73", "#7b5ea7", "#e69f00", "#56b4e9", "#6b6f74"],
+        rc={
+            "figure.figsize": (6.8, 3.4),
+            "figure.facecolor": GROUND,
+            "figure.constrained_layout.use": True,
+            "axes.facecolor": GROUND,
+            "axes.edgecolor": FAINT,
+            "axes.labelcolor": INK,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.titlelocation": "left",
+            "axes.titlesize": 11,
+            "axes.labelsize": 10.5,
+            "text.color": INK,
+            "font.size": 10.5,
+            "xtick.labelsize": 9.5,
+            "ytick.labelsize": 9.5,
+            "xtick.color": INK,
+            "ytick.color": INK,
+            "lines.linewidth": 1.8,
+            "lines.markersize": 5.5,
+            "legend.frameon": False,
+            "legend.fontsize": 9.5,
+            "savefig.facecolor": GROUND,
+            "svg.fonttype": "path",
+            "svg.hashsalt": "sepnb",
+        },
+    )
+
+
+def show(fig: Figure, *, alt: str, name: str | None = None, caption: str | None = None) -> None:
+    """Display `fig`, then close it.
+
+    Args:
+        alt: what the picture shows, for readers who do not see it.
+        name: target for `{numref}`, such as `fig-shuffled-sentence`. Needs a caption to be numbered.
+        caption: MyST text that states the finding.
+
+    Raises:
+        ValueError: the alternative text is empty, the name is no valid target, or it lacks a caption.
+    """
+    if not alt.strip():
+        raise ValueError(
+            "a figure needs alternative text: pass alt= with one or two sentences on what it shows"
+        )
+    if name is not None and not re.fullmatch(r"fig-[a-z0-9]+(-[a-z0-9]+)*", name):
+        raise ValueError(
+            f"the figure name {name!r} must look like 'fig-two-words': lower case, digits, hyphens"
+        )
+    if name is not None and not (caption or "").strip():
+        raise ValueError(
+            f"the figure {name!r} has a name but no caption, so it would get no number; pass caption="
+        )
+    data, metadata = picture(fig)
+    about = {"alt": " ".join(alt.split()), "name": name, "caption": " ".join((caption or "").split()) or None}
+    display(data, metadata=metadata | {"sepnb": about}, raw=True)
+    plt.close(fig)
+
+
+def picture(fig: Figure) -> tuple[dict[str, str], dict[str, Any]]:
+    """`fig` as a display bundle (mime type to content) with its metadata."""
+    svg = io.StringIO()
+    fig.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    if len(svg.getvalue()) <= HEAVY_SVG:
+        return {"image/svg+xml": svg.getvalue(), "text/plain": "<figure>"}, {}
+    png = io.BytesIO()
+    fig.savefig(png, format="png", dpi=2 * PIXELS_PER_INCH, metadata={"Software": None})
+    width = {"width": round(fig.get_figwidth() * PIXELS_PER_INCH)}
+    return {"image/png": base64.b64encode(png.getvalue()).decode(), "text/plain": "<figure>"}, {
+        "image/png": width
+    }
+
+
+def trained_length(ax: Axes, length: int, label: str = "trained length") -> None:
+    """A vertical line where training stopped. `length` is in units of the x axis."""
+    ax.axvline(length, color=FAINT, linewidth=1.2, linestyle=(0, (2, 2)), zorder=0.5)
+    where = ax.get_xaxis_transform()
+    ax.text(
+        length, 1.01, f"{label} {length}", transform=where, ha="center", va="bottom", fontsize=9, color=INK
+    )
+
+
+def entropy_floors(ax: Axes, table: pd.DataFrame, at: float) -> None:
+    """Dotted lines at the bits per byte that counting bytes, and pairs of bytes, pays on the text of a table.
+
+    Their names begin at `at` on the x axis. Nothing is drawn where no run has them.
+    """
+    for floor in ("unigram", "bigram"):
+        values = pd.to_numeric(table.get(f"{floor}_bits_per_byte", pd.Series(dtype=float))).dropna()
+        if len(values):
+            ax.axhline(values.mean(), color=FAINT, linestyle=":", zorder=0.5)
+            ax.text(at, values.mean(), f"{floor} floor", fontsize=9, va="bottom", color=INK)
+
+
+def seed_row(
+    ax: Axes,
+    height: float | int,
+    values: ArrayLike,
+    look: Method,
+    *,
+    interval: bool = True,
+    size: float | int = 7,
+    labelled: bool = False,
+    missing: str | None = None,
+) -> None:
+    """One value a seed at a height: every seed a tick, the mean a marker, its 95 % t interval a bar.
+
+    Of no values nothing is drawn, or at 0 the words of `missing`. `size` is the marker's in points;
+    `labelled` enters the look in the legend.
+    """
+    if not np.size(values):
+        if missing is not None:
+            ax.text(0, height, missing, ha="center", va="center", color=INK)
+        return
+    seeds, found = np.asarray(values, dtype=float), summarise(values)
+    ax.plot(seeds, np.full_like(seeds, height), "|", color=look.colour, markersize=1.5 * size, alpha=0.6)
+    half = found.half if interval and np.isfinite(found.half) else None
+    line = look.line(linestyle="", label=look.label if labelled else "_", markersize=size)
+    ax.errorbar(found.mean, height, xerr=half, elinewidth=0.4 * size, **line)
+
+
+def not_run(ax: Axes) -> None:
+    """Say in the middle of empty axes that there is nothing to draw yet."""
+    ax.set(xticks=[], yticks=[])
+    ax.text(0.5, 0.5, "not run", ha="center", va="center", color=INK, transform=ax.transAxes)
+
+
+def label_lines(ax: Axes, *, gap: float = 1.25, fontsize: float = 9.5) -> None:
+    """Write each labelled line's name at its right end, in its colour, pushed apart where they would touch.
+
+    Args:
+        gap: least distance between two labels, in font heights.
+    """
+    ends = []
+    for line in ax.get_lines():
+        x, y = (np.ma.filled(np.ma.asarray(values, float), np.nan) for values in line.get_data())
+        seen = np.isfinite(x) & np.isfinite(y)
+        if not str(line.get_label()).startswith("_") and seen.any():
+            last = np.flatnonzero(seen)[np.argmax(x[seen])]
+            ends.append((x[last], y[last], line))
+    if not ends:
+        return
+    ax.figure.draw_without_rendering()  # settles the axes limits and the layout
+    pixels = ax.transData.transform
+    ends.sort(key=lambda end: pixels(end[:2])[1])
+    wanted = np.array([pixels(end[:2])[1] for end in ends])
+    levels = spread(wanted, gap * fontsize * ax.figure.dpi / 72)
+    right = max(pixels(end[:2])[0] for end in ends)
+    for (_, _, line), level in zip(ends, levels, strict=True):
+        ax.annotate(
+            str(line.get_label()),
+            xy=ax.transData.inverted().transform((right, level)),
+            xytext=(8, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=fontsize,
+            color=line.get_color(),
+            annotation_clip=False,
+        )
+
+
+def spread(wanted: np.ndarray, gap: float) -> np.ndarray:
+    """The levels nearest to `wanted` (sorted, least squares) with at least `gap` between neighbours."""
+    steps = gap * np.arange(len(wanted))
+    groups: list[list[float]] = []  # pool adjacent violators: [sum, count] of levels that move together
+    for value in wanted - steps:
+        groups.append([float(value), 1])
+        while len(groups) > 1 and groups[-2][0] / groups[-2][1] > groups[-1][0] / groups[-1][1]:
+            total, count = groups.pop()
+            groups[-1] = [groups[-1][0] + total, groups[-1][1] + count]
+    return np.concatenate([np.full(int(count), total / count) for total, count in groups]) + steps
+
+
+def provenance(table: pd.DataFrame) -> HTML:
+    """The line under a table or figure that was loaded: profile, runs, seeds, device, versions, commit, date.
+
+    `table` is what an experiment's `table()` returns: a `status` column, and records in `attrs["records"]`.
+    """
+    records = list(table.attrs.get("records", ()))
+    status = list(table["status"]) if "status" in table else ["ok"] * len(records)
+    badges = [
+        f'<span class="sepnb-badge {look}">{count} {kind}</span>'
+        for kind, look in (("not run", "missing"), ("stale", "stale"))
+        if (count := status.count(kind))
+    ]
+
+    def told(*keys: str) -> str:
+        values = {
+            " ".join(str(record.provenance.get(key) or "unknown") for key in keys) for record in records
+        }
+        return ", ".join(sorted(values))
+
+    facts = [f"{len(records)} of {len(status)} runs"]
+    if records:
+        commits = {str(record.provenance.get("commit") or "unknown")[:7] for record in records}
+        days = sorted({str(record.provenance.get("started") or "unknown")[:10] for record in records})
+        seeds = sorted(
+            {record.provenance.get("seed") for record in records}, key=lambda seed: (str(type(seed)), seed)
+        )
+        facts = [
+            f"profile {', '.join(sorted({record.profile for record in records}))}",
+            *facts,
+            f"seeds {', '.join(map(str, seeds))}",
+            told("device", "device_name"),
+            f"torch {told('torch')}, Python {told('python')}",
+            f"commit {', '.join(sorted(commits))}",
+            days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}",
+        ]
+    return HTML(f'<p class="sepnb-provenance">{" · ".join([escape(fact) for fact in facts] + badges)}</p>')
+
+
+def show_table(
+    df: pd.DataFrame, *, caption: str, formats: Mapping[str, str] | None = None, highlight: Iterable[int] = ()
+) -> None:
+    """Display `df` as an HTML table with a caption; its index is not shown.
+
+    Args:
+        formats: format by column, such as `{"bits per byte": ".3f"}`. Missing values print as a dash.
+        highlight: row numbers, from 0, set in bold.
+
+    Raises:
+        ValueError: the caption is empty, or a format names no column.
+    """
+    formats, bold = dict(formats or {}), set(highlight)
+    if not caption.strip():
+        raise ValueError("a table needs a caption: one sentence that says what to see in it")
+    if unknown := [name for name in formats if name not in df.columns]:
+        raise ValueError(
+            f"a format for {unknown[0]!r}, but the columns are {', '.join(map(str, df.columns))}"
+        )
+
+    def cell(value: Any, column: str) -> str:
+        number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+        if value is None or (number and np.isnan(value)):
+            return "<td>–</td>"  # noqa: RUF001, an en dash is what stands for nothing in a table
+        text = escape(format(value, formats.get(column, ""))).replace("± ", "±\u00a0")  # one line, or two
+        return f'<td class="sepnb-number">{text}</td>' if number else f"<td>{text}</td>"
+
+    head = "".join(f'<th scope="col">{escape(str(column))}</th>' for column in df.columns)
+    strong = ' class="sepnb-strong"'
+    body = "".join(
+        f"<tr{strong if n in bold else ''}>"
+        + "".join(cell(value, str(column)) for value, column in zip(row, df.columns, strict=True))
+        + "</tr>"
+        for n, row in enumerate(df.itertuples(index=False, name=None))
+    )
+    display(
+        HTML(
+            f'<div class="sepnb-table"><table class="table dataframe"><caption>{escape(caption)}</caption>'
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        )
+    )

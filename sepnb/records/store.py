@@ -1,0 +1,217 @@
+"""The results store: one JSON record a run, written whole or not at all, refused when it was changed.
+
+`results/<profile>/<experiment>/<key>.json` holds the resolved config, the metrics, tidy rows, a fingerprint
+that can be replayed, and where the numbers come from. A checksum over the canonical content tells a record
+that was cut short or edited by hand from one that a run wrote.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from .. import paths
+
+SCHEMA = 1
+
+
+class RecordError(ValueError):
+    """A record that cannot be trusted; the message starts with its path and says what is wrong."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run's result with its provenance. `stale` says why its code no longer gives these numbers."""
+
+    experiment: str
+    profile: str
+    key: str
+    config: dict[str, Any]
+    metrics: dict[str, float | int]
+    rows: list[dict[str, Any]]
+    fingerprint: dict[str, list[float]]
+    provenance: dict[str, Any]
+    stale: str | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, config: Any, **results: Any) -> "Record":
+        """The record of a run of `config`, a `RunConfig`, with its metrics, rows, fingerprint, provenance."""
+        named = {"experiment": config.experiment, "profile": config.profile, "key": config.key}
+        return cls(**named, config=config.resolved(), **results)
+
+    def content(self) -> dict[str, Any]:
+        """What is stored, without the checksum and without the mark of staleness."""
+        content = asdict(self)
+        del content["stale"]
+        return {"schema": SCHEMA, **content}
+
+
+def canonical(content: Any) -> str:
+    """JSON with one spelling for one content: sorted keys, no spaces, no NaN.
+
+    Raises:
+        ValueError: a number is NaN or infinite; the message says where.
+    """
+    for where, number in _not_finite(content):
+        raise ValueError(f"{where} is {number}, and a record holds finite numbers only")
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _not_finite(content: Any, where: str = "") -> Iterator[tuple[str, float]]:
+    """Where NaN and infinities are, as `metrics.loss` or `rows[3].bits`."""
+    if isinstance(content, dict):
+        for key, value in content.items():
+            yield from _not_finite(value, f"{where}.{key}" if where else str(key))
+    elif isinstance(content, list | tuple):
+        for index, value in enumerate(content):
+            yield from _not_finite(value, f"{where}[{index}]")
+    elif isinstance(content, float) and not isfinite(content):
+        yield where, content
+
+
+def digest(content: Any) -> str:
+    """SHA-256 of the canonical form, in hexadecimal."""
+    return hashlib.sha256(canonical(content).encode()).hexdigest()
+
+
+def flattened(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one dictionary, with dotted names."""
+    items = {}
+    for key, value in settings.items():
+        items |= flattened(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return items
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file whole or not at all: a reader sees the old file or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content if isinstance(content, bytes) else content.encode())
+            stream.flush()
+            os.fsync(stream.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes files that only their owner may read
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+class Store:
+    """Records under one folder. The published store refuses records of a tree with uncommitted changes."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = Path(root) if root is not None else paths.results()
+
+    @property
+    def published(self) -> bool:
+        return self.root.resolve() == (paths.root() / "results").resolve()
+
+    def path(self, profile: str, experiment: str, key: str) -> Path:
+        return self.root / profile / experiment / f"{key}.json"
+
+    def write(self, record: Record) -> Path:
+        """Store a record, replacing the one of the same key, and clear its mark of staleness.
+
+        Raises:
+            RecordError: a number is NaN or infinite; nothing is written.
+        """
+        path = self.path(record.profile, record.experiment, record.key)
+        content = record.content()
+        try:
+            checksum = digest(content)
+        except ValueError as error:
+            raise RecordError(f"{path}: {error}; find out why the run gave it") from None
+        text = json.dumps({**content, "checksum": checksum}, indent=1, sort_keys=True, allow_nan=False)
+        write_atomically(path, text + "\n")
+        if self._stale(record.profile).get(f"{record.experiment}/{record.key}"):
+            self.mark_stale(record.profile, record.experiment, record.key, None)
+        return path
+
+    def read(self, path: Path) -> Record:
+        """The record at `path`.
+
+        Raises:
+            RecordError: it is no whole JSON, was changed by hand, lies in the wrong place, or is published
+                without being of a commit.
+        """
+        content = _parsed(Path(path), "delete it and run it again")
+        if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+            found = content.get("schema") if isinstance(content, dict) else type(content).__name__
+            raise RecordError(f"{path}: schema {found!r}, this version reads {SCHEMA}; run it again")
+        checksum = content.pop("checksum", None)
+        try:
+            expected = digest(content)
+        except ValueError as error:
+            raise RecordError(f"{path}: {error}, so it was edited; run it again") from None
+        if checksum != expected:
+            raise RecordError(
+                f"{path}: its content does not match its checksum, so it was edited; run it again"
+            )
+        del content["schema"]
+        if wrong := content.keys() ^ {field.name for field in fields(Record)} - {"stale"}:
+            raise RecordError(f"{path}: {', '.join(sorted(wrong))} missing or unknown; run it again")
+        record = Record(**content)
+        if self.path(record.profile, record.experiment, record.key).resolve() != Path(path).resolve():
+            place = f"{record.profile}/{record.experiment}/{record.key}"
+            raise RecordError(f"{path}: it says that it is {place}; move it back or run it again")
+        if self.published and record.provenance.get("dirty") is not False:
+            how = (
+                "made from a tree with uncommitted changes"
+                if record.provenance.get("dirty")
+                else "of no commit"
+            )
+            raise RecordError(f"{path}: {how}; commit the code, then run it again")
+        return record
+
+    def load(self, profile: str, experiment: str) -> dict[str, Record]:
+        """All records of an experiment by key, staleness included; none is an empty dictionary."""
+        _note_read(f"{profile}/{experiment}")
+        stale = self._stale(profile)
+        records = [self.read(path) for path in sorted((self.root / profile / experiment).glob("*.json"))]
+        return {
+            record.key: Record(**{**vars(record), "stale": stale.get(f"{experiment}/{record.key}")})
+            for record in records
+        }
+
+    def _stale(self, profile: str) -> dict[str, str]:
+        path = self.root / profile / "stale.json"
+        remedy = "delete it and run `sepnb check --published`"
+        marks = _parsed(path, remedy) if path.exists() else {}
+        if not isinstance(marks, dict):
+            raise RecordError(f"{path}: no mapping of records to reasons; {remedy}")
+        return marks
+
+    def mark_stale(self, profile: str, experiment: str, key: str, reason: str | None) -> None:
+        """Say that the code no longer gives this record's numbers; None takes the mark back."""
+        marks = self._stale(profile)
+        marks.pop(f"{experiment}/{key}", None)
+        if reason is not None:
+            marks[f"{experiment}/{key}"] = reason
+        path = self.root / profile / "stale.json"
+        if marks:
+            write_atomically(path, json.dumps(marks, indent=1, sort_keys=True) + "\n")
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _parsed(path: Path, remedy: str) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise RecordError(f"{path}: not whole JSON ({error}); {remedy}") from None
+
+
+def _note_read(what: str) -> None:
+    """Tell whoever executes a chapter which records it read, so that a change of them runs it again."""
+    if log := os.environ.get("SEPNB_READ_LOG"):
+        with open(log, "a", encoding="utf-8") as stream:
+            stream.write(what + "\n")

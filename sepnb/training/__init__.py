@@ -1,0 +1,30 @@
+"""Training: one loop, what yields its batches, and what it minimises.
+
+`loop` trains any model. `positions`, `shift_steps`, `grid_shifts` and `segments` say where a text is read;
+`losses`, `toeplitz` and `seqpe_losses` what is minimised beside the next token; `checkpoints` keeps a
+training that was left.
+"""
+
+from .loop import (
+    Diverged,
+    Labelled,
+    TrainingConfig,
+    autocast,
+    forward_of,
+    next_token_losses,
+    optimiser,
+    target_losses,
+    train,
+)
+
+__all__ = [
+    "Diverged",
+    "Labelled",
+    "TrainingConfig",
+    "autocast",
+    "forward_of",
+    "next_token_losses",
+    "optimiser",
+    "target_losses",
+    "train",
+]

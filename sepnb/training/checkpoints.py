@@ -1,0 +1,164 @@
+"""A training that was left at some step, whole: weights, the averages of the optimiser, how many steps, and
+what the rest of it draws by.
+
+The learning rate is a function of the step; batches, positions, shift steps and the positions of auxiliary
+losses are drawn by seed and step. `resumed` draws what was read again, drops it, and goes on; so the seed and
+the number of steps are the state of all samplers, and a checkpoint that is taken with its seed has both:
+it is resumed by samplers that draw as those did which it was left by.
+Dropout draws from torch's generators, whose state such a checkpoint has too. What is resumed therefore gives
+what the uninterrupted training gives, bit for bit on one thread of one machine; tests say so. Under another
+schedule the same checkpoint, with a seed or without, is where a fine-tuning starts.
+"""
+
+import json
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..records.store import canonical, write_atomically
+from .loop import TrainingConfig, optimiser, train
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Copies on the CPU, which no later step changes.
+
+    Attributes:
+        weights: the model's parameters by name.
+        averages: the state of `sepnb.training.optimiser`: its averages and its count of steps.
+        steps: steps of the schedule that were taken.
+        losses: of each of them, in nats per token.
+        about: where it comes from, in plain types; two trainings alike in this give the same checkpoint.
+        cpu_s: what it cost.
+        seed: of all that the training draws; None in one that is not to be resumed.
+        noise: with a seed, the states of torch's generators, by the device whose they are.
+    """
+
+    weights: dict[str, Tensor]
+    averages: dict[str, Any]
+    steps: int
+    losses: list[float]
+    about: dict[str, Any]
+    cpu_s: float = 0.0
+    seed: int | None = None
+    noise: dict[str, Tensor] | None = None
+
+
+def take(
+    model: nn.Module,
+    adamw: torch.optim.AdamW,
+    losses: list[float],
+    about: dict[str, Any],
+    cpu_s: float = 0.0,
+    *,
+    seed: int | None = None,
+) -> Checkpoint:
+    """The training of `model` by `adamw` as it stands after one step for each of the losses; to be resumed,
+    it is taken with the seed of its batches and losses, before anything else draws from torch."""
+    weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+    averages, noise = _copied(adamw.state_dict()), None if seed is None else _noise(model)
+    return Checkpoint(weights, averages, len(losses), list(losses), _plain(about), cpu_s, seed, noise)
+
+
+def _noise(model: nn.Module) -> dict[str, Tensor]:
+    device = next(model.parameters()).device
+    found = {"cpu": torch.get_rng_state()}
+    return found | ({"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {})
+
+
+def _plain(about: dict[str, Any]) -> dict[str, Any]:
+    """The same in JSON's types: a name that is a member of an enumeration would make a file that torch, which
+    runs no code of a file, refuses to read."""
+    return json.loads(canonical(about))
+
+
+def _copied(state: Any) -> Any:
+    """The same containers with copies of their tensors."""
+    if isinstance(state, Tensor):
+        return state.detach().cpu().clone()
+    if isinstance(state, dict):
+        return {key: _copied(value) for key, value in state.items()}
+    return [_copied(value) for value in state] if isinstance(state, list | tuple) else state
+
+
+def restore(checkpoint: Checkpoint, model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
+    """Give `model` the weights, and return its optimiser with the averages: `train(..., adamw=...)`.
+
+    The model is moved to its device before. Learning rate and weight decay are those of `config`.
+
+    Raises:
+        RuntimeError: the weights are those of another model (torch names what differs).
+    """
+    model.load_state_dict(checkpoint.weights)
+    adamw = optimiser(model, config)
+    own = [dict(group) for group in adamw.param_groups]
+    adamw.load_state_dict(_copied(checkpoint.averages))
+    for group, mine in zip(adamw.param_groups, own, strict=True):
+        group |= {key: value for key, value in mine.items() if key != "params"}
+    return adamw
+
+
+def resumed(
+    checkpoint: Checkpoint,
+    model: nn.Module,
+    config: TrainingConfig,
+    batches: Callable[[int], Iterator],
+    *,
+    device: str = "cpu",
+    **how: Any,
+) -> tuple[list[float], torch.optim.AdamW]:
+    """Train on where a checkpoint left the schedule; returns the losses of the steps that were left, and the
+    optimiser, so that the training can be left again: `take` wants the losses of all its steps.
+
+    Args:
+        checkpoint: taken with its seed.
+        model: like the one that was trained, with any weights.
+        config: the schedule that was left.
+        batches: of a seed, all batches of a run from its first step on; those that were read are dropped.
+        device: as in `train`.
+        how: what else `train` takes: `stop_after`, `on_step`.
+
+    Raises:
+        ValueError: a checkpoint without a seed, and what `train` refuses.
+    """
+    if (seed := checkpoint.seed) is None:
+        raise ValueError("the checkpoint has no seed, so that what it read is not known; take it with seed=")
+    adamw = restore(checkpoint, model.to(device), config)
+    auxiliary = config.bound_auxiliary(seed, checkpoint.steps)
+    left = islice(batches(seed), checkpoint.steps, None)
+    torch.set_rng_state(checkpoint.noise["cpu"])
+    if "cuda" in checkpoint.noise and torch.device(device).type == "cuda":
+        torch.cuda.set_rng_state(checkpoint.noise["cuda"], device)
+    how |= {"device": device, "adamw": adamw, "auxiliary": auxiliary}
+    return train(model, left, config, start=checkpoint.steps, seed=seed, **how), adamw
+
+
+def save(path: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint whole or not at all: two runs that make the same one do not disturb each other."""
+    whole = BytesIO()
+    told = {field.name: getattr(checkpoint, field.name) for field in fields(Checkpoint)}
+    torch.save({name: value for name, value in told.items() if value is not None}, whole)
+    write_atomically(path, whole.getvalue())
+
+
+def load(path: Path, about: dict[str, Any]) -> Checkpoint | None:
+    """The checkpoint at `path`; None if there is none, or one that is not `about` this.
+
+    Raises:
+        ValueError: a file that is not whole.
+    """
+    if not path.exists():
+        return None
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+        checkpoint = Checkpoint(**found)
+    except (RuntimeError, EOFError, TypeError, pickle.UnpicklingError) as error:
+        raise ValueError(f"{path}: not a whole checkpoint ({error}); delete it") from None
+    return checkpoint if checkpoint.about == _plain(about) else None

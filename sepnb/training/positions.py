@@ -1,0 +1,287 @@
+"""At which positions a model is trained: from 0 on, at a random offset, at random positions, or in two
+chunks with a true gap. Shift steps are in `sepnb.training.shift_steps`.
+
+A sampler is a frozen description that yields batches; `TrainingConfig.positions` holds it. Positions come
+from a generator of their own: a random offset leaves the bytes of a run, and their order, as they are.
+
+Shape letters: B sequences, L tokens in each, the trained length.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ..data import text as texts
+from ..data.draws import at_least, generator_of, uniform
+
+
+class Batch(NamedTuple):
+    """One step: int64 inputs and targets `[B, L]`, positions `[L]`, or `[B, L]` where sequences differ."""
+
+    inputs: np.ndarray
+    targets: np.ndarray
+    positions: np.ndarray
+
+
+@dataclass(frozen=True)
+class PositionSampler(ABC):
+    """Base of all samplers. Like the bytes, positions depend on sizes and seed only."""
+
+    name: ClassVar[str]
+    at_evaluation: ClassVar[bool] = False
+    """Whether texts are read at drawn positions too, not at those from 0 on."""
+
+    @abstractmethod
+    def batches(
+        self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
+    ) -> Iterator[Batch]:
+        """`steps` batches of `batch_size` sequences of `length` tokens."""
+
+    @abstractmethod
+    def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
+        """The positions of `batches` alone, which depend on no text."""
+
+    @abstractmethod
+    def trained_indices(self, length: int) -> int:
+        """Positions that can occur lie below this; how many of them a run meets is its `coverage`."""
+
+    @abstractmethod
+    def trained_distances(self, length: int) -> int:
+        """Distances between a query and a key that can occur lie below this."""
+
+    def coverage(self, *, batch_size: int, length: int, seed: int, steps: int) -> float:
+        """Share of the indices below `trained_indices` at which a run of these sizes and seed has a token."""
+        met = np.zeros(self.trained_indices(length), dtype=bool)
+        for positions in self.positions(batch_size=batch_size, length=length, seed=seed, steps=steps):
+            met[positions] = True
+        return float(met.mean())
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types."""
+        return {"name": self.name, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class DrawnPositions(PositionSampler):
+    """The bytes that a seed draws for every method, read at positions below a maximum drawn beside them.
+
+    Args:
+        maximum: one more than the largest position that can occur.
+        per: "step", one draw for the whole batch, or "sequence". Only positions that the whole batch shares
+            let a model with isolated position streams run these at batch 1; with one draw for each sequence
+            it runs them at batch B: the same function, without the saving.
+
+    Raises:
+        TypeError: a maximum that is no int.
+        ValueError: a maximum below 1, another word for `per`.
+    """
+
+    maximum: int
+    per: str = "step"
+
+    def __post_init__(self) -> None:
+        at_least(1, maximum=self.maximum)
+        if self.per not in ("step", "sequence"):
+            raise ValueError(f"per={self.per!r} is unknown; use 'step' or 'sequence'")
+
+    def batches(
+        self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
+    ) -> Iterator[Batch]:
+        """The bytes of `text.sample_batches` of this seed, at drawn positions.
+
+        Raises:
+            ValueError: sequences longer than `maximum`, and whatever `sample_batches` refuses.
+        """
+        sizes = {"batch_size": batch_size, "length": length, "seed": seed, "steps": steps}
+        drawn, read = self.positions(**sizes), texts.sample_batches(text, **sizes)
+        return (
+            Batch(tokens[:, :-1], tokens[:, 1:], positions)
+            for tokens, positions in zip(read, drawn, strict=True)
+        )
+
+    def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
+        at_least(1, batch_size=batch_size, length=length, steps=steps)
+        if length > self.maximum:
+            raise ValueError(
+                f"maximum is {self.maximum}, and sequences of {length} tokens have as many positions; "
+                f"give at least {length}"
+            )
+        return self._steps(batch_size, length, seed, steps)
+
+    def trained_indices(self, length: int) -> int:
+        return self.maximum
+
+    def _steps(self, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
+        generator = generator_of(seed, "positions")
+        for _ in range(steps):
+            if self.per == "sequence":
+                yield self._draw(generator, batch_size, length)
+            else:
+                yield self._draw(generator, 1, length)[0]
+
+    @abstractmethod
+    def _draw(self, generator: np.random.PCG64, rows: int, length: int) -> np.ndarray:
+        """Positions for as many sequences, int64 `[rows, L]`, each row ascending."""
+
+
+@dataclass(frozen=True)
+class RandomOffset(DrawnPositions):
+    """Each sequence is read at `length` neighbouring positions that begin at a random one.
+
+    The offset is uniform, and all positions lie below `maximum`: those *can occur*, and a short run need not
+    meet them all (see `coverage`); the `length` - 1 at either end occur less often than the rest. Nothing is
+    learned of a sequence longer than `length`. Kiyono et al. (2021) call it a shifted absolute position.
+    """
+
+    name: ClassVar[str] = "random-offset"
+
+    def trained_distances(self, length: int) -> int:
+        return length
+
+    def _draw(self, generator: np.random.PCG64, rows: int, length: int) -> np.ndarray:
+        offsets = (uniform(generator, rows) * (self.maximum - length + 1)).astype(np.int64)
+        return offsets[:, None] + np.arange(length)
+
+
+@dataclass(frozen=True)
+class RandomPositions(DrawnPositions):
+    """Each sequence is read at `length` random positions below `maximum`, without repetition and in order.
+
+    Every choice is as likely (Ruoss et al. 2023, randomised positional encodings, who draw one a step). The
+    order of the tokens is told, how far apart they stand is not. Longer texts are read in the same way, at
+    positions drawn anew for each of them: up to `maximum` tokens no position and no distance is new, but the
+    longer a text is, the closer its positions lie.
+    """
+
+    name: ClassVar[str] = "random-positions"
+    at_evaluation: ClassVar[bool] = True
+
+    def trained_distances(self, length: int) -> int:
+        return self.maximum if length > 1 else 1
+
+    def _draw(self, generator: np.random.PCG64, rows: int, length: int) -> np.ndarray:
+        # Where the `length` least of `maximum` random numbers stand, every choice of places is as likely.
+        ranked = uniform(generator, rows * self.maximum).reshape(rows, -1).argsort(axis=-1, kind="stable")
+        return np.sort(ranked[:, :length], axis=-1).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class TrueGap(PositionSampler):
+    """Each sequence is two chunks of L/2 tokens of one document, read at their true distance.
+
+    The first chunk stands at positions 0 to L/2 - 1, the second, `gap` bytes further on in the document, at
+    L/2 + gap to L + gap - 1. The gap lies in [0, `maximum`), and gap + 1 is log-uniform. Both chunks are
+    predicted, each byte from those before it in its chunk and, in the second, from the whole first chunk. A
+    step costs what it costs without a gap. The two fields that follow make the controls.
+
+    More changes than the positions. A seed draws other bytes than without a sampler. Documents that cannot
+    hold the largest gap, shorter than L + `maximum` bytes, are never read. And the longest contiguous context
+    is L/2: within a chunk, distances of L/2 and more occur across the gap only.
+
+    Args:
+        maximum: the gap is smaller, in bytes.
+        indices: "true", or "contiguous": the same chunks at positions 0 to L - 1, so that their distance is
+            hidden.
+        second: "same" document, or "other": the second chunk is of another document, so that the first has
+            nothing to say of it.
+
+    Raises:
+        TypeError: a maximum that is no int.
+        ValueError: a maximum below 1, another word for `indices` or `second`.
+    """
+
+    name: ClassVar[str] = "true-gap"
+
+    maximum: int
+    indices: str = "true"
+    second: str = "same"
+
+    def __post_init__(self) -> None:
+        at_least(1, maximum=self.maximum)
+        for field, words in (("indices", ("true", "contiguous")), ("second", ("same", "other"))):
+            if (value := getattr(self, field)) not in words:
+                raise ValueError(f"{field}={value!r} is unknown; use {' or '.join(map(repr, words))}")
+
+    def batches(
+        self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
+    ) -> Iterator[Batch]:
+        """Every start from which the largest gap still fits, in every document that holds it, is equally
+        likely, whatever the gap: the last bytes of a document are read less often than the others.
+
+        Raises:
+            ValueError: a size below one, an odd length, no document that is long enough, or a single one
+                where two are needed.
+        """
+        _even(batch_size, length, steps)
+        room = length + self.maximum  # of the largest gap, the last target included
+        documents = [document.data for document in text.documents if len(document) >= room]
+        needed = 1 if self.second == "same" else 2
+        if len(documents) < needed:
+            raise ValueError(
+                f"{len(documents)} documents of {text.name} have {room} bytes, a sequence of {length} with a "
+                f"gap below {self.maximum}; {needed} needed: lower the maximum"
+            )
+        return self._chunks(documents, room, batch_size, length // 2, seed, steps)
+
+    def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
+        _even(batch_size, length, steps)
+        return (self._placed(gaps, length // 2) for _, gaps, _ in self._draws(batch_size, seed, steps))
+
+    def trained_indices(self, length: int) -> int:
+        return length + (self.maximum - 1 if self.indices == "true" else 0)
+
+    def trained_distances(self, length: int) -> int:
+        return self.trained_indices(length)
+
+    def _draws(
+        self, batch_size: int, seed: int, steps: int
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Per step, `[B]` each: where the first chunk begins, in [0, 1); the gap; where another begins."""
+        generator = generator_of(seed, "positions")
+        for _ in range(steps):
+            begun, gapped, elsewhere = uniform(generator, 3 * batch_size).reshape(3, -1)
+            yield begun, ((self.maximum + 1.0) ** gapped).astype(np.int64) - 1, elsewhere
+
+    def _placed(self, gaps: np.ndarray, half: int) -> np.ndarray:
+        """The positions of both chunks, `[B, L]`."""
+        within = np.arange(half)
+        shown = np.zeros_like(gaps) if self.indices == "contiguous" else gaps
+        second = half + shown[:, None] + within
+        return np.concatenate([np.broadcast_to(within, second.shape), second], axis=1)
+
+    def _chunks(
+        self, documents: list[np.ndarray], room: int, batch_size: int, half: int, seed: int, steps: int
+    ) -> Iterator[Batch]:
+        # start s of all documents is start s - first[k] of the document k with first[k] <= s < first[k + 1]
+        first = np.cumsum([0] + [len(data) - room + 1 for data in documents])
+        sizes = np.diff(first)
+        for begun, gaps, elsewhere in self._draws(batch_size, seed, steps):
+            starts = (begun * first[-1]).astype(np.int64)
+            holders = np.searchsorted(first, starts, side="right") - 1
+            offsets = starts - first[holders]
+            others, later = holders, offsets + half + gaps
+            if self.second == "other":  # a start in any document but this one, at no particular distance
+                drawn = (elsewhere * (first[-1] - sizes[holders])).astype(np.int64)
+                drawn += np.where(drawn >= first[holders], sizes[holders], 0)
+                others = np.searchsorted(first, drawn, side="right") - 1
+                later = drawn - first[others]
+            tokens = np.stack(
+                [
+                    [documents[k][at : at + half + 1] for k, at in ((a, one), (b, two))]
+                    for a, one, b, two in zip(holders, offsets, others, later, strict=True)
+                ]
+            ).astype(np.int64)  # [B, 2, L/2 + 1]
+            yield Batch(
+                tokens[:, :, :-1].reshape(batch_size, -1),
+                tokens[:, :, 1:].reshape(batch_size, -1),
+                self._placed(gaps, half),
+            )
+
+
+def _even(batch_size: int, length: int, steps: int) -> None:
+    at_least(1, batch_size=batch_size, length=length, steps=steps)
+    if length % 2:
+        raise ValueError(f"length is {length}; two chunks of one size need an even number of tokens")

@@ -1,0 +1,256 @@
+"""What SeqPE minimises beside the loss of the tokens: both losses, weighted, on positions of their own.
+
+The released code minimises L_main + 0.1 L_contrastive + 0.1 L_distillation, all three from the first step on.
+Here the divergence of a row counts whole and not divided by the m places of a window, and the weight is
+smaller instead: the default, 0.1/32, is the released strength where m is 32, as in the released text program.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import count, repeat
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..data.draws import at_least, generator_of
+from ..seqpe.encoder import RELEASED_STD, SequentialPositionEncoder
+from ..seqpe.losses import REDUCTIONS, contrastive_loss, distillation_loss
+from ..seqpe.sampling import Candidates, CandidateSampler, Windows, WindowSampler
+from .grid_shifts import GridShiftSteps, Shifts
+from .losses import AuxiliaryLoss, bound
+from .positions import PositionSampler
+from .shift_steps import ShiftSteps, without_starts
+
+RELEASED = {"scale": 1.0, "reduction": "released", "distillation": 0.1}
+"""Options of `SeqPELosses` that give the released weights and forms."""
+
+RELEASED_ENCODING = {"dropout": 0.1, "std": RELEASED_STD}
+"""Options of `encodings.SeqPE` beside its sizes. The released teacher has that noise too; ours never has."""
+
+RELEASED_SHIFTS = {"starts": 320, "per": "sequence"}
+"""Options of `ShiftSteps`. Released is besides what `CandidateSampler` does otherwise."""
+
+
+@dataclass(frozen=True)
+class SeqPELosses(AuxiliaryLoss):
+    """The contrastive and the distillation loss of the encoder in a model, for `TrainingConfig.auxiliary`.
+
+    Args:
+        candidates: the anchors of a step and their candidates; None computes no contrastive loss.
+        windows: the windows of teacher and student; None computes no distillation loss.
+        contrastive, distillation: their weights, in nats; a loss of weight 0 is not computed.
+        n_heads: into which the embeddings are cut for the distillation loss.
+        scale: of the contrastive loss, as there.
+        reduction: of the distillation loss, as there.
+        distillation_scale: of the distillation loss, `scale` there: 1.0 as released, None for the form whose
+            temperature does not hang on the lengths of embeddings.
+        shifts: the sampler of the training, if it has shift steps: there the model does not read the trained
+            window, and nothing is distilled. A training with others is refused, see `check`.
+        every: the losses are computed in every so many steps, the first of them included, with so many times
+            their weights.
+
+    The teacher is read without dropout and gets no gradient: in a pass of its own, the third of a step after
+    the text's and that of the other positions. With `sepnb.analysis.seqpe_cost` that pass is counted.
+
+    Raises:
+        TypeError: `every` is no int.
+        ValueError: a weight below 0, an unknown reduction, samplers of different spaces, or neither of them;
+            `every` below 1.
+    """
+
+    name: ClassVar[str] = "seqpe"
+
+    candidates: CandidateSampler | None = None
+    windows: WindowSampler | None = None
+    contrastive: float = 0.1
+    distillation: float = 0.1 / 32
+    n_heads: int = 1
+    scale: float | None = None
+    reduction: str = "row"
+    shifts: Shifts | None = None
+    every: int = 1
+    distillation_scale: float | None = 1.0
+
+    def __post_init__(self) -> None:
+        at_least(1, every=self.every)
+        for field in ("contrastive", "distillation"):
+            if not getattr(self, field) >= 0:
+                raise ValueError(f"{field} is {getattr(self, field)}; a weight is at least 0")
+        if self.reduction not in REDUCTIONS:
+            raise ValueError(f"unknown reduction {self.reduction!r}; use one of {', '.join(REDUCTIONS)}")
+        if not self._spaces:
+            raise ValueError("neither candidates nor windows are given; give one, or no auxiliary loss")
+        if len(set(self._spaces)) > 1:
+            raise ValueError(f"candidates and windows are of different ranges: {self._spaces}")
+
+    @property
+    def _spaces(self) -> list[tuple[int, ...]]:
+        return [sampler.ranges for sampler in (self.candidates, self.windows) if sampler is not None]
+
+    def check(self, positions: PositionSampler | GridShiftSteps | None, length: int) -> None:
+        """Refuse windows whose teacher the model does not read in every step that is no shift step.
+
+        A training of length 1 reads no text, and without shift steps of a grid nothing says what it reads:
+        its windows are not held against anything.
+
+        Raises:
+            ValueError: a sampler that has other positions than those from 0 on in steps that are no shift
+                steps; `shifts` that is not the sampler; a teacher's window that is not inside what is read.
+        """
+        if self.windows is None or not self.distillation:
+            return
+        if positions is not None and not isinstance(positions, ShiftSteps | GridShiftSteps):
+            raise ValueError(
+                f"the training reads positions by {positions!r}, so that no window is the one that every "
+                f"step reads, and none can teach; leave out windows, or read shift steps or none"
+            )
+        if self.shifts != positions:
+            raise ValueError(
+                f"the training reads positions by {positions!r}, the losses are told shifts={self.shifts!r}; "
+                f"give both the same, or on shift steps something else than the trained window would teach"
+            )
+        first, read = 0, (length,) * len(self.windows.trained)
+        if isinstance(positions, GridShiftSteps):
+            first, read = positions.first, positions.grid
+        elif length == 1:
+            return
+        ends = [self.windows.first + side for side in self.windows.trained]
+        inside = len(ends) == len(read) and self.windows.first >= first
+        if not inside or any(end > first + side for end, side in zip(ends, read, strict=True)):
+            raise ValueError(
+                f"the teacher's window of {self.windows.trained} from {self.windows.first} on is not inside "
+                f"what the training reads, {read} from {first} on; make WindowSampler(trained=) no larger"
+            )
+
+    def trained_indices(self, length: int) -> int:
+        """Below this every coordinate has embeddings that are trained; no text is read there."""
+        return min(self._spaces[0])
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types; `every` and `distillation_scale` where they are not 1, where the
+        trained window begins if not at 0, and offsets that are drawn once: records made before them keep
+        their keys."""
+        settings = json.loads(json.dumps({"name": self.name, **asdict(self)}))
+        if self.windows is not None and not self.windows.first:
+            del settings["windows"]["first"]
+        if self.shifts is not None:
+            settings["shifts"] = without_starts(settings["shifts"])
+        ones = ("every", "distillation_scale")
+        return {key: value for key, value in settings.items() if key not in ones or value != 1}
+
+    def draw(self, generator: np.random.PCG64) -> tuple[Candidates | None, Windows | None]:
+        """The positions of a step with losses. All are drawn, whatever is then computed."""
+        return (
+            None if self.candidates is None else self.candidates.draw(generator),
+            None if self.windows is None else self.windows.draw(generator),
+        )
+
+    def bind(self, seed: int, start: int = 0) -> Callable[[nn.Module], Tensor]:
+        """The loss as a function of a model that holds one `SequentialPositionEncoder`, or of this itself.
+
+        The function raises ValueError for a model with no such encoder, or with several. Where windows teach
+        beside shift steps, `train` refuses a step that is read elsewhere and that these draws take for one
+        at the trained window: batches of another seed.
+
+        Raises:
+            ValueError: `start` below 0.
+        """
+        at_least(0, start=start)
+        generator = generator_of(seed, "seqpe-losses")
+        shifted, told = (self._shifted(seed) for _ in range(2))
+        steps = count()
+
+        def drawn() -> tuple[Candidates | None, Windows | None]:
+            away = next(shifted)
+            if next(steps) % self.every:
+                return None, None
+            candidates, windows = self.draw(generator)
+            taught = self.distillation and not away
+            return candidates if self.contrastive else None, windows if taught else None
+
+        def loss(model: nn.Module) -> Tensor:
+            encoder = encoder_of(model)
+            return self.every * self.of(encoder, *drawn())
+
+        def reads(step: int, positions: np.ndarray | None) -> None:
+            if next(told) or positions is None or not self.shifts.outside(positions):
+                return
+            raise ValueError(
+                f"step {step} is read outside of the trained window, and the losses take it for one inside, "
+                f"which teaches: they draw by seed {seed}; draw the batches by that seed"
+            )
+
+        for _ in range(start):
+            drawn()
+            next(told)
+        taught = self.shifts is not None and self.windows is not None and self.distillation
+        return bound(loss, seed, start, reads if taught else None)
+
+    def _shifted(self, seed: int) -> Iterator[bool]:
+        """Whether each step of a run is a shift step, without end."""
+        return repeat(False) if self.shifts is None else self.shifts.decisions(seed)
+
+    def of(
+        self,
+        encoder: SequentialPositionEncoder,
+        candidates: Candidates | None,
+        windows: Windows | None,
+    ) -> Tensor:
+        """The weighted losses of an encoder on given positions; what is None is not computed."""
+        asked: list[np.ndarray] = []
+        if candidates is not None:
+            asked += [candidates.anchors[:, None], candidates.candidates]
+        if windows is not None:
+            asked.append(windows.student)
+        total = next(encoder.parameters()).new_zeros(())
+        if not asked:
+            return total
+        # One pass for all of them: positions that occur twice, and shared prefixes, are computed once.
+        embedded = iter(_encoded(encoder, asked))
+        if candidates is not None:
+            near = (torch.from_numpy(part).to(total.device) for part in candidates)
+            anchors, others = next(embedded)[:, 0], next(embedded)
+            total = total + self.contrastive * contrastive_loss(anchors, others, *near, scale=self.scale)
+        if windows is not None:
+            student, (teacher,) = next(embedded), _taught(encoder, windows.teacher)
+            one = distillation_loss(
+                teacher, student, self.n_heads, reduction=self.reduction, scale=self.distillation_scale
+            )
+            total = total + self.distillation * one
+        return total
+
+
+def encoder_of(model: nn.Module) -> SequentialPositionEncoder:
+    """The one sequential encoder of a model.
+
+    Raises:
+        ValueError: there is none, or there are several.
+    """
+    found = [module for module in model.modules() if isinstance(module, SequentialPositionEncoder)]
+    if len(found) != 1:
+        raise ValueError(f"the model has {len(found)} sequential position encoders; the losses shape one")
+    return found[0]
+
+
+def _encoded(encoder: SequentialPositionEncoder, positions: list[np.ndarray]) -> list[Tensor]:
+    """Positions `[R, m, n]` each to embeddings `[R, m, D]`, in one pass."""
+    flat = np.concatenate([part.reshape(-1, part.shape[-1]) for part in positions])
+    sizes = [part.shape[0] * part.shape[1] for part in positions]
+    pieces = encoder(flat).split(sizes)
+    return [piece.unflatten(0, part.shape[:2]) for piece, part in zip(pieces, positions, strict=True)]
+
+
+def _taught(encoder: SequentialPositionEncoder, positions: np.ndarray) -> list[Tensor]:
+    """The teacher's embeddings: without dropout, without gradient."""
+    noisy = encoder.training and encoder.transformer.config.dropout > 0
+    if noisy:
+        encoder.eval()
+    try:
+        with torch.no_grad():
+            return _encoded(encoder, [positions])
+    finally:
+        if noisy:
+            encoder.train()

@@ -1,0 +1,85 @@
+"""Drift: none without an encoding, none of a model that sees differences only, and the right unit."""
+
+import math
+
+import pytest
+import torch
+
+from sepnb.analysis import attention_distance, attention_entropy, attention_maps, drift, residual_states
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.streams import Streams
+
+
+def built(encoding: str, streams: Streams | None = None) -> LanguageModel:
+    torch.manual_seed(0)
+    config = TransformerConfig(streams or Streams.dense(32), 2, 4, encoding, max_length=64)
+    return LanguageModel(config, vocab_size=11).double()
+
+
+TEXT = torch.randint(11, (4, 8), generator=torch.Generator().manual_seed(1))
+HERE, THERE = torch.arange(8), torch.arange(8) + 40
+
+
+def moved(model: LanguageModel) -> float:
+    here, there = (residual_states(model, TEXT, at)[-1]["sem"] for at in (HERE, THERE))
+    return drift(there, here)
+
+
+def test_without_an_encoding_nothing_moves():
+    assert moved(built("none")) == 0.0
+
+
+@pytest.mark.parametrize("encoding", ["rope", "alibi"])
+def test_an_encoding_that_sees_differences_moves_by_rounding_only(encoding):
+    assert moved(built(encoding)) < 1e-12
+
+
+@pytest.mark.parametrize("encoding", ["learned", "sinusoidal"])
+@pytest.mark.parametrize("streams", [None, Streams(pos=8, sem=24)])
+def test_an_absolute_encoding_moves_the_sem_stream_added_or_separated(encoding, streams):
+    assert moved(built(encoding, streams)) > 1e-3
+
+
+def test_drift_is_in_units_of_the_norm_of_the_reference():
+    reference = torch.randn(3, 4, 5, generator=torch.Generator().manual_seed(0))
+    assert drift(reference, reference) == 0.0
+    assert drift(1.25 * reference, reference) == pytest.approx(0.25)
+    assert drift(torch.zeros_like(reference), reference) == pytest.approx(1.0)
+    wide = torch.randn(50, 40, 30, generator=torch.Generator().manual_seed(1))
+    other = torch.randn(50, 40, 30, generator=torch.Generator().manual_seed(2))
+    assert drift(other, wide) == pytest.approx(math.sqrt(2), abs=0.02)
+    with pytest.raises(ValueError, match="0 throughout"):
+        drift(reference, torch.zeros_like(reference))
+
+
+def causal(n: int) -> torch.Tensor:
+    return torch.ones(1, 1, n, n).tril() / torch.arange(1, n + 1)[:, None]
+
+
+def test_attention_that_goes_wholly_elsewhere_is_at_distance_one():
+    first, last = torch.zeros(1, 2, 5, 5), torch.eye(5).expand(1, 2, 5, 5)
+    first[..., 0] = 1
+    assert attention_distance(first, last) == 1.0
+    assert attention_distance(first, first) == 0.0
+    assert attention_distance((first + last) / 2, last) == pytest.approx(0.5)
+
+
+def test_entropy_is_one_where_nothing_is_chosen_and_zero_where_one_token_is():
+    assert attention_entropy(causal(9)) == pytest.approx(1.0)
+    assert attention_entropy(torch.eye(9).expand(1, 1, 9, 9)) == 0.0
+
+
+def test_the_attention_of_a_model_without_an_encoding_stays_where_it_is():
+    still, turning = built("none"), built("sinusoidal")
+    for model, goes in ((still, False), (turning, True)):
+        here, there = (attention_maps(model, TEXT, at)[0]["sem"] for at in (HERE, THERE))
+        assert (attention_distance(there, here) > 1e-3) is goes
+        assert 0 < attention_entropy(here) < 1
+
+
+def test_a_single_token_is_refused():
+    one = torch.ones(1, 1, 1, 1)
+    with pytest.raises(ValueError, match="give two or more"):
+        attention_distance(one, one)
+    with pytest.raises(ValueError, match="give two or more"):
+        attention_entropy(one)

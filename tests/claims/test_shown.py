@@ -1,0 +1,67 @@
+"""What a chapter shows of its claims: judged by its own tables, one row each, words as chapter numbers."""
+
+import pytest
+
+from sepnb import claims
+from sepnb.claims import shown
+from sepnb.claims.dependence import Dependence
+from sepnb.claims.verdict import Claim, Verdict
+
+LONG = "a is below b; 1 (holds), 2 (fails), 3 (open)"
+
+
+def rule_small_is_small(tables):
+    """Small is below 1."""
+    small = tables["chapter/01_order"]["small"]
+    return Verdict("reproduced" if small < 1 else "not reproduced", LONG, {"a minus b": small})
+
+
+CLAIM = Claim("small-is-small", "ours", "It is small.", rule_small_is_small, ("chapter/01_order",))
+
+
+@pytest.fixture(autouse=True)
+def one_claim(monkeypatch):
+    monkeypatch.setattr(shown, "get", {CLAIM.id: CLAIM}.__getitem__)
+
+
+@pytest.fixture
+def displayed(monkeypatch):
+    got = []
+    monkeypatch.setattr(
+        "sepnb.plots.figures.show_table", lambda table, *, caption: got.append((table, caption))
+    )
+    return got
+
+
+@pytest.mark.parametrize(("small", "word"), [(0.5, "reproduced"), (2.0, "not reproduced")])
+def test_a_chapter_judges_by_the_tables_of_its_page(small, word):
+    verdicts = claims.judge([CLAIM.id], {"chapter/01_order": {"small": small}})
+    assert {name: verdict.word for name, verdict in verdicts.items()} == {CLAIM.id: word}
+
+
+def test_a_table_that_was_forgotten_is_no_missing_run():
+    with pytest.raises(ValueError, match=r"'small-is-small' needs chapter/01_order; .* given are other"):
+        claims.judge([CLAIM.id], {"other": None})
+    assert claims.judge([], {}) == {}
+
+
+def test_the_table_has_a_row_a_claim_and_the_words_become_chapter_numbers(displayed):
+    verdicts = claims.judge([CLAIM.id], {"chapter/01_order": {"small": 0.5}})
+    assert claims.show(verdicts, caption="one") == {"verdict_small_is_small": "reproduced"}
+    assert claims.show(verdicts, caption="two", short=True) == {"verdict_small_is_small": "reproduced"}
+    (whole, one), (short, two) = displayed
+    assert (one, two) == ("one", "two")
+    assert whole.to_numpy().tolist() == [[CLAIM.id, "reproduced", LONG]]
+    assert short.to_numpy().tolist() == [[CLAIM.id, "reproduced", verdicts[CLAIM.id].in_short]]
+    assert verdicts[CLAIM.id].in_short != LONG
+
+
+def test_what_more_training_says_stands_beside_the_word(displayed):
+    verdicts = claims.judge([CLAIM.id], {"chapter/01_order": {"small": 0.5}})
+    label = Dependence("budget-dependent", "a beside b: ahead at 1x, behind at 16x")
+    found = claims.show(verdicts, caption="one", budget={CLAIM.id: label, "another": label})
+    assert found == {"verdict_small_is_small": "reproduced", "budget_small_is_small": "budget-dependent"}
+    assert claims.show(verdicts, caption="two", budget={}) == {"verdict_small_is_small": "reproduced"}
+    (with_label, _), (without, _) = displayed
+    assert list(with_label) == list(without) == ["claim", "verdict", "more training", "because"]
+    assert with_label["more training"].item() == str(label) and without["more training"].item() == ""

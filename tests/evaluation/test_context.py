@@ -1,0 +1,80 @@
+"""A foreign past: what is replaced, what stays, and that only a model that looks back pays for it."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from sepnb.evaluation import evaluate
+from sepnb.evaluation.context import of_another_document, with_foreign_past
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.streams import Streams
+
+WINDOWS = np.random.default_rng(0).integers(11, size=(5, 13))
+DOCUMENTS = np.array([0, 0, 2, 2, 7])
+
+
+class Echo(nn.Module):
+    """Expects the byte that stood `back` places before; uniform where there is none."""
+
+    def __init__(self, back: int) -> None:
+        super().__init__()
+        self.back = back
+
+    def forward(self, tokens):
+        logits = torch.zeros(*tokens.shape, 11)
+        if tokens.shape[1] > self.back:
+            seen = tokens[:, : tokens.shape[1] - self.back]
+            logits[:, self.back :].scatter_(-1, seen[..., None], 5.0)
+        return logits
+
+
+def model() -> LanguageModel:
+    torch.manual_seed(0)
+    return LanguageModel(TransformerConfig(Streams.dense(16), 2, 2, "alibi", max_length=4), vocab_size=11)
+
+
+def test_foreign_windows_are_of_the_next_document_and_of_the_same_number():
+    foreign = of_another_document(WINDOWS, DOCUMENTS)
+    assert np.array_equal(foreign, WINDOWS[[2, 3, 4, 4, 0]])
+    with pytest.raises(ValueError, match="all windows are of one document; foreign text needs windows of at"):
+        of_another_document(WINDOWS, np.zeros(5, dtype=int))
+
+
+@pytest.mark.parametrize(("recent", "stride"), [(4, 1), (4, 3), (1, 5), (6, 6), (3, 100)])
+def test_each_byte_is_scored_after_its_own_recent_past_and_a_foreign_older_one(recent, stride):
+    """Against one pass for every byte, with the text put together by hand."""
+    m, foreign = model(), of_another_document(WINDOWS, DOCUMENTS)
+    losses = with_foreign_past(m, WINDOWS, DOCUMENTS, recent=recent, stride=stride, batch_size=2)
+    assert losses.bits.shape == (5, 12) and np.array_equal(losses.documents, DOCUMENTS)
+    for w in range(5):
+        for i in range(12):
+            chunk = recent + (i - recent) // stride * stride
+            kept = 0 if i < recent else chunk - recent + 1
+            text = [*foreign[w, :kept], *WINDOWS[w, kept : i + 2]]
+            alone = evaluate(m, np.array([text])).bits[0, -1]
+            assert losses.bits[w, i] == pytest.approx(alone, abs=1e-5)
+
+
+def test_a_model_that_looks_no_further_than_the_recent_past_pays_nothing():
+    native = evaluate(Echo(3), WINDOWS, DOCUMENTS).bits
+    foreign = with_foreign_past(Echo(3), WINDOWS, DOCUMENTS, recent=4, stride=2).bits
+    assert np.array_equal(foreign, native)
+
+
+def test_a_model_that_looks_further_back_pays_where_its_byte_is_foreign():
+    native = evaluate(Echo(6), WINDOWS, DOCUMENTS).bits
+    foreign = with_foreign_past(Echo(6), WINDOWS, DOCUMENTS, recent=4, stride=2).bits
+    changed = (foreign != native).any(axis=0)
+    assert not changed[:6].any() and changed[6:].any()
+
+
+def test_windows_no_longer_than_the_recent_past_are_scored_as_they_are():
+    native = evaluate(model(), WINDOWS, DOCUMENTS).bits
+    assert np.array_equal(with_foreign_past(model(), WINDOWS, DOCUMENTS, recent=12, stride=1).bits, native)
+
+
+@pytest.mark.parametrize("sizes", [{"recent": 0, "stride": 1}, {"recent": 1, "stride": 0}])
+def test_sizes_below_one_are_refused(sizes):
+    with pytest.raises(ValueError, match="both must be at least 1"):
+        with_foreign_past(model(), WINDOWS, DOCUMENTS, **sizes)

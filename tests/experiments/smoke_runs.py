@@ -1,0 +1,25 @@
+"""Smoke runs of any experiment, shortened for a test, and what tells two runs apart."""
+
+import dataclasses
+from typing import Any, TypeVar
+
+from sepnb.experiments import language_modelling as lm
+from sepnb.records.store import flattened
+
+Run = TypeVar("Run", bound=lm.LanguageModelRun)
+
+
+def shortened(config: Run, steps: int, **changes: Any) -> Run:
+    """A run with fewer steps and hardly any text to score: every step and every window is the same code."""
+    return dataclasses.replace(
+        config,
+        training=dataclasses.replace(config.training, steps=steps),
+        text=dataclasses.replace(config.text, validation_bytes=64, test_bytes=128),
+        **changes,
+    )
+
+
+def differing(one: lm.LanguageModelRun, other: lm.LanguageModelRun) -> set[str]:
+    """The settings, by dotted name, in which two runs differ."""
+    a, b = flattened(one.resolved()), flattened(other.resolved())
+    return {key for key in a.keys() | b.keys() if a.get(key) != b.get(key)}

@@ -1,0 +1,300 @@
+"""The experiment of chapter 6: one trained model a seed, taken through every extension in the same way."""
+
+import dataclasses
+import itertools
+from math import log
+
+import pytest
+import torch
+
+from sepnb import experiments
+from sepnb.analysis.timing import one_thread
+from sepnb.experiments import context_extension as ce
+from sepnb.experiments import context_extension_runs as runs
+from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.long_windows import BLOCKS
+from sepnb.experiments.readings import Reading
+from sepnb.models import LanguageModel
+from sepnb.records.store import Store
+from sepnb.training import Diverged
+
+EXPERIMENT = experiments.get("context_extension")
+PUBLISHED = ("laptop", "gpu")
+pytestmark = pytest.mark.usefixtures("one_thread")
+TIMED = {"train_cpu_s", "tune_cpu_s"}
+
+
+def run_of(method: str, seed: int = 1) -> ce.ContextExtensionRun:
+    """A smoke run with a shortened training and two tunings of two steps."""
+    config = ce.ContextExtensionRun.of_method("smoke", method, seed)
+    short = dataclasses.replace(config.beyond, documents=1)
+    return dataclasses.replace(
+        config,
+        beyond=short,
+        training=dataclasses.replace(config.training, steps=6),
+        tunings=tuple(dataclasses.replace(one, steps=2) for one in config.tunings[:2]),
+    )
+
+
+@pytest.fixture
+def checkpoints_in(tmp_path, monkeypatch):
+    """A clean tree of a commit, and a folder of its own for what is built."""
+    monkeypatch.setenv("SEPNB_BUILD", str(tmp_path / "build"))
+    monkeypatch.setattr(ce, "code_state", lambda: ("a" * 40, False))
+    return tmp_path / "build" / "checkpoints"
+
+
+# --- the grid
+
+
+@pytest.mark.parametrize("profile", PUBLISHED)
+def test_every_method_is_run_with_six_seeds_that_read_different_blocks(profile):
+    grid = EXPERIMENT.grid(profile)
+    assert sorted((c.method, c.seed) for c in grid) == sorted(itertools.product(ce.METHODS, range(1, 7)))
+    blocks = {config.seed: config.blocks for config in grid}
+    assert sorted(sum(blocks.values(), ())) == list(range(BLOCKS))
+    assert all(config.blocks == blocks[config.seed] for config in grid)
+    assert len({config.seed for config in grid[:6]}) == 6, "runs that start together share no training"
+
+
+def test_smoke_runs_an_extension_and_the_plain_model():
+    assert [config.method for config in EXPERIMENT.grid("smoke")] == list(ce.SMOKE)
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_methods_of_a_seed_share_the_training_and_the_tunings_and_differ_in_the_extension(profile):
+    runs = [ce.ContextExtensionRun.of_method(profile, method, 1) for method in ce.METHODS]
+    assert len({config.key for config in runs}) == len(runs)
+    first = runs[0]
+    for config in runs:
+        assert config.base == first.base and config.tunings == first.tunings
+        assert config.beyond == first.beyond and config.model == first.model
+    told = [(c.extension, c.far_extension) for c in runs]
+    assert len(set(told)) == len(runs)
+    assert {c.method for c in runs if c.far_extension is None} == {"raised-base", "rope"}
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_the_plain_model_is_trained_as_in_window_trains_it(profile):
+    (inside,) = (c for c in experiments.get("in_window").grid(profile, [3]) if c.method == "rope")
+    base = ce.ContextExtensionRun.of_method(profile, "yarn", 3).base
+    assert type(base) is lm.LanguageModelRun
+    assert dataclasses.replace(base, experiment=inside.experiment) == inside
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_a_tuning_is_a_twentieth_of_the_steps_at_four_times_the_length_with_as_many_bytes_a_step(profile):
+    config = ce.ContextExtensionRun.of_method(profile, "ntk-aware", 1)
+    training = config.training
+    for tuning in config.tunings:
+        assert tuning.steps * 20 == training.steps
+        assert tuning.length == 4 * training.length == 4 * config.beyond.length
+        assert tuning.length * tuning.batch_size == training.length * training.batch_size
+    rates = [tuning.learning_rate / training.learning_rate for tuning in config.tunings]
+    assert rates == pytest.approx([0.1, 0.3, 1.0])
+    for name in ("learning_rate", "steps", "length", "batch_size"):
+        changed = dataclasses.replace(training, **{name: getattr(config.tunings[0], name)})
+        training = changed
+    assert training == config.tunings[0], "nothing else differs"
+
+
+@pytest.mark.parametrize(
+    ("method", "factor", "lowest"),
+    [("position-interpolation", 4, 4), ("ntk-aware", 16, 16), ("yarn", 4, 4), ("llama3", 16, 16)],
+)
+def test_an_extension_divides_the_slowest_pair_by_its_factor(method, factor, lowest):
+    from sepnb.encodings import rope_frequencies
+
+    plain, _ = rope_frequencies(32)
+    changed, attention = rope_frequencies(32, extension=runs.extension(method, factor, 128))
+    assert plain[-1] / changed[-1] == pytest.approx(lowest)
+    assert attention == pytest.approx(1 + 0.1 * log(factor) if method == "yarn" else 1.0)
+
+
+def test_unknown_methods_are_refused():
+    with pytest.raises(ValueError, match="unknown method 'yar'; use one of position-interpolation"):
+        ce.ContextExtensionRun.of_method("smoke", "yar", 1)
+
+
+# --- what a record says is unseen
+
+
+def test_a_tuning_shows_distances_up_to_its_length_and_a_window_hides_the_rest():
+    config = run_of("rope")
+    told = {reading.id: config.unseen(reading) for reading in config.readings}
+    assert told == {
+        "oracle": "none",
+        "oracle-coarse": "none",
+        "frozen": "length+distance",
+        "frozen-window": "none",
+        "frozen-window-sinks": "distance",
+        "tuned": "length+distance",
+        "tuned-oracle": "none",
+        "tuned-window": "none",
+    }
+
+
+# --- a run
+
+
+@pytest.fixture(scope="module")
+def record():
+    with one_thread():  # fixtures of a module come before those of its tests
+        return EXPERIMENT.run(run_of("yarn"))
+
+
+def test_a_run_repeats_exactly_and_begins_with_its_fingerprint(record):
+    config = run_of("yarn")
+    again = EXPERIMENT.run(config)
+    assert again.fingerprint == record.fingerprint == EXPERIMENT.fingerprint(config)
+    assert again.rows == record.rows
+    assert {k: v for k, v in again.metrics.items() if k not in TIMED} == {
+        k: v for k, v in record.metrics.items() if k not in TIMED
+    }
+
+
+def test_fingerprints_tell_extensions_and_seeds_apart(record):
+    other = EXPERIMENT.fingerprint(run_of("rope"))
+    assert other["first_losses"] == record.fingerprint["first_losses"]
+    assert other["extended_bits_per_byte"] != record.fingerprint["extended_bits_per_byte"]
+    assert other["tuning_losses"] != record.fingerprint["tuning_losses"]
+    assert EXPERIMENT.fingerprint(run_of("yarn", seed=2)) != record.fingerprint
+
+
+def test_metrics_are_the_rows_by_name_and_the_record_stays_small(record, tmp_path):
+    config = run_of("yarn")
+    rows = [row for row in record.rows if row["kind"] == "reading"]
+    assert {row["reading"] for row in rows} == {"frozen", "frozen-16", "tuned", "tuned-oracle"}
+    assert {row["scope"] for row in rows if row["reading"] == "tuned-oracle"} == {"tight"}
+    for row in rows:
+        prefix = {"part": "", "tight": "tight/"}[row["scope"]]
+        place = f"{row['stop'] // config.beyond.length}x"
+        assert record.metrics[f"{prefix}{row['reading']}/{place}"] == row["bits_per_byte"]
+    assert {row["stop"] // config.beyond.length for row in rows} == {1, 2, 4, 8, 16}
+    tunings = {r["learning_rate"]: r["val_bits_per_byte"] for r in record.rows if r["kind"] == "tuning"}
+    assert len(tunings) == 2 and record.metrics["tuning_rate"] == min(tunings, key=tunings.get)
+    assert record.metrics["val_bits_per_byte"] == min(tunings.values())
+    path = Store(tmp_path).write(record)
+    assert Store(tmp_path).read(path) == record
+    assert path.stat().st_size < 64_000
+
+
+def test_the_oracle_of_the_tuning_is_the_tuned_model_that_sees_one_trained_length(record):
+    got = record.metrics
+    assert got["tight/tuned-oracle/1x"] == pytest.approx(got["tight/tuned/1x"], abs=1e-5)
+    assert abs(got["tight/tuned-oracle/1x"] - got["tight/frozen/1x"]) > 1e-4, "not of the model before it"
+    assert abs(got["tight/tuned-oracle/4x"] - got["tight/tuned/4x"]) > 1e-4, "there it sees less"
+    for profile, method in itertools.product(experiments.PROFILES, ce.METHODS):
+        config = ce.ContextExtensionRun.of_method(profile, method, 1)
+        (own,) = (one for one in config.stages["tuned"] if one.id == "tuned-oracle")
+        assert (own.scope, own.window, own.stride) == ("tight", config.training.length, 1)
+
+
+def test_frozen_is_the_trained_model_under_the_frequencies_and_nothing_else(record):
+    """Against the model trained by the plain loop, without a checkpoint."""
+    config = run_of("yarn")
+    model = lm.build(config.base)
+    lm.train(model, lm.batches(config.base), config.training)
+    reading = Reading("frozen")
+    rows = ce.read(config, model.extended(extension=config.extension), asked=[reading])
+    assert ce.metrics_of(rows, config.beyond.length).items() <= record.metrics.items()
+    plain = ce.metrics_of(ce.read(config, model, asked=[reading]), config.beyond.length)
+    assert plain["frozen/1x"] == pytest.approx(record.metrics["bits_per_byte"], abs=1e-5)
+    assert abs(plain["frozen/1x"] - record.metrics["frozen/1x"]) > 1e-4
+
+
+def test_a_tuning_starts_from_the_trained_weights_and_averages_and_leaves_them_alone():
+    config = run_of("ntk-aware")
+    start = ce.trained(config)
+    assert start.steps == 6 and len(start.losses) == 6
+    kept = {name: value.clone() for name, value in start.weights.items()}
+    one, losses = ce.tune(config, start, config.tunings[1])
+    _, repeated = ce.tune(config, start, config.tunings[1])
+    assert losses == repeated
+    assert all(torch.equal(kept[name], start.weights[name]) for name in kept)
+    forgetful = dataclasses.replace(start, averages={**start.averages, "state": {}})
+    _, first = ce.tune(config, forgetful, config.tunings[1])
+    assert first[0] == losses[0] and first[1] != losses[1], "the averages count from the first update on"
+    assert not torch.equal(one.head.weight, torch.as_tensor(kept["head.weight"]))
+
+
+# --- the checkpoint of a seed
+
+
+def test_a_seed_is_trained_once_and_the_record_is_the_same(record, checkpoints_in, monkeypatch):
+    config = run_of("yarn")
+    first = EXPERIMENT.run(config)
+    (kept,) = checkpoints_in.iterdir()
+    whole, calls = ce.train, []
+
+    def counted(model, batches, training, **how):
+        calls.append(training.length)
+        return whole(model, batches, training, **how)
+
+    monkeypatch.setattr(ce, "train", counted)
+    second = EXPERIMENT.run(config)
+    long = config.tunings[0].length
+    # The fingerprint begins a training and a tuning; then come the two tunings, and no training.
+    assert calls == [config.training.length, long, long, long]
+    assert second.rows == first.rows == record.rows
+    assert second.metrics["train_cpu_s"] == first.metrics["train_cpu_s"]
+    EXPERIMENT.run(run_of("rope"))
+    assert list(checkpoints_in.iterdir()) == [kept], "all methods of a seed share one"
+
+
+def test_a_checkpoint_is_that_of_one_commit_and_one_config(checkpoints_in, monkeypatch):
+    ce.trained(run_of("yarn"))
+    ce.trained(run_of("yarn", seed=2))
+    assert len(list(checkpoints_in.iterdir())) == 2
+    monkeypatch.setattr(ce, "code_state", lambda: ("b" * 40, False))
+    ce.trained(run_of("yarn"))
+    assert len(list(checkpoints_in.iterdir())) == 3
+
+
+@pytest.mark.parametrize("state", [("a" * 40, True), (None, None)])
+def test_code_without_a_name_keeps_no_checkpoint(checkpoints_in, monkeypatch, state):
+    monkeypatch.setattr(ce, "code_state", lambda: state)
+    ce.trained(run_of("yarn"))
+    assert not checkpoints_in.exists()
+
+
+# --- what diverges
+
+
+def test_a_training_that_diverges_is_a_record_without_a_score(monkeypatch):
+    def explodes(config, **_):
+        raise Diverged([6.0] * 7 + [float("nan")], config.training.learning_rate)
+
+    monkeypatch.setattr(ce, "trained", explodes)
+    record = EXPERIMENT.run(run_of("yarn"))
+    assert record.metrics["diverged_at_step"] == 7 and "bits_per_byte" not in record.metrics
+    assert record.rows == []
+
+
+def test_rates_that_diverge_are_not_chosen_and_without_one_left_nothing_is_tuned(monkeypatch):
+    config, whole = run_of("yarn"), ce.tune
+
+    def at(bad: set[float]):
+        def tune(config, start, tuning, **how):
+            if tuning.learning_rate in bad and "stop_after" not in how:
+                raise Diverged([6.0, float("nan")], tuning.learning_rate)
+            return whole(config, start, tuning, **how)
+
+        return tune
+
+    low, high = (tuning.learning_rate for tuning in config.tunings)
+    monkeypatch.setattr(ce, "tune", at({low}))
+    record = EXPERIMENT.run(config)
+    assert record.metrics["tuning_rate"] == high
+    assert [row.get("diverged_at_step") for row in record.rows if row["kind"] == "tuning"] == [1, None]
+    monkeypatch.setattr(ce, "tune", at({low, high}))
+    record = EXPERIMENT.run(config)
+    assert "tuning_rate" not in record.metrics and "frozen/4x" in record.metrics
+    assert not any(name.startswith("tuned") for name in record.metrics)
+
+
+def test_a_tuned_model_is_a_model_of_the_same_config():
+    config = run_of("position-interpolation")
+    model, rows = ce.tuned(config, ce.trained(config))
+    assert isinstance(model, LanguageModel) and model.config == config.model
+    assert len(rows) == 2

@@ -1,0 +1,339 @@
+"""Every causal encoding in one table: methods differ in the encoding alone, and each is read as it is."""
+
+import dataclasses
+import itertools
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from sepnb import encodings, experiments
+from sepnb.evaluation import AtDrawnPositions, evaluate
+from sepnb.experiments import encoding_methods as methods
+from sepnb.experiments import encodings as table
+from sepnb.experiments import extrapolation, in_window
+from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.encoding_methods import METHODS, SPINE, run_of
+from sepnb.experiments.encoding_screen import ON_A_PLATEAU, SCREENED
+from sepnb.experiments.long_windows import BLOCKS, Beyond
+from sepnb.experiments.lr_screen import RATES
+from sepnb.experiments.readings import Reading
+from sepnb.experiments.screening import best_rates
+from sepnb.models import LanguageModel
+from sepnb.records.store import Store, canonical
+from sepnb.training.positions import RandomPositions
+
+from .smoke_runs import differing, shortened
+
+TABLE, SCREEN = experiments.get("encodings"), experiments.get("encoding_screen")
+SAMPLERS = {
+    name: method.positions(lm.SIZES["smoke"])
+    for name, method in METHODS.items()
+    if method.positions is not None
+}
+RANDOMISED = tuple(name for name, sampler in SAMPLERS.items() if sampler.at_evaluation)
+SHIFTED = tuple(name for name in SAMPLERS if name not in RANDOMISED)
+PUBLISHED = ("laptop", "gpu")
+SHORT = Beyond(64, 2, documents=2, windows=1, part=1, tight=1, batch_bytes=2048)
+
+
+def smoke_run(name: str, steps: int = 4) -> table.EncodingRun:
+    """A smoke run of any method, with a shortened schedule and texts of two trained lengths."""
+    config = table.EncodingRun.of_method("smoke", name, 1)
+    return shortened(config, steps, beyond=SHORT)
+
+
+def model_of(config: table.EncodingRun) -> LanguageModel:
+    torch.manual_seed(0)
+    return LanguageModel(config.model).eval()
+
+
+# --- the table is complete
+
+
+def test_every_encoding_of_the_registry_is_in_the_table_or_left_out_with_a_reason():
+    compared = {e.name for name in METHODS for e in run_of("x", "smoke", name, 1, 1e-3).model.encodings}
+    assert compared <= set(encodings.names()) and all(method.says for method in METHODS.values())
+    for name in encodings.names():
+        kind, reason = type(encodings.build(name)), encodings.build(name).left_out
+        assert reason is None if name in compared else reason, (
+            f"{name} is {'compared, and left out' if reason else 'neither compared nor left out'}: either a "
+            f"method of sepnb/experiments/encoding_methods.py has it, or {kind.__module__}.{kind.__name__} "
+            f"says why none has, a class attribute `left_out`"
+        )
+
+
+def test_the_published_grid_runs_every_method_with_three_seeds_that_read_all_blocks():
+    for profile in PUBLISHED:
+        grid = TABLE.grid(profile)
+        assert sorted((c.method, c.seed) for c in grid) == sorted(itertools.product(METHODS, (1, 2, 3)))
+        blocks = {config.seed: config.blocks for config in grid}
+        assert sorted(sum(blocks.values(), ())) == list(range(BLOCKS))
+        assert all(config.blocks == blocks[config.seed] for config in grid)
+        assert {config.beyond for config in grid} == {table.beyond(profile)}
+        assert {c.method for c in TABLE.grid(profile, seeds=[9])} == set(METHODS)
+    assert {config.method for config in TABLE.grid("smoke")} == set(table.SMOKE) < set(METHODS)
+
+
+@pytest.mark.parametrize("profile", PUBLISHED)
+def test_what_is_new_is_screened_over_the_same_rates_with_a_seed_that_is_not_published(profile):
+    grid = SCREEN.grid(profile)
+    tried = {name: [c.training.learning_rate for c in grid if c.method == name] for name in METHODS}
+    assert tried == {name: [] if name in SPINE else list(RATES) for name in METHODS}
+    assert not {config.seed for config in grid} & {config.seed for config in TABLE.grid(profile)}
+    whole = {config.method for config in grid if config.training.steps == lm.SIZES[profile].steps}
+    assert whole == set(ON_A_PLATEAU) < set(SCREENED)
+
+
+# --- one factor
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "none"])
+def test_a_method_differs_from_the_model_without_an_encoding_in_its_encoding_alone(name, profile):
+    run, bare = (run_of("x", profile, method, 1, 1e-3) for method in (name, "none"))
+    expected = {"method", "model.encoding"}
+    if name in RANDOMISED:
+        carrier = run_of("x", profile, name.removesuffix("-randomised"), 1, 1e-3)
+        drawn = {key for key in differing(run, carrier) if key.startswith("training.positions.")}
+        assert drawn and differing(run, carrier) == {"method"} | drawn
+        expected |= drawn
+    if name in SHIFTED:
+        own = {key for key in differing(run, bare) if key.startswith(("training.positions.", "training.aux"))}
+        assert {key.split(".")[1] for key in own} == {"positions", "auxiliary"}
+        expected |= own
+    assert differing(run, bare) == expected
+
+
+def test_no_two_methods_are_the_same_run():
+    for profile in experiments.PROFILES:
+        runs = [run_of("x", profile, name, 1, 1e-3) for name in METHODS]
+        assert len({canonical({**run.resolved(), "method": ""}) for run in runs}) == len(METHODS)
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+@pytest.mark.parametrize("name", SPINE)
+def test_the_spine_trains_as_in_window_does(name, profile):
+    (inside,) = (c for c in experiments.get("in_window").grid(profile, [2]) if c.method == name)
+    ours = table.EncodingRun.of_method(profile, name, 2)
+    assert {key.split(".")[0] for key in differing(ours, inside)} == {"experiment", "beyond"}
+    assert ours.model == inside.model and lm.METHODS[name] == METHODS[name].encoding
+
+
+def test_a_seed_and_its_partner_read_what_two_seeds_read_in_extrapolation():
+    for profile in PUBLISHED:
+        ours, theirs = table.beyond(profile), extrapolation.BEYOND[profile]
+        assert differing_fields(ours, theirs) == {"tight"} and 2 * ours.tight >= theirs.tight
+
+
+def differing_fields(one: Beyond, other: Beyond) -> set[str]:
+    a, b = dataclasses.asdict(one), dataclasses.asdict(other)
+    return {name for name in a if a[name] != b[name]}
+
+
+def test_all_methods_of_a_seed_read_the_same_bytes_in_the_same_order():
+    def first(name: str) -> np.ndarray:
+        drawn = next(lm.batches(table.EncodingRun.of_method("smoke", name, 1)))
+        return drawn if isinstance(drawn, np.ndarray) else np.c_[drawn.inputs, drawn.targets[:, -1]]
+
+    expected = first("none")
+    for name in ("t5", *SAMPLERS):
+        assert np.array_equal(first(name), expected)
+
+
+def test_an_unknown_method_is_answered_with_those_there_are():
+    with pytest.raises(ValueError, match="unknown method 'ropes'; use one of none, sinusoidal, learned"):
+        table.EncodingRun.of_method("smoke", "ropes", 1)
+
+
+# --- the published choice of learning rates
+
+
+@pytest.mark.parametrize("profile", PUBLISHED)
+def test_each_rate_is_the_best_of_its_published_screening(profile, monkeypatch):
+    monkeypatch.delenv("SEPNB_RESULTS", raising=False)
+    found = SCREEN.table(profile)
+    if set(found["status"]) == {"not run"}:
+        assert profile not in methods.LEARNING_RATES, f"rates for {profile} without a screening behind them"
+        return
+    assert methods.LEARNING_RATES[profile] == best_rates(found)
+    assert methods.LEARNING_RATES[profile].keys() == set(SCREENED)
+
+
+def test_a_rate_is_that_of_the_profile_else_that_of_the_laptop_else_the_middle_one(monkeypatch):
+    monkeypatch.setattr(methods, "LEARNING_RATES", {})
+    assert methods.learning_rate("gpu", "t5") == methods.DEFAULT_RATE in RATES
+    monkeypatch.setattr(methods, "LEARNING_RATES", {"laptop": {"t5": 1.0, "fire": 2.0}})
+    assert methods.learning_rate("gpu", "t5") == 1.0
+    monkeypatch.setitem(methods.LEARNING_RATES, "gpu", {"t5": 3.0})
+    assert methods.learning_rate("gpu", "t5") == 3.0 and methods.learning_rate("smoke", "t5") == 1.0
+    for name in SPINE:
+        assert methods.learning_rate("gpu", name) == in_window.learning_rate("gpu", name)
+
+
+def test_an_incomplete_screening_names_itself(tmp_path):
+    with pytest.raises(ValueError, match=r"6 of 6 runs of the screening .* run encoding_screen"):
+        best_rates(SCREEN.table("smoke", Store(tmp_path)))
+
+
+# --- what is read
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_is_read_natively_behind_a_window_sharpened_and_through_both_oracles(name):
+    config = table.EncodingRun.of_method("laptop", name, 1)
+    asked = {reading.id: reading for reading in config.readings}
+    rule = "clamp" if name.startswith("learned") else "native"
+    last = {"contiguous"} if name in RANDOMISED else {f"{rule}-at-7x"}
+    own = {rule, f"{rule}-log", f"{rule}-window", f"{rule}-window-sinks"}
+    filled = {"wrap", "reflect", "zero", "interpolate"} if rule == "clamp" else set()
+    assert asked.keys() == {"oracle", "oracle-coarse", "oracle-coarse-sinks"} | own | filled | last
+    assert asked["oracle"].stride == 1 and asked["oracle"].scope == "tight"
+    assert {one.scope for id, one in asked.items() if id != "oracle"} == {"part"}
+    length = config.training.length
+    masked = (asked[f"{rule}-window"], asked[f"{rule}-window-sinks"])
+    assert [(one.window, one.sinks) for one in masked] == [(length, 0), (length - 4, 4)]
+    assert asked["oracle-coarse-sinks"].window == length and asked["oracle-coarse-sinks"].sinks == 4
+    assert {id: asked[id].extrapolator for id in filled} == {id: id for id in filled}
+    assert asked[f"{rule}-log"].log_scale and not asked[rule].log_scale
+    drawn = {id for id, reading in asked.items() if reading.drawn is not None}
+    assert drawn == (asked.keys() - {"contiguous"} if name in RANDOMISED else set())
+    assert len({reading.described for reading in config.readings}) == len(config.readings)
+
+
+@pytest.mark.parametrize(
+    ("name", "unseen"),
+    [
+        ("none", {"native": "length", "native-window": "none", "native-at-7x": "none"}),
+        (
+            "sinusoidal",
+            {"native": "index+length+distance", "native-window": "index", "native-at-7x": "index"},
+        ),
+        (
+            "learned",
+            {"clamp": "length", "clamp-window": "none", "clamp-window-sinks": "none", "clamp-at-7x": "none"},
+        ),
+        ("learned-per-layer", {"wrap": "length", "reflect": "length", "zero": "index+length"}),
+        ("learned-query-key", {"interpolate": "index+length"}),
+        ("learned-query-key", {"clamp": "length", "clamp-window": "none", "clamp-at-7x": "none"}),
+        ("rope", {"native": "length+distance", "native-window": "none", "native-at-7x": "none"}),
+        ("rope", {"native-window-sinks": "distance", "oracle-coarse-sinks": "none"}),
+        ("kerple-log", {"native": "length+distance", "native-log": "length+distance"}),
+        ("t5", {"native": "length", "native-window": "none"}),
+        ("shaw", {"native": "length", "native-at-7x": "none"}),
+        ("cope", {"native": "length", "native-window": "none"}),
+        ("fire", {"native": "index+length+distance", "native-window": "index", "native-at-7x": "index"}),
+        ("seqpe", {"native": "length+distance", "native-window": "none", "native-at-7x": "none"}),
+        ("seqpe-input", {"native": "length+distance", "native-window": "none", "native-at-7x": "none"}),
+        ("rope-randomised", {"native": "length", "contiguous": "length", "native-window": "none"}),
+        ("sinusoidal-randomised", {"native": "length", "contiguous": "length", "native-window": "none"}),
+    ],
+)
+def test_each_reading_says_what_training_never_showed(name, unseen):
+    config = table.EncodingRun.of_method("laptop", name, 1)
+    asked = {reading.id: config.unseen(reading) for reading in config.readings}
+    assert {id: asked[id] for id in unseen} == unseen
+    assert asked["oracle"] == asked["oracle-coarse"] == "none"
+
+
+def test_buckets_that_training_never_reached_are_unseen_distances():
+    """T5's last bucket begins at 113: within the trained length of a laptop, past that of smoke."""
+    for profile, expected in (("laptop", "length"), ("smoke", "length+distance")):
+        config = table.EncodingRun.of_method(profile, "t5", 1)
+        assert config.unseen(Reading("native")) == expected
+
+
+@pytest.mark.parametrize("name", SPINE)
+def test_the_spine_has_the_sides_that_extrapolation_gives_it(name):
+    config = table.EncodingRun.of_method("laptop", name, 1)
+    for reading in config.readings:
+        assert config.unseen(reading) == reading.unseen(name), reading.id
+
+
+def test_a_drawn_reading_is_the_mean_over_its_draws_under_its_rule():
+    config = smoke_run("sinusoidal-randomised")
+    model, held = model_of(config), config.passages()
+    sampler = config.training.positions
+    read, documents = held.tokens[:2, :33], held.documents[:2]
+    found = Reading("r", drawn=sampler, draws=3, window=8).losses(model, read, documents).bits
+    masked = model.extended(window=8)
+    each = [evaluate(AtDrawnPositions(masked, sampler, draw), read).bits for draw in range(3)]
+    assert np.array_equal(found, np.mean(each, axis=0))
+    assert not np.allclose(each[0], each[1])
+    oracle = Reading("o", drawn=sampler, window=8, stride=4).losses(model, read, documents).bits
+    assert np.array_equal(oracle[:, :8], evaluate(AtDrawnPositions(model, sampler), read[:, :9]).bits)
+    with pytest.raises(ValueError, match="start is 8, and drawn positions have no start"):
+        Reading("r", drawn=sampler, start=8)
+
+
+def test_shift_steps_and_losses_cover_the_indices_that_are_read_and_no_others():
+    """Without either an index past the trained length would be new."""
+    assert SHIFTED == ("seqpe", "seqpe-input")
+    for profile in experiments.PROFILES:
+        for name in SHIFTED:
+            config = table.EncodingRun.of_method(profile, name, 1)
+            training, longest = config.training, config.beyond.longest
+            sampler, losses = training.positions, training.auxiliary
+            assert sampler.maximum == losses.trained_indices(training.length) == 4 * longest
+            assert losses.shifts == sampler and losses.windows.trained == (training.length,)
+            (encoding,) = config.model.encodings
+            assert encoding.base**encoding.digits > sampler.maximum
+            bare = dataclasses.replace(training, positions=None, auxiliary=None)
+            (far,) = (reading for reading in config.readings if reading.start)
+            assert config.unseen(far) == "none"
+            assert dataclasses.replace(config, training=bare).unseen(far) == "index"
+
+
+def test_a_longest_text_leaves_gaps_between_its_random_positions():
+    for profile in experiments.PROFILES:
+        for name in RANDOMISED:
+            config = table.EncodingRun.of_method(profile, name, 1)
+            sampler = config.training.positions
+            assert isinstance(sampler, RandomPositions)
+            assert sampler.maximum == 4 * config.beyond.longest
+
+
+def test_a_randomised_model_is_scored_at_drawn_positions_inside_the_trained_length_too():
+    config = smoke_run("rope-randomised", steps=2)
+    record = TABLE.run(config)
+    torch.manual_seed(config.seed)
+    model = LanguageModel(config.model)
+    lm.train(model, lm.batches(config), config.training)
+    split = lm.splits_of(config.text.name).test
+    cut = lm.text.windows(split, length=config.scored_length, per_document=config.text.test_bytes)
+    drawn = evaluate(AtDrawnPositions(model, config.training.positions), cut.tokens).bits_per_byte
+    assert record.metrics["bits_per_byte"] == pytest.approx(drawn, abs=1e-6)
+    assert drawn != pytest.approx(evaluate(model, cut.tokens).bits_per_byte, abs=1e-5)
+
+
+# --- a run
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_run_of_every_method_trains_and_holds_every_reading(name):
+    config = smoke_run(name)
+    record = TABLE.run(config)
+    losses = record.fingerprint["first_losses"]
+    assert len(losses) == 4 and all(map(math.isfinite, losses)) and losses[-1] < losses[0]
+    rows = [row for row in record.rows if row["kind"] == "reading"]
+    assert {row["reading"] for row in rows} == {reading.id for reading in config.readings}
+    assert all(math.isfinite(row["bits_per_byte"]) for row in rows)
+    assert 4 < record.metrics["bits_per_byte"] < 9 and re.fullmatch(r"[a-z0-9.-]+", config.key)
+    rule = "clamp" if config.encoding == "learned" else "native"
+    for times in (1, 2):
+        assert {f"{rule}/{times}x", f"gap/{rule}/{times}x", f"oracle/{times}x"} <= record.metrics.keys()
+    assert canonical(record.config) and {row["kind"] for row in record.rows}.isdisjoint({"table", "seam"})
+
+
+def test_a_screening_does_not_read_the_test_text():
+    (config, *_) = SCREEN.grid("smoke")
+    config = dataclasses.replace(
+        config,
+        training=dataclasses.replace(config.training, steps=2),
+        text=dataclasses.replace(config.text, validation_bytes=64, test_bytes=128),
+    )
+    record = SCREEN.run(config)
+    assert "val_bits_per_byte" in record.metrics and "bits_per_byte" not in record.metrics
+    assert {row["kind"] for row in record.rows} == {"curve"}

@@ -1,0 +1,331 @@
+"""The benchmark of encodings: what is timed is the model's own path, and what is told is what was timed."""
+
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from rich.console import Console
+
+from sepnb import encodings, paths
+from sepnb.analysis.flops import products_of
+from sepnb.companion.bench import bench_encodings
+from sepnb.encodings import Site
+from sepnb.experiments import encoding_speed as es
+from sepnb.experiments import peer
+from sepnb.models.kernels import CompilerMissing
+
+from ..encodings.references import REFERENCES
+
+SPEED = es.EncodingSpeed()
+B, H, N, D = 2, 2, 16, 4
+TINY = es.EncodingSpeedRun("encoding_speed", "smoke", "rope", N, B, H, D, repeats=9)
+FUSED = 7 / 2
+"""Products of a fused causal kernel in squares N x N x d: two forward and five backward, half of each."""
+
+
+def test_every_encoding_that_acts_in_attention_is_timed_at_both_lengths():
+    outside = set(encodings.names(axes=1)) - set(es.timed_methods())
+    assert {"sinusoidal", "learned", "phase"} == outside & REFERENCES.keys()
+    for encoding in map(encodings.build, outside):  # of this book or not: at the input, or made of content
+        assert Site.INPUT in encoding.sites or encoding.at_layer(4, 2, N) is not None
+    cells = {(one.method, one.length) for one in SPEED.grid("laptop")}
+    assert cells == {(name, length) for name in es.timed_methods() for length in (512, 1024)}
+    assert es.TARGETS.keys() <= cells
+    for one in SPEED.grid("laptop"):
+        assert (one.batch_size, one.n_heads, one.head_width, one.compiler) == (8, 8, 64, "inductor")
+        assert Site.INPUT not in encodings.build(one.method).sites
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"method": "learned"}, "'learned' is not timed; use one of none, rope"),
+        ({"precision": "float8"}, "unknown precision 'float8'"),
+        ({"length": 0}, "length is 0 and batch_size 2; both are at least 1"),
+        ({"head_width": 3}, "head width must be even"),
+    ],
+)
+def test_a_cell_that_cannot_be_timed_is_refused(change, told):
+    with pytest.raises(ValueError, match=told):
+        es.steps_of(replace(TINY, **change))
+
+
+# --- what is timed
+
+
+def test_a_compiled_step_that_computes_something_else_is_not_timed(monkeypatch):
+    """Once it answers a thousandth too much."""
+    cell, own = replace(TINY, method="alibi", compiler="eager"), es.own
+    es.run(cell)
+
+    def lies(model):
+        core = own(model)
+        return core if model.compiler is None else lambda *given: 1.001 * core(*given)
+
+    monkeypatch.setattr(es, "own", lies)
+    with pytest.raises(RuntimeError, match=r"the outputs of two steps differ by .* and are not timed"):
+        es.run(cell)
+
+
+def test_the_timed_path_is_the_published_formula_of_the_encoding():
+    """None is the fused kernel itself; for a rotation and a bias by the reference functions."""
+    q, k, v, _ = es._inputs(TINY, "cpu")
+    at, frequencies = torch.arange(N), encodings.rope_frequencies(D)[0]
+    bias = encodings.alibi_bias(encodings.alibi_slopes(H), at, at).float()
+    hidden = torch.ones(N, N, dtype=torch.bool).triu(1)
+    expected = {
+        "none": es.fused(q, k, v),
+        "rope": es.fused(*(encodings.apply_rope(x, at, frequencies) for x in (q, k)), v),
+        "alibi": F.scaled_dot_product_attention(q, k, v, attn_mask=bias.masked_fill(hidden, -torch.inf)),
+    }
+    for method, wanted in expected.items():
+        core = es.own(es._model(replace(TINY, method=method), "cpu"))
+        torch.testing.assert_close(core(q, k, v), wanted, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", es.timed_methods())
+def test_every_timed_step_is_the_same_and_reaches_every_parameter_of_the_encoding(method, monkeypatch):
+    models = []
+    built = es._model
+    monkeypatch.setattr(es, "_model", lambda *given: models.append(built(*given)) or models[-1])
+    step = es.steps_of(replace(TINY, method=method))["eager"]
+    step()
+    own = [
+        *models[0].score_encodings.parameters(),
+        *models[0].blocks[0].attention.averaging.parameters(),
+    ]
+    first = [parameter.grad.clone() for parameter in own]
+    assert all(gradient.abs().sum() > 0 for gradient in first)
+    step()
+    assert all(torch.equal(one, p.grad) for one, p in zip(first, own, strict=True))  # and not twice as much
+
+
+def squares_of(method: str) -> float | None:
+    """Products of the route in squares: 6 in the open, which trained biases and scores made otherwise take,
+    or those of the fused kernel with a mask, which hides nothing from it; None where it is that kernel as it
+    is."""
+    encoding = encodings.build(method)
+    if not encoding.sites & {Site.SCORE, Site.VALUE}:
+        return None
+    bias = encoding.at_score(H)
+    return 2 * FUSED if bias is not None and not list(bias.parameters()) else 6
+
+
+def test_routes_are_those_that_are_known_of_each_kind():
+    assert [squares_of(name) for name in ("none", "rope", "xpos", "seqpe")] == [None] * 4
+    assert [squares_of(name) for name in ("alibi", "sandwich")] == [2 * FUSED] * 2
+    openly = ("t5", "kerple", "fire", "shaw", "transformer-xl", "distance-aware", "cope")
+    assert [squares_of(name) for name in openly] == [6] * 7
+
+
+@pytest.mark.parametrize("method", es.timed_methods())
+def test_the_route_is_attention_without_positions_by_the_kernel_of_the_encoding(method):
+    cell = replace(TINY, method=method)
+    found = es.route(es._model(cell, "cpu"), cell, "cpu")
+    steps = es.steps_of(cell)
+    expected = squares_of(method)
+    assert list(steps)[:2] == ["fused", "eager"] and ("route" in steps) == (expected is not None)
+    if expected is None:
+        assert found is None
+        return
+    q, k, v, _ = es._inputs(cell, "cpu")
+    torch.testing.assert_close(found(q, k, v), es.fused(q, k, v), rtol=0, atol=1e-6)
+    squares = products_of(steps["route"]) / (B * H * N * N * D)
+    assert squares == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("method", "squares"), [("alibi", 2 * FUSED), ("t5", 6), ("shaw", 6)])
+def test_compiled_and_its_route_go_in_pieces_on_a_cpu_and_are_counted_so(method, squares, monkeypatch):
+    """Four pieces of N/4 queries, with the keys up to their last: (1 + 2 + 3 + 4) / 16 of the square."""
+    monkeypatch.setattr(es.kernels, "LEAST_ROWS", N // 4)
+    monkeypatch.setattr(es.kernels, "_compiled", lambda formula, backend: formula)
+    cell = replace(TINY, method=method, compiler="eager")
+    q, k, v, _ = es._inputs(cell, "cpu")
+    route = es.route(es._model(cell, "cpu"), cell, "cpu")
+    torch.testing.assert_close(route(q, k, v), es.fused(q, k, v), rtol=0, atol=1e-6)
+    steps, square = es.steps_of(cell), B * H * N * N * D
+    assert products_of(steps["route"]) == 5 / 8 * squares * square
+    assert products_of(steps["eager"]) > products_of(steps["compiled"]) >= 5 / 8 * squares * square
+    assert SPEED.run(cell).metrics["products"] == FUSED * square / products_of(steps["compiled"])
+    for changed, device in ((replace(cell, compiler=None), "cpu"), (cell, "cuda")):
+        whole = es.route(es._model(changed, "cpu"), changed, device)
+        if whole is None:  # a bias, which may go to FlexAttention there
+            continue
+        for x in (leaves := [q.clone(), k.clone(), v.clone()]):
+            x.requires_grad_()
+        assert (
+            products_of(lambda whole=whole, leaves=leaves: whole(*leaves).sum().backward())
+            >= squares * square
+        )
+
+
+def test_the_route_of_a_compiled_encoding_is_compiled(monkeypatch):
+    asked = []
+    monkeypatch.setattr(es.kernels, "chosen", lambda formula, backend: asked.append(backend) or formula)
+    cell = replace(TINY, method="t5", compiler="inductor")
+    es.route(es._model(cell, "cpu"), cell, "cpu")(*es._inputs(cell, "cpu")[:3])
+    assert asked == ["inductor"]
+    assert es.route(es._model(cell, "cpu"), cell, "cuda") is None  # a bias may go to FlexAttention there
+
+
+SQUARES = {
+    "none": FUSED,
+    "rope": FUSED,
+    "t5": 6,
+    "kerple": 6,
+    "distance-aware": 6,
+    "transformer-xl": 9,
+    "cope": 6,
+}
+"""Scores and averages are two products in the open, and the backward pass twice as many; in Transformer-XL a
+product with every distance besides. What follows the clip or a table of few rows comes on top."""
+
+
+@pytest.mark.parametrize("method", SQUARES)
+def test_the_counted_products_are_those_of_the_formula(method):
+    step = es.steps_of(replace(TINY, method=method))["eager"]
+    # W_r R once for the batch, and by W_r alone a gradient; the queries with the 64 rows of a table.
+    more = {"transformer-xl": 2 * H * D / (B * N), "cope": 3 * 64 / N}.get(method, 0)
+    assert products_of(step) / (B * H * N * N * D) == pytest.approx(SQUARES[method] + more, rel=1e-12)
+
+
+# --- what is told
+
+
+def test_a_record_holds_the_rounds_what_they_come_to_and_the_products(monkeypatch):
+    monkeypatch.setattr(es, "TARGETS", {("t5", N): 0.6})
+    cell, told = replace(TINY, method="t5"), []
+    record = SPEED.run(cell, progress=lambda done, total: told.append((done, total)))
+    rounds = [row for row in record.rows if row["kind"] == "round"]
+    ratios = [row["fused_s"] / row["eager_s"] for row in rounds]
+    quartiles = [record.metrics[name] for name in ("eager_lower", "eager", "eager_upper")]
+    assert quartiles == pytest.approx(list(np.quantile(ratios, [0.25, 0.5, 0.75])))
+    assert record.metrics["products"] == pytest.approx(FUSED / SQUARES["t5"])
+    routed = [row["fused_s"] / row["route_s"] for row in rounds]
+    assert record.metrics["route"] == pytest.approx(np.median(routed))
+    assert record.metrics["target"] == 0.6 and "compiled" not in record.metrics
+    assert told == [(done, 9) for done in range(1, 10)]
+    assert record.config == cell.resolved() and record.key == cell.key
+    assert record.rows[-1]["name"] == "x-transformers"
+    assert record.fingerprint == SPEED.fingerprint(cell)
+    for changed in (replace(cell, seed=1), replace(cell, method="kerple"), replace(cell, length=N + 1)):
+        assert SPEED.fingerprint(changed) != record.fingerprint and changed.key != cell.key
+
+
+def test_ahead_is_the_time_of_the_other_package_over_ours_round_by_round(monkeypatch):
+    monkeypatch.setattr(peer, "attention", lambda *size: (es.fused, []))
+    monkeypatch.setattr(peer.importlib.metadata, "version", lambda name: "2.0")
+    record = SPEED.run(replace(TINY, method="t5"))
+    rounds = [row for row in record.rows if row["kind"] == "round"]
+    ratios = [row["x-transformers_s"] / row["eager_s"] for row in rounds]
+    quartiles = [record.metrics[name] for name in ("ahead_lower", "ahead", "ahead_upper")]
+    assert quartiles == pytest.approx(list(np.quantile(ratios, [0.25, 0.5, 0.75])))
+
+
+def test_ahead_is_held_against_the_faster_of_their_steps(monkeypatch):
+    taken = {"eager": 3.0, "compiled": 2.0, peer.NAME: 4.0, peer.COMPILED: 3.0}
+    monkeypatch.setattr(peer, "attention", lambda *size: (es.fused, []))
+    monkeypatch.setattr(peer.importlib.metadata, "version", lambda name: "2.0")
+    monkeypatch.setattr(
+        es, "interleaved", lambda steps, *, repeats, **_: {s: [taken.get(s, 1.0)] * repeats for s in steps}
+    )
+    cell = replace(TINY, method="alibi", compiler="eager")
+    steps = es.steps_of(cell)
+    assert steps.keys() >= taken.keys()
+    es.check_alike(steps[peer.COMPILED](), steps[peer.NAME](), 1e-6)
+    metrics = SPEED.run(cell).metrics
+    assert metrics["ahead"] == pytest.approx(3 / 2)
+    assert metrics["x_transformers"] == 1 / 4 and metrics["x_transformers_compiled"] == pytest.approx(1 / 3)
+    taken[peer.NAME] = 2.5
+    assert SPEED.run(cell).metrics["ahead"] == pytest.approx(2.5 / 2)
+
+
+def test_a_missing_package_is_no_column_in_smoke_and_refused_where_records_are_published(monkeypatch):
+    monkeypatch.setattr(peer.importlib.util, "find_spec", lambda name: None)
+    assert peer.attention("rope", H, D) is None
+    assert list(es.steps_of(TINY)) == ["fused", "eager"]
+    SPEED.run(TINY)
+    for profile in ("laptop", "gpu"):
+        with pytest.raises(
+            peer.PackageMissing, match=f"x-transformers is not .* `make bench KEEP={profile}`"
+        ):
+            SPEED.run(replace(TINY, profile=profile, method="shaw"))
+
+
+@pytest.mark.parametrize(
+    ("command", "wanted"),
+    [
+        (["oracles"], "pytest -m oracle tests/oracles tests/experiments/test_encoding_speed.py"),
+        (["bench"], "sepnb bench encodings"),
+        (["bench", "KEEP=laptop"], "sepnb run encoding_speed --profile laptop"),
+        (["gpu"], "sepnb run encoding_speed --profile gpu"),
+    ],
+)
+def test_the_targets_that_need_the_package_install_it_and_run_beside_it(command, wanted):
+    """What `make` would do, without doing it."""
+    said = subprocess.run(
+        ["make", "-n", "-C", str(paths.root()), *command], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    (run,) = [line for line in said if wanted in line]
+    assert run.startswith(f"PYTHONPATH={paths.root() / 'build' / 'oracles'} ")
+    before = said[: said.index(run)]
+    assert any("--target" in line and "requirements-oracles.txt" in line for line in before)
+
+
+def test_bench_prints_every_column_and_without_a_compiler_what_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setenv("SEPNB_RESULTS", str(tmp_path))
+    cells = [replace(TINY, compiler="inductor", method=method) for method in ("rope", "alibi")]
+    monkeypatch.setattr(es.EncodingSpeed, "grid", lambda self, profile: cells)
+    monkeypatch.setattr(es, "TARGETS", {("rope", N): 0.95})
+    monkeypatch.setattr(es, "steps_of", lambda config, device: {"fused": lambda: 0, "eager": lambda: 0})
+    monkeypatch.setattr(es, "products_of", lambda step: 1.0)
+    asked = []
+
+    def interleaved(steps, *, repeats, **_):
+        asked.append(repeats)
+        return {"fused": [3.0] * 11, "eager": [4.0] * 5 + [5.0] * 3 + [3.0] * 3}
+
+    def check(backend, device):
+        if backend == "inductor":
+            raise CompilerMissing("there is no g++")
+
+    monkeypatch.setattr(es, "interleaved", interleaved)
+    monkeypatch.setattr(es, "check_compiler", check)
+    console = Console(width=200, record=True, quiet=False, force_terminal=False)
+    assert not bench_encodings(console, profile="laptop", device="cpu", repeats=11)
+    lines = console.export_text().splitlines()
+    assert asked == [11, 11] and sum("there is no g++" in line for line in lines) == 1
+    found = [line.split("  ") for line in lines[-2:]]
+    for cells_of, method, aim in zip(found, ("rope", "alibi"), ("target 0.95", "no target"), strict=True):
+        assert cells_of[0].startswith(f"{method}, N={N}")
+        assert "eager 0.750 (0.675 to 0.875)" in [part.strip() for part in cells_of]
+        assert "compiled not timed" in cells_of and cells_of[-1] == aim
+    assert not list(tmp_path.iterdir())
+
+
+# --- beside another package
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore")  # what it warns of when it is imported is no concern of this project
+@pytest.mark.parametrize("method", peer.METHODS)
+def test_what_is_timed_beside_us_is_the_same_function(method):
+    """x-transformers rotates neighbouring columns, scales the bias of T5 and what opens gates."""
+    config = replace(TINY, method=method)
+    q, k, v, _ = es._inputs(config, "cpu")
+    model = es._model(config, "cpu")
+    core, parameters = peer.attention(method, H, D)
+    inner = model.blocks[0].attention.averaging
+    if method == "cope":
+        inner.pairs.gate = "scaled"
+    with torch.no_grad():
+        own = [*model.score_encodings.parameters(), *inner.parameters()]
+        for ours, theirs in zip(own, parameters, strict=True):
+            ours.normal_()
+            theirs.copy_(ours / D**0.5 if method == "t5" else ours)
+    halves = [*range(0, D, 2), *range(1, D, 2)] if method in ("rope", "xpos") else list(range(D))
+    ours = es.own(model)(q[..., halves], k[..., halves], v)
+    torch.testing.assert_close(core(q, k, v), ours, rtol=0, atol=1e-5)

@@ -1,0 +1,341 @@
+"""Experiments: methods that differ in one thing, runs that repeat exactly, tables that only load."""
+
+import dataclasses
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from sepnb import experiments
+from sepnb.claims.evidence import Comparison, judge
+from sepnb.data import registry
+from sepnb.encodings import InputModule, QueryKeyModule, ScoreModule
+from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.in_window import LEARNING_RATES, METHODS
+from sepnb.experiments.lr_screen import RATES
+from sepnb.models import LanguageModel
+from sepnb.records.store import Record, Store
+from sepnb.training import Diverged
+
+from .smoke_runs import differing, shortened
+
+IN_WINDOW, SCREEN = experiments.get("in_window"), experiments.get("lr_screen")
+WHERE = list(itertools.product(experiments.names(), experiments.PROFILES))
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    return Store(tmp_path)
+
+
+def run_of(method: str, experiment=IN_WINDOW, steps: int = 8) -> lm.LanguageModelRun:
+    """A smoke run of a method, shortened: every step and every window is the same code."""
+    config = next(config for config in experiment.grid("smoke") if config.method == method)
+    return shortened(config, steps)
+
+
+def record_of(config: lm.LanguageModelRun, **metrics: float) -> Record:
+    return Record(
+        experiment=config.experiment,
+        profile=config.profile,
+        key=config.key,
+        config=config.resolved(),
+        metrics=metrics,
+        rows=[{"kind": "position", "start": 0, "bits_per_byte": 3.0}, {"kind": "document", "bits": 9.0}],
+        fingerprint={},
+        provenance={"dirty": False, "seed": config.seed},
+    )
+
+
+# --- the registry
+
+
+def test_what_chooses_a_setting_comes_before_what_uses_it():
+    names = experiments.names()
+    assert names.index("lr_screen") < names.index("in_window") < names.index("extrapolation")
+    orders = [experiments.get(name).order for name in names]
+    assert orders == sorted(orders)
+    for name in names:
+        experiment = experiments.get(name)
+        assert experiment.name == name and experiment.title and experiment.question.endswith("?")
+
+
+def test_unknown_names_are_answered_with_near_matches():
+    with pytest.raises(ValueError, match=r"unknown experiment 'in_windo'; did you mean in_window\?"):
+        experiments.get("in_windo")
+    with pytest.raises(ValueError, match="'quaternions'; did you mean lr_screen, in_window"):
+        experiments.get("quaternions")
+    for ask in (IN_WINDOW.grid, IN_WINDOW.table, IN_WINDOW.seconds, IN_WINDOW.data_sets, SCREEN.grid):
+        with pytest.raises(ValueError, match="unknown profile 'huge'; use one of smoke, laptop, gpu"):
+            ask("huge")
+    with pytest.raises(ValueError, match=r"unknown method 'ropes'; use one of none, sinusoidal"):
+        lm.model_config("ropes", lm.SIZES["smoke"])
+
+
+# --- the grids
+
+
+@pytest.mark.parametrize(("name", "profile"), WHERE)
+def test_every_run_of_a_grid_has_a_key_of_its_own_that_is_a_file_name(name, profile):
+    experiment = experiments.get(name)
+    keys = [config.key for config in experiment.grid(profile)]
+    assert len(keys) == len(set(keys)) > 0
+    assert all(re.fullmatch(r"[a-z0-9.-]+", key) and len(key) < 100 for key in keys)
+    assert keys == [config.key for config in experiment.grid(profile)]
+    others = {config.key for config in experiment.grid(profile, seeds=[77])}
+    assert others and not others & set(keys)
+
+
+def test_any_change_of_a_setting_is_another_key():
+    config = run_of("rope")
+    changed = [
+        dataclasses.replace(config, seed=config.seed + 1),
+        dataclasses.replace(config, training=dataclasses.replace(config.training, clip=2.0)),
+        dataclasses.replace(config, model=dataclasses.replace(config.model, bias=True)),
+        dataclasses.replace(config, text=dataclasses.replace(config.text, test_bytes=1)),
+    ]
+    assert len({item.key for item in [config, *changed]}) == 5
+
+
+@pytest.mark.parametrize("profile", ["laptop", "gpu"])
+def test_published_verdicts_rest_on_six_seeds_none_of_which_chose_a_rate(profile):
+    runs, screened = IN_WINDOW.grid(profile), SCREEN.grid(profile)
+    for method in METHODS:
+        assert len({config.seed for config in runs if config.method == method}) >= 6
+    assert not {config.seed for config in runs} & {config.seed for config in screened}
+
+
+@pytest.mark.parametrize("profile", ["laptop", "gpu"])
+def test_every_method_is_screened_over_the_same_rates(profile):
+    tried = {}
+    for config in SCREEN.grid(profile):
+        tried.setdefault(config.method, []).append(config.training.learning_rate)
+    assert tried == {method: list(RATES) for method in lm.METHODS}
+
+
+@pytest.mark.parametrize(("name", "profile"), WHERE)
+def test_the_data_of_an_experiment_are_registered_and_its_time_is_told(name, profile):
+    experiment = experiments.get(name)
+    for data in experiment.data_sets(profile):
+        assert registry.get(data).name == data
+    grid = experiment.grid(profile)
+    read = {config.text.name for config in grid if hasattr(config, "text")}
+    read |= {config.images for config in grid if hasattr(config, "images")}
+    assert read == set(experiment.data_sets(profile))
+    assert experiment.seconds(profile) > 0
+
+
+# --- one factor
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_two_methods_of_a_seed_differ_only_in_streams_encoding_and_screened_rate(profile):
+    seed = IN_WINDOW.grid(profile)[0].seed
+    runs = [config for config in IN_WINDOW.grid(profile) if config.seed == seed]
+    assert len(runs) == len(METHODS)
+    allowed = {"method", "model.encoding", "training.learning_rate"}
+    for one, other in itertools.combinations(runs, 2):
+        changed = differing(one, other)
+        assert {key for key in changed if not key.startswith("model.streams.")} <= allowed
+        assert changed & {"model.encoding", "model.streams.pos", "model.streams.sem"}
+
+
+def test_separated_and_dense_of_an_encoding_differ_in_the_streams_only():
+    for encoding in ("sinusoidal", "learned"):
+        for suffix in ("", "-wide"):
+            changed = differing(run_of(encoding), run_of(f"separated-{encoding}{suffix}"))
+            assert changed - {"training.learning_rate"} == {
+                "method",
+                "model.streams.pos",
+                "model.streams.sem",
+            }
+
+
+def test_every_method_is_built_of_the_same_parts_joined_in_the_same_way():
+    """The residual path, norms, attention and MLP are the same classes with the same settings."""
+
+    def skeleton(method: str) -> list:
+        model = LanguageModel(run_of(method).model)
+        encodings = (InputModule, QueryKeyModule, ScoreModule)
+        parts = [
+            (re.sub(r"\b(pos|sem)\b", "*", name), type(module))
+            for name, module in model.named_modules()
+            if not isinstance(module, encodings)
+        ]
+        norms = {(m.kind, m.split, m.eps) for m in model.modules() if hasattr(m, "gain")}
+        return [sorted(set(parts), key=str), norms]
+
+    expected = skeleton("none")
+    assert expected[1] == {("layer", True, 1e-5)}
+    for method in METHODS:
+        assert skeleton(method) == expected, method
+
+
+def test_all_methods_of_a_seed_read_the_same_bytes_in_the_same_order(monkeypatch):
+    read = {}
+
+    def reading(model, batches, training, **_):
+        read[config.seed, config.method] = np.stack(list(itertools.islice(batches, 3)))
+        return [0.0]
+
+    monkeypatch.setattr(lm, "train", reading)
+    for config in IN_WINDOW.grid("smoke", seeds=[1, 2]):
+        IN_WINDOW.fingerprint(config)
+    assert len(read) == 2 * len(METHODS)
+    for seed, method in read:
+        assert np.array_equal(read[seed, method], read[seed, "none"])
+    assert not np.array_equal(read[1, "none"], read[2, "none"])
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+@pytest.mark.parametrize("encoding", ["sinusoidal", "learned"])
+def test_equal_width_is_smaller_and_wide_is_as_large_as_dense(profile, encoding):
+    def counts(method: str) -> dict[str, int]:
+        return LanguageModel(lm.model_config(method, lm.SIZES[profile])).parameter_counts()
+
+    dense, equal, wide = (
+        counts(m) for m in (encoding, f"separated-{encoding}", f"separated-{encoding}-wide")
+    )
+    for part in ("blocks", "total"):
+        assert equal[part] < 0.8 * dense[part]
+        assert wide[part] == pytest.approx(dense[part], rel=0.05)
+
+
+# --- a run
+
+
+@pytest.mark.parametrize("method", ["rope", "separated-learned-wide"])
+def test_a_run_repeats_exactly_and_begins_with_its_fingerprint(one_thread, method):
+    config = run_of(method)
+    one, again = (IN_WINDOW.run(config) for _ in range(2))
+    assert IN_WINDOW.fingerprint(config) == one.fingerprint == again.fingerprint
+    time_taken = {"train_cpu_s"}
+    assert {k: v for k, v in one.metrics.items() if k not in time_taken} == {
+        k: v for k, v in again.metrics.items() if k not in time_taken
+    }
+    assert one.rows == again.rows
+    other = dataclasses.replace(config, seed=config.seed + 1)
+    assert IN_WINDOW.fingerprint(other) != one.fingerprint
+
+
+def test_a_record_tells_what_was_run_and_its_rows_agree_with_its_metrics(one_thread, store):
+    config = run_of("separated-sinusoidal")
+    done = []
+    record = IN_WINDOW.run(config, progress=lambda *step: done.append(step))
+    assert store.read(store.write(record)) == record
+    assert done == [(step, 8) for step in range(1, 9)]
+    assert (record.experiment, record.profile, record.key) == ("in_window", "smoke", config.key)
+    assert record.config == config.resolved()
+    assert record.provenance["bytes_seen"] == 8 * 8 * 64 and record.provenance["seed"] == config.seed
+    assert record.provenance["data"].keys() == {"sympy"}
+
+    metrics = record.metrics
+    model = LanguageModel(config.model).parameter_counts()
+    assert (metrics["parameters"], metrics["block_parameters"]) == (model["total"], model["blocks"])
+    assert metrics["bigram_bits_per_byte"] < metrics["unigram_bits_per_byte"] < 8
+    assert 4 < metrics["bits_per_byte"] < 8.5 and 4 < metrics["val_bits_per_byte"] < 8.5
+    assert len(record.fingerprint["first_losses"]) == 5
+    assert len(record.fingerprint["initial_bits_per_byte"]) == 1
+
+    rows = {
+        kind: [row for row in record.rows if row["kind"] == kind]
+        for kind in ("curve", "position", "document")
+    }
+    assert sum(map(len, rows.values())) == len(record.rows)
+    scored = sum(row["bytes"] for row in rows["document"])
+    assert scored == metrics["test_bytes"]
+    assert sum(row["bits"] for row in rows["document"]) / scored == pytest.approx(metrics["bits_per_byte"])
+    assert len({row["document"] for row in rows["document"]}) == len(rows["document"])
+    assert [row["start"] for row in rows["position"]] == [0, *(row["stop"] for row in rows["position"][:-1])]
+    assert rows["position"][-1]["stop"] == config.training.length
+    mean = sum(row["bits_per_byte"] * (row["stop"] - row["start"]) for row in rows["position"])
+    assert mean / config.training.length == pytest.approx(metrics["bits_per_byte"])
+    first = record.fingerprint["first_losses"][0] / np.log(2)
+    assert rows["curve"][0]["bits_per_byte"] == pytest.approx(first)
+
+
+def test_a_screening_scores_the_validation_text_only(one_thread):
+    record = SCREEN.run(run_of("rope", SCREEN, steps=3))
+    assert "val_bits_per_byte" in record.metrics and "bits_per_byte" not in record.metrics
+    assert {row["kind"] for row in record.rows} == {"curve"}
+
+
+# --- the table
+
+
+def test_a_table_only_loads_and_says_of_every_run_of_the_grid_how_it_stands(store, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("a table computed something")
+
+    for name in ("train", "evaluate", "LanguageModel"):
+        monkeypatch.setattr(lm, name, never)
+    grid = IN_WINDOW.grid("smoke")
+    table = IN_WINDOW.table("smoke", store)
+    assert list(table["status"]) == ["not run"] * len(grid)
+    assert table.attrs["records"] == [] and table.attrs["profile"] == "smoke"
+
+    first, second = record_of(grid[0], bits_per_byte=3.5), record_of(grid[2], bits_per_byte=2.5, parameters=9)
+    store.write(second)
+    store.write(first)
+    store.write(record_of(dataclasses.replace(grid[0], seed=99), bits_per_byte=0.0))  # of no run of the grid
+    store.mark_stale("smoke", "in_window", grid[2].key, "first_losses[0] was 5, is 4")
+    table = IN_WINDOW.table("smoke", store)
+    assert list(table["method"]) == [config.method for config in grid]
+    assert list(table["label"]) == [config.label for config in grid]
+    assert list(table["seed"]) == [config.seed for config in grid]
+    expected = ["not run"] * len(grid)
+    expected[0], expected[2] = "ok", "stale"
+    assert list(table["status"]) == expected
+    assert table["bits_per_byte"][0] == 3.5 and table["bits_per_byte"][2] == 2.5
+    assert table["bits_per_byte"].isna().sum() == len(grid) - 2
+    assert table.attrs["records"] == [first, second]
+    copied = table[table["status"] == "ok"].copy().attrs["records"]
+    assert copied is table.attrs["records"]  # every step of pandas copies attrs; records would cost seconds
+    assert IN_WINDOW.table("laptop", store)["status"].eq("not run").all()
+
+
+def test_tidy_rows_carry_their_method_and_seed(store):
+    grid = IN_WINDOW.grid("smoke")
+    for config in grid[:2]:
+        store.write(record_of(config, bits_per_byte=3.0))
+    rows = IN_WINDOW.rows("smoke", "position", store)
+    assert list(rows["method"]) == [config.method for config in grid[:2]]
+    assert list(rows["seed"]) == [1, 1] and list(rows["start"]) == [0, 0]
+    assert len(IN_WINDOW.rows("laptop", "position", store)) == 0
+
+
+# --- the published choice of learning rates
+
+
+@pytest.mark.parametrize("profile", ["laptop", "gpu"])
+def test_each_learning_rate_is_the_best_of_its_published_screening(profile, monkeypatch):
+    monkeypatch.delenv("SEPNB_RESULTS", raising=False)
+    table = SCREEN.table(profile)
+    if profile == "laptop":  # published now; another profile is held to its screening once that is there
+        assert set(table["status"]) == {"ok"}, (
+            "run `sepnb run lr_screen --profile laptop` and commit the records"
+        )
+    if set(table["status"]) == {"not run"}:
+        assert profile not in LEARNING_RATES, f"rates for {profile} without a screening behind them"
+        return
+    best = table.loc[table.groupby("method")["val_bits_per_byte"].idxmin()]
+    chosen = dict(zip(best["method"], best["learning_rate"], strict=True))
+    assert chosen == LEARNING_RATES[profile] and chosen.keys() == lm.METHODS.keys()
+    for config in IN_WINDOW.grid(profile):
+        assert config.training.learning_rate == chosen[config.method]
+
+
+def test_a_run_that_diverges_is_a_record_without_a_score_and_the_claims_hear_of_it(store, monkeypatch):
+    def explodes(model, batches, config, **options):
+        raise Diverged([6.0] * 7 + [float("nan")], config.learning_rate)
+
+    monkeypatch.setattr(lm, "train", explodes)
+    record = IN_WINDOW.run(IN_WINDOW.grid("smoke")[0])
+    assert record.metrics["diverged_at_step"] == 7 and "bits_per_byte" not in record.metrics
+    assert len(record.fingerprint["first_losses"]) == lm.FINGERPRINT_STEPS
+    store.write(record)
+    for config in IN_WINDOW.grid("smoke")[1:]:
+        store.write(record_of(config, bits_per_byte=2.0))
+    verdict = judge(IN_WINDOW.table("smoke", store), [Comparison("none", "rope", high=0.0)], bar=3.35)
+    assert verdict.word == "not testable here" and "diverged" in verdict.detail

@@ -1,0 +1,581 @@
+"""The experiment `extrapolation`: which bytes are read, under which rules, and what is written down of it."""
+
+import dataclasses
+import itertools
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from sepnb import experiments
+from sepnb.data import text
+from sepnb.data.documents import Document, Text
+from sepnb.evaluation import evaluate, sliding
+from sepnb.experiments import extrapolation as ex
+from sepnb.experiments import in_window
+from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.readings import Reading, readings
+from sepnb.extrapolators import METHODS, SOURCE_METHODS, build
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.records.store import Store, canonical
+from sepnb.streams import Streams
+from sepnb.training import Diverged
+
+from .smoke_runs import differing, shortened
+
+EXPERIMENT = experiments.get("extrapolation")
+LENGTH = ex.BEYOND["smoke"].length
+
+
+def run_of(method: str, seed: int = 1, steps: int = 6) -> ex.ExtrapolationRun:
+    """A smoke run of any method, shortened."""
+    config = ex.ExtrapolationRun.of_method("smoke", method, seed)
+    return shortened(config, steps)
+
+
+def model_of(config: ex.ExtrapolationRun) -> LanguageModel:
+    """An untrained model, with a table large enough for its position to be seen in the losses."""
+    torch.manual_seed(0)
+    model = LanguageModel(config.model)
+    for module in model.transformer.input_encodings:
+        for table in module.parameters():
+            torch.nn.init.normal_(table)
+    return model.eval()
+
+
+def held(config: ex.ExtrapolationRun) -> ex.LongWindows:
+    return ex.long_windows(lm.splits_of(config.text.name).test, config.beyond, config.blocks)
+
+
+def book(name: str, data: np.ndarray) -> Document:
+    return Document(name, "", data.astype(np.uint8))
+
+
+# --- the readings
+
+
+@pytest.mark.parametrize("encoding", ["learned", "sinusoidal", "rope", "alibi", "none"])
+def test_every_reading_of_a_method_has_a_name_and_a_rule_of_its_own(encoding):
+    asked = readings(encoding, 128, 1024)
+    assert len({reading.id for reading in asked}) == len(asked)
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", reading.id) for reading in asked)
+    rules = [dataclasses.replace(reading, id="", scope="all") for reading in asked]
+    assert len(set(rules)) == len(rules)
+    assert len({reading.described for reading in asked}) == len(asked)
+    assert asked[0] == Reading("oracle", "tight", window=128, stride=1)
+
+
+def test_a_learned_table_is_read_under_every_extrapolator_and_the_five_in_both_forms_masked_and_far_out():
+    asked = {reading.id: reading for reading in readings("learned", 128, 1024)}
+    for name in METHODS:
+        assert (asked[name].extrapolator, asked[name].form, asked[name].window) == (name, "corrected", None)
+    for name in SOURCE_METHODS:
+        assert asked[name].scope == "all"
+        assert asked[f"{name}-literal"].form == "literal"
+    for name in (*SOURCE_METHODS, "clamp", "wrap"):
+        assert (asked[f"{name}-window"].window, asked[f"{name}-window"].sinks) == (128, 0)
+        assert asked[f"{name}-at-7x"].start == 7 * 128
+    sinks = asked["clamp-window-sinks"]
+    assert sinks.window + sinks.sinks == 128 and sinks.sinks == 4  # as many keys as in training
+    assert dict(asked["fourier-full"].options) == {"n_components": 65}
+    assert dict(asked["interpolate"].options) == {"length": 1024}
+
+
+@pytest.mark.parametrize("encoding", ["sinusoidal", "rope", "alibi", "none"])
+def test_other_encodings_are_read_by_their_own_rule_masked_and_far_out(encoding):
+    asked = {reading.id: reading for reading in readings(encoding, 128, 1024)}
+    assert {"native", "native-window", "native-window-sinks", "native-at-7x"} <= set(asked)
+    assert ({"clamp", "wrap"} <= set(asked)) is (encoding == "sinusoidal")
+    assert asked["native"].scope == "all"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "reading", "unseen"),
+    [
+        ("learned", "fourier", "index+length"),
+        ("learned", "fourier-window", "index"),
+        ("learned", "fourier-at-7x", "index"),
+        ("learned", "wrap", "length"),
+        ("learned", "clamp", "length"),
+        ("learned", "clamp-window", "none"),
+        ("learned", "clamp-window-sinks", "none"),
+        ("learned", "oracle", "none"),
+        ("learned", "oracle-coarse-sinks", "none"),
+        ("sinusoidal", "native", "index+length+distance"),
+        ("sinusoidal", "native-window", "index"),
+        ("sinusoidal", "native-window-sinks", "index+distance"),
+        ("sinusoidal", "native-at-7x", "index"),
+        ("sinusoidal", "wrap", "length"),
+        ("rope", "native", "length+distance"),
+        ("rope", "native-window", "none"),
+        ("rope", "native-window-sinks", "distance"),
+        ("rope", "native-at-7x", "none"),
+        ("alibi", "native", "length+distance"),
+        ("none", "native", "length"),
+        ("none", "native-window-sinks", "none"),
+    ],
+)
+def test_each_reading_says_what_training_never_showed(encoding, reading, unseen):
+    asked = {item.id: item for item in readings(encoding, 128, 1024)}
+    assert asked[reading].unseen(encoding) == unseen
+
+
+DEFAULTS = {
+    "sinusoidal": {"per_dimension": False, "align": "none"},
+    "fourier": {"n_components": None, "pick": None, "per_dimension": False},
+    "cyclic": {},
+    "learned": {"protocol": "window", "seed": 0, "hidden": 64, "steps": 1000, "activation": "tanh"},
+    "alibi": {"tau": 1.0},
+    "clamp": {},
+    "wrap": {},
+    "reflect": {},
+    "zero": {"everywhere": False},
+    "interpolate": {"length": 8},
+}
+"""What a reading without options stands for: records do not name it."""
+
+
+def test_the_defaults_that_records_leave_unsaid_are_those_they_were_made_with():
+    assert tuple(DEFAULTS) == METHODS
+    for name, options in DEFAULTS.items():
+        needed = {"length": 8} if name == "interpolate" else {}
+        assert dataclasses.asdict(build(name, **needed)) == options, name
+
+
+PINNED = {
+    "learned": {
+        "oracle": 10.4696459,
+        "oracle-coarse": 10.4053073,
+        "oracle-coarse-sinks": 10.4067139,
+        "sinusoidal": 10.3034382,
+        "fourier": 10.3714900,
+        "cyclic": 10.2871582,
+        "learned": 10.3126326,
+        "alibi": 10.2412085,
+        "clamp": 10.2392126,
+        "wrap": 10.3714900,
+        "reflect": 10.3252299,
+        "zero": 10.3683454,
+        "interpolate": 10.3470733,
+        "sinusoidal-literal": 10.2362606,
+        "fourier-literal": 10.4105171,
+        "cyclic-literal": 10.3587899,
+        "learned-literal": 10.3099023,
+        "alibi-literal": 10.2412085,
+        "sinusoidal-aligned": 10.2617211,
+        "fourier-full": 10.3714900,
+        "learned-masked-fit": 10.3130271,
+        "alibi-slow": 10.2403902,
+        "zero-everywhere": 10.3182104,
+        "sinusoidal-window": 10.4062293,
+        "fourier-window": 10.5742569,
+        "cyclic-window": 10.4676042,
+        "learned-window": 10.4609293,
+        "alibi-window": 10.4238765,
+        "clamp-window": 10.4251512,
+        "wrap-window": 10.5742569,
+        "clamp-window-sinks": 10.2971060,
+        "sinusoidal-at-3x": 10.6427237,
+        "fourier-at-3x": 10.5859771,
+        "cyclic-at-3x": 10.7273147,
+        "learned-at-3x": 10.7534239,
+        "alibi-at-3x": 10.7827151,
+        "clamp-at-3x": 10.7842808,
+        "wrap-at-3x": 10.5859771,
+    },
+    "sinusoidal": {
+        "oracle": 11.9956291,
+        "oracle-coarse": 12.0257644,
+        "oracle-coarse-sinks": 12.3067210,
+        "native": 12.2161006,
+        "native-at-3x": 12.8499665,
+        "native-window": 12.2196042,
+        "native-window-sinks": 12.3522833,
+        "clamp": 12.1281365,
+        "clamp-at-3x": 12.5664713,
+        "wrap": 12.1282567,
+        "wrap-at-3x": 12.6439135,
+    },
+    "rope": {
+        "oracle": 14.2693751,
+        "oracle-coarse": 14.3414437,
+        "oracle-coarse-sinks": 14.1664607,
+        "native": 14.0039383,
+        "native-at-3x": 15.4346008,
+        "native-window": 14.2960894,
+        "native-window-sinks": 13.9589999,
+    },
+    "alibi": {
+        "oracle": 14.2215868,
+        "oracle-coarse": 14.3907976,
+        "oracle-coarse-sinks": 14.2237375,
+        "native": 14.5335045,
+        "native-at-3x": 15.5341421,
+        "native-window": 14.2156451,
+        "native-window-sinks": 14.4701189,
+    },
+    "none": {
+        "oracle": 14.2551222,
+        "oracle-coarse": 14.4009545,
+        "oracle-coarse-sinks": 14.2674055,
+        "native": 14.6171198,
+        "native-at-3x": 15.5753625,
+        "native-window": 14.2636253,
+        "native-window-sinks": 14.5484884,
+    },
+}
+"""Bits per byte of every reading by a small fixed model; `learned` with 20 steps of fitting."""
+
+
+def pinned_model(encoding: str) -> LanguageModel:
+    """Weights by a formula, so that no generator of random numbers stands between a reading and its value."""
+    at_input = encoding in ("learned", "sinusoidal")
+    streams = Streams(pos=8, sem=24) if at_input else Streams.dense(32)
+    config = TransformerConfig(streams, 2, 4, encoding, max_length=8)
+    model = LanguageModel(config)
+    with torch.no_grad():
+        for number, weights in enumerate(model.parameters(), 1):
+            at = torch.arange(weights.numel(), dtype=torch.float64)
+            weights.copy_((0.8 * torch.sin(number + 1.7 * at + 0.01 * at**2)).reshape(weights.shape))
+    return model.double().eval()
+
+
+@pytest.mark.parametrize("encoding", ["learned", "sinusoidal", "rope", "alibi", "none"])
+def test_every_reading_computes_what_it_computed_for_the_records(encoding):
+    """Records hold the names and options of readings, which cannot tell that their computation changed."""
+    model = pinned_model(encoding)
+    tokens = (np.arange(2 * 33).reshape(2, 33) * 37 + 11) % 256
+    found = {}
+    for reading in readings(encoding, 8, 32):
+        if reading.extrapolator == "learned":
+            reading = dataclasses.replace(reading, options=(*reading.options, ("steps", 20)))
+        read = tokens[:, :9] if reading.start else tokens
+        found[reading.id] = reading.losses(model, read, np.array([0, 1])).bits_per_byte
+    assert found == pytest.approx(PINNED[encoding], rel=1e-5)
+
+
+# --- what is read
+
+
+@pytest.mark.parametrize("profile", ["laptop", "gpu"])
+def test_six_seeds_read_different_bytes_of_the_same_novels_more_than_a_megabyte(profile, data_set):
+    beyond = ex.BEYOND[profile]
+    data_set("eltec-eng")
+    novels = text.load("eltec-eng").test
+    blocks = [ex.long_windows(novels, beyond, [block]) for block in range(ex.BLOCKS)]
+    assert len({item.tokens.shape for item in blocks}) == 1
+    scored = sum(item.tokens[:, 1:].size for item in blocks)
+    assert scored > 1_000_000
+    assert all(len(np.unique(item.documents)) == 20 for item in blocks)
+    for document in range(20):
+        pieces = [item.tokens[item.documents == document] for item in blocks]
+        read = np.concatenate([piece[:, 1:].reshape(-1) for piece in pieces])
+        data = novels.documents[document].data[1 : len(read) + 1]
+        assert np.array_equal(read, data)  # block after block, each byte once
+
+
+def test_methods_with_three_seeds_read_what_six_seeds_read():
+    six = [ex.ExtrapolationRun.of_method("laptop", "rope", seed).blocks for seed in range(1, 7)]
+    three = [ex.ExtrapolationRun.of_method("laptop", "none", seed).blocks for seed in range(1, 4)]
+    assert sorted(sum(six, ())) == sorted(sum(three, ())) == list(range(6))
+    assert three == [(0, 3), (1, 4), (2, 5)]
+
+
+@pytest.mark.parametrize("blocks", [(0,), (5,), (1, 4)])
+def test_scopes_lie_within_one_another_and_the_tight_one_changes_its_documents(blocks):
+    beyond = ex.Beyond(8, 4, documents=5, windows=3, part=2, tight=2, batch_bytes=64)
+    rng = np.random.default_rng(0)
+    whole = 6 * 3 * 32 + 1
+    documents = [
+        book(str(n), rng.integers(256, size=size))
+        for n, size in enumerate([whole, 40, whole - 1, whole + 99, whole, 3 * whole, whole, whole])
+    ]
+    found = ex.long_windows(Text("made up", tuple(documents)), beyond, blocks)
+    assert sorted(set(found.documents)) == [0, 3, 4, 5, 6]  # the first five that are long enough
+    assert found.tokens.shape == (5 * 3 * len(blocks), 33)
+    counts = {scope: int(inside.sum()) for scope, inside in found.scopes.items()}
+    each = len(blocks)
+    assert counts == {"all": 15 * each, "part": 10 * each, "tight": 2 * each}
+    assert not (found.scopes["part"] & ~found.scopes["all"]).any()
+    assert not (found.scopes["tight"] & ~found.scopes["part"]).any()
+    for document in (0, 3, 4, 5, 6):
+        data = documents[document].data
+        starts = [(3 * block + place) * 32 for block in blocks for place in range(3)]
+        expected = np.stack([data[start : start + 33] for start in starts])
+        assert np.array_equal(found.tokens[found.documents == document], expected)
+
+
+def test_the_tight_scope_goes_round_all_documents():
+    beyond = ex.Beyond(8, 2, documents=4, windows=1, part=1, tight=2, batch_bytes=64)
+    documents = tuple(book(str(n), np.zeros(97)) for n in range(4))
+    seen = [
+        set(found.documents[found.scopes["tight"]].tolist())
+        for found in (ex.long_windows(Text("zeros", documents), beyond, [block]) for block in range(6))
+    ]
+    assert seen == [{0, 1}, {2, 3}] * 3
+
+
+def test_a_text_without_enough_long_documents_is_refused():
+    beyond = ex.Beyond(8, 4, documents=2, windows=1, part=1, tight=1, batch_bytes=64)
+    documents = (book("long", np.zeros(193)), book("short", np.zeros(192)))
+    with pytest.raises(
+        ValueError, match="1 documents of books hold 6 blocks of 1 windows of 32 bytes; 2 are"
+    ):
+        ex.long_windows(Text("books", documents), beyond, [0])
+
+
+# --- the grid
+
+
+def test_the_grid_has_six_seeds_where_a_claim_compares_and_stays_small_at_smoke():
+    for profile in ("laptop", "gpu"):
+        seeds: dict[str, list[int]] = {}
+        for config in EXPERIMENT.grid(profile):
+            seeds.setdefault(config.method, []).append(config.seed)
+        assert seeds == {m: [1, 2, 3, 4, 5, 6] for m in ex.METHODS} | {m: [1, 2, 3] for m in ex.CONTROLS}
+    assert {config.method for config in EXPERIMENT.grid("smoke")} == set(ex.SMOKE)
+    chosen = EXPERIMENT.grid("laptop", seeds=[8])
+    assert {config.method for config in chosen} == {*ex.METHODS, *ex.CONTROLS}
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_a_run_trains_as_in_window_does(profile):
+    for method in set(ex.METHODS) & set(in_window.METHODS):
+        (inside,) = (c for c in experiments.get("in_window").grid(profile, [5]) if c.method == method)
+        beyond = ex.ExtrapolationRun.of_method(profile, method, 5)
+        assert {key.split(".")[0] for key in differing(beyond, inside)} == {"experiment", "beyond"}
+        assert beyond.scored_length == inside.scored_length
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+@pytest.mark.parametrize("method", ["rope", "separated-sinusoidal"])
+def test_a_model_trained_at_the_long_length_differs_in_nothing_else(profile, method):
+    short, long = (ex.ExtrapolationRun.of_method(profile, f"{method}{end}", 1) for end in ("", "-long"))
+    trained = {key for key in differing(long, short) if not key.startswith("beyond.")}
+    assert trained == {"method", "training.length", "training.batch_size", "model.max_length"}
+    assert long.training.length == long.beyond.longest == 8 * short.training.length
+    assert (
+        long.training.length * long.training.batch_size == short.training.length * short.training.batch_size
+    )
+    assert long.scored_length == short.scored_length
+    assert [reading.id for reading in long.readings] == [
+        "oracle",
+        "oracle-coarse",
+        "oracle-coarse-sinks",
+        "native",
+    ]
+    assert long.readings[0].window == short.training.length
+
+
+@pytest.mark.parametrize("method", ["alibi-long", "none-long", "ropes", "separated-learned-wide"])
+def test_a_method_that_the_experiment_does_not_have_is_refused(method):
+    with pytest.raises(ValueError, match=f"unknown method '{method}'; use one of learned, separated-learned"):
+        ex.ExtrapolationRun.of_method("smoke", method, 1)
+
+
+def test_a_method_without_a_screened_rate_is_refused():
+    with pytest.raises(ValueError, match="no learning rate for the method 'ropes'; there is one for none, s"):
+        in_window.learning_rate("laptop", "ropes")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"times": 6}, "times is 6; the bins double, so give a power of two, such as 8"),
+        ({"times": 0}, "times is 0; give at least 1"),
+        ({"length": 0}, "length is 0; give at least 1"),
+        ({"windows": 2, "part": 3}, "part is 3 and windows is 2; lower part to 2 at most"),
+        ({"documents": 3, "tight": 4}, "tight is 4 and documents is 3; lower tight to 3 at most"),
+    ],
+)
+def test_sizes_that_do_not_fit_together_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(ex.Beyond(8, 4, 5, windows=3, part=2, tight=2, batch_bytes=64), **changes)
+
+
+def test_any_change_of_what_is_read_is_another_key():
+    config = run_of("rope")
+    changed = [
+        dataclasses.replace(config, blocks=(1,)),
+        dataclasses.replace(config, beyond=dataclasses.replace(config.beyond, windows=2)),
+        dataclasses.replace(config, beyond=dataclasses.replace(config.beyond, times=4)),
+    ]
+    assert len({item.key for item in [config, *changed]}) == 4
+    assert canonical(config.resolved())
+
+
+# --- a run
+
+
+@pytest.fixture(scope="module")
+def rows_of_a_table() -> tuple[ex.ExtrapolationRun, LanguageModel, list[dict]]:
+    config = run_of("separated-learned")
+    model = model_of(config)
+    return config, model, ex.read(config, model)
+
+
+def bins_of(rows: list[dict], reading: str, scope: str) -> list[float]:
+    return [r["bits_per_byte"] for r in rows if (r["reading"], r["scope"]) == (reading, scope)]
+
+
+def test_a_bin_holds_the_mean_of_its_bytes_by_the_plain_formula():
+    config = dataclasses.replace(
+        run_of("rope"), beyond=dataclasses.replace(ex.BEYOND["smoke"], batch_bytes=1)
+    )
+    model = model_of(config)
+    rows = ex.read(config, model)
+    windows = held(config)
+    with torch.no_grad():
+        tokens = torch.from_numpy(windows.tokens)
+        p = model(tokens[:, :-1]).double().log_softmax(-1)
+    bits = (-p.gather(-1, tokens[:, 1:, None])[..., 0] / math.log(2)).numpy()
+    edges = [0, LENGTH, 2 * LENGTH, 4 * LENGTH, 8 * LENGTH]
+    for scope in ("all", "part", "tight"):
+        inside = bits[windows.scopes[scope]]
+        expected = [inside[:, start:stop].mean() for start, stop in itertools.pairwise(edges)]
+        assert bins_of(rows, "native", scope) == pytest.approx(expected, abs=1e-5)
+    mine = [row for row in rows if row["reading"] == "native" and row["scope"] == "all"]
+    assert [(row["start"], row["stop"]) for row in mine] == list(itertools.pairwise(edges))
+    tight = windows.tokens[windows.scopes["tight"]]
+    oracle = sliding(model, tight, window=LENGTH, stride=1).by_position(edges)
+    assert bins_of(rows, "oracle", "tight") == pytest.approx([r["bits_per_byte"] for r in oracle], abs=1e-5)
+
+
+def test_inside_the_trained_length_all_corrected_readings_are_the_model_itself(rows_of_a_table):
+    config, _, rows = rows_of_a_table
+    plain = bins_of(rows, "oracle-coarse", "part")[0]
+    rewritten = {"interpolate", "zero-everywhere"}
+    for reading in config.readings:
+        if reading.start or reading.scope == "tight":
+            continue
+        first = bins_of(rows, reading.id, "part")[0]
+        changes = reading.id in rewritten or reading.form == "literal"
+        if not changes:
+            assert first == pytest.approx(plain, abs=1e-6), reading.id
+        elif reading.id not in (
+            "cyclic-literal",
+            "alibi-literal",
+        ):  # as printed, these leave the window alone
+            assert abs(first - plain) > 1e-4, reading.id
+
+
+def test_readings_that_are_the_same_rule_give_the_same_bits(rows_of_a_table):
+    config, model, rows = rows_of_a_table
+    for place in range(4):
+        wrapped = bins_of(rows, "wrap", "part")[place]
+        assert bins_of(rows, "fourier-full", "part")[place] == pytest.approx(wrapped, abs=1e-4)
+        assert bins_of(rows, "clamp", "part")[place] != pytest.approx(wrapped, abs=1e-4) or place == 0
+    windows = held(config)
+    start = evaluate(model, windows.tokens[:, : LENGTH + 1]).bits_per_byte
+    (far,) = bins_of(rows, "wrap-at-7x", "far")  # seven whole turns: where it began
+    assert far == pytest.approx(start, abs=1e-6)
+    (far,) = bins_of(rows, "clamp-at-7x", "far")
+    assert abs(far - start) > 1e-4
+
+
+def test_indices_alone_mean_nothing_to_an_encoding_of_differences():
+    config = run_of("rope")
+    rows = ex.read(config, model_of(config))
+    (far,) = bins_of(rows, "native-at-7x", "far")
+    assert far == pytest.approx(bins_of(rows, "native", "all")[0], abs=1e-4)
+    assert bins_of(rows, "native-window", "part")[1:] != pytest.approx(bins_of(rows, "native", "part")[1:])
+
+
+def test_metrics_are_the_rows_by_name(rows_of_a_table):
+    config, _, rows = rows_of_a_table
+    metrics = ex.metrics_of(rows, LENGTH)
+    for reading in config.readings:
+        if reading.start:
+            assert [metrics[reading.id]] == bins_of(rows, reading.id, "far")
+            continue
+        scope = "tight" if reading.id == "oracle" else "part"
+        levels = [metrics[f"{reading.id}/{k}x"] for k in (1, 2, 4, 8)]
+        assert levels == bins_of(rows, reading.id, scope)
+        if reading.id != "oracle":
+            gaps = [metrics[f"gap/{reading.id}/{k}x"] for k in (1, 2, 4, 8)]
+            pairs = zip(bins_of(rows, reading.id, "tight"), bins_of(rows, "oracle", "tight"), strict=True)
+            assert gaps == [one - bar for one, bar in pairs]
+    named = {name.removeprefix("gap/").split("/")[0] for name in metrics}
+    assert named == {reading.id for reading in config.readings}
+
+
+def test_a_record_holds_the_score_of_in_window_and_all_readings_and_stays_small(tmp_path):
+    config = run_of("separated-learned")
+    (inside,) = (c for c in experiments.get("in_window").grid("smoke") if c.method == config.method)
+    inside = dataclasses.replace(inside, training=config.training, text=config.text)
+    done: list[tuple[int, int]] = []
+    record = EXPERIMENT.run(config, progress=lambda *step: done.append(step))
+    plain = experiments.get("in_window").run(inside)
+    same = set(plain.metrics) - {"train_cpu_s"}
+    assert {name: record.metrics[name] for name in same} == {name: plain.metrics[name] for name in same}
+    assert EXPERIMENT.fingerprint(config) == record.fingerprint == plain.fingerprint
+    own = [row for row in record.rows if row["kind"] not in ("reading", "table", "seam")]
+    assert own == plain.rows
+
+    total = 6 + len(config.readings)
+    assert done == [(step, total) for step in range(1, total + 1)]
+    reading = [row for row in record.rows if row["kind"] == "reading"]
+    assert {row["reading"] for row in reading} == {item.id for item in config.readings}
+    metrics = ex.metrics_of(reading, LENGTH)
+    assert {k: v for k, v in record.metrics.items() if k in metrics} == metrics
+    left_out = {name for name in record.metrics if "/" in name} - set(metrics)
+    parts = {item.id for item in config.readings if item.scope == "part"}
+    assert left_out == {f"gap/{name}/{k}x" for name in parts for k in (1, 2, 4, 8)}
+    seams = {row["reading"]: row["value"] for row in record.rows if row["kind"] == "seam"}
+    assert seams["clamp"] == 0 < seams["wrap"] == pytest.approx(seams["fourier-full"], rel=1e-6)
+    assert {row["quantity"] for row in record.rows if row["kind"] == "table"} >= {"median step"}
+    store = Store(tmp_path)
+    path = store.write(record)
+    assert store.read(path) == record
+    assert path.stat().st_size < 64_000
+    assert json.loads(path.read_text())["config"]["beyond"]["blocks"] == [0]
+
+
+def test_a_model_trained_at_the_long_length_leaves_nothing_unseen():
+    config = run_of("separated-sinusoidal-long")
+    rows = ex.read(config, model_of(config))
+    assert {row["unseen"] for row in rows} == {"none"}
+    gained = ex.metrics_of(rows, LENGTH)["gap/native/8x"]
+    native, oracle = bins_of(rows, "native", "tight")[3], bins_of(rows, "oracle", "tight")[3]
+    assert gained == native - oracle != 0
+
+
+def test_a_run_that_diverges_reads_nothing(monkeypatch):
+    def explodes(model, batches, config, **options):
+        raise Diverged([6.0] * 7 + [float("nan")], config.learning_rate)
+
+    def never(*_, **__):
+        raise AssertionError("a model that diverged was read")
+
+    monkeypatch.setattr(lm, "train", explodes)
+    monkeypatch.setattr(ex, "read", never)
+    record = EXPERIMENT.run(run_of("rope"))
+    assert record.metrics["diverged_at_step"] == 7 and "bits_per_byte" not in record.metrics
+    assert {row["kind"] for row in record.rows} == {"curve"}
+
+
+def test_bins_are_loaded_by_scope(tmp_path):
+    store = Store(tmp_path)
+    assert EXPERIMENT.by_bin("smoke", store=store).empty
+    config = next(config for config in EXPERIMENT.grid("smoke") if config.method == "rope")
+    about = {"kind": "reading", "unseen": "none", "start": 0, "stop": LENGTH}
+    rows = [
+        about | {"reading": "native", "scope": "all", "bits_per_byte": 2.0},
+        about | {"reading": "native", "scope": "part", "bits_per_byte": 2.5},
+        about | {"reading": "oracle", "scope": "tight", "bits_per_byte": 3.0},
+    ]
+    record = lm.Record("extrapolation", "smoke", config.key, config.resolved(), {}, rows, {}, {"seed": 1})
+    store.write(record)
+    (part,) = EXPERIMENT.by_bin("smoke", store=store).to_dict("records")
+    assert (part["method"], part["seed"], part["reading"], part["bits_per_byte"]) == (
+        "rope",
+        1,
+        "native",
+        2.5,
+    )
+    assert list(EXPERIMENT.by_bin("smoke", "tight", store)["reading"]) == ["oracle"]
+    with pytest.raises(ValueError, match="unknown scope 'whole'; use one of all, part, tight, far"):
+        EXPERIMENT.by_bin("smoke", "whole", store)

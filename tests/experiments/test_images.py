@@ -1,0 +1,467 @@
+"""The experiment `images`: pictures whose answers are right, methods that differ in places alone."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from sepnb import experiments
+from sepnb.data import images as data
+from sepnb.encodings import AxialRoPE, Learned, SeqPE
+from sepnb.experiments import classification
+from sepnb.experiments import image_readings as readings
+from sepnb.experiments import images as im
+from sepnb.experiments.image_methods import SHIFTED, WITH_LOSSES
+from sepnb.experiments.image_screen import BEYOND, GUESSES, RATES
+from sepnb.experiments.image_tasks import Direction, Frame, Pictures, WholeImage
+from sepnb.experiments.screening import at_an_end, best_rates, rates_of
+from sepnb.models import ImageClassifier
+from sepnb.training import Diverged, Labelled, TrainingConfig, train
+
+from .smoke_runs import differing
+
+EXPERIMENT, SCREEN = experiments.get("images"), experiments.get("image_screen")
+PUBLISHED = ("laptop", "gpu")
+
+
+def smoke(name: str = "axial-rope", task: str = "direction", seed: int = 1, steps: int = 6) -> im.ImageRun:
+    return im.ImageRun.of("images", "smoke", name, task, seed, 2e-3, steps)
+
+
+@pytest.fixture
+def few(monkeypatch, one_thread):
+    """Twelve pictures are read by the same code as a hundred."""
+    monkeypatch.setitem(im.SIZES, "smoke", dataclasses.replace(im.SIZES["smoke"], held_out=12))
+
+
+# --- the tasks
+
+
+@pytest.mark.parametrize(("grid", "item"), [(4, 2), (7, 3), (14, 3), (6, 2)])
+def test_two_things_never_touch_and_the_four_directions_are_equally_likely(grid, item):
+    task = Direction((0, 1), item)
+    arranged = task.arrangements(grid)
+    assert len({tuple(row) for row in arranged.tolist()}) == len(arranged)
+    assert arranged.min() == 0 and arranged.max() == grid - item
+    for r1, c1, r2, c2 in arranged.tolist():
+        assert abs(r1 - r2) >= item or abs(c1 - c2) >= item
+        assert abs(r1 - r2) != abs(c1 - c2)
+    counts = np.bincount(task.answers(arranged), minlength=4)
+    assert len(counts) == 4 and len(set(counts.tolist())) == 1
+
+
+@pytest.mark.parametrize(("grid", "item", "canvas"), [(4, 2, None), (4, 1, 6), (5, 2, 7)])
+def test_what_one_place_tells_is_what_counting_every_picture_gives(grid, item, canvas):
+    task, seen = Direction((0, 1), item), {}
+    arranged = task.arrangements(grid)
+    room = range((canvas or grid) - grid + 1)
+    for (row, column, *_), answer in zip(arranged.tolist(), task.answers(arranged).tolist(), strict=True):
+        for place in ((row + down, column + right) for down in room for right in room):
+            seen.setdefault(place, []).append(answer)
+    right = sum(max(answers.count(one) for one in range(4)) for answers in seen.values())
+    assert task.by_one_place(grid, canvas) == pytest.approx(right / (len(arranged) * len(room) ** 2))
+    with pytest.raises(ValueError, match=f"canvas is {grid - 1}; it must be at least {grid}"):
+        task.by_one_place(grid, grid - 1)
+
+
+def test_a_direction_is_that_of_the_second_thing_from_the_first():
+    corners = np.array([[5, 2, 0, 3], [0, 2, 4, 3], [3, 5, 4, 0], [3, 0, 2, 6]])
+    assert Direction((0, 1), 2).answers(corners).tolist() == [0, 1, 2, 3]  # above, below, left, right
+
+
+def test_a_picture_shows_what_its_answer_says():
+    """Things of pixels 1 and 2 on a black square, found again."""
+    pixels = np.concatenate([np.full((3, 8, 8), 8, np.uint8), np.full((3, 8, 8), 16, np.uint8)])
+    things = data.Images("things", pixels, np.repeat([0, 1], 3))
+    splits = data.ImageSplits("t", things, things, things, 16, ("a", "b"), "", "", "", "")
+    task, frame = Direction((0, 1), 2), Frame(2, 4)
+    for grid in (None, 7):
+        pictures = task.held_out(splits, things, frame, 60, grid)
+        assert pictures.images.shape == (60, 1, *2 * [2 * (grid or 4)])
+        for picture, answer in zip(pictures.images[:, 0], pictures.labels, strict=True):
+            places = [torch.nonzero(picture == value) for value in (0.5, 1.0)]
+            assert all(len(place) == 16 for place in places)
+            row, column = (places[1].float().mean(0) - places[0].float().mean(0)).tolist()
+            direction = (1 if row > 0 else 0) if abs(row) > abs(column) else (3 if column > 0 else 2)
+            assert direction == answer
+        assert set(pictures.labels.tolist()) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("task", [WholeImage(), Direction((0, 1), 2)], ids=["class", "direction"])
+def test_training_pictures_are_those_of_the_seed_and_never_held_out_ones(task):
+    splits, frame = readings.splits_of("digits"), Frame(2, 4)
+
+    def drawn(seed: int) -> list[Pictures]:
+        return list(task.batches(splits, frame, batch_size=4, seed=seed, steps=3))
+
+    for one, again in zip(drawn(1), drawn(1), strict=True):
+        assert torch.equal(one.images, again.images) and np.array_equal(one.labels, again.labels)
+    assert not torch.equal(drawn(1)[0].images, drawn(2)[0].images)
+    assert drawn(1)[0].images.shape == (4, 1, 8, 8) and drawn(1)[0].labels.dtype == np.int64
+    held = task.held_out(splits, splits.test, frame, 12)
+    again = task.held_out(splits, splits.test, frame, 12)
+    assert torch.equal(held.images, again.images)
+    assert held.labels.max() < task.n_classes(splits)
+
+
+def test_what_cannot_be_shown_is_refused():
+    splits, frame = readings.splits_of("digits"), Frame(2, 4)
+    with pytest.raises(ValueError, match="grid is 3; it must be at least 4"):
+        Direction((0, 1), 2).arrangements(3)
+    with pytest.raises(ValueError, match="an image is whole and is not spread; grid=6 is for other tasks"):
+        WholeImage().held_out(splits, splits.test, frame, 5, grid=6)
+    with pytest.raises(ValueError, match=r"401 images are asked for, and Images\('digits/test', 400"):
+        WholeImage().held_out(splits, splits.test, frame, 401)
+
+
+# --- the grids
+
+
+def test_every_method_has_six_seeds_in_every_task_and_the_grid_runs_seed_by_seed():
+    for profile in PUBLISHED:
+        grid = EXPERIMENT.grid(profile)
+        assert [run.seed for run in grid] == sorted(run.seed for run in grid)
+        for name, task in itertools.product(im.METHODS, im.TASKS):
+            assert [r.seed for r in grid if (r.name, r.task) == (name, task)] == [1, 2, 3, 4, 5, 6]
+        tried = {}
+        for run in SCREEN.grid(profile):
+            tried.setdefault(run.method, []).append(run.training.learning_rate)
+        assert tried == {run.method: rates_of(run.method, RATES, BEYOND) for run in grid}
+        assert not {run.seed for run in SCREEN.grid(profile)} & {run.seed for run in grid}
+
+
+def test_a_published_screening_has_chosen_the_rates():
+    for profile in PUBLISHED:
+        table = SCREEN.table(profile)
+        if (table["status"] == "ok").all():
+            assert im.LEARNING_RATES[profile] == best_rates(table, "val_nats")
+            assert set(at_an_end(table, "val_nats")) <= set(GUESSES), "see `BEYOND` of the screening"
+            guessed = table.loc[table.method.isin(GUESSES), "val_nats"]
+            assert (guessed - math.log(4)).abs().max() < 1e-3, "it learned something"
+    assert im.learning_rate("laptop", "none/class") in RATES
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_two_methods_of_a_task_and_seed_differ_only_in_streams_and_encoding(profile):
+    for task in im.TASKS:
+        runs = [im.ImageRun.of("images", profile, name, task, 1, 1e-3) for name in im.METHODS]
+        for one, other in itertools.combinations(runs, 2):
+            changed = {key for key in differing(one, other) if not key.startswith("model.streams")}
+            trained = {key for key in changed if key.startswith("training.")}
+            where = {key.split(".")[1] for key in trained}
+            names = {one.name, other.name}
+            shifted = len(names & set(SHIFTED)) == 1
+            losses = len(names & set(WITH_LOSSES)) == 1
+            assert sorted(where) == ["auxiliary"] * losses + ["positions"] * shifted
+            twins = [{name, f"{name}-shifts"} for name in ("sinusoidal", "axial-rope")]
+            twins.append({"separated-sinusoidal", "separated-sinusoidal-wide"})
+            same = names in ({"seqpe", "seqpe-plain"}, *twins)
+            assert changed - trained == {"method"} | (set() if same else {"model.encoding"})
+
+
+def test_models_of_a_profile_are_as_wide_as_they_say_and_have_the_encodings_of_their_names():
+    size = im.SIZES["laptop"]
+    assert im.model_config("learned", size).encoding == Learned(grid=(7, 7))
+    assert im.model_config("axial-rope", size).encoding == AxialRoPE()
+    assert im.model_config("separated-sinusoidal", size).streams.widths == {"row": 8, "col": 8, "sem": 48}
+    assert im.model_config("seqpe", size).encoding == SeqPE(digits=2, dims=2, class_token=True)
+    released = SeqPE(digits=2, dims=2, class_token=True, site="multiply", per_layer=True)
+    assert im.model_config("seqpe-multiply", size).encoding == released
+    assert im.model_config("axial-rope-shifts", size) == im.model_config("axial-rope", size)
+    losses = im.ImageRun.of("images", "laptop", "seqpe-multiply", "class", 1, 1e-3).training.auxiliary
+    assert losses.distillation_scale == 1 and losses.shifts is not None
+    widths = {name: im.model_config(name, size).streams.d_model for name in im.METHODS}
+    assert widths.pop("separated-sinusoidal-wide") == 80 and set(widths.values()) == {64}
+    assert im.model_config("separated-sinusoidal-wide", size).streams.widths == {
+        "row": 10,
+        "col": 10,
+        "sem": 60,
+    }
+    with pytest.raises(ValueError, match="unknown method 'rope'; use one of none, learned"):
+        im.model_config("rope", size)
+    with pytest.raises(ValueError, match="unknown task 'clothes'; use one of class, direction"):
+        smoke(task="clothes")
+
+
+# --- a run
+
+
+@pytest.mark.parametrize("task", im.TASKS)
+def test_a_run_repeats_exactly_and_its_rows_are_its_metrics(few, task):
+    config = smoke(task=task)
+    one, again = EXPERIMENT.run(config), EXPERIMENT.run(config)
+    assert one.rows == again.rows and one.fingerprint == again.fingerprint
+    assert one.fingerprint == EXPERIMENT.fingerprint(config)
+    drop = "train_cpu_s"
+    assert {k: v for k, v in one.metrics.items() if k != drop} == {
+        k: v for k, v in again.metrics.items() if k != drop
+    }
+    changes = ["upscaled", "canvas"] + ["spread"] * (task == "direction")
+    expected = [(change, 6, rule) for change in changes for rule in config.rules_of(change)]
+    views = [row for row in one.rows if row["kind"] == "view"]
+    assert [(row["change"], row["grid"], row["rule"]) for row in views] == expected
+    for row in views:
+        assert one.metrics[f"{row['change']}-6/{row['rule']}"] == row["accuracy"]
+    moved = {row["move"]: row["accuracy"] for row in one.rows if row["kind"] == "moved"}
+    assert moved == {name: one.metrics[f"moved-{name}"] for name in im.MOVED}
+    assert len(one.fingerprint["first_losses"]) == 5
+    assert EXPERIMENT.run(smoke(task=task, seed=2)).fingerprint != one.fingerprint
+
+
+def test_a_screening_reads_no_test_picture(few, monkeypatch):
+    asked = []
+    held_out = readings.held_out
+    monkeypatch.setattr(im, "held_out", lambda c, split, *a: asked.append(split) or held_out(c, split, *a))
+    monkeypatch.setattr(im, "read", lambda *a: pytest.fail("the test pictures were read"))
+    record = SCREEN.run(smoke())
+    assert set(asked) == {"validation"} and "val_nats" in record.metrics and "accuracy" not in record.metrics
+
+
+def test_a_run_that_diverges_is_kept_without_a_score(few, monkeypatch):
+    monkeypatch.setattr(
+        classification, "train", lambda *a, **k: (_ for _ in ()).throw(Diverged([float("nan")], 1.0))
+    )
+    record = EXPERIMENT.run(smoke())
+    assert record.metrics["diverged_at_step"] == 0 and "accuracy" not in record.metrics and not record.rows
+
+
+def test_what_knows_no_place_between_two_patches_is_read_where_the_grid_grows():
+    config = smoke()
+    indices = dataclasses.replace(config.model, encoding="alibi", axes=1)
+    assert config.rules == ("grow", "fit")
+    assert dataclasses.replace(config, model=indices).rules == ("grow",)
+
+
+def test_a_table_and_no_encoding_are_read_by_the_one_rule_they_have(few):
+    for name, rule in (("learned", "fit"), ("none", "grow")):
+        config = smoke(name)
+        _, rows = readings.read(config, im.build(config), "cpu")
+        assert {row["rule"] for row in rows} == {rule}
+        assert [row["kind"] for row in rows] == ["view", "view", "shuffled", "view"]
+
+
+def test_the_score_is_the_share_of_right_answers_and_shuffling_only_moves_places(few):
+    config = smoke("axial-rope", "class")
+    model, pictures = im.build(config).double(), readings.held_out(config, "test")
+    splits = readings.splits_of("digits")
+    scaled = splits.standardised(pictures.images).double()
+    pictures = pictures._replace(images=pictures.images.double())
+    with torch.no_grad():
+        logits = model(scaled)
+        right = float((logits.argmax(-1).numpy() == pictures.labels).mean())
+    found = readings.score(config, model, pictures, "cpu")
+    assert found["accuracy"] == pytest.approx(right)
+    expected = torch.nn.functional.cross_entropy(logits, torch.tensor(pictures.labels)).item()
+    assert found["nats"] == pytest.approx(expected, rel=1e-5)
+    order = readings.shuffled(12, 16)
+    assert torch.equal(order.sort(dim=1).values, torch.arange(16).expand(12, -1))
+    moved = readings.score(config, model, pictures, "cpu", shuffle=True)["nats"]
+    assert moved != pytest.approx(found["nats"], rel=1e-6)
+    blind = smoke("none", "class")
+    none = im.build(blind).double()
+    plain, mixed = (readings.score(blind, none, pictures, "cpu", shuffle=s)["nats"] for s in (False, True))
+    assert mixed == pytest.approx(plain, rel=1e-9)
+
+
+def test_larger_pictures_are_the_same_pictures(few):
+    config = smoke(task="class")
+    plain = readings.held_out(config, "test")
+    upscaled, canvas = (readings.held_out(config, "test", change, 6) for change in ("upscaled", "canvas"))
+    assert torch.equal(upscaled.images, data.upscaled(plain.images, 12))
+    assert canvas.images.shape == (12, 1, 12, 12)
+    torch.testing.assert_close(canvas.images.sum((1, 2, 3)), plain.images.sum((1, 2, 3)))
+    for larger in (upscaled, canvas):
+        assert np.array_equal(larger.labels, plain.labels)
+
+
+def test_the_control_is_read_on_canvases_too_and_no_places_cannot_notice_it(few):
+    record = EXPERIMENT.run(smoke(task="direction"))
+    (row,) = (row for row in record.rows if row["kind"] == "shuffled")
+    assert (row["change"], row["grid"], row["rule"]) == ("canvas", 6, "grow")
+    assert record.metrics["canvas-6/shuffled"] == row["accuracy"]
+    placed = next(r for r in record.rows if r["kind"] == "view" and r["change"] == "canvas")
+    assert row["nats"] != placed["nats"]
+    blind = EXPERIMENT.run(smoke("none", "direction"))
+    assert blind.metrics["canvas-6/shuffled"] == blind.metrics["canvas-6/grow"]
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_a_wide_separated_model_has_about_the_parameters_of_the_dense_one(profile):
+    names = ("separated-sinusoidal-wide", "sinusoidal", "separated-sinusoidal")
+    runs = [im.ImageRun.of("images", profile, name, "class", 1, 1e-3) for name in names]
+    wide, dense, narrow = (im.build(run).parameter_counts()["total"] for run in runs)
+    assert abs(wide / dense - 1) < 0.025 and narrow / dense < 0.7
+
+
+# --- SeqPE
+
+
+@pytest.mark.parametrize("profile", PUBLISHED)
+def test_shift_steps_of_every_seed_come_near_the_larger_grids(profile):
+    """At least ten of them put a patch on a cell of the largest grid outside the trained one."""
+    run = im.ImageRun.of("images", profile, "sinusoidal-shifts", "class", 1, 1e-3)
+    shifts, largest = run.training.positions, max(run.size.grids)
+    for seed in im.SEEDS[profile]:
+        moves = np.stack(list(shifts.drawn(seed=seed, steps=run.training.steps)))
+        assert (moves.any(axis=1) & (moves < largest).all(axis=1)).sum() >= 10
+    assert largest < run.size.reach <= 2.5 * largest
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_covered_places_are_covered_and_those_never_seen_are_not(profile):
+    run = im.ImageRun.of("images", profile, "seqpe", "class", 1, 1e-3)
+    side, losses = run.size.frame.grid, run.training.auxiliary
+    for name, move in im.MOVED.items():
+        assert (max(move) + side < losses.trained_indices(1)) == name.startswith("covered")
+        assert (min(move) >= losses.trained_indices(1)) == name.startswith("never-seen")
+        assert max(move) + side < 100, "two digits"
+        assert name.endswith("-aligned") == all(step % 10 == 0 for step in move)
+
+
+def test_nothing_is_shifted_in_validation(few, monkeypatch):
+    config, read = smoke("seqpe"), []
+    model = im.build(config)
+    forward = model.transformer.forward
+    monkeypatch.setattr(model.transformer, "forward", lambda x, at: read.append(at) or forward(x, at))
+    EXPERIMENT.validated(config, model, "cpu")
+    home = config.training.positions.home
+    assert read and all(np.array_equal(at[..., 1:, :], home) for at in read)
+
+
+def test_seqpe_has_the_released_schedule_at_the_trained_grid():
+    run = im.ImageRun.of("images", "laptop", "seqpe", "class", 1, 1e-3)
+    losses, shifts = run.training.auxiliary, run.training.positions
+    assert losses.candidates.ranges == losses.windows.ranges == shifts.ranges == (30, 30)
+    assert (losses.candidates.anchors, losses.candidates.candidates, losses.candidates.window) == (
+        16,
+        64,
+        (17, 17),
+    )
+    assert losses.windows.trained == losses.windows.away == shifts.grid == (7, 7)
+    assert losses.shifts == shifts and shifts.probability == 0.1
+    assert losses.contrastive == 0.1 and losses.distillation == 0.1 / losses.windows.places == 0.1 / 16
+    assert (
+        im.ImageRun.of("images", "laptop", "sinusoidal-shifts", "class", 1, 1e-3).training.positions == shifts
+    )
+    # Teacher and model read the same places: patches are counted from 1.
+    places = ImageClassifier(run.model, 10, 4).positions(7, 7)
+    assert np.array_equal(shifts.home, places.numpy())
+    teacher = losses.windows.draw(np.random.PCG64(0)).teacher
+    assert {tuple(place) for place in teacher.reshape(-1, 2).tolist()} == {tuple(p) for p in places.tolist()}
+
+
+def test_methods_with_shift_steps_see_the_same_pictures_at_the_same_places():
+    runs = [smoke(name, steps=30) for name in ("sinusoidal", "sinusoidal-shifts", "seqpe")]
+    plain, shifts, seqpe = (list(im.batches(run)) for run in runs)
+    for one, two, three in zip(plain, shifts, seqpe, strict=True):
+        assert np.array_equal(one.inputs, two.inputs) and np.array_equal(one.targets, three.targets)
+        assert one.positions is None and np.array_equal(two.positions, three.positions)
+    decided = runs[1].training.positions.decisions(1)
+    moved = [bool((step.positions != runs[1].training.positions.home).any()) for step in shifts]
+    assert moved == [next(decided) for _ in moved] and any(moved) and not all(moved)
+
+
+def test_a_step_is_read_at_its_places_and_the_encoder_hears_its_losses(few, monkeypatch):
+    config = smoke("seqpe", steps=3)
+    model, read = im.build(config), []
+    forward = model.transformer.forward
+    monkeypatch.setattr(model.transformer, "forward", lambda x, at: read.append(at.numpy()) or forward(x, at))
+    steps = [step._replace(positions=step.positions[::-1].copy()) for step in im.batches(config)]
+    train(model, iter(steps), config.training, auxiliary=config.training.bound_auxiliary(1))
+    for at, step in zip(read, steps, strict=True):
+        assert np.array_equal(at[0], (0, 0)) and np.array_equal(at[1:], step.positions)
+    record = EXPERIMENT.run(config)
+    assert record.fingerprint == EXPERIMENT.fingerprint(config)
+    met = config.training.positions.coverage(seed=1, steps=3)
+    assert record.metrics["covered_cells"] == met["cells"]
+
+
+@pytest.mark.parametrize(
+    ("name", "grow", "fit", "moved"),
+    [
+        ("none", "length", None, None),
+        ("learned", None, "index+length", None),
+        ("sinusoidal", "index+length+distance", "index+length+distance", "index"),
+        ("sinusoidal-shifts", "length+distance", "index+length+distance", "none"),
+        ("axial-rope", "length+distance", "length+distance", "none"),
+        ("separated-sinusoidal", "index+length+distance", "index+length+distance", "index"),
+        ("separated-sinusoidal-wide", "index+length+distance", "index+length+distance", "index"),
+        ("seqpe-plain", "index+length+distance", None, "index"),
+        ("seqpe", "length+distance", None, "none"),
+        ("axial-rope-shifts", "length+distance", "length+distance", "none"),
+        ("seqpe-multiply", "length+distance", None, "none"),
+    ],
+)
+def test_every_reading_says_which_of_its_sides_are_new(name, grow, fit, moved):
+    run = im.ImageRun.of("images", "laptop", name, "class", 1, 1e-3)
+    told = {"grow": grow, "fit": fit}
+    assert [rule for rule, sides in told.items() if sides] == list(run.rules)
+    for rule in run.rules:
+        assert run.unseen(14, rule) == told[rule]
+    found = {how: run.unseen(7, move=move) for how, move in run.moves.items()}
+    hears = name not in ("none", "axial-rope", "axial-rope-shifts")
+    far = "index" if hears else "none"
+    expected = {"covered-aligned": moved, "covered-misaligned": moved}
+    expected |= {"never-seen-aligned": far, "never-seen-misaligned": far}
+    assert found == (expected if moved else {})
+    assert run.unseen(7) == "none" and run.unseen(120).startswith("index") == hears
+
+
+@pytest.mark.parametrize(
+    ("name", "upscaled", "canvas"),
+    [
+        ("none", "grow", "grow"),
+        ("learned", "fit", "fit"),
+        ("axial-rope", "fit", "grow"),
+        ("seqpe", "grow", "grow"),
+    ],
+)
+def test_the_rule_that_suits_is_one_of_its_rules(name, upscaled, canvas):
+    run = im.ImageRun.of("images", "laptop", name, "direction", 1, 1e-3)
+    assert (run.suited("upscaled"), run.suited("canvas"), run.suited("spread")) == (upscaled, canvas, canvas)
+    assert {upscaled, canvas} <= set(run.rules)
+    assert run.rules_of("upscaled") == run.rules
+    assert run.rules_of("canvas") == run.rules_of("spread") == (canvas,)
+
+
+def test_a_moved_grid_is_the_same_grid_read_elsewhere(few):
+    config = smoke("sinusoidal", "class")
+    model, pictures = im.build(config), readings.held_out(config, "test")
+    plain = readings.score(config, model, pictures, "cpu")
+    assert readings.score(config, model, pictures, "cpu", move=(0, 0)) == pytest.approx(plain)
+    assert readings.score(config, model, pictures, "cpu", move=(40, 3))["nats"] != pytest.approx(
+        plain["nats"]
+    )
+    blind = smoke("none", "class")
+    none = im.build(blind)
+    at_home, away = (readings.score(blind, none, pictures, "cpu", move=m) for m in (None, (40, 3)))
+    assert away == pytest.approx(at_home)
+
+
+# --- the loop
+
+
+def test_labelled_inputs_keep_their_values_and_are_learned():
+    """Each image is one of four that differ in one bright patch."""
+    torch.manual_seed(0)
+    config = dataclasses.replace(im.model_config("axial-rope", im.SIZES["smoke"]))
+    model = ImageClassifier(config, 4, 2)
+    images, labels = np.zeros((4, 1, 4, 4), np.float32), np.arange(4)
+    for label in range(4):
+        images[label, 0, label, :] = 2.5
+    steps = (Labelled(images, labels) for _ in range(40))
+    losses = train(model, steps, TrainingConfig(40, 4, 1, 5e-3))
+    assert losses[0] > 1 and losses[-1] < 0.1
+
+
+def test_labelled_inputs_have_no_drawn_positions():
+    from sepnb.training.positions import RandomOffset
+
+    training = TrainingConfig(1, 4, 1, 1e-3, positions=RandomOffset(9))
+    model = ImageClassifier(im.model_config("none", im.SIZES["smoke"]), 4, 2)
+    batch = Labelled(np.zeros((4, 1, 4, 4), np.float32), np.arange(4))
+    with pytest.raises(ValueError, match="labelled inputs have no positions, and the config draws them"):
+        train(model, iter([batch]), training)

@@ -1,0 +1,255 @@
+"""Recipes: one change each, rates of the method they start from, and four numbers asked of all of them."""
+
+import dataclasses
+import json
+import math
+import re
+
+import pytest
+import torch
+
+from sepnb import experiments
+from sepnb.evaluation import evaluate
+from sepnb.evaluation.context import with_foreign_past
+from sepnb.experiments import extrapolation, recipes
+from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.in_window import learning_rate
+from sepnb.experiments.readings import Reading
+from sepnb.experiments.recipe_methods import RECIPES, reference, root, run_of
+from sepnb.models import LanguageModel
+
+from .smoke_runs import differing, shortened
+
+SCREEN, PUBLISHED = experiments.get("recipe_screen"), experiments.get("recipes")
+
+
+def smoke_run(name: str, experiment: str = "recipes") -> recipes.RecipeRun:
+    """A shortened smoke run of any recipe."""
+    beyond = extrapolation.BEYOND["smoke"]
+    return shortened(experiments.get(experiment).run_of("smoke", name, 1, beyond, (0,)), steps=4)
+
+
+# --- one change
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+@pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.base])
+def test_a_recipe_differs_from_its_base_in_what_it_declares(name, profile):
+    recipe = RECIPES[name]
+    changed = differing(*(run_of("x", profile, run, 1) for run in (name, recipe.base))) - {"method"}
+    declared = [f"model.{key}" for key in recipe.model] + [f"training.{key}" for key in recipe.training]
+    assert len(declared) == 1, "one change each"
+    assert changed and {".".join(key.split(".")[:2]) for key in changed} == set(declared)
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_takes_the_rate_of_the_method_at_its_root(name, profile):
+    assert RECIPES[root(name)].base is None and root(name) in lm.METHODS
+    assert run_of("x", profile, name, 1).training.learning_rate == learning_rate(profile, root(name))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_builds_a_model_that_reads_past_its_trained_length(name):
+    config = smoke_run(name)
+    model = LanguageModel(config.model).eval()
+    tokens = torch.randint(256, (1, 2 * config.training.length), generator=torch.Generator().manual_seed(0))
+    assert model(tokens).isfinite().all()
+    assert re.fullmatch(r"[a-z0-9.-]+", config.key)
+
+
+def test_the_longest_wave_of_the_torus_is_two_trained_lengths():
+    for profile, size in lm.SIZES.items():
+        run = run_of("x", profile, "separated-torus", 1)
+        (encoding,) = run.model.encodings
+        dim = run.model.streams.widths["pos"]
+        slowest = encoding.base ** -((dim - 2) / dim)
+        assert 2 * math.pi / slowest == pytest.approx(2 * size.length)
+
+
+@pytest.mark.parametrize("profile", ["laptop", "gpu"])
+def test_the_wide_combination_has_the_parameters_of_the_dense_models(profile):
+    name = "separated-torus-phase-long-gaps-wide"
+    with torch.device("meta"):
+        wide, rope = (
+            LanguageModel(run_of("x", profile, one, 1).model).parameter_counts()["blocks"]
+            for one in (name, "rope")
+        )
+    assert abs(wide / rope - 1) < 0.01
+
+
+@pytest.mark.parametrize("profile", ["laptop", "gpu"])
+def test_no_rung_of_the_ladder_has_more_parameters_than_the_one_below(profile):
+    rungs = [
+        ("untied", "strict-sinusoidal"),
+        ("strict-sinusoidal", "strict-phase-narrow"),
+        ("strict-phase", "untied-rope"),
+    ]
+    for below, above in rungs:
+        with torch.device("meta"):
+            counts = [
+                LanguageModel(run_of("x", profile, one, 1).model).parameter_counts()["blocks"]
+                for one in (below, above)
+            ]
+        assert 0.9 * counts[0] < counts[1] <= counts[0]
+
+
+def test_a_price_is_counted_from_a_model_of_the_same_width():
+    assert reference("separated-torus-phase-long-gaps-wide") == "separated-sinusoidal-wide"
+    assert reference("separated-torus-phase-long-gaps") == "separated-sinusoidal"
+    assert reference("strict-phase-narrow") == "strict-sinusoidal"  # no narrower one is among them
+    assert reference("rope") == "rope"
+    wide, price_from = (
+        run_of("x", "laptop", name, 1).model.streams
+        for name in ("separated-torus-phase-long-gaps-wide", "separated-sinusoidal-wide")
+    )
+    assert wide == price_from
+
+
+def test_an_unknown_recipe_is_answered_with_those_there_are():
+    with pytest.raises(
+        ValueError, match="unknown recipe 'ropes'; use one of separated-sinusoidal, strict-sin"
+    ):
+        run_of("x", "smoke", "ropes", 1)
+
+
+# --- what is read
+
+
+def test_a_seed_reads_the_bytes_that_it_reads_in_extrapolation():
+    other = experiments.get("extrapolation")
+    for profile in ("laptop", "gpu"):
+        blocks = {config.seed: (config.beyond, config.blocks) for config in PUBLISHED.grid(profile)}
+        for config in other.grid(profile):
+            if config.method == "rope" and config.seed in blocks:
+                assert blocks[config.seed] == (config.beyond, config.blocks)
+
+
+def test_a_run_reads_the_validation_text_unless_its_experiment_reads_the_test_text():
+    config = recipes.RecipeRun.of_recipe("x", "smoke", "rope", 1, extrapolation.BEYOND["smoke"], (0,))
+    splits = lm.splits_of(config.text.name)
+    assert config.held_out is splits.validation
+    for experiment in (SCREEN, PUBLISHED):
+        for run in experiment.grid("smoke"):
+            assert run.reads_test is experiment.reads_test
+            assert run.held_out is (splits.test if experiment.reads_test else splits.validation)
+
+
+def test_the_split_and_what_a_foreign_past_leaves_are_part_of_the_key(monkeypatch):
+    config = smoke_run("rope")
+    length = config.beyond.length
+    assert config.resolved()["foreign"] == {"recent": length, "stride": length // 2}
+    assert dataclasses.replace(config, reads_test=False).key != config.key
+    before = config.key
+    monkeypatch.setattr(recipes.RecipeRun, "foreign", {"recent": length, "stride": length})
+    assert config.key != before
+
+
+def test_the_far_start_lies_past_every_index_that_a_recipe_trains():
+    for name in RECIPES:
+        run = run_of("x", "gpu", name, 1)
+        sampler = run.training.positions
+        trained = run.training.length if sampler is None else sampler.trained_indices(run.training.length)
+        assert 2 * trained < recipes.ELSEWHERE
+
+
+def test_what_is_published_uses_other_seeds_than_the_screening_and_holds_every_base():
+    for profile in ("laptop", "gpu"):
+        published = PUBLISHED.grid(profile)
+        assert not {c.seed for c in published} & {c.seed for c in SCREEN.grid(profile)}
+        names = {config.method for config in published}
+        assert {root(name) for name in names} | {reference(name) for name in names} <= names
+        alone = {name for name in names if "torus-phase" not in name}  # a combination is judged as a whole
+        assert {RECIPES[name].base for name in alone} - {None} <= names | {"sinusoidal-torus"}
+        assert {config.method for config in SCREEN.grid(profile)} == set(RECIPES)
+
+
+@pytest.mark.parametrize(
+    ("name", "reading", "sides"),
+    [
+        ("separated-sinusoidal", Reading("native"), "index+length+distance"),
+        ("separated-offsets", Reading("native"), "length+distance"),
+        ("separated-offsets", Reading("native-window", window=64), "none"),
+        ("separated-offsets", Reading("native-at-7x", start=7 * 64), "none"),
+        ("separated-offsets", Reading("native-at-1m", start=1_000_000), "index"),
+        ("separated-torus-offsets", Reading("native-at-1m", start=1_000_000), "index"),
+        ("separated-gaps", Reading("native"), "length"),
+        ("separated-gaps-hidden", Reading("native"), "index+length+distance"),
+        ("rope", Reading("native"), "length+distance"),
+        ("rope-gaps", Reading("native"), "length"),
+        ("dense-phase", Reading("native-window-sinks", window=60, sinks=4), "distance"),
+        ("dense-phase", Reading("native-at-1m", start=1_000_000), "none"),
+        ("untied-clamp", Reading("native"), "length"),
+        ("untied-clamp", Reading("native-at-100k", start=100_000), "none"),
+        ("untied", Reading("native-at-100k", start=100_000), "index"),
+        ("rope", Reading("oracle", window=64, stride=1), "none"),
+    ],
+)
+def test_the_sides_of_a_reading_that_training_never_showed(name, reading, sides):
+    assert smoke_run(name).unseen(reading) == sides
+
+
+def test_a_run_holds_the_four_numbers_and_repeats_exactly(one_thread):
+    config = smoke_run("separated-phase-offsets")
+    record, again = (PUBLISHED.run(config) for _ in range(2))
+    assert record.metrics | {"train_cpu_s": 0} == again.metrics | {"train_cpu_s": 0}
+    assert record.rows == again.rows and json.dumps(record.config)
+    metrics, rows = record.metrics, record.rows
+    readings = {row["reading"] for row in rows if row["kind"] == "reading"}
+    assert readings == {reading.id for reading in config.readings}
+    length = config.beyond.length
+
+    def level(reading: str, scope: str, stop: int) -> float:
+        (found,) = [
+            row["bits_per_byte"]
+            for row in rows
+            if row["kind"] == "reading"
+            and (row["reading"], row["scope"], row["stop"]) == (reading, scope, stop)
+        ]
+        return found
+
+    for times in (2, 4, 8):
+        stop = times * length
+        for reading in ("native", "native-log", "native-window"):
+            gap = level(reading, "tight", stop) - level("oracle", "tight", stop)
+            assert metrics[f"gap/{reading}/{times}x"] == pytest.approx(gap, abs=1e-12)
+        assert metrics[f"native/{times}x"] == level("native", "part", stop)
+        assert math.isfinite(metrics[f"gain/{times}x"])
+    assert metrics["native-at-1m"] > 0 and metrics["bits_per_byte"] > 0
+    assert record.fingerprint == PUBLISHED.fingerprint(config)
+
+
+def test_the_gain_is_what_a_foreign_past_costs_over_the_native_reading(one_thread):
+    config = smoke_run("rope")
+    torch.manual_seed(0)
+    model = LanguageModel(config.model).eval()
+    held = extrapolation.long_windows(config.held_out, config.beyond, config.blocks)
+    length = config.beyond.length
+    sizes = {"recent": length, "stride": length // 2}
+    foreign = with_foreign_past(model, held.tokens, held.documents, **sizes).bits
+    native = evaluate(model, held.tokens, held.documents).bits
+    rows = recipes.gains(config, model)
+    assert [(row["start"], row["stop"]) for row in rows] == [(length * k, 2 * length * k) for k in (1, 2, 4)]
+    for row in rows:
+        expected = (foreign - native)[:, row["start"] : row["stop"]].mean()
+        assert row["bits_per_byte"] == pytest.approx(expected, abs=1e-6)
+        assert abs(row["bits_per_byte"]) > 1e-6
+
+
+def test_the_screening_reads_the_validation_text_only(one_thread, monkeypatch):
+    splits = lm.splits_of(lm.SIZES["smoke"].text.name)
+    monkeypatch.setattr(lm, "splits_of", lambda name: Closed(splits))
+    record = SCREEN.run(smoke_run("rope", "recipe_screen"))
+    assert "val_bits_per_byte" in record.metrics and "bits_per_byte" not in record.metrics
+    assert record.metrics["native/8x"] > 0
+
+
+class Closed:
+    """Splits whose test text nobody may open."""
+
+    def __init__(self, splits) -> None:
+        self.train, self.validation, self.sha256 = splits.train, splits.validation, splits.sha256
+
+    @property
+    def test(self):
+        raise AssertionError("the test text was read")

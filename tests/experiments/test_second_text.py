@@ -1,0 +1,191 @@
+"""The experiment `extrapolation_wikitext`: the runs of `extrapolation` on another text, its marks apart."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from sepnb import experiments
+from sepnb.data import text
+from sepnb.experiments import extrapolation, in_window
+from sepnb.experiments import language_modelling as lm
+from sepnb.experiments import second_text as second
+from sepnb.experiments.long_windows import BLOCKS, long_windows
+from sepnb.models import LanguageModel
+from sepnb.records.store import Store
+
+from .smoke_runs import differing, shortened
+
+EXPERIMENT = experiments.get("extrapolation_wikitext")
+PUBLISHED = ["laptop", "gpu"]
+
+
+def run_of(method: str, steps: int = 3) -> second.SecondTextRun:
+    """A smoke run of any method, shortened."""
+    config = second.SecondTextRun.of_method("smoke", method, 1)
+    return shortened(config, steps)
+
+
+# --- the grid
+
+
+def test_six_methods_have_the_same_three_seeds_and_smoke_a_table_and_a_rotation():
+    for profile in PUBLISHED:
+        runs = [(config.method, config.seed) for config in EXPERIMENT.grid(profile)]
+        assert sorted(runs) == sorted(itertools.product(second.METHODS, (1, 2, 3)))
+    assert [config.method for config in EXPERIMENT.grid("smoke")] == ["separated-learned", "rope"]
+    assert {config.seed for config in EXPERIMENT.grid("laptop", seeds=[7])} == {7}
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+@pytest.mark.parametrize("method", second.METHODS)
+def test_a_run_differs_from_that_on_novels_in_the_text_and_in_what_is_read_of_it(profile, method):
+    ours = second.SecondTextRun.of_method(profile, method, 2)
+    novels = extrapolation.ExtrapolationRun.of_method(profile, method, 2)
+    changed = {key.split(".")[0] for key in differing(ours, novels)}
+    assert changed <= {"experiment", "text", "beyond", "markers"}
+    assert ours.training.learning_rate == in_window.learning_rate(profile, method)
+    assert (ours.beyond.length, ours.beyond.times) == (novels.beyond.length, novels.beyond.times)
+
+
+@pytest.mark.parametrize("method", ["sinusoidal", "rope-long", "ropes"])
+def test_a_method_that_the_experiment_does_not_have_is_refused(method):
+    with pytest.raises(ValueError, match=f"unknown method '{method}'; use one of learned, separated-learned"):
+        second.SecondTextRun.of_method("laptop", method, 1)
+
+
+@pytest.mark.parametrize("method", second.METHODS)
+def test_the_readings_are_rules_of_extrapolation_on_whole_blocks(method):
+    config = second.SecondTextRun.of_method("laptop", method, 1)
+    theirs = {r.id: r for r in extrapolation.ExtrapolationRun.of_method("laptop", method, 1).readings}
+    for reading in config.readings:
+        assert dataclasses.replace(reading, scope=theirs[reading.id].scope) == theirs[reading.id]
+        assert reading.scope == ("tight" if reading.id == "oracle" else "part")
+    asked = [reading.id for reading in config.readings]
+    rules = ["sinusoidal", "fourier", "cyclic", "learned", "alibi", "clamp", "wrap"]
+    own = rules if method.endswith("learned") else ["native", "native-window"]
+    assert asked == ["oracle", "oracle-coarse", *own]
+    assert config.beyond.part == config.beyond.windows
+
+
+# --- what is read
+
+
+@pytest.mark.parametrize("profile", PUBLISHED)
+def test_three_seeds_read_every_byte_of_the_beginnings_of_the_articles_once(profile, data_set):
+    data_set("wikitext-2")
+    beyond = second.BEYOND[profile]
+    runs = [second.SecondTextRun.of_method(profile, "rope", seed) for seed in (1, 2, 3)]
+    assert sorted(block for config in runs for block in config.blocks) == list(range(BLOCKS))
+    articles = text.load("wikitext-2").test
+    pieces = [config.passages() for config in runs]
+    assert [piece.tokens[:, 1:].size for piece in pieces] == [
+        {"laptop": 163_840, "gpu": 147_456}[profile]
+    ] * 3
+    size = BLOCKS * beyond.windows * beyond.longest
+    long_enough = [k for k, article in enumerate(articles.documents) if len(article) > size]
+    assert len(long_enough) == beyond.documents
+    for k in long_enough:
+        read = np.concatenate([piece.tokens[piece.documents == k, 1:].reshape(-1) for piece in pieces])
+        data = articles.documents[k].data[1 : size + 1]
+        assert np.array_equal(np.bincount(read, minlength=256), np.bincount(data, minlength=256))
+    tight = [set(piece.documents[piece.scopes["tight"]].tolist()) for piece in pieces]
+    assert all(len(articles_read) == 2 * beyond.tight for articles_read in tight)
+
+
+@pytest.mark.parametrize("profile", PUBLISHED)
+def test_no_other_number_of_windows_would_score_more_bytes(profile, data_set):
+    data_set("wikitext-2")
+    beyond = second.BEYOND[profile]
+    sizes = np.array([len(article) for article in text.load("wikitext-2").test.documents])
+
+    def scored(windows: int) -> int:
+        block = windows * beyond.longest
+        return int((sizes > BLOCKS * block).sum()) * block
+
+    best = max(range(1, 20), key=scored)
+    assert (best, scored(best)) == (beyond.windows, beyond.documents * beyond.windows * beyond.longest)
+
+
+def test_the_marks_of_the_articles_are_found_in_every_window(data_set):
+    data_set("wikitext-2")
+    config = second.SecondTextRun.of_method("laptop", "rope", 1)
+    assert config.markers == ("<unk>", "@-@", "@,@", "@.@")
+    held = config.passages()
+    assert held.marked.shape == held.tokens[:, 1:].shape and held.marked.dtype == bool
+    told = held.tokens[:, 1:][held.marked].astype(np.uint8).tobytes()
+    assert set(told) == set(b"<unk>@-@,.")
+    for tokens, marked in zip(held.tokens[:, 1:], held.marked, strict=True):
+        line = tokens.astype(np.uint8).tobytes()
+        whole = sum(line.count(marker.encode()) * len(marker) for marker in config.markers)
+        assert 0 <= marked.sum() - whole <= 2 * (len("<unk>") - 1)  # more only by marks that a border cuts
+    plain = long_windows(config.held_out, config.beyond, config.blocks)
+    assert np.array_equal(held.tokens, plain.tokens) and plain.marked is None
+
+
+def test_the_marks_are_part_of_the_key():
+    config = run_of("rope")
+    assert dataclasses.replace(config, markers=("def",)).key != config.key
+
+
+# --- a run
+
+
+def test_each_row_tells_the_marks_from_the_rest_by_the_plain_formula():
+    config = run_of("rope")
+    torch.manual_seed(0)
+    model = LanguageModel(config.model).eval()
+    rows = extrapolation.read(config, model)
+    held = config.passages()
+    with torch.no_grad():
+        tokens = torch.from_numpy(held.tokens)
+        p = model(tokens[:, :-1]).double().log_softmax(-1)
+    bits = (-p.gather(-1, tokens[:, 1:, None])[..., 0] / math.log(2)).numpy()
+    for row in rows:
+        if row["reading"] != "native":
+            continue
+        inside, place = held.scopes[row["scope"]], slice(row["start"], row["stop"])
+        paid, marked = bits[inside][:, place], held.marked[inside][:, place]
+        assert row["bits_per_byte"] == pytest.approx(paid.mean(), abs=1e-5)
+        assert row["marked_share"] == marked.sum() / marked.size > 0
+        assert row["marked"] == pytest.approx((paid * marked).sum() / marked.sum(), abs=1e-5)
+        assert row["rest"] == pytest.approx((paid * ~marked).sum() / (~marked).sum(), abs=1e-5)
+
+
+def test_a_record_holds_every_reading_in_every_bin_with_its_marks_apart(tmp_path):
+    config = run_of("separated-learned")
+    record = EXPERIMENT.run(config)
+    rows = [row for row in record.rows if row["kind"] == "reading"]
+    length = config.beyond.length
+    bins = list(itertools.pairwise([0, length, 2 * length, 4 * length, 8 * length]))
+    expected = {
+        (reading.id, scope, *bounds)
+        for reading in config.readings
+        for scope in (("tight",) if reading.id == "oracle" else ("part", "tight"))
+        for bounds in bins
+    }
+    assert {(row["reading"], row["scope"], row["start"], row["stop"]) for row in rows} == expected
+    assert len(rows) == len(expected)
+    assert all({"marked_share", "marked", "rest"} <= row.keys() for row in rows)
+    metrics = extrapolation.metrics_of(rows, length)
+    assert metrics.keys() <= record.metrics.keys()
+    assert {name.split("/")[1] for name in metrics if name.startswith("gap/")} == {
+        reading.id for reading in config.readings if reading.id != "oracle"
+    }
+    assert record.experiment == "extrapolation_wikitext"
+    assert EXPERIMENT.fingerprint(config) == record.fingerprint
+    store = Store(tmp_path)
+    path = store.write(record)
+    assert store.read(path) == record and path.stat().st_size < 64_000
+
+
+def test_each_text_has_marks_and_each_profile_scores_both_splits():
+    for profile in experiments.PROFILES:
+        source = second.TEXTS[profile]
+        assert second.MARKERS[source.name]
+        assert source.validation_bytes >= lm.SIZES[profile].length
+    (config,) = (c for c in EXPERIMENT.grid("smoke") if c.method == "rope")
+    assert 0 < config.passages().marked.mean() < 0.5

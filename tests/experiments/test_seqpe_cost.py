@@ -1,0 +1,63 @@
+"""The cost of SeqPE: what is timed is a training step, and what of it is done for positions."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from sepnb import experiments
+from sepnb.experiments import seqpe_cost as cost
+from sepnb.training.seqpe_losses import encoder_of
+
+COST = experiments.get("seqpe_cost")
+(SMOKE,) = COST.grid("smoke")
+
+
+def test_every_width_is_timed_with_losses_in_each_step_and_in_some():
+    grid = COST.grid("laptop")
+    assert {(c.width, c.every) for c in grid} == {(w, e) for w in (32, 64, 128) for e in (1, 4)}
+    assert {c.length for c in grid} == {512} and len({c.key for c in grid}) == len(grid)
+    for config in grid:
+        (encoding,) = config.model.encodings
+        assert encoding.width == config.width and encoding.site == "score"
+        assert config.losses.every == config.every and config.losses.shifts is None
+
+
+def test_the_pieces_are_steps_of_the_same_model_on_the_same_positions(monkeypatch):
+    """Gradients of the encoder in a whole step, without the text's, are those of the positions' losses."""
+    config, built, made = replace(SMOKE, every=2), [], cost._built
+    monkeypatch.setattr(cost, "_built", lambda *given: built.append(made(*given)) or built[-1])
+    pieces = cost.pieces(config)
+    bare, whole, positions = built
+    assert all(
+        torch.equal(one, other) for one, other in zip(whole.parameters(), positions.parameters(), strict=True)
+    )
+    calls = {name: [] for name in ("whole", "positions")}
+    for name, model in zip(calls, (whole, positions), strict=True):
+        encoder = encoder_of(model)
+        encoder.register_forward_pre_hook(lambda _, given, name=name: calls[name].append(len(given[0])))
+    for piece in pieces.values():
+        piece()
+    # Two steps: the text in each, the losses and their teacher in the first.
+    assert calls["whole"] == calls["positions"] and len(calls["whole"]) == 4
+    assert calls["whole"].count(config.length) == 2
+    for model in (whole, positions):
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in encoder_of(model).parameters())
+    assert all(p.grad is not None for p in bare.parameters())
+    assert positions.head.weight.grad is None, "no token is read for positions alone"
+
+
+def test_a_record_holds_the_rounds_and_what_they_come_to():
+    record = COST.run(replace(SMOKE, every=1))
+    rounds = [row for row in record.rows if row["kind"] == "round"]
+    shares = [row["positions_s"] / row["whole_s"] for row in rounds]
+    longer = [row["whole_s"] / row["bare_s"] for row in rounds]
+    metrics = record.metrics
+    assert metrics["share"] == pytest.approx(np.median(shares))
+    assert metrics["longer"] == pytest.approx(np.median(longer))
+    assert 0 < metrics["products"] < 1 < metrics["products_longer"]
+    beyond = metrics["products"] + metrics["products_columns"]
+    assert beyond == pytest.approx(1 - 1 / metrics["products_longer"])
+    assert 0 < metrics["products_teacher"] < metrics["products"]
+    assert record.fingerprint == COST.fingerprint(replace(SMOKE, every=1))

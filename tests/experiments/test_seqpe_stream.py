@@ -1,0 +1,203 @@
+"""SeqPE as the position stream: one change a step, starts by their digits, and what every run is asked."""
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+
+from sepnb import experiments
+from sepnb.experiments import encoding_methods, extrapolation, recipes, seqpe_stream_screen
+from sepnb.experiments import language_modelling as lm
+from sepnb.experiments import seqpe_stream as stream
+from sepnb.experiments.lr_screen import RATES
+from sepnb.experiments.recipe_methods import root, run_of
+from sepnb.experiments.screening import at_an_end, best_rates, rates_of
+from sepnb.models import LanguageModel
+from sepnb.seqpe.digits import digits
+from sepnb.training.seqpe_losses import encoder_of
+
+from .smoke_runs import differing, shortened
+
+STREAM, SCREEN = experiments.get("seqpe_stream"), experiments.get("seqpe_stream_screen")
+METHODS = stream.METHODS
+SEQPE = [name for name in METHODS if "seqpe" in name]
+
+
+def run(name: str, profile: str = "smoke") -> stream.StreamRun:
+    return STREAM.run_of(profile, name, 1, extrapolation.BEYOND[profile], (0,))
+
+
+@pytest.mark.parametrize("name", [name for name, recipe in METHODS.items() if recipe.base])
+def test_a_method_differs_from_its_base_in_what_it_declares(name):
+    recipe = METHODS[name]
+    for profile in experiments.PROFILES:
+        runs = (run_of("x", profile, one, 1, METHODS) for one in (name, recipe.base))
+        changed = differing(*runs) - {"method"}
+        declared = [f"model.{key}" for key in recipe.model] + [f"training.{key}" for key in recipe.training]
+        told = {".".join(key.split(".")[:2]) for key in changed}
+        if name == "dense-seqpe-score-contrastive":
+            # Its embeddings are as wide as the encoder, and cut into fewer heads.
+            assert "model.encoding" in told <= set(declared) == {"model.encoding", "training.auxiliary"}
+            assert {key for key in changed if "auxiliary" in key} <= {"training.auxiliary.n_heads"}
+            continue
+        if name.endswith("-plain"):  # digit strings, and their rate where the root has another
+            ours = [run_of("x", profile, one, 1, METHODS) for one in SEQPE]
+            assert {run.training.learning_rate for run in ours} == {encoding_methods.DEFAULT_RATE}
+            assert "model.encoding" in told <= set(declared) == {"model.encoding", "training.learning_rate"}
+            continue
+        if name.endswith("-still"):  # losses that were told of shift steps are told of none
+            assert set(declared) == {"training.positions", "training.auxiliary"} == told
+            assert all("auxiliary.shifts" in key for key in changed if "auxiliary" in key)
+            continue
+        if name.endswith("-sinusoidal-shifts"):  # and the rate that was screened with them
+            assert set(declared) == {"training.positions", "training.learning_rate"}
+            assert "training.positions" in told <= set(declared)
+            continue
+        assert len(declared) == 1, "one change each"
+        assert changed and told == set(declared)
+
+
+def test_the_whole_chain_of_each_mode_ends_in_both_losses_at_shift_steps():
+    for mode, at_root in stream.MODES.items():
+        assert root(f"{mode}-seqpe", METHODS) == root(f"{mode}-sinusoidal-shifts", METHODS) == at_root
+        for profile in experiments.PROFILES:
+            ours, sinusoid = (run(f"{mode}-{one}", profile) for one in ("seqpe", "sinusoidal-shifts"))
+            training = ours.training
+            assert training.positions == sinusoid.training.positions == training.auxiliary.shifts
+            assert training.auxiliary.contrastive and training.auxiliary.distillation
+            assert training.learning_rate == stream.rate_of(profile, f"{mode}-seqpe")
+            assert sinusoid.training.learning_rate == stream.rate_of(profile, f"{mode}-sinusoidal-shifts")
+            encoder = encoder_of(LanguageModel(ours.model))
+            filled = "sem" if mode == "dense" else "pos"
+            assert encoder.output.out_features == ours.model.streams.widths[filled]
+            assert encoder.output.out_features % training.auxiliary.n_heads == 0
+
+
+def test_what_is_published_holds_both_ends_of_every_chain_and_six_seeds():
+    for profile in ("laptop", "gpu"):
+        grid = STREAM.grid(profile)
+        assert {(c.method, c.seed) for c in grid} == {(n, s) for n in stream.PUBLISHED for s in range(1, 7)}
+        others = {c.seed: (c.beyond, c.blocks) for c in experiments.get("recipes").grid(profile)}
+        assert all((config.beyond, config.blocks) == others[config.seed] for config in grid)
+        assert all(config.reads_test for config in grid)
+    assert set(stream.PUBLISHED) <= set(METHODS)
+    for mode in stream.MODES:
+        assert {f"{mode}-sinusoidal-shifts", f"{mode}-seqpe"} <= set(stream.PUBLISHED)
+
+
+def test_what_stands_beside_is_run_in_recipes_as_it_would_be_here():
+    """The same model, training, text and blocks for a seed: nothing is trained twice."""
+    assert set(stream.MODES.values()) < set(stream.BESIDE)
+    for profile in ("laptop", "gpu"):
+        there = {(c.method, c.seed): c for c in experiments.get("recipes").grid(profile)}
+        for name in stream.BESIDE:
+            for ours in (c for c in STREAM.grid(profile) if c.method == "dense-seqpe"):
+                other = there[name, ours.seed]
+                assert other.text == ours.text and other.reads_test
+                assert (other.beyond, other.blocks) == (ours.beyond, ours.blocks)
+                assert {"native", "native-window"} <= {reading.id for reading in other.readings}
+        for at_root in stream.MODES.values():
+            ours, other = run_of("x", profile, at_root, 1, METHODS), there[at_root, 1]
+            assert (ours.model, ours.training) == (other.model, other.training)
+
+
+def test_what_is_compared_takes_the_rate_of_its_mode_and_the_term_of_the_score_that_of_its_own(monkeypatch):
+    own = {f"{mode}-seqpe": 2.0 + place for place, mode in enumerate(stream.MODES)}
+    own |= {f"{mode}-sinusoidal-shifts": 5.0 + place for place, mode in enumerate(stream.MODES)}
+    monkeypatch.setattr(stream, "LEARNING_RATES", {"laptop": own | {"dense-seqpe-score": 1.0}})
+    for config in STREAM.grid("laptop", seeds=[1]):
+        mode = config.method.split("-")[0]
+        expected = own[f"{mode}-seqpe" if "seqpe" in config.method else f"{mode}-sinusoidal-shifts"]
+        rate = 1.0 if config.method.startswith("dense-seqpe-score") else expected
+        assert config.training.learning_rate == rate
+
+
+def test_the_screening_trains_the_whole_methods_over_the_whole_schedule_with_a_seed_of_its_own():
+    for profile in ("laptop", "gpu"):
+        published = {run.method: run for run in STREAM.grid(profile, seeds=[0])}
+        tried = {}
+        for run in SCREEN.grid(profile):
+            ours = published[run.method]
+            assert run.model == ours.model and run.text.name == ours.text.name
+            assert replace(run.training, learning_rate=1.0) == replace(ours.training, learning_rate=1.0)
+            tried.setdefault(run.method, []).append(run.training.learning_rate)
+        whole = {stream.screened_as(name) for name in stream.PUBLISHED}
+        assert tried == {name: rates_of(name, RATES, seqpe_stream_screen.BEYOND) for name in whole}
+        assert not {run.seed for run in SCREEN.grid(profile)} & {run.seed for run in STREAM.grid(profile)}
+    assert not SCREEN.reads_test
+
+
+def test_a_published_screening_has_chosen_the_rates():
+    for profile in ("laptop", "gpu"):
+        table = SCREEN.table(profile)
+        if (table["status"] == "ok").all():
+            assert stream.LEARNING_RATES[profile] == best_rates(table)
+            assert not at_an_end(table), "a rate beyond it was not tried: see `BEYOND` of the screening"
+
+
+# --- where windows begin
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_starts_are_covered_or_never_seen_and_share_their_low_digits_or_not(profile):
+    length = lm.SIZES[profile].length
+    found, low = stream.starts(length), len(str(length - 1))
+    own = digits(torch.arange(length), width=5)[:, -low:]
+    sampler = run("separated-seqpe", profile).training.positions
+    for name, start in found.items():
+        window = digits(start + torch.arange(length), width=5)
+        assert torch.equal(window[:, -low:], own) == ("misaligned" not in name), name
+        assert (start + length <= sampler.maximum) == name.startswith("covered"), name
+        assert start >= length and start + length <= 10**5
+    assert len(set(found.values())) == len(found) == 8
+
+
+def test_the_sides_that_are_new_at_a_start():
+    ours, bare = run("separated-seqpe"), run("separated-seqpe-plain")
+    readings = {reading.id: reading for reading in ours.readings}
+    assert "native-at-1m" not in readings and readings.keys() == {reading.id for reading in bare.readings}
+    for name in stream.starts(64):
+        reading = readings[f"native-at-{name}"]
+        assert ours.unseen(reading) == ("none" if name.startswith("covered") else "index"), name
+        assert bare.unseen(reading) == "index"
+    assert ours.unseen(readings["native"]) == "length+distance"
+    assert bare.unseen(readings["native"]) == "index+length+distance"
+
+
+def test_recipes_read_what_they_read_before():
+    config = recipes.RecipeRun.of_recipe("x", "smoke", "rope", 1, extrapolation.BEYOND["smoke"], (0,))
+    assert [reading.id for reading in config.readings][-1] == "native-at-1m"
+
+
+# --- a run
+
+
+@pytest.mark.parametrize("name", ["strict-seqpe", "separated-sinusoidal-shifts", "dense-seqpe-score"])
+def test_a_run_trains_and_holds_every_reading_and_repeats_exactly(name, one_thread):
+    config = shortened(run(name), steps=3)
+    record = STREAM.run(config)
+    asked = {reading.id for reading in config.readings}
+    assert {row["reading"] for row in record.rows if row["kind"] == "reading"} == asked
+    for key in [f"native-at-{one}" for one in stream.starts(64)]:
+        assert math.isfinite(record.metrics[key]), key
+    for key in ("gap/native/8x", "gap/native-window/2x", "gain/8x", "native/1x", "bits_per_byte"):
+        assert math.isfinite(record.metrics[key]), key
+    assert record.fingerprint == STREAM.fingerprint(config)
+    assert re.fullmatch(r"[a-z0-9.-]+", config.key)
+
+
+def test_nothing_is_shifted_in_validation(monkeypatch):
+    """Neither what a run is scored on nor its fingerprint stands on shift steps; its batches do."""
+    config, read = run("separated-seqpe"), []
+    assert any(batch.positions[0] for batch, _ in zip(lm.batches(config), range(60), strict=False))
+    model = lm.build(config)
+    forward = model.transformer.forward
+    monkeypatch.setattr(
+        model.transformer, "forward", lambda x, at, *rest: read.append(at) or forward(x, at, *rest)
+    )
+    lm.score(config, model, lm.splits_of(config.text.name).validation, 256, "cpu")
+    lm.initial_score(config, model, "cpu")
+    from_zero = (at is None or torch.equal(at, torch.arange(len(at))) for at in read)
+    assert len(read) > 1 and all(from_zero)

@@ -1,0 +1,367 @@
+"""The speed benchmark: what is timed is what is counted, and what is told is what was timed."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+from torch.utils.flop_counter import FlopCounterMode
+from typer.testing import CliRunner
+
+from sepnb import cli
+from sepnb.analysis import flops
+from sepnb.companion.bench import bench_models
+from sepnb.experiments import speed
+from sepnb.experiments.speed import Speed, SpeedRun, share_reached
+from sepnb.models import Transformer
+
+SPEED = Speed()
+TINY = SpeedRun("speed", "smoke", "separated", 32, 4, 8, 3, 4, repeats=9, n_layers=2)
+
+
+# --- the grid
+
+
+def test_the_laptop_grid_asks_for_every_share_width_length_and_the_compiler():
+    cells = [
+        (one.width, one.pos_width, one.length, one.batch_size, one.compiler) for one in SPEED.grid("laptop")
+    ]
+    assert cells == [
+        cell
+        for cell in (
+            (256, 32, 256, 8, None),
+            (256, 64, 256, 8, None),
+            (256, 128, 256, 8, None),
+            (512, 128, 256, 4, None),
+            (256, 64, 1024, 4, None),
+            (256, 64, 256, 4, "inductor"),
+        )
+        for _ in speed.VARIANTS
+    ]
+    assert [one.variant for one in SPEED.grid("laptop")] == ["separated", "strict"] * 6
+
+
+@pytest.mark.parametrize("profile", ["smoke", "laptop", "gpu"])
+def test_the_two_models_of_a_cell_differ_in_streams_and_mode_only(profile):
+    for cell in SPEED.grid(profile):
+        dense, variant = cell.models().values()
+        assert list(cell.models()) == ["dense", cell.variant]
+        assert replace(variant, streams=dense.streams, mode=dense.mode) == dense
+        assert variant.streams.widths == {"pos": cell.pos_width, "sem": cell.width - cell.pos_width}
+        assert not dense.separated and variant.isolated == (cell.variant == "strict")
+
+
+def test_the_limits_of_the_grid_are_those_of_the_formulas():
+    found = {(one.variant, one.label): round(one.limit, 3) for one in SPEED.grid("laptop")}
+    assert list(found.values()) == [
+        *(1.202, 1.283, 1.405, 1.695, 1.625, 3.25),
+        *(1.429, 1.681, 1.306, 1.556, 1.405, 1.657),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"variant": "dense"}, "unknown variant 'dense'; use one of separated, strict"),
+        ({"pos_parts": 5}, "pos_parts is 5; it must be at least 2 and divide the width 32"),
+        ({"pos_parts": 1}, "pos_parts is 1"),
+        ({"precision": "float8"}, "unknown precision 'float8'; use one of float32, bfloat16"),
+        ({"batch_size": 0}, "batch_size is 0; it must be at least 1"),
+        ({"variant": "strict", "pos_parts": 8}, "strict needs whole position heads: d_pos=4"),
+    ],
+)
+def test_a_cell_that_cannot_be_timed_is_refused(change, told):
+    with pytest.raises(ValueError, match=told):
+        replace(TINY, **change)
+
+
+FLOORS = {"separated": (1.08, 1.25, 1.30, 1.38), "strict": (1.15, 1.55, 2.3)}
+AIMS = {"separated": (1.17, 1.32, 1.40), "strict": (1.25, 1.69, 2.8)}
+
+
+def test_floors_and_aims_stand_beside_the_eager_cells_they_were_set_for():
+    bounded = [cell for cell in SPEED.grid("laptop") if cell.bounds is not None]
+    assert all(cell.compiler is None and cell.length == 256 for cell in bounded)
+    for variant in speed.VARIANTS:
+        bounds = [cell.bounds for cell in bounded if cell.variant == variant]
+        assert tuple(one.floor for one in bounds) == FLOORS[variant]
+        assert tuple(one.aim for one in bounds if one.aim is not None) == AIMS[variant]
+        shares = [cell.pos_parts for cell in bounded if cell.variant == variant and cell.width == 256]
+        assert shares == [8, 4, 2]
+    assert [cell.batch_size for cell in bounded if cell.width == 512] == [4]
+    assert all(one.floor < one.aim for one in speed.BOUNDS.values() if one.aim is not None)
+    for profile in ("smoke", "gpu"):
+        assert all(cell.bounds is None for cell in SPEED.grid(profile))
+
+
+def test_a_bound_is_of_one_shape_and_no_part_of_a_record():
+    cell = next(cell for cell in SPEED.grid("laptop") if cell.bounds is not None)
+    for other in ({"compiler": "inductor"}, {"batch_size": 4}, {"length": 128}, {"precision": "bfloat16"}):
+        assert replace(cell, **other).bounds is None
+    assert "bounds" not in cell.resolved()
+
+
+def test_a_ratio_reaches_a_bound_or_misses_it():
+    bounds = speed.Bounds(1.25, 1.32)
+    assert bounds.standing(1.2499) == {"floor": "missed", "aim": "missed"}
+    assert bounds.standing(1.25) == {"floor": "reached", "aim": "missed"}
+    assert bounds.standing(1.32) == {"floor": "reached", "aim": "reached"}
+    assert speed.Bounds(1.38).standing(1.374) == {"floor": "missed"}
+
+
+# --- what is timed
+
+
+def steps_of(cell: SpeedRun, monkeypatch) -> tuple[dict, dict[str, Transformer]]:
+    """The steps that a run hands to the clock, and the models they are of."""
+    models, handed = [], {}
+
+    def built(config):
+        models.append(Transformer(config))
+        return models[-1]
+
+    def caught(steps, **_):
+        handed.update(steps)
+        return {"dense": [2.0] * 9, cell.variant: [1.0] * 9, "attention": [0.5] * 9}
+
+    monkeypatch.setattr(speed, "Transformer", built)
+    monkeypatch.setattr(speed, "interleaved", caught)
+    speed.run(cell)
+    return handed, dict(zip(cell.models(), models, strict=False))
+
+
+@pytest.mark.parametrize("variant", speed.VARIANTS)
+def test_a_timed_step_does_the_counted_products_forward_and_twice_as_many_backward(variant, monkeypatch):
+    """No block is cheaper than the formula, no gradient is saved, and strict shares its position streams."""
+    cell = replace(TINY, variant=variant)
+    steps, _ = steps_of(cell, monkeypatch)
+    forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    uncounted = {forward: lambda *_, **__: 0}
+    assert list(steps) == ["dense", variant, "attention"]
+    for name, config in cell.models().items():
+        with FlopCounterMode(display=False, custom_mapping=uncounted) as counter:
+            steps[name]()
+        maps = sum(
+            sum(part[kind] for kind in flops.KINDS if kind != "attention") / sequences
+            for block in flops.blocks(config, cell.length)
+            for part, sequences in ((block.each, 1), (block.once, cell.batch_size))
+        )
+        expected = 3 * 2 * maps * cell.batch_size * cell.length
+        assert counter.get_total_flops() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("variant", speed.VARIANTS)
+def test_attention_is_timed_alone_as_often_as_the_dense_model_does_it(variant, monkeypatch):
+    """The same kernel on the same shapes: what it does, forward and backward, the dense step does too."""
+    cell = replace(TINY, variant=variant)
+    steps, _ = steps_of(cell, monkeypatch)
+    called = {}
+    for name in ("dense", "attention"):
+        with torch.profiler.profile(record_shapes=True) as profiler:
+            steps[name]()
+        called[name] = Counter(
+            (event.name, str(event.input_shapes[:3]))
+            for event in profiler.events()
+            if "flash_attention_for_cpu" in event.name
+        )
+    assert called["attention"] == called["dense"]
+    assert sum(called["attention"].values()) == 2 * cell.n_layers
+
+
+def test_the_limit_at_rates_is_the_exact_one_where_all_products_are_equally_fast():
+    for cell in SPEED.grid("laptop"):
+        dense = cell.models()["dense"]
+        counts = [one.by_kind(cell.batch_size) for one in flops.blocks(dense, cell.length)]
+        of_attention = sum(count["attention"] for count in counts)
+        share = of_attention / flops.per_token(dense, cell.length, cell.batch_size)
+        assert cell.limit_at_rates(share) == pytest.approx(cell.limit, rel=1e-12)
+    separated = replace(TINY, width=512, n_heads=8, pos_parts=4, length=256)
+    assert separated.limit_at_rates(0.0) == pytest.approx(12 / 8.25)  # 2 + 2 * 5/8 + 8 * 5/8 widths squared
+    assert separated.limit_at_rates(1.0) == 1  # attention is left as it is
+    strict = replace(separated, variant="strict", batch_size=8)
+    assert strict.limit_at_rates(1.0) == pytest.approx(1 / (3 / 4 + 1 / 4 / 8))
+
+
+@pytest.mark.parametrize("variant", speed.VARIANTS)
+def test_every_timed_step_is_the_same_and_reaches_every_parameter(variant, monkeypatch):
+    steps, models = steps_of(replace(TINY, variant=variant), monkeypatch)
+    for name, model in models.items():
+        step = steps[name]
+        step()
+        first = {key: p.grad.clone() for key, p in model.named_parameters()}
+        step()
+        for key, p in model.named_parameters():
+            assert torch.equal(first[key], p.grad), key  # and not twice the gradient
+            assert p.grad.abs().sum() > 0, key
+
+
+# --- what is told
+
+
+def test_a_record_holds_the_pairs_and_what_they_come_to():
+    cell, told = replace(TINY, variant="strict"), []
+    record = SPEED.run(cell, progress=lambda done, total: told.append((done, total)))
+    pairs = [row for row in record.rows if row["kind"] == "pair"]
+    assert [row["repeat"] for row in pairs] == list(range(9)) and len(record.rows) == 9
+    ratios = [row["dense_s"] / row["variant_s"] for row in pairs]
+    assert [row["ratio"] for row in pairs] == ratios and min(ratios) > 0
+    metrics = record.metrics
+    quartiles = [metrics[name] for name in ("ratio_lower", "ratio", "ratio_upper")]
+    assert quartiles == pytest.approx(list(np.quantile(ratios, [0.25, 0.5, 0.75])))
+    assert metrics["limit"] == cell.limit
+    shares = [row["attention_s"] / row["dense_s"] for row in pairs]
+    assert metrics["attention_share"] == pytest.approx(np.median(shares)) and min(shares) > 0
+    assert metrics["limit_at_rates"] == cell.limit_at_rates(metrics["attention_share"])
+    assert metrics["share_reached"] == share_reached(metrics["ratio"], metrics["limit"])
+    assert told == [(done, 9) for done in range(1, 10)]
+    assert record.config == cell.resolved() and record.key == cell.key
+    assert {"device_name", "torch", "cpu_s"} <= record.provenance.keys()
+
+
+def test_the_share_reached_is_of_the_time_that_could_be_saved():
+    assert share_reached(1.6, 1.6) == 1 and share_reached(1.0, 1.6) == 0
+    assert share_reached(4 / 3, 2.0) == pytest.approx(0.5)  # a quarter saved where a half was promised
+    assert share_reached(0.8, 1.6) < 0
+
+
+@pytest.mark.parametrize("variant", speed.VARIANTS)
+def test_a_record_can_be_replayed_and_another_computation_shows(variant):
+    cell = replace(TINY, variant=variant)
+    record = SPEED.run(cell)
+    assert record.fingerprint == SPEED.fingerprint(cell)
+    assert SPEED.fingerprint(replace(cell, compiler="inductor")) == record.fingerprint  # never compiled
+    for other in (replace(cell, seed=1), replace(cell, n_layers=1), replace(cell, pos_parts=2)):
+        changed = SPEED.fingerprint(other)
+        assert changed.keys() == record.fingerprint.keys() == {"dense", variant}
+        assert changed[variant] != record.fingerprint[variant]
+    assert [len(values) for values in record.fingerprint.values()] == [1, 2]
+
+
+COMPILED = """
+import json
+from dataclasses import replace
+
+import torch._dynamo.utils as dynamo
+
+from sepnb.experiments import speed
+
+cell = speed.SpeedRun("speed", "smoke", "separated", 32, 4, 8, 3, 4, repeats=9, n_layers=1)
+cell = replace(cell, compiler="aot_eager")
+found = {}
+for variant in speed.VARIANTS:
+    dynamo.counters.clear()
+    record = speed.run(replace(cell, variant=variant))
+    found[variant] = [dynamo.counters["stats"]["unique_graphs"], len(dynamo.counters["graph_break"])]
+    found[variant].append(record.metrics["compiled"])
+print(json.dumps(found))
+"""
+
+
+def test_a_compiled_cell_compiles_each_model_once_and_whole():
+    """In a process of its own: the hook that checks shapes in tests cannot be compiled."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILED],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert json.loads(done.stdout) == {"separated": [2, 0, 1], "strict": [2, 0, 1]}
+
+
+def test_a_missing_compiler_is_named_before_anything_is_timed(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler -O3")
+    monkeypatch.setattr(speed, "interleaved", lambda *_, **__: pytest.fail("something was timed"))
+    with pytest.raises(speed.CompilerMissing, match="needs the C\\+\\+ compiler no-such-compiler, which is"):
+        SPEED.run(replace(TINY, compiler="inductor"))
+
+
+# --- the command
+
+
+def printed(monkeypatch, *arguments: str) -> tuple[int, str]:
+    monkeypatch.setattr(cli, "console", Console(width=200, highlight=False))
+    done = CliRunner().invoke(cli.app, ["bench", *arguments])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.output
+
+
+def test_bench_prints_what_is_reached_beside_the_exact_limit_and_stores_nothing(monkeypatch, tmp_path):
+    monkeypatch.setenv("SEPNB_RESULTS", str(tmp_path))
+    monkeypatch.setattr(
+        speed, "_cells", lambda profile: [{**CELL, "batch_size": 8}, {**CELL, "batch_size": 4}]
+    )
+    timed = []
+
+    def interleaved(steps, *, repeats, **_):
+        timed.append(repeats)
+        dense, variant, attention = steps
+        return {dense: [3.0, 3.0, 3.3], variant: [2.0, 2.5, 2.0], attention: [1.5, 1.5, 1.65]}
+
+    monkeypatch.setattr(speed, "interleaved", interleaved)
+    status, output = printed(monkeypatch, "strict", "--profile", "laptop", "--repeats", "11")
+    assert status == 0 and timed == [11, 11]
+    lines = output.splitlines()[-2:]
+    for line, batch in zip(lines, (8, 4), strict=True):
+        cell = SpeedRun("speed", "laptop", "strict", repeats=11, **CELL, batch_size=batch)
+        assert line.split() == [
+            *cell.label.split(),
+            "1.500",
+            "(1.350",
+            "to",
+            "1.575)",
+            "limit",
+            f"{cell.limit:.3f}",
+            "at",
+            "rates",
+            f"{cell.limit_at_rates(0.5):.3f}",
+            f"{share_reached(1.5, cell.limit):.0%}",
+        ]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("device", "ends"), [("cpu", "floor 1.40 reached  aim 1.60 missed"), ("cuda", "%")])
+def test_bench_says_whether_floor_and_aim_are_reached(monkeypatch, device, ends):
+    cell = {**CELL, "batch_size": 2}
+    shape = ("separated", cell["pos_parts"], cell["width"], cell["length"], 2)
+    monkeypatch.setattr(speed, "_cells", lambda profile: [cell])
+    monkeypatch.setattr(speed, "BOUNDS", {shape: speed.Bounds(1.4, 1.6)})
+    metrics = {"ratio": 1.5, "ratio_lower": 1.3, "ratio_upper": 1.7, "limit": 2.0, "share_reached": 0.66}
+    metrics["limit_at_rates"] = 1.8
+    monkeypatch.setattr(speed, "run", lambda *_, **__: SimpleNamespace(metrics=metrics))
+    console = Console(width=200, highlight=False, record=True)
+    assert bench_models(console, profile="laptop", device=device, variants=("separated",))
+    assert console.export_text().rstrip().endswith(ends)
+
+
+CELL = {"width": 32, "n_heads": 4, "length": 8, "pos_parts": 4, "n_layers": 1}
+
+
+def test_bench_times_the_rest_where_a_cell_cannot_be(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    cells = [{**CELL, "batch_size": 2, "compiler": "inductor"}, {**CELL, "batch_size": 2}]
+    monkeypatch.setattr(speed, "_cells", lambda profile: cells)
+    console = Console(width=200, highlight=False, record=True)
+    assert not bench_models(console, profile="laptop", device="cpu", variants=("separated",), repeats=9)
+    *_, first, second = console.export_text().splitlines()
+    assert "compiled: not timed: torch.compile needs the C++ compiler no-such-compiler" in first
+    assert "eager" in second and "limit" in second
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["loose"], "unknown variant 'loose'; use one of separated, strict"),
+        (["--repeats", "8", "--profile", "smoke"], "repeats is 8; a median with quartiles takes at least 9"),
+    ],
+)
+def test_bench_refuses_what_it_cannot_do(monkeypatch, arguments, told):
+    status, output = printed(monkeypatch, *arguments)
+    assert status == 2 and told in output

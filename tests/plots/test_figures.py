@@ -1,0 +1,301 @@
+"""The look of figures: told apart by the colour-blind and in grey, described in words, the same bytes."""
+
+import base64
+import itertools
+import xml.etree.ElementTree as ET
+from types import SimpleNamespace
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgb
+
+from sepnb.companion.images import lift
+from sepnb.experiments.encoding_methods import METHODS
+from sepnb.plots import figures
+from sepnb.records.summaries import summarise
+
+# Machado, Oliveira and Fernandes 2009, severity 1.0, on linear RGB.
+DEFICIENCIES = {
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "none": np.eye(3).tolist(),
+}
+
+
+def lab(colour: str, deficiency: str) -> np.ndarray:
+    """CIELAB (D65) of a colour as seen with a colour deficiency."""
+    rgb = np.array(to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    linear = np.clip(np.array(DEFICIENCIES[deficiency]) @ linear, 0, 1)
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    ratio = np.array(to_xyz) @ linear / np.array([0.9505, 1.0, 1.089])
+    f = np.where(ratio > (6 / 29) ** 3, np.cbrt(ratio), ratio / (3 * (6 / 29) ** 2) + 4 / 29)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What was displayed, as (data, metadata)."""
+    bundles = []
+    monkeypatch.setattr(
+        figures, "display", lambda data, metadata=None, raw=False: bundles.append((data, metadata))
+    )
+    return bundles
+
+
+def drawing(points: int = 5):
+    figures.use_style()
+    fig, ax = plt.subplots()
+    ax.plot(range(points), np.sin(range(points)), "o")
+    return fig
+
+
+@pytest.mark.parametrize("deficiency", DEFICIENCIES)
+def test_colours_of_methods_stay_apart(deficiency):
+    colours = sorted({method.colour for method in figures.METHODS.values()})
+    assert len(colours) == 8
+    for one, other in itertools.combinations(colours, 2):
+        distance = np.linalg.norm(lab(one, deficiency) - lab(other, deficiency))
+        assert distance > 15, f"{one} and {other} are {distance:.1f} apart with {deficiency}"
+
+
+def test_methods_are_told_apart_without_colour():
+    looks = [(str(method.dash), method.marker, method.filled) for method in figures.METHODS.values()]
+    assert len(set(looks)) == len(looks)
+
+
+def test_methods_are_told_apart_without_lines():
+    """Points alone, as in a scatter plot, have no dash."""
+    looks = [(method.marker, method.filled, method.colour) for method in figures.METHODS.values()]
+    assert len(set(looks)) == len(looks)
+
+
+def test_the_methods_of_the_design_have_a_look_and_others_are_refused():
+    encodings = {"none", "sinusoidal", "learned", "rope", "alibi"}
+    separated = {f"separated-{name}{wide}" for name in ("sinusoidal", "learned") for wide in ("", "-wide")}
+    strict = {f"strict-{name}" for name in ("sinusoidal", "learned")}
+    trained_long = {"rope-long", "separated-sinusoidal-long"}
+    assert encodings | separated | strict | trained_long | set(METHODS) <= set(figures.METHODS)
+    with pytest.raises(ValueError, match="'ropes'; did you mean rope"):
+        figures.METHODS["ropes"]
+
+
+def test_line_gives_what_plot_takes():
+    fig, ax = plt.subplots()
+    (line,) = ax.plot([0, 1], [0, 1], **figures.METHODS["separated-learned-wide"].line(linewidth=3))
+    assert line.get_label() == "separated learned, wide" and line.get_linewidth() == 3
+    assert line.get_markerfacecolor() == figures.GROUND
+    plt.close(fig)
+
+
+def test_show_writes_a_picture_with_its_words_and_closes_it(shown):
+    fig = drawing()
+    figures.show(fig, alt="A sine,\n  five points.", name="fig-sine", caption="It waves.")
+    ((data, metadata),) = shown
+    assert ET.fromstring(data["image/svg+xml"]).tag.endswith("svg")
+    assert metadata["sepnb"] == {"alt": "A sine, five points.", "name": "fig-sine", "caption": "It waves."}
+    assert not plt.fignum_exists(fig.number)
+
+
+def test_heavy_figures_become_sharp_png(shown):
+    figures.show(drawing(points=30_000), alt="Many points.")
+    data, metadata = shown[0]
+    assert "image/svg+xml" not in data
+    drawn = metadata["image/png"]["width"]
+    assert int.from_bytes(base64.b64decode(data["image/png"])[16:20], "big") == pytest.approx(
+        2 * drawn, abs=2
+    )
+
+
+def test_the_same_figure_has_the_same_bytes():
+    first, second = figures.picture(drawing())[0], figures.picture(drawing())[0]
+    assert first == second
+    assert "<dc:date>" not in first["image/svg+xml"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"alt": " "}, "alternative text"),
+        ({"alt": "x", "name": "Sine", "caption": "c"}, "fig-two-words"),
+        ({"alt": "x", "name": "fig-sine"}, "no caption"),
+    ],
+)
+def test_show_refuses_what_the_book_could_not_use(arguments, message, shown):
+    fig = drawing()
+    with pytest.raises(ValueError, match=message):
+        figures.show(fig, **arguments)
+    assert not shown
+    plt.close(fig)
+
+
+def executed(*metadata):
+    outputs = [
+        nbformat.v4.new_output("display_data", data={"image/svg+xml": "<svg/>"}, metadata=about)
+        for about in metadata
+    ]
+    cell = nbformat.v4.new_code_cell("figures.show(fig)", outputs=outputs)
+    cell.metadata["tags"] = ["hide-input"]
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("text"), cell])
+
+
+def test_lift_puts_the_words_where_myst_nb_reads_them():
+    notebook = executed({"sepnb": {"alt": "A sine.", "name": "fig-sine", "caption": "It waves."}})
+    lift(notebook)
+    about = notebook.cells[1].metadata
+    assert about["mystnb"]["image"]["alt"] == "A sine."
+    assert about["mystnb"]["figure"] == {"name": "fig-sine", "caption": "It waves."}
+    assert about["tags"] == ["hide-input"]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ([{}], "cell 2 shows an image without alternative text"),
+        ([{"sepnb": {"alt": "a"}}, {"sepnb": {"alt": "b"}}], "cell 2 shows 2 figures"),
+    ],
+)
+def test_lift_refuses_images_that_would_be_mute(metadata, message):
+    with pytest.raises(ValueError, match=message):
+        lift(executed(*metadata))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [([0.0, 10.0], [0.0, 10.0]), ([0.0, 0.0], [-0.5, 0.5]), ([0.0, 0.1, 5.0], [-0.45, 0.55, 5.0])],
+)
+def test_spread_moves_levels_no_further_than_needed(wanted, expected):
+    np.testing.assert_allclose(figures.spread(np.array(wanted), 1.0), expected)
+
+
+def test_labels_do_not_touch_and_keep_the_order_of_the_lines():
+    figures.use_style()
+    fig, ax = plt.subplots()
+    for level, name in ((0.0, "low"), (0.001, "middle"), (0.002, "high")):
+        ax.plot([0, 1], [level, level], label=name)
+    ax.plot([0, 1], [0.5, 1], label="_unnamed")
+    figures.label_lines(ax)
+    fig.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert [text.get_text() for text in ax.texts] == ["low", "middle", "high"]
+    assert all(below.y1 <= above.y0 for below, above in itertools.pairwise(boxes))
+    assert all(box.x0 > ax.transData.transform((1, 0))[0] for box in boxes)
+    plt.close(fig)
+
+
+def test_trained_length_is_drawn_at_the_length():
+    fig, ax = plt.subplots()
+    ax.plot([0, 512], [1, 2])
+    figures.trained_length(ax, 128)
+    assert ax.get_lines()[-1].get_xdata()[0] == 128 and ax.texts[0].get_text() == "trained length 128"
+    plt.close(fig)
+
+
+def loaded(status, seeds):
+    about = {
+        "device": "cpu",
+        "device_name": "<A & B>",
+        "torch": "2.13.0",
+        "python": "3.11.2",
+        "commit": "0123456789",
+    }
+    records = [
+        SimpleNamespace(
+            profile="laptop", provenance=about | {"seed": seed, "started": f"2026-11-2{seed}T10:00:00"}
+        )
+        for seed in seeds
+    ]
+    table = pd.DataFrame({"status": status})
+    table.attrs["records"] = records
+    return figures.provenance(table).data
+
+
+def test_a_row_of_seeds_has_a_tick_for_each_their_mean_and_its_interval():
+    _, ax = plt.subplots()
+    look = figures.METHODS["rope"]
+    figures.seed_row(ax, 2, [1.0, 2.0, 6.0], look, labelled=True)
+    ticks, marker = ax.lines[:2]
+    assert list(ticks.get_xdata()) == [1.0, 2.0, 6.0] and set(ticks.get_ydata()) == {2.0}
+    assert list(marker.get_xdata()) == [3.0] and marker.get_marker() == look.marker
+    low, high = ax.collections[0].get_segments()[0][:, 0]
+    assert (high - low) / 2 == pytest.approx(summarise([1.0, 2.0, 6.0]).half)
+    assert ax.get_legend_handles_labels()[1] == ["RoPE"]
+    plt.close()
+
+
+@pytest.mark.parametrize(("values", "lines"), [([], 0), ([0.5], 2)])
+def test_a_row_of_one_seed_has_no_interval_and_one_of_none_is_empty(values, lines):
+    _, ax = plt.subplots()
+    figures.seed_row(ax, 0, values, figures.METHODS["none"])
+    assert (len(ax.lines), len(ax.collections), len(ax.texts)) == (lines, 0, 0)
+    figures.seed_row(ax, 0, values, figures.METHODS["none"], missing="not run")
+    assert [text.get_text() for text in ax.texts] == ([] if values else ["not run"])
+    plt.close()
+
+
+def test_floors_are_drawn_at_the_entropies_of_the_table_and_nowhere_without_runs():
+    _, (drawn, empty) = plt.subplots(1, 2)
+    runs = pd.DataFrame({"unigram_bits_per_byte": [4.5, None, 4.5], "bigram_bits_per_byte": [3.4, None, 3.4]})
+    figures.entropy_floors(drawn, runs, at=2.0)
+    assert [line.get_ydata()[0] for line in drawn.lines] == [4.5, 3.4]
+    assert [text.get_position() for text in drawn.texts] == [(2.0, 4.5), (2.0, 3.4)]
+    figures.entropy_floors(empty, pd.DataFrame({"method": ["rope"]}), at=0.0)
+    assert not empty.lines and not empty.texts
+
+
+def test_axes_of_nothing_say_so_and_have_no_numbers():
+    _, ax = plt.subplots()
+    figures.not_run(ax)
+    assert [text.get_text() for text in ax.texts] == ["not run"]
+    assert not ax.get_xticks().size and not ax.get_yticks().size
+    plt.close()
+
+
+def test_provenance_says_what_was_run_where_and_what_is_missing():
+    line = loaded(["ok", "stale", "not run"], seeds=[1, 0])
+    for fact in (
+        "laptop",
+        "2 of 3 runs",
+        "seeds 0, 1",
+        "cpu &lt;A &amp; B&gt;",
+        "torch 2.13.0",
+        "commit 0123456",
+    ):
+        assert fact in line
+    assert "2026-11-20 to 2026-11-21" in line
+    assert "1 not run</span>" in line and "1 stale</span>" in line
+
+
+def test_provenance_of_nothing_claims_nothing():
+    line = loaded(["not run", "not run"], seeds=[])
+    assert "0 of 2 runs" in line and "2 not run" in line and "torch" not in line
+
+
+def test_show_table_formats_escapes_and_marks(monkeypatch):
+    shown = []
+    monkeypatch.setattr(figures, "display", shown.append)
+    df = pd.DataFrame({"method": ["<a>", "b"], "loss": [1.23456, np.nan]})
+    figures.show_table(df, caption="Loss & more.", formats={"loss": ".2f"}, highlight=[1])
+    html = shown[0].data
+    assert "&lt;a&gt;" in html and ">1.23<" in html and "<td>–</td>" in html  # noqa: RUF001
+    assert "<caption>Loss &amp; more.</caption>" in html and html.count("sepnb-strong") == 1
+    assert html.count('scope="col"') == 2
+    with pytest.raises(ValueError, match="'los', but the columns are method, loss"):
+        figures.show_table(df, caption="x", formats={"los": ".2f"})
+    with pytest.raises(ValueError, match="needs a caption"):
+        figures.show_table(df, caption="")

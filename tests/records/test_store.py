@@ -1,0 +1,329 @@
+"""The store gives back what a run wrote, and refuses everything else with the path and the reason."""
+
+import dataclasses
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sepnb.records.store import Record, RecordError, Store, canonical, digest, write_atomically
+
+RECORD = Record(
+    experiment="in_window",
+    profile="laptop",
+    key="rope-seed1",
+    config={"model": {"streams": {"sem": 128}, "bias": False}, "seed": 1, "text": None},
+    metrics={"bits_per_byte": 2.125, "parameters": 788_480, "tiny": 1e-300, "third": 1 / 3},
+    rows=[{"kind": "document", "document": "Émile", "bits": 0.1}, {"kind": "position", "start": 0}],
+    fingerprint={"first_losses": [5.5, 5.25]},
+    provenance={"commit": "abc", "dirty": False, "seed": 1},
+)
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def published(tmp_path, monkeypatch) -> Store:
+    """The published store of a checkout of its own."""
+    monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
+    monkeypatch.delenv("SEPNB_RESULTS", raising=False)
+    return Store()
+
+
+def with_provenance(**changes) -> Record:
+    return dataclasses.replace(RECORD, provenance={**RECORD.provenance, **changes})
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+
+
+def signed(path: Path, **changes) -> None:
+    """Change a record and give it the right checksum: what a careful forger or an older program would do."""
+    content = json.loads(path.read_text()) | changes
+    content = {key: value for key, value in content.items() if key != "checksum" and value != "absent"}
+    path.write_text(json.dumps({**content, "checksum": digest(content)}))
+
+
+# --- what is written comes back
+
+
+def test_a_record_comes_back_as_it_was_written(store):
+    path = store.write(RECORD)
+    assert path == store.root / "laptop" / "in_window" / "rope-seed1.json"
+    assert store.read(path) == RECORD
+    assert store.load("laptop", "in_window") == {"rope-seed1": RECORD}
+    assert store.load("gpu", "in_window") == store.load("laptop", "other") == {}
+
+
+@settings(max_examples=30)
+@given(
+    metrics=st.dictionaries(
+        st.text(min_size=1), st.floats(allow_nan=False, allow_infinity=False) | st.integers()
+    )
+)
+def test_every_number_and_name_comes_back_bit_for_bit(tmp_path_factory, metrics):
+    store = Store(tmp_path_factory.mktemp("store"))
+    path = store.write(dataclasses.replace(RECORD, metrics=metrics))
+    assert store.read(path).metrics == metrics
+    assert list(map(repr, store.read(path).metrics.values())) == [
+        repr(metrics[key]) for key in sorted(metrics)
+    ]
+
+
+def test_a_record_is_readable_and_sorted_so_that_a_change_is_a_small_difference(store):
+    text = store.write(RECORD).read_text()
+    assert text.endswith("}\n") and '\n "experiment": "in_window",\n' in text
+    assert text == store.write(RECORD).read_text()
+
+
+def test_a_second_record_of_the_same_key_replaces_the_first(store):
+    store.write(RECORD)
+    better = dataclasses.replace(RECORD, metrics={"bits_per_byte": 2.0})
+    store.write(better)
+    assert store.load("laptop", "in_window") == {"rope-seed1": better}
+
+
+def test_the_default_store_is_the_published_one(published, tmp_path, monkeypatch):
+    assert published.root == tmp_path / "results" and published.published
+    assert not Store(tmp_path / "other").published
+    monkeypatch.setenv("SEPNB_RESULTS", str(tmp_path / "elsewhere"))
+    assert Store().root == tmp_path / "elsewhere" and not Store().published
+
+
+def test_the_canonical_form_does_not_depend_on_the_order_of_keys():
+    assert canonical({"b": 1, "a": [1.5, None]}) == '{"a":[1.5,null],"b":1}'
+    assert digest({"b": 1, "a": 2}) == digest({"a": 2, "b": 1}) != digest({"a": 2, "b": 1.0})
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize("kept", [0, 1, 100, 0.5, -3])
+def test_a_record_that_was_cut_short_is_refused(store, kept):
+    path = store.write(RECORD)
+    text = path.read_text()
+    path.write_text(text[: int(len(text) * kept) if isinstance(kept, float) else kept])
+    with pytest.raises(RecordError) as refused:
+        store.read(path)
+    assert str(refused.value).startswith(f"{path}: not whole JSON")
+    with pytest.raises(RecordError):
+        store.load("laptop", "in_window")
+
+
+def test_bytes_that_are_no_text_are_refused(store):
+    path = store.write(RECORD)
+    path.write_bytes(b"\xff\xfe" + path.read_bytes())
+    with pytest.raises(RecordError, match="not whole JSON"):
+        store.read(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("2.125", "2.124"),
+        ("788480", "788481"),
+        ("5.25", "5.250000001"),
+        ('"bias": false', '"bias": true'),
+        ('"dirty": false', '"dirty": true'),
+        ("rope-seed1", "rope-seed2"),
+    ],
+)
+def test_one_changed_digit_or_word_is_refused(store, old, new):
+    path = store.write(RECORD)
+    edit(path, old, new)
+    with pytest.raises(RecordError) as refused:
+        store.read(path)
+    assert str(refused.value).startswith(f"{path}: its content does not match its checksum")
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
+def test_a_number_edited_into_no_number_is_refused_by_its_path_too(store, number):
+    path = store.write(RECORD)
+    edit(path, "2.125", number)
+    with pytest.raises(RecordError) as refused:
+        store.read(path)
+    assert str(refused.value).startswith(f"{path}: metrics.bits_per_byte is ")
+
+
+def test_a_record_without_its_checksum_is_refused(store):
+    path = store.write(RECORD)
+    content = json.loads(path.read_text())
+    del content["checksum"]
+    path.write_text(json.dumps(content))
+    with pytest.raises(RecordError, match="does not match its checksum"):
+        store.read(path)
+
+
+def test_a_record_in_another_place_is_refused(store):
+    path = store.write(RECORD)
+    for place in (
+        "laptop/in_window/other.json",
+        "gpu/in_window/rope-seed1.json",
+        "laptop/lr_screen/rope-seed1.json",
+    ):
+        moved = store.root / place
+        moved.parent.mkdir(parents=True, exist_ok=True)
+        moved.write_bytes(path.read_bytes())
+        with pytest.raises(RecordError) as refused:
+            store.read(moved)
+        assert str(refused.value).startswith(f"{moved}: it says that it is laptop/in_window/rope-seed1")
+
+
+@pytest.mark.parametrize("schema", [0, 2, "1", None])
+def test_another_schema_is_refused(store, schema):
+    path = store.write(RECORD)
+    signed(path, schema=schema)
+    with pytest.raises(RecordError) as refused:
+        store.read(path)
+    assert str(refused.value) == f"{path}: schema {schema!r}, this version reads 1; run it again"
+
+
+@pytest.mark.parametrize("text", ["[]", "3", '"record"', "null", "{}"])
+def test_json_that_is_no_record_is_refused(store, text):
+    path = store.write(RECORD)
+    path.write_text(text)
+    with pytest.raises(RecordError, match=r"rope-seed1\.json: schema .* this version reads 1"):
+        store.read(path)
+
+
+@pytest.mark.parametrize("changes", [{"metrics": "absent"}, {"more": 1}])
+def test_a_well_signed_record_of_other_fields_is_refused(store, changes):
+    path = store.write(RECORD)
+    signed(path, **changes)
+    with pytest.raises(RecordError) as refused:
+        store.read(path)
+    assert str(refused.value) == f"{path}: {next(iter(changes))} missing or unknown; run it again"
+
+
+@pytest.mark.parametrize(
+    ("dirty", "reason"), [(True, "made from a tree with uncommitted changes"), (None, "of no commit")]
+)
+def test_only_the_published_store_refuses_records_that_are_not_of_a_commit(store, published, dirty, reason):
+    record = with_provenance(dirty=dirty)
+    assert store.read(store.write(record)) == record
+    path = published.write(record)
+    with pytest.raises(RecordError) as refused:
+        published.read(path)
+    assert str(refused.value) == f"{path}: {reason}; commit the code, then run it again"
+    assert published.read(published.write(with_provenance(dirty=False))).provenance["dirty"] is False
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        (lambda x: {"metrics": {"bits_per_byte": x}}, "metrics.bits_per_byte"),
+        (lambda x: {"rows": [{"kind": "curve"}, {"bits": x}]}, "rows[1].bits"),
+        (lambda x: {"fingerprint": {"first_losses": [1.0, x]}}, "fingerprint.first_losses[1]"),
+        (lambda x: {"config": {"training": {"rate": x}}}, "config.training.rate"),
+    ],
+)
+def test_nan_is_never_written_and_the_error_says_where_it_is(store, number, changes, where):
+    path = store.write(RECORD)
+    with pytest.raises(RecordError) as refused:
+        store.write(dataclasses.replace(RECORD, **changes(number)))
+    assert str(refused.value).startswith(f"{path}: {where} is {number}")
+    assert store.read(path) == RECORD
+
+
+# --- whole or not at all
+
+
+@pytest.mark.parametrize("step", ["fsync", "chmod", "replace"])
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, OSError])
+def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(store, monkeypatch, step, interruption):
+    path = store.write(RECORD)
+
+    def interrupted(*_, **__):
+        raise interruption("in the middle")
+
+    monkeypatch.setattr(os, step, interrupted)
+    with pytest.raises(interruption):
+        store.write(dataclasses.replace(RECORD, metrics={"bits_per_byte": 1.0}))
+    monkeypatch.undo()
+    assert [entry.name for entry in path.parent.iterdir()] == ["rope-seed1.json"]
+    assert store.read(path) == RECORD
+
+
+def test_what_a_killed_writer_leaves_is_not_taken_for_a_record(store):
+    path = store.write(RECORD)
+    (path.parent / ".rope-seed2.json.x1.part").write_text('{"schema": 1')
+    assert list(store.load("laptop", "in_window")) == ["rope-seed1"]
+
+
+def test_the_new_text_is_complete_before_the_name_changes(tmp_path, monkeypatch):
+    seen = []
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda a, b: (seen.append(Path(a).read_text()), replace(a, b)))
+    write_atomically(tmp_path / "new" / "file", "text" * 10_000)
+    assert seen == ["text" * 10_000]
+
+
+def test_others_may_read_the_file_as_far_as_the_umask_lets_them(tmp_path):
+    umask = os.umask(0o027)
+    try:
+        write_atomically(tmp_path / "file", "text")
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
+
+
+# --- staleness, and who read what
+
+
+def test_a_mark_of_staleness_is_read_with_the_record_and_does_not_touch_its_file(store):
+    path = store.write(RECORD)
+    before = path.read_bytes()
+    store.mark_stale("laptop", "in_window", "rope-seed1", "first_losses[0] was 5.5, is 5.4")
+    store.mark_stale("laptop", "in_window", "gone", "its grid has no such run")
+    (record,) = store.load("laptop", "in_window").values()
+    assert record.stale == "first_losses[0] was 5.5, is 5.4"
+    assert record == RECORD and path.read_bytes() == before
+    assert json.loads((store.root / "laptop" / "stale.json").read_text()) == {
+        "in_window/gone": "its grid has no such run",
+        "in_window/rope-seed1": "first_losses[0] was 5.5, is 5.4",
+    }
+
+
+def test_a_mark_is_taken_back_by_none_and_by_a_new_record_and_the_last_one_takes_the_file(store):
+    store.write(RECORD)
+    marks = store.root / "laptop" / "stale.json"
+    for key in ("rope-seed1", "other"):
+        store.mark_stale("laptop", "in_window", key, "why")
+    store.write(RECORD)
+    assert store.load("laptop", "in_window")["rope-seed1"].stale is None and marks.exists()
+    store.mark_stale("laptop", "in_window", "other", None)
+    assert not marks.exists()
+    store.mark_stale("laptop", "in_window", "other", None)  # nothing to take back is no error
+
+
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_marks_that_cannot_be_read_are_refused_with_the_remedy(store, text):
+    store.write(RECORD)
+    marks = store.root / "laptop" / "stale.json"
+    marks.write_text(text)
+    with pytest.raises(RecordError) as refused:
+        store.load("laptop", "in_window")
+    assert str(refused.value).startswith(f"{marks}: ")
+    assert "delete it and run `sepnb check --published`" in str(refused.value)
+
+
+def test_what_is_loaded_is_noted_where_the_environment_asks_for_it(store, tmp_path, monkeypatch):
+    log = tmp_path / "log"
+    store.write(RECORD)
+    store.load("laptop", "in_window")
+    assert not log.exists()
+    monkeypatch.setenv("SEPNB_READ_LOG", str(log))
+    store.load("laptop", "in_window")
+    store.load("smoke", "none_yet")
+    assert log.read_text() == "laptop/in_window\nsmoke/none_yet\n"

@@ -1,0 +1,91 @@
+"""A mean over seeds, its interval, and differences taken seed by seed."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import ttest_1samp
+
+from sepnb.records.summaries import by_method, by_seed, paired, summarise, told
+
+
+def runs(**scores: dict[int, float]) -> pd.DataFrame:
+    rows = [
+        {"method": method, "seed": seed, "status": "ok", "score": value}
+        for method, values in scores.items()
+        for seed, value in values.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_the_interval_ends_where_a_t_test_stops_rejecting():
+    values = np.array([1.0, 1.4, 0.9, 1.1, 1.3])
+    summary = summarise(values)
+    assert summary.mean == pytest.approx(values.mean())
+    assert ttest_1samp(values, summary.mean + summary.half).pvalue == pytest.approx(0.05)
+    assert ttest_1samp(values, summary.mean - summary.half).pvalue == pytest.approx(0.05)
+
+
+def test_one_seed_has_a_mean_and_no_interval():
+    summary = summarise([2.5])
+    assert summary.mean == 2.5 and np.isnan(summary.half) and summary.seeds == 1
+    assert str(summary) == "2.500"
+
+
+def test_one_value_a_seed_of_a_method_and_none_where_nothing_was_run():
+    table = runs(a={2: 1.0, 1: 3.0}, b={1: 2.0})
+    table.loc[len(table)] = {"method": "a", "seed": 3, "status": "not run", "score": np.nan}
+    assert by_seed(table, "a", "score").to_dict() == {2: 1.0, 1: 3.0}
+    for method, column in (("c", "score"), ("a", "other")):
+        assert by_seed(table, method, column).empty
+    assert by_seed(table[:0], "a", "score").empty
+
+
+def test_more_confidence_is_a_wider_interval():
+    assert summarise([1, 2, 4], 0.99).half > summarise([1, 2, 4], 0.9).half
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, 95.0])
+def test_a_confidence_outside_zero_to_one_is_refused(confidence):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        summarise([1, 2], confidence)
+
+
+def test_nothing_to_summarise_is_refused():
+    with pytest.raises(ValueError, match="nothing to summarise"):
+        summarise([])
+
+
+def test_differences_are_taken_within_a_seed_whatever_the_order_of_the_rows():
+    table = runs(a={1: 1.0, 2: 5.0, 3: 9.0}, b={3: 8.0, 1: 0.5, 2: 3.0}).sample(frac=1, random_state=0)
+    assert paired(table, "a", "b", "score").sort_index().to_dict() == {1: 0.5, 2: 2.0, 3: 1.0}
+
+
+def test_a_seed_that_only_one_method_has_is_left_out():
+    assert list(paired(runs(a={1: 1.0, 2: 2.0}, b={2: 1.0}), "a", "b", "score").index) == [2]
+
+
+def test_runs_that_were_not_made_count_for_nothing():
+    table = runs(a={1: 1.0, 2: 3.0}, b={1: 2.0})
+    table.loc[len(table)] = ["c", 1, "not run", np.nan]
+    table.loc[table.query("method == 'a' and seed == 2").index, "status"] = "not run"
+    assert {method: summary.mean for method, summary in by_method(table, "score").items()} == {
+        "a": 1.0,
+        "b": 2.0,
+    }
+
+
+def test_a_sentence_gets_mean_and_interval_with_a_sign_and_as_many_decimals():
+    assert told([-0.5]) == "\N{MINUS SIGN}0.500"
+    half = summarise([-0.3, -0.1, -0.2]).half
+    assert told([-0.3, -0.1, -0.2], "+.2f") == f"\N{MINUS SIGN}0.20 ± {half:.2f}"
+    assert told(pd.Series([2.0, 2.0]), ".1f") == "2.0 ± 0.0"
+    assert told([]) == told(pd.Series(dtype=float)) == "not run"
+
+
+def test_where_nothing_has_run_there_are_no_differences_and_it_says_so():
+    bare = runs(a={1: 1.0}, b={1: 2.0}).drop(columns="score").assign(status="not run")
+    assert paired(bare, "a", "b", "score").empty and told(paired(bare, "a", "b", "score")) == "not run"
+    some = runs(a={1: 1.0}, b={1: 2.0})
+    assert paired(some, "a", "c", "score").empty
+    with pytest.raises(KeyError, match="scores"):
+        paired(some, "a", "b", "scores")

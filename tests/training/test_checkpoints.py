@@ -1,0 +1,167 @@
+"""A training that is left and resumed gives what the uninterrupted one gives, to the last bit."""
+
+import dataclasses
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.streams import Streams
+from sepnb.training import TrainingConfig, checkpoints, optimiser, train
+from sepnb.training.losses import AuxiliaryLoss, bound
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+CONFIG = TrainingConfig(steps=12, batch_size=4, length=8, learning_rate=1e-2)
+
+
+def model(seed: int = 0, width: int = 8) -> LanguageModel:
+    torch.manual_seed(seed)
+    config = TransformerConfig(Streams.dense(width), n_layers=1, n_heads=2, encoding="rope", max_length=8)
+    return LanguageModel(config, vocab_size=7)
+
+
+def batches() -> Iterator[np.ndarray]:
+    generator = np.random.default_rng(0)
+    while True:
+        yield (generator.integers(7, size=(4, 1)) + np.arange(9)) % 7
+
+
+def weights(of: LanguageModel) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in of.state_dict().items()}
+
+
+def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.fixture
+def halfway() -> checkpoints.Checkpoint:
+    """After 5 of the 12 steps."""
+    m = model()
+    adamw = optimiser(m, CONFIG)
+    losses = train(m, batches(), CONFIG, adamw=adamw, stop_after=5)
+    return checkpoints.take(m, adamw, losses, {"what": "halfway", "seed": 0}, cpu_s=1.5)
+
+
+def test_resumed_from_a_file_is_uninterrupted_bit_for_bit(halfway, tmp_path):
+    whole = model()
+    curve = train(whole, batches(), CONFIG)
+
+    path = tmp_path / "deep" / "halfway.pt"
+    checkpoints.save(path, halfway)
+    found = checkpoints.load(path, {"what": "halfway", "seed": 0})
+    resumed = model(seed=9)
+    adamw = checkpoints.restore(found, resumed, CONFIG)
+    later = train(resumed, islice(batches(), found.steps, None), CONFIG, adamw=adamw, start=found.steps)
+    assert found.losses + later == curve
+    assert found.steps == 5 and found.cpu_s == 1.5
+    assert same(weights(resumed), weights(whole))
+
+
+@pytest.mark.parametrize("forgotten", ["the averages", "the steps taken", "the batches read"])
+def test_what_a_checkpoint_holds_is_needed(halfway, forgotten):
+    whole, resumed = model(), model(seed=9)
+    train(whole, batches(), CONFIG)
+    adamw = checkpoints.restore(halfway, resumed, CONFIG)
+    if forgotten == "the averages":
+        adamw = None
+    start = 0 if forgotten == "the steps taken" else halfway.steps
+    read = 0 if forgotten == "the batches read" else halfway.steps
+    rest = {"start": start, "stop_after": start + CONFIG.steps - halfway.steps}
+    train(resumed, islice(batches(), read, None), CONFIG, adamw=adamw, **rest)
+    assert not same(weights(resumed), weights(whole))
+
+
+def test_a_checkpoint_is_a_copy_that_later_steps_leave_alone(halfway):
+    before = {name: value.clone() for name, value in halfway.weights.items()}
+    step = float(halfway.averages["state"][0]["step"])
+    average = halfway.averages["state"][0]["exp_avg"].clone()
+    one, other = model(), model()
+    for m in (one, other):
+        adamw = checkpoints.restore(halfway, m, CONFIG)
+        train(m, batches(), CONFIG, adamw=adamw, stop_after=3)
+    assert same(weights(one), weights(other))
+    assert same(halfway.weights, before)
+    assert float(halfway.averages["state"][0]["step"]) == step == 5
+    assert torch.equal(halfway.averages["state"][0]["exp_avg"], average)
+
+
+def test_another_schedule_keeps_the_averages_and_sets_its_own_decay(halfway):
+    m = model()
+    tuning = TrainingConfig(steps=2, batch_size=4, length=8, learning_rate=1e-3, weight_decay=0.0)
+    adamw = checkpoints.restore(halfway, m, tuning)
+    assert [group["weight_decay"] for group in adamw.param_groups] == [0.0, 0.0]
+    assert [group["lr"] for group in adamw.param_groups] == [1e-3, 1e-3]
+    assert all(float(state["step"]) == 5 for state in adamw.state.values())
+    assert {id(p) for group in adamw.param_groups for p in group["params"]} == {id(p) for p in m.parameters()}
+
+
+def test_a_file_of_another_training_is_none_and_a_damaged_one_is_refused(halfway, tmp_path):
+    path = tmp_path / "one.pt"
+    assert checkpoints.load(path, halfway.about) is None
+    checkpoints.save(path, halfway)
+    assert checkpoints.load(path, halfway.about | {"seed": 1}) is None
+    path.write_bytes(path.read_bytes()[:2000])
+    with pytest.raises(ValueError, match=r"one\.pt: not a whole checkpoint .*; delete it"):
+        checkpoints.load(path, halfway.about)
+
+
+def test_the_weights_of_another_model_are_refused(halfway):
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        checkpoints.restore(halfway, model(width=16), CONFIG)
+
+
+@pytest.mark.parametrize("start", [-1, 12, 13])
+def test_a_start_outside_the_schedule_is_refused(start):
+    with pytest.raises(ValueError, match=f"start is {start}; of 12 steps give 0 to 11"):
+        train(model(), batches(), CONFIG, start=start)
+
+
+def test_names_of_a_command_line_are_kept_as_the_text_they_are(tmp_path, halfway):
+    """A profile arrives as a member of an enumeration; a file with it in could not be read back."""
+
+    class Profile(StrEnum):
+        smoke = "smoke"
+
+    about = {"profile": Profile.smoke, "sizes": (1, 2)}
+    taken = checkpoints.take(model(), optimiser(model(), CONFIG), [1.0], about)
+    checkpoints.save(tmp_path / "one.pt", taken)
+    for asked in (about, {"profile": "smoke", "sizes": [1, 2]}):
+        assert checkpoints.load(tmp_path / "one.pt", asked).steps == 1
+    assert checkpoints.load(tmp_path / "one.pt", {"profile": "laptop", "sizes": [1, 2]}) is None
+
+
+class Nothing(AuxiliaryLoss):
+    """An auxiliary loss of zero, which notes how it was bound."""
+
+    name = "nothing"
+
+    def bind(self, seed, start=0):
+        return bound(lambda model: next(model.parameters()).new_zeros(()), seed, start)
+
+
+def test_an_auxiliary_loss_that_draws_from_another_step_or_by_another_seed_is_refused():
+    config = dataclasses.replace(CONFIG, auxiliary=Nothing())
+
+    def go_on(auxiliary, **how):
+        return train(model(), batches(), config, auxiliary=auxiliary, start=5, stop_after=6, **how)
+
+    with pytest.raises(ValueError, match="start is 5, and an auxiliary loss draws from step 0 on"):
+        go_on(Nothing().bind(0), seed=0)
+    for how in ({"seed": 1}, {}):
+        with pytest.raises(ValueError, match=f"seed is {how.get('seed')}, and an auxiliary loss draws by se"):
+            go_on(Nothing().bind(0, 5), **how)
+    assert len(go_on(Nothing().bind(0, 5), seed=0)) == 1
+
+
+def test_a_checkpoint_without_a_seed_is_not_resumed_and_is_written_as_it_always_was(halfway, tmp_path):
+    with pytest.raises(ValueError, match="the checkpoint has no seed"):
+        checkpoints.resumed(halfway, model(), CONFIG, lambda seed: batches())
+    checkpoints.save(tmp_path / "one.pt", halfway)
+    written = torch.load(tmp_path / "one.pt", weights_only=True)
+    assert list(written) == ["weights", "averages", "steps", "losses", "about", "cpu_s"]

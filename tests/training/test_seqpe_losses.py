@@ -1,0 +1,262 @@
+"""The objective of SeqPE: which losses are computed, on which positions, and who learns from them."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from sepnb.data.draws import generator_of
+from sepnb.encodings import SeqPE
+from sepnb.seqpe import SequentialPositionEncoder, contrastive_loss, distillation_loss
+from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
+from sepnb.training import TrainingConfig
+from sepnb.training.grid_shifts import GridShiftSteps
+from sepnb.training.positions import RandomOffset, RandomPositions, TrueGap
+from sepnb.training.segments import Segments
+from sepnb.training.seqpe_losses import RELEASED, RELEASED_ENCODING, RELEASED_SHIFTS, SeqPELosses
+from sepnb.training.shift_steps import ShiftSteps
+
+CANDIDATES = CandidateSampler((1000,), anchors=6, candidates=5, window=(50,))
+WINDOWS = WindowSampler((1000,), (16,), windows=3, places=8)
+BOTH = SeqPELosses(CANDIDATES, WINDOWS, n_heads=2)
+
+
+def encoder(**settings) -> SequentialPositionEncoder:
+    torch.manual_seed(0)
+    made = SequentialPositionEncoder(width=8, heads=2, digits=3, **settings).double()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return made
+
+
+def by_parts(made, losses, candidates, windows) -> torch.Tensor:
+    """The sum in the open: each part encoded by the definition, on its own."""
+    anchors, others = (torch.from_numpy(part) for part in candidates)
+    embedded = made.plain(others.flatten(0, 1)).unflatten(0, others.shape[:2])
+    first = contrastive_loss(made.plain(anchors), embedded, anchors, others, scale=losses.scale)
+    teacher, student = (made.plain(part.reshape(-1, 1)).unflatten(0, part.shape[:2]) for part in windows)
+    second = distillation_loss(
+        teacher.detach(), student, losses.n_heads, reduction=losses.reduction, scale=losses.distillation_scale
+    )
+    return losses.contrastive * first + losses.distillation * second
+
+
+@pytest.mark.parametrize(
+    "options", [{}, RELEASED, {"distillation_scale": None}], ids=["ours", "released", "scale-free"]
+)
+def test_the_objective_is_the_weighted_sum_of_both_losses_in_value_and_gradient(options):
+    losses, made = SeqPELosses(CANDIDATES, WINDOWS, n_heads=2, **options), encoder()
+    drawn = losses.draw(np.random.PCG64(3))
+    found = []
+    for value in (losses.of(made, *drawn), by_parts(made, losses, *drawn)):
+        made.zero_grad()
+        value.backward()
+        found.append((value, [parameter.grad.clone() for parameter in made.parameters()]))
+    (ours, grads), (expected, others) = found
+    torch.testing.assert_close(ours, expected, rtol=1e-12, atol=1e-12)
+    for grad, other in zip(grads, others, strict=True):
+        torch.testing.assert_close(grad, other, rtol=1e-9, atol=1e-12)
+
+
+def test_our_default_is_as_strong_as_the_released_distillation():
+    windows = WindowSampler((1000,), (64,), windows=4, places=32)
+    drawn, made = windows.draw(np.random.PCG64(0)), encoder()
+    both = [SeqPELosses(windows=windows, **options).of(made, None, drawn) for options in ({}, RELEASED)]
+    torch.testing.assert_close(*both)
+
+
+def test_a_loss_of_weight_zero_is_not_computed_and_leaves_the_other_its_positions():
+    made = encoder()
+    whole = BOTH.bind(5)(made)
+    parts = [
+        SeqPELosses(CANDIDATES, WINDOWS, n_heads=2, **{off: 0.0}).bind(5)(made)
+        for off in ("contrastive", "distillation")
+    ]
+    assert all(part.item() > 0 for part in parts)
+    torch.testing.assert_close(sum(parts), whole)
+    nothing = SeqPELosses(CANDIDATES, WINDOWS, contrastive=0.0, distillation=0.0).bind(5)(made)
+    assert nothing.item() == 0.0 and not nothing.requires_grad
+
+
+def test_nothing_is_distilled_on_shift_steps():
+    shifts, made = ShiftSteps(1000, probability=0.5), encoder()
+    with_shifts = SeqPELosses(CANDIDATES, WINDOWS, n_heads=2, shifts=shifts).bind(2)
+    always = BOTH.bind(2)
+    alone = SeqPELosses(CANDIDATES, WINDOWS, n_heads=2, distillation=0.0).bind(2)
+    seen = set()
+    for _, shifted in zip(range(20), shifts.decisions(2), strict=False):
+        got, whole, contrastive = (loss(made).item() for loss in (with_shifts, always, alone))
+        assert got == pytest.approx(contrastive if shifted else whole)
+        assert whole > contrastive
+        seen.add(shifted)
+    assert seen == {True, False}
+
+
+def test_losses_of_every_third_step_have_three_times_their_weight_and_skip_no_decision():
+    made, shifts = encoder(), ShiftSteps(1000, probability=0.5)
+    whole = SeqPELosses(CANDIDATES, WINDOWS, n_heads=2, shifts=shifts)
+    sparse = dataclasses.replace(whole, every=3)
+    loss, values = sparse.bind(2), []
+    for _ in range(9):
+        values.append(loss(made).item())
+    generator, expected = generator_of(2, "seqpe-losses"), []
+    for step, shifted in zip(range(9), shifts.decisions(2), strict=False):
+        if step % 3:
+            expected.append(0.0)
+            continue
+        candidates, windows = whole.draw(generator)
+        expected.append(3 * whole.of(made, candidates, None if shifted else windows).item())
+    assert values == pytest.approx(expected)
+    assert {bool(shifted) for shifted, _ in zip(shifts.decisions(2), range(9), strict=False)} == {True, False}
+    assert "every" not in whole.resolved() and sparse.resolved()["every"] == 3
+
+
+def test_a_training_with_other_shift_steps_than_the_losses_know_is_refused(unhooked):
+    def config(positions, **losses):
+        auxiliary = SeqPELosses(CANDIDATES, WINDOWS, **losses)
+        return TrainingConfig(5, 1, 16, 1e-3, positions=positions, auxiliary=auxiliary)
+
+    shifts = ShiftSteps(1000)
+    config(shifts, shifts=shifts), config(None)
+    config(shifts, distillation=0.0)
+    for positions, losses in (
+        (shifts, {}),
+        (None, {"shifts": shifts}),
+        (shifts, {"shifts": ShiftSteps(999)}),
+    ):
+        with pytest.raises(ValueError, match="give both the same"):
+            config(positions, **losses)
+
+
+@pytest.mark.parametrize(
+    "positions", [RandomOffset(1000), RandomPositions(1000), TrueGap(9), Segments(4)], ids=repr
+)
+def test_a_training_that_reads_no_window_in_every_step_has_no_teacher(positions, unhooked):
+    """Its texts stand anywhere: the window from 0 on is no more the trained one than any other."""
+    for losses in ({}, {"shifts": ShiftSteps(1000)}):
+        with pytest.raises(ValueError, match="none can teach; leave out windows"):
+            TrainingConfig(
+                5, 1, 16, 1e-3, positions=positions, auxiliary=SeqPELosses(CANDIDATES, WINDOWS, **losses)
+            )
+    for alone in (SeqPELosses(CANDIDATES), SeqPELosses(CANDIDATES, WINDOWS, distillation=0.0)):
+        TrainingConfig(5, 1, 16, 1e-3, positions=positions, auxiliary=alone)
+
+
+def test_a_teacher_larger_than_what_is_read_is_refused(unhooked):
+    def text(length: int, first: int = 0, shifts=None):
+        windows = WindowSampler((1000,), (16,), places=8, first=first)
+        auxiliary = SeqPELosses(CANDIDATES, windows, shifts=shifts)
+        return TrainingConfig(5, 1, length, 1e-3, positions=shifts, auxiliary=auxiliary)
+
+    def image(grid: tuple[int, int], first: int = 1):
+        shifts = GridShiftSteps((4, 3), (20, 20))
+        windows = WindowSampler((20, 20), grid, places=4, away=grid, first=first)
+        auxiliary = SeqPELosses(windows=windows, shifts=shifts)
+        return TrainingConfig(5, 1, 1, 1e-3, positions=shifts, auxiliary=auxiliary)
+
+    text(16), text(17, first=1), text(40), text(16, shifts=ShiftSteps(1000)), image((4, 3)), image((2, 2))
+    text(1)  # positions alone: nothing is read
+    for make in (
+        lambda: text(15),
+        lambda: text(16, first=1),
+        lambda: text(15, shifts=ShiftSteps(1000)),
+        lambda: image((4, 4)),
+        lambda: image((4, 3), first=0),
+        lambda: image((4, 3), first=2),
+    ):
+        with pytest.raises(ValueError, match="is not inside what the training reads"):
+            make()
+
+
+def test_a_seed_repeats_its_steps_and_another_differs():
+    made = encoder()
+    one, again, other = BOTH.bind(1), BOTH.bind(1), BOTH.bind(2)
+    first = [one(made).item() for _ in range(3)]
+    assert first == [again(made).item() for _ in range(3)]
+    assert len(set(first)) == 3 and first != [other(made).item() for _ in range(3)]
+
+
+def test_the_teacher_is_read_without_dropout():
+    torch.manual_seed(0)
+    made = encoder(dropout=0.5)
+    only = SeqPELosses(windows=WINDOWS, n_heads=2)
+    made.eval()
+    quiet = only.bind(4)(made)
+    torch.testing.assert_close(quiet, only.bind(4)(made))
+    made.train()
+    drawn = only.draw(np.random.PCG64(4))[1]
+    with torch.no_grad():
+        teachers = [made.eval()(drawn.teacher.reshape(-1, 1)) for _ in range(2)]
+    assert torch.equal(*teachers)
+    made.train()
+    noisy = {round(only.of(made, None, drawn).item(), 12) for _ in range(4)}
+    assert len(noisy) == 4 and made.training, "the student has dropout, and training goes on"
+
+
+def test_training_on_both_losses_makes_near_positions_alike():
+    """A hundred steps of a tiny encoder: embeddings come to tell near from far."""
+    torch.manual_seed(0)
+    made = SequentialPositionEncoder(width=16, heads=2, digits=3)
+    losses = SeqPELosses(CandidateSampler((1000,), anchors=16, candidates=16, window=(50,)), WINDOWS)
+    adamw, loss = torch.optim.AdamW(made.parameters(), lr=3e-3), losses.bind(0)
+    curve = []
+    for _ in range(100):
+        value = loss(made)
+        adamw.zero_grad()
+        value.backward()
+        adamw.step()
+        curve.append(value.item())
+    assert np.mean(curve[-20:]) < 0.8 * np.mean(curve[:20])
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({}, "neither candidates nor windows"),
+        ({"candidates": CANDIDATES, "contrastive": -0.1}, "contrastive is -0.1"),
+        ({"candidates": CANDIDATES, "reduction": "sum"}, "unknown reduction 'sum'"),
+        ({"candidates": CANDIDATES, "every": 0}, "every is 0"),
+        ({"candidates": CANDIDATES, "windows": WindowSampler((99,), (9,), places=4)}, "different ranges"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings, told, unhooked):
+    with pytest.raises(ValueError, match=told):
+        SeqPELosses(**settings)
+
+
+def test_a_model_without_the_encoder_is_refused(unhooked):
+    with pytest.raises(ValueError, match="0 sequential position encoders"):
+        BOTH.bind(0)(torch.nn.Linear(2, 2))
+    with pytest.raises(ValueError, match="2 sequential position encoders"):
+        BOTH.bind(0)(torch.nn.ModuleList([encoder(), encoder()]))
+
+
+def test_a_record_can_name_every_setting():
+    plain = SeqPELosses(CANDIDATES, WINDOWS, shifts=ShiftSteps(1000)).resolved()
+    assert plain["name"] == "seqpe" and plain["candidates"]["kinds"] == [["edited", 0.4], ["window", 0.6]]
+    assert plain["shifts"] == {"maximum": 1000, "per": "step", "probability": 0.1}
+
+
+def test_all_that_the_release_sets_is_set_by_options_of_one_of_three_descriptions():
+    """Forms and weights of the losses, noise in the encoder, offsets that are drawn once."""
+    shifts = ShiftSteps(1000, **RELEASED_SHIFTS)
+    losses = SeqPELosses(CANDIDATES, WINDOWS, shifts=shifts, **RELEASED)
+    TrainingConfig(5, 1, 16, 1e-3, positions=shifts, auxiliary=losses)
+    told = losses.resolved()
+    assert (told["scale"], told["reduction"], told["distillation"]) == (1.0, "released", 0.1)
+    assert "distillation_scale" not in told, "raw products are the default, and in no older record"
+    free = dataclasses.replace(losses, distillation_scale=None)
+    assert free.resolved() == told | {"distillation_scale": None}
+    assert told["shifts"] == {"maximum": 1000, "per": "sequence", "probability": 0.1, "starts": 320}
+    encoding = SeqPE(site="input", width=8, digits=3, **RELEASED_ENCODING)
+    module = encoding.at_input(8, 16).embeddings
+    noisy = [module(torch.arange(16)) for _ in range(2)]
+    module.eval()
+    quiet = [module(torch.arange(16)) for _ in range(2)]
+    assert not torch.equal(*noisy) and torch.equal(*quiet)
+    torch.manual_seed(0)
+    drawn = SeqPE(width=64, digits=5, **RELEASED_ENCODING).at_query_key(8).embeddings.encoder
+    weights = [p for p in drawn.parameters() if p.dim() == 2 and p.numel() >= 4096]
+    assert weights and all(abs(float(p.detach().std()) - 0.02) < 0.001 for p in weights)

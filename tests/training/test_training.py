@@ -1,0 +1,274 @@
+"""The training loop: the schedule, what decays, what repeats exactly, and what stops it."""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.streams import Streams
+from sepnb.training import (
+    Diverged,
+    TrainingConfig,
+    autocast,
+    next_token_losses,
+    optimiser,
+    train,
+)
+from sepnb.training.losses import AuxiliaryLoss
+from sepnb.training.positions import Batch
+
+CONFIG = TrainingConfig(steps=20, batch_size=4, length=8, learning_rate=1e-2)
+
+
+def model(seed: int = 0, **fields) -> LanguageModel:
+    torch.manual_seed(seed)
+    fields = {"streams": Streams(pos=8, sem=8), "encoding": "learned", "max_length": 8, **fields}
+    return LanguageModel(TransformerConfig(n_layers=1, n_heads=2, **fields), vocab_size=7)
+
+
+def batches(seed: int = 0, steps: int = 20, rows: int = 4) -> Iterator[np.ndarray]:
+    """Counting modulo 7 from a random start: the next token follows from the one before."""
+    generator = np.random.default_rng(seed)
+    for _ in range(steps):
+        yield (generator.integers(7, size=(rows, 1)) + np.arange(9)) % 7
+
+
+# --- the schedule
+
+
+def test_the_rate_rises_in_a_line_peaks_after_the_warm_up_and_falls_to_a_tenth():
+    config = TrainingConfig(steps=100, batch_size=1, length=1, learning_rate=2.0, warmup=0.1)
+    rates = [config.rate(step) for step in range(101)]
+    assert rates[:10] == pytest.approx([2.0 * (step + 1) / 11 for step in range(10)])
+    assert rates[10] == 2.0 == max(rates)
+    assert rates[55] == pytest.approx(1.1)  # half of the cosine: the mean of 2.0 and 0.2
+    assert rates[100] == pytest.approx(0.2)
+    assert rates[99] == pytest.approx(0.2, rel=0.01)
+    assert all(later < earlier for earlier, later in pairwise(rates[10:]))
+
+
+@pytest.mark.parametrize("warmup", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("steps", [1, 2, 7])
+def test_every_rate_of_a_short_schedule_is_above_zero_and_at_most_the_highest(steps, warmup):
+    config = TrainingConfig(steps=steps, batch_size=1, length=1, learning_rate=1e-3, warmup=warmup)
+    assert all(0 < config.rate(step) <= 1e-3 for step in range(steps))
+
+
+def test_the_loop_uses_the_schedule(monkeypatch):
+    used = []
+    step = torch.optim.AdamW.step
+
+    def noting(self, *arguments, **keywords):
+        used.append([group["lr"] for group in self.param_groups])
+        return step(self, *arguments, **keywords)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", noting)
+    train(model(), batches(), CONFIG)
+    assert used == [[CONFIG.rate(step)] * 2 for step in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": 0}, "steps is 0; it must be at least 1"),
+        ({"batch_size": 0}, "batch_size is 0; it must be at least 1"),
+        ({"length": -1}, "length is -1; it must be at least 1"),
+        ({"learning_rate": 0.0}, "learning_rate is 0.0; it must be finite and above 0"),
+        ({"learning_rate": math.nan}, "learning_rate is nan; it must be finite and above 0"),
+        ({"clip": math.inf}, "clip is inf; it must be finite and above 0"),
+        ({"clip": -1.0}, "clip is -1.0; it must be finite and above 0"),
+        ({"warmup": 1.5}, "warmup is 1.5; it is a share of the steps, from 0 to 1"),
+        ({"weight_decay": -0.1}, "weight_decay is -0.1; it must be at least 0"),
+        ({"betas": (0.9, 1.0)}, "betas are (0.9, 1.0); both must be at least 0 and below 1"),
+        ({"precision": "float16"}, "unknown precision 'float16'; use one of float32, bfloat16"),
+    ],
+)
+def test_a_schedule_that_makes_no_sense_is_refused(changes, message):
+    with pytest.raises(ValueError) as refused:
+        dataclasses.replace(CONFIG, **changes)
+    assert message in str(refused.value)
+
+
+# --- what decays, what is clipped
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_only_the_weights_of_maps_decay(tied):
+    m = model(bias=True, tie_embeddings=tied)
+    decaying, others = (group["params"] for group in optimiser(m, CONFIG).param_groups)
+    assert [group["weight_decay"] for group in optimiser(m, CONFIG).param_groups] == [0.1, 0.0]
+    names = {id(parameter): name for name, parameter in m.named_parameters()}
+    assert len(decaying) + len(others) == len(names)
+    assert not {id(p) for p in decaying} & {id(p) for p in others}
+    for name in (names[id(p)] for p in others):
+        assert (
+            name.endswith(("bias", "table"))
+            or ".bias." in name
+            or "gain." in name
+            or name == "embedding.weight"
+        )
+    for name in (names[id(p)] for p in decaying):
+        # Tied, the one weight is the output map's, and decays as that.
+        assert name.endswith(".weight") and (tied or name != "embedding.weight")
+
+
+def test_a_gradient_longer_than_the_clip_is_shortened(monkeypatch):
+    norms = []
+    step = torch.optim.AdamW.step
+
+    def noting(self, *arguments, **keywords):
+        gradients = [p.grad for group in self.param_groups for p in group["params"]]
+        norms.append(torch.cat([gradient.flatten() for gradient in gradients]).norm().item())
+        return step(self, *arguments, **keywords)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", noting)
+    train(model(), batches(), dataclasses.replace(CONFIG, clip=1e-3))
+    assert norms == pytest.approx([1e-3] * 20, rel=1e-3)
+
+
+# --- what a run is
+
+
+def test_the_loss_of_a_step_is_the_mean_over_the_predicted_tokens_in_nats():
+    m, batch = model(), next(batches())
+    with torch.no_grad():
+        logits = m(torch.from_numpy(batch[:, :-1]))
+        losses = next_token_losses(m, torch.from_numpy(batch))
+    assert losses.shape == (4, 8)
+    for row in range(4):
+        for place in range(8):
+            p = logits[row, place].softmax(-1)[batch[row, place + 1]].item()
+            assert losses[row, place].item() == pytest.approx(-math.log(p), abs=1e-5)
+    first = train(m, batches(), CONFIG, stop_after=1)
+    assert first == pytest.approx([losses.mean().item()], abs=1e-6)
+
+
+def test_the_loss_of_a_float64_model_is_not_rounded_to_float32():
+    m, batch = model().double(), torch.from_numpy(next(batches()))
+    expected = -m(batch[:, :-1]).log_softmax(-1).gather(-1, batch[:, 1:, None])[..., 0]
+    losses = next_token_losses(m, batch)
+    assert losses.dtype == torch.float64
+    torch.testing.assert_close(losses, expected, rtol=1e-12, atol=1e-12)
+    weights = list(m.parameters())
+    ours, theirs = (torch.autograd.grad(sums.sum(), weights) for sums in (losses, expected))
+    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
+    with autocast("cpu", "bfloat16"):
+        assert next_token_losses(model(), batch).dtype == torch.float32
+
+
+def test_it_learns_what_can_be_learned():
+    config = dataclasses.replace(CONFIG, steps=80)
+    curve = train(model(), batches(steps=80), config)
+    assert len(curve) == 80
+    assert curve[0] > 1.5 and np.mean(curve[-5:]) < 0.2
+
+
+def test_a_run_repeats_exactly_and_another_seed_is_another_run():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        one, again = (train(model(), batches(), CONFIG) for _ in range(2))
+        other_weights, other_data = train(model(1), batches(), CONFIG), train(model(), batches(1), CONFIG)
+    finally:
+        torch.set_num_threads(threads)
+    assert one == again
+    assert one != other_weights and one != other_data
+
+
+def test_stopping_early_gives_the_first_losses_of_the_whole_schedule():
+    whole = train(model(), batches(), CONFIG)
+    assert train(model(), batches(), CONFIG, stop_after=3) == whole[:3]
+    assert train(model(), batches(), CONFIG, stop_after=50) == whole
+    with pytest.raises(ValueError, match="stop_after is 0; it must be at least 1"):
+        train(model(), batches(), CONFIG, stop_after=0)
+
+
+def test_progress_is_told_after_every_step_and_the_model_is_left_in_training_mode():
+    steps, m = [], model().eval()
+    train(m, batches(), CONFIG, on_step=steps.append)
+    assert steps == list(range(20)) and m.training
+
+
+def test_batches_that_end_before_the_steps_are_reported_by_step():
+    with pytest.raises(ValueError, match="the batches ended at step 3 of 20; give one batch per step"):
+        train(model(), batches(steps=3), CONFIG)
+
+
+def test_a_loss_that_is_not_finite_names_its_step_and_the_remedy():
+    class Breaking(nn.Module):
+        """Loses its weight, and so every later loss, after the third call."""
+
+        def __init__(self):
+            super().__init__()
+            self.weight, self.calls = nn.Parameter(torch.zeros(7)), 0
+
+        def forward(self, tokens):
+            self.calls += 1
+            return self.weight.expand(*tokens.shape, 7) * (math.nan if self.calls > 3 else 1)
+
+    with pytest.raises(ValueError, match=r"the loss of step 3 is nan; lower learning_rate=0\.01"):
+        train(Breaking(), batches(), CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("at", "told"), [(2, r"the loss with its auxiliary part of step 2 is nan"), (9, None)]
+)
+def test_an_auxiliary_loss_that_is_not_finite_is_told_with_its_own_step(at, told):
+    """Also in the last step, after which no loss of tokens would show it."""
+    calls = []
+
+    def breaking(m):
+        calls.append(1)
+        return m.embedding.weight.sum() * (math.nan if len(calls) > at else 0.0)
+
+    config = dataclasses.replace(CONFIG, steps=at + 1 if told is None else 5, auxiliary=Nothing())
+    with pytest.raises(Diverged, match=told or "the loss with its auxiliary part of step 9 is nan") as error:
+        train(model(), batches(), config, auxiliary=breaking)
+    assert error.value.step == at == len(error.value.losses)
+    assert np.isfinite(error.value.losses).all()
+
+
+@dataclasses.dataclass(frozen=True)
+class Nothing(AuxiliaryLoss):
+    """An auxiliary loss of a config; the bound one is given by hand."""
+
+    name = "nothing"
+
+    def bind(self, seed, start=0):
+        return lambda m: m.embedding.weight.sum() * 0.0
+
+
+def test_what_no_config_names_is_not_trained_on():
+    with pytest.raises(
+        ValueError, match=r"the config names none, so that no record would; set TrainingConfig\.a"
+    ):
+        train(model(), batches(), CONFIG, auxiliary=Nothing().bind(0))
+    tokens = next(batches())
+    placed = iter([Batch(tokens[:, :-1], tokens[:, 1:], np.arange(8))])
+    with pytest.raises(
+        ValueError, match=r"have positions and the config draws none.*TrainingConfig\.positions"
+    ):
+        train(model(), placed, CONFIG)
+
+
+def test_an_auxiliary_loss_without_indices_of_its_own_trains_none():
+    assert Nothing().trained_indices(8) == Nothing().trained_distances(8) == 0
+
+
+def test_bfloat16_autocast_keeps_float32_parameters_and_follows_the_float32_run():
+    exact = train(model(), batches(), CONFIG)
+    m = model()
+    rounded = train(m, batches(), dataclasses.replace(CONFIG, precision="bfloat16"))
+    assert {parameter.dtype for parameter in m.parameters()} == {torch.float32}
+    assert rounded != exact
+    assert rounded == pytest.approx(exact, abs=0.05)
+    with autocast("cpu", "bfloat16"):
+        assert m(torch.zeros(1, 2, dtype=torch.long)).dtype == torch.bfloat16
+    with autocast("cpu", "float32"):
+        assert m(torch.zeros(1, 2, dtype=torch.long)).dtype == torch.float32

@@ -1,0 +1,217 @@
+"""The schedule of SeqPE in a language model: losses, shift steps, evaluation, how a training is resumed."""
+
+import copy
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from sepnb.data import text as texts
+from sepnb.encodings import SeqPE
+from sepnb.evaluation import as_trained, evaluate
+from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig
+from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
+from sepnb.streams import Streams
+from sepnb.training import Labelled, TrainingConfig, checkpoints, optimiser, train
+from sepnb.training.seqpe_losses import SeqPELosses
+from sepnb.training.seqpe_schedule import grid_losses, grid_shifts
+from sepnb.training.shift_steps import ShiftSteps
+
+LENGTH, STEPS, SEED = 8, 6, 3
+SHIFTS = ShiftSteps(1000, probability=0.5)
+LOSSES = SeqPELosses(
+    CandidateSampler((1000,), anchors=4, candidates=5, window=(50,)),
+    WindowSampler((1000,), (LENGTH,), windows=3, places=4),
+    shifts=SHIFTS,
+)
+CONFIG = TrainingConfig(STEPS, 2, LENGTH, 1e-2, positions=SHIFTS, auxiliary=LOSSES)
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def model(dropout: float = 0.0, site: str = "input") -> LanguageModel:
+    torch.manual_seed(0)
+    encoding = SeqPE(site=site, width=8, heads=2, dropout=dropout)
+    streams = Streams(pos=8, sem=8) if site == "input" else Streams.dense(16)
+    shape = TransformerConfig(streams, 1, 2, encoding, max_length=LENGTH, dropout=dropout)
+    return LanguageModel(shape)
+
+
+def with_dropout() -> LanguageModel:
+    return model(dropout=0.3)
+
+
+def batches(config: TrainingConfig = CONFIG, seed: int = SEED):
+    sizes = {"batch_size": 2, "length": LENGTH, "seed": seed, "steps": STEPS}
+    return config.positions.batches(texts.load("sympy").train, **sizes)
+
+
+def weights(made: LanguageModel) -> Tensor:
+    return torch.cat([parameter.detach().flatten() for parameter in made.parameters()])
+
+
+def left_and_resumed(config: TrainingConfig, left_at: int, path, made=model, seed: int = SEED):
+    """The weights of a whole training, and of one that was left, written, read, and resumed."""
+    how = {"auxiliary": config.bound_auxiliary(seed)}
+    whole, left, later = made(), made(), made()
+    torch.manual_seed(7)
+    train(whole, batches(config, seed), config, **how)
+    torch.manual_seed(7)
+    how = {"adamw": optimiser(left, config), "auxiliary": config.bound_auxiliary(seed)}
+    losses = train(left, batches(config, seed), config, stop_after=left_at, **how)
+    checkpoints.save(path, checkpoints.take(left, how["adamw"], losses, {}, seed=seed))
+    torch.rand(99)  # what else a process draws
+    found = checkpoints.load(path, {})
+    checkpoints.resumed(found, later, config, lambda drawn: batches(config, drawn))
+    return weights(whole), weights(later)
+
+
+@pytest.mark.parametrize("every", [1, 2])
+@pytest.mark.parametrize("left_at", [1, 3])
+def test_a_training_that_is_resumed_goes_on_as_one_that_was_not_interrupted(every, left_at, tmp_path):
+    """Batches, shift steps, their positions and those of the losses come from the seed it was left with."""
+    config = dataclasses.replace(CONFIG, auxiliary=dataclasses.replace(LOSSES, every=every))
+    whole, later = left_and_resumed(config, left_at, tmp_path / "one.pt")
+    assert torch.equal(whole, later)
+
+
+def test_what_was_resumed_can_be_left_again():
+    whole, one, other, last = (with_dropout() for _ in range(4))
+    torch.manual_seed(7)
+    curve = train(whole, batches(), CONFIG, auxiliary=LOSSES.bind(SEED))
+    torch.manual_seed(7)
+    how = {"adamw": optimiser(one, CONFIG), "auxiliary": LOSSES.bind(SEED), "stop_after": 1}
+    losses = train(one, batches(), CONFIG, **how)
+    first = checkpoints.take(one, how["adamw"], losses, {}, seed=SEED)
+    more, adamw = checkpoints.resumed(first, other, CONFIG, lambda s: batches(CONFIG, s), stop_after=4)
+    second = checkpoints.take(other, adamw, losses + more, {}, seed=SEED)
+    rest, _ = checkpoints.resumed(second, last, CONFIG, lambda s: batches(CONFIG, s))
+    assert second.steps == 4 and losses + more + rest == curve
+    assert torch.equal(weights(last), weights(whole))
+
+
+def test_dropout_is_resumed_too(tmp_path):
+    assert torch.equal(*left_and_resumed(CONFIG, 3, tmp_path / "one.pt", with_dropout))
+
+
+@pytest.mark.parametrize("forgotten", ["seed", "noise"])
+def test_what_is_drawn_by_another_seed_or_state_is_another_training(forgotten):
+    """The control: neither of them is held for nothing."""
+    left = with_dropout()
+    how = {"adamw": optimiser(left, CONFIG), "auxiliary": LOSSES.bind(SEED), "stop_after": 3}
+    losses = train(left, batches(), CONFIG, **how)
+    taken = checkpoints.take(left, how["adamw"], losses, {}, seed=SEED)
+    torch.manual_seed(99)
+    other = {"seed": SEED + 1, "noise": {"cpu": torch.get_rng_state()}}[forgotten]
+    found = []
+    for one in (taken, dataclasses.replace(taken, **{forgotten: other})):
+        later = with_dropout()
+        checkpoints.resumed(one, later, CONFIG, lambda seed: batches(CONFIG, seed))
+        found.append(weights(later))
+    assert not torch.equal(*found)
+
+
+def test_a_loss_bound_at_another_step_or_to_another_seed_is_refused():
+    for bound, start in ((LOSSES.bind(SEED), 2), (LOSSES.bind(SEED, start=3), 2), (LOSSES.bind(SEED, 3), 0)):
+        with pytest.raises(ValueError, match=rf"start is {start}, and an auxiliary loss draws from step"):
+            train(model(), batches(), CONFIG, auxiliary=bound, start=start, seed=SEED)
+    with pytest.raises(ValueError, match=f"seed is {SEED}, and an auxiliary loss draws by seed {SEED + 1}"):
+        train(model(), batches(), CONFIG, auxiliary=LOSSES.bind(SEED + 1, 2), start=2, seed=SEED)
+    with pytest.raises(ValueError, match="start is -1"):
+        LOSSES.bind(SEED, start=-1)
+
+
+GRID = (3, 3)
+ON_A_GRID = ImageClassifier(
+    TransformerConfig(
+        Streams.dense(16),
+        1,
+        2,
+        SeqPE(width=8, heads=2, digits=2, dims=2, class_token=True),
+        max_length=10,
+        causal=False,
+        axes=2,
+    ),
+    4,
+    2,
+)
+
+
+@pytest.mark.parametrize("starts", [None, 320])
+def test_a_training_on_a_grid_is_resumed_as_one_that_was_not_interrupted(starts, tmp_path):
+    """The same of images: places that moved, both losses of two coordinates, moves that are drawn once."""
+    shifts = dataclasses.replace(grid_shifts(GRID, (30, 30)), probability=0.5, starts=starts)
+    losses = dataclasses.replace(grid_losses(GRID, (30, 30), columns=8), shifts=shifts)
+    config = TrainingConfig(STEPS, 2, 1, 1e-2, positions=shifts, auxiliary=losses)
+
+    def drawn(seed: int):
+        generator = np.random.default_rng(seed)
+        for places in shifts.positions(seed=seed, steps=STEPS):
+            images = generator.random((2, 1, 6, 6), dtype=np.float32)
+            yield Labelled(images, generator.integers(4, size=2), places)
+
+    assert any(shifts.outside(places) for places in shifts.positions(seed=SEED, steps=STEPS))
+    whole, left, later = (copy.deepcopy(ON_A_GRID) for _ in range(3))
+    train(whole, drawn(SEED), config, auxiliary=config.bound_auxiliary(SEED))
+    how = {"adamw": optimiser(left, config), "auxiliary": config.bound_auxiliary(SEED), "stop_after": 3}
+    taken = checkpoints.take(left, how["adamw"], train(left, drawn(SEED), config, **how), {}, seed=SEED)
+    checkpoints.save(tmp_path / "one.pt", taken)
+    checkpoints.resumed(checkpoints.load(tmp_path / "one.pt", {}), later, config, drawn)
+    assert torch.equal(weights(whole), weights(later))
+
+
+def test_a_step_that_moved_and_that_the_losses_would_teach_from_is_refused():
+    """Batches and losses have a seed each; by two of them the decisions to shift part."""
+    with pytest.raises(ValueError, match=f"step [0-5] is read outside .* by seed {SEED + 2}; draw"):
+        train(model(), batches(), CONFIG, auxiliary=LOSSES.bind(SEED + 2))
+    assert any(SHIFTS.outside(batch.positions) for batch in batches())
+    assert not SHIFTS.outside(np.arange(LENGTH)) and SHIFTS.outside(np.arange(LENGTH) + 1)
+    on_grid = grid_shifts(GRID, (30, 30))
+    for some in (on_grid.home, on_grid.home[[3, 1]][None]):
+        assert not on_grid.outside(some)
+        assert all(on_grid.outside(some + np.array(move)) for move in ((0, 3), (-1, 0)))
+    silent = dataclasses.replace(LOSSES, distillation=0.0)
+    config = dataclasses.replace(CONFIG, auxiliary=silent)
+    train(model(), batches(), config, auxiliary=silent.bind(SEED + 2))  # nothing teaches there
+
+
+def test_losses_of_weight_zero_leave_a_training_as_it_is_without_them():
+    none = dataclasses.replace(LOSSES, contrastive=0.0, distillation=0.0)
+    with_none, without, with_both = model(), model(), model()
+    train(with_none, batches(), dataclasses.replace(CONFIG, auxiliary=none), auxiliary=none.bind(SEED))
+    train(without, batches(), dataclasses.replace(CONFIG, auxiliary=None))
+    train(with_both, batches(), CONFIG, auxiliary=LOSSES.bind(SEED))
+    assert torch.equal(weights(with_none), weights(without))
+    assert not torch.equal(weights(with_both), weights(without))
+
+
+def test_no_text_is_evaluated_at_shifted_positions_and_some_are_trained_there():
+    read = [batch.positions for batch in batches()]
+    assert any(at[0] for at in read) and any(not at[0] for at in read)
+    made = model().eval()
+    assert as_trained(made, SHIFTS) is made
+    tokens = next(batches()).inputs
+    whole, from_zero, elsewhere = (
+        evaluate(made, tokens, positions=at).bits
+        for at in (None, np.arange(LENGTH - 1), 500 + np.arange(LENGTH - 1))
+    )
+    assert np.array_equal(whole, from_zero) and not np.array_equal(whole, elsewhere)
+
+
+def test_one_step_in_ten_is_shifted_unless_it_is_told_otherwise():
+    decisions = list(itertools.islice(ShiftSteps(1000).decisions(SEED), 4000))
+    assert abs(np.mean(decisions) - 0.1) < 4 * (0.1 * 0.9 / len(decisions)) ** 0.5
+
+
+@pytest.mark.parametrize("site", ["input", "score"])
+def test_a_longer_text_and_a_farther_index_need_no_new_parameter(site):
+    made = model(site=site).eval()
+    shapes = {name: value.shape for name, value in made.state_dict().items()}
+    tokens = torch.zeros(1, 4 * LENGTH, dtype=torch.int64)
+    with torch.no_grad():
+        for start in (0, 50_000, 10**5 - 4 * LENGTH):
+            assert made(tokens, start + torch.arange(4 * LENGTH)).isfinite().all()
+    assert {name: value.shape for name, value in made.state_dict().items()} == shapes
