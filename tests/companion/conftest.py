@@ -20,7 +20,7 @@ device = "cpu"
 """
 PUBLISH = """
 # %%
-from sepnb.companion import numbers
+from sepnb.records import numbers
 
 numbers.publish("{name}", {{"answer": 42, "half": 0.5 + seed}}, profile=profile)
 """

@@ -81,7 +81,7 @@ def test_a_failing_chapter_fills_one_screen_and_the_others_still_run(
 
 def test_side_by_side_each_chapter_has_its_own_fate(write_chapter: Callable[..., Chapter]) -> None:
     silent = write_chapter("01_silent")
-    silent.path.write_text(silent.text.split("# %%\nfrom sepnb.companion")[0], encoding="utf-8")
+    silent.path.write_text(silent.text.split("# %%\nfrom sepnb.records")[0], encoding="utf-8")
     late = write_chapter("02_late", "\n# %%\nprofile = 'elsewhere'\n")
     good = write_chapter("03_good")
     jobs = [Job(Chapter(one.path), "smoke", seed=2) for one in (silent, late, good)]

@@ -66,7 +66,7 @@ USED = """
 import torch
 
 from sepnb import encodings
-from sepnb.inventory import inventory
+from sepnb.analysis.inventory import inventory
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
