@@ -1,6 +1,5 @@
 """What all tests share. It imports nothing of sepnb itself: the hook that checks shapes must come first."""
 
-import gc
 import os
 from collections.abc import Callable, Iterator
 
@@ -43,14 +42,6 @@ def one_thread() -> Iterator[None]:
 
     with timing.one_thread():
         yield
-
-
-@pytest.fixture(scope="module")
-def quick_collections() -> Iterator[None]:
-    """statsmodels collects garbage in every correction: keep torch's many objects out of it."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ Scores are bits per byte: lower is better.
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.stats import ttest_1samp
-from statsmodels.stats.multitest import multipletests
 
 from sepnb.claims.verdict import NOT_REPRODUCED, NOT_RUN, NOT_TESTABLE, PARTLY, REPRODUCED, UNDECIDED, Verdict
 
@@ -65,13 +65,34 @@ def judge(
         return Verdict(UNDECIDED, "; ".join([few, *listed]), numbers)
 
     p_values = [_p_value(differences[pair], pair) for pair in comparisons]
-    decided = multipletests(p_values, alpha=significance, method="holm")[0]
+    decided = holm(p_values, significance)
     answers = [
         ("holds" if pair.low < differences[pair].mean() < pair.high else "fails") if sure else "open"
         for pair, sure in zip(comparisons, decided, strict=True)
     ]
     answered = [f"{text} ({answer})" for text, answer in zip(listed, answers, strict=True)]
     return Verdict(_word(answers), "; ".join([f"{len(scores)} seeds", *answered]), numbers)
+
+
+def holm(p_values: Sequence[float], significance: float) -> np.ndarray:
+    """Which tests of a family are significant after the step-down correction of Holm (1979).
+
+    The smallest p of m is held against significance / m, the next against significance / (m - 1), and so on
+    until the first that is larger: from there on no test is significant.
+
+    Args:
+        p_values: one for each test, in any order.
+        significance: the largest probability of one false answer or more in the whole family.
+
+    Returns:
+        One truth value for each test, in the order given, [m] bool.
+    """
+    p = np.asarray(p_values, dtype=float)
+    order = np.argsort(p)
+    passed = p[order] <= significance / np.arange(len(p), 0, -1)
+    significant = np.empty(len(p), dtype=bool)
+    significant[order] = np.logical_and.accumulate(passed)
+    return significant
 
 
 def _word(answers: list[str]) -> str:
@@ -135,5 +156,5 @@ def _below_the_bar(table: pd.DataFrame, methods: list[str], bar: float) -> Verdi
     return None
 
 
-RULES_OF_EVIDENCE = (judge, _word, _p_value, _paired_t, _not_complete, _below_the_bar)
+RULES_OF_EVIDENCE = (judge, holm, _word, _p_value, _paired_t, _not_complete, _below_the_bar)
 """What a verdict of `judge` stands on beside its own rule: a later change of one of these is a later rule."""

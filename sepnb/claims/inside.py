@@ -10,7 +10,6 @@ import math
 from typing import NamedTuple
 
 import pandas as pd
-from statsmodels.stats.multitest import multipletests
 
 from sepnb.claims.evidence import (
     RULES_OF_EVIDENCE,
@@ -19,6 +18,7 @@ from sepnb.claims.evidence import (
     _not_complete,
     _p_value,
     _word,
+    holm,
     judge,
 )
 from sepnb.claims.verdict import (
@@ -72,7 +72,7 @@ def hold(tables: Tables, levels: list[Level]) -> Verdict:
         return Verdict(UNDECIDED, "; ".join([few, *listed]), numbers)
     bounds = [Comparison(level.method, level.quantity, level.low, level.high) for level in levels]
     p_values = [_p_value(value, bound) for value, bound in zip(values, bounds, strict=True)]
-    decided = multipletests(p_values, alpha=0.05, method="holm")[0]
+    decided = holm(p_values, 0.05)
     answers = [
         ("holds" if bound.low < value.mean() < bound.high else "fails") if sure else "open"
         for value, bound, sure in zip(values, bounds, decided, strict=True)

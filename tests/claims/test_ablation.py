@@ -9,7 +9,6 @@ from sepnb.claims import ablation, budget, dependence
 from sepnb.claims.budget import budgets, exchanges, places
 from sepnb.experiments.ablation import JUDGED
 
-pytestmark = pytest.mark.usefixtures("quick_collections")
 LEVELS = {
     "sinusoidal": 2.60,
     "sinusoidal-reinjected": 2.55,

@@ -1,14 +1,15 @@
 """Verdicts from synthetic tables: every word, from every rule, for the right reason."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from sepnb import claims
 from sepnb.claims import exact, in_window
-from sepnb.claims.evidence import Comparison, judge
+from sepnb.claims.evidence import Comparison, holm, judge
 
-pytestmark = pytest.mark.usefixtures("quick_collections")
 LEVELS = {
     "none": 2.90,
     "sinusoidal": 2.60,
@@ -43,6 +44,45 @@ def table(levels=LEVELS, *, seeds=6, noise=0.005, shared=0.05, status="ok", para
 
 def word(claim_id: str, frame) -> str:
     return claims.get(claim_id).rule({in_window.TABLE: frame}).word
+
+
+# --- the correction over a family ---------------------------------------------------------------------------
+
+
+def closed_testing(p_values, significance):
+    """What Holm's procedure is a short cut for: a test is significant if every subfamily that holds it is
+    rejected by Bonferroni's correction."""
+    family = range(len(p_values))
+    subfamilies = [set(some) for size in range(1, len(p_values) + 1) for some in combinations(family, size)]
+    kept = [some for some in subfamilies if len(some) * min(p_values[one] for one in some) > significance]
+    return [not any(one in some for some in kept) for one in family]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_holm_is_the_closed_test_of_bonferroni_also_where_p_values_are_tied(seed):
+    rng = np.random.default_rng(seed)
+    found = set()
+    for size in range(1, 8):
+        p = np.round(rng.beta(0.3, 3.0, size), int(rng.integers(2, 9))).tolist()
+        significance = float(rng.choice([0.01, 0.05, 0.3]))
+        assert holm(p, significance).tolist() == closed_testing(p, significance)
+        found |= set(holm(p, significance).tolist())
+    assert found == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("p_values", "significant"),
+    [
+        ([0.05], [True]),  # on the bound
+        ([0.03, 0.02, 0.04], [False, False, False]),  # the smallest has the strictest bound, 0.05 / 3
+        ([0.03, 0.01, 0.04], [False, True, False]),  # 0.03 > 0.05 / 2 ends it, whatever stands behind
+        ([0.025, 0.04, 0.01, 0.01], [True, True, True, True]),
+        ([0.01, float("nan")], [True, False]),  # what is no number decides nothing
+        ([], []),
+    ],
+)
+def test_holm_steps_down_until_the_first_that_does_not_pass(p_values, significant):
+    assert holm(p_values, 0.05).tolist() == significant
 
 
 # --- one comparison -----------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from sepnb import claims, experiments, extrapolators
 from sepnb.claims import beyond, extrapolation
 from sepnb.experiments import extrapolation as experiment
 
-pytestmark = pytest.mark.usefixtures("quick_collections")
 CLAIMS = extrapolation.CLAIMS + beyond.CLAIMS
 FIVE, FAR = extrapolation.FIVE, ("2x", "4x", "8x")
 

@@ -9,7 +9,6 @@ from sepnb.claims import images as rules
 from sepnb.claims import images_seqpe
 from sepnb.experiments.images import METHODS, SIZES, TASKS, ImageRun
 
-pytestmark = pytest.mark.usefixtures("quick_collections")
 CLAIMS = [claim.id for claim in (*rules.CLAIMS, *images_seqpe.CLAIMS)]
 PLACED = [name for name in METHODS if name != "none"]
 LARGER = ("canvas-14/grow", "upscaled-14/grow")

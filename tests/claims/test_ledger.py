@@ -28,7 +28,6 @@ from sepnb.claims.dependence import Dependence
 from sepnb.claims.evidence import judge
 from sepnb.records.store import Record, Store
 
-pytestmark = pytest.mark.usefixtures("quick_collections")
 LEVELS = {
     "none": 2.90,
     "sinusoidal": 2.60,

@@ -10,7 +10,6 @@ from sepnb.experiments.extrapolation import BEYOND
 from sepnb.experiments.recipe_methods import RECIPES
 from sepnb.experiments.recipes import RecipeRun
 
-pytestmark = pytest.mark.usefixtures("quick_collections")
 FAR = recipes.bins()
 CLAIMS = (*recipes.CLAIMS, *recipes_quality.CLAIMS)
 USERS = [

@@ -10,7 +10,6 @@ from sepnb.claims import seqpe_geometry as rules
 from sepnb.experiments.seqpe_distances import SeqPEDistances
 from sepnb.experiments.seqpe_geometry import SPREAD, VARIANTS, starts
 
-pytestmark = pytest.mark.usefixtures("quick_collections")
 MEASURES = [f"{m}/{g}" for m in ("order", "adjacency", "likeness", "distance") for g in (*starts(10), SPREAD)]
 CLAIMS = [claim.id for claim in (*rules.CLAIMS, *seqpe_distances.CLAIMS)]
 SUPPORTS = {

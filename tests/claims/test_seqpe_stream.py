@@ -10,7 +10,6 @@ from sepnb.claims import seqpe_stream as rules
 from sepnb.experiments.extrapolation import BEYOND
 from sepnb.experiments.seqpe_stream import BESIDE, PUBLISHED, SeqPEStream, starts
 
-pytestmark = pytest.mark.usefixtures("quick_collections")
 BINS = rules.bins()
 FAR = [f"native-at-{name}" for name in starts(128)]
 MODES = ("separated", "strict")

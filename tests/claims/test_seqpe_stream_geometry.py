@@ -9,7 +9,6 @@ from sepnb.claims import seqpe_stream
 from sepnb.claims import seqpe_stream_geometry as rules
 from sepnb.experiments.seqpe_stream import PUBLISHED, starts
 
-pytestmark = pytest.mark.usefixtures("quick_collections")
 PLAIN, SHIFTS, CONTRASTIVE, BOTH = rules.chain()
 STARTS = list(starts(128))
 FOLDS = ("past", "bits/folded", "bits/others", "mended/past", "alone/folded", "alone/first")

@@ -8,7 +8,6 @@ from sepnb import claims
 from sepnb.claims import volumes as rules
 from sepnb.experiments.volumes import CHANGES, METHODS, SIZES
 
-pytestmark = pytest.mark.usefixtures("quick_collections")
 CLAIMS = [claim.id for claim in rules.CLAIMS]
 
 

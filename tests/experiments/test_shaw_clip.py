@@ -17,7 +17,6 @@ from sepnb.records.store import Store
 
 from .smoke_runs import shortened
 
-pytestmark = pytest.mark.usefixtures("quick_collections")
 EXPERIMENT = experiments.get("shaw_clip")
 PUBLISHED = ("laptop", "gpu")
 FAR, NEAR = (
