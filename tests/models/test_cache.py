@@ -84,7 +84,7 @@ def test_given_positions_are_kept_in_the_cache(built, text, streams, fields, pos
         assert (moved - full).abs().max() > 1e-6
 
 
-@pytest.mark.parametrize("shape", shapes.sample(90), ids=shapes.name)
+@pytest.mark.parametrize("shape", shapes.covering(), ids=shapes.name)
 def test_a_cache_gives_every_shape_its_full_pass(text, shape):
     model = LanguageModel(TransformerConfig(**shapes.fields(shape)), VOCABULARY).double()
     loud(model, seed=0)
