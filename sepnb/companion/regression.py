@@ -7,6 +7,7 @@ for another processor, and ten times the widest spread is allowed, with a floor 
 spread over seeds is stored beside it but never widens it: another seed is another experiment.
 """
 
+import ast
 import json
 import math
 import os
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from sepnb import paths
+from sepnb.companion.chapters import Chapter, discover, find
 from sepnb.records.numbers import Number, write_json
 
 FACTOR = 10.0
@@ -124,6 +126,46 @@ def _differs(got: Number, reference: Number, entry: Mapping[str, Any] | None) ->
     return f"got {got!r}, reference {reference!r}, off by {abs(got - reference):.3g}, {tolerance}"
 
 
+def named(chapter: Chapter, experiments: Iterable[str]) -> set[str]:
+    """Those of `experiments` that some string of the chapter's code names, alone or as `experiment/NAME`.
+
+    What it says is a guess made before the chapter runs. `read` is what it did.
+    """
+    constants = (node.value for node in ast.walk(ast.parse(chapter.text)) if isinstance(node, ast.Constant))
+    texts = {text.removeprefix("experiment/") for text in constants if isinstance(text, str)}
+    return texts & set(experiments)
+
+
+def read(chapter: Chapter, profile: str, build: Path | None = None) -> set[str]:
+    """The experiments whose records of `profile` the chapter asked for when it last ran, failed or not."""
+    log = (paths.build() if build is None else build) / profile / f"{chapter.name}.reads"
+    asked = log.read_text(encoding="utf-8").split() if log.exists() else []
+    return {name.removeprefix(f"{profile}/") for name in asked if name.startswith(f"{profile}/")}
+
+
+def until_nothing_is_missing(
+    chapters: Sequence[Chapter],
+    wanted: Iterable[str],
+    run_experiments: Callable[[list[str]], None],
+    run_chapters: Callable[[list[Chapter]], None],
+    read: Callable[[Chapter], set[str]],
+) -> None:
+    """Run the experiments of `wanted`, then the chapters; one that asked for more runs again with it.
+
+    So no chapter's numbers are taken that lack a record it asked for, whatever its source names.
+    `run_chapters` must not raise where a chapter fails: it may have failed for want of a record.
+    """
+    computed: set[str] = set()
+    due, missing = list(chapters), set(wanted)
+    while due:
+        if missing:
+            run_experiments(sorted(missing))
+            computed |= missing
+        run_chapters(due)
+        due = [chapter for chapter in due if read(chapter) - computed]
+        missing = {name for chapter in due for name in read(chapter)} - computed
+
+
 def recompute(
     work: Path,
     *,
@@ -138,28 +180,30 @@ def recompute(
     """The numbers of chapters, computed afresh in the empty folder `work` by `sepnb run` itself.
 
     Args:
-        work: receives the records of all experiments and the executed notebooks.
-        chapters: their names; none: all. All experiments are run either way, for any of them may be read.
+        work: receives the records of the experiments that the chapters read, and the executed notebooks.
+        chapters: their names; none: all.
         threads: how many threads each computation may use.
         seed: the chapters' parameter; the experiments run the grid of the profile.
         environment: more environment variables for the processes that compute.
-        records: the `work` folder of an earlier call, whose records are taken instead of new ones.
+        records: the `work` folder of an earlier call, whose records are taken before new ones are made.
         quiet: keep the commands' output for the error message instead of showing it.
 
     Raises:
         RecomputeError: something failed; the message is the command's own report.
     """
+    from sepnb import experiments
+
     build = work / "build"
     places = {"SEPNB_BUILD": str(build), "SEPNB_RESULTS": str(build / profile / "results")}
     common = ["--profile", profile, "--device", "cpu", "--threads", str(threads)]
     common += ["--jobs", str(max(1, (os.cpu_count() or 1) // threads))]
-    steps = [["experiments"], [*(chapters or ["chapters"]), "--seeds", str(seed)]]
     if records is not None:
         shutil.copytree(records / "build" / profile / "results", build / profile / "results")
-        del steps[0]
-    for what in steps:
+    failed: dict[str, str] = {}
+
+    def run(names: list[str], *more: str) -> None:
         done = subprocess.run(
-            [sys.executable, "-m", "sepnb.cli", "run", *what, *common],
+            [sys.executable, "-m", "sepnb.cli", "run", *names, *more, *common],
             env={**os.environ, **places, **(environment or {})},
             cwd=paths.root(),
             stdout=subprocess.PIPE if quiet else None,
@@ -167,9 +211,21 @@ def recompute(
             text=True,
         )
         if done.returncode:
-            raise RecomputeError(
-                f"`sepnb run {' '.join(what)} --profile {profile}` failed:\n{done.stdout or '(see above)'}"
-            )
+            command = f"sepnb run {' '.join(names)} --profile {profile}"
+            raise RecomputeError(f"`{command}` failed:\n{done.stdout or '(see above)'}")
+
+    def run_chapters(due: list[Chapter]) -> None:
+        failed.clear()
+        try:
+            run([chapter.name for chapter in due], "--seeds", str(seed))
+        except RecomputeError as error:
+            failed["told"] = str(error)
+
+    chosen = [find(name) for name in chapters] or discover()
+    wanted = {name for chapter in chosen for name in named(chapter, experiments.names())}
+    until_nothing_is_missing(chosen, wanted, run, run_chapters, lambda one: read(one, profile, build))
+    if failed:
+        raise RecomputeError(failed["told"])
     published = sorted((build / profile).glob("*.json"))
     contents = [
         json.loads(file.read_text(encoding="utf-8")) for file in published if ".manifest" not in file.name

@@ -1,11 +1,14 @@
 """A number that moved, came or went is reported by name; tolerances follow from what was measured."""
 
 import json
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sepnb.companion import regression
+from sepnb.companion.chapters import Chapter
 from sepnb.companion.regression import compare, tolerances_from
 from sepnb.records.numbers import write_json
 
@@ -120,3 +123,49 @@ def test_an_odd_number_over_seeds_is_no_obstacle_to_integers() -> None:
     """A whole number may differ between seeds: another seed is another experiment."""
     variants = {"1 thread": {"01_order": {"n": 3}}, "2 threads": {"01_order": {"n": 3}}}
     assert tolerances_from(variants, {0: variants["1 thread"], 1: {"01_order": {"n": 4}}}) == {"01_order": {}}
+
+
+READS = """
+# %%
+from sepnb import experiments
+
+table = experiments.get("in_window").table(profile)
+tables = {name: experiments.get(name.split("/")[1]) for name in ("experiment/images", "experiment/budgets")}
+"""
+
+
+def test_what_a_chapter_names_is_known_before_it_runs(write_chapter: Callable[..., Chapter]) -> None:
+    every = ["in_window", "images", "budget", "inside"]
+    assert regression.named(write_chapter("01_order", READS), every) == {"in_window", "images"}
+    assert regression.named(write_chapter("02_more", "# in_window is read elsewhere\n"), every) == set()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_chapter_is_recomputed_with_every_record_that_it_asks_for_and_no_other(
+    write_chapter: Callable[..., Chapter], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    """Its source names one experiment. It reads another one too, and one more where the second is there."""
+    write_chapter("01_order", READS.replace("experiment/images", "nothing"))
+    commands, there = [], set()
+
+    def run(command: list[str], env: dict[str, str], **_: object) -> subprocess.CompletedProcess:
+        names = command[4 : command.index("--seeds" if "--seeds" in command else "--profile")]
+        commands.append(names)
+        if names != ["01_order"]:
+            there.update(names)
+            return subprocess.CompletedProcess(command, 0, "")
+        asked = ["in_window", "images", *(["budget"] if "images" in there else [])]
+        build = Path(env["SEPNB_BUILD"]) / "smoke"
+        build.mkdir(parents=True, exist_ok=True)
+        (build / "01_order.reads").write_text("".join(f"smoke/{name}\n" for name in asked))
+        write_json(build / "01_order.json", {"chapter": "01_order", "numbers": {"runs": len(there)}})
+        short = not there >= set(asked)
+        return subprocess.CompletedProcess(command, int(short or fails), "no record" if short else "a bug")
+
+    monkeypatch.setattr(regression.subprocess, "run", run)
+    if fails:
+        with pytest.raises(regression.RecomputeError, match=r"`sepnb run 01_order.*failed:\sa bug"):
+            regression.recompute(tmp_path / "work")
+    else:
+        assert regression.recompute(tmp_path / "work") == {"01_order": {"runs": 3}}
+    assert commands == [["in_window"], ["01_order"], ["images"], ["01_order"], ["budget"], ["01_order"]]

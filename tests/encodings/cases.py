@@ -69,6 +69,13 @@ CASES = _cases(None)
 ON_TEXTS = _cases(1)
 """Those whose positions are indices."""
 
+NAMES = encodings.names(axes=1)
+KINDS = ("none", "learned", "rope", "alibi", "shaw", "cope")
+"""One of each way to act: not at all, at the input, a rotation, a bias, scores and values, a count."""
+IN_SHAPES = [(name, "dense") for name in NAMES]
+IN_SHAPES += [(name, shape) for shape in list(STREAMS)[1:] for name in KINDS]
+"""What meets every encoding in one shape, and every shape in one encoding of each kind."""
+
 
 def model(encoding: str | Encoding, shape: str = "dense", **fields) -> LanguageModel:
     """Two layers in float64, every parameter drawn large enough to matter."""

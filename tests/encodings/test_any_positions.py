@@ -16,7 +16,7 @@ from sepnb import encodings
 from sepnb.encodings import Encoding
 from sepnb.models import LanguageModel
 
-from .cases import LENGTH, ON_TEXTS, heard, model, tokens
+from .cases import LENGTH, NAMES, ON_TEXTS, heard, model, tokens
 
 N, HIGHEST, TABLE = 6, 10**6, 4096
 BOUND = 0.05
@@ -32,7 +32,6 @@ LARGER = {
 """Parameters of encodings that are drawn so many times larger, or the logits would hardly hear a position."""
 FAR = torch.tensor([0, 700, 990, 996, 999, 1000])
 EARLY = torch.tensor([0, 2, 3, 5, 6])
-NAMES = encodings.names(axes=1)
 RELATIVE = [name for name in NAMES if not encodings.build(name).reads_index]
 
 
@@ -112,7 +111,7 @@ def test_a_bfloat16_model_keeps_positions_up_to_a_million_exact(name):
     holds()
 
 
-@pytest.mark.parametrize("name", ON_TEXTS)
+@pytest.mark.parametrize("name", NAMES)
 def test_positions_rounded_to_bfloat16_would_fail_it(name):
     encoding, (narrow, wide) = ON_TEXTS[name], pair(name)
     at = heard(encoding, FAR + highest(encoding) - 1000)

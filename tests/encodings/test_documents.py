@@ -8,7 +8,7 @@ from sepnb import encodings
 from sepnb.encodings import Encoding
 from sepnb.models import LanguageModel, averaging, compile_formulas
 
-from .cases import CASES, ON_TEXTS, STREAMS, heard, model, tokens
+from .cases import CASES, IN_SHAPES, NAMES, heard, model, tokens
 from .references import EXACT
 
 TIGHT = {"rtol": 0, "atol": 1e-10}
@@ -56,8 +56,7 @@ def test_packed_is_separate_in_output_and_every_gradient(name):
     assert (together - outcomes[0][0]).abs().max() > 1e-3  # without documents they hear each other
 
 
-@pytest.mark.parametrize("shape", STREAMS)
-@pytest.mark.parametrize("name", encodings.names(axes=1))
+@pytest.mark.parametrize(("name", "shape"), IN_SHAPES)
 def test_it_is_so_for_every_split_by_default_positions_by_rows_and_behind_a_window(name, shape, monkeypatch):
     made = of_shape(name, shape)
     near = {"rtol": 0, "atol": EXACT}
@@ -70,9 +69,9 @@ def test_it_is_so_for_every_split_by_default_positions_by_rows_and_behind_a_wind
                 torch.testing.assert_close(reader(tokens(), documents=DOCUMENTS), expected, **near)
 
 
-@pytest.mark.parametrize("name", [n for n in ON_TEXTS if not ON_TEXTS[n].causal_only])
+@pytest.mark.parametrize("name", [name for name in NAMES if not CASES[name].causal_only])
 def test_it_is_so_without_a_mask(name, monkeypatch):
-    made = model(ON_TEXTS[name], causal=False)
+    made = model(name, causal=False)
     near = {"rtol": 0, "atol": EXACT}
     with torch.no_grad():
         expected = apart(made, tokens(), None)

@@ -55,8 +55,10 @@ def test_a_description_is_frozen_hashable_and_equal_to_its_twin(method, options)
             setattr(one, field.name, 1)
 
 
-@pytest.mark.parametrize("dtype", [F64, torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [*((shape, F64) for shape in SHAPES), (SHAPES[0], torch.float32), (SHAPES[1], torch.bfloat16)],
+)
 @pytest.mark.parametrize(("method", "options"), KEEP_THE_WINDOW, ids=str)
 def test_corrected_leaves_the_rows_of_the_window_bit_for_bit(table, method, options, shape, dtype):
     rows = table(*shape, dtype=dtype)
@@ -67,13 +69,13 @@ def test_corrected_leaves_the_rows_of_the_window_bit_for_bit(table, method, opti
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("method", METHODS)
-def test_every_form_takes_every_table_and_its_rows_are_finite_far_out(table, method, form, shape):
+def test_every_form_takes_every_table_and_its_rows_are_finite_far_out(table, method, form):
     options = {"interpolate": {"length": 10**9 + 1}}.get(method, OPTIONS.get(method, {}))
-    positions = torch.tensor([0, 1, shape[0] - 1, shape[0], 10 * shape[0], 10**6, 10**9])
-    continued = extrapolate(table(*shape), positions, method, form=form, **options)
-    assert continued.shape == (7, shape[1]) and torch.isfinite(continued).all()
+    for shape in SHAPES:
+        positions = torch.tensor([0, 1, shape[0] - 1, shape[0], 10 * shape[0], 10**6, 10**9])
+        continued = extrapolate(table(*shape), positions, method, form=form, **options)
+        assert continued.shape == (7, shape[1]) and torch.isfinite(continued).all()
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -1,7 +1,9 @@
-"""Every shape of a model: the product of the config's factors, which of it is legal, and a fixed sample."""
+"""Every shape of a model: the product of the config's factors, which of it is legal, and a few for all."""
 
 import itertools
-import random
+from functools import cache
+
+import numpy as np
 
 from sepnb.streams import Streams
 
@@ -48,35 +50,38 @@ def legal(shape: dict) -> bool:
     )
 
 
-def every_shape() -> list[dict]:
-    """The product of the factors, legal or not."""
-    return [dict(zip(FACTORS, values, strict=True)) for values in itertools.product(*FACTORS.values())]
+@cache
+def every_shape() -> list[tuple]:
+    """Every legal shape, as places in the values of `FACTORS`."""
+    places = itertools.product(*(range(len(values)) for values in FACTORS.values()))
+    return [at for at in places if legal(of(at))]
 
 
-def pairs(shape: dict) -> set:
-    """Every two values that meet in a shape."""
-    return set(itertools.combinations(shape.items(), 2))
+def of(places: tuple) -> dict:
+    """The shape at these places."""
+    return {factor: values[n] for (factor, values), n in zip(FACTORS.items(), places, strict=True)}
 
 
-def sample(count: int, **allowed: list) -> list[dict]:
-    """`count` legal shapes in which any two values meet that can, the same in every session.
+def covering(**allowed: list) -> list[dict]:
+    """Legal shapes, few of them, in which any two values meet that can: the same in every session.
 
-    `allowed` narrows factors, e.g. `split=[WHOLE]`.
+    `allowed` narrows factors, e.g. `split=[WHOLE]`. Each shape is one that adds the most new pairs.
     """
-    drawn = [
-        shape
-        for shape in every_shape()
-        if legal(shape) and all(shape[factor] in values for factor, values in allowed.items())
-    ]
-    random.Random(0).shuffle(drawn)
-    met: set = set()
-    needed, rest = [], []
-    for shape in drawn:
-        (rest if pairs(shape) <= met else needed).append(shape)
-        met |= pairs(shape)
-    if len(needed) > count:
-        raise ValueError(f"{len(needed)} shapes are needed for every pair, only {count} were asked for")
-    return needed + rest[: count - len(needed)]
+    shapes = np.array(every_shape())
+    for number, (factor, values) in enumerate(FACTORS.items()):
+        wanted = [n for n, value in enumerate(values) if value in allowed.get(factor, values)]
+        shapes = shapes[np.isin(shapes[:, number], wanted)]
+    one, other = np.triu_indices(len(FACTORS), 1)
+    pairs = (np.arange(len(one)) * 8 + shapes[:, one]) * 8 + shapes[
+        :, other
+    ]  # no factor has more than 8 values
+    missing = np.isin(np.arange(len(one) * 64), pairs)
+    found = []
+    while missing.any():
+        best = missing[pairs].sum(axis=1).argmax()
+        missing[pairs[best]] = False
+        found.append(of(tuple(shapes[best])))
+    return found
 
 
 def fields(shape: dict) -> dict:

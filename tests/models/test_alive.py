@@ -27,7 +27,7 @@ def dead(gradient: torch.Tensor) -> bool:
     return any(end.min() < 1e-12 for end in ends)
 
 
-@pytest.mark.parametrize("shape", shapes.sample(300), ids=shapes.name)
+@pytest.mark.parametrize("shape", shapes.covering(), ids=shapes.name)
 def test_every_row_and_column_of_every_parameter_has_a_finite_gradient_that_is_not_zero(text, shape):
     for name, parameter in trained_once(text, shape).named_parameters():
         assert parameter.grad is not None, name
@@ -35,7 +35,7 @@ def test_every_row_and_column_of_every_parameter_has_a_finite_gradient_that_is_n
         assert not dead(parameter.grad), name
 
 
-@pytest.mark.parametrize("shape", shapes.sample(100), ids=shapes.name)
+@pytest.mark.parametrize("shape", shapes.covering(), ids=shapes.name)
 def test_with_biases_only_that_of_the_keys_is_idle_and_only_where_nothing_rotates_it(text, shape):
     """It adds the same number to all scores of a query, which the softmax takes out again."""
     model = trained_once(text, shape, bias=True)

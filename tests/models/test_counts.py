@@ -43,8 +43,8 @@ def legal(streams: Streams, n_kv_heads: int) -> bool:
 )
 @pytest.mark.parametrize("query_key", ["joint", "strict", "content", "untied"])
 def test_a_block_has_the_parameters_that_its_factors_give_it(streams, query_key, n_kv_heads):
-    shared = 4 // n_kv_heads
-    for split, activation, bias in itertools.product(shapes.SPLITS, ("gelu", "swiglu"), (False, True)):
+    shared, more = 4 // n_kv_heads, itertools.cycle(itertools.product(("gelu", "swiglu"), (False, True)))
+    for split, (activation, bias) in zip(shapes.SPLITS, more, strict=False):
         fields = {"query_key": query_key, "split": split, "activation": activation, "bias": bias}
         config = TransformerConfig(
             streams, 1, 4, "sinusoidal", readout="both", n_kv_heads=n_kv_heads, **fields

@@ -1,6 +1,7 @@
 """Another rule of evaluation: what it says, and that the weights and the original stay what they were."""
 
 import copy
+import itertools
 
 import pytest
 import torch
@@ -85,37 +86,38 @@ def test_a_step_of_the_original_moves_what_was_extended_and_its_table(built, tex
 # --- codes past the trained length
 
 
-@pytest.mark.parametrize("method", extrapolators.METHODS)
-@pytest.mark.parametrize("form", extrapolators.FORMS)
-@pytest.mark.parametrize("encoding", ["learned", "sinusoidal"])
-def test_an_extrapolator_is_a_longer_table(built, text, method, form, encoding):
+PLACES = list(itertools.product(MODES, ("learned", "sinusoidal")))
+EVERY = list(itertools.product(extrapolators.METHODS, extrapolators.FORMS))
+
+
+@pytest.mark.parametrize(
+    ("mode", "encoding", "method", "form"),
+    [
+        *(("strict", "learned", *one) for one in EVERY),
+        *((*place, "fourier", "corrected") for place in PLACES if place != ("strict", "learned")),
+    ],
+)
+def test_an_extrapolator_is_a_longer_table(built, text, mode, encoding, method, form):
     """The model with the extrapolated rows written out, as a learned table twice as long."""
     options, tokens = OPTIONS.get(method, {}), text(2, 2 * L)
-    for mode in MODES:
-        model = make(built, mode, encoding)
-        longer = make(built, mode, "learned", max_length=2 * L)
-        table = model.transformer.input_encodings[0](torch.arange(L)).detach()
-        rows = extrapolators.extrapolate(table, torch.arange(2 * L), method, form=form, **options)
-        state = dict(model.state_dict()) | {"transformer.input_encodings.0.table": rows}
-        longer.load_state_dict(state)
-        other = model.extended(method, form, **options)
-        for positions in (
-            None,
-            torch.arange(2 * L),
-            torch.stack([torch.arange(2 * L), torch.arange(2 * L).flip(0)]),
-        ):
-            torch.testing.assert_close(other(tokens, positions), longer(tokens, positions), **TIGHT)
+    model = make(built, mode, encoding)
+    longer = make(built, mode, "learned", max_length=2 * L)
+    table = model.transformer.input_encodings[0](torch.arange(L)).detach()
+    rows = extrapolators.extrapolate(table, torch.arange(2 * L), method, form=form, **options)
+    longer.load_state_dict(dict(model.state_dict()) | {"transformer.input_encodings.0.table": rows})
+    other, there = model.extended(method, form, **options), torch.arange(2 * L)
+    for positions in (None, there, torch.stack([there, there.flip(0)])):
+        torch.testing.assert_close(other(tokens, positions), longer(tokens, positions), **TIGHT)
 
 
-@pytest.mark.parametrize("method", [name for name in extrapolators.METHODS if name != "interpolate"])
-@pytest.mark.parametrize("encoding", ["learned", "sinusoidal"])
+@pytest.mark.parametrize(("mode", "encoding"), PLACES)
+@pytest.mark.parametrize("method", ["sinusoidal", "learned", "clamp"])
 def test_a_corrected_extrapolator_leaves_the_logits_inside_the_window_bit_for_bit(
-    built, text, method, encoding
+    built, text, method, mode, encoding
 ):
-    for mode in MODES:
-        model = make(built, mode, encoding)
-        other = model.extended(method, **OPTIONS.get(method, {}))
-        assert torch.equal(other(text(2, L)), model(text(2, L)))
+    model = make(built, mode, encoding)
+    other = model.extended(method, **OPTIONS.get(method, {}))
+    assert torch.equal(other(text(2, L)), model(text(2, L)))
 
 
 # --- what a query sees

@@ -16,11 +16,10 @@ F64 = torch.float64
 LENGTH = 6
 POSITIONS = torch.tensor([0, 2, 3, 7, 8, 11])
 STREAMS = Streams(pos=8, sem=24)
+ALL_SPLIT = {"split": [shapes.WHOLE], "streams": shapes.SEPARATED}
 ISOLATED = [
-    *shapes.sample(60, split=[shapes.WHOLE], streams=shapes.SEPARATED, query_key=["strict"]),
-    *shapes.sample(
-        45, split=[shapes.WHOLE], streams=shapes.SEPARATED, query_key=["joint"], pos_stream=["constant"]
-    ),
+    *shapes.covering(**ALL_SPLIT, query_key=["strict"]),
+    *shapes.covering(**ALL_SPLIT, query_key=["joint"], pos_stream=["constant"]),
 ]
 
 

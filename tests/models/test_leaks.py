@@ -72,7 +72,7 @@ CHANGES = [{}, {"bias": True}, {"dropout": 0.3}, {"tie_embeddings": True, "reado
 
 @pytest.mark.parametrize(
     ("shape", "changes"),
-    list(zip(shapes.sample(80, **ALL_SPLIT), cycle(CHANGES))),
+    list(zip(shapes.covering(**ALL_SPLIT), cycle(CHANGES))),
     ids=lambda fields: shapes.name(fields) if "split" in fields else str(fields),
 )
 def test_with_frozen_attention_no_position_state_hears_the_content(shape, changes):
@@ -81,7 +81,7 @@ def test_with_frozen_attention_no_position_state_hears_the_content(shape, change
         assert leak(model, frozen=True) in (0.0, None)
 
 
-@pytest.mark.parametrize("shape", shapes.sample(60, **ALL_SPLIT), ids=shapes.name)
+@pytest.mark.parametrize("shape", shapes.covering(**ALL_SPLIT), ids=shapes.name)
 def test_with_live_attention_isolated_streams_have_no_path_from_the_content_and_others_leak_by_routing(shape):
     model = shaped(shape)
     isolated = shape["query_key"] in ("strict", "untied") or shape["pos_stream"] == "constant"
@@ -115,7 +115,7 @@ def test_each_split_that_lacks_leaks_although_attention_is_frozen(lacking, strea
     assert leak(constant, frozen=False) is None  # nothing is ever written to a constant stream
 
 
-@pytest.mark.parametrize("shape", shapes.sample(40, **ALL_SPLIT, readout=["both"]), ids=shapes.name)
+@pytest.mark.parametrize("shape", shapes.covering(**ALL_SPLIT, readout=["both"]), ids=shapes.name)
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_two_texts_leave_the_same_bits_in_the_position_streams(shape, dropout):
     """Under frozen attention, or live where they are isolated; in training with the same draws."""

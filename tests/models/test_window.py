@@ -27,14 +27,13 @@ from sepnb.models.memory import in_segments
 from sepnb.models.tower import AHEAD
 from sepnb.streams import Streams
 
-from ..encodings.cases import CASES, ON_TEXTS, STREAMS, N, heard, model, tokens
+from ..encodings.cases import CASES, IN_SHAPES, KINDS, STREAMS, N, heard, model, tokens
 
 TIGHT = {"rtol": 0, "atol": 1e-10}
 W = 3
 GAPS = torch.tensor([0, 2, 3, 9, 10, 11, 30, 31, 40])
 ROWS = torch.stack([GAPS, GAPS.flip(0) + 1])
-EVERY = [(name, "dense") for name in ON_TEXTS]
-EVERY += [(name, shape) for name in encodings.names(axes=1) for shape in list(STREAMS)[1:]]
+PLAIN = encodings.names()
 DOCUMENTS = torch.tensor([[0] * 4 + [1] * 5, [0, 1, 1, 1, 1, 1, 1, 2, 2]])
 
 
@@ -91,7 +90,7 @@ def close(ours: list[torch.Tensor], theirs: list[torch.Tensor]) -> None:
 # --- what it means
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", PLAIN)
 def test_trained_behind_it_a_model_computes_what_the_window_of_evaluation_gives_the_same_weights(name):
     made, plain = of_shape(name), of_shape(name, window=None)
     at = heard(CASES[name], torch.arange(N))
@@ -102,8 +101,7 @@ def test_trained_behind_it_a_model_computes_what_the_window_of_evaluation_gives_
         assert (made(tokens(), at) - plain.eval()(tokens(), at)).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("shape", STREAMS)
-@pytest.mark.parametrize("name", encodings.names(axes=1))
+@pytest.mark.parametrize(("name", "shape"), IN_SHAPES)
 def test_a_window_of_the_whole_text_changes_no_bit(name, shape):
     plain = of_shape(name, shape, window=None)
     expected = outcome(plain, tokens())
@@ -112,8 +110,7 @@ def test_a_window_of_the_whole_text_changes_no_bit(name, shape):
         assert all(torch.equal(one, other) for one, other in zip(ours, expected, strict=True))
 
 
-@pytest.mark.parametrize("shape", STREAMS)
-@pytest.mark.parametrize("name", encodings.names(axes=1))
+@pytest.mark.parametrize(("name", "shape"), IN_SHAPES)
 def test_behind_a_window_of_one_token_it_is_a_document_of_its_own(name, shape):
     made, at = of_shape(name, shape, window=1), torch.arange(N)
     alone = of_shape(name, shape, window=None)(tokens(), at, documents=at.expand(2, N))
@@ -141,7 +138,7 @@ def test_a_token_is_heard_for_as_many_windows_as_there_are_layers_and_no_longer(
 # --- pieces
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", PLAIN)
 def test_pieces_give_the_logits_and_gradients_of_the_mask(name, behind_a_mask, calls):
     made, case = of_shape(name), CASES[name]
     given = [{"positions": heard(case, at)} for at in (torch.arange(N), GAPS, ROWS)]
@@ -155,7 +152,7 @@ def test_pieces_give_the_logits_and_gradients_of_the_mask(name, behind_a_mask, c
 
 
 @pytest.mark.parametrize("shape", list(STREAMS)[1:])
-@pytest.mark.parametrize("name", encodings.names(axes=1))
+@pytest.mark.parametrize("name", KINDS)
 def test_they_do_in_models_of_two_streams(name, shape, behind_a_mask, calls):
     made = of_shape(name, shape)
     close(outcome(made, tokens()), behind_a_mask(lambda: outcome(made, tokens())))
@@ -164,7 +161,7 @@ def test_they_do_in_models_of_two_streams(name, shape, behind_a_mask, calls):
     assert (2, 4) in calls
 
 
-@pytest.mark.parametrize(("name", "shape"), EVERY)
+@pytest.mark.parametrize(("name", "shape"), IN_SHAPES)
 def test_they_do_without_gradients_also_where_little_is_held_at_once(
     name, shape, behind_a_mask, calls, monkeypatch
 ):
@@ -222,7 +219,7 @@ class Largest(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("grad", [False, True])
-@pytest.mark.parametrize("name", encodings.names(axes=1))
+@pytest.mark.parametrize("name", [*KINDS, "fire", "transformer-xl"])
 def test_no_tensor_grows_faster_than_the_text(name, grad, behind_a_mask, monkeypatch):
     monkeypatch.setattr(fire, "_AT_ONCE", 2**10)  # what it holds in one go whatever the text is
     made = of_shape(name, window=4)
@@ -242,24 +239,26 @@ def test_no_tensor_grows_faster_than_the_text(name, grad, behind_a_mask, monkeyp
 # --- a cache that rolls
 
 
-@pytest.mark.parametrize(("name", "shape"), EVERY)
+@pytest.mark.parametrize(("name", "shape"), IN_SHAPES)
 def test_piece_by_piece_is_one_full_pass_and_no_more_is_kept_than_a_later_query_sees(name, shape):
-    whole = [[1] * N, [5, 1, 3], [1, 6, 2]]
-    for window in (1, 4):
+    gaps, rows = (heard(CASES[name], positions) for positions in (GAPS, ROWS))
+    for window, at, chunks in (
+        (1, None, [1, 6, 2]),
+        (4, None, [1] * N),
+        (4, gaps, [5, 1, 3]),
+        (4, rows, [1, 6, 2]),
+    ):
         reader = of_shape(name, shape, window=window).eval()
         with torch.no_grad():
-            for at in (None, *(heard(CASES[name], positions) for positions in (GAPS, ROWS))):
-                full = reader(tokens(), at)
-                for chunks in whole:
-                    cache, pieces, start = reader.make_cache(2), [], 0
-                    for n in chunks:
-                        own = None if at is None else at[..., start : start + n]
-                        pieces.append(reader(tokens()[:, start : start + n], own, cache))
-                        start += n
-                        assert cache.read == start and len(cache) == min(start, window - 1)
-                        held = [x.shape[2] for _, pair in cache.items() for x in pair if x.shape[-1]]
-                        assert held and set(held) == {len(cache)}
-                    torch.testing.assert_close(torch.cat(pieces, dim=1), full, **TIGHT)
+            cache, pieces, start = reader.make_cache(2), [], 0
+            for n in chunks:
+                own = None if at is None else at[..., start : start + n]
+                pieces.append(reader(tokens()[:, start : start + n], own, cache))
+                start += n
+                assert cache.read == start and len(cache) == min(start, window - 1)
+                held = [x.shape[2] for _, pair in cache.items() for x in pair if x.shape[-1]]
+                assert held and set(held) == {len(cache)}
+            torch.testing.assert_close(torch.cat(pieces, dim=1), reader(tokens(), at), **TIGHT)
 
 
 @pytest.mark.parametrize("query_key", ["strict", "untied"])

@@ -2,17 +2,26 @@
 
 import pytest
 
+from sepnb import experiments
 from sepnb.companion import chapters, regression
 
 NAMES = [chapter.name for chapter in chapters.discover()]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_chapter_numbers_are_as_committed(fresh: dict, name: str) -> None:
-    problems = regression.compare(name, fresh[name], "smoke")
+def test_chapter_numbers_are_as_committed(fresh, name: str) -> None:
+    problems = regression.compare(name, fresh(name), "smoke")
     if problems:
         told = "\n".join(map(str, problems))
         pytest.fail(f'{told}\n(if meant: `sepnb check --update --reason "…"`)', pytrace=False)
+
+
+READ = {name for one in chapters.discover() for name in regression.named(one, experiments.names())}
+
+
+@pytest.mark.parametrize("name", [name for name in experiments.names() if name not in READ])
+def test_a_grid_that_no_chapter_reads_is_run_too(run_experiments, name: str) -> None:
+    run_experiments([name])
 
 
 def test_there_is_a_chapter_for_every_reference() -> None:
