@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ..models import kernels
 from ..models.memory import SegmentMemory
 from .grid_shifts import GridShiftSteps
-from .losses import AuxiliaryLoss
+from .losses import AuxiliaryLoss, BoundLoss
 from .positions import Batch, PositionSampler
 from .segments import Segments
 
@@ -106,7 +106,7 @@ class TrainingConfig:
             del plain["memory"]
         return {**plain, "betas": list(self.betas), **given}
 
-    def bound_auxiliary(self, seed: int, start: int = 0) -> Callable[[nn.Module], Tensor] | None:
+    def bound_auxiliary(self, seed: int, start: int = 0) -> BoundLoss | None:
         """The auxiliary loss of a run of this seed after `start` steps, as `train` takes it; None where there
         is none."""
         return None if self.auxiliary is None else self.auxiliary.bind(seed, start)
@@ -201,7 +201,7 @@ def train(
     config: TrainingConfig,
     *,
     device: str = "cpu",
-    auxiliary: Callable[[nn.Module], Tensor] | None = None,
+    auxiliary: BoundLoss | None = None,
     adamw: torch.optim.AdamW | None = None,
     start: int = 0,
     seed: int | None = None,
@@ -239,15 +239,15 @@ def train(
         raise ValueError(f"stop_after is {stop_after}; it must be at least 1")
     if not 0 <= start < end:
         raise ValueError(f"start is {start}; of {end} steps give 0 to {end - 1}, those taken before")
-    if auxiliary is not None and (begun := getattr(auxiliary, "start", 0)) != start:
+    if auxiliary is not None and auxiliary.start != start:
         raise ValueError(
-            f"start is {start}, and an auxiliary loss draws from step {begun} on, so that what was left is "
-            f"not resumed; bind it with start={start}"
+            f"start is {start}, and an auxiliary loss draws from step {auxiliary.start} on, so that what was "
+            f"left is not resumed; bind it with start={start}"
         )
-    if auxiliary is not None and start and (drawing := getattr(auxiliary, "seed", None)) != seed:
+    if auxiliary is not None and start and auxiliary.seed != seed:
         raise ValueError(
-            f"seed is {seed}, and an auxiliary loss draws by seed {drawing}; give both that of the run which "
-            f"is resumed"
+            f"seed is {seed}, and an auxiliary loss draws by seed {auxiliary.seed}; give both that of the "
+            f"run which is resumed"
         )
     if config.auxiliary is not None and auxiliary is None:
         raise ValueError(f"give auxiliary=, the bound loss of the config's {config.auxiliary!r}")
@@ -262,13 +262,12 @@ def train(
     losses: list[Tensor] = []
     objectives: list[Tensor] = []
     memory: SegmentMemory | None = None
-    expected = getattr(auxiliary, "reads", None)
     for step in range(start, end):
         if (drawn := next(batches, None)) is None:
             raise ValueError(f"the batches ended at step {step} of {config.steps}; give one batch per step")
         tokens, targets, positions = _parts(drawn, config, device)
-        if expected is not None:
-            expected(step, None if isinstance(drawn, np.ndarray) else drawn.positions)
+        if auxiliary is not None:
+            auxiliary.check(step, None if isinstance(drawn, np.ndarray) else drawn.positions)
         if config.memory:
             memory = _memory(memory, model, drawn, config)
         for group in adamw.param_groups:

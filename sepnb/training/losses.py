@@ -12,16 +12,33 @@ from .grid_shifts import GridShiftSteps
 from .positions import PositionSampler
 
 
-def bound(
-    loss: Callable[[nn.Module], Tensor],
-    seed: int,
-    start: int,
-    reads: Callable[[int, np.ndarray | None], None] | None = None,
-) -> Callable[[nn.Module], Tensor]:
-    """The loss with the seed and the step from which it draws, which `train` holds against its own, and with
-    what refuses a step at positions that the loss does not expect: `train` asks it before every step."""
-    loss.seed, loss.start, loss.reads = seed, start, reads
-    return loss
+@dataclass(frozen=True)
+class BoundLoss:
+    """An auxiliary loss of one run, which draws what it needs in the order of the steps.
+
+    Args:
+        value: the weighted loss as a function of the model, called once in every step.
+        seed, start: the seed and the step from which it draws; `train` holds them against its own.
+        refuse: called before every step with its number and its positions; raises ValueError for positions
+            that the loss does not expect. None refuses nothing.
+    """
+
+    value: Callable[[nn.Module], Tensor]
+    seed: int
+    start: int = 0
+    refuse: Callable[[int, np.ndarray | None], None] | None = None
+
+    def __call__(self, model: nn.Module) -> Tensor:
+        return self.value(model)
+
+    def check(self, step: int, positions: np.ndarray | None) -> None:
+        """Refuse a step at positions that the loss does not expect.
+
+        Raises:
+            ValueError: the batches draw other positions than the loss; the message says by which seed.
+        """
+        if self.refuse is not None:
+            self.refuse(step, positions)
 
 
 @dataclass(frozen=True)
@@ -31,13 +48,13 @@ class AuxiliaryLoss(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def bind(self, seed: int, start: int = 0) -> Callable[[nn.Module], Tensor]:
+    def bind(self, seed: int, start: int = 0) -> BoundLoss:
         """The loss itself, weighted, a function of the model; called once in every step.
 
         Args:
             seed: of what it draws.
             start: steps that were taken before: what they drew is drawn again and dropped, so that a training
-                which is resumed goes on as one that was not interrupted. `bound` notes both.
+                which is resumed goes on as one that was not interrupted.
         """
 
     def check(  # noqa: B027 (most refuse nothing)

@@ -6,7 +6,7 @@ smaller instead: the default, 0.1/32, is the released strength where m is 32, as
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import count, repeat
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ from ..seqpe.encoder import RELEASED_STD, SequentialPositionEncoder
 from ..seqpe.losses import REDUCTIONS, contrastive_loss, distillation_loss
 from ..seqpe.sampling import Candidates, CandidateSampler, Windows, WindowSampler
 from .grid_shifts import GridShiftSteps, Shifts
-from .losses import AuxiliaryLoss, bound
+from .losses import AuxiliaryLoss, BoundLoss
 from .positions import PositionSampler
 from .shift_steps import ShiftSteps, without_starts
 
@@ -148,7 +148,7 @@ class SeqPELosses(AuxiliaryLoss):
             None if self.windows is None else self.windows.draw(generator),
         )
 
-    def bind(self, seed: int, start: int = 0) -> Callable[[nn.Module], Tensor]:
+    def bind(self, seed: int, start: int = 0) -> BoundLoss:
         """The loss as a function of a model that holds one `SequentialPositionEncoder`, or of this itself.
 
         The function raises ValueError for a model with no such encoder, or with several. Where windows teach
@@ -175,7 +175,7 @@ class SeqPELosses(AuxiliaryLoss):
             encoder = encoder_of(model)
             return self.every * self.of(encoder, *drawn())
 
-        def reads(step: int, positions: np.ndarray | None) -> None:
+        def refuse(step: int, positions: np.ndarray | None) -> None:
             if next(told) or positions is None or not self.shifts.outside(positions):
                 return
             raise ValueError(
@@ -187,7 +187,7 @@ class SeqPELosses(AuxiliaryLoss):
             drawn()
             next(told)
         taught = self.shifts is not None and self.windows is not None and self.distillation
-        return bound(loss, seed, start, reads if taught else None)
+        return BoundLoss(loss, seed, start, refuse if taught else None)
 
     def _shifted(self, seed: int) -> Iterator[bool]:
         """Whether each step of a run is a shift step, without end."""

@@ -16,7 +16,6 @@ bfloat16, scores of a wide range would hide the differences that the loss is mad
 Shape letters: H heads, N sampled indices, L trained length.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -28,7 +27,7 @@ from torch import Tensor, nn
 
 from ..data.draws import at_least, generator_of, uniform
 from ..models import Transformer
-from .losses import AuxiliaryLoss, bound
+from .losses import AuxiliaryLoss, BoundLoss
 
 
 def position_logits(transformer: Transformer, positions: Tensor) -> list[Tensor]:
@@ -164,7 +163,7 @@ class ToeplitzClamp(AuxiliaryLoss):
         back = ((self.reach + 1.0) ** drawn[1:]).astype(np.int64) - 1
         return start + self.reach - 1 - np.sort(np.append(back, 0))[::-1]
 
-    def bind(self, seed: int, start: int = 0) -> Callable[[nn.Module], Tensor]:
+    def bind(self, seed: int, start: int = 0) -> BoundLoss:
         """The loss as a function of a language model with an untied transformer.
 
         The function raises ValueError for a model that has no position logits, or none at the farthest index.
@@ -192,4 +191,4 @@ class ToeplitzClamp(AuxiliaryLoss):
                 losses = [clamp_loss(s, far, t) for s, t in zip(students, teachers, strict=True)]
                 return self.weight * torch.stack(losses).mean()
 
-        return bound(loss, seed, start)
+        return BoundLoss(loss, seed, start)

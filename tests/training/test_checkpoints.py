@@ -13,7 +13,7 @@ from torch import Tensor
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, checkpoints, optimiser, train
-from sepnb.training.losses import AuxiliaryLoss, bound
+from sepnb.training.losses import AuxiliaryLoss, BoundLoss
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 CONFIG = TrainingConfig(steps=12, batch_size=4, length=8, learning_rate=1e-2)
@@ -142,7 +142,7 @@ class Nothing(AuxiliaryLoss):
     name = "nothing"
 
     def bind(self, seed, start=0):
-        return bound(lambda model: next(model.parameters()).new_zeros(()), seed, start)
+        return BoundLoss(lambda model: next(model.parameters()).new_zeros(()), seed, start)
 
 
 def test_an_auxiliary_loss_that_draws_from_another_step_or_by_another_seed_is_refused():

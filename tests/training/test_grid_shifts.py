@@ -12,7 +12,7 @@ from sepnb.encodings import grid_positions
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.training import Labelled, TrainingConfig, train
 from sepnb.training.grid_shifts import GridShiftSteps
-from sepnb.training.losses import AuxiliaryLoss
+from sepnb.training.losses import AuxiliaryLoss, BoundLoss
 from sepnb.training.seqpe_losses import SeqPELosses
 from sepnb.training.shift_steps import ShiftSteps
 
@@ -133,7 +133,7 @@ class Still(AuxiliaryLoss):
     name: ClassVar[str] = "still"
 
     def bind(self, seed, start=0):
-        return lambda model: next(model.parameters()).new_zeros(())
+        return BoundLoss(lambda model: next(model.parameters()).new_zeros(()), seed, start)
 
 
 def test_an_auxiliary_loss_is_bound_by_the_config_that_names_it():

@@ -13,7 +13,7 @@ from sepnb.data.documents import Document, Text
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, target_losses, train
-from sepnb.training.losses import AuxiliaryLoss
+from sepnb.training.losses import AuxiliaryLoss, BoundLoss
 from sepnb.training.positions import RandomOffset, RandomPositions, TrueGap
 from sepnb.training.shift_steps import ShiftSteps
 
@@ -325,7 +325,7 @@ class Shrink(AuxiliaryLoss):
     weight: float
 
     def bind(self, seed, start=0):
-        return lambda model: self.weight * model.embedding.weight.square().sum() / 2
+        return BoundLoss(lambda model: self.weight * model.embedding.weight.square().sum() / 2, seed, start)
 
 
 def test_an_auxiliary_loss_changes_the_gradient_and_not_the_losses_told():

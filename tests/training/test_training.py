@@ -20,7 +20,7 @@ from sepnb.training import (
     optimiser,
     train,
 )
-from sepnb.training.losses import AuxiliaryLoss
+from sepnb.training.losses import AuxiliaryLoss, BoundLoss
 from sepnb.training.positions import Batch
 
 CONFIG = TrainingConfig(steps=20, batch_size=4, length=8, learning_rate=1e-2)
@@ -229,7 +229,7 @@ def test_an_auxiliary_loss_that_is_not_finite_is_told_with_its_own_step(at, told
 
     config = dataclasses.replace(CONFIG, steps=at + 1 if told is None else 5, auxiliary=Nothing())
     with pytest.raises(Diverged, match=told or "the loss with its auxiliary part of step 9 is nan") as error:
-        train(model(), batches(), config, auxiliary=breaking)
+        train(model(), batches(), config, auxiliary=BoundLoss(breaking, seed=0))
     assert error.value.step == at == len(error.value.losses)
     assert np.isfinite(error.value.losses).all()
 
@@ -241,7 +241,7 @@ class Nothing(AuxiliaryLoss):
     name = "nothing"
 
     def bind(self, seed, start=0):
-        return lambda m: m.embedding.weight.sum() * 0.0
+        return BoundLoss(lambda m: m.embedding.weight.sum() * 0.0, seed, start)
 
 
 def test_what_no_config_names_is_not_trained_on():
