@@ -47,31 +47,33 @@ class Dependence:
 
 
 def under_budget(claim_id: str, table: pd.DataFrame | None) -> Dependence | None:
-    """The label of a claim; None where `budget` trained none of its pairs.
+    """The label of a claim; None where `budget` trained none of its pairs. See `under_budgets`."""
+    return under_budgets([claim_id], table).get(claim_id)
+
+
+def under_budgets(claim_ids: Iterable[str], table: pd.DataFrame | None) -> dict[str, Dependence]:
+    """The labels of those of the claims that have one.
 
     Intervals hold together over all pairs of the models that `budget` trained, as in
     `sepnb.claims.budget.places`.
 
     Args:
-        claim_id: of the ledger.
+        claim_ids: of the ledger.
         table: of the experiment `budget`.
     """
-    if claim_id not in PAIRS:
-        return None
+    asked = [claim_id for claim_id in claim_ids if claim_id in PAIRS]
     trained = [*models(), _WIDE]
     if table is None or table.empty or not _complete(table, trained):
-        return Dependence(NOT_RUN)
-    standing = places(table.astype({"bits_per_byte": float}), trained)
+        return dict.fromkeys(asked, Dependence(NOT_RUN))
+    columns = ["method", "budget", "seed", "status", "bits_per_byte"]
+    standing = places(table[columns].astype({"bits_per_byte": float}), trained)
     turned = {frozenset(pair) for pair in exchanges(standing)}
-    pairs = PAIRS[claim_id]
-    label = DEPENDENT if any(frozenset(pair) in turned for pair in pairs) else KEPT
-    return Dependence(label, "; ".join(_told(standing, *pair) for pair in pairs))
-
-
-def under_budgets(claim_ids: Iterable[str], table: pd.DataFrame | None) -> dict[str, Dependence]:
-    """The labels of those of the claims that have one."""
-    found = {claim_id: under_budget(claim_id, table) for claim_id in claim_ids}
-    return {claim_id: label for claim_id, label in found.items() if label is not None}
+    labels = {}
+    for claim_id in asked:
+        pairs = PAIRS[claim_id]
+        label = DEPENDENT if any(frozenset(pair) in turned for pair in pairs) else KEPT
+        labels[claim_id] = Dependence(label, "; ".join(_told(standing, *pair) for pair in pairs))
+    return labels
 
 
 def _complete(table: pd.DataFrame, methods: list[str]) -> bool:

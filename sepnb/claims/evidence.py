@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import ttest_1samp
+from scipy.special import stdtr
 
 from sepnb.claims.verdict import NOT_REPRODUCED, NOT_RUN, NOT_TESTABLE, PARTLY, REPRODUCED, UNDECIDED, Verdict
 
@@ -55,13 +55,13 @@ def judge(
     obstacle = _not_complete(table, methods) or _below_the_bar(table, methods, bar)
     if obstacle:
         return obstacle
-    rows = table[table.method.isin(methods)].astype({"bits_per_byte": float})
-    scores = rows.pivot(index="seed", columns="method", values="bits_per_byte")
-    differences = {pair: (scores[pair.a] - scores[pair.b]).to_numpy() for pair in comparisons}
+    scores = _scores(table, methods)
+    differences = {pair: scores[pair.a] - scores[pair.b] for pair in comparisons}
     numbers = {f"{pair.a} minus {pair.b}": float(values.mean()) for pair, values in differences.items()}
     listed = [f"{name} {mean:+.3f}" for name, mean in numbers.items()]
-    if len(scores) < least_seeds:
-        few = f"{len(scores)} seeds, a verdict needs at least {least_seeds}"
+    seeds = len(scores[methods[0]])
+    if seeds < least_seeds:
+        few = f"{seeds} seeds, a verdict needs at least {least_seeds}"
         return Verdict(UNDECIDED, "; ".join([few, *listed]), numbers)
 
     p_values = [_p_value(differences[pair], pair) for pair in comparisons]
@@ -71,7 +71,7 @@ def judge(
         for pair, sure in zip(comparisons, decided, strict=True)
     ]
     answered = [f"{text} ({answer})" for text, answer in zip(listed, answers, strict=True)]
-    return Verdict(_word(answers), "; ".join([f"{len(scores)} seeds", *answered]), numbers)
+    return Verdict(_word(answers), "; ".join([f"{seeds} seeds", *answered]), numbers)
 
 
 def holm(p_values: Sequence[float], significance: float) -> np.ndarray:
@@ -118,43 +118,87 @@ def _p_value(differences: np.ndarray, bounds: Comparison) -> float:
 
 
 def _paired_t(differences: np.ndarray, bound: float) -> float:
+    """Two-sided p of Student's t-test that the mean is `bound` (scipy.stats has the same, and takes half a
+    second to import)."""
     if np.ptp(differences) == 0:  # no spread: the t statistic is 0/0 or infinite
         return float(differences[0] == bound)
-    return float(ttest_1samp(differences, bound).pvalue)
+    error = differences.std(ddof=1) / math.sqrt(len(differences))
+    return 2 * float(stdtr(len(differences) - 1, -abs(differences.mean() - bound) / error))
+
+
+def _columns(table: pd.DataFrame, methods: list[str], *columns: str) -> list[tuple]:
+    """The runs of these methods as tuples of method and the columns asked for: a table is asked hundreds of
+    times, and pandas would copy it each time."""
+    wanted = set(methods)
+    read = zip(table["method"].tolist(), *(table[column].tolist() for column in columns), strict=True)
+    return [run for run in read if run[0] in wanted]
+
+
+def _scores(table: pd.DataFrame, methods: list[str], column: str = "bits_per_byte") -> dict[str, np.ndarray]:
+    """By method, one value a run in the order of the seeds, [seeds] float64; NaN where a run has none.
+
+    Raises:
+        ValueError: two runs of one method and seed.
+    """
+    runs: dict[str, dict] = {method: {} for method in methods}
+    for method, seed, value in _columns(table, methods, "seed", column):
+        if seed in runs[method]:
+            raise ValueError(f"{method} has two runs of seed {seed}, so that they cannot be paired")
+        runs[method][seed] = value
+    return {
+        method: np.array([own[seed] for seed in sorted(own)], dtype=float) for method, own in runs.items()
+    }
 
 
 def _not_complete(table: pd.DataFrame | None, methods: list[str]) -> Verdict | None:
     """A verdict on a grid with holes would depend on who stopped it, so a single missing run is enough."""
     if table is None or table.empty:
         return Verdict(NOT_RUN, "no runs")
-    rows = table[table.method.isin(methods)]
-    absent = [name for name in methods if name not in set(rows.method)]
+    seeds: dict[str, set] = {}
+    status = []
+    for method, seed, state in _columns(table, methods, "seed", "status"):
+        seeds.setdefault(method, set()).add(seed)
+        status.append(state)
+    absent = [name for name in methods if name not in seeds]
     if absent:
         return Verdict(NOT_RUN, f"no runs of {', '.join(absent)}")
-    missing, stale = (rows.status == "not run").sum(), (rows.status == "stale").sum()
+    missing, stale = status.count("not run"), status.count("stale")
     if missing:
-        return Verdict(NOT_RUN, f"{missing} of {len(rows)} runs are missing", stale=bool(stale))
+        return Verdict(NOT_RUN, f"{missing} of {len(status)} runs are missing", stale=bool(stale))
     if stale:
-        return Verdict(NOT_RUN, f"{stale} of {len(rows)} runs are stale: the code has changed", stale=True)
-    seeds = rows.groupby("method").seed.agg(frozenset)
-    if seeds.nunique() > 1:
+        return Verdict(NOT_RUN, f"{stale} of {len(status)} runs are stale: the code has changed", stale=True)
+    if len(set(map(frozenset, seeds.values()))) > 1:
         return Verdict(NOT_RUN, "the methods were not run with the same seeds, so they cannot be paired")
     return None
 
 
 def _below_the_bar(table: pd.DataFrame, methods: list[str], bar: float) -> Verdict | None:
-    rows = table[table.method.isin(methods)].astype({"bits_per_byte": float})
-    diverged = rows[~np.isfinite(rows.bits_per_byte)]
-    if len(diverged):
-        runs = ", ".join(f"{row.method} (seed {row.seed})" for row in diverged.itertuples())
-        return Verdict(NOT_TESTABLE, f"diverged: {runs}")
-    means = rows.groupby("method").bits_per_byte.mean()
-    short = {name: float(means[name]) for name in methods if means[name] >= bar}
+    """A method that has not learned decides nothing; NaN and None are runs that diverged."""
+    scores: dict[str, list[float]] = {}
+    diverged = []
+    for method, seed, value in _columns(table, methods, "seed", "bits_per_byte"):
+        if value is None or not math.isfinite(value):
+            diverged.append(f"{method} (seed {seed})")
+        scores.setdefault(method, []).append(value)
+    if diverged:
+        return Verdict(NOT_TESTABLE, f"diverged: {', '.join(diverged)}")
+    means = {name: math.fsum(scores[name]) / len(scores[name]) for name in methods}
+    short = {name: mean for name, mean in means.items() if mean >= bar}
     if short:
         listed = ", ".join(f"{name} ({mean:.2f})" for name, mean in short.items())
         return Verdict(NOT_TESTABLE, f"not below the bar of {bar} bits per byte: {listed}", short)
     return None
 
 
-RULES_OF_EVIDENCE = (judge, holm, _word, _p_value, _paired_t, _not_complete, _below_the_bar)
+RULES_OF_EVIDENCE = (
+    judge,
+    holm,
+    _word,
+    _p_value,
+    _paired_t,
+    _columns,
+    _scores,
+    _not_complete,
+    _below_the_bar,
+)
 """What a verdict of `judge` stands on beside its own rule: a later change of one of these is a later rule."""

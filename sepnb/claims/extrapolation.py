@@ -58,8 +58,10 @@ def _judged(
     for name in names:
         model, reading, place = name.split(":")
         runs = table[table.method == model]
-        read.append(runs[["seed", "status"]].assign(method=name, bits_per_byte=score(runs, reading, place)))
-    return judge(pd.concat(read), comparisons, bar=math.inf)
+        values = score(runs, reading, place)
+        read += [(name, seed, "ok", value) for seed, value in zip(runs["seed"], values, strict=True)]
+    columns = ["method", "seed", "status", "bits_per_byte"]
+    return judge(pd.DataFrame(read, columns=columns), comparisons, bar=math.inf)
 
 
 def over_oracle(

@@ -32,8 +32,9 @@ from sepnb.claims import (
     shaw_clip,
     volumes,
 )
-from sepnb.claims.dependence import PAIRS, Dependence, under_budget
+from sepnb.claims.dependence import Dependence, under_budgets
 from sepnb.claims.verdict import Claim, Verdict
+from sepnb.records.store import RecordError, Store
 
 CLAIMS: tuple[Claim, ...] = (
     exact.CLAIMS
@@ -99,18 +100,20 @@ def get(claim_id: str) -> Claim:
     raise ValueError(f"no claim {claim_id!r} in the ledger; it has {', '.join(c.id for c in CLAIMS)}")
 
 
-def evaluate(profile: str | None = None, store: Any = None) -> list[Row]:
+def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row]:
     """Judge every claim.
 
     Args:
         profile: of the records and chapter numbers. None takes, for each experiment, gpu if its grid is
             complete and laptop otherwise, and for each chapter the profile that the book is built from, else
             any at which it has run: what chapters decide exactly does not depend on the profile.
-        store: a `sepnb.records.store.Store`; None is the published one.
+        store: None is the published one. Of one that collects `refused`, claims are judged without the
+            records refused, as if these had not been run.
 
     Raises:
-        RecordError: a record that cannot be trusted.
+        RecordError: a record that cannot be trusted, in a store that does not collect them.
     """
+    store = Store() if store is None else store
     sources: dict[str, _Source] = {}
 
     def source(need: str) -> _Source:
@@ -118,11 +121,13 @@ def evaluate(profile: str | None = None, store: Any = None) -> list[Row]:
             sources[need] = _load(need, profile, store)
         return sources[need]
 
+    labels = under_budgets((claim.id for claim in CLAIMS), source(budget.TABLE).content)
+    rule_commits = history.rule_commits(CLAIMS)
     rows = []
     for claim in CLAIMS:
         used = [source(need) for need in claim.needs]
         commits = tuple(sorted({commit for one in used for commit in one.commits}))
-        rule = history.rule_commit(claim)
+        rule = rule_commits[claim.id]
         rows.append(
             Row(
                 claim=claim,
@@ -133,7 +138,7 @@ def evaluate(profile: str | None = None, store: Any = None) -> list[Row]:
                 record_commits=commits,
                 rule_commit=rule,
                 precedes=history.precedes(rule, commits),
-                budget=under_budget(claim.id, source(budget.TABLE).content) if claim.id in PAIRS else None,
+                budget=labels.get(claim.id),
             )
         )
     return rows
@@ -148,20 +153,28 @@ class _Source:
     commits: tuple[str, ...] = ()
 
 
-def _load(need: str, profile: str | None, store: Any) -> _Source:
+def _load(need: str, profile: str | None, store: Store) -> _Source:
     kind, _, name = need.partition("/")
     return _experiment(name, profile, store) if kind == "experiment" else _chapter(name, profile)
 
 
-def _experiment(name: str, profile: str | None, store: Any) -> _Source:
+def _experiment(name: str, profile: str | None, store: Store) -> _Source:
     from sepnb import experiments  # brings torch, which nothing else here needs
 
-    table = pd.DataFrame()
-    for candidate in PUBLISHED if profile is None else (profile,):
-        table = experiments.get(name).table(candidate, store)
-        if (table.status == "ok").all():
-            break
-    records = table.attrs.get("records", [])
+    try:
+        there = PUBLISHED if profile is None else (profile,)
+        # a profile without any record need not lay out its grid
+        for candidate in [one for one in there if store.files(one, name)] or there[-1:]:
+            table = experiments.get(name).table(candidate, store)
+            if (table.status == "ok").all():
+                break
+    except RecordError as error:  # of the folder as a whole
+        if store.refused is None:
+            raise
+        store.refused[store.root / name] = error
+        return _Source()
+    records = table.attrs["records"]
+    table.attrs = {}  # pandas copies them deeply at every step, and no rule reads them
     return _Source(
         content=table,
         profile=candidate,

@@ -10,9 +10,10 @@ commit that last touched a rule is the commit that last changed either.
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
-from sepnb.claims.evidence import RULES_OF_EVIDENCE, Comparison, _below_the_bar, _not_complete, judge
+from sepnb.claims.evidence import RULES_OF_EVIDENCE, Comparison, _below_the_bar, _not_complete, _scores, judge
 from sepnb.claims.verdict import NOT_RUN, NOT_TESTABLE, Claim, Tables, Verdict
 
 OURS = "ours, written before the records"
@@ -30,19 +31,19 @@ def compared(tables: Tables, comparisons: list[Comparison]) -> Verdict:
     obstacle = _not_complete(table, models) or _below_the_bar(table, models, 3.35)
     if obstacle:
         return obstacle
-    runs = {model: table[table.method == model].set_index("seed") for model in models}
+    seeds = sorted(set(table.loc[table["method"].isin(models), "seed"]))
 
-    def scores(name: str) -> pd.Series:
+    def scores(name: str) -> np.ndarray:
         if name == ZERO:
-            return pd.Series(0.0, index=runs[models[0]].index)
+            return np.zeros(len(seeds))
         of, column = name.split(":")
-        parts = [runs[model][column].astype(float) for model in of.split("+")]
-        return sum(parts) / len(parts)
+        return np.mean(list(_scores(table, of.split("+"), column).values()), axis=0)
 
     read = [
-        scores(name).rename("bits_per_byte").reset_index().assign(method=name, status="ok") for name in names
+        (name, seed, "ok", value) for name in names for seed, value in zip(seeds, scores(name), strict=True)
     ]
-    return judge(pd.concat(read), comparisons, bar=math.inf)
+    columns = ["method", "seed", "status", "bits_per_byte"]
+    return judge(pd.DataFrame(read, columns=columns), comparisons, bar=math.inf)
 
 
 def bins() -> tuple[str, ...]:

@@ -10,7 +10,8 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -57,9 +58,12 @@ def canonical(content: Any) -> str:
     Raises:
         ValueError: a number is NaN or infinite; the message says where.
     """
-    for where, number in _not_finite(content):
-        raise ValueError(f"{where} is {number}, and a record holds finite numbers only")
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    try:
+        return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        for where, number in _not_finite(content):
+            raise ValueError(f"{where} is {number}, and a record holds finite numbers only") from None
+        raise
 
 
 def _not_finite(content: Any, where: str = "") -> Iterator[tuple[str, float]]:
@@ -106,12 +110,19 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 class Store:
-    """Records under one folder. The published store refuses records of a tree with uncommitted changes."""
+    """Records under one folder. The published store refuses records of a tree with uncommitted changes.
 
-    def __init__(self, root: Path | None = None) -> None:
+    Args:
+        root: the folder; None is the published one.
+        refused: where a dictionary is given, `load` leaves out the records that cannot be trusted and puts
+            them in here, path to reason. Without it the first of them is raised.
+    """
+
+    def __init__(self, root: Path | None = None, *, refused: dict[Path, RecordError] | None = None) -> None:
         self.root = Path(root) if root is not None else paths.results()
+        self.refused = refused
 
-    @property
+    @cached_property
     def published(self) -> bool:
         return self.root.resolve() == (paths.root() / "results").resolve()
 
@@ -150,17 +161,27 @@ class Store:
         checksum = content.pop("checksum", None)
         try:
             expected = digest(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RecordError(f"{path}: {error}, so it was edited; run it again") from None
         if checksum != expected:
             raise RecordError(
                 f"{path}: its content does not match its checksum, so it was edited; run it again"
             )
         del content["schema"]
-        if wrong := content.keys() ^ {field.name for field in fields(Record)} - {"stale"}:
+        if wrong := content.keys() ^ _TYPES.keys():
             raise RecordError(f"{path}: {', '.join(sorted(wrong))} missing or unknown; run it again")
+        for name, kind in _TYPES.items():
+            if not isinstance(content[name], kind):
+                found = type(content[name]).__name__
+                raise RecordError(f"{path}: {name} is a {found} and no {kind.__name__}; run it again")
+        for name, kind in _PARTS.items():
+            parts = content[name]
+            for part in parts.values() if isinstance(parts, dict) else parts:
+                if not isinstance(part, kind):
+                    raise RecordError(f"{path}: {name} holds a {type(part).__name__}; run it again")
         record = Record(**content)
-        if self.path(record.profile, record.experiment, record.key).resolve() != Path(path).resolve():
+        place = self.path(record.profile, record.experiment, record.key)
+        if place != Path(path) and place.resolve() != Path(path).resolve():
             place = f"{record.profile}/{record.experiment}/{record.key}"
             raise RecordError(f"{path}: it says that it is {place}; move it back or run it again")
         if self.published and record.provenance.get("dirty") is not False:
@@ -173,14 +194,40 @@ class Store:
         return record
 
     def load(self, profile: str, experiment: str) -> dict[str, Record]:
-        """All records of an experiment by key, staleness included; none is an empty dictionary."""
+        """All records of an experiment by key, staleness included; none is an empty dictionary.
+
+        Raises:
+            RecordError: the folder or the marks of staleness cannot be read; or a record cannot be trusted,
+                unless this store collects those in `refused`.
+        """
         _note_read(f"{profile}/{experiment}")
-        stale = self._stale(profile)
-        records = [self.read(path) for path in sorted((self.root / profile / experiment).glob("*.json"))]
-        return {
-            record.key: Record(**{**vars(record), "stale": stale.get(f"{experiment}/{record.key}")})
-            for record in records
-        }
+        stale, found = self._stale(profile), {}
+        for path in self.files(profile, experiment):
+            try:
+                record = self.read(path)
+            except RecordError as error:
+                if self.refused is None:
+                    raise
+                self.refused[path] = error
+            else:
+                found[record.key] = replace(record, stale=stale.get(f"{experiment}/{record.key}"))
+        return found
+
+    def files(self, profile: str, experiment: str) -> list[Path]:
+        """The files of an experiment's records, sorted; none where there is no such folder.
+
+        Raises:
+            RecordError: the folder is there and cannot be read.
+        """
+        folder = self.root / profile / experiment
+        try:
+            return sorted(path for path in folder.iterdir() if path.suffix == ".json")
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise RecordError(
+                f"{folder}: cannot be read ({error.strerror}); make it a readable folder"
+            ) from None
 
     def _stale(self, profile: str) -> dict[str, str]:
         path = self.root / profile / "stale.json"
@@ -203,11 +250,32 @@ class Store:
             path.unlink(missing_ok=True)
 
 
+_TYPES: dict[str, type] = {
+    **dict.fromkeys(("experiment", "profile", "key"), str),
+    **dict.fromkeys(("config", "metrics", "fingerprint", "provenance"), dict),
+    "rows": list,
+}
+"""What a stored record consists of."""
+_PARTS = {"metrics": float | int, "fingerprint": list, "rows": dict}
+"""What these hold."""
+
+
 def _parsed(path: Path, remedy: str) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        return json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique)
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
+    except (ValueError, RecursionError) as error:  # also of bytes that are no text
         raise RecordError(f"{path}: not whole JSON ({error}); {remedy}") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; of a key that stands twice a person would read one value and a program the other."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for index, (key, _) in enumerate(pairs) if key in dict(pairs[:index]))
+        raise ValueError(f"the key {twice!r} stands twice")
+    return found
 
 
 def _note_read(what: str) -> None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import t
+from scipy.special import stdtrit
 
 
 class Summary(NamedTuple):
@@ -34,7 +34,7 @@ def summarise(values: ArrayLike, confidence: float = 0.95) -> Summary:
         return Summary(float(array[0]), float("nan"), 1)
     spread = array.std(ddof=1) / np.sqrt(array.size)
     return Summary(
-        float(array.mean()), float(spread * t.ppf((1 + confidence) / 2, array.size - 1)), array.size
+        float(array.mean()), float(spread * stdtrit(array.size - 1, (1 + confidence) / 2)), array.size
     )
 
 
@@ -73,5 +73,6 @@ def paired(table: pd.DataFrame, a: str, b: str, column: str) -> pd.Series:
     present = table[table["status"] != "not run"]
     if present.empty:
         return pd.Series(dtype=float)
+    present = present[["method", "seed", column]]
     scores = {method: present[present["method"] == method].set_index("seed")[column] for method in (a, b)}
     return (scores[a] - scores[b]).dropna()

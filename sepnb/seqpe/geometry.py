@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from scipy.stats import spearmanr
 from torch import Tensor
 
 from .digits import as_grid
@@ -43,6 +42,8 @@ def geometry(embeddings: Float[Tensor, "m D"], positions: Tensor | np.ndarray) -
     Raises:
         ValueError: fewer than three positions, of which nothing can be ranked.
     """
+    from scipy.stats import spearmanr  # takes half a second to import
+
     at = as_grid(positions).double()
     if len(at) < 3 or len(at) != len(embeddings):
         raise ValueError(f"{len(embeddings)} embeddings of {len(at)} positions; give one each, of 3 or more")

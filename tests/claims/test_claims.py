@@ -8,7 +8,7 @@ import pytest
 
 from sepnb import claims
 from sepnb.claims import exact, in_window
-from sepnb.claims.evidence import Comparison, holm, judge
+from sepnb.claims.evidence import Comparison, _paired_t, holm, judge
 
 LEVELS = {
     "none": 2.90,
@@ -83,6 +83,21 @@ def test_holm_is_the_closed_test_of_bonferroni_also_where_p_values_are_tied(seed
 )
 def test_holm_steps_down_until_the_first_that_does_not_pass(p_values, significant):
     assert holm(p_values, 0.05).tolist() == significant
+
+
+# --- the test of one mean -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [2, 6, 12])
+def test_the_t_test_is_that_of_scipy(size):
+    from scipy.stats import ttest_1samp
+
+    rng = np.random.default_rng(size)
+    for scale in (1e-4, 1.0, 100.0):
+        differences, bound = scale * rng.standard_normal(size), 0.3 * scale
+        expected = ttest_1samp(differences, bound).pvalue
+        assert _paired_t(differences, bound) == pytest.approx(expected, rel=1e-12)
+    assert _paired_t(np.full(size, 0.5), 0.5) == 1.0 and _paired_t(np.full(size, 0.5), 0.4) == 0.0
 
 
 # --- one comparison -----------------------------------------------------------------------------------------

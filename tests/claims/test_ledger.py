@@ -216,6 +216,30 @@ def test_a_rule_that_is_not_committed_has_no_commit(checkout):
     assert history.rule_commit(made) is None
 
 
+def test_what_git_said_is_kept_until_head_moves_and_not_used_while_a_file_is_changed(
+    checkout, tmp_path, monkeypatch
+):
+    path, commit, claim = checkout
+    monkeypatch.setenv("SEPNB_BUILD", str(tmp_path / "build"))
+    first = commit(RULE)
+    made = claim()
+    assert history.rule_commits([made]) == {"one": first}
+    asked = []
+    monkeypatch.setattr(history, "_last_commit", lambda spans: asked.append(spans))
+    history.forget()
+    assert history.rule_commits([made]) == {"one": first} and not asked
+    path.write_text(RULE.replace("1.0", "9.0"))
+    history.forget()
+    assert history.rule_commits([made]) == {"one": None} and not asked
+    monkeypatch.undo()
+    monkeypatch.setenv("SEPNB_ROOT", str(path.parent))
+    monkeypatch.setenv("SEPNB_BUILD", str(tmp_path / "build"))
+    second = commit(RULE.replace("1.0", "9.0"))
+    assert history.rule_commits([made]) == {"one": second}
+    (tmp_path / "build" / "rule_commits.json").write_text("{")
+    assert history.rule_commits([made]) == {"one": second}
+
+
 def test_a_rule_precedes_records_made_from_its_commit_or_a_later_one(checkout):
     _, commit, _ = checkout
     before, rule, after = commit("a = 1\n"), commit(RULE), commit(RULE + "\n\nb = 1\n")
