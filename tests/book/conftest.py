@@ -17,17 +17,22 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 from sepnb import paths
 
+from .. import shared
 from . import browser as reading
 
 CONFIG = yaml.safe_load((paths.root() / "_config.yml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="session")
-def site() -> Path:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The real book, built as a reader builds it; one that is current is taken as it is."""
-    command = [sys.executable, "-m", "sepnb.cli", "build"]
-    done = subprocess.run(command, cwd=paths.root(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"sepnb build failed:\n{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
+
+    def build() -> None:
+        command = [sys.executable, "-m", "sepnb.cli", "build"]
+        done = subprocess.run(command, cwd=paths.root(), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"sepnb build failed:\n{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
+
+    shared.split(shared.folder(tmp_path_factory, "book"), {"site": build})
     return paths.build() / "html"
 
 
