@@ -35,7 +35,7 @@ book: install ## execute the chapters that changed and build the HTML book
 test: install ## run everything that guards the project
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal
 
 oracles: install ## hold the encodings against public packages, which stay out of .venv
 	@$(INSTALL_ORACLES)

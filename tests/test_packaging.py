@@ -176,7 +176,8 @@ def test_ci_ends_with_make_test_and_make_test_runs_everything():
     assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()[-1] == "make test"
     recipe = re.search(r"(?m)^test:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"))[1]
     commands = [line.split("/", 1)[1] for line in recipe.splitlines()]
-    assert commands == ["ruff check .", "ruff format --check .", "python -m pytest"]
+    workers = "-n logical --maxprocesses 4 --dist worksteal"
+    assert commands == ["ruff check .", "ruff format --check .", f"python -m pytest {workers}"]
 
 
 # --- what the guides say ---
@@ -300,6 +301,7 @@ def test_a_skipped_test_fails_in_ci(tmp_path, ci):
     )
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = gpu\n")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rfs", str(tmp_path)]
+    command += ["-n", "1"] if ci else []  # in a worker too
     ended = subprocess.run(command, env=os.environ | {"CI": ci}, cwd=tmp_path, capture_output=True, text=True)
     outcome = "1 failed, 1 skipped" if ci else "2 skipped"
     assert outcome in ended.stdout and "no data here" in ended.stdout
