@@ -1301,7 +1301,7 @@ print([24_384 % period(length) == 0 for length in (128, 8)])
 
 # %% [markdown]
 # **3. (medium)** Why is the stream of a strict model with SeqPE computed once per batch on shift steps too? Which option of
-# {class}`~sepnb.training.shift_steps.ShiftSteps` would end that, and what would it cost?
+# {class}`~sepnb.training.shifts.ShiftSteps` would end that, and what would it cost?
 
 # %% tags=["hide-cell"]
 # A shift step draws one offset for the whole batch, so that all sequences share their

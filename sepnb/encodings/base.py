@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ..settings import without_defaults
+
 if TYPE_CHECKING:
     from .reference import Reference
 
@@ -306,9 +308,9 @@ class Encoding:
         return None
 
     def resolved(self) -> dict[str, Any]:
-        """Name and options in plain JSON types. An option that is None is left out: a record made before it
-        existed keeps its key."""
-        options = {key: value for key, value in asdict(self).items() if value is not None}
+        """Name and options in plain JSON types. An option that is None is left out."""
+        options = asdict(self)
+        options = without_defaults(options, **dict.fromkeys(options))
         return {
             "name": self.name,
             **{k: list(v) if isinstance(v, tuple) else v for k, v in options.items()},

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from ..settings import without_defaults
 from .base import Encoding, InputModule, Site
 
 SITES = ("input", "query_key")
@@ -171,7 +172,6 @@ class Learned(Encoding):
         return LearnedGrid(width, self.grid, self.std, self.interpolation)
 
     def resolved(self) -> dict[str, Any]:
-        """Of the options after `std` those that are used: a record made before them keeps its key."""
-        unused = {"per_layer": False, "site": "input", "interpolation": "bicubic"}
-        given = super().resolved().items()
-        return {key: value for key, value in given if key not in unused or value != unused[key]}
+        """As of every encoding; of the options after `std` those that are used."""
+        later = {"per_layer": False, "site": "input", "interpolation": "bicubic"}
+        return without_defaults(super().resolved(), **later)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
+from ..settings import without_defaults
 from .base import Encoding, Heads, InputModule, QueryKeyModule, Site
 
 if TYPE_CHECKING:
@@ -153,7 +154,5 @@ class SeqPE(Encoding):
         )
 
     def resolved(self) -> dict[str, Any]:
-        """As of every encoding; `dropout` and `class_token` where there are some: records made before them
-        keep their keys."""
-        later = ("dropout", "class_token")
-        return {key: value for key, value in super().resolved().items() if key not in later or value}
+        """As of every encoding; `dropout` and `class_token` where there are some."""
+        return without_defaults(super().resolved(), dropout=0.0, class_token=False)

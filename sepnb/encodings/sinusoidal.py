@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ..settings import without_defaults
 from .base import Encoding, InputModule, Site
 from .coordinates import check_dims
 
@@ -167,5 +168,5 @@ class Sinusoidal(Encoding):
         return SinusoidalInput(width, self.base, self.layout, self.dims)
 
     def resolved(self) -> dict[str, Any]:
-        """Without `dims` where it is 1: a record made before it existed keeps its key."""
-        return {key: value for key, value in super().resolved().items() if key != "dims" or value != 1}
+        """As of every encoding; `dims` where there are several."""
+        return without_defaults(super().resolved(), dims=1)

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ..settings import without_defaults
 from .base import Encoding, PairModule, Site
 from .relative import from_distances
 
@@ -185,5 +186,5 @@ class TransformerXL(Encoding):
         return "distance: its waves, projected for keys", projected
 
     def resolved(self) -> dict[str, Any]:
-        """Without `tie` where nothing is tied: a record made before it keeps its key."""
-        return {key: value for key, value in super().resolved().items() if key != "tie" or value}
+        """As of every encoding; `tie` where something is tied."""
+        return without_defaults(super().resolved(), tie=False)

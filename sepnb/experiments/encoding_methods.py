@@ -16,7 +16,7 @@ from ..seqpe.sampling import CandidateSampler, WindowSampler
 from ..training.losses import AuxiliaryLoss
 from ..training.positions import PositionSampler, RandomPositions
 from ..training.seqpe_losses import SeqPELosses
-from ..training.shift_steps import ShiftSteps
+from ..training.shifts import ShiftSteps
 from . import in_window
 from . import language_modelling as lm
 from .screening import screened_rate

@@ -14,8 +14,8 @@ from torch import Tensor
 from ..data import images
 from ..data.draws import generator_of, uniform
 from ..models import ImageClassifier, TransformerConfig
-from ..training.grid_shifts import GridShiftSteps
 from ..training.loop import TrainingConfig, autocast
+from ..training.shifts import GridShiftSteps
 from .image_tasks import HELD_OUT_SEED, Pictures
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ..encodings import Encoding, Site, build
+from ..settings import without_defaults
 from ..streams import Streams
 from .fit import MODES, SPLIT, check
 
@@ -218,17 +219,14 @@ class TransformerConfig:
     def resolved(self) -> dict[str, Any]:
         """Every field in plain JSON types, for a record.
 
-        The fields after `tie_embeddings` are left out where they have their default: a record made before a
-        field existed keeps its key. Streams are an object by name, or a list of pairs where their order is
-        not that of their names, because a key is taken from objects with sorted names.
+        The fields after `tie_embeddings` are left out where they have their default. Streams are an object by
+        name, or a list of pairs where their order is not that of their names, because a key is taken from
+        objects with sorted names.
         """
-        names = [field.name for field in fields(self)]
-        later = set(names[names.index("tie_embeddings") + 1 :])
-        resolved = {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name not in later or getattr(self, field.name) != field.default
-        }
+        own = fields(self)
+        first = 1 + [field.name for field in own].index("tie_embeddings")
+        given = {field.name: getattr(self, field.name) for field in own}
+        resolved = without_defaults(given, **{field.name: field.default for field in own[first:]})
         if "split" in resolved:
             resolved["split"] = sorted(self.splits)
         names = list(self.streams.names)

@@ -13,10 +13,11 @@ from torch import Tensor, nn
 
 from ..models import kernels
 from ..models.memory import SegmentMemory
-from .grid_shifts import GridShiftSteps
+from ..settings import without_defaults
 from .losses import AuxiliaryLoss, BoundLoss
 from .positions import Batch, PositionSampler
 from .segments import Segments
+from .shifts import GridShiftSteps
 
 PRECISIONS = ("float32", "bfloat16")
 
@@ -96,15 +97,11 @@ class TrainingConfig:
     def resolved(self) -> dict[str, Any]:
         """Every field in plain JSON types, for a record.
 
-        `positions`, `auxiliary` and `memory` are left out where there are none: a record made before they
-        existed keeps its key.
+        `positions`, `auxiliary` and `memory` are left out where there are none.
         """
-        parts = {"positions": self.positions, "auxiliary": self.auxiliary}
-        plain = {name: value for name, value in vars(self).items() if name not in parts}
-        given = {name: part.resolved() for name, part in parts.items() if part is not None}
-        if not self.memory:
-            del plain["memory"]
-        return {**plain, "betas": list(self.betas), **given}
+        given = without_defaults(vars(self), positions=None, auxiliary=None, memory=0)
+        parts = {name: given[name].resolved() for name in ("positions", "auxiliary") if name in given}
+        return {**given, "betas": list(self.betas), **parts}
 
     def bound_auxiliary(self, seed: int, start: int = 0) -> BoundLoss | None:
         """The auxiliary loss of a run of this seed after `start` steps, as `train` takes it; None where there

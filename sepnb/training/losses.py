@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor, nn
 
-from .grid_shifts import GridShiftSteps
 from .positions import PositionSampler
+from .shifts import GridShiftSteps
 
 
 @dataclass(frozen=True)

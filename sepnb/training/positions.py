@@ -1,5 +1,5 @@
 """At which positions a model is trained: from 0 on, at a random offset, at random positions, or in two
-chunks with a true gap. Shift steps are in `sepnb.training.shift_steps`.
+chunks with a true gap. Shift steps are in `sepnb.training.shifts`.
 
 A sampler is a frozen description that yields batches; `TrainingConfig.positions` holds it. Positions come
 from a generator of their own: a random offset leaves the bytes of a run, and their order, as they are.

@@ -19,10 +19,10 @@ from ..data.draws import at_least, generator_of
 from ..seqpe.encoder import RELEASED_STD, SequentialPositionEncoder
 from ..seqpe.losses import REDUCTIONS, contrastive_loss, distillation_loss
 from ..seqpe.sampling import Candidates, CandidateSampler, Windows, WindowSampler
-from .grid_shifts import GridShiftSteps, Shifts
+from ..settings import without_defaults
 from .losses import AuxiliaryLoss, BoundLoss
 from .positions import PositionSampler
-from .shift_steps import ShiftSteps, without_starts
+from .shifts import GridShiftSteps, Shifts, ShiftSteps
 
 RELEASED = {"scale": 1.0, "reduction": "released", "distillation": 0.1}
 """Options of `SeqPELosses` that give the released weights and forms."""
@@ -131,15 +131,12 @@ class SeqPELosses(AuxiliaryLoss):
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types; `every` and `distillation_scale` where they are not 1, where the
-        trained window begins if not at 0, and offsets that are drawn once: records made before them keep
-        their keys."""
+        trained window begins if not at 0, and offsets that are drawn once where they are."""
         settings = json.loads(json.dumps({"name": self.name, **asdict(self)}))
-        if self.windows is not None and not self.windows.first:
-            del settings["windows"]["first"]
-        if self.shifts is not None:
-            settings["shifts"] = without_starts(settings["shifts"])
-        ones = ("every", "distillation_scale")
-        return {key: value for key, value in settings.items() if key not in ones or value != 1}
+        for part, later in (("windows", {"first": 0}), ("shifts", {"starts": None})):
+            if settings[part] is not None:
+                settings[part] = without_defaults(settings[part], **later)
+        return without_defaults(settings, every=1, distillation_scale=1.0)
 
     def draw(self, generator: np.random.PCG64) -> tuple[Candidates | None, Windows | None]:
         """The positions of a step with losses. All are drawn, whatever is then computed."""

@@ -15,8 +15,8 @@ shift steps. The contrastive loss sees every point from the origin on.
 from math import prod
 
 from ..seqpe.sampling import CandidateSampler, WindowSampler
-from .grid_shifts import GridShiftSteps
 from .seqpe_losses import SeqPELosses
+from .shifts import GridShiftSteps
 
 CANDIDATES, CANDIDATES_IN_BOX = 64, 5
 PLACES = 64

@@ -19,7 +19,7 @@ from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 from sepnb.training.seqpe_losses import SeqPELosses, encoder_of
-from sepnb.training.shift_steps import ShiftSteps
+from sepnb.training.shifts import ShiftSteps
 
 GRID = torch.cartesian_prod(torch.arange(14), torch.arange(14))
 

@@ -15,7 +15,7 @@ from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, target_losses, train
 from sepnb.training.losses import AuxiliaryLoss, BoundLoss
 from sepnb.training.positions import RandomOffset, RandomPositions, TrueGap
-from sepnb.training.shift_steps import ShiftSteps
+from sepnb.training.shifts import ShiftSteps
 
 L, B = 8, 4
 SIZES = {"batch_size": B, "length": L}

@@ -11,11 +11,10 @@ from sepnb.encodings import SeqPE
 from sepnb.seqpe import SequentialPositionEncoder, contrastive_loss, distillation_loss
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.training import TrainingConfig
-from sepnb.training.grid_shifts import GridShiftSteps
 from sepnb.training.positions import RandomOffset, RandomPositions, TrueGap
 from sepnb.training.segments import Segments
 from sepnb.training.seqpe_losses import RELEASED, RELEASED_ENCODING, RELEASED_SHIFTS, SeqPELosses
-from sepnb.training.shift_steps import ShiftSteps
+from sepnb.training.shifts import GridShiftSteps, ShiftSteps
 
 CANDIDATES = CandidateSampler((1000,), anchors=6, candidates=5, window=(50,))
 WINDOWS = WindowSampler((1000,), (16,), windows=3, places=8)

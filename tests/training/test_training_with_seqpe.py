@@ -18,7 +18,7 @@ from sepnb.streams import Streams
 from sepnb.training import Labelled, TrainingConfig, checkpoints, optimiser, train
 from sepnb.training.seqpe_losses import SeqPELosses
 from sepnb.training.seqpe_schedule import grid_losses, grid_shifts
-from sepnb.training.shift_steps import ShiftSteps
+from sepnb.training.shifts import ShiftSteps
 
 LENGTH, STEPS, SEED = 8, 6, 3
 SHIFTS = ShiftSteps(1000, probability=0.5)

@@ -11,10 +11,9 @@ import torch
 from sepnb.encodings import grid_positions
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.training import Labelled, TrainingConfig, train
-from sepnb.training.grid_shifts import GridShiftSteps
 from sepnb.training.losses import AuxiliaryLoss, BoundLoss
 from sepnb.training.seqpe_losses import SeqPELosses
-from sepnb.training.shift_steps import ShiftSteps
+from sepnb.training.shifts import GridShiftSteps, ShiftSteps
 
 GRIDS = {
     "line": GridShiftSteps((6,), (40,), 0.3),
