@@ -742,8 +742,8 @@ class DirectedScore(ScoreModule):
 
 @dataclass(frozen=True)
 class Directed(ALiBi):
-    def at_score(self, n_heads):
-        return DirectedScore(n_heads)
+    def at_score(self, heads):
+        return DirectedScore(heads.count)
 
 
 directed = build_model(Directed())

@@ -65,7 +65,13 @@ from sepnb.encodings import (
 )
 from sepnb.evaluation import evaluate
 from sepnb.experiments import shaw_clip
-from sepnb.models import LanguageModel, TransformerConfig, frozen_attention, in_segments
+from sepnb.models import (
+    LanguageModel,
+    SegmentMemory,
+    TransformerConfig,
+    frozen_attention,
+    in_segments,
+)
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records import summaries
@@ -759,9 +765,10 @@ def alone(tokens):
 
 def restarted(tokens):
     """A memory as it should not be: each segment's positions begin at 0."""
-    memory, at = xl.make_memory(len(tokens), L), torch.arange(segment, device=device)
+    memory = SegmentMemory(xl, len(tokens), L)
+    at = torch.arange(segment, device=device)
     pieces = tokens.split(segment, dim=1)
-    return torch.cat([xl(piece, at, memory) for piece in pieces], dim=1)
+    return torch.cat([memory(piece, at) for piece in pieces], dim=1)
 
 
 ways = {

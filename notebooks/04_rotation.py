@@ -51,6 +51,7 @@ from matplotlib.patches import Wedge
 
 from sepnb.data import text
 from sepnb.encodings import (
+    Heads,
     RoPE,
     apply_rope,
     apply_xpos,
@@ -1218,7 +1219,10 @@ torch.testing.assert_close(repaired(0), by_pairs, rtol=0, atol=1e-13)
 spread_anew, kept = rope_frequencies(8)[0], rope_frequencies(16, p=0.5)[0]
 assert kept.count_nonzero() == 4 and spread_anew[-1] < kept[3]
 x16, places = noise(1, 1, 12, 16), torch.arange(12)
-both = [RoPE(**share).at_query_key(16) for share in ({"partial": 0.5}, {"p": 0.5})]
+both = [
+    RoPE(**share).at_query_key(Heads(width=16))
+    for share in ({"partial": 0.5}, {"p": 0.5})
+]
 partial, proportional = (one(x16, one.prepare(places, places)[0]) for one in both)
 assert (partial - proportional).abs().max() > 1e-3
 

@@ -54,7 +54,7 @@ from sepnb import claims, experiments
 from sepnb.analysis.flops import per_token
 from sepnb.analysis.timing import interleaved, paired_ratio
 from sepnb.data import text as texts
-from sepnb.encodings import alibi_bias, alibi_slopes, build, distance_aware_gate
+from sepnb.encodings import Heads, alibi_bias, alibi_slopes, build, distance_aware_gate
 from sepnb.encodings.cope import cope_positions, cope_scores
 from sepnb.encodings.distance_aware import distance_aware_scores
 from sepnb.encodings.fire import fire_ratio
@@ -579,7 +579,7 @@ assert all(r.min() >= 0 and r.max() <= 1 for r in quotients)
 at_20 = [r[-21].item() for r in quotients]  # the key 20 back
 assert at_20[0] == at_20[1] > at_20[2] > at_20[3], "alike up to the threshold, then not"
 with torch.random.fork_rng(devices=[]):  # what is drawn below stays what it was
-    module = build("fire", threshold=100.0).at_score(H).double()
+    module = build("fire", threshold=100.0).at_score(Heads(H)).double()
 steep, offsets = module.hidden.detach()  # of 32 units with a ReLU
 to_heads, to_all = module.out.detach().split([32, 1], dim=-1)  # [H, 32], [H, 1]
 units = torch.relu(quotients[2][:, None] * steep + offsets)  # [keys, 32]

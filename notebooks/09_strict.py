@@ -355,7 +355,7 @@ for length in (40, 1):
 # $$ (eq-strict-tables)
 #
 # So a strict model **is a dense transformer of width $d_{\text{sem}}$ with a precomputed table added to its queries and keys in each
-# layer**. What computes the tables is the {term}`position tower`: a transformer of width $d_{\text{pos}}$ that reads no text.
+# layer**. What computes the tables is the {term}`position branch`: a transformer of width $d_{\text{pos}}$ that reads no text.
 
 # %% tags=["hide-input"]
 fig, ax = diagrams.canvas((7.6, 5.4), x=(-0.3, 9.5), y=(-0.5, 8.15))
@@ -393,9 +393,9 @@ for x, source in ((over_pos, "positions 0 to $N-1$"), (over_sem, "a text")):
     diagrams.arrow(ax, (x, 0.75), (x, 1.05))
     ax.text(x, 0.7, source, **below)
 ax.text(over_sem, 7.15, "next byte", ha="center", va="bottom")
-tower = "position tower, width $d_{\\mathrm{pos}}$"
+branch = "position branch, width $d_{\\mathrm{pos}}$"
 dense = "dense transformer, width $d_{\\mathrm{sem}}$"
-ax.text(over_pos, 7.75, tower, color=figures.POS, **bold)
+ax.text(over_pos, 7.75, branch, color=figures.POS, **bold)
 ax.text(over_sem, 7.75, dense, color="#a87400", **bold)
 once = "training: once a batch\ninference: once"
 ax.text(over_pos, 0.3, once, fontsize=9, **below)
@@ -404,7 +404,7 @@ figures.show(
     fig,
     name="fig-strict-tables",
     alt="Diagram of a strict model of three blocks. On the left a narrow position "
-    "tower runs from positions through norms, position heads and pos MLPs; its last "
+    "position branch runs from positions through norms, position heads and pos MLPs; its last "
     "block is a norm only. On the right a dense transformer runs from a text through "
     "sem heads and sem MLPs to the next byte. In each layer an arrow leads from the "
     "norm on the left through a table, added to queries and keys, to the attention on "
@@ -444,20 +444,11 @@ def dense_with_tables(model, tokens, tables):
 
 
 # %%
-def run_tower(model, n):
-    """The position tower alone, at positions 0 to n-1: no text is given to it."""
-    tower, at = model.transformer, torch.arange(n, device=device)
-    dtype = model.embedding.weight.dtype
-    context = tower.attention_context(at, at, dtype)
-    return tower.position_pass(tower.codes(at, dtype), context)
-
-
-# %%
 model = build_model("strict", readout="sem", n_layers=3)
 tokens = torch.cat(
     [tokens_of("position and semantics"), tokens_of("another text of length")]
 )
-tables = run_tower(model, tokens.shape[1]).tables
+tables = model.position_tables(tokens.shape[1]).tables  # no text is given
 print("tables, queries and keys side by side:", *(tuple(t.shape) for t in tables))
 logits = model(tokens)
 size = logits.abs().max()
@@ -506,7 +497,7 @@ print(f"training loss: {losses[0]:.2f} to {losses[-10:].mean():.2f} bits per byt
 
 # %%
 with frozen_attention(trained.transformer) as tapes:  # records attention weights
-    tables = run_tower(trained, N).tables
+    tables = trained.position_tables(N).tables
 recorded = [tape.weights for tape in tapes]
 position_maps = [
     None if weights is None else weights[0, 0].cpu() for weights in recorded
@@ -614,7 +605,9 @@ assert shares["distance"] > 1 - 1e-9 > max(shares["line"], shares["key"]) + 0.01
 # %% tags=["hide-input"]
 fitted = [[explained(bias) for bias in layer] for layer in biases]
 untrained = LanguageModel(config).to(device).requires_grad_(False)
-t, tau = (heads(x, d)[0] for x in run_tower(untrained, N).tables[2].chunk(2, dim=-1))
+t, tau = (
+    heads(x, d)[0] for x in untrained.position_tables(N).tables[2].chunk(2, dim=-1)
+)
 at_random = [explained((q @ k.T).cpu())[1] for q, k in zip(t, tau, strict=True)]
 for layer, found in enumerate([*fitted, [(None, shares) for shares in at_random]]):
     where = f"layer_{layer}" if layer < 3 else "untrained"
@@ -713,11 +706,11 @@ numbers["spread_position_position"] = terms["position, position"].iloc[-1]
 #
 # ## Once per batch, once for all texts
 #
-# The tower has no text in it, so it is run once for a whole batch while training, with gradients, and, when nothing is being
-# trained, once for all texts: the package keeps the longest result until a weight changes. Under the causal mask a row depends on
-# the rows before it only, so a shorter text takes the first rows, and a token that is generated takes the next one. We count the
-# tokens for which each
-# stream is really computed, with a counter in every block.
+# The position branch has no text in it, so it is run once for a whole batch while training, with gradients. Whoever reads many
+# texts with the same weights runs it once for all of them: `model.position_tables(N)` makes the tables, as a KV cache is made, and
+# each call is given them as `tables=`. Under the causal mask a row depends on the rows before it only, so a shorter text takes the
+# first rows, and a token that is generated takes the next one. We count the tokens for which each stream is really computed, with
+# a counter in every block.
 
 
 # %% tags=["hide-input"]
@@ -735,7 +728,7 @@ def counting(model):
         return run
 
     blocks = model.transformer.blocks
-    for block in blocks:  # not by a hook: where there is one, nothing is remembered
+    for block in blocks:
         block.forward = counted(block.forward)
     try:
         yield count
@@ -744,20 +737,20 @@ def counting(model):
             del block.forward
 
 
-def computed(model, tokens, positions=None):
+def computed(model, tokens, positions=None, tables=None):
     """Tokens computed in one call: pos, sem."""
     with counting(model) as count:
-        model(tokens, positions)
+        model(tokens, positions, tables=tables)
     return count["pos"], count["sem"]
 
 
-def generating(model, tokens, prefill):
+def generating(model, tokens, prefill, tables):
     """Tokens computed where a cache is given `prefill` tokens, then one at a time."""
     with counting(model) as count:
         cache = model.make_cache(len(tokens))
-        model(tokens[:, :prefill], cache=cache)
+        model(tokens[:, :prefill], cache=cache, tables=tables)
         for token in tokens[:, prefill:].split(1, dim=1):
-            model(token, cache=cache)
+            model(token, cache=cache, tables=tables)
     return count["pos"], count["sem"]
 
 
@@ -781,13 +774,16 @@ for batch in (1, 16):
     )
 fresh.eval()
 with torch.no_grad():
-    rows.append(["strict, inference, first text", *computed(fresh, some(16))])
-    rows.append(["strict, inference, next text", *computed(fresh, some(16).flip(0))])
-    rows.append(["strict, inference, a shorter text", *computed(fresh, some(16, 48))])
-    generated = generating(fresh, some(16, 48), 40)
-    rows.append(["strict, inference, 8 of 48 one by one", *generated])
-    fresh.transformer.blocks[0].mlp.up.blocks["pos"].weight.mul_(1.01)
-    rows.append(["strict, inference, a weight has changed", *computed(fresh, some(16))])
+    rows.append(["strict, inference, no tables", *computed(fresh, some(16))])
+    with counting(fresh) as count:
+        tables = fresh.position_tables(N)
+    rows.append(["strict, its tables are made", count["pos"], count["sem"]])
+    read = computed(fresh, some(16).flip(0), tables=tables)
+    rows.append(["strict, inference with them", *read])
+    read = computed(fresh, some(16, 48), tables=tables)
+    rows.append(["strict, a shorter text with them", *read])
+    read = generating(fresh, some(16, 48), 40, tables)
+    rows.append(["strict, 8 of 48 one by one with them", *read])
 columns = ["call", "pos tokens", "sem tokens"]
 figures.show_table(
     pd.DataFrame(rows, columns=columns),
@@ -796,18 +792,18 @@ figures.show_table(
     "no pos stream.",
     formats=dict.fromkeys(columns[1:], ","),
 )
-runs_of_the_tower = [row[1] / (2 * N) for row in rows]  # two blocks have position heads
-assert runs_of_the_tower == [1, 1, 16, 1, 1, 0, 0, 0, 1]
-assert all(row[2] == 3 * N * 16 for row in rows[2:6])
+# Two blocks have position heads.
+runs_of_the_branch = [row[1] / (2 * N) for row in rows]
+assert runs_of_the_branch == [1, 1, 16, 1, 1, 1, 0, 0, 0]
+assert all(row[2] == 3 * N * 16 for row in (*rows[2:5], rows[6]))
 numbers["pos_tokens_separated"], numbers["pos_tokens_strict"] = rows[2][1], rows[3][1]
-numbers["pos_tokens_remembered"] = rows[5][1]
+numbers["pos_tokens_remembered"] = rows[6][1]
 
 # %% [markdown]
 # A training step on 16 sequences computes {num}`09_strict/pos_tokens_separated:,` position tokens in the separated model and
-# {num}`09_strict/pos_tokens_strict:,` in the strict one. At inference the second text computes
-# {num}`09_strict/pos_tokens_remembered`: its position heads have already attended. Two things forbid the shortcut: without a mask a
-# row hears later ones, and frequencies of RoPE that follow the length of the text change all rows with it. The package then runs the
-# tower for each length.
+# {num}`09_strict/pos_tokens_strict:,` in the strict one. A text that is read with the tables computes
+# {num}`09_strict/pos_tokens_remembered`: its position heads have already attended. Tables are of one length only in two cases:
+# without a mask a row hears later ones, and frequencies of RoPE that follow the length of the text change all rows with it.
 #
 # In multiply-adds per token and block, with causal attention at $N D$ (scores and values over half of the square),
 #
@@ -820,7 +816,7 @@ numbers["pos_tokens_remembered"] = rows[5][1]
 # \end{aligned}
 # $$ (eq-strict-cost)
 #
-# The bracket is the tower and its tables. For a large batch and short sequences the ratio of dense to strict tends to
+# The bracket is the position branch and its tables. For a large batch and short sequences the ratio of dense to strict tends to
 # $1 / (1 - r)^2$, the ratio to a dense model of width $d_{\text{sem}}$. That is the sober way to see the saving: *strict costs what a smaller
 # model costs*. The quality it has to show for its cost is therefore that of the cheaper model, and it is compared below on
 # that axis too.
@@ -831,9 +827,9 @@ cell = replace(shape, variant="strict")
 d_pos, width, sem = cell.pos_width, cell.width, cell.width - cell.pos_width
 r, attention = d_pos / width, cell.length * width
 dense_cost = 12 * width**2 + attention
-tower_cost = 12 * d_pos**2 + 2 * d_pos * sem + r * attention
+branch_cost = 12 * d_pos**2 + 2 * d_pos * sem + r * attention
 for batch in (1, 8, 10**6):
-    by_formula = dense_cost / (12 * sem**2 + (1 - r) * attention + tower_cost / batch)
+    by_formula = dense_cost / (12 * sem**2 + (1 - r) * attention + branch_cost / batch)
     assert abs(replace(cell, batch_size=batch).limit / by_formula - 1) < 1e-12
 endless = replace(cell, batch_size=10**6, length=1).limit
 assert abs(endless * (1 - r) ** 2 - 1) < 0.01
@@ -949,14 +945,14 @@ numbers["strict_80_over_dense_64"] = rows[3][5] / rows[0][3]
 # ## What it forbids, and what it makes expensive
 #
 # The theorem {eq}`eq-strict-positions` says *positions and mask*. Wherever these differ from sequence to sequence, the pos stream does,
-# too, and the sharing ends. Nothing breaks: the package then runs the tower for every sequence.
+# too, and the sharing ends. Nothing breaks: the package then runs the position branch for every sequence.
 #
 # - **A start of its own for each sequence.** One random offset for the whole batch keeps the saving, an offset for each
 #   sequence loses it (`RandomOffset` in `sepnb.training.positions` offers both).
 # - **Padding.** On the right it is harmless in a causal model: no real token sees it. On the left it shifts the positions
 #   of every sequence by another amount.
 # - **Packed documents.** Positions that restart at each document are positions per sequence, and the mask that hides one
-#   document from the next has to reach the position heads as well. With `documents=` it does, and every sequence has its tower.
+#   document from the next has to reach the position heads as well. With `documents=` it does, and every sequence has its own position branch.
 # - **Positions that depend on the text**, such as "tokens since the last full stop". Position heads cannot be asked by
 #   content. What such a count needs must be found by the sem heads.
 
@@ -1008,7 +1004,7 @@ print({name: cache.numel() for name, cache in caches.items()}, "numbers in the c
 assert caches["own"].numel() == 2 * 3 * batch * length * D > caches["shared"].numel()
 
 # %% [markdown]
-# **Dropout** on the pos stream is drawn with the tower: once for a batch, so the sequences of a batch share it. That is correct,
+# **Dropout** on the pos stream is drawn with the position branch: once for a batch, so the sequences of a batch share it. That is correct,
 # and it is not the same noise as a draw for each sequence: less of it averages out within a step.
 
 # %%
@@ -1154,7 +1150,7 @@ figures.show(
     "shares of position. Lines for strict "
     "start near those for separated at batch 1 and rise to a plateau; lines for "
     "separated are level.",
-    caption=f"What sharing the tower can save, for D = {shape.width} and N = "
+    caption=f"What sharing the branch can save, for D = {shape.width} and N = "
     f"{shape.length}: strict (solid) starts a little above separated (dotted) and "
     "has most of its gain at eight sequences. "
     + (
@@ -1356,7 +1352,7 @@ figures.provenance(more_training)
 #
 # **What would change our mind.** A nonzero entry in a live Jacobian of a strict model. A separated model that pulls ahead with
 # more training: then its routing leak was worth something. Or a dense model of width $d_{\text{sem}}$, which costs
-# as much per token as a strict one, with the same quality: then the tower and its tables would be idle decoration.
+# as much per token as a strict one, with the same quality: then the position branch and its tables would be idle decoration.
 #
 # ## Exercises
 #

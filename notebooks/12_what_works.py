@@ -32,7 +32,7 @@
 # - **You need**: {doc}`chapter 9 <09_strict>` for the strict model, {doc}`chapter 10 <10_language_model>` for bits per
 #   byte, {doc}`chapter 11 <11_extrapolators>` for the oracle and the four verdicts.
 # - **You will learn**: what random offsets cover and what they do not; what a sinusoid without slow waves shows within
-#   the trained length; how content can choose a distance; how to teach a position tower about indices without any text; and how to
+#   the trained length; how content can choose a distance; how to teach a position branch about indices without any text; and how to
 #   tell a model that uses the far past from one that merely survives it.
 # - **Claims tested** (see {doc}`/book/claims`): `random-offsets-survive`, `random-offsets-and-a-window-survive`,
 #   `covered-indices-are-no-extrapolation`, `the-torus-and-a-window-reach-the-oracle`, `the-phase-read-survives`,
@@ -64,6 +64,7 @@ from sepnb import claims, experiments
 from sepnb.analysis.flops import per_token
 from sepnb.data import text as texts
 from sepnb.encodings import (
+    Heads,
     Phase,
     base_of_longest_wave,
     phase_frequencies,
@@ -239,7 +240,9 @@ print(f"inside: {difference[: small.length].max():.1e}, past it: {difference[-1]
 
 # %%
 torch.manual_seed(seed)
-term = Phase(longest=L, waves=16).at_layer(content_width=8, n_heads=3, max_length=L)
+term = Phase(longest=L, waves=16).at_query_key(
+    Heads(content_width=8, reading=3, max_length=L)
+)
 term = term.double()
 content = torch.randn(1, 1, 8, dtype=torch.float64)
 
@@ -304,7 +307,7 @@ assert heard is None or heard.abs().max() == 0.0
 numbers["phase_frozen_leak"] = 0.0 if heard is None else float(heard.abs().max())
 
 # %% [markdown]
-# ## A tower taught without text
+# ## A position branch taught without text
 #
 # In the untied model the positional part of every score is a function of two indices, and of nothing else. So it can be
 # asked, and taught, at indices that no text ever had. The **{term}`Toeplitz clamp`** takes as teacher what the scores inside the

@@ -56,11 +56,12 @@ from scipy.stats import spearmanr
 
 from sepnb.analysis.seqpe_cost import multiply_adds
 from sepnb.analysis.timing import cpu_seconds, one_thread
-from sepnb.encodings import SeqPE, sinusoidal
+from sepnb.encodings import sinusoidal
 from sepnb.models import LanguageModel, Transformer, TransformerConfig
 from sepnb.plots import diagrams, figures
 from sepnb.records import numbers as chapter_numbers
 from sepnb.seqpe import (
+    SeqPE,
     SequentialPositionEncoder,
     contrastive_loss,
     digits,

@@ -98,7 +98,7 @@ numbers = {}
 # $$ (eq-seqpe-stream)
 #
 # the encoder's embedding itself, as wide as the stream: nothing is added to it, and nothing of it reaches the content
-# but through attention. In the package this is the encoding {class}`~sepnb.encodings.SeqPE` with `site="input"`. A likely
+# but through attention. In the package this is the encoding {class}`~sepnb.seqpe.SeqPE` with `site="input"`. A likely
 # mistake is to add the embedding to the whole state; the next cell would notice.
 
 # %%

@@ -24,8 +24,9 @@ from itertools import groupby
 import torch
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from ..encodings import Fire
+from ..encodings import Fire, Heads, PairModule, QueryKeyModule, Site
 from ..models import TransformerConfig
+from ..models.layout import BlockLayout, Layout
 from ..streams import GATED
 
 
@@ -73,8 +74,8 @@ class _Tally:
         (self.once if shared else self.each)[kind] += count
 
 
-def block(config: TransformerConfig, outputs: tuple[str, ...], length: int) -> MultiplyAdds:
-    """A block of `config` that computes `outputs`, on sequences of `length` tokens.
+def block(config: TransformerConfig, layout: BlockLayout, length: int) -> MultiplyAdds:
+    """A block of `config` of this layout, on sequences of `length` tokens.
 
     Raises:
         ValueError: a length below 1; an encoding that makes scores or values of its own in every layer, which
@@ -82,28 +83,26 @@ def block(config: TransformerConfig, outputs: tuple[str, ...], length: int) -> M
     """
     if length < 1:
         raise ValueError(f"length is {length}; a sequence has at least 1 token")
+    heads, at = layout.heads_for(config), Site.QUERY_KEY
     for encoding in config.encodings:
-        in_layers = (
-            encoding.at_pairs(1, 2, 2, config.causal),
-            encoding.at_values(1, 2, config.causal),
-        )
-        if any(module is not None for module in in_layers) or isinstance(encoding, Fire):
+        makes_scores = isinstance(encoding.at_score(Heads(causal=config.causal)), PairModule)
+        if makes_scores or Site.VALUE in encoding.sites or isinstance(encoding, Fire):
             raise ValueError(
                 f"the terms that {encoding.name!r} adds in every layer are not counted; leave it out"
             )
-    at_queries = [encoding.at_query_key(config.head_width) for encoding in config.encodings]
-    more = sum(module.more for module in at_queries if module is not None)
+    at_queries = [e.at_query_key(Heads(width=heads.width)) for e in config.encodings if not e.each_layer(at)]
+    more = sum(module.more for module in at_queries if isinstance(module, QueryKeyModule))
     tally, widths, total = _Tally(config.isolated), config.streams.widths, config.streams.d_model
-    attended, d, shared = config.attended(outputs), config.head_width, config.heads_per_kv
+    attended, d, shared = layout.attended, config.head_width, config.heads_per_kv
+    outputs = layout.outputs
     split = "value_output" in config.splits
-    hearing = sum("sem" in config.reads(head) for head in config.heads_of(attended))
     with torch.device("meta"):  # only to be asked: nothing is allocated, and no random number is drawn
-        terms = [e.at_layer(widths["sem"], hearing, config.max_length) for e in config.encodings]
+        terms = [e.at_query_key(heads) for e in config.encodings if e.each_layer(at)]
     terms = [term for term in terms if term is not None]
-    if hearing:
+    if heads.reading:
         tally.add("query_key", ("sem",), sum(term.products for term in terms))
 
-    for reads, group in groupby(config.heads_of(attended), key=config.reads):
+    for reads, group in groupby(layout.heads, key=config.reads):
         heads = list(group)
         made = (len(heads) + len(heads) // shared) * d
         for name in reads:
@@ -148,7 +147,7 @@ def _written(config: TransformerConfig, heads: list[int]) -> list[str]:
 
 def blocks(config: TransformerConfig, length: int) -> tuple[MultiplyAdds, ...]:
     """Every block of the model, in order. With readout="sem" the last one computes less."""
-    return tuple(block(config, outputs, length) for outputs in config.block_outputs)
+    return tuple(block(config, layout, length) for layout in Layout.of(config).blocks)
 
 
 def per_token(config: TransformerConfig, length: int, batch: int = 1) -> float:

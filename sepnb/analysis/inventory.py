@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .. import encodings
 from ..encodings import Encoding, Site, fire
-from ..models import KVCache, LanguageModel, TransformerConfig, averaging, frozen_attention, kernels
+from ..models import KVCache, LanguageModel, TransformerConfig, frozen_attention, kernels, pieces
 from ..streams import Streams
 from .flops import products_of
 from .memory import MemoryWatch
@@ -80,17 +80,17 @@ def _read(
 def _cut(scores: int) -> Iterator[None]:
     """Have evaluation hold so many scores at once, and FIRE so many hidden units: a small text is then cut as
     a long one is."""
-    held = averaging.AT_ONCE, fire._AT_ONCE
-    averaging.AT_ONCE, fire._AT_ONCE = scores, scores
+    held = pieces.AT_ONCE, fire._AT_ONCE
+    pieces.AT_ONCE, fire._AT_ONCE = scores, scores
     try:
         yield
     finally:
-        averaging.AT_ONCE, fire._AT_ONCE = held
+        pieces.AT_ONCE, fire._AT_ONCE = held
 
 
 def _peak(model: LanguageModel, length: int) -> int:
-    """Bytes of one evaluation, by a model that remembers nothing of an earlier one."""
-    model.eval()  # whatever remembers positions forgets them here
+    """Bytes of one evaluation."""
+    model.eval()
     tokens = torch.zeros(1, length, dtype=torch.int64)
     with torch.no_grad(), MemoryWatch() as watch:
         _read(model, tokens)
@@ -158,7 +158,7 @@ def _kernel(encoding: Encoding, n_heads: int) -> str:
     model = _model(encoding, 4, kernels.NARROWEST * n_heads, n_heads, n_layers=1)
     if kernels.flexible(model):
         return "FlexAttention"
-    openly = any(block.attention.averaging.in_the_open for block in model.transformer.blocks)
+    openly = any(block.attention.core.explicit for block in model.transformer.blocks)
     return "the open formula" if openly else "fused"
 
 

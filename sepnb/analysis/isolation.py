@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..models import Transformer, frozen_attention
-from ..models.fit import SPLIT
+from ..models.config import SPLIT
 from ..streams import Streams
 
 
@@ -24,7 +24,7 @@ def through_blocks(transformer: Transformer, state: Mapping[str, Tensor]) -> dic
     reference = next(iter(state.values()))
     positions = torch.arange(reference.shape[1], device=reference.device)
     context = transformer.attention_context(positions, positions, reference.dtype)
-    return transformer.run_blocks(state, context, transformer.codes(positions, reference.dtype))
+    return transformer.run_blocks(state, context, transformer.embeddings(positions, reference.dtype))
 
 
 def jacobian(
@@ -124,7 +124,7 @@ def join_streams(transformer: Transformer, where: str) -> Transformer:
             f"the position streams of this model are run on their own, where a joint {where} lacks the "
             f"content; build it with split={{{rest}}} instead"
         )
-    if transformer.config.last_streams != streams.names:
+    if transformer.layout.last != streams.names:
         raise ValueError("a control needs every stream in every block; build with readout='both'")
     dtype = next(transformer.parameters()).dtype
     for block in transformer.blocks:

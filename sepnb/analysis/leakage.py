@@ -7,6 +7,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from ..models import LanguageModel, Transformer
+from ..models.layout import evolving
 from .isolation import jacobian
 
 
@@ -75,7 +76,7 @@ def first_blocks(transformer: Transformer, depth: int) -> Transformer:
         ValueError: a depth below 1, or one whose blocks do not all compute every stream.
     """
     config = transformer.config
-    whole = sum(set(outputs) == set(config.evolving) for outputs in config.block_outputs)
+    whole = sum(set(block.outputs) == set(evolving(config)) for block in transformer.layout.blocks)
     if not 1 <= depth <= whole:
         raise ValueError(f"depth is {depth}; every stream is computed after 1 to {whole} blocks")
     part = Transformer(replace(config, n_layers=depth, readout="both", tie_embeddings=False))

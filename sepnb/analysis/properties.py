@@ -67,7 +67,7 @@ def _within(module: encodings.InputModule) -> Code:
 def _bias(encoding: encodings.Encoding, width: int, last: int) -> Code:
     """What the query at `last` hears of keys before it. (A key at 0 and queries after it would divide the
     distance by itself, where an encoding divides by the query.)"""
-    module, query = encoding.at_score(width), torch.tensor([last])
+    module, query = encoding.at_score(encodings.Heads(count=width)), torch.tensor([last])
     return lambda at: module(query, query - at)[..., 0, :].T
 
 
@@ -90,13 +90,15 @@ def code_of(name: str, width: int, length: int) -> Coded | None:
         return Coded(*own)
     if (module := encoding.at_input(width, length)) is not None:
         return Coded("position: the vector at the input", _within(module))
-    if (turned := encoding.at_query_key(width)) is not None:
+    heads = encodings.Heads(width=width, content_width=width, max_length=length)
+    turned = encoding.at_query_key(heads)
+    if isinstance(turned, encodings.QueryKeyModule):
         said = "position: sines and cosines that turn queries and keys"
         return Coded(said, lambda at: _table(turned.prepare(point(at), point(at))[0]))
-    if (term := encoding.at_layer(width, 1, length)) is not None:
+    if isinstance(turned, encodings.TermModule):
         said = "position: waves, which content gives phase and size"
-        return Coded(said, lambda at: term.prepare(at, at)[0][0].flatten(1))
-    if encoding.at_score(1) is None:
+        return Coded(said, lambda at: turned.prepare(at, at)[0][0].flatten(1))
+    if not isinstance(encoding.at_score(encodings.Heads()), encodings.ScoreModule):
         return None
     return Coded("distance: the bias of each head", _bias(encoding, width, BEYOND * length - 1))
 

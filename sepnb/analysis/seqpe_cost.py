@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ..encodings import SeqPE
 from ..models import LanguageModel, TransformerConfig
+from ..seqpe import SeqPE
 from ..seqpe.digits import Positions
 from ..seqpe.encoder import SequentialPositionEncoder
 from ..seqpe.injection import EmbeddedQueryKey

@@ -124,7 +124,6 @@ def _owner(model: LanguageModel, head: int) -> str:
 
 
 def _positions(tokens: Tensor, positions: Tensor | None) -> Tensor:
-    # Given explicitly, positions are never answered from a pass that was remembered, where no block runs.
     return torch.arange(tokens.shape[1]) if positions is None else positions
 
 

@@ -110,7 +110,7 @@ _WORDS = {True: "yes", False: "no"}
 def inventory() -> str:
     """MyST text: two tables of every encoding of the registry, what it is and what it costs, measured now."""
     from sepnb.analysis.inventory import COLUMNS, inventory
-    from sepnb.models.averaging import AT_ONCE
+    from sepnb.models.pieces import AT_ONCE
 
     size = {"length": 32, "width": 32, "n_heads": 4, "n_layers": 2}
     rows = inventory(**size).to_dict("records")

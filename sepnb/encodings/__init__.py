@@ -21,6 +21,7 @@ from .axial import AxialRoPE, apply_axial_rope, axial_rope_frequencies, grid_pos
 from .base import (
     _REGISTRY,
     Encoding,
+    Heads,
     InputModule,
     PairModule,
     QueryKeyModule,
@@ -51,12 +52,14 @@ from .none import NoEncoding
 from .phase import Phase, phase_frequencies, phase_scores
 from .rope import RoPE, apply_rope, rope_frequencies
 from .sandwich import Sandwich, sandwich_bias
-from .seqpe import SeqPE
 from .shaw import Shaw, shaw_output, shaw_scores
 from .sinusoidal import Sinusoidal, base_of_longest_wave, grid_sinusoidal, sinusoidal
 from .t5 import T5, t5_bias, t5_buckets
 from .transformer_xl import TransformerXL, transformer_xl_scores
 from .xpos import XPos, apply_xpos, xpos_scales
+
+_ELSEWHERE = {"seqpe": ("sepnb.seqpe.encoding", "SeqPE")}
+"""Encodings that are made of models, and stand above them: the module and the class of each."""
 
 for _file in iter_modules(__path__):
     import_module(f"{__name__}.{_file.name}")
@@ -70,6 +73,7 @@ __all__ = [
     "DynamicNTK",
     "Encoding",
     "Fire",
+    "Heads",
     "InputModule",
     "Kerple",
     "Learned",
@@ -86,7 +90,6 @@ __all__ = [
     "RoPE",
     "Sandwich",
     "ScoreModule",
-    "SeqPE",
     "Shaw",
     "Sinusoidal",
     "Site",
@@ -137,6 +140,8 @@ def names(axes: int | None = None) -> list[str]:
 
     What changes RoPE for longer contexts has names of its own, see `extensions`.
     """
+    for name in _ELSEWHERE:
+        _of(name)
     known = sorted(_REGISTRY, key=lambda name: (_REGISTRY[name].order, name))
     return known if axes is None else [name for name in known if how_on_axes(name, axes) == name]
 
@@ -152,16 +157,23 @@ def build(name: str, **options: object) -> Encoding:
     """
     if not isinstance(name, str):
         raise TypeError(f"an encoding's name is a string, got {name!r}; give several as a tuple")
-    if name not in _REGISTRY:
+    if (encoding := _of(name)) is None:
         near = get_close_matches(name, names()) or names()
         raise ValueError(f"unknown encoding {name!r}; did you mean {', '.join(near)}?")
-    encoding = _REGISTRY[name]
     known = [field.name for field in fields(encoding)]
     if unknown := [option for option in options if option not in known]:
         raise ValueError(f"{name} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")
     if isinstance(extension := options.get("extension"), dict):
         options["extension"] = build_extension(**extension)
     return encoding(**{option: from_json(value) for option, value in options.items()})
+
+
+def _of(name: str) -> type[Encoding] | None:
+    """The class of this name; one that stands elsewhere is imported now."""
+    if name in _ELSEWHERE:
+        module, kind = _ELSEWHERE[name]
+        _REGISTRY.setdefault(name, getattr(import_module(module), kind))
+    return _REGISTRY.get(name)
 
 
 def on_axes(name: str, axes: int, side: int = 8) -> Encoding | None:

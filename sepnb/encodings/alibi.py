@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .base import Encoding, ScoreModule, Site
+from .base import Encoding, Heads, ScoreModule, Site
 from .relative import relative_positions
 
 
@@ -72,5 +72,5 @@ class ALiBi(Encoding):
     order: ClassVar[float] = 5
     sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
 
-    def at_score(self, n_heads: int) -> ScoreModule:
-        return AlibiScore(n_heads)
+    def at_score(self, heads: Heads) -> ScoreModule:
+        return AlibiScore(heads.count)

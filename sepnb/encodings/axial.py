@@ -161,5 +161,5 @@ class AxialRoPE(Encoding):
         """As many as it was built for."""
         return (self.dims,)
 
-    def at_query_key(self, head_width: int, heads: Heads | None = None) -> QueryKeyModule:
-        return AxialQueryKey(head_width, self)
+    def at_query_key(self, heads: Heads) -> QueryKeyModule:
+        return AxialQueryKey(heads.width, self)

@@ -1,5 +1,7 @@
 """What an encoding is: a frozen description that says at which sites it acts, and builds a module for each.
 
+There are four sites and as many builders: `at_input`, `at_query_key`, `at_score`, `at_value`.
+
 The description is what a record stores and what two models can share; the modules hold the parameters and
 belong to one model. Positions are always arguments, never read off a shape, so that caches, offsets, gaps
 and packed documents need no special case.
@@ -35,13 +37,27 @@ class Site(StrEnum):
 
 @dataclass(frozen=True)
 class Heads:
-    """The heads whose queries and keys a module changes.
+    """The heads that a module is built for, and the model that they are of.
 
     Attributes:
+        count: how many they are: of the model, or where an encoding says `each_layer` of one layer.
+        width: d, columns of a head.
+        model_width: D, columns of the model.
+        content_width: columns of the sem stream.
+        reading: of a layer, how many heads make their queries and keys from the sem stream.
+        max_length: positions below this are trained on.
+        causal: a key after the query is hidden.
         layers: for each layer the heads that it has, by their numbers among those of the model.
         shared: how many neighbouring heads share one key: head h has the key h // shared.
     """
 
+    count: int = 1
+    width: int = 2
+    model_width: int = 2
+    content_width: int = 2
+    reading: int = 1
+    max_length: int = 128
+    causal: bool = True
     layers: tuple[tuple[int, ...], ...] = ((0,),)
     shared: int = 1
 
@@ -54,7 +70,9 @@ class Place(NamedTuple):
 
 
 class InputModule(nn.Module, ABC):
-    """Positions `[N]` or `[B, N]` to vectors `[..., N, width]` for the input of the model."""
+    """Positions `[N]` or `[B, N]` to vectors `[..., N, width]` for the input of the model; of an encoding at
+    the query/key site, to be added to the normalised sem stream of every layer where it makes queries and
+    keys, and not where it makes values."""
 
     limit: int | tuple[int | None, ...] | None = None
     """The first position it cannot encode, or one for each coordinate; None if there is none."""
@@ -93,8 +111,16 @@ class QueryKeyModule(nn.Module, ABC):
     """How many columns it puts beside those of a head: a term of the score."""
 
     once: bool = False
-    """Where queries and keys of a head are made in parts, content and positions apart: whether it acts on the
+    """Where queries and keys of a head are made in parts, of content and of positions: whether it acts on the
     first of them alone, because every head has once what it adds."""
+
+    def extend(self, extension: Any) -> bool:
+        """Take the frequencies of a context extension from now on; whether it has any: not unless it says so.
+
+        Raises:
+            TypeError, ValueError: of what has frequencies, and cannot take them.
+        """
+        return False
 
     def check_span(self, span: int, dtype: torch.dtype) -> None:
         """Refuse keys of which the last is `span` positions after the first, in heads of this dtype."""
@@ -153,7 +179,7 @@ class ScoreModule(nn.Module, ABC):
 class PairModule(nn.Module, ABC):
     """The scores of one layer, where they are more than q k^T d^-1/2 and a bias of positions.
 
-    Attention then computes the softmax in the open, but for FlexAttention on CUDA, which takes a score that
+    Attention then computes the softmax explicitly, but for FlexAttention on CUDA, which takes a score that
     is made of its own product and one number of the distance; see `combine`. A model has at most one encoding
     with such a module.
     """
@@ -219,8 +245,8 @@ class Encoding:
     order: ClassVar[float] = inf
     """Its place in tables; those that say none come last, by their names."""
     reference: ClassVar["Reference | None"] = None
-    """Its equation, by the pair and in float64, for the tests that all encodings share; None: it stands apart
-    from this package, in `tests/encodings/references.py`."""
+    """Its equation, by the pair and in float64, for the tests that all encodings share; None: it is kept
+    outside of this package, in `tests/encodings/references.py`."""
     tried: ClassVar[tuple[dict[str, Any], ...]] = ()
     """Options with which these tests build it beside its defaults."""
     left_out: ClassVar[str | None] = None
@@ -229,17 +255,18 @@ class Encoding:
     causal_only: ClassVar[bool] = False
     """Whether it makes sense only where no query sees a later key."""
     reads_index: ClassVar[bool] = False
-    """Whether it can be heard where a text starts: positions are encoded, and not their differences alone."""
+    """Whether it matters where a text starts: positions are encoded, and not their differences alone."""
     counts_tokens: ClassVar[bool] = False
-    """Whether it counts the tokens itself and hears nothing of their positions but the order: a model takes
+    """Whether it counts the tokens itself and reads nothing of their positions but the order: a model takes
     consecutive ones only, from any start."""
+    streams = None  # without annotation, as `per_layer` below
+    """The streams from which queries and keys must be made for it to act on them; None: any."""
     axes: ClassVar[tuple[int, ...] | None] = (1,)
     """How many coordinates its positions may have; None: any number."""
     real_positions: ClassVar[bool] = False
     """Whether it takes points between the integers, where positions have several coordinates."""
     per_layer = False  # without annotation: a subclass may make it a field, in its own place
-    """Whether every layer has a module of its own, of `at_input` or `at_score`, or in the one module of
-    `at_query_key` maps of its own; else all share one."""
+    """Whether every layer has parameters of its own; else all share them."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Enter an encoding that has a name of its own into the registry.
@@ -268,34 +295,26 @@ class Encoding:
         """The distance from which on all are encoded alike: inf if none are, 0 if all are."""
         return inf
 
+    def each_layer(self, site: Site) -> bool:
+        """Whether every layer has a module of its own at this site; else one is built that all layers share,
+        as the one that changes queries and keys is unless an encoding says otherwise."""
+        return self.per_layer and site is not Site.QUERY_KEY
+
     def at_input(self, width: int, max_length: int) -> InputModule | None:
         """A module for vectors of this width, for positions below `max_length` if it holds a table."""
         return None
 
-    def at_projection(self, width: int, max_length: int) -> InputModule | None:
-        """A module for vectors of this width that are added to the normalised sem stream of every layer where
-        it makes queries and keys, and not where it makes values; `max_length` as in `at_input`."""
+    def at_query_key(self, heads: Heads) -> QueryKeyModule | InputModule | TermModule | None:
+        """A module for these heads: one that changes queries and keys, as a rotation does; one whose vectors
+        are added where they are made; or, of one layer, a term of the score that content makes."""
         return None
 
-    def at_query_key(self, head_width: int, heads: Heads | None = None) -> QueryKeyModule | None:
-        """A module for heads of this width; `heads`: which there are, None: one head of one layer."""
+    def at_score(self, heads: Heads) -> ScoreModule | PairModule | None:
+        """A module for these heads: a bias of positions, or, of one layer, what makes the scores."""
         return None
 
-    def at_layer(self, content_width: int, n_heads: int, max_length: int) -> TermModule | None:
-        """A module for one layer, of which `n_heads` heads read the sem stream of this width."""
-        return None
-
-    def at_score(self, n_heads: int) -> ScoreModule | None:
-        """A module for this many heads: all of the model's, or where `per_layer` those of one layer."""
-        return None
-
-    def at_pairs(self, n_heads: int, head_width: int, width: int, causal: bool) -> PairModule | None:
-        """A module for one layer of this many heads, of a model of this width; `causal`: what it gives for a
-        key after the query is hidden."""
-        return None
-
-    def at_values(self, n_heads: int, head_width: int, causal: bool) -> ValueModule | None:
-        """A module for one layer of this many heads; `causal`: no key after the query has a weight."""
+    def at_value(self, heads: Heads) -> ValueModule | None:
+        """A module for these heads, those of one layer."""
         return None
 
     def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]] | None:

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from .base import Encoding, PairModule, Site
+from .base import Encoding, Heads, PairModule, Site
 
 GATES = ("raw", "scaled")
 
@@ -132,5 +132,8 @@ class Cope(Encoding):
         """Where every gate is open; where some are shut, later: nearer keys are never counted as farther."""
         return self.n_positions - 2
 
-    def at_pairs(self, n_heads: int, head_width: int, width: int, causal: bool) -> PairModule:
-        return CopeScore(head_width, self.n_positions, self.gate)
+    def each_layer(self, site: Site) -> bool:
+        return True
+
+    def at_score(self, heads: Heads) -> PairModule:
+        return CopeScore(heads.width, self.n_positions, self.gate)

@@ -25,7 +25,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from .base import Encoding, PairModule, Site
+from .base import Encoding, Heads, PairModule, Site
 from .relative import by_distance, relative_positions
 
 GATES = ("multiplied", "added")
@@ -153,11 +153,14 @@ class DistanceAware(Encoding):
         if not self.spread > 0:
             raise ValueError(f"spread is {self.spread}; it must be above 0")
 
-    def at_pairs(self, n_heads: int, head_width: int, width: int, causal: bool) -> PairModule:
-        return DistanceAwareScore(n_heads, head_width, self)
+    def each_layer(self, site: Site) -> bool:
+        return True
+
+    def at_score(self, heads: Heads) -> PairModule:
+        return DistanceAwareScore(heads.count, heads.width, self)
 
     def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]]:
-        module = self.at_pairs(width, 2, width, True)
+        module = self.at_score(Heads(count=width))
         return (
             "distance: the factor of each head",
             lambda at: distance_aware_gate(at, module.w, module.v).T,

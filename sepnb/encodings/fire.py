@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from .base import Encoding, ScoreModule, Site
+from .base import Encoding, Heads, ScoreModule, Site
 from .relative import relative_positions
 
 EPSILON = 1e-6
@@ -131,5 +131,5 @@ class Fire(Encoding):
     def for_length(self, length: int | float) -> "Fire":
         return replace(self, threshold=float(length))
 
-    def at_score(self, n_heads: int) -> ScoreModule:
-        return FireScore(n_heads, self.hidden, self.threshold)
+    def at_score(self, heads: Heads) -> ScoreModule:
+        return FireScore(heads.count, self.hidden, self.threshold)

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from .base import Encoding, ScoreModule, Site
+from .base import Encoding, Heads, ScoreModule, Site
 from .relative import by_distance, relative_positions
 
 FORMS = ("logarithmic", "power")
@@ -111,5 +111,5 @@ class Kerple(Encoding):
         if self.form not in FORMS:
             raise ValueError(f"unknown form {self.form!r}; use one of {', '.join(FORMS)}")
 
-    def at_score(self, n_heads: int) -> ScoreModule:
-        return KerpleScore(n_heads, self.form)
+    def at_score(self, heads: Heads) -> ScoreModule:
+        return KerpleScore(heads.count, self.form)

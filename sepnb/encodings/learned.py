@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..settings import without_defaults
-from .base import Encoding, InputModule, Site
+from .base import Encoding, Heads, InputModule, Site
 
 SITES = ("input", "query_key")
 INTERPOLATIONS = ("bicubic", "bilinear")
@@ -163,8 +163,8 @@ class Learned(Encoding):
     def at_input(self, width: int, max_length: int) -> InputModule | None:
         return self._table(width, max_length) if self.site == "input" else None
 
-    def at_projection(self, width: int, max_length: int) -> InputModule | None:
-        return self._table(width, max_length) if self.site == "query_key" else None
+    def at_query_key(self, heads: Heads) -> InputModule | None:
+        return self._table(heads.content_width, heads.max_length) if self.site == "query_key" else None
 
     def _table(self, width: int, max_length: int) -> InputModule:
         if self.grid is None:

@@ -25,7 +25,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from .base import Encoding, Site, TermModule
+from .base import Encoding, Heads, Site, TermModule
 
 SHORTEST = 4.0
 """Wavelength of the fastest wave, in positions: a quarter of a turn from one to the next."""
@@ -120,6 +120,9 @@ class Phase(Encoding):
             raise TypeError(f"longest must be a number of positions, got {self.longest!r}")
         phase_frequencies(self.waves, 2 * SHORTEST if self.longest is None else self.longest)
 
-    def at_layer(self, content_width: int, n_heads: int, max_length: int) -> TermModule:
-        longest = max_length if self.longest is None else self.longest
-        return PhaseTerm(content_width, n_heads, self.waves, longest)
+    def each_layer(self, site: Site) -> bool:
+        return True
+
+    def at_query_key(self, heads: Heads) -> TermModule:
+        longest = heads.max_length if self.longest is None else self.longest
+        return PhaseTerm(heads.content_width, heads.reading, self.waves, longest)

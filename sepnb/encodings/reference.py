@@ -15,8 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .base import Encoding
-
 
 @dataclass(frozen=True)
 class Layer:
@@ -31,7 +29,7 @@ class Layer:
         number: counted from 0.
     """
 
-    encoding: Encoding
+    encoding: Any
     leaf: Callable[[str], Tensor]
     encoder: Any
     at: Tensor

@@ -159,7 +159,7 @@ class RotaryQueryKey(QueryKeyModule):
         self.width = head_width if partial is None else rotary_width(head_width, "partial", partial)
         self.extend(encoding.extension)
 
-    def extend(self, extension: ContextExtension | None) -> None:
+    def extend(self, extension: ContextExtension | None) -> bool:
         """Take the frequencies of a context extension from now on; None: those of plain RoPE."""
         if extension is not None and not callable(extension):
             raise TypeError(
@@ -168,15 +168,15 @@ class RotaryQueryKey(QueryKeyModule):
         self.extension, self.by_length = extension, getattr(extension, "by_length", False)
         # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
         self.inv_freq, self.attention_factor = self._frequencies(1 if self.by_length else None)
+        return True
 
     def _frequencies(self, length: int | None) -> tuple[Tensor, float]:
         return rope_frequencies(self.width, base=self.base, extension=self.extension, length=length, p=self.p)
 
     @property
     def settings(self) -> Hashable:
-        """The frequencies, which a context extension sets anew."""
-        by_length = self.extension if self.by_length else None
-        return tuple(self.inv_freq.tolist()), self.attention_factor, by_length
+        """The context extension, which may be set anew."""
+        return self.base, self.p, self.width, self.extension
 
     def prepare(
         self, query_positions: Tensor, key_positions: Tensor, length: int | None = None
@@ -250,8 +250,8 @@ class RoPE(Encoding):
                 f"{self.extension!r}"
             )
 
-    def at_query_key(self, head_width: int, heads: Heads | None = None) -> QueryKeyModule:
-        return RotaryQueryKey(head_width, self)
+    def at_query_key(self, heads: Heads) -> QueryKeyModule:
+        return RotaryQueryKey(heads.width, self)
 
     def resolved(self) -> dict[str, Any]:
         resolved = super().resolved()

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .base import Encoding, ScoreModule, Site
+from .base import Encoding, Heads, ScoreModule, Site
 from .relative import by_distance, relative_positions
 
 
@@ -107,5 +107,5 @@ class Sandwich(Encoding):
     def __post_init__(self) -> None:
         _check(1, self.width, self.base)
 
-    def at_score(self, n_heads: int) -> ScoreModule:
-        return SandwichScore(n_heads, self.width, self.base)
+    def at_score(self, heads: Heads) -> ScoreModule:
+        return SandwichScore(heads.count, self.width, self.base)

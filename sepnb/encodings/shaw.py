@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from .base import Encoding, PairModule, Site, ValueModule
+from .base import Encoding, Heads, PairModule, Site, ValueModule
 from .relative import clipped_relative, from_distances
 
 
@@ -170,16 +170,19 @@ class Shaw(Encoding):
     def saturates_at(self) -> int | float:
         return self.clip
 
-    def at_pairs(self, n_heads: int, head_width: int, width: int, causal: bool) -> PairModule:
-        return ShawScore(n_heads, head_width, self.clip, self.std, self.per_head, causal)
+    def each_layer(self, site: Site) -> bool:
+        return True
 
-    def at_values(self, n_heads: int, head_width: int, causal: bool) -> ValueModule | None:
+    def at_score(self, heads: Heads) -> PairModule:
+        return ShawScore(heads.count, heads.width, self.clip, self.std, self.per_head, heads.causal)
+
+    def at_value(self, heads: Heads) -> ValueModule | None:
         if not self.values:
             return None
-        return ShawValue(n_heads, head_width, self.clip, self.std, self.per_head)
+        return ShawValue(heads.count, heads.width, self.clip, self.std, self.per_head)
 
     def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]]:
-        module, here = self.at_pairs(1, width, width, True), torch.zeros(1, dtype=torch.int64)
+        module, here = self.at_score(Heads(width=width)), torch.zeros(1, dtype=torch.int64)
         return (
             "distance: the vector for keys, clipped",
             lambda at: module.table[0][clipped_relative(at, here, self.clip)[:, 0]],

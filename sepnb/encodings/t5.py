@@ -165,8 +165,8 @@ class T5(Encoding):
         """Where the last bucket of the past begins."""
         return _edges(self.n_buckets // 2 if self.bidirectional else self.n_buckets, self.max_distance)[-1]
 
-    def at_query_key(self, head_width: int, heads: Heads | None = None) -> QueryKeyModule | None:
-        return None if self.scale is None else ScaledQueries(self.scale * head_width**0.5)
+    def at_query_key(self, heads: Heads) -> QueryKeyModule | None:
+        return None if self.scale is None else ScaledQueries(self.scale * heads.width**0.5)
 
-    def at_score(self, n_heads: int) -> ScoreModule:
-        return T5Score(n_heads, self.n_buckets, self.max_distance, self.bidirectional, self.std)
+    def at_score(self, heads: Heads) -> ScoreModule:
+        return T5Score(heads.count, self.n_buckets, self.max_distance, self.bidirectional, self.std)

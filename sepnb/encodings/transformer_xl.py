@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..settings import without_defaults
-from .base import Encoding, PairModule, Site
+from .base import Encoding, Heads, PairModule, Site
 from .relative import from_distances
 
 
@@ -172,11 +172,16 @@ class TransformerXL(Encoding):
         if self.base <= 1:
             raise ValueError(f"base is {self.base}; it must be above 1, or no wave is longer than the first")
 
-    def at_pairs(self, n_heads: int, head_width: int, width: int, causal: bool) -> PairModule:
-        return TransformerXLScore(n_heads, head_width, width, self.base, self.std, causal, self.tie)
+    def each_layer(self, site: Site) -> bool:
+        return True
+
+    def at_score(self, heads: Heads) -> PairModule:
+        sizes = heads.count, heads.width, heads.model_width
+        return TransformerXLScore(*sizes, self.base, self.std, heads.causal, self.tie)
 
     def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]]:
-        module, (here, columns) = self.at_pairs(1, width, width, True), (torch.zeros(1).long(), width // 2)
+        module = self.at_score(Heads(width=width, model_width=width))
+        here, columns = torch.zeros(1).long(), width // 2
 
         def projected(at: Tensor) -> Tensor:
             sin, cos = module.prepare(at, here).queries

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .base import Encoding, Heads, QueryKeyModule, Site
-from .rope import RoPE, RotaryQueryKey, apply_rope, rope_frequencies
+from .rope import ContextExtension, RoPE, RotaryQueryKey, apply_rope, rope_frequencies
 
 
 def xpos_scales(
@@ -92,6 +92,19 @@ class XPosQueryKey(RotaryQueryKey):
         self.scale_base, self.gamma = encoding.scale_base, encoding.gamma
         self._scales(torch.zeros(1), 0)  # refuses bad options here, not mid-training
 
+    def extend(self, extension: ContextExtension | None) -> bool:
+        """Refuse a context extension.
+
+        Raises:
+            ValueError: there is one.
+        """
+        if extension is not None:
+            raise ValueError(
+                "a context extension changes frequencies, and xPos has a decay of the distance beside them, "
+                "which would stay as it was: no published extension says what becomes of it; use RoPE"
+            )
+        return super().extend(None)
+
     def _scales(self, positions: Tensor, centre: int | Tensor) -> Tensor:
         return xpos_scales(positions, self.width, scale_base=self.scale_base, gamma=self.gamma, centre=centre)
 
@@ -150,5 +163,5 @@ class XPos(Encoding):
     scale_base: int | float = 512.0
     gamma: int | float = 0.4
 
-    def at_query_key(self, head_width: int, heads: Heads | None = None) -> QueryKeyModule:
-        return XPosQueryKey(head_width, self)
+    def at_query_key(self, heads: Heads) -> QueryKeyModule:
+        return XPosQueryKey(heads.width, self)

@@ -5,8 +5,9 @@ without ever using a position that was not trained: the bar for whatever is said
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import log
 
@@ -14,6 +15,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..models import LanguageModel
+from ..seqpe.injection import held_embeddings
 from ..training.loop import autocast, next_token_losses
 from ..training.positions import PositionSampler
 
@@ -131,6 +134,13 @@ def as_trained(model: nn.Module, sampler: PositionSampler | None) -> nn.Module:
     return model if sampler is None or not sampler.at_evaluation else AtDrawnPositions(model, sampler)
 
 
+def _with_tables(model: nn.Module, positions: torch.Tensor | int) -> Callable[..., torch.Tensor]:
+    """The model, with its position tables of these positions if it has some: made once for all batches."""
+    if not (isinstance(model, LanguageModel) and model.config.isolated):
+        return model
+    return partial(model, tables=model.position_tables(positions))
+
+
 @torch.no_grad()
 def evaluate(
     model: nn.Module,
@@ -173,11 +183,14 @@ def evaluate(
     at = None if positions is None else torch.from_numpy(np.array(positions)).to(device)
     model.to(device).eval()
     pieces = []
-    for start in range(0, len(windows), batch_size):
-        piece = windows[start : start + batch_size].astype(np.int64)  # a copy: the windows may be read-only
-        batch = torch.from_numpy(piece).to(device)
+    with held_embeddings(model):
         with autocast(device, precision):
-            pieces.append(next_token_losses(model, batch, at).double().cpu().numpy())
+            reading = _with_tables(model, length if at is None else at)
+        for start in range(0, len(windows), batch_size):
+            piece = windows[start : start + batch_size].astype(np.int64)  # a copy: they may be read-only
+            batch = torch.from_numpy(piece).to(device)
+            with autocast(device, precision):
+                pieces.append(next_token_losses(reading, batch, at).double().cpu().numpy())
     return Losses(np.concatenate(pieces) / log(2), documents)
 
 

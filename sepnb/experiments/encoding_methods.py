@@ -11,7 +11,8 @@ of these models can be trained with one, `TransformerConfig(window=...)`.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..encodings import DistanceAware, Encoding, Fire, Kerple, Learned, RoPE, SeqPE, Shaw
+from ..encodings import DistanceAware, Encoding, Fire, Kerple, Learned, RoPE, Shaw
+from ..seqpe import SeqPE
 from ..seqpe.sampling import CandidateSampler, WindowSampler
 from ..training.losses import AuxiliaryLoss
 from ..training.positions import PositionSampler, RandomPositions

@@ -42,8 +42,8 @@ from ..analysis.flops import products_of
 from ..analysis.timing import check_alike, interleaved, paired_ratio
 from ..encodings import Site
 from ..models import Transformer, TransformerConfig, compile_formulas, kernels
-from ..models.freezing import attention_weights, causal_mask
 from ..models.kernels import check_compiler
+from ..models.softmax import attention_weights, causal_mask
 from ..records.provenance import Clock
 from ..records.store import Record, digest
 from ..streams import Streams
@@ -68,7 +68,8 @@ def timed_methods() -> list[str]:
     control: what the model's own path costs beside a bare call."""
 
     def acts(encoding: encodings.Encoding) -> bool:
-        from_content = encoding.at_layer(1, 1, 8) is not None  # its columns are made of the residual stream
+        made = encoding.at_query_key(encodings.Heads())
+        from_content = isinstance(made, encodings.TermModule)  # its columns are made of the residual stream
         return Site.INPUT not in encoding.sites and not from_content
 
     return [name for name in encodings.names(axes=1) if acts(encodings.build(name))]
@@ -151,7 +152,7 @@ def own(model: Transformer) -> Core:
     def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         at = torch.arange(q.shape[-2], device=q.device)
         context = model.attention_context(at, at, q.dtype, consecutive=True)
-        return attention.averaging(span, *context.rotated(q, k, ("sem",)), v, context)
+        return attention.core(span, *context.rotated(q, k, ("sem",)), v, context)
 
     return core
 
@@ -167,14 +168,14 @@ def route(model: Transformer, config: EncodingSpeedRun, device: str) -> Core | N
 
     None where that is the fused kernel as it is, and on CUDA for what may go to FlexAttention.
     """
-    averaging, length = model.blocks[0].attention.averaging, config.length
+    inner, length = model.blocks[0].attention.core, config.length
     whole = config.compiler is None or torch.device(device).type != "cpu"
     size = length if whole else kernels.rows_of_a_piece(length)
     pieces = [(start, min(start + size, length)) for start in range(0, length, size)]
-    biases = [*model.score_encodings, *averaging.biases]
+    biases = [*model.score_encodings, *inner.biases]
     if torch.device(device).type == "cuda" and (biases or kernels.flexible(model)):
         return None
-    if averaging.in_the_open or any(list(bias.parameters()) for bias in biases):
+    if inner.explicit or any(list(bias.parameters()) for bias in biases):
         return _piecewise(lambda q, k, v: kernels.chosen(in_the_open, config.compiler)(q, k, v), pieces)
     if not biases:
         return None

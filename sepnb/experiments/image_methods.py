@@ -17,8 +17,9 @@ none, would put a patch where larger grids have theirs.
 
 from dataclasses import dataclass, replace
 
-from ..encodings import AxialRoPE, Encoding, Learned, SeqPE, Sinusoidal
+from ..encodings import AxialRoPE, Encoding, Learned, Sinusoidal
 from ..models import TransformerConfig
+from ..seqpe import SeqPE
 from ..streams import Streams
 from ..training.loop import TrainingConfig
 from ..training.seqpe_schedule import grid_losses, grid_shifts

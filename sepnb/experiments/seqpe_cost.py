@@ -17,10 +17,10 @@ from torch import nn
 
 from ..analysis.seqpe_cost import step_cost
 from ..analysis.timing import interleaved, paired_ratio
-from ..encodings import SeqPE
 from ..models import LanguageModel, TransformerConfig
 from ..records.provenance import Clock
 from ..records.store import Record, digest
+from ..seqpe import SeqPE
 from ..streams import Streams
 from ..training.loop import autocast, next_token_losses
 from ..training.seqpe_losses import SeqPELosses

@@ -28,8 +28,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from ..encodings import SeqPE
 from ..records.store import Record
+from ..seqpe import SeqPE
 from ..seqpe.digits import misaligned, period
 from . import language_modelling as lm
 from .base import Progress, check_profile

@@ -20,9 +20,10 @@ import torch
 import torch.nn.functional as F
 
 from ..data.draws import generator_of
-from ..encodings import AxialRoPE, Encoding, SeqPE, Sinusoidal
+from ..encodings import AxialRoPE, Encoding, Sinusoidal
 from ..models import TransformerConfig
 from ..records.store import digest
+from ..seqpe import SeqPE
 from ..streams import Streams
 from ..training.loop import Labelled, TrainingConfig, autocast
 from ..training.seqpe_schedule import grid_losses, grid_shifts

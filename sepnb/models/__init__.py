@@ -1,15 +1,23 @@
 """Models: one transformer for dense, separated and strict, a language model and an image classifier on it,
-a KV cache and a segment memory."""
+a KV cache and position tables.
+
+`attention` and `transformer` are the model as the equations have it. `config` says what a model is, `layout`
+what follows from that, `validation` what a call may be given. `attention_core` chooses the kernel; `pieces`,
+`windows`, `kernels` and `flex` are there for speed. `pattern` shows and replaces attention weights, `memory`
+reads a text in segments.
+"""
 
 from .attention import Attention
 from .block import Block
 from .cache import KVCache
 from .config import TransformerConfig
-from .freezing import attention_weights, causal_mask, frozen_attention
 from .image import ImageClassifier
 from .kernels import compile_formulas
 from .language import LanguageModel
 from .memory import SegmentMemory, in_segments
+from .pattern import attention_hook, frozen_attention
+from .position_tables import PositionTables
+from .softmax import attention_weights, causal_mask
 from .transformer import Transformer
 
 __all__ = [
@@ -18,9 +26,11 @@ __all__ = [
     "ImageClassifier",
     "KVCache",
     "LanguageModel",
+    "PositionTables",
     "SegmentMemory",
     "Transformer",
     "TransformerConfig",
+    "attention_hook",
     "attention_weights",
     "causal_mask",
     "compile_formulas",

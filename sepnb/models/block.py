@@ -10,45 +10,46 @@ from .attention import Attention
 from .cache import KVCache
 from .config import TransformerConfig
 from .context import AttentionContext
-from .memory import SegmentMemory
+from .layout import BlockLayout
 
 
 class Block(nn.Module):
     """Pre-norm and residual: x + attention(norm(x)), then x + mlp(norm(x)), stream by stream."""
 
-    def __init__(self, config: TransformerConfig, outputs: tuple[str, ...]) -> None:
+    def __init__(self, config: TransformerConfig, layout: BlockLayout, layer: int) -> None:
         super().__init__()
-        self.outputs, self.attended = outputs, config.attended(outputs)
-        self.dropout = config.dropout
+        self.outputs, self.dropout = layout.outputs, config.dropout
         split, kind, streams = "norm" in config.splits, config.norm_kind, config.streams
         joint_mlp = "mlp" not in config.splits
-        self.attention_norm = StreamNorm(streams, kind, split, outputs=config.normalised(outputs))
-        self.attention = Attention(config, self.attended)
-        self.mlp_norm = StreamNorm(streams, kind, split, outputs=streams.names if joint_mlp else outputs)
+        self.attention_norm = StreamNorm(streams, kind, split, outputs=layout.normalised)
+        self.attention = Attention(config, layout, layer)
+        read = streams.names if joint_mlp else layout.outputs
+        self.mlp_norm = StreamNorm(streams, kind, split, outputs=read)
         self.mlp = StreamMLP(
             streams,
             config.expansion,
             config.activation,
             bias=config.bias,
             split=not joint_mlp,
-            outputs=outputs,
+            outputs=layout.outputs,
         )
 
     def forward(
         self,
-        state: Mapping[str, Tensor],
+        x: Mapping[str, Tensor],
         context: AttentionContext,
         cache: KVCache | None = None,
-        layer: int = 0,
         table: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        """The streams in `outputs`, of those in `state`; `table` as in `Attention`."""
-        norm, earlier = self.attention_norm, None
-        if isinstance(cache, SegmentMemory) and (held := cache.recall(layer, state)):
-            earlier = norm.parts(held)
-        attended = self.attention(norm.parts(state), context, cache, layer, table, earlier)
-        state = {**state, **self._added(state, attended)}
-        return self._added(state, self.mlp.parts(self.mlp_norm.parts(state)))
+        """Of the residual state `[B, N, w]` the streams in `outputs`; the arguments are those of
+        `Attention`."""
+        u = self.attention_norm.parts(x)
+        return self.completed(x, self.attention(u, context, cache, table))
 
-    def _added(self, state: Mapping[str, Tensor], change: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        return {name: state[name] + F.dropout(x, self.dropout, self.training) for name, x in change.items()}
+    def completed(self, x: Mapping[str, Tensor], attended: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The block after its attention: what that gives is added, then the perceptron."""
+        x = {**x, **self._added(x, attended)}
+        return self._added(x, self.mlp.parts(self.mlp_norm.parts(x)))
+
+    def _added(self, x: Mapping[str, Tensor], change: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {name: x[name] + F.dropout(y, self.dropout, self.training) for name, y in change.items()}

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Iterable
 import torch
 from torch import Tensor
 
+from .. import validation
 from ..encodings import coordinates
 from . import windows
 from .config import TransformerConfig
@@ -18,7 +19,7 @@ class KVCache:
     as the position heads of a strict model, is kept once.
 
     For a model with a window it rolls: a call is given back all that it may look at, and what is held after
-    it are the last W - 1 tokens. Nothing that an encoding hears of a pair is lost with the others: positions
+    it are the last W - 1 tokens. Nothing that an encoding reads of a pair is lost with the others: positions
     are kept with their tokens, and what is counted between a query and a key lies between them.
 
     Args:
@@ -32,6 +33,8 @@ class KVCache:
     Attributes:
         positions: of the tokens held, `[M]` or `[B, M]`.
         counted: whether all that were read had positions from 0 on by default: no call has given others.
+        with_tables: whether position tables were given to a call; the position heads were then not computed,
+            and are not held.
         read: tokens read so far, per sequence, those among them that are held no more.
         room: how many tokens are held at most; None: all.
     """
@@ -45,14 +48,14 @@ class KVCache:
         window: int | None = None,
     ) -> None:
         windows.check(window, causal=True)
-        if batch_size < 1:
-            raise ValueError(f"batch_size is {batch_size}; a cache needs at least 1 sequence")
-        if length is not None and length < 1:
-            raise ValueError(f"length is {length}; a text has at least 1 position")
+        validation.whole("batch_size", batch_size, needs="a cache needs at least 1 sequence")
+        validation.whole("n_layers", n_layers)
+        if length is not None:
+            validation.whole("length", length, needs="a text has at least 1 position")
         self.batch_size, self.n_layers, self.length, self.axes = batch_size, n_layers, length, axes
         self.window, self.room = window, None if window is None else window - 1
         self.positions: Tensor | None = None
-        self.counted, self.read = True, 0
+        self.counted, self.with_tables, self.read = True, False, 0
         self._latest: Tensor | None = None  # on one axis, the largest position read: [1] or [B, 1]
         self._held: dict[Hashable, tuple[Tensor, Tensor]] = {}
 
@@ -107,7 +110,7 @@ class KVCache:
         """The length of the text that it is for, of which these are the positions so far.
 
         Raises:
-            ValueError: it was not told, or a position is past it.
+            ValueError: it was not given, or a position is past it.
         """
         if self.length is None:
             raise ValueError(
@@ -135,13 +138,18 @@ class KVCache:
             return positions
         return coordinates.joined(self.positions, positions, self.batch_size, self.axes)
 
-    def extend_positions(self, positions: Tensor) -> Tensor:
-        """Append `[N]` or `[B, N]`; returns the positions of all keys, `[M]` or `[B, M]`."""
+    def extend_positions(self, positions: Tensor, counted: bool = False, with_tables: bool = False) -> Tensor:
+        """Append `[N]` or `[B, N]`; returns the positions of all keys, `[M]` or `[B, M]`.
+
+        `counted`: they, and all before them, were given by default; `with_tables`: the call has tables.
+        """
         whole, n = self.positions_with(positions), coordinates.tokens_of(positions, self.axes)
         m = coordinates.tokens_of(whole, self.axes)
         first = 0 if self.room is None else max(0, m - self.room)
         self.positions = whole if first == 0 else coordinates.cut(whole, first, m, self.axes).clone()
         self.read += n
+        self.counted = self.counted and counted
+        self.with_tables = self.with_tables or with_tables
         if self.axes == 1 and n:
             latest = positions.amax(dim=-1, keepdim=True)
             self._latest = latest if self._latest is None else torch.maximum(self._latest, latest)

@@ -1,13 +1,40 @@
-"""What a model is: one frozen description for dense and separated, so that two models differ in one field."""
+"""What a model is: one frozen description for dense and separated, so that two models differ in one field.
+
+It is checked once, where it is made. What follows from it, such as which streams a block computes, is in
+`layout`.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass, fields
+from math import gcd
 from typing import Any
 
-from ..encodings import Encoding, Site, build
+from .. import validation
+from ..encodings import Encoding, Site, build, how_on_axes, names
 from ..settings import without_defaults
-from ..streams import Streams
-from .fit import MODES, SPLIT, check
+from ..streams import ACTIVATIONS, Streams
+from . import windows
+
+MODES = {"separated": "joint", "strict": "strict"}
+"""Each mode, and what its heads read: see `QUERY_KEY`."""
+
+QUERY_KEY = ("joint", "strict", "content", "untied")
+"""What makes queries and keys: `joint`, every stream for every head; `strict`, the position heads, whose
+columns lie in a position stream, read that stream only; `content`, every head reads the sem stream only;
+`untied`, as strict, but a sem head's score is one term of content with content and one of position with
+position, without the two cross terms (Ke et al. 2021, TUPE)."""
+
+SPLIT = ("norm", "value_output", "mlp")
+"""What the separation makes block diagonal."""
+
+POS_STREAM = ("evolving", "constant", "reinjected")
+"""What becomes of the position embedding: it evolves through the layers as the sem stream does (`evolving`);
+is handed to every layer as it is (`constant`); or is added again before every layer but the first
+(`reinjected`; a model with one stream then adds its input encoding in every layer)."""
+
+WIDEST = 2**20
+COUNTS = {"n_layers": 4096, "n_heads": WIDEST, "max_length": 2**40, "expansion": 1024, "axes": 16}
+"""Every count and the largest that is taken; more is a slip, and would be built for hours."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +53,8 @@ class TransformerConfig:
             separated one, which needs exactly one such.
         mode: "separated" or "strict", a preset of `query_key`; without effect on a single stream. What strict
             computes once serves the sequences that share their positions and the mask. Positions `[B, N]` and
-            documents, as padding on the left and packed texts need them, are right and cost a tower for each
-            sequence: pad a causal model on the right.
+            documents, as padding on the left and packed texts need them, are right and cost a position branch
+            for each sequence: pad a causal model on the right.
         norm: "split", one norm per stream, or "joint", one over the whole width; a preset of `split`.
         readout: "sem" or "both": the streams from which the output is computed.
         max_length: positions trained on; the number of rows of a learned table.
@@ -39,9 +66,9 @@ class TransformerConfig:
         embedding_std: of the token embedding when it is drawn. Half puts a token beside a sinusoid, whose
             root mean square is 0.71; at 0.02, the value of large models, an added sinusoid drowns the token.
         tie_embeddings: the output layer shares the weights of the token embedding; needs readout="sem".
-        query_key: one of `fit.QUERY_KEY`; None takes the mode's.
-        split: which of `fit.SPLIT` are block diagonal; None takes all, less the norm where `norm` is "joint".
-        pos_stream: one of `fit.POS_STREAM`.
+        query_key: one of `QUERY_KEY`; None takes the mode's.
+        split: which of `SPLIT` are block diagonal; None takes all, less the norm where `norm` is "joint".
+        pos_stream: one of `POS_STREAM`.
         n_kv_heads: key and value heads, each shared by n_heads / n_kv_heads query heads (Ainslie et al.
             2023); must divide n_heads. None gives every query head its own.
         dropout: share of what enters the stack, and of what each sublayer adds to it, that is zeroed in
@@ -84,7 +111,11 @@ class TransformerConfig:
     def __post_init__(self) -> None:
         if isinstance(self.split, (set, tuple, list)):
             object.__setattr__(self, "split", frozenset(self.split))
-        check(self)
+        _check_fields(self)
+        _check_heads(self)
+        _check_streams(self)
+        _check_encodings(self)
+        windows.check(self.window, self.causal)
 
     @property
     def encodings(self) -> tuple[Encoding, ...]:
@@ -147,63 +178,6 @@ class TransformerConfig:
         closed = self.reading in ("strict", "untied") or self.pos_stream == "constant"
         return self.separated and closed and self.splits == frozenset(SPLIT)
 
-    @property
-    def evolving(self) -> tuple[str, ...]:
-        """The streams to which the blocks add."""
-        return ("sem",) if self.separated and self.pos_stream == "constant" else self.streams.names
-
-    @property
-    def readout_streams(self) -> tuple[str, ...]:
-        return ("sem",) if self.readout == "sem" else self.streams.names
-
-    @property
-    def last_streams(self) -> tuple[str, ...]:
-        """The streams that the read-out and its norm need. A joint norm reads every stream."""
-        return self.readout_streams if "norm" in self.splits else self.streams.names
-
-    def attended(self, outputs: tuple[str, ...]) -> tuple[str, ...]:
-        """The streams to which the attention of a block must add so that it can compute `outputs`."""
-        return outputs if "mlp" in self.splits else self.evolving
-
-    def normalised(self, outputs: tuple[str, ...]) -> tuple[str, ...]:
-        """The streams that the attention of a block reads so that it can compute `outputs`."""
-        attended = self.attended(outputs)
-        needed = set(attended if "value_output" in self.splits else self.streams.names)
-        for head in self.heads_of(attended):
-            needed |= set(self.reads(head))
-        return self.streams.select(needed)
-
-    def inputs_of(self, outputs: tuple[str, ...]) -> tuple[str, ...]:
-        """The streams that a block must be given so that it can compute `outputs`."""
-        if self.splits != frozenset(SPLIT):
-            return self.streams.names
-        return self.streams.select({*outputs, *self.normalised(outputs)})
-
-    @property
-    def block_outputs(self) -> tuple[tuple[str, ...], ...]:
-        """For each block the streams it must compute. What would reach nothing is never built."""
-        outputs, needed = [], self.last_streams
-        for _ in range(self.n_layers):
-            outputs.append(tuple(name for name in needed if name in self.evolving))
-            needed = self.streams.select({*needed, *self.inputs_of(outputs[-1])})
-        return tuple(reversed(outputs))
-
-    @property
-    def live_streams(self) -> tuple[str, ...]:
-        """The streams of the input that reach the output."""
-        return self.streams.select({*self.last_streams, *self.inputs_of(self.block_outputs[0])})
-
-    def heads_of(self, outputs: tuple[str, ...]) -> list[int]:
-        """The heads with columns in `outputs`; all of them where one output map reads them all."""
-        if "value_output" not in self.splits:
-            return list(range(self.n_heads))
-        d, slices = self.head_width, self.streams.slices
-        return [
-            head
-            for head in range(self.n_heads)
-            if any(slices[name].start < (head + 1) * d and head * d < slices[name].stop for name in outputs)
-        ]
-
     def reads(self, head: int) -> tuple[str, ...]:
         """The streams from which head `head` makes its queries and keys."""
         if not self.separated or self.reading == "joint":
@@ -215,6 +189,13 @@ class TransformerConfig:
             if columns.start <= head * self.head_width and (head + 1) * self.head_width <= columns.stop:
                 return (name,)
         return self.streams.names
+
+    def parts(self, head: int) -> list[tuple[str, ...]]:
+        """The same as the streams are projected: in an untied model one for content, one for positions."""
+        reads = self.reads(head)
+        positions = tuple(name for name in reads if name != "sem")
+        untied = self.reading == "untied" and positions and "sem" in reads
+        return [("sem",), positions] if untied else [reads]
 
     def resolved(self) -> dict[str, Any]:
         """Every field in plain JSON types, for a record.
@@ -229,8 +210,146 @@ class TransformerConfig:
         resolved = without_defaults(given, **{field.name: field.default for field in own[first:]})
         if "split" in resolved:
             resolved["split"] = sorted(self.splits)
-        names = list(self.streams.names)
-        by_name = names == sorted(names)
-        resolved["streams"] = self.streams.widths if by_name else [list(item) for item in self.streams.items]
+        in_order = list(self.streams.names) == sorted(self.streams.names)
+        resolved["streams"] = self.streams.widths if in_order else [list(item) for item in self.streams.items]
         resolved["encoding"] = [item.resolved() for item in self.encodings]
         return resolved
+
+
+def _check_fields(config: TransformerConfig) -> None:
+    if not isinstance(config.streams, Streams):
+        raise TypeError(f"streams must be Streams, such as Streams.dense(128), got {config.streams!r}")
+    validation.whole("the model width", config.streams.d_model, 1, WIDEST)
+    for field, allowed in (
+        ("mode", tuple(MODES)),
+        ("norm", ("split", "joint")),
+        ("readout", ("sem", "both")),
+        ("activation", tuple(ACTIVATIONS)),
+        ("norm_kind", ("layer", "rms")),
+        ("query_key", (*QUERY_KEY, None)),
+        ("pos_stream", POS_STREAM),
+    ):
+        validation.choice(field, getattr(config, field), allowed)
+    for field, most in COUNTS.items():
+        validation.whole(field, getattr(config, field), 1, most)
+    if config.n_kv_heads is not None:
+        validation.whole("n_kv_heads", config.n_kv_heads)
+    for field in ("causal", "bias", "tie_embeddings"):
+        validation.flag(field, getattr(config, field))
+    validation.above_zero("embedding_std", config.embedding_std)
+    validation.share("dropout", config.dropout)
+    if config.split is not None:
+        if not isinstance(config.split, frozenset):
+            raise TypeError(f"split must be a set of names from {', '.join(SPLIT)}, got {config.split!r}")
+        if unknown := sorted(set(map(str, config.split)) - set(SPLIT)):
+            raise ValueError(f"split names {unknown[0]!r}; it takes any of {', '.join(SPLIT)}")
+        if config.norm == "joint" and "norm" in config.split:
+            raise ValueError("norm='joint' contradicts a split that holds 'norm'; leave one of them out")
+
+
+def _check_heads(config: TransformerConfig) -> None:
+    width, heads = config.streams.d_model, config.n_heads
+    if width % heads:
+        nearest = min((n for n in range(1, width + 1) if width % n == 0), key=lambda n: abs(n - heads))
+        raise ValueError(f"{heads} heads do not divide the model width {width}; {nearest} would")
+    if config.n_kv_heads is not None and heads % config.n_kv_heads:
+        fitting = [n for n in range(1, heads + 1) if heads % n == 0]
+        raise ValueError(
+            f"{config.n_kv_heads} key and value heads do not divide {heads} heads; "
+            f"use one of {', '.join(map(str, fitting))}"
+        )
+
+
+def _check_streams(config: TransformerConfig) -> None:
+    if "sem" not in config.streams.names:
+        raise ValueError(f"a transformer needs a stream named sem for its content, got {config.streams!r}")
+    if config.tie_embeddings and config.readout != "sem":
+        raise ValueError("tie_embeddings needs readout='sem': the embedding has no columns for other streams")
+    for name, width in config.streams.items:
+        if width == 1 and config.norm_kind == "layer" and "norm" in config.splits:
+            raise ValueError(
+                f"d_{name}=1: a LayerNorm over one column is 0 whatever stands there; give {name} at least 2 "
+                f"columns, or use norm_kind='rms'"
+            )
+    at_input = [encoding.name for encoding in config.input_encodings]
+    if config.separated and len(at_input) != 1:
+        remedy = "keep one of them" if at_input else "add e.g. 'sinusoidal' or 'learned'"
+        raise ValueError(
+            f"a separated model needs exactly one encoding at the input to fill its position streams, got "
+            f"{len(at_input)} ({', '.join(at_input) or 'none'}); {remedy}"
+        )
+    if not config.separated and config.pos_stream == "constant":
+        raise ValueError("pos_stream='constant' needs a position stream; give Streams(pos=..., sem=...)")
+    if config.pos_stream != "evolving" and any(one.each_layer(Site.INPUT) for one in config.input_encodings):
+        raise ValueError(
+            f"pos_stream={config.pos_stream!r} gives every layer the same embeddings, per_layer its own; "
+            f"leave one of them out"
+        )
+    if config.pos_stream == "reinjected" and not at_input:
+        raise ValueError("pos_stream='reinjected' needs an encoding at the input, e.g. 'sinusoidal'")
+    _check_whole_heads(config)
+
+
+def _check_whole_heads(config: TransformerConfig) -> None:
+    """Where a head, or the heads that share a key and value head, must not straddle a border of streams."""
+    if not config.separated:
+        return
+    d, shared = config.head_width, config.heads_per_kv
+    for name in config.position_streams:
+        columns = config.streams.slices[name]
+        if config.reading in ("strict", "untied") and gcd(columns.start, columns.stop) % d:
+            raise ValueError(
+                f"{config.reading} needs whole position heads: d_{name}={config.streams.widths[name]} is no "
+                f"multiple of the head width {d}{_nearest(config, name, d)}"
+            )
+        if shared > 1 and gcd(columns.start, columns.stop) % (shared * d):
+            raise ValueError(
+                f"d_{name}={config.streams.widths[name]} cuts through the {shared} heads of width {d} that "
+                f"share one value head: each of them would bring the same columns, part {name} and part "
+                f"sem, to the output, where the cut at column {columns.stop} mixes them. Whole value heads "
+                f"must belong to one stream, d_{name} be a multiple of {shared * d}"
+                f"{_nearest(config, name, shared * d)}"
+            )
+
+
+def _nearest(config: TransformerConfig, name: str, unit: int) -> str:
+    """The multiples of `unit` around the width of a stream, as a remedy."""
+    width = config.streams.widths[name]
+    if width % unit == 0:
+        return f"; put {name} before the streams whose widths are none"
+    below = width // unit * unit
+    # at width 0 there is no such stream, and at the whole width nothing is left for the sem stream
+    fitting = [str(n) for n in (below, below + unit) if 0 < n < config.streams.d_model]
+    if not fitting:
+        return f", and none is below the model width {config.streams.d_model}; use more and narrower heads"
+    verb = "that are" if len(fitting) > 1 else "that is"
+    return f"; the nearest {verb}: {' and '.join(fitting)}"
+
+
+def _check_encodings(config: TransformerConfig) -> None:
+    for encoding in config.encodings:
+        if encoding.streams is not None:
+            _check_acts_somewhere(config, encoding)
+        if not (encoding.axes is None or config.axes in encoding.axes or config.by_coordinate(encoding)):
+            takes = " or ".join(map(str, encoding.axes))
+            fitting = [how for name in names() if (how := how_on_axes(name, config.axes)) is not None]
+            raise ValueError(
+                f"{encoding.name} takes positions of {takes} coordinate{'s' * (takes != '1')}, and axes is "
+                f"{config.axes}; use one of {', '.join(fitting)}"
+            )
+        if encoding.causal_only and not config.causal:
+            raise ValueError(
+                f"{encoding.name} is for causal models only; use causal=True, or another encoding"
+            )
+
+
+def _check_acts_somewhere(config: TransformerConfig, encoding: Encoding) -> None:
+    """An encoding of some streams only needs queries and keys that are made from these alone."""
+    chosen = config.streams.select(encoding.streams)
+    made_from = {part for head in range(config.n_heads) for part in config.parts(head)}
+    if not any(set(part) <= set(chosen) for part in made_from):
+        remedy = "'untied' or 'content'" if chosen == ("sem",) else "'strict' or 'untied'"
+        raise ValueError(
+            f"{encoding.name} on {', '.join(chosen)} only: every head of this model reads other streams too; "
+            f"use query_key={remedy}"
+        )

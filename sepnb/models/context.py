@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ..encodings import coordinates
 from ..encodings.base import PairModule, Place, QueryKeyModule, ScoreModule, ValueModule
 from . import kernels
-from .freezing import visible
+from .softmax import visible
 
 
 @dataclass
@@ -33,7 +33,8 @@ class AttentionContext:
         terms: what the terms of a layer prepared of the positions, in their order.
         sharpening: factor of the logits of each query, `[N, 1]`; None is 1.
         compiler: a backend of torch.compile for the formulas, see `kernels`; None is eager.
-        places: `[N, w]` or `[B, N, w]`, added to the sem stream where it makes queries and keys; None is 0.
+        embedding: `[N, w]` or `[B, N, w]`, of positions, added to the sem stream where it makes queries and
+            keys; None is 0.
         axes: coordinates of a position.
         query_documents, key_documents: `[B, N]` and `[B, M]`; a query sees keys of its own document only.
             None: every sequence is one.
@@ -51,7 +52,7 @@ class AttentionContext:
     rotations: Sequence[tuple[QueryKeyModule, Any, Any]] = ()
     terms: Sequence[Any] = ()
     sharpening: Tensor | None = None
-    places: Tensor | None = None
+    embedding: Tensor | None = None
     compiler: str | None = None
     axes: int = 1
     query_documents: Tensor | None = None
@@ -128,11 +129,11 @@ class AttentionContext:
             self._prepared[site] = module.prepare(self.query_positions, self.key_positions, self.consecutive)
         return self._prepared[site]
 
-    def placed(self, parts: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """The normalised streams as queries and keys hear them."""
-        if self.places is None or "sem" not in parts:
+    def embedded(self, parts: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The normalised streams as they make queries and keys."""
+        if self.embedding is None or "sem" not in parts:
             return parts
-        return {**parts, "sem": parts["sem"] + self.places}
+        return {**parts, "sem": parts["sem"] + self.embedding}
 
     def rotated(
         self,
@@ -149,8 +150,8 @@ class AttentionContext:
         """
         both = kernels.chosen(_both, self.compiler)
         for module, for_queries, for_keys in self.rotations:
-            heard = module.streams is None or set(reads) <= set(module.streams)
-            if heard and (first or not module.once):
+            acts = module.streams is None or set(reads) <= set(module.streams)
+            if acts and (first or not module.once):
                 q, k = both(module, q, k, for_queries, for_keys, place)
         return q, k
 
@@ -184,7 +185,7 @@ class AttentionContext:
             consecutive=self.consecutive and end == before + stop,  # else more keys follow the queries
             rotations=(),
             terms=(),
-            places=None,
+            embedding=None,
             sharpening=None if self.sharpening is None else self.sharpening[start:stop],
             query_documents=None if self.query_documents is None else self.query_documents[:, start:stop],
             key_documents=None if self.key_documents is None else self.key_documents[:, first:end],

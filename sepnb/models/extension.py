@@ -1,27 +1,29 @@
-"""The same weights under another rule of evaluation: codes past the trained length, frequencies, windows.
+"""The same weights under another rule of evaluation: positions past the trained length, frequencies, windows.
 
 Nothing is trained and nothing of the original is written. The two share their parameters.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
+from .. import validation
 from ..encodings import InputModule
-from ..encodings.rope import ContextExtension, RotaryQueryKey
-from ..encodings.xpos import XPosQueryKey
+from ..encodings.rope import ContextExtension
 from ..extrapolators import Continuation, build
 from . import windows
-from .tower import PassMemory, arithmetic, may_remember
 from .weights import Model, sharing_copy
 
 
 class ExtrapolatedInput(InputModule):
-    """The codes of an input encoding below `length`, as a table, continued by an extrapolator.
+    """The position embeddings of an input encoding below `length`, as a table, continued by an extrapolator.
 
-    At inference the continuation is fitted once, and again when a parameter of the encoding is another one.
+    The continuation is fitted here, on the table as it is now: after a training of the encoding `extended` is
+    called anew. Where the model is moved to another device or dtype, it is fitted again.
 
     Args:
-        module: a learned table, or any other input encoding: its first `length` codes are the table.
+        module: a learned table, or any other input encoding: its first `length` embeddings are the table.
         length: rows of the table, the trained length.
         method, form, options: of `sepnb.extrapolators.extrapolate`.
 
@@ -37,10 +39,9 @@ class ExtrapolatedInput(InputModule):
         self.method, self.form, self.options = method, form, options
         spread = options.get("length")  # of `interpolate`, which has no row past it
         self.limit = max(spread, length) if isinstance(spread, int) else None
-        self._memory: PassMemory[Continuation] = PassMemory()
         parameter = next(module.parameters(), None)
-        device = None if parameter is None else parameter.device
-        self(torch.arange(min(2, length), device=device))
+        self._fitted: Continuation | None = None
+        self(torch.arange(min(2, length), device=None if parameter is None else parameter.device))
 
     def refusal(self, position: int) -> str:
         return (
@@ -49,35 +50,58 @@ class ExtrapolatedInput(InputModule):
         )
 
     def forward(self, positions: Tensor) -> Tensor:
-        device = positions.device
-        if not may_remember(self):
-            return self._continuation(device)(positions)
-        key = (device, arithmetic(device))
-        return self._memory.recall(self.parameters(), key, lambda: self._continuation(device))(positions)
+        if self._fitted is None or self._fitted.table.device != positions.device:
+            table = self.module(torch.arange(self.length, device=positions.device)).detach()
+            self._fitted = Continuation(table, build(self.method, **self.options), self.form)
+        return self._fitted(positions)
 
-    def _continuation(self, device: torch.device) -> Continuation:
-        """The table as it is now, and what is fitted on it."""
-        table = self.module(torch.arange(self.length, device=device)).detach()
-        return Continuation(table, build(self.method, **self.options), self.form)
+    def _apply(self, fn: Callable, recurse: bool = True) -> "ExtrapolatedInput":
+        self._fitted = None  # the table has another device or dtype now
+        return super()._apply(fn, recurse)
+
+    def __getstate__(self) -> dict:
+        return {**self.__dict__, "_fitted": None}  # a copy fits its own, and a file needs none
 
 
 def extended(
     model: Model,
-    *,
-    extrapolator: str | None,
-    form: str,
-    extension: ContextExtension | None,
-    window: int | None,
-    sinks: int,
-    log_scale: bool,
-    options: dict[str, object],
+    extrapolator: str | None = None,
+    form: str = "corrected",
+    extension: ContextExtension | None = None,
+    window: int | None = None,
+    sinks: int = 0,
+    log_scale: bool = False,
+    **options: object,
 ) -> Model:
-    """See `LanguageModel.extended`, whose transformer this changes in a copy of `model`."""
+    """The same weights under another rule of evaluation; never retrains, never changes the original.
+
+    The weights are shared. What an extrapolator continues is the table as it is now: after more training
+    call this anew.
+
+    Rules add up: of a model that follows some already, what is not given here stays. Window and sinks are
+    one rule and given together: a new window without sinks has none. The window of a config can be
+    narrowed, and neither widened nor given sinks.
+
+    Args:
+        extrapolator: one of `sepnb.extrapolators.METHODS`. What the encoding at the input gives to
+            positions below `max_length` is its table; it gives the rows from there on.
+        form: "corrected" or "literal", of the extrapolator.
+        extension: other frequencies for RoPE. One that follows the length of the text takes that of a
+            call, its largest position + 1, or that of the cache.
+        window: tokens that a query sees, itself included; positions keep their indices.
+        sinks: tokens at the beginning that it sees besides (Xiao et al. 2024); with a window only.
+        log_scale: multiply a query's logits by max(1, ln n / ln L), n the keys that it sees: the entropy
+            of attention grows with their number, and this sharpens it again (Chiang and Cholak 2022).
+            Biases of the score, such as ALiBi's, are added afterwards and not multiplied.
+        options: of the extrapolator, such as `length` for "interpolate".
+
+    Raises:
+        ValueError: a rule that this model cannot follow, or a window or sinks out of range; and
+            whatever the extrapolator refuses.
+    """
     windows.check(window, model.config.causal)
-    if isinstance(sinks, bool) or not isinstance(sinks, int):
-        raise TypeError(f"sinks must be an int, got {sinks!r}")
-    if sinks < 0:
-        raise ValueError(f"sinks is {sinks}; give 0 or more")
+    validation.whole("sinks", sinks, 0, needs="give 0 or more")
+    validation.flag("log_scale", log_scale)
     if sinks and window is None:
         raise ValueError(
             f"sinks={sinks} without a window: the two are one rule, also where a window is set already; give "
@@ -121,16 +145,9 @@ def extended(
             for index, module in enumerate(modules):
                 modules[index] = ExtrapolatedInput(_trained(module), length, extrapolator, form, options)
     if extension is not None:
-        rotary = [module for module in transformer.query_key_encodings if isinstance(module, RotaryQueryKey)]
-        if not rotary:
+        changed = [module.extend(extension) for module in transformer.query_key_encodings]
+        if not any(changed):
             raise ValueError("a context extension changes the frequencies of RoPE, and this model has none")
-        if any(isinstance(module, XPosQueryKey) for module in rotary):
-            raise ValueError(
-                "a context extension changes frequencies, and xPos has a decay of the distance beside them, "
-                "which would stay as it was: no published extension says what becomes of it; use RoPE"
-            )
-        for module in rotary:
-            module.extend(extension)
     return clone.eval()
 
 

@@ -21,13 +21,38 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 from . import kernels
+from .context import AttentionContext
+from .layout import Span
 
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 Combine = Callable[[Tensor, Tensor], Tensor]
+
+
+def attend(core: nn.Module, span: Span, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:
+    """What an `AttentionCore` attends to, by FlexAttention."""
+    q = q if context.sharpening is None else q * context.sharpening
+    how = {"scale": core.head_width**-0.5, "backend": context.compiler}
+    if core.pairs is not None:
+        positions = context.key_positions
+        table = core.pairs.of_distance(positions - positions[-1], span.built)
+        return attention(q, k, v, table, combine=core.pairs.combine, **how)
+    return attention(q, k, v, _biases(core, span, context), **how)
+
+
+def _biases(core: nn.Module, span: Span, context: AttentionContext) -> Tensor:
+    """The sum of the biases of these heads: `[H, N]`, for the distances N - 1 to 0, if all of them are
+    functions of it, else `[H, N, N]`."""
+    of_distance = all(bias.toeplitz for bias in (*context.biases, *core.biases))
+    queries, keys = context.query_positions, context.key_positions
+    queries = queries[-1:] if of_distance else queries
+    tables = [bias(queries, keys, True)[list(span.heads)] for bias in context.biases]
+    tables += [bias(queries, keys, True)[span.built] for bias in core.biases]
+    table = sum(tables[1:], start=tables[0])
+    return table[:, 0] if of_distance else table
 
 
 def joined(table: Tensor, combine: Combine = torch.add) -> ScoreMod:

@@ -3,8 +3,8 @@
 The same transformer as that of the language model, without a mask. An image is cut into square patches, each
 of them is a token, and the class token, whose final state is read, is one more. It has no place in the image
 and stands at the origin: at (0, ..., 0), where no patch ever is, because patches are counted from 1 along
-each axis. So one rule serves all encodings: a rotation leaves it as it is, a code of positions gives it one
-that no patch has, and a learned grid a row of its own.
+each axis. So one rule serves all encodings: a rotation leaves it as it is, an embedding of positions gives it
+one that no patch has, and a learned grid a row of its own.
 
 An image of another resolution has more patches, or fewer, and there are two rules for where they are. The
 patches may keep their size and the grid grow: a larger canvas, whose outer patches have coordinates that were
@@ -20,9 +20,11 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
+from .. import validation
 from ..encodings import grid_positions
 from ..streams import StreamNorm
 from .config import TransformerConfig
+from .layout import readout
 from .transformer import Transformer
 from .weights import initialise_maps, parameter_counts, sharing_copy
 
@@ -31,7 +33,7 @@ class ImageClassifier(nn.Module):
     """Patch embedding, class token, transformer, norm, output layer. Dense and separated are the same class.
 
     With `config.axes` 2 the position of a patch is its row and column. With 1 it is its number, row by row:
-    what an encoding made for texts hears of an image.
+    what an encoding made for texts is given of an image.
 
     Args:
         config: the transformer; not causal, with 1 axis or 2. Its `embedding_std` is that of the content of a
@@ -47,11 +49,8 @@ class ImageClassifier(nn.Module):
     def __init__(self, config: TransformerConfig, n_classes: int, patch: int, *, channels: int = 1) -> None:
         super().__init__()
         for name, value in (("n_classes", n_classes), ("patch", patch), ("channels", channels)):
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f"{name} must be an int, got {value!r}")
-            if value < 1:
-                raise ValueError(f"{name} is {value}; it must be at least 1")
-        if config.causal:
+            validation.whole(name, value, 1, 2**24)
+        if validation.instance("config", config, TransformerConfig).causal:
             raise ValueError("patches have no order in which one is before another; give causal=False")
         if config.axes > 2:
             raise ValueError(
@@ -61,13 +60,13 @@ class ImageClassifier(nn.Module):
             raise ValueError("tie_embeddings is for tokens; a patch embedding is no output layer")
         self.config, self.n_classes, self.patch, self.channels = config, n_classes, patch, channels
         self.fit: tuple[int, int] | None = None
-        streams, readout = config.streams, config.readout_streams
+        streams, read = config.streams, readout(config)
         width = streams.widths["sem"]
         self.embedding = nn.Linear(channels * patch * patch, width, bias=False)
         self.class_token = nn.Parameter(torch.empty(width))
         self.transformer = Transformer(config)
-        self.norm = StreamNorm(streams, config.norm_kind, "norm" in config.splits, outputs=readout)
-        self.head = nn.Linear(sum(streams.widths[name] for name in readout), n_classes, bias=False)
+        self.norm = StreamNorm(streams, config.norm_kind, "norm" in config.splits, outputs=read)
+        self.head = nn.Linear(sum(streams.widths[name] for name in read), n_classes, bias=False)
         nn.init.normal_(self.class_token, std=config.embedding_std)
         initialise_maps(self, config)
         with torch.no_grad():
@@ -80,7 +79,7 @@ class ImageClassifier(nn.Module):
             TypeError: images of integers.
             ValueError: another shape or number of channels, or sides that are no whole patches.
         """
-        if images.dim() != 4:
+        if validation.tensor("images", images).dim() != 4:
             raise ValueError(f"images have shape {list(images.shape)}; give [batch, channels, height, width]")
         if not images.is_floating_point():
             raise TypeError(f"images must be floating, got {images.dtype}; scale the pixels first")
@@ -88,6 +87,7 @@ class ImageClassifier(nn.Module):
             raise ValueError(
                 f"images have {images.shape[1]} channels, the model was built for {self.channels}"
             )
+        validation.on_device("images", images, self.embedding.weight.device)
         height, width = images.shape[2:]
         for name, side in (("height", height), ("width", width)):
             if side < 1 or side % self.patch:
@@ -146,7 +146,8 @@ class ImageClassifier(nn.Module):
             ValueError: a side below 1, or a model that takes no places between two patches.
         """
         if fit is not None:
-            if any(isinstance(side, bool) or not isinstance(side, int) for side in fit):
+            sides = fit if isinstance(fit, tuple | list) else (None,)
+            if any(isinstance(side, bool) or not isinstance(side, int) for side in sides):
                 raise TypeError(f"fit must be two ints, rows and columns, got {fit!r}")
             if len(fit) != 2 or min(fit) < 1:
                 raise ValueError(f"fit is {fit}; give rows and columns of the trained grid, each at least 1")

@@ -1,12 +1,12 @@
 """The formulas of attention, each compiled to one kernel, for a model that is asked to.
 
 `compile_formulas` changes four things, where gradients are taken. Rotations of queries and keys are
-compiled. So is the averaging of a layer whose scores are made in the open, or whose bias is trained: torch's
-fused kernel answers such a bias with its unfused formula anyway. And a fixed bias is handed over in the four
+compiled. So is the core of a layer whose softmax is explicit, or whose bias is trained: torch's fused kernel
+answers such a bias with its unfused formula anyway. And a fixed bias is handed over in the four
 dimensions without which the fused kernel does not take it. On a CPU, a long text whose attention is causal
-and needs a mask or the open formula goes through in up to `PIECES` pieces, each some rows of queries with the
-keys up to the last of them: of the half of the square that causal attention hides, four equal ones never
-compute three quarters.
+and needs a mask or the explicit softmax goes through in up to `PIECES` pieces, each some rows of queries
+with the keys up to the last of them: of the half of the square that causal attention hides, four equal ones
+never compute three quarters.
 
 What a model computes stays the same up to the order of float32 sums, which is why nothing of this is done
 unless asked for: a record is replayed by the kernels that made it. On CUDA biases then go to FlexAttention,
@@ -95,11 +95,11 @@ def flexible(model: nn.Module) -> bool:
     and the gates of the DA-Transformer, causal.
 
     Scores that are made otherwise (Shaw's keys, Transformer-XL, CoPE, a gate beside a bias) and what is added
-    to averages (Shaw's values) stay with the plain formula; so does a model of heads of fewer than
+    to averages (Shaw's values) stay with the explicit softmax; so does a model of heads of fewer than
     `NARROWEST` columns, and one with a window, which goes in pieces of queries.
     """
     stacks = [module for module in model.modules() if hasattr(module, "score_encodings")]
-    layers = [block.attention.averaging for stack in stacks for block in stack.blocks]
+    layers = [block.attention.core for stack in stacks for block in stack.blocks]
     biased = any(len(stack.score_encodings) for stack in stacks) or any(len(layer.biases) for layer in layers)
     gated = any(layer.pairs is not None for layer in layers)
     fits = all(layer.elementwise and layer.head_width >= NARROWEST for layer in layers)

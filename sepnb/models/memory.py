@@ -3,18 +3,19 @@
     h~ = [SG(m) || h]          per layer: m the inputs of this layer at earlier tokens, SG no gradient
     q = h W_Q    k = h~ W_K    v = h~ W_V
 
-A text is read segment by segment. A query sees its own segment and what the memory holds, the last M tokens;
-what these hold heard of others before them. So a layer carries what stands at p to the end of the last
-segment that begins at p + M or before: with a memory of one segment, M = N, a byte is heard n_layers segments
-on, and with a shorter one the first bytes of a segment are not heard in the next.
+A text is read segment by segment. A query sees its own segment and what the memory holds, the last M tokens,
+and these depend on others before them. So a layer carries what stands at p to the end of the last
+segment that begins at p + M or before: with a memory of one segment, M = N, a byte reaches n_layers segments
+on, and with a shorter one the first bytes of a segment do not reach the next.
 
 A cousin of the KV cache: this one holds states, and makes keys and values of them by the weights of today, so
-that it serves training too. With the same weights and room for the whole text the two are the same.
+that it serves training too. With the same weights and room for the whole text the two are the same. It stands
+beside the model, which knows nothing of it: it runs the blocks itself.
 
-Positions continue over the segments, and an encoding hears them as in one long text. One that has no row for
-a position refuses it; re-using those of the first segment would give two tokens one position.
+Positions continue over the segments, as in one long text. An encoding that has no row for a position refuses
+it; re-using those of the first segment would give two tokens one position.
 
-Shape letters: B batch, N tokens of a segment, M tokens remembered, w width of one stream.
+Shape letters: B batch, N tokens of a segment, M tokens remembered, w width of one stream, V vocabulary.
 """
 
 from collections.abc import Mapping
@@ -22,90 +23,99 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from ..encodings import Encoding, Site
+from .. import validation
+from . import validation as door
 from .cache import KVCache
-from .config import TransformerConfig
 
 
-class SegmentMemory(KVCache):
-    """The last states of every layer's input, without gradient, and the positions of their tokens.
-
-    A call that is given it as its cache reads on after what it holds, and extends it in place.
+class SegmentMemory:
+    """Reads on where it stopped: logits of the tokens of a segment, after the last `size` tokens before it.
 
     Args:
+        model: a `LanguageModel`.
         batch_size: sequences.
-        n_layers: of the model.
         size: tokens remembered, at most.
 
     Raises:
-        ValueError: fewer than 1 sequence or 1 token.
+        TypeError: a count that is no int.
+        ValueError: fewer than 1 sequence or 1 token; a model without a mask, with positions of several
+            coordinates, or with an encoding that serves no memory.
     """
 
-    def __init__(self, batch_size: int, n_layers: int, size: int) -> None:
-        super().__init__(batch_size, n_layers)
-        if size < 1:
-            raise ValueError(f"size is {size}; a memory holds at least 1 token, or leave it out")
-        self.size = self.room = size
-        self._states: dict[int, dict[str, Tensor]] = {}
-
-    def numel(self) -> int:
-        """Numbers held, the states of all layers."""
-        return sum(x.numel() for state in self._states.values() for x in state.values())
-
-    def check(self, batch: int, config: TransformerConfig) -> None:
-        """As of a cache.
-
-        Raises:
-            ValueError: also positions of several coordinates, of which none says what comes after; and an
-                encoding that adds its codes where queries and keys are made: it is given the positions of the
-                queries, and has none for the tokens of the memory.
-        """
+    def __init__(self, model: nn.Module, batch_size: int, size: int) -> None:
+        validation.whole("size", size, needs="a memory holds at least 1 token, or leave it out")
+        config = model.config
         if config.axes > 1:
             raise ValueError(
                 f"a memory holds what came before, and positions of {config.axes} coordinates have no "
                 f"before; read such a model at once, or with a cache"
             )
-        super().check(batch, config)
-        for encoding in config.encodings:
-            if _at_projection(encoding):
-                raise ValueError(
-                    f"{encoding.name} adds its codes where queries and keys are made, and has none there for "
-                    f"the tokens of a memory; use it at the input, or another encoding"
-                )
+        if not config.causal:
+            raise ValueError(
+                "a memory needs a causal model: without a mask, earlier tokens would have to change"
+            )
+        if len(model.transformer.projection_encodings):
+            raise ValueError(
+                "an encoding of this model adds its embeddings where queries and keys are made, and has none "
+                "there for the tokens of a memory; use it at the input, or another encoding"
+            )
+        if model.transformer.by_length:
+            raise ValueError(
+                "the frequencies of this model follow the length of the text, and what a memory holds of one "
+                "length serves no other; read it with a cache, make_cache(batch_size, length=...), or give "
+                "RoPE an extension of fixed frequencies"
+            )
+        self.model, self.size = model, size
+        self._read = KVCache(batch_size, config.n_layers)  # of the positions alone
+        self._read.room = size
+        self._states: list[dict[str, Tensor]] = [{} for _ in model.transformer.blocks]
 
-    def whole_length(self, key_positions: Tensor) -> int:
-        """None can be told: a memory is for texts that go on.
+    @property
+    def positions(self) -> Tensor | None:
+        """Of the tokens remembered, `[M]` or `[B, M]`; None at first."""
+        return self._read.positions
+
+    def __len__(self) -> int:
+        """Tokens remembered, per sequence."""
+        return len(self._read)
+
+    def numel(self) -> int:
+        """Numbers held, the states of all layers."""
+        return sum(x.numel() for state in self._states for x in state.values())
+
+    def __call__(self, tokens: Tensor, positions: Tensor | None = None) -> Tensor:
+        """Logits `[B, N, V]` of the next segment, tokens `[B, N]`; the segment is then remembered.
+
+        Args:
+            tokens: integers below the vocabulary size.
+            positions: `[N]` or `[B, N]`; by default those after what was read.
 
         Raises:
-            ValueError: always; it is asked for by frequencies that follow the length of the text.
+            TypeError, ValueError: as of the model; another number of sequences. The memory is then left as it
+                was.
         """
-        raise ValueError(
-            "the frequencies of this model follow the length of the text, and what a memory holds of one "
-            "length serves no other; read it with a cache, make_cache(batch_size, length=...), or give RoPE "
-            "an extension of fixed frequencies"
-        )
-
-    def extend(self, place: object, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values as they are: they were made of the states, remembered ones among them."""
-        return keys, values
-
-    def recall(self, layer: int, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The streams remembered of this layer's input, `[B, M, w]` each, none at the first call; `state`,
-        those of the new tokens, `[B, N, w]` each, is remembered for the next."""
-        held = self._states.get(layer, {})
-        self._states[layer] = {name: self._last(held.get(name), x.detach()) for name, x in state.items()}
-        return held
+        stack, content = self.model.transformer, self.model.embedded(tokens)
+        call = door.checked(stack, content, positions, self._read, None, None)
+        context = stack.attention_context(call.positions, call.keys, content.dtype, call.consecutive)
+        embeddings = stack.embeddings(call.positions, content.dtype)
+        self._read.extend_positions(call.positions, call.counted)
+        x: Mapping[str, Tensor] = stack.dropped(stack.input_state(content, call.positions, embeddings))
+        for layer, block in enumerate(stack.blocks):
+            x = stack.entering(layer, x, embeddings, call.positions)
+            held = self._states[layer]
+            earlier = block.attention_norm.parts(held) if held else {}
+            u = block.attention_norm.parts(x)
+            if held:
+                u = {name: torch.cat([earlier[name], y], dim=1) for name, y in u.items()}
+            self._states[layer] = {name: self._last(held.get(name), y.detach()) for name, y in x.items()}
+            x = {**x, **block.completed(x, block.attention(u, context))}
+        return self.model.logits({name: x[name] for name in stack.layout.last})
 
     def _last(self, held: Tensor | None, new: Tensor) -> Tensor:
         room = self.size - new.shape[1]
         if held is None or room <= 0:
             return new[:, -self.size :].clone()  # a view would keep the whole segment
         return torch.cat([held[:, -room:], new], dim=1)
-
-
-def _at_projection(encoding: Encoding) -> bool:
-    overridden = type(encoding).at_projection is not Encoding.at_projection
-    return overridden and Site.QUERY_KEY in encoding.sites
 
 
 def in_segments(model: nn.Module, tokens: Tensor, *, length: int, size: int) -> Tensor:
@@ -118,9 +128,8 @@ def in_segments(model: nn.Module, tokens: Tensor, *, length: int, size: int) -> 
         size: tokens remembered.
 
     Raises:
-        ValueError: a segment without tokens, and what `SegmentMemory` and the model refuse.
+        TypeError, ValueError: a segment without tokens, and what `SegmentMemory` and the model refuse.
     """
-    if length < 1:
-        raise ValueError(f"length is {length}; a segment has at least 1 token")
-    memory = model.make_memory(len(tokens), size)
-    return torch.cat([model(piece, cache=memory) for piece in tokens.split(length, dim=1)], dim=1)
+    validation.whole("length", length, needs="a segment has at least 1 token")
+    memory = SegmentMemory(model, len(tokens), size)
+    return torch.cat([memory(piece) for piece in tokens.split(length, dim=1)], dim=1)

@@ -9,11 +9,22 @@ from typing import TypeVar
 
 from torch import nn
 
-from .apart import own_modules
-from .attention import Attention
 from .config import TransformerConfig
 
 Model = TypeVar("Model", bound=nn.Module)
+
+
+def own_modules(model: nn.Module) -> list[nn.Module]:
+    """The modules of a model, in the order of `modules()`, without those of a standalone network.
+
+    Such a network, a part of an encoding, says `standalone = True`: it draws its own first weights, and its
+    layers are no layers of the model.
+    """
+    networks = [
+        module for module in model.modules() if module is not model and getattr(module, "standalone", False)
+    ]
+    apart = {part for network in networks for part in network.modules()}
+    return [module for module in model.modules() if module not in apart]
 
 
 def initialise_maps(model: nn.Module, config: TransformerConfig) -> None:
@@ -21,16 +32,13 @@ def initialise_maps(model: nn.Module, config: TransformerConfig) -> None:
 
     What writes to the residual state starts smaller by (2 n_layers)^-1/2, so that the state does not
     grow with depth (Radford et al. 2019). A block of a split map is initialised like a map of its own
-    width; the same rule gives the dense model its own. A network that stands apart has drawn itself.
+    width; the same rule gives the dense model its own. A standalone network has drawn itself.
     """
     shrink = (2 * config.n_layers) ** -0.5
-    writers, modules = set(), own_modules(model)
-    for module in modules:
-        if isinstance(module, Attention):
-            writers.update(module.output.blocks.values())
+    writers: set[nn.Module] = set()
     for block in model.transformer.blocks:
-        writers.update(block.mlp.down.blocks.values())
-    for module in modules:
+        writers.update(block.attention.output.blocks.values(), block.mlp.down.blocks.values())
+    for module in own_modules(model):
         if isinstance(module, nn.Linear):
             std = module.in_features**-0.5
             nn.init.normal_(module.weight, std=std * shrink if module in writers else std)
@@ -55,6 +63,6 @@ def sharing_copy(model: Model) -> Model:
     """A copy of a model that has the same parameters and may follow another rule of evaluation."""
     clone = copy.deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})
     for module in clone.modules():
-        if hasattr(module, "tape"):
-            module.tape = None  # attention that is frozen here is not frozen there for ever
+        if hasattr(module, "pattern_hook"):
+            module.pattern_hook = None  # attention that is frozen here is not frozen there for ever
     return clone

@@ -2,8 +2,8 @@
 
 It is a mask and no encoding, and goes with each of them. Counted are tokens, in the order of the sequence,
 not positions: these keep their indices, and what an encoding makes of a pair is what it made without a
-window. What a layer tells a token comes from W - 1 tokens back at most, so that after n layers it has heard
-of n (W - 1) + 1 tokens.
+window. What a layer gives a token comes from W - 1 tokens back at most, so that after n layers it depends
+on n (W - 1) + 1 tokens.
 
 `TransformerConfig(window=W)` sets it for everything that a model does: training, evaluation, and reading with
 a cache. `LanguageModel.extended(window=W)` sets it for evaluation, and narrows that of a config.

@@ -8,9 +8,11 @@ docstrings say what is done instead, and which setting is the released one.
 
 from .digits import as_grid, digits
 from .encoder import SequentialPositionEncoder
+from .encoding import SeqPE
 from .losses import contrastive_loss, distillation_loss
 
 __all__ = [
+    "SeqPE",
     "SequentialPositionEncoder",
     "as_grid",
     "contrastive_loss",

@@ -17,7 +17,7 @@ option, because a slot hears the digits before it, and so whether a zero leads.
 Shape letters: P positions, n coordinates, S digits of a position, w width, H heads, D columns of the result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -46,8 +46,8 @@ def first_std(width: int) -> float:
 class _Layers(Transformer):
     """A stack whose input is not dropped, as released: what its sublayers add is."""
 
-    def _dropped(self, x: Tensor) -> Tensor:
-        return x
+    def dropped(self, x: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return dict(x)
 
 
 class SequentialPositionEncoder(nn.Module):
@@ -71,8 +71,8 @@ class SequentialPositionEncoder(nn.Module):
         ValueError: what does not fit together; see `TransformerConfig` and `digits`.
     """
 
-    stands_apart = True
-    """Its layers are none of the model that holds it; see `sepnb.models.apart`."""
+    standalone = True
+    """Its layers are none of the model that holds it; see `sepnb.models.weights.own_modules`."""
 
     def __init__(
         self,

@@ -8,16 +8,17 @@
 with E the embeddings of the positions and P_q = W_q E + c_q, P_k = W_k E + c_k, cut into heads: one map for
 all layers, or one for each. The term of the score is written as more columns, [q || a P_q] and [k || P_k],
 under the scale of the head: no bias of N x M is held. At the sites other than the input
-values hear no position.
+values are given no position.
 
 The cache of a model keeps keys without their positions, and P_k is made of the positions of all keys in every
-pass. So outside of training embeddings are remembered, `HELD` numbers at a time, and each position is encoded
-once: of a text with more positions than fit into that, all are encoded in every pass.
+pass. Whoever makes many passes with the same weights does so inside of `held_embeddings(model)`: there each
+position is encoded once. `HELD` numbers fit; of a text with more positions, all are encoded in every pass.
 
 Shape letters: B batch, H heads, N positions, d head width, n coordinates, D columns of an embedding.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import prod
 from typing import NamedTuple
 
@@ -25,12 +26,11 @@ import torch
 from torch import Tensor, nn
 
 from ..encodings.base import Heads, InputModule, Place, QueryKeyModule
-from ..models.tower import PassMemory, arithmetic, may_remember
 from .digits import LARGEST, as_grid, check_range
 from .encoder import SequentialPositionEncoder
 
 HELD = 2**26
-"""Numbers of embeddings that are remembered: 256 MiB in float32, a million positions of 64 columns."""
+"""Numbers of embeddings that are held: 256 MiB in float32, a million positions of 64 columns."""
 
 
 class Rows:
@@ -60,8 +60,8 @@ class Rows:
 class Embeddings(nn.Module):
     """Positions int `[*B, N]`, or of n > 1 coordinates `[*B, N, n]`, to embeddings `[*B, N, D]`.
 
-    A position that occurs more than once is encoded once (in training with dropout, each time anew); outside
-    of training, once until a parameter changes.
+    A position that occurs more than once in a pass is encoded once (in training with dropout, each time
+    anew); inside of `held_embeddings`, once.
 
     Args:
         encoder: of the positions.
@@ -74,28 +74,21 @@ class Embeddings(nn.Module):
         self.encoder, self.class_token = encoder, None
         if class_token:
             self.class_token = nn.Parameter(encoder.std * torch.randn(encoder.output.out_features))
-        self._memory: PassMemory[Rows] = PassMemory()
+        self.held: Rows | None = None
 
     def forward(self, positions: Tensor) -> Tensor:
         grid = positions.unsqueeze(-1) if self.encoder.dims == 1 else positions
         shape, grid = grid.shape[:-1], as_grid(grid.flatten(end_dim=-2))
-        if may_remember(self) and prod(self._sizes) <= LARGEST:
+        if self.held is not None and not torch.is_grad_enabled() and prod(self._sizes) <= LARGEST:
             check_range(grid, self.encoder.base, self.encoder.digits)
-            key = (grid.device, arithmetic(grid.device))
-            rows = self._memory.recall(self.parameters(), key, self._rows)
             numbers = (grid * self._strides(grid.device)).sum(dim=-1)
-            embeddings = rows.of(numbers, self._embedded)
+            embeddings = self.held.of(numbers, self._embedded)
         else:
-            if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-                self._memory.forget()
             embeddings = self.encoder(grid)
         if self.class_token is not None:
             origin = (grid == 0).all(dim=-1, keepdim=True)
             embeddings = torch.where(origin.to(embeddings.device), self.class_token, embeddings)
         return embeddings.unflatten(0, shape)
-
-    def _rows(self) -> Rows:
-        return Rows(self.encoder.output.out_features)
 
     @property
     def _sizes(self) -> tuple[int, ...]:
@@ -112,9 +105,23 @@ class Embeddings(nn.Module):
     def _embedded(self, numbers: Tensor) -> Tensor:
         return self.encoder(torch.stack(torch.unravel_index(numbers, self._sizes), dim=-1))
 
-    def train(self, mode: bool = True) -> "Embeddings":
-        self._memory.forget()
-        return super().train(mode)
+
+@contextmanager
+def held_embeddings(model: nn.Module) -> Iterator[None]:
+    """Inside, where no gradients are taken, every position is encoded once, however many passes read it.
+
+    The weights, their dtype and device, and the precision of the passes must stay what they are. A model
+    without SeqPE is left as it is.
+    """
+    modules = [module for module in model.modules() if isinstance(module, Embeddings)]
+    before = [module.held for module in modules]
+    for module in modules:
+        module.held = Rows(module.encoder.output.out_features)
+    try:
+        yield
+    finally:
+        for module, held in zip(modules, before, strict=True):
+            module.held = held
 
 
 class EmbeddedInput(InputModule):
@@ -168,8 +175,7 @@ class EmbeddedQueryKey(QueryKeyModule):
 
     Args:
         encoder: of the positions.
-        head_width: d.
-        heads: those of the model; None: one of one layer.
+        heads: those of the model.
         site: "score", "add" or "multiply".
         factor: a, of the score.
         per_layer: each layer has maps of its own. Maps are made for the heads that a layer has.
@@ -182,8 +188,7 @@ class EmbeddedQueryKey(QueryKeyModule):
     def __init__(
         self,
         encoder: SequentialPositionEncoder,
-        head_width: int,
-        heads: Heads | None,
+        heads: Heads,
         site: str,
         factor: float,
         per_layer: bool,
@@ -193,18 +198,17 @@ class EmbeddedQueryKey(QueryKeyModule):
         super().__init__()
         self.embeddings = Embeddings(encoder, class_token=class_token)
         self.site, self.factor = site, factor
-        self.head_width, self.more = head_width, head_width if site == "score" else 0
+        self.head_width, self.more = heads.width, heads.width if site == "score" else 0
         self.once = site != "multiply"
-        heads = Heads() if heads is None else heads
         every = tuple(sorted({head for layer in heads.layers for head in layer}))
         self.shared, self.asking = heads.shared, heads.layers if per_layer else (every,)
         self.answering = tuple(
             tuple(dict.fromkeys(head // self.shared for head in layer)) for layer in self.asking
         )
         width = encoder.output.out_features
-        self.queries = nn.ModuleList(nn.Linear(width, len(own) * head_width) for own in self.asking)
+        self.queries = nn.ModuleList(nn.Linear(width, len(own) * heads.width) for own in self.asking)
         self.keys = nn.ModuleList(
-            nn.Linear(width, len(own) * head_width, bias=site == "multiply") for own in self.answering
+            nn.Linear(width, len(own) * heads.width, bias=site == "multiply") for own in self.answering
         )
 
     def prepare(

@@ -159,13 +159,13 @@ def autocast(device: str, precision: str) -> AbstractContextManager:
     return torch.autocast(torch.device(device).type, dtype=getattr(torch, precision))
 
 
-def next_token_losses(model: nn.Module, batch: Tensor, positions: Tensor | None = None) -> Tensor:
+def next_token_losses(model: Callable, batch: Tensor, positions: Tensor | None = None) -> Tensor:
     """Nats per predicted token, `[B, L]`, for tokens `[B, L+1]` at int positions `[L]` (0 to L-1)."""
     return target_losses(model, batch[:, :-1], batch[:, 1:], positions)
 
 
 def target_losses(
-    model: nn.Module,
+    model: Callable,
     tokens: Tensor,
     targets: Tensor,
     positions: Tensor | None = None,
@@ -175,7 +175,7 @@ def target_losses(
     after what a memory holds; `[B]` of a model that gives each input one answer, with targets `[B]`. In
     float32 or wider: bfloat16 would round differences away, and float32 what a float64 model computes."""
     if memory is not None:
-        logits = model(tokens, positions, memory)
+        logits = memory(tokens, positions)
     else:
         logits = model(tokens) if positions is None else model(tokens, positions)
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32)).flatten(0, -2)
@@ -307,7 +307,7 @@ def _memory(
 ) -> SegmentMemory:
     """What this step reads on after: an empty memory where its texts begin, at position 0."""
     if (first := int(drawn.positions[0])) == 0:
-        return model.make_memory(len(drawn.inputs), config.memory)
+        return SegmentMemory(model, len(drawn.inputs), config.memory)
     if held is None:
         raise ValueError(
             f"the first step reads on at position {first}, and no checkpoint keeps a memory; start where "

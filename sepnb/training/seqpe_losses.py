@@ -28,7 +28,7 @@ RELEASED = {"scale": 1.0, "reduction": "released", "distillation": 0.1}
 """Options of `SeqPELosses` that give the released weights and forms."""
 
 RELEASED_ENCODING = {"dropout": 0.1, "std": RELEASED_STD}
-"""Options of `encodings.SeqPE` beside its sizes. The released teacher has that noise too; ours never has."""
+"""Options of `SeqPE` beside its sizes. The released teacher has that noise too; ours never has."""
 
 RELEASED_SHIFTS = {"starts": 320, "per": "sequence"}
 """Options of `ShiftSteps`. Released is besides what `CandidateSampler` does otherwise."""

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 from ..data.draws import at_least, generator_of, uniform
 from ..models import Transformer
+from ..models.position_tables import position_branch
 from .losses import AuxiliaryLoss, BoundLoss
 
 
@@ -58,10 +59,10 @@ def position_logits(transformer: Transformer, positions: Tensor) -> list[Tensor]
     positions, dtype = positions.to(parameter.device), parameter.dtype
     with _exact(parameter):
         context = transformer.attention_context(positions, positions, dtype)
-        made = transformer.position_pass(transformer.codes(positions, dtype), context)
+        made = position_branch(transformer, transformer.embeddings(positions, dtype), context)
         return [
-            block.attention.position_logits(table, context, layer)
-            for layer, (table, block) in enumerate(zip(made.tables, transformer.blocks, strict=True))
+            block.attention.position_logits(table, context)
+            for table, block in zip(made.tables, transformer.blocks, strict=True)
         ]
 
 

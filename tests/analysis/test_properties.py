@@ -127,7 +127,7 @@ def test_the_code_of_transformer_xl_is_what_its_score_multiplies_queries_with():
     torch.manual_seed(3)
     coded = code_of("transformer-xl", 6, L)
     torch.manual_seed(3)
-    weight = encodings.build("transformer-xl").at_pairs(1, 6, 6, True).distances.weight.double()
+    weight = encodings.build("transformer-xl").at_score(encodings.Heads(1, 6, 6)).distances.weight.double()
     expected = sinusoidal(at, 6, layout="halves", dtype=F64) @ weight.T
     torch.testing.assert_close(coded.code(at), expected, rtol=0, atol=1e-12)
 

@@ -9,11 +9,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from sepnb.analysis.flops import per_token, products_of
 from sepnb.analysis.seqpe_cost import multiply_adds, step_cost
-from sepnb.encodings import SeqPE
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.encoding_methods import seqpe_losses
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.seqpe import SequentialPositionEncoder
+from sepnb.seqpe import SeqPE, SequentialPositionEncoder
 from sepnb.seqpe.prefixes import PrefixTree
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.streams import Streams

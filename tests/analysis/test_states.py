@@ -6,6 +6,7 @@ import torch
 from sepnb.analysis import attention_maps, held_attention_states, residual_states, stream_state
 from sepnb.analysis.states import BATCH
 from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.models.layout import readout as readout_of
 from sepnb.streams import Streams
 
 KINDS = {
@@ -49,7 +50,7 @@ def test_the_states_begin_with_the_input_and_end_with_what_is_read_out(kind):
     positions = torch.arange(7)
     content = model.embedding(tokens)
     torch.testing.assert_close(states[0], dict(model.transformer.input_state(content, positions)))
-    readout = {name: states[-1][name] for name in model.config.readout_streams}
+    readout = {name: states[-1][name] for name in readout_of(model.config)}
     logits = model.head(streams.join(model.norm.parts(readout)))
     torch.testing.assert_close(logits, model(tokens), rtol=1e-12, atol=1e-12)
 

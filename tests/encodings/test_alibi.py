@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sepnb.encodings import ALiBi, alibi_bias, alibi_slopes
+from sepnb.encodings import ALiBi, Heads, alibi_bias, alibi_slopes
 
 F64 = torch.float64
 
@@ -81,7 +81,7 @@ def test_three_published_forms_agree_where_a_causal_query_looks_and_only_there()
 
 
 def test_casting_the_module_leaves_slopes_and_bias_bitwise():
-    module = ALiBi().at_score(6)
+    module = ALiBi().at_score(Heads(6))
     assert list(module.parameters()) == []
     queries = torch.arange(3000, 3004)
     before = module(queries, torch.arange(3004))
@@ -95,7 +95,7 @@ def test_the_bias_of_a_float64_model_is_exact_and_that_of_any_other_in_float32(h
     queries, keys = torch.arange(3000, 3004), torch.arange(3004)
     exact = alibi_bias(alibi_slopes(heads), queries, keys)
     of_slopes = alibi_bias(alibi_slopes(heads).float(), queries, keys)
-    module = ALiBi().at_score(heads)
+    module = ALiBi().at_score(Heads(heads))
     assert not module.state_dict()  # a checkpoint holds nothing of it
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
         assert torch.equal(module.to(dtype)(queries, keys), of_slopes)
@@ -106,7 +106,7 @@ def test_the_bias_of_a_float64_model_is_exact_and_that_of_any_other_in_float32(h
 def test_the_distance_is_taken_between_integers():
     """2^24 + 1 has no float32: subtracting afterwards would lose the distance of one."""
     far = 2**24
-    bias = ALiBi().at_score(1)(torch.tensor([far + 1]), torch.tensor([far, far + 1]))
+    bias = ALiBi().at_score(Heads(1))(torch.tensor([far + 1]), torch.tensor([far, far + 1]))
     assert bias.flatten().tolist() == [-(2.0**-8), 0.0]
 
 
@@ -121,7 +121,10 @@ def test_no_heads_are_refused():
 def attended(dtype: torch.dtype, positions: torch.Tensor | None = None) -> torch.Tensor:
     """What the last query of a text of 16,384 tokens averages, by a module that was cast to this dtype."""
     n_heads, n, width = 8, 16_384, 8
-    module, at = ALiBi().at_score(n_heads).to(dtype), torch.arange(n) if positions is None else positions
+    module, at = (
+        ALiBi().at_score(Heads(n_heads)).to(dtype),
+        torch.arange(n) if positions is None else positions,
+    )
     draws = torch.Generator().manual_seed(0)
     q, k, v = (torch.randn(1, n_heads, m, width, generator=draws).bfloat16().to(dtype) for m in (1, n, n))
     return F.scaled_dot_product_attention(q, k, v, attn_mask=module(at[-1:], at).to(dtype)[None]).double()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from sepnb.encodings import (
     AxialRoPE,
+    Heads,
     apply_axial_rope,
     apply_rope,
     axial_rope_frequencies,
@@ -155,7 +156,7 @@ def test_what_cannot_be_rotated_is_refused(unhooked):
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_the_module_is_the_reference_in_output_and_gradient(layout, dims):
     encoding = AxialRoPE(base=50.0, layout=layout, dims=dims)
-    module, w = encoding.at_query_key(12), axial_rope_frequencies(12, base=50.0, dims=dims)
+    module, w = encoding.at_query_key(Heads(width=12)), axial_rope_frequencies(12, base=50.0, dims=dims)
     shared = torch.tensor([[0, 0, 0], [3, 1, 4], [1, 5, 9]])[:, :dims]
     for at, each in ((shared, shared), (torch.stack([shared, shared.flip(0)]), None)):
         places = at.squeeze(-1) if dims == 1 else at
@@ -188,7 +189,7 @@ def test_of_one_coordinate_it_is_rope_and_of_three_each_has_its_pairs():
 
 
 def test_a_bfloat16_model_keeps_its_angles_exact():
-    module, at = AxialRoPE().at_query_key(8).to(torch.bfloat16), torch.tensor([[4001, 4003]])
+    module, at = AxialRoPE().at_query_key(Heads(width=8)).to(torch.bfloat16), torch.tensor([[4001, 4003]])
     expected = apply_axial_rope(torch.ones(1, 8, dtype=F64), at, axial_rope_frequencies(8))
     found = module(torch.ones(1, 1, 1, 8, dtype=torch.bfloat16), module.prepare(at, at)[0])
     assert found.dtype == torch.bfloat16
@@ -200,7 +201,7 @@ def test_a_bfloat16_model_keeps_its_angles_exact():
 def scores_in(dtype: torch.dtype, places: torch.Tensor) -> torch.Tensor:
     """Of six tokens at these places, by a module that was cast to this dtype; products in float64, in units
     of the largest that vectors of these lengths could have."""
-    module = AxialRoPE().at_query_key(16).to(dtype)
+    module = AxialRoPE().at_query_key(Heads(width=16)).to(dtype)
     for_queries, for_keys = module.prepare(places, places)
     q, k = (noise(1, 1, 6, 16, seed=seed).bfloat16().to(dtype) for seed in (0, 1))
     q, k = module(q, for_queries).double(), module(k, for_keys).double()
@@ -228,9 +229,9 @@ def test_grids_of_one_and_three_sides_are_counted_alike():
 
 def test_options_that_cannot_be_are_refused_before_any_training(unhooked):
     with pytest.raises(ValueError, match="unknown layout 'halves'"):
-        AxialRoPE(layout="halves").at_query_key(8)
+        AxialRoPE(layout="halves").at_query_key(Heads(width=8))
     with pytest.raises(ValueError, match=r"by 3 coordinates: .* a multiple of 6, got 8; 6 would do"):
-        AxialRoPE(dims=3).at_query_key(8)
+        AxialRoPE(dims=3).at_query_key(Heads(width=8))
     with pytest.raises(ValueError, match="dims is 0; a position has at least 1 coordinate"):
         AxialRoPE(dims=0)
     with pytest.raises(TypeError, match=r"dims must be an int, .* got 2\.0"):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from sepnb.encodings import Cope, cope_positions, cope_scores
+from sepnb.encodings import Cope, Heads, cope_positions, cope_scores
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
@@ -45,7 +45,7 @@ def looped(q: Tensor, k: Tensor, table: Tensor, gate: str) -> Tensor:
 @pytest.mark.parametrize(("n", "m"), SIZES)
 def test_scores_and_module_are_the_counting_loop_in_value_and_every_gradient(n, m, rows, gate):
     q, k = random(2, 2, n, 3), random(2, 2, m, 3, seed=1)
-    module = drawn(Cope(rows, gate).at_pairs(2, 3, 6, True))
+    module = drawn(Cope(rows, gate).at_score(Heads(2, 3, 6)))
     leaves, at = [q, k, module.table], torch.arange(m)
 
     def expected() -> Tensor:
@@ -93,7 +93,7 @@ def test_gates_and_the_share_of_two_rows_pass_gradients_back():
 
 
 def test_a_table_of_zeros_as_at_the_start_leaves_plain_attention():
-    module = Cope().at_pairs(2, 4, 8, True).double()
+    module = Cope().at_score(Heads(2, 4, 8)).double()
     q, k, at = random(1, 2, 5, 4), random(1, 2, 5, 4, seed=1), torch.arange(5)
     scores = module(q, k, module.prepare(at, at), slice(0, 2))
     torch.testing.assert_close(scores, q @ k.transpose(-1, -2) / 2, rtol=0, atol=1e-12)

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from sepnb.encodings import DistanceAware, distance_aware_gate, distance_aware_scores
+from sepnb.encodings import DistanceAware, Heads, distance_aware_gate, distance_aware_scores
 from sepnb.encodings.relative import are_consecutive
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
@@ -84,7 +84,7 @@ FORMS = {
 @pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
 def test_scores_are_the_loop_and_the_module_is_the_scores_in_value_and_every_gradient(keys, form):
     options, score_of = FORMS[form]
-    module = drawn(DistanceAware(**options).at_pairs(3, 4, 12, True), std=0.2)
+    module = drawn(DistanceAware(**options).at_score(Heads(3, 4, 12)), std=0.2)
     q, k, heads = random(2, 2, 7, 4), random(2, 2, 7, 4, seed=1), slice(1, 3)
     rows = keys if keys.dim() == 2 else keys.expand(2, -1)
 
@@ -183,7 +183,7 @@ def test_where_nothing_fits_attention_thins_out_evenly():
 
 
 def test_heads_start_with_a_preference_from_near_to_far_and_none_for_size():
-    module = DistanceAware(spread=0.2).at_pairs(5, 4, 20, True)
+    module = DistanceAware(spread=0.2).at_score(Heads(5, 4, 20))
     torch.testing.assert_close(module.w.detach(), torch.tensor([-0.2, -0.1, 0.0, 0.1, 0.2]))
     assert (module.v == 0).all()
     with pytest.raises(ValueError, match=r"spread is 0\.0; it must be above 0"):

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from sepnb import encodings
 from sepnb.encodings import Encoding
-from sepnb.models import LanguageModel, averaging, compile_formulas
+from sepnb.models import LanguageModel, compile_formulas, kernels
 
 from .cases import CASES, IN_SHAPES, NAMES, heard, model, tokens
 from .references import EXACT
@@ -65,7 +65,7 @@ def test_it_is_so_for_every_split_by_default_positions_by_rows_and_behind_a_wind
             expected = apart(reader, tokens(), None)
             torch.testing.assert_close(reader(tokens(), documents=DOCUMENTS), expected, **near)
             with monkeypatch.context() as patch:
-                patch.setattr(averaging, "AT_ONCE", 100)  # a few rows of queries at a time
+                patch.setattr("sepnb.models.pieces.AT_ONCE", 100)  # a few rows of queries at a time
                 torch.testing.assert_close(reader(tokens(), documents=DOCUMENTS), expected, **near)
 
 
@@ -76,7 +76,7 @@ def test_it_is_so_without_a_mask(name, monkeypatch):
     with torch.no_grad():
         expected = apart(made, tokens(), None)
         torch.testing.assert_close(made(tokens(), documents=DOCUMENTS), expected, **near)
-        monkeypatch.setattr(averaging, "AT_ONCE", 100)
+        monkeypatch.setattr("sepnb.models.pieces.AT_ONCE", 100)
         torch.testing.assert_close(made(tokens(), documents=DOCUMENTS), expected, **near)
 
 
@@ -100,8 +100,8 @@ def test_one_document_is_the_plain_text_and_a_model_of_compiled_formulas_is_not_
     plain = made(tokens())
     torch.testing.assert_close(made(tokens(), documents=torch.zeros(2, N).long()), plain, **TIGHT)
     packed = made(tokens(), torch.arange(N), documents=DOCUMENTS)
-    monkeypatch.setattr(averaging.kernels, "on_cuda", lambda x: True)
-    monkeypatch.setattr(averaging.kernels, "_compiled", lambda formula, backend: formula)
+    monkeypatch.setattr(kernels, "on_cuda", lambda x: True)
+    monkeypatch.setattr(kernels, "_compiled", lambda formula, backend: formula)
     compile_formulas(made, "eager")  # FlexAttention would have no mask for documents
     torch.testing.assert_close(made(tokens(), torch.arange(N), documents=DOCUMENTS), packed, **TIGHT)
 
@@ -110,8 +110,7 @@ def test_what_counts_tokens_over_the_borders_of_documents_is_refused(unhooked):
     made, text = model("rope"), tokens()
     stretched = made.extended(extension=encodings.DynamicNTK(2.0, 4))
     for reader, cache, told in (
-        (made, made.make_cache(2), "a cache or a memory cannot be had with documents"),
-        (made, made.make_memory(2, 4), "a cache or a memory cannot be had with documents"),
+        (made, made.make_cache(2), "a cache cannot be had with documents"),
         (made.extended(window=4, sinks=1), None, "sinks, the first tokens of a sequence cannot be had"),
         (made.extended(log_scale=True), None, "log_scale cannot be had with documents"),
         (stretched, None, "frequencies that follow the length cannot be had with documents"),

@@ -13,7 +13,7 @@ from sepnb import encodings
 from sepnb.analysis.memory import MemoryWatch
 from sepnb.encodings import Site
 from sepnb.encodings.relative import clipped_relative
-from sepnb.models import LanguageModel, TransformerConfig, averaging, frozen_attention
+from sepnb.models import LanguageModel, TransformerConfig, attention_core, frozen_attention
 from sepnb.models.context import AttentionContext
 from sepnb.streams import Streams
 
@@ -114,7 +114,7 @@ def test_token_by_token_by_rows_and_behind_a_tape_is_one_full_pass(name, shape, 
             with frozen_attention(reader):
                 torch.testing.assert_close(reader(at, positions), full, **TIGHT)
             with monkeypatch.context() as patch:
-                patch.setattr(averaging, "AT_ONCE", 100)  # a few rows of queries at a time
+                patch.setattr("sepnb.models.pieces.AT_ONCE", 100)  # a few rows of queries at a time
                 torch.testing.assert_close(reader(at, positions), full, **TIGHT)
 
 
@@ -156,7 +156,7 @@ def test_a_text_of_one_token_a_batch_of_none_and_at_scores_a_text_of_none_are_an
 def peak_of(name: str, length: int, monkeypatch) -> int:
     """Bytes that a pass without gradients holds at once, at the most."""
     made = model(name, max_length=2 * length)
-    monkeypatch.setattr(averaging, "AT_ONCE", 2**14)
+    monkeypatch.setattr("sepnb.models.pieces.AT_ONCE", 2**14)
     monkeypatch.setattr(encodings.fire, "_AT_ONCE", 2**14)
     with torch.no_grad(), MemoryWatch() as watch:
         made(torch.zeros(1, length, dtype=torch.int64))
@@ -175,7 +175,7 @@ def test_without_gradients_memory_grows_with_the_length_and_not_with_its_square(
 def test_a_text_of_32768_tokens_is_evaluated_in_memory_that_grows_with_its_length(name, monkeypatch):
     """As it is evaluated, nothing made smaller. Of the pieces of queries all but the last, which has the most
     keys, are left out, or this would take minutes."""
-    rows = averaging.Averaging._rows
+    rows = attention_core.AttentionCore.attend
 
     def peak(length: int) -> int:
         config = TransformerConfig(Streams.dense(8), 1, 1, encodings.build(name), max_length=length)
@@ -186,7 +186,7 @@ def test_a_text_of_32768_tokens_is_evaluated_in_memory_that_grows_with_its_lengt
             last = k.shape[-2] == length
             return rows(self, span, q, k, v, context) if last else torch.zeros_like(q[..., : v.shape[-1]])
 
-        monkeypatch.setattr(averaging.Averaging, "_rows", of_the_last)
+        monkeypatch.setattr(attention_core.AttentionCore, "attend", of_the_last)
         with torch.no_grad(), MemoryWatch() as watch:
             made(torch.zeros(1, length, dtype=torch.int64))
         return watch.peak
@@ -236,7 +236,7 @@ def test_a_vector_for_every_pair_would_be_seen(monkeypatch):
 )
 def test_without_gradients_no_batch_makes_more_scores_than_fit(name, monkeypatch):
     made, text, most = model(name), tokens(8, 256), HEADS * 256**2
-    monkeypatch.setattr(averaging, "AT_ONCE", most)
+    monkeypatch.setattr("sepnb.models.pieces.AT_ONCE", most)
     monkeypatch.setattr(encodings.fire, "_AT_ONCE", most)
     with torch.no_grad():
         with MemoryWatch() as watch:
@@ -258,7 +258,7 @@ def test_without_a_mask_rows_of_queries_are_one_full_pass_too(name, monkeypatch)
             "rows",
             lambda self, *ends, **how: made_of_rows.append(ends) or rows(self, *ends, **how),
         )
-        monkeypatch.setattr(averaging, "AT_ONCE", 100)
+        monkeypatch.setattr("sepnb.models.pieces.AT_ONCE", 100)
         torch.testing.assert_close(made(at), full, **TIGHT)
     # The fused kernel holds no scores, so that without a bias there is nothing to cut.
     assert bool(made_of_rows) == (Site.SCORE in encodings.build(name).sites)

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from sepnb.encodings import Fire, fire, fire_bias, fire_ratio
+from sepnb.encodings import Fire, Heads, fire, fire_bias, fire_ratio
 from sepnb.encodings.relative import are_consecutive
 from sepnb.models import TransformerConfig
 from sepnb.streams import Streams
@@ -40,7 +40,7 @@ def test_the_quotient_lies_between_0_and_1_at_every_length(keys):
 
 @pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
 def test_the_module_is_the_loop_over_pairs_heads_and_units_in_value_and_every_gradient(keys):
-    module = drawn(Fire(threshold=6.0, hidden=5).at_score(3))
+    module = drawn(Fire(threshold=6.0, hidden=5).at_score(Heads(3)))
     rows = keys if keys.dim() == 2 else keys[None]
 
     def looped() -> torch.Tensor:
@@ -62,7 +62,7 @@ def test_the_module_is_the_loop_over_pairs_heads_and_units_in_value_and_every_gr
 
 
 def test_up_to_the_threshold_it_is_a_function_of_the_distance_and_beyond_it_is_not():
-    module, at = drawn(Fire(threshold=20.0).at_score(2)), torch.arange(40)
+    module, at = drawn(Fire(threshold=20.0).at_score(Heads(2))), torch.arange(40)
     with torch.no_grad():
         module.multiplier.fill_(1.0)
         bias = module(at, at)
@@ -74,13 +74,13 @@ def test_up_to_the_threshold_it_is_a_function_of_the_distance_and_beyond_it_is_n
 
 
 def test_where_a_text_starts_is_heard():
-    module, at = drawn(Fire(threshold=4.0).at_score(2)), torch.arange(9)
+    module, at = drawn(Fire(threshold=4.0).at_score(Heads(2))), torch.arange(9)
     moved = (module(at + 100, at + 100) - module(at, at)).abs()
     assert moved[:, torch.ones(9, 9, dtype=torch.bool).tril(-1)].max() > 1e-3
 
 
 def test_gradients_are_finite_at_the_first_token_and_at_distance_0_even_without_a_threshold():
-    module = drawn(Fire().at_score(2))
+    module = drawn(Fire().at_score(Heads(2)))
     with torch.no_grad():
         module.multiplier.zero_()
     at = torch.tensor([0])
@@ -95,7 +95,7 @@ def test_gradients_are_finite_at_the_first_token_and_at_distance_0_even_without_
 
 @pytest.mark.parametrize("at_once", [1, 200, 2**19])
 def test_by_rows_it_is_the_function_of_all_pairs_in_value_and_every_gradient(monkeypatch, at_once):
-    module, at, made_of = drawn(Fire(threshold=6.0, hidden=5).at_score(2)), torch.arange(11), []
+    module, at, made_of = drawn(Fire(threshold=6.0, hidden=5).at_score(Heads(2))), torch.arange(11), []
     monkeypatch.setattr(fire, "_AT_ONCE", at_once)
     called = fire.fire_bias
     monkeypatch.setattr(
@@ -115,7 +115,7 @@ def test_by_rows_it_is_the_function_of_all_pairs_in_value_and_every_gradient(mon
 
 def test_parameters_start_where_the_ports_start_them():
     torch.manual_seed(0)
-    module = Fire().at_score(40)
+    module = Fire().at_score(Heads(40))
     assert module.c.item() == pytest.approx(0.1) and module.multiplier.item() == 1 and module.length == 512
     assert module.hidden.shape == (2, 32) and module.out.shape == (40, 33)
     assert module.hidden.abs().max() <= 1 and module.out.abs().max() <= 32**-0.5

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from sepnb.encodings import Kerple, alibi_bias, kerple_bias
+from sepnb.encodings import Heads, Kerple, alibi_bias, kerple_bias
 from sepnb.encodings.relative import are_consecutive
 
 from .drawn import F64, POSITIONS, UNSORTED, agree, drawn
@@ -30,7 +30,7 @@ def test_the_bias_is_the_printed_kernel_of_every_pair(form):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
 def test_the_module_is_the_bias_of_every_pair_in_value_and_gradient(keys, form):
-    module = drawn(Kerple(form).at_score(3))
+    module = drawn(Kerple(form).at_score(Heads(3)))
     for queries in (keys, keys[..., -2:]):
         agree(
             lambda q=queries: module(q, keys, are_consecutive(q, keys)),
@@ -57,7 +57,7 @@ def test_it_is_0_at_distance_0_falls_from_there_and_has_finite_gradients_everywh
 @pytest.mark.parametrize("form", FORMS)
 def test_parameters_start_as_released_and_stay_positive_whatever_a_step_does(form):
     torch.manual_seed(0)
-    module = Kerple(form).at_score(4000)
+    module = Kerple(form).at_score(Heads(4000))
     r1, r2 = module.r1, module.r2
     assert r1.min() > 0 and r1.max() <= 2.001 and r1.mean().item() == pytest.approx(1.0, abs=0.05)
     assert r2.min() > 0 and r2.max() <= 1.001 and r2.mean().item() == pytest.approx(0.5, abs=0.05)
@@ -72,7 +72,7 @@ def test_parameters_start_as_released_and_stay_positive_whatever_a_step_does(for
 
 def test_a_small_parameter_still_learns():
     """The clamp of the release has no gradient below 0.01."""
-    module = Kerple().at_score(1)
+    module = Kerple().at_score(Heads(1))
     with torch.no_grad():
         module.raw_r1.fill_(-6.0), module.raw_r2.fill_(-6.0)
     assert module.r1.item() < 0.01 and module.r2.item() < 0.01
@@ -91,7 +91,7 @@ def test_alibi_is_the_power_one_and_the_limit_of_the_logarithm():
 
 
 def test_distances_are_exact_in_a_bfloat16_module():
-    module = Kerple("power").at_score(2).to(torch.bfloat16)
+    module = Kerple("power").at_score(Heads(2)).to(torch.bfloat16)
     bias = module(torch.tensor([4003]), torch.tensor([0, 1, 2, 3]))
     assert bias.dtype == torch.float32
     exact = kerple_bias(

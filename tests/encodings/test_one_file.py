@@ -19,7 +19,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from .base import Encoding, ScoreModule, Site
+from .base import Encoding, Heads, ScoreModule, Site
 from .reference import Layer, biased
 from .relative import by_distance
 
@@ -49,8 +49,8 @@ class Waning(Encoding):
     power: float = 0.5
     per_layer: bool = False
 
-    def at_score(self, n_heads: int) -> ScoreModule:
-        return WaningScore(n_heads, self.power)
+    def at_score(self, heads: Heads) -> ScoreModule:
+        return WaningScore(heads.count, self.power)
 '''
 OWED = """
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from sepnb.analysis.isolation import jacobian, leak
-from sepnb.encodings import Phase, phase_frequencies, phase_scores
+from sepnb.encodings import Heads, Phase, phase_frequencies, phase_scores
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
 
@@ -21,7 +21,9 @@ def random(*shape: int, seed: int = 0) -> torch.Tensor:
 
 def term(heads: int = 3, waves: int = 5, width: int = 6, longest: float = 64.0):
     torch.manual_seed(0)
-    return Phase(longest, waves).at_layer(width, heads, 32).to(F64)
+    return (
+        Phase(longest, waves).at_query_key(Heads(content_width=width, reading=heads, max_length=32)).to(F64)
+    )
 
 
 def model(streams: Streams, encoding, seed: int = 0, **fields) -> LanguageModel:
@@ -109,15 +111,21 @@ def test_phases_come_from_float64_whatever_the_dtype():
 
 
 def test_the_longest_wave_is_the_trained_length_unless_it_is_given():
-    assert torch.equal(Phase(waves=4).at_layer(6, 2, 77).frequencies, phase_frequencies(4, 77.0))
-    assert torch.equal(Phase(500.0, 4).at_layer(6, 2, 77).frequencies, phase_frequencies(4, 500.0))
+    assert torch.equal(
+        Phase(waves=4).at_query_key(Heads(content_width=6, reading=2, max_length=77)).frequencies,
+        phase_frequencies(4, 77.0),
+    )
+    assert torch.equal(
+        Phase(500.0, 4).at_query_key(Heads(content_width=6, reading=2, max_length=77)).frequencies,
+        phase_frequencies(4, 500.0),
+    )
 
 
 def test_waves_that_do_not_exist_are_refused():
     with pytest.raises(ValueError, match="waves is 1; give at least 2"):
         phase_frequencies(1, 64.0)
     with pytest.raises(ValueError, match=r"longest is 4.0; it must be finite and above the shortest .*, 4.0"):
-        Phase(4.0).at_layer(6, 2, 32)
+        Phase(4.0).at_query_key(Heads(content_width=6, reading=2, max_length=32))
 
 
 # --- in a model

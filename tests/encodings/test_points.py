@@ -10,7 +10,8 @@ from torch import Tensor
 from sepnb import encodings
 from sepnb.analysis.memory import MemoryWatch
 from sepnb.encodings import Site, coordinates
-from sepnb.models import LanguageModel, TransformerConfig, averaging, frozen_attention
+from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.models.position_tables import position_branch
 from sepnb.streams import Streams
 
 from .drawn import F64, loud
@@ -73,7 +74,7 @@ def test_token_by_token_by_rows_and_behind_a_tape_is_one_full_pass(name, axes, s
             with frozen_attention(reader):
                 torch.testing.assert_close(reader(at, places), full, **TIGHT)
             with monkeypatch.context() as patch:
-                patch.setattr(averaging, "AT_ONCE", 100)  # a few rows of queries at a time
+                patch.setattr("sepnb.models.pieces.AT_ONCE", 100)  # a few rows of queries at a time
                 torch.testing.assert_close(reader(at, places), full, **TIGHT)
 
 
@@ -137,7 +138,7 @@ def test_what_knows_differences_alone_does_not_hear_where_the_grid_begins(name):
 def peak_of(name: str, axes: int, length: int, monkeypatch) -> int:
     made = model(name, axes)
     places = torch.arange(length)[:, None].expand(-1, axes) % SIDE + 1
-    monkeypatch.setattr(averaging, "AT_ONCE", 2**14)
+    monkeypatch.setattr("sepnb.models.pieces.AT_ONCE", 2**14)
     with torch.no_grad(), MemoryWatch() as watch:
         made(torch.zeros(1, length, dtype=torch.int64), places)
     return watch.peak
@@ -160,7 +161,7 @@ def test_a_stream_for_each_coordinate_is_filled_by_it_alone(name):
     torch.manual_seed(0)
     transformer = LanguageModel(config, VOCABULARY).to(F64).transformer
     at = points(2)
-    codes = transformer.codes(at, F64)
+    codes = transformer.embeddings(at, F64)
     rows, columns = transformer.input_encodings
     assert transformer.input_streams == ["row", "col"]
     assert torch.equal(codes["row"], rows.module(at[:, 0]).to(F64))
@@ -168,7 +169,7 @@ def test_a_stream_for_each_coordinate_is_filled_by_it_alone(name):
 
     def streams(places: Tensor) -> dict[str, Tensor]:
         context = transformer.attention_context(places, places, F64)
-        return transformer.position_pass(transformer.codes(places, F64), context).streams
+        return position_branch(transformer, transformer.embeddings(places, F64), context).streams
 
     with torch.no_grad():
         before, after = streams(at), streams(torch.stack([at[:, 0], at[:, 1].flip(0)], -1))

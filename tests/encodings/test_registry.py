@@ -5,8 +5,9 @@ import dataclasses
 import pytest
 import torch
 
-from sepnb import encodings
+from sepnb import encodings, seqpe
 from sepnb.encodings import PairModule, Site, TermModule, ValueModule, base, coordinates
+from sepnb.seqpe import SeqPE
 
 OF_THIS_BOOK = {
     "none": encodings.NoEncoding,
@@ -25,26 +26,19 @@ OF_THIS_BOOK = {
     "transformer-xl": encodings.TransformerXL,
     "distance-aware": encodings.DistanceAware,
     "cope": encodings.Cope,
-    "seqpe": encodings.SeqPE,
+    "seqpe": SeqPE,
 }
 """In the order of tables."""
 
 
 def modules(encoding: encodings.Encoding) -> dict[Site, torch.nn.Module | None]:
-    """What the encoding builds at each site, for width 8, heads of width 4 and 2 heads.
-
-    Queries and keys may be changed by a module for all layers or by one of each layer, and scores by a bias
-    or by a module that makes them.
-    """
-    rotation, term = encoding.at_query_key(4), encoding.at_layer(8, 2, 64)
-    bias, pairs = encoding.at_score(2), encoding.at_pairs(2, 4, 8, True)
-    assert rotation is None or term is None
-    assert bias is None or pairs is None
+    """What the encoding builds at each site, for width 8, heads of width 4 and 2 heads."""
+    heads = encodings.Heads(2, 4, 8, content_width=8, reading=2, max_length=64)
     return {
         Site.INPUT: encoding.at_input(8, 64),
-        Site.QUERY_KEY: term if rotation is None else rotation,
-        Site.SCORE: pairs if bias is None else bias,
-        Site.VALUE: encoding.at_values(2, 4, True),
+        Site.QUERY_KEY: encoding.at_query_key(heads),
+        Site.SCORE: encoding.at_score(heads),
+        Site.VALUE: encoding.at_value(heads),
     }
 
 
@@ -60,7 +54,7 @@ def own_registry(monkeypatch) -> dict[str, type[encodings.Encoding]]:
 def test_the_encodings_of_this_book_come_in_their_order_and_are_had_by_name_and_by_class():
     assert [name for name in encodings.names() if name in OF_THIS_BOOK] == list(OF_THIS_BOOK)
     for name, kind in OF_THIS_BOOK.items():
-        assert type(encodings.build(name)) is kind and kind.__name__ in encodings.__all__
+        assert type(encodings.build(name)) is kind and kind.__name__ in (*encodings.__all__, *seqpe.__all__)
 
 
 def test_an_encoding_is_known_from_its_definition_on_after_those_that_say_their_place(own_registry):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sepnb.encodings import (
     DynamicNTK,
+    Heads,
     NTKAware,
     PositionInterpolation,
     RaisedBase,
@@ -123,7 +124,7 @@ def test_positions_are_not_rounded_to_the_dtype_of_the_model(dtype):
 
 
 def test_a_call_in_another_dtype_leaves_nothing_behind():
-    module = RoPE().at_query_key(8)
+    module = RoPE().at_query_key(Heads(width=8))
     x, positions = noise(1, 1, 4, 8).float(), torch.arange(1000, 1004)
 
     def turned(x: torch.Tensor) -> torch.Tensor:
@@ -136,7 +137,10 @@ def test_a_call_in_another_dtype_leaves_nothing_behind():
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_module_is_the_function_also_when_rows_have_their_own_positions(layout):
-    module, (w, _) = RoPE(layout=layout, base=100.0).at_query_key(8), rope_frequencies(8, base=100.0)
+    module, (w, _) = (
+        RoPE(layout=layout, base=100.0).at_query_key(Heads(width=8)),
+        rope_frequencies(8, base=100.0),
+    )
     x, positions = noise(2, 3, 4, 8), torch.tensor([[0, 1, 2, 3], [5, 4, 9, 100]])
     for query, key in ((positions[1], positions[0]), (positions[0], positions[1])):
         for prepared, at in zip(module.prepare(query, key), (query, key), strict=True):
@@ -146,7 +150,7 @@ def test_the_module_is_the_function_also_when_rows_have_their_own_positions(layo
 
 
 def test_casting_the_module_leaves_the_frequencies_bitwise():
-    module = RoPE().at_query_key(8)
+    module = RoPE().at_query_key(Heads(width=8))
     before = module.inv_freq.clone()
     module.to(torch.bfloat16).half()
     assert module.inv_freq.dtype == F64 and torch.equal(module.inv_freq, before)
@@ -184,13 +188,13 @@ def test_what_cannot_be_rotated_is_refused(unhooked):
         with pytest.raises(ValueError, match=f"must be even and at least 2, got {dim}"):
             rope_frequencies(dim)
     with pytest.raises(ValueError, match="even and at least 2, got 5"):
-        RoPE().at_query_key(5)
+        RoPE().at_query_key(Heads(width=5))
     with pytest.raises(ValueError, match="base is 1; it must be above 1"):
         rope_frequencies(8, base=1)
     with pytest.raises(ValueError, match="unknown layout 'halves'; use one of half, interleaved"):
         apply_rope(noise(3, 8), torch.arange(3), rope_frequencies(8)[0], layout="halves")
     with pytest.raises(ValueError, match="unknown layout 'neox'"):
-        RoPE(layout="neox").at_query_key(8)
+        RoPE(layout="neox").at_query_key(Heads(width=8))
     with pytest.raises(ValueError, match="x has width 8, 3 frequencies need 6"):
         apply_rope(noise(3, 8), torch.arange(3), rope_frequencies(6)[0])
 
@@ -209,7 +213,7 @@ def test_positions_that_would_be_broadcast_to_the_wrong_vectors_are_refused(shap
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_partial_turns_the_first_columns_as_a_head_of_their_own(layout):
     x, at = noise(2, 3, 5, 16), torch.arange(5) * 100
-    module = RoPE(partial=0.25, layout=layout).at_query_key(16)
+    module = RoPE(partial=0.25, layout=layout).at_query_key(Heads(width=16))
     turned = module(x, module.prepare(at, at)[0])
     assert torch.equal(turned[..., :4], apply_rope(x[..., :4], at, rope_frequencies(4)[0], layout=layout))
     assert torch.equal(turned[..., 4:], x[..., 4:])
@@ -218,7 +222,7 @@ def test_partial_turns_the_first_columns_as_a_head_of_their_own(layout):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_p_keeps_the_fastest_pairs_of_the_whole_head(layout):
     x, at, w = noise(2, 3, 5, 16), torch.arange(5) * 100, rope_frequencies(16)[0]
-    module = RoPE(p=0.25, layout=layout).at_query_key(16)
+    module = RoPE(p=0.25, layout=layout).at_query_key(Heads(width=16))
     turned, whole = module(x, module.prepare(at, at)[0]), apply_rope(x, at, w, layout=layout)
     moving = [0, 1, 8, 9] if layout == "half" else [0, 1, 2, 3]
     still = [column for column in range(16) if column not in moving]
@@ -232,7 +236,7 @@ def test_partial_and_p_are_different_functions_and_a_whole_share_is_rope(layout)
     x, at = noise(1, 1, 4, 16), torch.arange(4)
 
     def turned(**options: float) -> torch.Tensor:
-        module = RoPE(layout=layout, **options).at_query_key(16)
+        module = RoPE(layout=layout, **options).at_query_key(Heads(width=16))
         return module(x, module.prepare(at, at)[0])
 
     assert (turned(partial=0.5) - turned(p=0.5)).abs().max() > 0.1
@@ -244,7 +248,7 @@ def test_scores_of_a_partly_turned_head_depend_on_the_distance_only(half, a, shi
     pairs = data.draw(st.integers(1, half))
     option = data.draw(st.sampled_from(["partial", "p"]))
     layout = data.draw(st.sampled_from(LAYOUTS))
-    module = RoPE(layout=layout, **{option: pairs / half}).at_query_key(2 * half)
+    module = RoPE(layout=layout, **{option: pairs / half}).at_query_key(Heads(width=2 * half))
     q, k = noise(1, 1, 3, 2 * half), noise(1, 1, 3, 2 * half, seed=1)
 
     def scores(at: torch.Tensor) -> torch.Tensor:
@@ -261,16 +265,16 @@ def test_a_share_that_leaves_no_whole_pairs_is_answered_with_the_nearest_that_do
         rf"{option}=0\.3 of a head of 16 columns are 4\.8; .* even number of them: give 0\.25, which are 4"
     )
     with pytest.raises(ValueError, match=message):
-        RoPE(**{option: 0.3}).at_query_key(16)
+        RoPE(**{option: 0.3}).at_query_key(Heads(width=16))
     with pytest.raises(ValueError, match=rf"{option}=0\.01 of a head of 16 .* give 0\.125, which are 2"):
-        RoPE(**{option: 0.01}).at_query_key(16)
+        RoPE(**{option: 0.01}).at_query_key(Heads(width=16))
     for wrong in (0, -0.5, 1.5, math.nan):
         with pytest.raises(ValueError, match=f"{option} is {wrong}; it must be above 0 and at most 1"):
-            RoPE(**{option: wrong}).at_query_key(16)
+            RoPE(**{option: wrong}).at_query_key(Heads(width=16))
     for wrong in ("half", True):
         with pytest.raises(TypeError, match=f"{option} must be a number, got {wrong!r}"):
-            RoPE(**{option: wrong}).at_query_key(16)
-    third = RoPE(**{option: 1 / 3}).at_query_key(12)  # a share that binary fractions do not hit
+            RoPE(**{option: wrong}).at_query_key(Heads(width=16))
+    third = RoPE(**{option: 1 / 3}).at_query_key(Heads(width=12))  # a share that binary fractions do not hit
     assert (third.inv_freq > 0).sum() == 2
 
 
@@ -296,21 +300,25 @@ def test_an_extension_acts_on_the_frequencies_of_what_turns(options):
     """Of a partly turned head the rotary width counts; a pair that stands still stays."""
     width, p = (8, None) if "partial" in options else (16, options.get("p"))
     for extension in (YaRN(4.0, 128), NTKAware(4.0)):
-        module = RoPE(extension=extension, base=300.0, **options).at_query_key(16)
+        module = RoPE(extension=extension, base=300.0, **options).at_query_key(Heads(width=16))
         expected = rope_frequencies(width, base=300.0, p=p)[0]
         expected, factor = extension(expected, dim=width, base=300.0, length=None)
         assert torch.equal(module.inv_freq, expected) and module.attention_factor == factor
-        plain = RoPE(base=300.0, **options).at_query_key(16)
+        plain = RoPE(base=300.0, **options).at_query_key(Heads(width=16))
         plain.extend(extension)
         assert plain.settings == module.settings
         plain.extend(None)
-        assert plain.settings == RoPE(base=300.0, **options).at_query_key(16).settings != module.settings
+        assert (
+            plain.settings
+            == RoPE(base=300.0, **options).at_query_key(Heads(width=16)).settings
+            != module.settings
+        )
 
 
 def test_frequencies_that_follow_the_length_take_that_of_the_text_or_of_each_sequence():
     """A text that ends with its last key, unless it is said how long it will be."""
     extension, x = DynamicNTK(4.0, 8), noise(2, 3, 4, 16)
-    module = RoPE(extension=extension).at_query_key(16)
+    module = RoPE(extension=extension).at_query_key(Heads(width=16))
     keys = torch.tensor([[0, 1, 2, 3], [5, 6, 30, 7]])
 
     def expected(row: int, length: int) -> torch.Tensor:
@@ -328,7 +336,7 @@ def test_frequencies_that_follow_the_length_take_that_of_the_text_or_of_each_seq
     "encoding", [RoPE(), RoPE(partial=0.5), RoPE(extension=DynamicNTK(2.0, 8)), XPos()], ids=str
 )
 def test_a_text_of_no_tokens_is_rotated_to_one_of_no_tokens(encoding):
-    module, nothing = encoding.at_query_key(8), torch.arange(0)
+    module, nothing = encoding.at_query_key(Heads(width=8)), torch.arange(0)
     for prepared in module.prepare(nothing, nothing):
         assert module(torch.ones(2, 3, 0, 8), prepared).shape == (2, 3, 0, 8)
 
@@ -337,7 +345,7 @@ def test_an_extension_that_no_record_could_name_is_refused(unhooked):
     with pytest.raises(TypeError, match="one that a record can name, such as PositionInterpolation"):
         RoPE(extension=lambda inv_freq, **_: (inv_freq, 1.0))
     with pytest.raises(TypeError, match=r"must be a context extension such as .*, got 4\.0"):
-        RoPE().at_query_key(8).extend(4.0)
+        RoPE().at_query_key(Heads(width=8)).extend(4.0)
 
 
 # --- properties
@@ -347,7 +355,7 @@ def test_an_extension_that_no_record_could_name_is_refused(unhooked):
 def test_tables_are_exact_up_to_a_million_positions_in_every_dtype(position, layout):
     expected = complex_reference(torch.ones(1, 8, dtype=F64), torch.tensor([position]), layout)
     for dtype in (torch.bfloat16, torch.float16, torch.float32):
-        module = RoPE(layout=layout).at_query_key(8).to(dtype)
+        module = RoPE(layout=layout).at_query_key(Heads(width=8)).to(dtype)
         at = torch.tensor([position])
         ours = module(torch.ones(1, 1, 1, 8, dtype=dtype), module.prepare(at, at)[0])
         bound = 3 * torch.finfo(dtype).eps

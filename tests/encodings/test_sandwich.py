@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from sepnb.encodings import Sandwich, sandwich_bias
+from sepnb.encodings import Heads, Sandwich, sandwich_bias
 from sepnb.encodings.relative import are_consecutive
 
 from .drawn import F64, POSITIONS, UNSORTED
@@ -45,7 +45,7 @@ def test_it_is_the_inner_product_of_two_codes_up_to_a_constant():
 
 @pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
 def test_the_module_is_the_bias_of_every_pair_in_the_precision_of_its_model(keys):
-    single, double = Sandwich().at_score(3), Sandwich().at_score(3).double()
+    single, double = Sandwich().at_score(Heads(3)), Sandwich().at_score(Heads(3)).double()
     assert list(single.parameters()) == []
     for queries in (keys, keys[..., -2:]):
         for module, dtype in ((single, torch.float32), (double, F64)):
@@ -55,7 +55,7 @@ def test_the_module_is_the_bias_of_every_pair_in_the_precision_of_its_model(keys
 
 
 def test_casting_the_module_leaves_the_bias_bitwise():
-    module, keys = Sandwich().at_score(3), torch.arange(3000, 3009)
+    module, keys = Sandwich().at_score(Heads(3)), torch.arange(3000, 3009)
     before = module(keys, keys)
     module.to(torch.bfloat16).half()
     assert torch.equal(module(keys, keys), before)

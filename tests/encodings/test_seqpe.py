@@ -6,17 +6,18 @@ import pytest
 import torch
 
 from sepnb import encodings
-from sepnb.encodings import SeqPE, Site
+from sepnb.encodings import Site
 from sepnb.encodings.base import Heads
-from sepnb.encodings.seqpe import SITES
 from sepnb.models import TransformerConfig
+from sepnb.seqpe import SeqPE
+from sepnb.seqpe.encoding import SITES
 from sepnb.streams import Streams
 
 
 @pytest.mark.parametrize("site", SITES)
 def test_each_site_builds_one_module_and_a_record_names_every_option(site):
     encoding = SeqPE(site=site, digits=(2, 3), dims=2, std=0.02, dropout=0.1, class_token=True)
-    at_input, at_query_key = encoding.at_input(8, 64), encoding.at_query_key(4)
+    at_input, at_query_key = encoding.at_input(8, 64), encoding.at_query_key(encodings.Heads(width=4))
     assert (at_input is None) == (site != "input") and (at_query_key is None) == (site == "input")
     assert encoding.sites == {Site.INPUT if site == "input" else Site.QUERY_KEY}
     resolved = encoding.resolved()
@@ -35,15 +36,16 @@ def test_the_encoder_is_the_one_that_the_options_describe():
     found = (config.streams.d_model, config.n_layers, config.n_heads, encoder.base, encoder.digits)
     assert (*found, encoder.dims, encoder.output.out_features) == (12, 3, 2, 7, (2, 3), 2, 20)
     assert config.dropout == 0.2
-    assert SeqPE(**settings).at_query_key(4).embeddings.encoder.output.out_features == 12
+    at_query_key = SeqPE(**settings).at_query_key(encodings.Heads(width=4))
+    assert at_query_key.embeddings.encoder.output.out_features == 12
 
 
 @pytest.mark.parametrize("site", ["score", "add", "multiply"])
 def test_a_map_is_made_for_the_heads_that_there_are(site):
-    heads = Heads(((0, 1, 2, 3), (2, 3)), shared=2)
+    heads = Heads(width=8, layers=((0, 1, 2, 3), (2, 3)), shared=2)
 
     def widths(per_layer: bool) -> list[tuple[int, int]]:
-        module = SeqPE(site=site, per_layer=per_layer).at_query_key(8, heads)
+        module = SeqPE(site=site, per_layer=per_layer).at_query_key(heads)
         pairs = zip(module.queries, module.keys, strict=True)
         return [(q.out_features, k.out_features) for q, k in pairs]
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from sepnb.encodings import Shaw, shaw_output, shaw_scores
+from sepnb.encodings import Heads, Shaw, shaw_output, shaw_scores
 from sepnb.encodings.relative import are_consecutive
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
@@ -53,8 +53,8 @@ def test_scores_and_output_are_the_loops_in_value_and_every_gradient(n, m, clip)
 def test_the_modules_are_the_loops_at_any_positions_where_a_query_looks(keys, clip, causal):
     encoding = Shaw(clip, per_head=True)
     scores, values = (
-        drawn(encoding.at_pairs(3, 4, 12, causal)),
-        drawn(encoding.at_values(3, 4, causal), seed=1),
+        drawn(encoding.at_score(Heads(3, 4, 12, causal=causal))),
+        drawn(encoding.at_value(Heads(3, 4, causal=causal)), seed=1),
     )
     heads = slice(1, 3)
     q, k, v = random(2, 2, 7, 4), random(2, 2, 7, 4, seed=1), random(2, 2, 7, 4, seed=2)
@@ -93,7 +93,7 @@ def test_the_modules_are_the_loops_at_any_positions_where_a_query_looks(keys, cl
 
 @pytest.mark.parametrize("n", [1, 3, 8])
 def test_the_last_queries_of_more_keys_are_read_along_shifted_rows(n):
-    module = drawn(Shaw(2).at_pairs(3, 4, 12, True))
+    module = drawn(Shaw(2).at_score(Heads(3, 4, 12)))
     q, k, keys = random(2, 3, n, 4), random(2, 3, 8, 4, seed=1), torch.arange(8) + 5
     assert module.prepare(keys[8 - n :], keys, True) is None
     found = module(q, k, None, slice(0, 3))
@@ -128,7 +128,7 @@ def test_in_a_causal_model_the_rows_of_later_keys_never_learn_and_the_others_do(
 
 
 def test_the_sum_over_many_small_weights_does_not_stop_growing_in_bfloat16():
-    values = Shaw(1).at_values(1, 1, True).to(torch.bfloat16)
+    values = Shaw(1).at_value(Heads(1, 1)).to(torch.bfloat16)
     with torch.no_grad():
         values.table.fill_(1.0)
     n, keys = 4096, torch.arange(4096)

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sepnb.encodings import T5, t5_bias, t5_buckets
+from sepnb.encodings import T5, Heads, t5_bias, t5_buckets
 from sepnb.encodings.relative import are_consecutive
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
@@ -60,7 +60,7 @@ def test_buckets_rise_with_the_distance_and_end_at_the_largest(buckets, extra, s
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
 def test_the_module_is_the_bias_of_every_pair_in_value_and_gradient(keys, bidirectional):
-    module = drawn(T5(n_buckets=8, max_distance=20, bidirectional=bidirectional).at_score(3))
+    module = drawn(T5(n_buckets=8, max_distance=20, bidirectional=bidirectional).at_score(Heads(3)))
     for queries in (keys, keys[..., -2:]):
         known = are_consecutive(queries, keys)
         agree(
@@ -71,7 +71,7 @@ def test_the_module_is_the_bias_of_every_pair_in_value_and_gradient(keys, bidire
 
 
 def test_the_gradient_of_the_table_is_a_histogram_of_the_pairs():
-    module, weights = drawn(T5().at_score(2)), random(2, 7, 7)
+    module, weights = drawn(T5().at_score(Heads(2))), random(2, 7, 7)
     (module(UNSORTED, UNSORTED) * weights).sum().backward()
     expected = torch.zeros(32, 2, dtype=torch.float64)
     for n, i in enumerate(UNSORTED.tolist()):

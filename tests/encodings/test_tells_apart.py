@@ -8,6 +8,7 @@ import torch
 from sepnb import encodings
 from sepnb.experiments.encoding_methods import METHODS, run_of
 from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.seqpe import SeqPE
 from sepnb.streams import Streams
 
 from .drawn import F64
@@ -21,7 +22,7 @@ OF_METHODS = {
 }
 ENCODINGS = {name: encodings.build(name) for name in encodings.names(axes=1)} | OF_METHODS
 ENCODINGS |= {
-    "seqpe at the input": encodings.SeqPE(site="input"),
+    "seqpe at the input": SeqPE(site="input"),
     "t5 of both directions": encodings.T5(n_buckets=8, max_distance=20, bidirectional=True),
     "shaw of itself": encodings.Shaw(clip=0),
 }

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from sepnb.encodings import TransformerXL, sinusoidal, transformer_xl_scores
+from sepnb.encodings import Heads, TransformerXL, sinusoidal, transformer_xl_scores
 from sepnb.encodings.relative import are_consecutive
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
@@ -69,7 +69,7 @@ def projected(module, m: int, width: int, heads: slice = slice(None)) -> Tensor:
 @pytest.mark.parametrize("width", [12, 11, 1])
 @pytest.mark.parametrize(("n", "m"), SIZES)
 def test_shifted_rows_are_the_reference_in_value_and_every_gradient(n, m, width):
-    module = drawn(TransformerXL().at_pairs(3, 4, width, True))
+    module = drawn(TransformerXL().at_score(Heads(3, 4, width)))
     q, k, heads = random(2, 2, n, 4), random(2, 2, m, 4, seed=1), slice(1, 3)
     keys = torch.arange(m) + 40  # relative: where it starts does not matter
     prepared = module.prepare(keys[m - n :], keys, True)
@@ -87,7 +87,7 @@ def test_shifted_rows_are_the_reference_in_value_and_every_gradient(n, m, width)
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_angles_give_the_same_at_any_positions_and_also_for_later_keys(keys, width, bidirectional):
     """Against R_{i-j} made for every pair, with the sines of negative distances where the key is later."""
-    module = drawn(TransformerXL().at_pairs(3, 4, width, not bidirectional), std=0.3)
+    module = drawn(TransformerXL().at_score(Heads(3, 4, width, causal=not bidirectional)), std=0.3)
     q, k = random(2, 3, 7, 4), random(2, 3, 7, 4, seed=1)
     rows = keys if keys.dim() == 2 else keys.expand(2, -1)
     known = are_consecutive(keys, keys)
@@ -108,7 +108,7 @@ def test_angles_give_the_same_at_any_positions_and_also_for_later_keys(keys, wid
 
 def test_what_stands_above_the_diagonal_reaches_nothing():
     """It is not 0 there, and after the mask it does not matter."""
-    module = drawn(TransformerXL().at_pairs(2, 4, 8, True))
+    module = drawn(TransformerXL().at_score(Heads(2, 4, 8)))
     q, k, at = random(1, 2, 5, 4), random(1, 2, 5, 4, seed=1), torch.arange(5)
     scores = module(q, k, module.prepare(at, at, True), slice(0, 2))
     assert (scores[..., ~causal(5, 5)] != 0).all()
@@ -127,7 +127,7 @@ def test_keys_held_before_the_queries_are_a_longer_sequence():
 
 
 def test_columns_beside_those_of_the_head_add_their_product_alone():
-    module = drawn(TransformerXL().at_pairs(2, 4, 8, True))
+    module = drawn(TransformerXL().at_score(Heads(2, 4, 8)))
     q, k, at = random(1, 2, 5, 7), random(1, 2, 5, 7, seed=1), torch.arange(5)
     for known in (True, False):
         prepared = module.prepare(at, at, known)
@@ -137,7 +137,7 @@ def test_columns_beside_those_of_the_head_add_their_product_alone():
 
 
 def test_casting_the_module_leaves_its_waves_bitwise():
-    module, at = TransformerXL().at_pairs(2, 4, 8, False), torch.tensor([2**24 + 1])
+    module, at = TransformerXL().at_score(Heads(2, 4, 8, causal=False)), torch.tensor([2**24 + 1])
     before = module.prepare(at, at).keys
     module.to(torch.bfloat16)
     for one, other in zip(module.prepare(at, at).keys, before, strict=True):
@@ -146,7 +146,7 @@ def test_casting_the_module_leaves_its_waves_bitwise():
 
 def test_biases_start_small_and_the_map_has_none_of_its_own():
     torch.manual_seed(0)
-    module = TransformerXL().at_pairs(50, 40, 8, True)
+    module = TransformerXL().at_score(Heads(50, 40, 8))
     for bias in (module.u, module.v):
         assert bias.std().item() == pytest.approx(0.02, rel=0.1)
     assert module.distances.bias is None

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sepnb.encodings import XPos, apply_rope, apply_xpos, rope_frequencies, xpos_scales
+from sepnb.encodings import Heads, XPos, apply_rope, apply_xpos, rope_frequencies, xpos_scales
 from sepnb.encodings.rope import LAYOUTS
 from sepnb.encodings.xpos import XPosQueryKey
 from sepnb.models import KVCache, LanguageModel, TransformerConfig
@@ -40,7 +40,7 @@ def scores(module, q, k, queries, keys) -> torch.Tensor:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_score_is_its_equation(layout):
     q, k, at = noise(5, 8), noise(5, 8, seed=1), torch.tensor([0, 1, 7, 300, 4000])
-    module = XPos(layout=layout).at_query_key(8)
+    module = XPos(layout=layout).at_query_key(Heads(width=8))
     expected = [[printed(q[i], k[j], int(at[i]), int(at[j]), layout) for j in range(i + 1)] for i in range(5)]
     turned = apply_xpos(q, k, at, at, layout=layout)
     for ours in (turned[0] @ turned[1].T, scores(module, q[None, None], k[None, None], at, at)[0, 0]):
@@ -77,14 +77,14 @@ def test_without_decay_it_is_rope():
 @given(start=st.integers(0, 10**6), step=st.integers(1, 500), layout=st.sampled_from(LAYOUTS))
 def test_scores_depend_on_the_distance_only(start, step, layout):
     q, k, at = noise(1, 2, 5, 8), noise(1, 2, 5, 8, seed=1), torch.arange(5) * step
-    module = XPos(layout=layout).at_query_key(8)
+    module = XPos(layout=layout).at_query_key(Heads(width=8))
     moved, here = (scores(module, q, k, at + offset, at + offset) for offset in (start, 0))
     torch.testing.assert_close(moved.tril(), here.tril(), rtol=0, atol=1e-8)
 
 
 def test_new_queries_meet_old_keys_as_in_one_pass():
     """The centre moves with the keys that are there; the scores do not."""
-    module, at = XPos().at_query_key(8), torch.arange(60) * 20
+    module, at = XPos().at_query_key(Heads(width=8)), torch.arange(60) * 20
     q, k = noise(1, 2, 60, 8), noise(1, 2, 60, 8, seed=1)
     whole = scores(module, q, k, at, at)
     for place in (0, 1, 30, 59):
@@ -95,7 +95,7 @@ def test_new_queries_meet_old_keys_as_in_one_pass():
 
 
 def test_sequences_may_have_positions_of_their_own():
-    module, rows = XPos().at_query_key(8), torch.tensor([[0, 1, 2], [5, 400, 9000]])
+    module, rows = XPos().at_query_key(Heads(width=8)), torch.tensor([[0, 1, 2], [5, 400, 9000]])
     q, k = noise(2, 3, 3, 8), noise(2, 3, 3, 8, seed=1)
     together = scores(module, q, k, rows, rows)
     for row in range(2):
@@ -109,9 +109,9 @@ def test_sequences_may_have_positions_of_their_own():
 
 def test_casting_leaves_the_factors_and_a_far_text_is_exact_in_bfloat16():
     """Positions that are rounded to bfloat16 would be other positions; only products are rounded."""
-    module, at = XPos().at_query_key(8).to(torch.bfloat16), torch.tensor([1001, 2000])
+    module, at = XPos().at_query_key(Heads(width=8)).to(torch.bfloat16), torch.tensor([1001, 2000])
     ones = torch.ones(1, 1, 2, 8, dtype=torch.bfloat16)
-    exact = XPos().at_query_key(8)
+    exact = XPos().at_query_key(Heads(width=8))
     for ours, expected in zip(module.prepare(at, at), exact.prepare(at, at), strict=True):
         turned = module(ones, ours)
         assert turned.dtype == torch.bfloat16
@@ -119,7 +119,7 @@ def test_casting_leaves_the_factors_and_a_far_text_is_exact_in_bfloat16():
 
 
 def test_keys_may_span_what_leaves_room_in_float32_and_no_more():
-    module, q = XPos().at_query_key(8), noise(1, 1, 1, 8).float()
+    module, q = XPos().at_query_key(Heads(width=8)), noise(1, 1, 1, 8).float()
     for span in (8192, 65_536, 70_000):
         module.check_span(span, torch.float32)
         at = torch.tensor([0, span])
@@ -127,8 +127,8 @@ def test_keys_may_span_what_leaves_room_in_float32_and_no_more():
         assert near.isfinite().all() and near[0, 0, 0, 1].item() == pytest.approx(q.square().sum().item())
     with pytest.raises(ValueError, match=r"span 73000 positions; from 702\d\d on .* scale_base than 512"):
         module.check_span(73_000, torch.float32)
-    XPos(scale_base=1024).at_query_key(8).check_span(73_000, torch.float32)
-    XPos(scale_base=math.inf).at_query_key(8).check_span(10**9, torch.float16)
+    XPos(scale_base=1024).at_query_key(Heads(width=8)).check_span(73_000, torch.float32)
+    XPos(scale_base=math.inf).at_query_key(Heads(width=8)).check_span(10**9, torch.float16)
 
 
 def language_model(dtype: torch.dtype, **fields) -> LanguageModel:
@@ -202,6 +202,6 @@ def test_options_that_make_no_sense_are_refused_before_any_training(unhooked):
         ({"layout": "neox"}, "unknown layout 'neox'"),
     ):
         with pytest.raises(ValueError, match=message):
-            XPos(**options).at_query_key(8)
+            XPos(**options).at_query_key(Heads(width=8))
     with pytest.raises(ValueError, match="even and at least 2, got 7"):
-        XPos().at_query_key(7)
+        XPos().at_query_key(Heads(width=7))

@@ -30,7 +30,10 @@ def test_every_encoding_that_acts_in_attention_is_timed_at_both_lengths():
     outside = set(encodings.names(axes=1)) - set(es.timed_methods())
     assert {"sinusoidal", "learned", "phase"} == outside & REFERENCES.keys()
     for encoding in map(encodings.build, outside):  # of this book or not: at the input, or made of content
-        assert Site.INPUT in encoding.sites or encoding.at_layer(4, 2, N) is not None
+        assert (
+            Site.INPUT in encoding.sites
+            or encoding.at_query_key(encodings.Heads(content_width=4, reading=2, max_length=N)) is not None
+        )
     cells = {(one.method, one.length) for one in SPEED.grid("laptop")}
     assert cells == {(name, length) for name in es.timed_methods() for length in (512, 1024)}
     assert es.TARGETS.keys() <= cells
@@ -110,7 +113,7 @@ def squares_of(method: str) -> float | None:
     encoding = encodings.build(method)
     if not encoding.sites & {Site.SCORE, Site.VALUE}:
         return None
-    bias = encoding.at_score(H)
+    bias = encoding.at_score(encodings.Heads(H))
     return 2 * FUSED if bias is not None and not list(bias.parameters()) else 6
 
 

@@ -10,7 +10,7 @@ import torch
 
 from sepnb import experiments
 from sepnb.data import images as data
-from sepnb.encodings import AxialRoPE, Learned, SeqPE
+from sepnb.encodings import AxialRoPE, Learned
 from sepnb.experiments import classification
 from sepnb.experiments import image_readings as readings
 from sepnb.experiments import images as im
@@ -19,6 +19,7 @@ from sepnb.experiments.image_screen import BEYOND, GUESSES, RATES
 from sepnb.experiments.image_tasks import Direction, Frame, Pictures, WholeImage
 from sepnb.experiments.screening import at_an_end, best_rates, rates_of
 from sepnb.models import ImageClassifier
+from sepnb.seqpe import SeqPE
 from sepnb.training import Diverged, Labelled, TrainingConfig, train
 
 from .smoke_runs import differing

@@ -145,8 +145,10 @@ def with_input(name: str) -> tuple[str, ...]:
 def reached(encoding: str | tuple[str, ...]) -> tuple[bool, bool]:
     """Whether a model of these encodings adds a bias to its scores, and whether it makes them otherwise."""
     built = [encodings.build(name) for name in ([encoding] if isinstance(encoding, str) else encoding)]
-    biased = any(one.at_score(4) is not None for one in built)
-    return biased, any(one.at_pairs(4, 8, 32, True) is not None for one in built)
+    scores = [one.at_score(encodings.Heads(4, 8, 32)) for one in built]
+    kinds = encodings.ScoreModule, encodings.PairModule
+    biased, explicit = (any(isinstance(score, kind) for score in scores) for kind in kinds)
+    return biased, explicit
 
 
 @pytest.mark.parametrize(

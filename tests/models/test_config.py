@@ -10,6 +10,7 @@ import pytest
 from sepnb import paths
 from sepnb.encodings import RoPE, build
 from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.models.layout import Layout
 from sepnb.records.store import digest
 from sepnb.streams import Streams
 
@@ -122,7 +123,7 @@ def test_a_joint_norm_reads_every_stream_so_the_last_block_computes_every_stream
     split, joint = (
         TransformerConfig(SEPARATED, 1, 4, "sinusoidal", norm=norm) for norm in ("split", "joint")
     )
-    assert split.last_streams == ("sem",) and joint.last_streams == ("pos", "sem")
+    assert Layout.of(split).last == ("sem",) and Layout.of(joint).last == ("pos", "sem")
 
 
 def test_resolved_names_every_field_in_json_types_and_every_option_of_an_encoding():

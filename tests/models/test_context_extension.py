@@ -140,7 +140,7 @@ def test_each_sequence_has_a_length_of_its_own(built, text, kind, extension):
             torch.testing.assert_close(together[row : row + 1], alone, **TIGHT)
 
 
-def test_a_position_pass_is_remembered_for_its_length_and_extension_only(built, text):
+def test_a_position_branch_follows_the_length_and_the_extension(built, text):
     model, tokens = make(built, "strict", extension=DynamicNTK(3.0, L)), text(2, LENGTH)
     with torch.no_grad():
         for n in (4, LENGTH, 12, 4, LENGTH):

@@ -21,7 +21,11 @@ from sepnb.models import LanguageModel, TransformerConfig, compile_formulas, fle
 from sepnb.streams import Streams
 
 GATED = "distance-aware"
-BIASES = [name for name in encodings.names(axes=1) if encodings.build(name).at_score(2) is not None]
+BIASES = [
+    name
+    for name in encodings.names(axes=1)
+    if isinstance(encodings.build(name).at_score(encodings.Heads(2)), encodings.ScoreModule)
+]
 WIDE, N, VOCABULARY = 32, 12, 7  # heads of 16 columns
 
 
@@ -155,7 +159,7 @@ def uncompiled() -> dict[str, float]:
     table, (q, k) = drawn(2, N), (drawn(3, 2, N, 20, seed=seed) for seed in (1, 2))
     v, mask = drawn(3, 2, N, 16, seed=3), flex._causal(N, torch.device("cpu"))
     apart = []
-    gate = encodings.build("distance-aware").at_pairs(2, 16, WIDE, True).combine
+    gate = encodings.build("distance-aware").at_score(encodings.Heads(2, 16, WIDE)).combine
     for numbers, combine in ((table, torch.add), (drawn(2, N, N), torch.add), (table, gate)):
         real = flex._attention(q, k, v, numbers, mask, 0.25, combine)
         expected = stand_in(q, k, v, flex.joined(numbers, combine), mask, 0.25)

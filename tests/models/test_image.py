@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from sepnb import encodings
-from sepnb.encodings import AxialRoPE, Learned, SeqPE, Sinusoidal
+from sepnb.encodings import AxialRoPE, Learned, Sinusoidal
 from sepnb.models import ImageClassifier, TransformerConfig
 from sepnb.models.image import with_origin
+from sepnb.seqpe import SeqPE
 from sepnb.streams import Streams
 
 from ..encodings.drawn import loud

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.models.position_tables import position_branch
 from sepnb.streams import Streams
 
 from ..encodings.drawn import loud
@@ -127,16 +128,20 @@ def test_a_text_of_no_or_one_token_and_a_batch_of_none_are_answered(built, text,
 
 def test_streams_that_hear_the_content_have_no_pass_of_their_own(built):
     for streams, fields, message in (
-        (STREAMS, {}, "query_key='joint' the position streams hear the text; use query_key='strict' or 'unt"),
-        (STREAMS, {"mode": "strict", "norm": "joint"}, "own: norm not split; leave out split= and norm="),
-        (STREAMS, {"pos_stream": "constant", "split": {"norm"}}, "own: value_output, mlp not split; leave"),
+        (STREAMS, {}, "query_key='joint' the position streams read the content; use query_key"),
+        (STREAMS, {"mode": "strict", "norm": "joint"}, "tables: norm not split; leave out split= and norm="),
+        (
+            STREAMS,
+            {"pos_stream": "constant", "split": {"norm"}},
+            "tables: value_output, mlp not split; leave",
+        ),
         (Streams.dense(32), {}, r"it has one stream; give Streams\(pos=\.\.\., sem=\.\.\.\)"),
     ):
         transformer = built(streams, **fields).transformer
         positions = torch.arange(3)
         context = transformer.attention_context(positions, positions, F64)
         with pytest.raises(ValueError, match=message):
-            transformer.position_pass(transformer.codes(positions, F64), context)
+            position_branch(transformer, transformer.embeddings(positions, F64), context)
 
 
 # --- what an isolated model is
@@ -179,7 +184,7 @@ def test_content_alone_in_queries_and_keys_is_a_model_of_the_sem_width_without_p
 ):
     """Nothing of the position streams is built, and what is left is NoPE."""
     model = built(streams, query_key="content", pos_stream=pos_stream, activation=activation)
-    assert model.config.live_streams == ("sem",)
+    assert model.transformer.layout.live == ("sem",)
     assert len(model.transformer.input_encodings) == 0
     dense, tokens = dense_of(model), text(2, 9)
     assert dense.parameter_counts() == model.parameter_counts()
@@ -196,7 +201,7 @@ def test_a_strict_model_is_a_dense_one_of_the_sem_width_with_a_table_added_to_qu
     model, tokens = built(streams, mode="strict", pos_stream=pos_stream), text(3, LENGTH)
     transformer, n_heads = model.transformer, streams.widths["sem"] // 8
     context = transformer.attention_context(POSITIONS, POSITIONS, F64)
-    tables = transformer.position_pass(transformer.codes(POSITIONS, F64), context).tables
+    tables = position_branch(transformer, transformer.embeddings(POSITIONS, F64), context).tables
     assert [table.shape for table in tables] == 2 * [(1, LENGTH, 2 * n_heads * 8)]
 
     dense = dense_of(model)

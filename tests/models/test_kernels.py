@@ -16,7 +16,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sepnb import encodings
-from sepnb.models import LanguageModel, TransformerConfig, averaging, compile_formulas, context
+from sepnb.models import LanguageModel, TransformerConfig, compile_formulas, context, kernels
 from sepnb.streams import Streams
 
 INDUCTOR = "kerple"
@@ -25,12 +25,13 @@ INDUCTOR = "kerple"
 
 def graphs(name: str) -> int:
     """How many graphs a training step captures, which two layers share: one of a rotation, and one of an
-    averaging in the open, which a trained bias takes too."""
+    explicit softmax, which a trained bias takes too."""
     encoding = encodings.build(name)
-    bias = encoding.at_score(2)
-    trained = bias is not None and any(parameter.requires_grad for parameter in bias.parameters())
-    openly = encoding.at_pairs(2, 8, 16, True) is not None
-    return (encoding.at_query_key(8) is not None) + (trained or openly)
+    score = encoding.at_score(encodings.Heads(2, 8, 16))
+    trained = score is not None and any(parameter.requires_grad for parameter in score.parameters())
+    explicit = isinstance(score, encodings.PairModule)
+    turned = isinstance(encoding.at_query_key(encodings.Heads(width=8)), encodings.QueryKeyModule)
+    return turned + (trained or explicit)
 
 
 def model(encoding: str, streams: Streams | None = None, n_layers: int = 2, **fields) -> LanguageModel:
@@ -69,14 +70,14 @@ def drive() -> dict[str, list]:
         found[name] = [apart, counters["stats"]["unique_graphs"], list(counters["graph_break"])]
     torch.compiler.reset()
     counters.clear()
-    averaging.kernels.LEAST_ROWS, least = 3, averaging.kernels.LEAST_ROWS
+    kernels.LEAST_ROWS, least = 3, kernels.LEAST_ROWS
     made = model("transformer-xl", Streams(pos=8, sem=8), query_key="strict", n_layers=3)
     eager = outcome(made)
     compile_formulas(made, "eager")
     pairs = zip(eager, outcome(made), strict=True)
     apart = max(float((one - other).abs().max()) for one, other in pairs)
     found["pieces"] = [apart, counters["frames"]["total"], counters["frames"]["ok"]]
-    averaging.kernels.LEAST_ROWS = least
+    kernels.LEAST_ROWS = least
     torch.compiler.reset()
     made = model(INDUCTOR)
     eager = outcome(made)
@@ -149,8 +150,8 @@ def test_nothing_is_compiled_unless_asked_for_nor_where_no_gradients_are_taken(m
     def refuse(*_):
         pytest.fail("something was compiled")
 
-    monkeypatch.setattr(averaging.kernels, "_compiled", refuse)
-    assert context.kernels is averaging.kernels
+    monkeypatch.setattr(kernels, "_compiled", refuse)
+    assert context.kernels is kernels
     for name in encodings.names(axes=1):
         made = model(name)
         outcome(made)

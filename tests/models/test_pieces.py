@@ -8,7 +8,7 @@ import torch
 
 from sepnb import encodings
 from sepnb.analysis.flops import products_of
-from sepnb.models import LanguageModel, averaging, compile_formulas, kernels
+from sepnb.models import LanguageModel, SegmentMemory, attention_core, compile_formulas, kernels
 from sepnb.streams import Streams
 
 STREAMS = {"dense": Streams.dense(16), "separated": Streams(pos=8, sem=8)}
@@ -30,20 +30,20 @@ def small_pieces(monkeypatch):
 @pytest.fixture
 def calls(monkeypatch) -> list[tuple[int, int]]:
     """Queries and keys of every call that computes some rows."""
-    found, rows = [], averaging.Averaging._rows
+    found, rows = [], attention_core.AttentionCore.attend
 
     def watched(self, span, q, k, v, context):
         found.append((q.shape[-2], k.shape[-2]))
         return rows(self, span, q, k, v, context)
 
-    monkeypatch.setattr(averaging.Averaging, "_rows", watched)
+    monkeypatch.setattr(attention_core.AttentionCore, "attend", watched)
     return found
 
 
-def outcome(model: LanguageModel, tokens: torch.Tensor, **given) -> list[torch.Tensor]:
+def outcome(model: LanguageModel, tokens: torch.Tensor, read_by=None, **given) -> list[torch.Tensor]:
     """The logits and the gradient of every parameter that has one."""
     model.zero_grad()
-    logits = model(tokens, **given)
+    logits = (read_by or model)(tokens, **given)
     logits.square().mean().backward()
     gradients = (p.grad.clone() for p in model.parameters() if p.grad is not None)
     return [logits.detach(), *gradients]
@@ -88,9 +88,9 @@ def test_the_keys_of_a_segment_memory_are_heard_by_every_piece(built, text, call
     tokens, found = text(2, 2 * N), []
     for backend in (None, "eager"):
         compile_formulas(model, backend)
-        memory = model.make_memory(2, 5)
-        model(tokens[:, :N], cache=memory)
-        found.append(outcome(model, tokens[:, N:], cache=memory))
+        memory = SegmentMemory(model, 2, 5)
+        memory(tokens[:, :N])
+        found.append(outcome(model, tokens[:, N:], read_by=memory))
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
     assert (4, 9) in calls and (3, 16) in calls

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from sepnb.encodings import DynamicNTK, Learned
-from sepnb.models import LanguageModel, in_segments
+from sepnb.models import LanguageModel, SegmentMemory, in_segments
 from sepnb.streams import Streams
 
 from .plain import Plain
@@ -116,14 +116,14 @@ def embedded(model: LanguageModel, tokens: Tensor, memory) -> tuple[Tensor, Tens
     """The loss of a segment, and the embedded tokens by which it can be derived."""
     vectors = []
     hook = model.embedding.register_forward_hook(lambda *call: vectors.append(call[-1]))
-    loss = model(tokens, cache=memory).square().sum()
+    loss = memory(tokens).square().sum()
     hook.remove()
     return loss, vectors[0]
 
 
 def test_no_gradient_enters_the_memory_and_the_maps_of_keys_and_values_get_theirs(built, text):
     model, tokens = built(DENSE, encoding="rope"), text(2, 8)
-    memory = model.make_memory(2, 4)
+    memory = SegmentMemory(model, 2, 4)
     _, before = embedded(model, tokens[:, :4], memory)
     loss, now = embedded(model, tokens[:, 4:], memory)
     earlier, own = torch.autograd.grad(loss, [before, now], allow_unused=True, retain_graph=True)
@@ -157,40 +157,39 @@ def test_a_byte_is_heard_as_far_as_its_layers_carry_it(built, text, n_layers, si
 
 def test_the_memory_keeps_the_last_tokens_of_every_layer_and_their_positions(built, text):
     model, tokens = built(DENSE, encoding="alibi"), text(2, 10)
-    memory = model.make_memory(2, 6)
+    memory = SegmentMemory(model, 2, 6)
     for piece, kept in ((tokens[:, :4], 4), (tokens[:, 4:7], 6), (tokens[:, 7:], 6)):
-        model(piece, cache=memory)
+        memory(piece)
         assert len(memory) == kept and memory.numel() == 2 * 2 * kept * 16
     assert memory.positions.tolist() == [4, 5, 6, 7, 8, 9]
-    long = model.make_memory(2, 6)
-    model(tokens, cache=long)  # a segment longer than the memory
+    long = SegmentMemory(model, 2, 6)
+    long(tokens)  # a segment longer than the memory
     assert long.positions.tolist() == [4, 5, 6, 7, 8, 9] and long.numel() == memory.numel()
-    assert not any(x.requires_grad for state in long._states.values() for x in state.values())
+    assert not any(x.requires_grad for state in long._states for x in state.values())
 
 
 def test_what_a_memory_cannot_serve_is_refused_before_it_changes(built, text):
     tokens = text(2, 8)
     with pytest.raises(ValueError, match="size is 0; a memory holds at least 1 token"):
-        built(DENSE).make_memory(2, 0)
+        SegmentMemory(built(DENSE), 2, 0)
     with pytest.raises(ValueError, match="length is 0; a segment has at least 1 token"):
         in_segments(built(DENSE), tokens, length=0, size=4)
     with pytest.raises(ValueError, match="needs a causal model"):
         in_segments(built(DENSE, causal=False), tokens, length=4, size=4)
     grid = built(DENSE, encoding="axial-rope", axes=2)
     with pytest.raises(ValueError, match="positions of 2 coordinates have no before"):
-        grid(tokens[:, :1], torch.zeros(1, 2, dtype=torch.int64), grid.make_memory(2, 4))
-    with pytest.raises(ValueError, match="learned adds its codes where queries and keys are made"):
+        SegmentMemory(grid, 2, 4)
+    with pytest.raises(ValueError, match="adds its embeddings where queries and keys are made"):
         in_segments(built(DENSE, encoding=Learned(site="query_key")), tokens, length=4, size=4)
     following = built(DENSE, encoding="rope").extended(extension=DynamicNTK(3.0, 4))
-    memory = following.make_memory(2, 4)
     with pytest.raises(ValueError, match=r"follow the length of the text, and what a memory.* with a cache"):
-        following(tokens, cache=memory)
-    assert len(memory) == memory.numel() == 0
+        SegmentMemory(following, 2, 4)
     table = built(DENSE, encoding="learned", max_length=6)
-    memory = table.make_memory(2, 4)
-    table(tokens[:, :4], cache=memory)
+    memory = SegmentMemory(table, 2, 4)
+    assert len(memory) == memory.numel() == 0
+    memory(tokens[:, :4])
     with pytest.raises(ValueError, match="position 7 has no row in the learned table of 6"):
-        table(tokens[:, 4:], cache=memory)
+        memory(tokens[:, 4:])
     assert memory.positions.tolist() == [0, 1, 2, 3]
     with pytest.raises(ValueError, match="the cache holds 2 sequences, the input has 1"):
-        table(tokens[:1, 4:5], cache=memory)
+        memory(tokens[:1, 4:5])

@@ -17,14 +17,13 @@ from sepnb.models import (
     KVCache,
     LanguageModel,
     TransformerConfig,
-    averaging,
+    attention_core,
     compile_formulas,
     kernels,
     windows,
 )
 from sepnb.models.context import AttentionContext
 from sepnb.models.memory import in_segments
-from sepnb.models.tower import AHEAD
 from sepnb.streams import Streams
 
 from ..encodings.cases import CASES, IN_SHAPES, KINDS, STREAMS, N, heard, model, tokens
@@ -57,14 +56,14 @@ def behind_a_mask(monkeypatch):
 @pytest.fixture
 def calls(monkeypatch) -> list[tuple[int, int]]:
     """Queries and keys of every call that computes some rows."""
-    found, rows = [], averaging.Averaging._rows
+    found, rows = [], attention_core.AttentionCore.attend
 
     def watched(self, span, q, k, v, context):
         assert k.shape[-2] == v.shape[-2] == context.n_keys
         found.append((q.shape[-2], k.shape[-2]))
         return rows(self, span, q, k, v, context)
 
-    monkeypatch.setattr(averaging.Averaging, "_rows", watched)
+    monkeypatch.setattr(attention_core.AttentionCore, "attend", watched)
     return found
 
 
@@ -171,7 +170,7 @@ def test_they_do_without_gradients_also_where_little_is_held_at_once(
             expected = behind_a_mask(lambda at=at: made(tokens(), at))
             torch.testing.assert_close(made(tokens(), at), expected, **TIGHT)
             with monkeypatch.context() as patch:
-                patch.setattr(averaging, "AT_ONCE", 12)
+                patch.setattr("sepnb.models.pieces.AT_ONCE", 12)
                 torch.testing.assert_close(made(tokens(), at), expected, **TIGHT)
 
 
@@ -262,17 +261,15 @@ def test_piece_by_piece_is_one_full_pass_and_no_more_is_kept_than_a_later_query_
 
 
 @pytest.mark.parametrize("query_key", ["strict", "untied"])
-def test_it_is_so_where_position_streams_are_remembered_and_chunks_end_with_what_is_computed_ahead(query_key):
-    """A pass of the remembered positions then begins and ends where the caller's chunk does."""
-    streams, length = STREAMS["strict"][0], 2 * AHEAD + 2
+def test_it_is_so_with_position_tables(query_key):
+    streams, length = STREAMS["strict"][0], 21
     encoding = ("sinusoidal", "alibi")
     made = model("alibi", "strict", mode="separated", query_key=query_key, window=4, readout="both").eval()
     assert made.config.streams == streams and [e.name for e in made.config.encodings] == list(encoding)
     text = tokens(2, length)
     with torch.no_grad():
-        cache = made.make_cache(2)
-        pieces = [made(piece, cache=cache) for piece in text.split([AHEAD, AHEAD, 1, 1], dim=1)]
-        made.train().eval()  # what is remembered is dropped: the full pass is one of its own
+        cache, tables = made.make_cache(2), made.position_tables(length)
+        pieces = [made(piece, cache=cache, tables=tables) for piece in text.split([9, 10, 1, 1], dim=1)]
         torch.testing.assert_close(torch.cat(pieces, dim=1), made(text), **TIGHT)
     assert len(cache) == 3
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from sepnb.encodings import (
     DynamicNTK,
+    Heads,
     Llama3,
     LongRoPE,
     NTKAware,
@@ -95,7 +96,7 @@ def test_partial_rotary_is_gpt_neox_s(public, agree):
     cos, sin = neox.GPTNeoXRotaryEmbedding(config)(q, AT[None])
     assert cos.shape[-1] == D // 4  # it did take the share
     theirs, _ = neox.apply_rotary_pos_emb(q, q, cos, sin)
-    module = RoPE(partial=0.25).at_query_key(D)
+    module = RoPE(partial=0.25).at_query_key(Heads(width=D))
     agree(module(q, module.prepare(AT, AT)[0]), theirs, 2e-5)
 
 

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sepnb.encodings import (
+    Heads,
     TransformerXL,
     alibi_bias,
     alibi_slopes,
@@ -22,7 +23,7 @@ from sepnb.encodings import (
     t5_buckets,
     transformer_xl_scores,
 )
-from sepnb.models.freezing import visible
+from sepnb.models.softmax import visible
 
 pytestmark = pytest.mark.oracle
 
@@ -164,7 +165,7 @@ def test_the_transformer_xl_module_without_a_mask_is_a_conformer_s(public, agree
     codes = conformer.Wav2Vec2ConformerRelPositionalEmbedding(config)(x)
     expected = theirs(x, relative_position_embeddings=codes)[1]
 
-    ours = TransformerXL().at_pairs(HEADS, D, WIDTH, causal=False)
+    ours = TransformerXL().at_score(Heads(HEADS, D, WIDTH, causal=False))
     with torch.no_grad():
         ours.u.copy_(theirs.pos_bias_u)
         ours.v.copy_(theirs.pos_bias_v)

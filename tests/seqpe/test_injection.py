@@ -1,15 +1,15 @@
 """SeqPE inside a model: what each site computes, what it leaves alone, and what is encoded how often."""
 
-import copy
+from contextlib import nullcontext
 
 import pytest
 import torch
 from torch import Tensor
 
-from sepnb.encodings import SeqPE
+from sepnb.encodings import Heads
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.seqpe import SequentialPositionEncoder, injection
-from sepnb.seqpe.injection import Embeddings
+from sepnb.seqpe import SeqPE, SequentialPositionEncoder, injection
+from sepnb.seqpe.injection import Embeddings, held_embeddings
 from sepnb.seqpe.sampling import CandidateSampler
 from sepnb.streams import Streams
 from sepnb.training.seqpe_losses import SeqPELosses, encoder_of
@@ -217,7 +217,7 @@ def test_the_term_stands_beside_the_columns_of_a_head_whatever_else_changes_them
 def test_several_coordinates_are_one_more_dimension_of_positions():
     """An encoder of rows and columns, its module asked as a model of that many coordinates asks it."""
     grid = torch.tensor([[0, 1], [5, 7], [5, 7], [90, 3]])
-    made = SeqPE(site="score", width=8, digits=2, dims=2).at_query_key(4).double().eval()
+    made = SeqPE(site="score", width=8, digits=2, dims=2).at_query_key(Heads(width=4)).double().eval()
     encoder = made.embeddings.encoder
     with torch.no_grad():
         for positions in (grid, torch.stack([grid, grid + 1])):
@@ -231,17 +231,21 @@ def test_several_coordinates_are_one_more_dimension_of_positions():
 
 @pytest.mark.parametrize("site", SITES)
 def test_the_class_token_has_a_vector_of_its_own_that_goes_through_the_same_maps(site):
-    """And every other place has what its digits give it, in training as when rows are remembered."""
+    """And every other place has what its digits give it, in training as when rows are held."""
     own = SeqPE(site=site, width=8, digits=2, dims=2, class_token=True)
     grid = torch.tensor([[0, 0], [1, 1], [0, 3], [4, 0]])
     for training in (True, False):
         torch.manual_seed(0)
-        made = (own.at_input(8, 64) if site == "input" else own.at_query_key(4)).double().train(training)
+        made = (
+            (own.at_input(8, 64) if site == "input" else own.at_query_key(Heads(width=4)))
+            .double()
+            .train(training)
+        )
         embeddings = made.embeddings
-        with torch.no_grad():
+        with torch.no_grad(), held_embeddings(made):
             rows = embeddings.encoder.plain(grid)
             rows[0] = embeddings.class_token
-            for _ in range(2):  # the second time they are remembered
+            for _ in range(2):  # the second time they are held
                 torch.testing.assert_close(embeddings(grid), rows, rtol=0, atol=1e-12)
             assert (embeddings.encoder.plain(grid[:1]) - rows[0]).abs().max() > 1e-2
             if site != "input":
@@ -265,13 +269,13 @@ def counted(made: torch.nn.Module, monkeypatch) -> list[int]:
 
 
 @pytest.mark.parametrize("site", SITES)
-def test_the_encoder_runs_once_in_a_pass_and_outside_of_training_once_for_a_position(site, monkeypatch):
+def test_the_encoder_runs_once_in_a_pass_and_where_they_are_held_once_for_a_position(site, monkeypatch):
     made = model(site)
     calls = counted(made, monkeypatch)
     made(tokens(), GAPS)
     assert len(calls) == 1, "once for all layers"
     made.eval(), calls.clear()
-    with torch.no_grad():
+    with torch.no_grad(), held_embeddings(made):
         first = made(tokens(), GAPS)
         assert calls == [N]
         assert torch.equal(made(tokens(), GAPS), first) and calls == [N]
@@ -279,35 +283,35 @@ def test_the_encoder_runs_once_in_a_pass_and_outside_of_training_once_for_a_posi
         for n in range(N):
             made(tokens()[:, n : n + 1], GAPS[n : n + 1] + 1, cache)
         assert sum(calls) == N + 4 and max(calls[1:]) == 1, "of these positions 4 and 41 were known"
+        calls.clear()
+        with torch.enable_grad():
+            made(tokens(), GAPS).sum().backward()
+        assert calls == [N], "with gradients nothing is held"
+    calls.clear()
+    with torch.no_grad():
+        made(tokens(), GAPS), made(tokens(), GAPS)
+        assert calls == [N, N], "nor outside"
         encoder_of(made).digit.weight.mul_(2.0)
         assert not torch.allclose(made(tokens(), GAPS), first)
-        made.eval(), calls.clear()
-        made(tokens(), GAPS)
-        assert calls == [N]
-    made(tokens(), GAPS).sum().backward()
-    assert calls == [N, N], "with gradients nothing is remembered"
 
 
-def test_what_is_remembered_is_what_is_computed_in_any_order_and_past_what_is_held(monkeypatch):
+def test_what_is_held_is_what_is_computed_in_any_order_and_past_what_fits(monkeypatch):
     torch.manual_seed(0)
     made = Embeddings(SequentialPositionEncoder(width=8, heads=2, digits=3).double()).eval()
     monkeypatch.setattr(injection, "HELD", 40 * 8)  # forty rows
     generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
+    with torch.no_grad(), held_embeddings(made):
         for size in (5, 0, 9, 1, 30, 60, 7):
             positions = torch.randint(1000, (2, size), generator=generator)
             expected = made.encoder.plain(positions.flatten()).unflatten(0, (2, size))
             torch.testing.assert_close(made(positions), expected, rtol=0, atol=1e-10)
 
 
-def test_a_copy_of_a_model_remembers_nothing_of_it():
+def test_where_they_are_held_ends_also_after_an_error():
     made = model("score").eval()
-    with torch.no_grad():
-        first = made(tokens())
-        other = copy.deepcopy(made)
-        encoder_of(other).digit.weight.mul_(2.0)
-        assert not torch.allclose(other(tokens()), first)
-        assert torch.equal(made(tokens()), first)
+    with pytest.raises(ValueError), torch.no_grad(), held_embeddings(made):
+        made(tokens(), torch.full((N,), -1))
+    assert all(one.held is None for one in made.modules() if isinstance(one, Embeddings))
 
 
 # --- training
@@ -359,7 +363,7 @@ def test_a_position_that_the_digits_cannot_write_is_refused_and_the_cache_left_a
             made(tokens(1, 1), cache=cache)
 
 
-@pytest.mark.parametrize("mode", ["train", "eval"])
+@pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize(
     ("dims", "given", "error", "told"),
     [
@@ -371,9 +375,10 @@ def test_a_position_that_the_digits_cannot_write_is_refused_and_the_cache_left_a
     ],
     ids=["three-for-two", "one-for-two", "floats", "bools", "floats-on-one-axis"],
 )
-def test_what_is_no_position_is_refused_whether_embeddings_are_remembered_or_not(
-    mode, dims, given, error, told, unhooked
+def test_what_is_no_position_is_refused_whether_embeddings_are_held_or_not(
+    held, dims, given, error, told, unhooked
 ):
-    made = getattr(Embeddings(SequentialPositionEncoder(width=8, dims=dims, digits=3)), mode)()
-    with torch.no_grad(), pytest.raises(error, match=told):
+    made = Embeddings(SequentialPositionEncoder(width=8, dims=dims, digits=3))
+    holding = held_embeddings(made) if held else nullcontext()
+    with torch.no_grad(), holding, pytest.raises(error, match=told):
         made(given)

@@ -9,7 +9,7 @@ import torch
 from sepnb.data import text as texts
 from sepnb.data.documents import Document, Text
 from sepnb.experiments.readings import trained_sides
-from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.models import LanguageModel, SegmentMemory, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, optimiser, target_losses, train
 from sepnb.training.segments import Segments
@@ -61,11 +61,11 @@ def by_hand(config: TrainingConfig, start: int = 0) -> list[float]:
     losses = []
     for step, batch in enumerate(config.positions.batches(TEXT, **SIZES, steps=config.steps)):
         if step % COUNT == 0:
-            memory = m.make_memory(B, config.memory)
+            memory = SegmentMemory(m, B, config.memory)
         for group in adamw.param_groups:
             group["lr"] = config.rate(step)
         tokens, targets, at = (torch.from_numpy(np.array(part)) for part in batch)
-        logits = m(tokens, at, memory)
+        logits = memory(tokens, at)
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
         adamw.zero_grad()
         loss.backward()
@@ -88,7 +88,7 @@ def test_losses_are_of_the_segment_read_on_after_the_memory():
     m = model().eval()
     tokens = torch.arange(2 * L + 1)[None]
     whole = target_losses(m, tokens[:, :-1], tokens[:, 1:])
-    memory = m.make_memory(1, L)
+    memory = SegmentMemory(m, 1, L)
     for start in (0, L):
         at = torch.arange(start, start + L)
         part = target_losses(m, tokens[:, at], tokens[:, at + 1], at, memory)

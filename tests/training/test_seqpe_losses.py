@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from sepnb.data.draws import generator_of
-from sepnb.encodings import SeqPE
-from sepnb.seqpe import SequentialPositionEncoder, contrastive_loss, distillation_loss
+from sepnb.encodings import Heads
+from sepnb.seqpe import SeqPE, SequentialPositionEncoder, contrastive_loss, distillation_loss
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.training import TrainingConfig
 from sepnb.training.positions import RandomOffset, RandomPositions, TrueGap
@@ -256,6 +256,6 @@ def test_all_that_the_release_sets_is_set_by_options_of_one_of_three_description
     quiet = [module(torch.arange(16)) for _ in range(2)]
     assert not torch.equal(*noisy) and torch.equal(*quiet)
     torch.manual_seed(0)
-    drawn = SeqPE(width=64, digits=5, **RELEASED_ENCODING).at_query_key(8).embeddings.encoder
+    drawn = SeqPE(width=64, digits=5, **RELEASED_ENCODING).at_query_key(Heads(width=8)).embeddings.encoder
     weights = [p for p in drawn.parameters() if p.dim() == 2 and p.numel() >= 4096]
     assert weights and all(abs(float(p.detach().std()) - 0.02) < 0.001 for p in weights)

@@ -8,8 +8,8 @@ import torch
 
 from sepnb.data import text as texts
 from sepnb.data.documents import Document, Text
-from sepnb.encodings import SeqPE
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.seqpe import SeqPE
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 from sepnb.training.toeplitz import ToeplitzClamp, clamp_loss, position_logits, toeplitz_fit

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from sepnb.data import text as texts
-from sepnb.encodings import SeqPE
 from sepnb.evaluation import as_trained, evaluate
 from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig
+from sepnb.seqpe import SeqPE
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.streams import Streams
 from sepnb.training import Labelled, TrainingConfig, checkpoints, optimiser, train

@@ -1,22 +1,26 @@
 """SeqPE (Li et al. 2025): positions as digit strings, read by a small sequential encoder.
 
-The encoder, its losses and its modules at each site are in `sepnb.seqpe`; it is a transformer itself, and so
-stands above the models that this description is for. `sepnb.seqpe.injection` says what each site computes.
+The encoder is a transformer itself, and so stands above the models that this description is for: the registry
+of `sepnb.encodings` knows where it is and imports it when it is asked for. `injection` says what each site
+computes.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 
+from .. import validation
+from ..encodings.base import Encoding, Heads, InputModule, QueryKeyModule, Site
 from ..settings import without_defaults
-from .base import Encoding, Heads, InputModule, QueryKeyModule, Site
-
-if TYPE_CHECKING:
-    from ..seqpe import SequentialPositionEncoder
+from .digits import checked_places
+from .encoder import SequentialPositionEncoder
+from .injection import EmbeddedInput, EmbeddedQueryKey
 
 SITES = ("score", "add", "multiply", "input")
+LARGEST = 2**16
+"""Of a count."""
 
 
 @dataclass(frozen=True)
@@ -67,24 +71,16 @@ class SeqPE(Encoding):
     class_token: bool = False
 
     def __post_init__(self) -> None:
-        from ..seqpe.digits import checked_places
-
         if self.site not in SITES:
             raise ValueError(f"unknown site {self.site!r}; use one of {', '.join(SITES)}")
         for field in ("width", "layers", "heads", "dims"):
-            value = getattr(self, field)
-            if value is None and field == "heads":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f"{field} must be an int, got {value!r}")
-            if value < 1:
-                raise ValueError(f"{field} is {value}; it must be at least 1")
+            if field != "heads" or self.heads is not None:
+                validation.whole(field, getattr(self, field), 1, LARGEST)
         if self.heads is not None and self.width % self.heads:
             raise ValueError(f"{self.heads} heads do not divide the encoder's width {self.width}")
-        if self.std is not None and not 0 < self.std < float("inf"):
-            raise ValueError(f"std is {self.std}; it must be above 0, or None")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout is {self.dropout}; it must be at least 0 and below 1")
+        if self.std is not None:
+            validation.above_zero("std", self.std)
+        validation.share("dropout", self.dropout)
         places = checked_places(self.base, self.digits)
         if not isinstance(self.digits, int) and len(places) != self.dims:
             raise ValueError(
@@ -115,18 +111,13 @@ class SeqPE(Encoding):
     def at_input(self, width: int, max_length: int) -> InputModule | None:
         if self.site != "input":
             return None
-        from ..seqpe.injection import EmbeddedInput
-
         return EmbeddedInput(self._encoder(width), class_token=self.class_token)
 
-    def at_query_key(self, head_width: int, heads: Heads | None = None) -> QueryKeyModule | None:
+    def at_query_key(self, heads: Heads) -> QueryKeyModule | None:
         if self.site == "input":
             return None
-        from ..seqpe.injection import EmbeddedQueryKey
-
         return EmbeddedQueryKey(
             self._encoder(self.width),
-            head_width,
             heads,
             self.site,
             self.factor,
@@ -138,9 +129,7 @@ class SeqPE(Encoding):
         """The embedding, whatever the site."""
         return "position: the embedding of its digits", self._encoder(width)
 
-    def _encoder(self, out_features: int) -> "SequentialPositionEncoder":
-        from ..seqpe import SequentialPositionEncoder
-
+    def _encoder(self, out_features: int) -> SequentialPositionEncoder:
         return SequentialPositionEncoder(
             width=self.width,
             dims=self.dims,

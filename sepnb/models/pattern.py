@@ -1,0 +1,91 @@
+"""The attention pattern of a model, seen or replaced by a hook; and held constant, which is built on it.
+
+A hook is asked in every layer, once for each span of heads, and says which weights are used:
+
+    def without_head_1(layer, heads, compute):
+        weights = compute()                                   # [B, H, N, M], those of the model
+        return weights * torch.tensor([head != 1 for head in heads])[:, None, None]
+
+    with attention_hook(model, without_head_1):
+        logits = model(tokens)
+
+Shape letters: B batch, H heads, N query length, M key length.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from .weights import own_modules
+
+
+@runtime_checkable
+class PatternHook(Protocol):
+    """What `attention_hook` takes."""
+
+    def __call__(self, layer: int, heads: tuple[int, ...], compute: Callable[[], Tensor]) -> Tensor:
+        """The weights to be used, `[B, H, N, M]` or what broadcasts to it.
+
+        Args:
+            layer: counted from 0.
+            heads: the numbers of the H heads.
+            compute: gives the model's own weights; what does not call it saves their cost.
+        """
+
+
+class RecordedPattern:
+    """The attention weights of one layer, recorded once and then held constant."""
+
+    def __init__(self) -> None:
+        self._spans: dict[tuple[int, ...], Tensor] = {}
+
+    def of(self, heads: tuple[int, ...], compute: Callable[[], Tensor]) -> Tensor:
+        """What was recorded of these heads; where nothing was, what `compute` gives now, without gradient."""
+        if heads not in self._spans:
+            self._spans[heads] = compute().detach()
+        return self._spans[heads]
+
+    @property
+    def weights(self) -> Tensor | None:
+        """All heads that were built, `[B, H, N, M]`; None before the first forward pass."""
+        if not self._spans:
+            return None
+        spans = [self._spans[heads] for heads in sorted(self._spans)]
+        batch = max(len(weights) for weights in spans)
+        return torch.cat([weights.expand(batch, -1, -1, -1) for weights in spans], dim=1)
+
+
+@contextmanager
+def attention_hook(model: nn.Module, hook: PatternHook) -> Iterator[int]:
+    """Inside, every layer asks the hook for its attention weights, and computes by the explicit softmax.
+
+    Yields the number of layers. Standalone networks, such as an encoder of positions, are not asked.
+    A strict model asks for its position heads where it computes them: with `tables=` it does not.
+    """
+    layers = [module for module in own_modules(model) if hasattr(module, "pattern_hook")]
+    before = [layer.pattern_hook for layer in layers]
+    for number, layer in enumerate(layers):
+        layer.pattern_hook = partial(hook, number)
+    try:
+        yield len(layers)
+    finally:
+        for layer, held in zip(layers, before, strict=True):
+            layer.pattern_hook = held
+
+
+@contextmanager
+def frozen_attention(model: nn.Module) -> Iterator[list[RecordedPattern]]:
+    """Hold the attention weights constant: the first forward pass inside records them, later ones reuse them.
+
+    With the weights frozen, everything that still passes from one stream to another passes through values,
+    outputs, MLPs and norms. With live weights there is also the routing leak: content decides where a
+    position is read. What is yielded has `weights` `[B, H, N, M]` for each layer, in their order.
+    """
+    patterns: list[RecordedPattern] = []
+    with attention_hook(model, lambda layer, *asked: patterns[layer].of(*asked)) as n_layers:
+        patterns.extend(RecordedPattern() for _ in range(n_layers))
+        yield patterns

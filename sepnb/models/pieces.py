@@ -1,0 +1,92 @@
+"""Attention some rows of queries at a time: what is too large to be held at once, or is behind a window.
+
+Without gradients a text goes in pieces whose scores, or whose mask, fit into `AT_ONCE` numbers. Behind a
+window it goes in pieces of queries, each with the keys of its band; see `windows`. And compiled formulas go
+in pieces too, because a CPU is faster so; see `kernels`. What is computed stays the same.
+
+Shape letters: B batch, H heads, N query length, M key length, e columns.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from . import kernels, windows
+from .context import AttentionContext
+from .layout import Span
+
+AT_ONCE = 2**24
+"""Scores, or entries of a mask, that are held at once where no gradients are needed: 64 MiB in float32."""
+
+
+def attend(core: nn.Module, span: Span, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:
+    """What an `AttentionCore` attends to, at once or in pieces."""
+    n = q.shape[-2]
+    if context.banded:
+        return _band(core, span, q, k, v, context)
+    size = _rows_at_once(core, q, k, context)
+    if size >= n:
+        return core.attend(span, q, k, v, context)
+    pieces = []
+    for start in range(0, n, size):
+        stop = min(start + size, n)
+        part = context.rows(start, stop, keep=torch.is_grad_enabled())
+        m = part.n_keys
+        pieces.append(core.attend(span, q[..., start:stop, :], k[..., :m, :], v[..., :m, :], part))
+    return torch.cat(pieces, dim=-2)
+
+
+def fused(q: Tensor, k: Tensor, v: Tensor, *, attn_mask: Tensor | None, **how: Any) -> Tensor:
+    """torch's fused kernel, some sequences at a time where they have masks of their own: that takes no mask
+    in three dimensions, and torch then holds the scores of every sequence."""
+    size = len(q)
+    if not torch.is_grad_enabled() and attn_mask is not None and attn_mask.dim() == 3:
+        size = max(1, AT_ONCE // max(1, q.shape[1] * q.shape[-2] * k.shape[-2]))
+    if size >= len(q):
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, **how)
+    pieces = [
+        F.scaled_dot_product_attention(
+            *(x if len(x) == 1 else x[start : start + size] for x in (q, k, v)), attn_mask=attn_mask, **how
+        )
+        for start in range(0, len(q), size)
+    ]
+    return torch.cat(pieces)
+
+
+def _band(core: nn.Module, span: Span, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:
+    """Behind a window: each piece of queries with the keys that one of them sees."""
+    n, window, held = q.shape[-2], context.window, _held(core, q, context)
+    size = windows.rows_of_a_piece(window)
+    keep = torch.is_grad_enabled()
+    if not keep:  # what the layers share is made once, if all of it may be held
+        size = min(size, max(1, AT_ONCE // max(1, held * (window - 1 + size))))
+        keep = held * n * (window - 1 + size) <= AT_ONCE
+    rows = [(start, min(start + size, n)) for start in range(0, n, size)]
+    keys = [context.keys_of(*bounds) for bounds in rows]
+    pieces = zip(rows, *(windows.cut(x, at) for x, at in ((q, rows), (k, keys), (v, keys))), strict=True)
+    averaged = [core.attend(span, *qkv, context.rows(*at, keep=keep)) for at, *qkv in pieces]
+    return averaged[0] if len(averaged) == 1 else torch.cat(averaged, dim=-2)
+
+
+def _rows_at_once(core: nn.Module, q: Tensor, k: Tensor, context: AttentionContext) -> int:
+    """How many queries meet their keys at once. With gradients all, except by compiled formulas on a CPU."""
+    n, m = q.shape[-2], k.shape[-2]
+    if torch.is_grad_enabled():
+        squares = core.explicit or context.masked or len(core.biases) > 0
+        pieces = squares and context.causal and kernels.compiles(context.compiler)
+        return kernels.rows_of_a_piece(n) if pieces and kernels.on_cpu(q) else n
+    each = m * _held(core, q, context)
+    return n if n * each <= AT_ONCE else max(1, AT_ONCE // each)
+
+
+def _held(core: nn.Module, q: Tensor, context: AttentionContext) -> int:
+    """How many numbers are held for a query and a key, scores or entries of a mask."""
+    if core.explicit:
+        return q.shape[0] * q.shape[1]
+    if not context.masked and not len(core.biases):
+        return 0  # the kernel holds no scores
+    biased = len(context.biases) > 0 or len(core.biases) > 0
+    own = context.by_sequence if biased else context.key_documents is not None
+    return (core.n_heads if biased else 1) * (q.shape[0] if own else 1)

@@ -1,0 +1,164 @@
+"""The position tables of an isolated model: its position streams, run once for many sequences and texts.
+
+Where the position streams read nothing of the content, a model is a transformer of the width of its sem
+stream, with a table added to the queries and keys of each layer. The tables depend on positions alone. A
+forward pass without them runs the *position branch* first, once for its batch. Whoever reads many texts with
+the same weights makes them once, as a KV cache is made, and gives them to every call:
+
+    tables = model.position_tables(256)             # positions 0 to 255
+    with torch.no_grad():
+        for text in texts:
+            logits = model(text, tables=tables)     # of any length up to 256
+
+They are of the weights, the dtype and the device that the model had when they were made: after a step of an
+optimiser make them anew. With gradients enabled they carry them, and in training one draw of the dropout.
+
+Shape letters: H heads of the sem stream, N positions, d head width, w width of one stream.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from .cache import KVCache
+from .config import SPLIT, TransformerConfig
+from .context import AttentionContext
+
+
+@dataclass(frozen=True)
+class PositionTables:
+    """What the position streams of an isolated model give to the content.
+
+    Under a causal mask the tables of a text are the first rows of those of any longer one, and with a cache a
+    call takes the rows after those that the cache has read.
+
+    Attributes:
+        positions: `[N]`, or `[N, n]` on n > 1 axes.
+        tables: for each layer what they add to the queries and keys of the sem heads, `[1, N, 2*H*d]`.
+        streams: the final state of the position streams, `[1, N, w]` each.
+        rules: of evaluation, by which they were made.
+        counted: whether the positions are known to be 0 to N-1.
+        length: of the whole text, where frequencies follow it; else None.
+        whole: whether they serve all N positions at once only, because a row depends on those after it.
+    """
+
+    positions: Tensor
+    tables: tuple[Tensor | None, ...]
+    streams: dict[str, Tensor]
+    rules: Hashable = None
+    counted: bool = False
+    length: int | None = None
+    whole: bool = False
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def between(self, start: int, stop: int) -> "PositionTables":
+        """The rows from `start` to `stop` - 1."""
+        if (start, stop) == (0, len(self)):
+            return self
+        tables = tuple(None if table is None else table[:, start:stop] for table in self.tables)
+        streams = {name: x[:, start:stop] for name, x in self.streams.items()}
+        return replace(self, positions=self.positions[start:stop], tables=tables, streams=streams)
+
+    def check_model(self, widths: tuple[int | None, ...], rules: Hashable, length: int | None) -> None:
+        """Refuse tables of another model or another rule of evaluation.
+
+        Args:
+            widths: of the tables of this model.
+            rules: of this model.
+            length: of the whole text of this call, where frequencies follow it.
+
+        Raises:
+            ValueError: with what differs.
+        """
+        if (own := tuple(None if table is None else table.shape[-1] for table in self.tables)) != widths:
+            raise ValueError(
+                f"the position tables have {own} columns in the layers of their model, this one needs "
+                f"{widths}; make them with this model"
+            )
+        if self.rules != rules:
+            raise ValueError(
+                "the position tables were made under another rule of evaluation (window, sinks, log_scale or "
+                "frequencies); make them with this model"
+            )
+        if self.length != length:
+            raise ValueError(
+                f"the frequencies of this model follow the length of the text: the position tables are for "
+                f"{self.length} positions, this call is of {length}; make them with length={length}"
+            )
+
+    def check_positions(self, positions: Tensor, start: int, counted: bool) -> None:
+        """Refuse other positions than those of the rows from `start` on.
+
+        Args:
+            positions: of the call, `[N]`.
+            start: tokens before it.
+            counted: it is known that the call is at `start`, `start` + 1, ...
+
+        Raises:
+            ValueError: other positions, or more than there are.
+        """
+        stop = start + len(positions)
+        if stop > len(self) or (self.whole and (start, stop) != (0, len(self))):
+            only = " at once, because each row depends on all of them" if self.whole else ""
+            raise ValueError(
+                f"tokens {start} to {stop - 1} are asked for, and the position tables serve {len(self)} "
+                f"positions{only}; make position_tables({stop})"
+            )
+        if not (counted and self.counted) and not torch.equal(positions, self.positions[start:stop]):
+            raise ValueError(
+                f"the position tables are of other positions than those of tokens {start} to {stop - 1}; "
+                f"make them of the positions of the whole text, position_tables(positions)"
+            )
+
+
+def position_branch(
+    model: nn.Module,
+    embeddings: Mapping[str, Tensor],
+    context: AttentionContext,
+    cache: KVCache | None = None,
+) -> PositionTables:
+    """The position streams of an isolated `Transformer` alone, for one set of positions.
+
+    Args:
+        model: the transformer.
+        embeddings: what its input encodings give at these positions, `[N, w]` for each position stream.
+        context: of the same positions.
+        cache: extended in place by keys and values of the position heads.
+
+    Raises:
+        ValueError: the position streams of this model read the content.
+    """
+    check_isolated(model.config)
+    embeddings = {name: embedding[None] for name, embedding in embeddings.items()}
+    x, tables = model.dropped(embeddings), []
+    for layer, block in enumerate(model.blocks):
+        x = model.entering(layer, x, embeddings, context.query_positions)
+        tables.append(block.attention.position_table(block.attention_norm.parts(x)))
+        if any(name in x for name in block.outputs):
+            x = {**x, **block(x, context, cache)}
+    return PositionTables(context.query_positions, tuple(tables), dict(x), model.rules)
+
+
+def check_isolated(config: TransformerConfig) -> None:
+    """Refuse a model whose position streams read the content.
+
+    Raises:
+        ValueError: with the remedy.
+    """
+    if config.isolated:
+        return
+    missing = [name for name in SPLIT if name not in config.splits]
+    if not config.separated:
+        why = "it has one stream; give Streams(pos=..., sem=...)"
+    elif missing:
+        why = f"{', '.join(missing)} not split; leave out split= and norm=, which split everything"
+    else:
+        why = (
+            f"with query_key={config.reading!r} the position streams read the content; use "
+            f"query_key='strict' or 'untied', or pos_stream='constant'"
+        )
+    raise ValueError(f"the model has no position tables: {why}")

@@ -1,0 +1,308 @@
+"""The door of a model: what a call is given is checked here, once, and computed with afterwards.
+
+Whatever is here raises a TypeError for another type and a ValueError for another value, with the value, the
+bound and what would do. Values are read on the host. Under torch.compile, where a read would break the graph,
+shapes and types are checked and values are not: whoever draws positions for a compiled training checks them
+where they are drawn.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .. import validation
+from ..encodings import InputModule, QueryKeyModule, coordinates
+from ..encodings.relative import widened
+from .cache import KVCache
+from .config import TransformerConfig
+from .position_tables import PositionTables, check_isolated
+
+FARTHEST = 2**40
+"""Positions lie below this: up to it the angles of RoPE, computed in float64, are exact to 1e-4."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a transformer computes, checked.
+
+    Attributes:
+        positions: of the queries, `[N]` or `[B, N]`; on n > 1 axes with one more dimension.
+        keys: of all keys, those of the cache before the others.
+        consecutive: whether the keys are known to be at p, p + 1, ...; None: not known.
+        length: of the whole text, where frequencies follow it and a cache says it.
+        documents: `[B, N]`, or None.
+        counted: whether all positions so far are those from 0 on, by default.
+        tables: those rows of the caller's tables that are of these positions.
+    """
+
+    positions: Tensor
+    keys: Tensor
+    consecutive: bool | None
+    length: int | None
+    documents: Tensor | None
+    counted: bool
+    tables: PositionTables | None
+
+
+def checked(
+    model: nn.Module,
+    content: Tensor,
+    positions: Tensor | None,
+    cache: KVCache | None,
+    documents: Tensor | None,
+    tables: PositionTables | None,
+) -> Call:
+    """The arguments of a forward pass of a `Transformer`; positions that are not given are made."""
+    config, axes = model.config, model.config.axes
+    check_content(content, config)
+    batch, n = content.shape[:2]
+    if cache is not None:
+        validation.instance("cache", cache, KVCache)
+        cache.check(batch, config)
+        cache.check_window(model.window, model.sinks)
+    if documents is not None:
+        documents = checked_documents(documents, batch, n, model, cache, tables)
+        positions = restarting(documents) if positions is None and axes == 1 else positions
+    counted = positions is None and axes == 1 and (cache is None or cache.counted)
+    if counted:  # known on the host: no need to read the device
+        start = 0 if cache is None else cache.read
+        positions = torch.arange(start, start + n, device=content.device)
+        check_highest([start + n - 1], model.limited)
+    else:
+        if positions is None and cache is None:
+            positions = coordinates.following(None, n, content.device, axes)
+        elif positions is None:
+            positions = cache.next_positions(n, content.device)
+        check_shape(positions, batch, n, axes)
+        validation.on_device("positions", positions, content.device)
+        check_positions(positions, config, model.limited)
+        positions = widened(positions)
+    keys = positions if cache is None else cache.positions_with(positions)
+    if not counted:
+        check_counted(keys, model.counting, documents)
+    consecutive = n > 0 if counted else None
+    if model.bounded:
+        check_span(keys, model.bounded, _computed_in(content), consecutive)
+    length = cache.whole_length(keys) if cache is not None and model.by_length else None
+    if tables is not None:
+        tables = checked_tables(tables, model, positions, cache, counted, length)
+    elif cache is not None and cache.with_tables:
+        raise ValueError(
+            "this cache was read with position tables and holds nothing of the position heads; go on with "
+            "tables=, of as many positions as the text will have"
+        )
+    return Call(positions, keys, consecutive, length, documents, counted, tables)
+
+
+def _computed_in(content: Tensor) -> torch.dtype:
+    """In what maps are computed: under autocast in its dtype."""
+    kind = content.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else content.dtype
+
+
+def check_tokens(tokens: Tensor, vocab_size: int, device: torch.device) -> Tensor:
+    """Tokens `[B, N]` as an embedding takes them: of any integer type, below the vocabulary size."""
+    validation.integers("tokens", tokens)
+    if tokens.dim() != 2:
+        raise ValueError(f"tokens have shape {list(tokens.shape)}; give [batch, length]")
+    validation.on_device("tokens", tokens, device)
+    tokens = tokens if tokens.dtype in (torch.int32, torch.int64) else tokens.long()
+    if tokens.device.type == "cpu" and tokens.numel() and not torch.compiler.is_compiling():
+        lowest, highest = int(tokens.min()), int(tokens.max())
+        if lowest < 0 or highest >= vocab_size:
+            wrong = lowest if lowest < 0 else highest
+            raise ValueError(f"token {wrong} is outside the vocabulary 0 to {vocab_size - 1}")
+    return tokens
+
+
+def check_content(content: Tensor, config: TransformerConfig) -> None:
+    """Refuse what is not the content of some sequences, `[B, N, d_sem]`."""
+    width = config.streams.widths["sem"]
+    if not validation.tensor("content", content).is_floating_point():
+        raise TypeError(f"content must be floating, got {content.dtype}")
+    if content.dim() != 3 or content.shape[-1] != width:
+        raise ValueError(f"content has shape {list(content.shape)}; give [batch, length, {width}]")
+
+
+def check_shape(positions: Tensor, batch: int, n: int, axes: int) -> None:
+    """Refuse positions that are not those of `batch` sequences of `n` tokens."""
+    shared, own = coordinates.shapes(batch, n, axes)
+    if validation.tensor("positions", positions).shape not in (shared, own):
+        raise ValueError(
+            f"positions of shape {list(positions.shape)} do not fit {batch} sequences of {n} "
+            f"tokens; give {list(shared)} or {list(own)}"
+        )
+
+
+def check_positions(positions: Tensor, config: TransformerConfig, limited: Sequence[InputModule]) -> None:
+    """Refuse, on the host, positions that some encoding could only answer with silent nonsense."""
+    real = validation.tensor("positions", positions).is_floating_point() and config.real_positions
+    if not real and (
+        positions.is_floating_point() or positions.is_complex() or positions.dtype == torch.bool
+    ):
+        raise TypeError(f"positions must be integers, got {positions.dtype}{_why(config)}")
+    if not positions.numel() or torch.compiler.is_compiling():
+        return
+    if real and not bool(positions.isfinite().all()):
+        raise ValueError("a position is not finite; give the place of every token, or (0, ..., 0)")
+    lowest, highest = (end.item() for end in widened(positions).aminmax())
+    if lowest < 0:
+        raise ValueError(f"position {lowest} is negative; positions start at 0")
+    if highest >= FARTHEST:
+        raise ValueError(f"position {highest} is beyond {FARTHEST - 1}, the largest that is taken")
+    if limited:
+        check_highest(coordinates.highest(positions, config.axes), limited)
+
+
+def _why(config: TransformerConfig) -> str:
+    """On several axes, the encodings that take no place between two integers."""
+    if config.axes == 1:
+        return ""
+    refusing = [encoding.name for encoding in config.encodings if not encoding.real_positions]
+    return f": {', '.join(refusing)} takes no place between two patches" if refusing else ""
+
+
+def check_highest(ends: Sequence[int | float], modules: Sequence[InputModule]) -> None:
+    """Refuse positions past a table; `ends` are their largest values, one for each coordinate."""
+    for module in modules:
+        limits = module.limit if isinstance(module.limit, tuple) else (module.limit,) * len(ends)
+        for end, limit in zip(ends, limits, strict=False):
+            if limit is not None and end > limit - 1:
+                raise ValueError(module.refusal(end))
+
+
+def check_counted(positions: Tensor, counting: Sequence[str], documents: Tensor | None = None) -> None:
+    """Refuse positions of all keys, `[M]` or `[B, M]`, that an encoding which counts tokens could not tell.
+
+    `counting`: the names of the encodings that do.
+    """
+    if not counting:
+        return
+    jumping = positions.diff(dim=-1) != 1
+    if documents is not None:
+        jumping = jumping & (documents.diff(dim=-1) == 0)
+        positions = positions.expand(documents.shape)
+    if len(jumps := jumping.nonzero()):
+        *row, place = jumps[0].tolist()
+        one, other = positions[(*row, slice(place, place + 2))].tolist()
+        raise ValueError(
+            f"position {other} comes after position {one}, and {counting[0]} counts tokens: it would miss "
+            f"that step; give consecutive positions, from any start, or use an encoding that reads gaps"
+        )
+
+
+def check_span(
+    positions: Tensor, bounded: Sequence[QueryKeyModule], dtype: torch.dtype, consecutive: bool | None
+) -> None:
+    """Refuse positions of all keys, `[M]` or `[B, M]`, too far apart for some encoding in this dtype.
+
+    `consecutive`: it is known that they follow one another, and none is read.
+    """
+    if not positions.numel() or (torch.compiler.is_compiling() and not consecutive):
+        return
+    if consecutive:
+        span = positions.shape[-1] - 1
+    else:
+        span = int((positions.amax(dim=-1) - positions.amin(dim=-1)).max())
+    for module in bounded:
+        module.check_span(span, dtype)
+
+
+def checked_documents(
+    documents: Tensor,
+    batch: int,
+    n: int,
+    model: nn.Module,
+    cache: KVCache | None,
+    tables: PositionTables | None,
+) -> Tensor:
+    """The documents as int64 `[B, N]`; refused is what does not say of every token which document it is of,
+    and what a `Transformer` does that cannot be kept to documents.
+    """
+    if validation.integers("documents", documents).shape != (batch, n):
+        raise ValueError(f"documents have shape {list(documents.shape)}; give [{batch}, {n}], one per token")
+    documents = widened(documents)  # no difference of unsigned numbers is below zero
+    falls = (documents.diff(dim=-1) < 0).nonzero()
+    if len(falls):
+        row, place = falls[0].tolist()
+        one, other = documents[row, place : place + 2].tolist()
+        raise ValueError(
+            f"document {other} comes after document {one} in sequence {row}; number the documents of a "
+            f"sequence in its order, each in one piece"
+        )
+    over_borders = {
+        "a cache": cache is not None,
+        "position tables": tables is not None,
+        "sinks, the first tokens of a sequence": model.sinks > 0,
+        "log_scale": model.log_scale,
+        "frequencies that follow the length": model.by_length,
+    }
+    for what, asked in over_borders.items():
+        if asked:
+            raise ValueError(
+                f"{what} cannot be had with documents: it counts tokens over their borders; read each "
+                f"document by itself"
+            )
+    return documents
+
+
+def restarting(documents: Tensor) -> Tensor:
+    """Positions from 0 on in every document, `[B, N]`."""
+    index = torch.arange(documents.shape[-1], device=documents.device)
+    begins = F.pad(documents.diff(dim=-1) != 0, (1, 0))
+    return index - (index * begins).cummax(dim=-1).values
+
+
+def checked_tables(
+    tables: PositionTables,
+    model: nn.Module,
+    positions: Tensor,
+    cache: KVCache | None,
+    counted: bool,
+    length: int | None,
+) -> PositionTables:
+    """The rows of a caller's tables that are of these positions."""
+    if not isinstance(tables, PositionTables):
+        raise TypeError(f"tables must be of model.position_tables(), got {type(tables).__name__}")
+    check_isolated(model.config)
+    axes = model.config.axes
+    if coordinates.differ(positions, axes):
+        raise ValueError(
+            f"positions of shape {list(positions.shape)} differ by sequence, and position tables serve those "
+            f"that all sequences share; give [N], or leave tables out"
+        )
+    validation.on_device("the position tables", tables.positions, positions.device)
+    n, start = coordinates.tokens_of(positions, axes), 0 if cache is None else cache.read
+    if model.by_length and length is None:
+        length = int(positions.max()) + 1 if n else tables.length
+    tables.check_model(model.table_widths, model.rules, length)
+    tables.check_positions(positions, start, counted)
+    if cache is not None and len(cache) and not (counted and tables.counted):
+        tables.check_positions(cache.positions, start - len(cache), False)
+    return tables.between(start, start + n)
+
+
+def table_positions(model: nn.Module, positions: Tensor | int, length: int | None) -> tuple[Tensor, bool]:
+    """The positions of tables, on the device of the model, and whether they are known to be 0 to N-1."""
+    check_isolated(model.config)
+    axes, device = model.config.axes, next(model.parameters()).device
+    if length is not None:
+        validation.whole("length", length)
+    counted = not isinstance(positions, Tensor)
+    if counted:
+        validation.whole("positions", positions, 0, 2**26)
+        positions = coordinates.following(None, positions, device, axes)
+    else:
+        if positions.dim() != (1 if axes == 1 else 2):
+            raise ValueError(
+                f"positions of shape {list(positions.shape)}; tables are of positions that all sequences "
+                f"share, [N{'' if axes == 1 else f', {axes}'}]"
+            )
+    check_positions(positions, model.config, model.limited)
+    if not counted:
+        check_counted(positions, model.counting)
+        check_span(positions, model.bounded, next(model.parameters()).dtype, None)
+    return (positions if counted else widened(positions).to(device)), counted

@@ -1,0 +1,219 @@
+"""What a model is given is checked once, at its door: bad input is a ValueError or a TypeError that names it,
+within a second, and good input of any integer type is taken."""
+
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sepnb.models import (
+    ImageClassifier,
+    KVCache,
+    LanguageModel,
+    SegmentMemory,
+    TransformerConfig,
+    in_segments,
+)
+from sepnb.models import validation as door
+from sepnb.models.transformer import Transformer
+from sepnb.streams import Streams
+
+CONFIG = TransformerConfig(Streams(pos=8, sem=24), 1, 4, "learned", mode="strict", max_length=16)
+IMAGES = TransformerConfig(Streams.dense(32), 1, 4, "axial-rope", causal=False, axes=2, max_length=16)
+NAN, INF, HUGE = float("nan"), float("inf"), 2**62
+
+
+@pytest.fixture(scope="module")
+def model() -> LanguageModel:
+    torch.manual_seed(0)
+    return LanguageModel(CONFIG, 11).eval()
+
+
+@pytest.fixture(scope="module")
+def classifier() -> ImageClassifier:
+    torch.manual_seed(0)
+    return ImageClassifier(IMAGES, 3, 2).eval()
+
+
+def refused(call, *names: str) -> str:
+    """The message with which a call is refused, in a second; it says which argument is wrong."""
+    started = time.process_time()
+    with pytest.raises((ValueError, TypeError)) as told:
+        call()
+    assert type(told.value) in (ValueError, TypeError), told.type
+    assert time.process_time() - started < 1
+    message = str(told.value)
+    assert message and all(name in message for name in names), message
+    return message
+
+
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64], ids=str)
+def test_tokens_of_any_integer_type_are_the_same_tokens(model, unhooked, kind):
+    tokens = torch.tensor([[0, 3, 10, 7]])
+    assert torch.equal(model(tokens.to(kind)), model(tokens))
+
+
+def test_a_byte_above_127_is_that_byte(unhooked):
+    torch.manual_seed(0)
+    bytes_model, tokens = LanguageModel(CONFIG), torch.tensor([[0, 128, 255]])
+    assert torch.equal(bytes_model(tokens.to(torch.uint8)), bytes_model(tokens))
+
+
+FIELDS = {
+    "n_layers": [HUGE, 0, -1, 1.5, True, "2", None, NAN],
+    "n_heads": [HUGE, 0, 5, 2.0, None],
+    "max_length": [HUGE, 0, NAN, "16"],
+    "expansion": [HUGE, 0, 1.5],
+    "n_kv_heads": [HUGE, 0, 3, 2.0],
+    "axes": [HUGE, 0, 2.0, 17],
+    "causal": ["7", 1, None],
+    "bias": ["no", 0],
+    "tie_embeddings": [1, None],
+    "embedding_std": [NAN, INF, -1.0, 0, "1", True],
+    "dropout": [NAN, 1.0, -0.1, "0.1", None, True],
+    "streams": [64, None, (8, 24)],
+    "mode": ["dense", 3, None, ["strict"]],
+    "norm": ["both", None],
+    "readout": ["pos", 7],
+    "activation": ["tanh", None],
+    "norm_kind": ["batch", 1],
+    "query_key": ["relative", 3],
+    "pos_stream": ["fixed", True],
+    "split": ["norm", {"values"}, 7, [1]],
+    "encoding": ["sinusoid", 7, ["rope"], None],
+    "window": [0, HUGE + 0.5, "4", True],
+}
+
+
+@pytest.mark.parametrize(("field", "value"), [(f, v) for f, vs in FIELDS.items() for v in vs], ids=str)
+def test_a_field_of_a_config_that_is_none_is_refused(unhooked, field, value):
+    refused(lambda: replace(CONFIG, **{field: value}))
+
+
+def test_a_model_wider_than_any_is_refused_before_it_is_looked_at(unhooked):
+    refused(lambda: TransformerConfig(Streams.dense(HUGE), 1, 7), "the model width")
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: LanguageModel(CONFIG, 0), "vocab_size"),
+        (lambda: LanguageModel(CONFIG, HUGE), "vocab_size"),
+        (lambda: LanguageModel(CONFIG, 2.0), "vocab_size"),
+        (lambda: LanguageModel(CONFIG, "256"), "vocab_size"),
+        (lambda: LanguageModel(7), "config"),
+        (lambda: Transformer(None), "config"),
+        (lambda: ImageClassifier(IMAGES, 0, 2), "n_classes"),
+        (lambda: ImageClassifier(IMAGES, 3, NAN), "patch"),
+        (lambda: ImageClassifier(IMAGES, 3, 2, channels=HUGE), "channels"),
+        (lambda: ImageClassifier("vit", 3, 2), "config"),
+        (lambda: KVCache(0, 1), "batch_size"),
+        (lambda: KVCache(2, 1.0), "n_layers"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_built_is_refused(unhooked, call, name):
+    refused(call, name)
+
+
+def test_what_is_made_of_a_model_is_made_with_sizes(model, unhooked):
+    for value in (NAN, 0, -1, 2.5, "3", True):
+        refused(lambda value=value: model.make_cache(2, length=value), "length")
+    for value in (NAN, 0, 1.0, None):
+        refused(lambda value=value: model.make_cache(value), "batch_size")
+        refused(lambda value=value: SegmentMemory(model, 2, value), "size")
+        refused(
+            lambda value=value: in_segments(model, torch.zeros(1, 4).long(), length=value, size=2), "length"
+        )
+    for value in (NAN, -1, 2.5, "3", True, None, HUGE):
+        refused(lambda value=value: model.position_tables(value), "position")
+    for value in (0, NAN, "2", True):
+        refused(lambda value=value: model.position_tables(4, length=value), "length")
+        refused(lambda value=value: model.extended(window=value), "window")
+    refused(lambda: model.extended(window=4, sinks=NAN), "sinks")
+    refused(lambda: model.extended(log_scale="yes"), "log_scale")
+    refused(lambda: model.extended(extrapolator=7), "extrapolator")
+
+
+TOKENS = torch.zeros(2, 4, dtype=torch.int64)
+CALLS = {
+    "no tensor": (([[0, 1]],), "tokens"),
+    "floats": ((TOKENS.float(),), "tokens"),
+    "complex": ((TOKENS.cfloat(),), "tokens"),
+    "bools": ((TOKENS.bool(),), "tokens"),
+    "one row": ((TOKENS[0],), "tokens"),
+    "three axes": ((TOKENS[None],), "tokens"),
+    "outside": ((TOKENS + 11,), "token 11"),
+    "negative": ((TOKENS.to(torch.int8) - 1,), "token -1"),
+    "on meta": ((TOKENS.to("meta"),), "tokens are on meta"),
+    "positions of another length": ((TOKENS, torch.arange(5)), "positions"),
+    "positions of another batch": ((TOKENS, torch.arange(4).expand(3, -1)), "positions"),
+    "positions as a list": ((TOKENS, [0, 1, 2, 3]), "positions"),
+    "real positions": ((TOKENS, torch.arange(4.0)), "positions"),
+    "bool positions": ((TOKENS, torch.ones(4).bool()), "positions"),
+    "complex positions": ((TOKENS, torch.ones(4).cfloat()), "positions"),
+    "negative positions": ((TOKENS, torch.arange(4) - 1), "position -1"),
+    "positions past the table": ((TOKENS, torch.arange(4) + 13), "position 16"),
+    "positions past all": ((TOKENS, torch.arange(4) + HUGE), "position"),
+    "positions on meta": ((TOKENS, torch.arange(4).to("meta")), "positions are on meta"),
+    "a cache that is none": ((TOKENS, None, {}), "cache"),
+    "a cache of others": ((TOKENS, None, KVCache(3, 1)), "the cache holds 3 sequences"),
+    "documents of floats": ((TOKENS, None, None, torch.zeros(2, 4)), "documents"),
+    "documents of one row": ((TOKENS, None, None, torch.zeros(4).long()), "documents"),
+    "documents that fall": ((TOKENS, None, None, torch.tensor([[0, 1, 0, 0]] * 2)), "document 0"),
+    "tables that are none": ((TOKENS, None, None, None, torch.zeros(3)), "tables"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_with_what_is_none_is_refused(model, unhooked, name):
+    arguments, named = CALLS[name]
+    refused(lambda: model(*arguments), named)
+
+
+def test_so_is_a_call_of_a_stack_and_of_a_classifier(model, classifier, unhooked):
+    for content in (TOKENS, torch.zeros(2, 4), torch.zeros(2, 4, 23), None, torch.zeros(2, 4, 24).bool()):
+        refused(lambda content=content: model.transformer(content), "content")
+    for images in (torch.zeros(2, 4, 4), torch.zeros(2, 1, 4, 4).int(), torch.zeros(2, 3, 4, 4), [0.0], None):
+        refused(lambda images=images: classifier(images), "images")
+    refused(lambda: classifier(torch.zeros(1, 1, 5, 4)), "height is 5")
+    refused(lambda: classifier(torch.zeros(1, 1, 4, 4, device="meta")), "images are on meta")
+    refused(lambda: classifier(torch.zeros(1, 1, 4, 4), torch.full((4, 2), NAN)), "a position is not finite")
+    refused(lambda: classifier(torch.zeros(1, 1, 4, 4), torch.zeros(4)), "positions")
+    refused(lambda: classifier.extended(fit=(4, 0)), "fit")
+    refused(lambda: classifier.extended(fit=4), "fit")
+
+
+SHAPES = st.lists(st.integers(0, 3), max_size=4)
+KINDS = st.sampled_from([torch.uint8, torch.int64, torch.float32, torch.bool, torch.complex64, torch.float64])
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(SHAPES, KINDS, st.integers(-2, 20), SHAPES, KINDS, st.integers(-2, 20))
+def test_whatever_tensors_are_given_the_answer_is_logits_or_a_reason(
+    unhooked, model, shape, kind, token, at_shape, at_kind, at
+):
+    tokens = torch.full(shape, token % 256).to(kind)
+    positions = torch.full(at_shape, at % 256 if at_kind == torch.uint8 else at).to(at_kind)
+    try:
+        answer = model(tokens, positions)
+    except (ValueError, TypeError) as told:
+        assert str(told)
+    else:
+        assert answer.shape == (*tokens.shape, 11) and answer.isfinite().all()
+
+
+def test_a_call_is_checked_once(model, monkeypatch):
+    """At the door of the stack, and by nothing behind it."""
+    asked = []
+    for name in ("check_content", "check_shape", "check_positions", "check_highest"):
+        check = getattr(door, name)
+        monkeypatch.setattr(door, name, lambda *a, name=name, check=check: asked.append(name) or check(*a))
+    model(TOKENS)
+    assert asked == ["check_content", "check_highest"]
+    asked.clear()
+    model(TOKENS, torch.arange(4))
+    assert asked == ["check_content", "check_shape", "check_positions", "check_highest"]
