@@ -65,18 +65,13 @@ from sepnb.encodings import (
 )
 from sepnb.evaluation import evaluate
 from sepnb.experiments import shaw_clip
-from sepnb.models import (
-    LanguageModel,
-    SegmentMemory,
-    TransformerConfig,
-    frozen_attention,
-    in_segments,
-)
+from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records import summaries
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
+from sepnb.training.memory import SegmentMemory, in_segments
 
 # %%
 figures.use_style()
@@ -748,7 +743,7 @@ figures.show(
 # $$ (eq-relative-memory)
 #
 # With a code of the index *in its segment*, two tokens would then have one position. A distance has no such trouble: it goes on over the border. `in_segments` of
-# {mod}`sepnb.models` reads so, with any encoding that continues. Two things follow from {eq}`eq-relative-memory`, and both are checked on the model trained
+# {mod}`sepnb.training.memory` reads so, with any encoding that continues. Two things follow from {eq}`eq-relative-memory`, and both are checked on the model trained
 # above. With room for the whole text, reading in segments *is* reading at once. And with a memory of one segment each layer carries what it hears one segment on,
 # so that with two layers a byte is heard two segments later, and no further.
 

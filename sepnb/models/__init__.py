@@ -3,8 +3,7 @@ a KV cache and position tables.
 
 `attention` and `transformer` are the model as the equations have it. `config` says what a model is, `layout`
 what follows from that, `validation` what a call may be given. `attention_core` chooses the kernel; `pieces`,
-`windows`, `kernels` and `flex` are there for speed. `pattern` shows and replaces attention weights, `memory`
-reads a text in segments.
+`windows`, `kernels` and `flex` are there for speed. `pattern` shows and replaces attention weights.
 """
 
 from .attention import Attention
@@ -14,7 +13,6 @@ from .config import TransformerConfig
 from .image import ImageClassifier
 from .kernels import compile_formulas
 from .language import LanguageModel
-from .memory import SegmentMemory, in_segments
 from .pattern import attention_hook, frozen_attention
 from .position_tables import PositionTables
 from .softmax import attention_weights, causal_mask
@@ -27,7 +25,6 @@ __all__ = [
     "KVCache",
     "LanguageModel",
     "PositionTables",
-    "SegmentMemory",
     "Transformer",
     "TransformerConfig",
     "attention_hook",
@@ -35,5 +32,4 @@ __all__ = [
     "causal_mask",
     "compile_formulas",
     "frozen_attention",
-    "in_segments",
 ]

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..models import kernels
-from ..models.memory import SegmentMemory
 from ..settings import without_defaults
 from .losses import AuxiliaryLoss, BoundLoss
+from .memory import SegmentMemory
 from .positions import Batch, PositionSampler
 from .segments import Segments
 from .shifts import GridShiftSteps
@@ -40,7 +40,7 @@ class TrainingConfig:
         positions: what yields the batches, if tokens are not read at the positions from 0 on; of `Labelled`
             inputs, what yields the places of each step.
         auxiliary: what is minimised beside the loss of the tokens, if anything.
-        memory: tokens whose states the next segment sees, see `sepnb.models.memory`; 0 is none. It takes
+        memory: tokens whose states the next segment sees, see `sepnb.training.memory`; 0 is none. It takes
             `Segments` as positions.
 
     Raises:

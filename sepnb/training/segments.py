@@ -1,7 +1,7 @@
 """Consecutive segments: every sequence of a batch reads on in its text, step after step.
 
-For training with a memory (`sepnb.models.memory`), and without one as its control: the bytes and their order
-are the same.
+For training with a memory (`sepnb.training.memory`), and without one as its control: the bytes and their
+order are the same.
 
 Shape letters: B sequences, L tokens in each.
 """

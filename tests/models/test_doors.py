@@ -13,13 +13,12 @@ from sepnb.models import (
     ImageClassifier,
     KVCache,
     LanguageModel,
-    SegmentMemory,
     TransformerConfig,
-    in_segments,
 )
 from sepnb.models import validation as door
 from sepnb.models.transformer import Transformer
 from sepnb.streams import Streams
+from sepnb.training.memory import SegmentMemory, in_segments
 
 CONFIG = TransformerConfig(Streams(pos=8, sem=24), 1, 4, "learned", mode="strict", max_length=16)
 IMAGES = TransformerConfig(Streams.dense(32), 1, 4, "axial-rope", causal=False, axes=2, max_length=16)

@@ -8,8 +8,9 @@ import torch
 
 from sepnb import encodings
 from sepnb.analysis.flops import products_of
-from sepnb.models import LanguageModel, SegmentMemory, attention_core, compile_formulas, kernels
+from sepnb.models import LanguageModel, attention_core, compile_formulas, kernels
 from sepnb.streams import Streams
+from sepnb.training.memory import SegmentMemory
 
 STREAMS = {"dense": Streams.dense(16), "separated": Streams(pos=8, sem=8)}
 ROWS, N = 3, 11  # two pieces of four and one of three

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from sepnb.encodings import DynamicNTK, Learned
-from sepnb.models import LanguageModel, SegmentMemory, in_segments
+from sepnb.models import LanguageModel
 from sepnb.streams import Streams
+from sepnb.training.memory import SegmentMemory, in_segments
 
 from .plain import Plain
 

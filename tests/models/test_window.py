@@ -23,8 +23,8 @@ from sepnb.models import (
     windows,
 )
 from sepnb.models.context import AttentionContext
-from sepnb.models.memory import in_segments
 from sepnb.streams import Streams
+from sepnb.training.memory import in_segments
 
 from ..encodings.cases import CASES, IN_SHAPES, KINDS, STREAMS, N, heard, model, tokens
 

@@ -9,9 +9,10 @@ import torch
 from sepnb.data import text as texts
 from sepnb.data.documents import Document, Text
 from sepnb.experiments.readings import trained_sides
-from sepnb.models import LanguageModel, SegmentMemory, TransformerConfig
+from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, optimiser, target_losses, train
+from sepnb.training.memory import SegmentMemory
 from sepnb.training.segments import Segments
 
 L, B, COUNT = 4, 3, 3

@@ -24,8 +24,8 @@ import torch
 from torch import Tensor, nn
 
 from .. import validation
-from . import validation as door
-from .cache import KVCache
+from ..models import KVCache
+from ..models import validation as door
 
 
 class SegmentMemory:
