@@ -50,6 +50,13 @@ def unhooked(monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Workers must name the same tests, which an object's address in a name prevents."""
+    if odd := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"the id of a test holds an address; leave out ids=str: {odd[0]}")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item):
     report = yield

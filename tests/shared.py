@@ -1,10 +1,12 @@
 """What the workers of one session compute once and share: they split it run by run, behind locks of files."""
 
+import json
 import os
+import subprocess
+import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +20,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory, name: str) -> Path:
     place = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
     place.mkdir(exist_ok=True)
     return place
-
-
-@contextmanager
-def alone(place: Path, name: str) -> Iterator[None]:
-    """One worker at a time, for this folder and name."""
-    with filelock.FileLock(place / f"{name}.lock"):
-        yield
 
 
 def split(place: Path, jobs: dict[str, Callable[[], Any]]) -> None:
@@ -49,3 +44,18 @@ def split(place: Path, jobs: dict[str, Callable[[], Any]]) -> None:
             passed += 1
             if passed >= len(waiting):  # all that is left is under way elsewhere
                 time.sleep(0.1)
+
+
+def told_by(tmp_path_factory: pytest.TempPathFactory, script: str) -> dict[str, Any]:
+    """The JSON that a script prints: run once in a session, without the hook that checks shapes."""
+    place = folder(tmp_path_factory, "told")
+    told = place / f"{Path(script).stem}.json"
+
+    def run() -> None:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "JAXTYPING_DISABLE": "1"}
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr[-3000:]
+        told.write_text(done.stdout, encoding="utf-8")
+
+    split(place, {told.stem: run})
+    return json.loads(told.read_text(encoding="utf-8"))

@@ -7,10 +7,10 @@ for another processor, and ten times the widest spread is allowed, with a floor 
 spread over seeds is stored beside it but never widens it: another seed is another experiment.
 """
 
-import ast
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -127,13 +127,12 @@ def _differs(got: Number, reference: Number, entry: Mapping[str, Any] | None) ->
 
 
 def named(chapter: Chapter, experiments: Iterable[str]) -> set[str]:
-    """Those of `experiments` that some string of the chapter's code names, alone or as `experiment/NAME`.
+    """Those of `experiments` that the chapter's source has in quotes, alone or as `experiment/NAME`.
 
     What it says is a guess made before the chapter runs. `read` is what it did.
     """
-    constants = (node.value for node in ast.walk(ast.parse(chapter.text)) if isinstance(node, ast.Constant))
-    texts = {text.removeprefix("experiment/") for text in constants if isinstance(text, str)}
-    return texts & set(experiments)
+    quoted = re.findall(r"""["'](?:experiment/)?(\w+)["']""", chapter.text)
+    return set(quoted) & set(experiments)
 
 
 def read(chapter: Chapter, profile: str, build: Path | None = None) -> set[str]:

@@ -161,34 +161,3 @@ def test_what_reads_no_index_does_not_hear_where_a_text_with_gaps_starts(name):
             torch.testing.assert_close(wide(tokens(2, N), moved), wide(tokens(2, N), at), rtol=0, atol=1e-7)
 
     holds()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_output_hears_a_later_token_whatever_the_positions(name):
-    _, wide = pair(name)
-
-    @settings(max_examples=8)
-    @given(at=ascending(ON_TEXTS[name]), place=st.integers(1, N - 1))
-    def holds(at, place):
-        changed = tokens(2, N)
-        changed[:, place:] = (changed[:, place:] + 1) % 11
-        with torch.no_grad():
-            before, after = wide(tokens(2, N), at), wide(changed, at)
-        torch.testing.assert_close(after[:, :place], before[:, :place], rtol=0, atol=1e-10)
-
-    holds()
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if not encodings.build(name).causal_only])
-def test_without_a_mask_tokens_and_positions_permuted_together_permute_the_outputs(name):
-    length = TABLE if name == "learned" else LENGTH
-    blind = model(name, causal=False, max_length=length).eval()
-
-    @settings(max_examples=8)
-    @given(at=ascending(ON_TEXTS[name]), order=st.permutations(range(N)))
-    def holds(at, order):
-        with torch.no_grad():
-            straight = blind(tokens(2, N), at)[:, order]
-            torch.testing.assert_close(blind(tokens(2, N)[:, order], at[order]), straight, rtol=0, atol=1e-7)
-
-    holds()

@@ -17,7 +17,7 @@ from sepnb.encodings import (
 )
 from sepnb.encodings.rope import LAYOUTS
 
-from .drawn import F64, agree
+from .drawn import F64
 
 
 def noise(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -150,28 +150,6 @@ def test_what_cannot_be_rotated_is_refused(unhooked):
 
 
 # --- in a model
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dims", [1, 2, 3])
-def test_the_module_is_the_reference_in_output_and_gradient(layout, dims):
-    encoding = AxialRoPE(base=50.0, layout=layout, dims=dims)
-    module, w = encoding.at_query_key(Heads(width=12)), axial_rope_frequencies(12, base=50.0, dims=dims)
-    shared = torch.tensor([[0, 0, 0], [3, 1, 4], [1, 5, 9]])[:, :dims]
-    for at, each in ((shared, shared), (torch.stack([shared, shared.flip(0)]), None)):
-        places = at.squeeze(-1) if dims == 1 else at
-        each = at[:, None].expand(-1, 4, -1, -1) if each is None else each
-        x = noise(2, 4, 3, 12)
-
-        def fast(x=x, places=places):
-            for_queries, for_keys = module.prepare(places, places.clone())
-            assert all(torch.equal(a, b) for a, b in zip(for_queries, for_keys, strict=True))
-            return module(x, for_keys)
-
-        def reference(x=x, each=each):
-            return apply_axial_rope(x, each, w, layout=layout, dims=dims)
-
-        agree(fast, reference, [x], bound=1e-12)
 
 
 def test_of_one_coordinate_it_is_rope_and_of_three_each_has_its_pairs():

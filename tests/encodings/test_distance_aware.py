@@ -126,17 +126,6 @@ def test_the_forms_are_four_functions_and_any_other_gate_is_refused():
             refusing()
 
 
-@pytest.mark.parametrize("options", [options for options, _ in FORMS.values()], ids=FORMS)
-def test_every_form_reads_with_a_cache_what_it_reads_at_once(options):
-    torch.manual_seed(0)
-    config = TransformerConfig(Streams.dense(8), 2, 2, DistanceAware(**options), max_length=16)
-    made, tokens = LanguageModel(config, 5).double().eval(), torch.tensor([[0, 1, 2, 4, 1, 3, 2]])
-    with torch.no_grad():
-        cache = made.make_cache(1)
-        pieces = [made(tokens[:, a:b], cache=cache) for a, b in ((0, 4), (4, 6), (6, 7))]
-        torch.testing.assert_close(torch.cat(pieces, dim=1), made(tokens), rtol=0, atol=1e-10)
-
-
 def test_an_added_gate_takes_at_most_a_factor_of_e_from_a_far_key_and_a_multiplied_one_all_it_says():
     """The far key has the larger product; w is so negative that the gate is 0 there."""
     q, k = torch.ones(1, 1, 1, 4, dtype=F64), torch.tensor([3.0, 1.0], dtype=F64)[:, None].expand(1, 1, 2, 4)

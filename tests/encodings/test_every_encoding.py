@@ -31,12 +31,16 @@ TIGHT = {"rtol": 0, "atol": 1e-10}
 PLACES = {"from 0": torch.arange(N), "gaps": GAPS, "rows": ROWS}
 
 
+READ = [*((places, "dense", True) for places in PLACES), ("gaps", "twelve heads", True)]
+READ += [(places, "dense", False) for places in ("from 0", "rows")]
+
+
 @pytest.mark.parametrize(
-    ("places", "shape"), [*((places, "dense") for places in PLACES), ("gaps", "twelve heads")]
+    ("name", "places", "shape", "causal"),
+    [(name, *how) for name, case in CASES.items() for how in READ if how[-1] or not case.causal_only],
 )
-@pytest.mark.parametrize("name", CASES)
-def test_a_model_is_the_equation_of_its_encoding_in_output_and_every_gradient(name, places, shape):
-    made, at = model(CASES[name], shape), heard(CASES[name], PLACES[places])
+def test_a_model_is_the_equation_of_its_encoding_in_output_and_every_gradient(name, places, shape, causal):
+    made, at = model(CASES[name], shape, causal=causal), heard(CASES[name], PLACES[places])
     written = Written(made)
     ours, expected = made(tokens(), at), written(tokens(), at)
     torch.testing.assert_close(ours, expected, rtol=0, atol=EXACT)

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from sepnb.encodings import Fire, Heads, fire, fire_bias, fire_ratio
-from sepnb.encodings.relative import are_consecutive
 from sepnb.models import TransformerConfig
 from sepnb.streams import Streams
 
@@ -36,29 +35,6 @@ def test_the_quotient_lies_between_0_and_1_at_every_length(keys):
     for c, threshold in ((0.3, 6.0), (0.3, 0.0), (1e-9, 1.0), (50.0, 512.0), (0.0, 0.0)):
         ratio = fire_ratio(torch.tensor(c, dtype=F64), torch.tensor(threshold, dtype=F64), keys, keys)
         assert ratio.isfinite().all() and ratio.min() >= 0 and ratio.max() <= 1
-
-
-@pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
-def test_the_module_is_the_loop_over_pairs_heads_and_units_in_value_and_every_gradient(keys):
-    module = drawn(Fire(threshold=6.0, hidden=5).at_score(Heads(3)))
-    rows = keys if keys.dim() == 2 else keys[None]
-
-    def looped() -> torch.Tensor:
-        found = []
-        for positions in rows.tolist():
-            for h in range(3):
-                for i in positions:
-                    for j in positions:
-                        c, threshold = module.c.abs(), (module.multiplier * 6.0).abs()
-                        longest = torch.maximum(threshold, torch.tensor(i, dtype=F64))
-                        x = torch.log1p(c * max(i - j, 0)) / (torch.log1p(c * longest) + 1e-6)
-                        units = torch.relu(module.hidden[0] * x + module.hidden[1])
-                        found.append(module.out[h, :-1] @ units + module.out[h, -1])
-        return torch.stack(found).unflatten(0, (len(rows), 3, 7, 7))
-
-    known = are_consecutive(keys, keys)
-    shape = (lambda x: x) if keys.dim() == 2 else (lambda x: x[None])
-    agree(lambda: shape(module(keys, keys, known)), looped, list(module.parameters()))
 
 
 def test_up_to_the_threshold_it_is_a_function_of_the_distance_and_beyond_it_is_not():

@@ -145,21 +145,6 @@ def test_a_table_at_queries_and_keys_is_added_before_their_map_and_not_before_th
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("encoding", VARIANTS, ids=str)
-def test_positions_are_heard_learnt_and_kept_in_a_cache(shape, encoding):
-    m = deep(shape, encoding)
-    full = m(TOKENS)
-    for positions in (torch.tensor([1, 2, 3, 5]), torch.tensor([[0, 1, 2, 3], [0, 2, 4, 5]])):
-        assert (m(TOKENS, positions) - full).abs().max() > 1e-6
-        cache = m.make_cache(2)
-        pieces = [m(TOKENS[:, n : n + 1], positions[..., n : n + 1], cache) for n in range(4)]
-        torch.testing.assert_close(torch.cat(pieces, 1), m(TOKENS, positions), rtol=0, atol=1e-10)
-    full.square().sum().backward()
-    for table in tables(m):
-        assert (table.grad[:4].abs().sum(-1) > 0).all() and (table.grad[4:] == 0).all()
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("encoding", VARIANTS, ids=str)
 def test_every_table_ends_and_is_continued_by_an_extrapolator(shape, encoding):
     m, longer = deep(shape, encoding).eval(), torch.ones(2, LENGTH + 2, dtype=torch.long)
     with pytest.raises(ValueError, match="position 7 has no row in the learned table of 6 positions"):

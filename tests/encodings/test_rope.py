@@ -135,20 +135,6 @@ def test_a_call_in_another_dtype_leaves_nothing_behind():
     assert torch.equal(turned(x), first)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_module_is_the_function_also_when_rows_have_their_own_positions(layout):
-    module, (w, _) = (
-        RoPE(layout=layout, base=100.0).at_query_key(Heads(width=8)),
-        rope_frequencies(8, base=100.0),
-    )
-    x, positions = noise(2, 3, 4, 8), torch.tensor([[0, 1, 2, 3], [5, 4, 9, 100]])
-    for query, key in ((positions[1], positions[0]), (positions[0], positions[1])):
-        for prepared, at in zip(module.prepare(query, key), (query, key), strict=True):
-            assert torch.equal(module(x, prepared), apply_rope(x, at, w, layout=layout))
-    per_row = torch.stack([apply_rope(x[row], positions[row], w, layout=layout) for row in range(2)])
-    assert torch.equal(module(x, module.prepare(positions, positions)[1]), per_row)
-
-
 def test_casting_the_module_leaves_the_frequencies_bitwise():
     module = RoPE().at_query_key(Heads(width=8))
     before = module.inv_freq.clone()
@@ -241,22 +227,6 @@ def test_partial_and_p_are_different_functions_and_a_whole_share_is_rope(layout)
 
     assert (turned(partial=0.5) - turned(p=0.5)).abs().max() > 0.1
     assert torch.equal(turned(partial=1.0), turned()) and torch.equal(turned(p=1), turned())
-
-
-@given(half=st.integers(2, 16), a=st.integers(0, 5000), shift=st.integers(0, 10**6), data=st.data())
-def test_scores_of_a_partly_turned_head_depend_on_the_distance_only(half, a, shift, data):
-    pairs = data.draw(st.integers(1, half))
-    option = data.draw(st.sampled_from(["partial", "p"]))
-    layout = data.draw(st.sampled_from(LAYOUTS))
-    module = RoPE(layout=layout, **{option: pairs / half}).at_query_key(Heads(width=2 * half))
-    q, k = noise(1, 1, 3, 2 * half), noise(1, 1, 3, 2 * half, seed=1)
-
-    def scores(at: torch.Tensor) -> torch.Tensor:
-        for_queries, for_keys = module.prepare(at, at)
-        return module(q, for_queries) @ module(k, for_keys).mT
-
-    at = torch.tensor([0, a, 7])
-    torch.testing.assert_close(scores(at + shift), scores(at), rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("option", ["partial", "p"])
@@ -360,10 +330,3 @@ def test_tables_are_exact_up_to_a_million_positions_in_every_dtype(position, lay
         ours = module(torch.ones(1, 1, 1, 8, dtype=dtype), module.prepare(at, at)[0])
         bound = 3 * torch.finfo(dtype).eps
         torch.testing.assert_close(ours[0, 0].double(), expected, rtol=0, atol=bound)
-
-
-@given(order=st.permutations(range(6)), start=st.integers(0, 10**6))
-def test_a_permutation_of_vectors_and_positions_is_one_of_the_answers(order, start):
-    x, at, (w, _) = noise(6, 8), torch.tensor([0, 1, 2, 50, 700, 701]) + start, rope_frequencies(8)
-    order = list(order)
-    assert torch.equal(apply_rope(x[order], at[order], w), apply_rope(x, at, w)[order])

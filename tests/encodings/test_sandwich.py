@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from sepnb.encodings import Heads, Sandwich, sandwich_bias
-from sepnb.encodings.relative import are_consecutive
 
-from .drawn import F64, POSITIONS, UNSORTED
+from .drawn import F64, UNSORTED
 
 
 def wave_sum(distance: int, indices: range, width: int = 128) -> float:
@@ -41,17 +40,6 @@ def test_it_is_the_inner_product_of_two_codes_up_to_a_constant():
     codes = torch.cat([angles.sin(), angles.cos()], dim=-1)
     bias = sandwich_bias(1, at, at) * 8
     torch.testing.assert_close(bias[0], codes @ codes.T - 64, rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
-def test_the_module_is_the_bias_of_every_pair_in_the_precision_of_its_model(keys):
-    single, double = Sandwich().at_score(Heads(3)), Sandwich().at_score(Heads(3)).double()
-    assert list(single.parameters()) == []
-    for queries in (keys, keys[..., -2:]):
-        for module, dtype in ((single, torch.float32), (double, F64)):
-            found = module(queries, keys, are_consecutive(queries, keys))
-            assert found.dtype == dtype
-            assert torch.equal(found, sandwich_bias(3, queries, keys).to(dtype))
 
 
 def test_casting_the_module_leaves_the_bias_bitwise():

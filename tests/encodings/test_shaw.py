@@ -5,11 +5,10 @@ import torch
 from torch import Tensor
 
 from sepnb.encodings import Heads, Shaw, shaw_output, shaw_scores
-from sepnb.encodings.relative import are_consecutive
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
 
-from .drawn import F64, POSITIONS, agree, drawn, random
+from .drawn import F64, agree, drawn, random
 
 
 def vectors(table: Tensor, queries: Tensor, keys: Tensor, clip: int) -> Tensor:
@@ -44,50 +43,6 @@ def test_scores_and_output_are_the_loops_in_value_and_every_gradient(n, m, clip)
         lambda: shaw_output(weights, v, table, clip=clip),
         lambda: looped_output(weights, v, table, queries, keys, clip),
         [weights, v, table],
-    )
-
-
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("clip", [0, 2, 9])
-@pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
-def test_the_modules_are_the_loops_at_any_positions_where_a_query_looks(keys, clip, causal):
-    encoding = Shaw(clip, per_head=True)
-    scores, values = (
-        drawn(encoding.at_score(Heads(3, 4, 12, causal=causal))),
-        drawn(encoding.at_value(Heads(3, 4, causal=causal)), seed=1),
-    )
-    heads = slice(1, 3)
-    q, k, v = random(2, 2, 7, 4), random(2, 2, 7, 4, seed=1), random(2, 2, 7, 4, seed=2)
-    seen = torch.ones(7, 7, dtype=torch.bool).tril() if causal else torch.ones(7, 7, dtype=torch.bool)
-    weights = random(2, 2, 7, 7, seed=3).masked_fill(~seen, -torch.inf).softmax(-1).detach()
-    known = are_consecutive(keys, keys)
-    rows = keys if keys.dim() == 2 else keys.expand(2, -1)
-
-    def looped(which, x: Tensor, y: Tensor, table: Tensor) -> Tensor:
-        """Every sequence and head by itself."""
-        return torch.stack(
-            [
-                torch.cat(
-                    [
-                        which(x[b : b + 1, h : h + 1], y[b : b + 1, h : h + 1], table[1 + h], p, p, clip)
-                        for h in range(2)
-                    ],
-                    dim=1,
-                )[0]
-                for b, p in enumerate(rows)
-            ]
-        )
-
-    agree(
-        lambda: scores(q, k, scores.prepare(keys, keys, known), heads),
-        lambda: looped(looped_scores, q, k, scores.table),
-        [q, k, scores.table],
-        seen,
-    )
-    agree(
-        lambda: weights @ v + values(weights, values.prepare(keys, keys, known), heads),
-        lambda: looped(looped_output, weights, v, values.table),
-        [weights, v, values.table],
     )
 
 

@@ -8,12 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sepnb.encodings import T5, Heads, t5_bias, t5_buckets
-from sepnb.encodings.relative import are_consecutive
+from sepnb.encodings import T5, Heads, t5_buckets
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
-from .drawn import POSITIONS, UNSORTED, agree, drawn, random
+from .drawn import UNSORTED, drawn, random
 from .references import t5_bucket
 
 SETTINGS = [(32, 128), (32, 64), (64, 256), (16, 50), (8, 2048), (2, 2)]
@@ -55,19 +54,6 @@ def test_buckets_rise_with_the_distance_and_end_at_the_largest(buckets, extra, s
         buckets - 1,
         buckets - 1,
     ]
-
-
-@pytest.mark.parametrize("bidirectional", [False, True])
-@pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
-def test_the_module_is_the_bias_of_every_pair_in_value_and_gradient(keys, bidirectional):
-    module = drawn(T5(n_buckets=8, max_distance=20, bidirectional=bidirectional).at_score(Heads(3)))
-    for queries in (keys, keys[..., -2:]):
-        known = are_consecutive(queries, keys)
-        agree(
-            lambda q=queries, known=known: module(q, keys, known),
-            lambda q=queries: t5_bias(module.table, q, keys, max_distance=20, bidirectional=bidirectional),
-            [module.table],
-        )
 
 
 def test_the_gradient_of_the_table_is_a_histogram_of_the_pairs():

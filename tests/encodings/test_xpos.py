@@ -4,8 +4,6 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sepnb.encodings import Heads, XPos, apply_rope, apply_xpos, rope_frequencies, xpos_scales
 from sepnb.encodings.rope import LAYOUTS
@@ -72,39 +70,6 @@ def test_without_decay_it_is_rope():
     turned = apply_xpos(q, k, at, at, scale_base=math.inf)
     assert torch.equal(turned[0], apply_rope(q, at, w)) and torch.equal(turned[1], apply_rope(k, at, w))
     assert not torch.allclose(apply_xpos(q, k, at, at)[0], turned[0])
-
-
-@given(start=st.integers(0, 10**6), step=st.integers(1, 500), layout=st.sampled_from(LAYOUTS))
-def test_scores_depend_on_the_distance_only(start, step, layout):
-    q, k, at = noise(1, 2, 5, 8), noise(1, 2, 5, 8, seed=1), torch.arange(5) * step
-    module = XPos(layout=layout).at_query_key(Heads(width=8))
-    moved, here = (scores(module, q, k, at + offset, at + offset) for offset in (start, 0))
-    torch.testing.assert_close(moved.tril(), here.tril(), rtol=0, atol=1e-8)
-
-
-def test_new_queries_meet_old_keys_as_in_one_pass():
-    """The centre moves with the keys that are there; the scores do not."""
-    module, at = XPos().at_query_key(Heads(width=8)), torch.arange(60) * 20
-    q, k = noise(1, 2, 60, 8), noise(1, 2, 60, 8, seed=1)
-    whole = scores(module, q, k, at, at)
-    for place in (0, 1, 30, 59):
-        part = scores(
-            module, q[..., place : place + 1, :], k[..., : place + 1, :], at[place:][:1], at[: place + 1]
-        )
-        torch.testing.assert_close(part[..., 0, :], whole[..., place, : place + 1], rtol=0, atol=1e-10)
-
-
-def test_sequences_may_have_positions_of_their_own():
-    module, rows = XPos().at_query_key(Heads(width=8)), torch.tensor([[0, 1, 2], [5, 400, 9000]])
-    q, k = noise(2, 3, 3, 8), noise(2, 3, 3, 8, seed=1)
-    together = scores(module, q, k, rows, rows)
-    for row in range(2):
-        alone = scores(module, q[row : row + 1], k[row : row + 1], rows[row], rows[row])
-        torch.testing.assert_close(together[row : row + 1], alone, rtol=1e-12, atol=1e-12)
-    shared = scores(module, q[:, :, :1], k, torch.tensor([9000]), rows)  # one row of queries for both
-    torch.testing.assert_close(
-        shared[1], scores(module, q[1:, :, :1], k[1:], torch.tensor([9000]), rows[1])[0]
-    )
 
 
 def test_casting_leaves_the_factors_and_a_far_text_is_exact_in_bfloat16():

@@ -4,8 +4,6 @@ import dataclasses
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sepnb import extrapolators
 from sepnb.extrapolators import (
@@ -88,16 +86,6 @@ def test_controls_have_one_form(table, method, form):
     )
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("method", METHODS)
-@given(order=st.permutations(range(0, 60, 3)))
-def test_a_permutation_of_positions_permutes_the_rows(method, form, order):
-    rows = torch.linspace(-1, 1, 35, dtype=F64).reshape(7, 5).sin()
-    whole = extrapolate(rows, torch.arange(60), method, form=form, **OPTIONS.get(method, {}))
-    shuffled = extrapolate(rows, torch.tensor(order), method, form=form, **OPTIONS.get(method, {}))
-    torch.testing.assert_close(shuffled, whole[order], rtol=0, atol=1e-14)
-
-
 @pytest.mark.parametrize(("method", "options"), VARIANTS, ids=str)
 def test_positions_of_any_shape_and_integer_dtype_keep_their_shape(table, method, options):
     positions = torch.arange(24).reshape(2, 3, 4)
@@ -143,14 +131,6 @@ def test_a_continuation_is_of_the_table_as_it_was(table, method):
     rows.mul_(3)
     continuation(positions + 1)
     assert torch.equal(continuation(positions), first)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_inference_mode_gives_the_same_rows(table, method):
-    options = OPTIONS.get(method, {})
-    with torch.inference_mode():
-        inside = extrapolate(table(seed=5), torch.arange(30), method, **options)
-    assert torch.equal(inside, extrapolate(table(seed=5), torch.arange(30), method, **options))
 
 
 # --- the seam

@@ -43,36 +43,6 @@ def test_a_model_without_a_pos_stream_is_the_dense_model_in_every_mode():
     assert shapes[0] == shapes[1]
 
 
-@pytest.mark.parametrize(
-    ("streams", "n_layers", "mode", "count"),
-    [
-        (Streams.dense(64), 3, "separated", 148_224),
-        (Streams(pos=16, sem=48), 3, "separated", 102_144),
-        (Streams(pos=16, sem=48), 3, "strict", 97_536),
-        (Streams.dense(128), 4, "separated", 788_480),
-        (Streams(pos=32, sem=96), 4, "separated", 542_720),
-        (Streams(pos=32, sem=96), 4, "strict", 518_144),
-        (Streams(pos=19, sem=57), 3, "separated", 143_868),
-        (Streams(pos=20, sem=60), 3, "strict", 152_160),
-    ],
-)
-def test_the_blocks_have_as_many_parameters_as_counted_by_hand(streams, n_layers, mode, count):
-    assert blocks(streams, n_layers, mode) == count
-
-
-@pytest.mark.parametrize(("d_pos", "d_sem"), [(8, 24), (16, 16), (24, 8), (5, 27), (12, 20)])
-def test_the_formulas_of_the_three_modes(d_pos, d_sem):
-    width = d_pos + d_sem
-    norms, square = 4 * width, d_pos**2 + d_sem**2
-    assert blocks(Streams.dense(width), 1) == 12 * width**2 + norms
-    assert blocks(Streams(pos=d_pos, sem=d_sem), 1) == 2 * width**2 + 10 * square + norms
-    assert blocks(Streams(pos=d_pos, sem=d_sem), 1, norm_kind="rms") == 2 * width**2 + 10 * square + 2 * width
-    if d_pos % 8 == 0:
-        strict = 12 * square + 2 * d_pos * d_sem
-        assert blocks(Streams(pos=d_pos, sem=d_sem), 1, "strict") == strict + norms
-        assert blocks(Streams(pos=d_pos, sem=d_sem), 1) - 2 * d_pos * d_sem == strict + norms
-
-
 def test_the_sem_readout_does_not_count_what_reaches_nothing():
     """Last block, 16/48 in heads of 16: W_V, W_O, MLP and norm of pos, W_Q and W_K of its one head."""
     dead = 10 * 16**2 + 2 * 16 + 2 * 64 * 16

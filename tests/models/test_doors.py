@@ -112,7 +112,6 @@ def test_a_model_wider_than_any_is_refused_before_it_is_looked_at(unhooked):
         (lambda: KVCache(0, 1), "batch_size"),
         (lambda: KVCache(2, 1.0), "n_layers"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_built_is_refused(unhooked, call, name):
     refused(call, name)

@@ -162,13 +162,6 @@ def test_a_window_with_a_cache_is_one_full_pass(built, text, mode, more):
             torch.testing.assert_close(cached, full, **TIGHT)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("window", [L, L + 1, 1000])
-def test_a_window_of_the_whole_text_changes_nothing(built, text, mode, window):
-    model = make(built, mode)
-    assert torch.equal(model.extended(window=window)(text(2, L)), model(text(2, L)))
-
-
 # --- frequencies
 
 

@@ -6,9 +6,6 @@ shapes in tests cannot be compiled.
 """
 
 import json
-import os
-import subprocess
-import sys
 import warnings
 
 import pytest
@@ -19,6 +16,8 @@ from sepnb import encodings
 from sepnb.models import LanguageModel, TransformerConfig, compile_formulas, context, kernels
 from sepnb.streams import Streams
 
+COMPILED = [name for name in encodings.names(axes=1) if name not in ("t5", "fire")]
+"""These two have a trained bias as kerple has one, which reaches the same formula."""
 INDUCTOR = "kerple"
 """The encoding whose formula is compiled to machine code: a trained bias, and with it a whole attention."""
 
@@ -57,7 +56,7 @@ def outcome(made: LanguageModel) -> list[torch.Tensor]:
 def drive() -> dict[str, list]:
     """Per encoding: how far compiled is from eager, the graphs, and what broke one."""
     counters, found = torch._dynamo.utils.counters, {}
-    for name in encodings.names(axes=1):
+    for name in COMPILED:
         torch.compiler.reset()
         counters.clear()
         made = model(name)
@@ -91,14 +90,13 @@ def drive() -> dict[str, list]:
 
 
 @pytest.fixture(scope="module")
-def driven() -> dict[str, list]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "JAXTYPING_DISABLE": "1"}
-    done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
+def driven(tmp_path_factory) -> dict[str, list]:
+    from .. import shared  # not where this file is run as a script
+
+    return shared.told_by(tmp_path_factory, __file__)
 
 
-@pytest.mark.parametrize("name", encodings.names(axes=1))
+@pytest.mark.parametrize("name", COMPILED)
 def test_a_compiled_formula_is_the_eager_one_captured_whole_and_once(driven, name):
     apart, captured, breaks = driven[name]
     assert apart < 1e-12

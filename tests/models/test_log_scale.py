@@ -46,15 +46,6 @@ def test_inside_the_trained_length_nothing_changes_and_past_it_something_does(bu
     assert (logits - plain)[:, LENGTH:].abs().amax((0, 2)).min() > 1e-4
 
 
-@pytest.mark.parametrize("mode", ["separated", "strict"])
-def test_token_by_token_is_one_full_pass(built, text, mode):
-    model, tokens = built(Streams(pos=8, sem=24), mode=mode, max_length=LENGTH), text(2, 9)
-    scaled = model.extended(log_scale=True)
-    cache = scaled.make_cache(2)
-    steps = [scaled(tokens[:, i : i + 1], cache=cache) for i in range(9)]
-    torch.testing.assert_close(torch.cat(steps, dim=1), scaled(tokens), rtol=0, atol=1e-10)
-
-
 def test_without_a_mask_every_query_sees_every_key(built, text):
     model, tokens = built(Streams.dense(32), encoding="rope", max_length=LENGTH, causal=False), text(1, 9)
     with frozen_attention(model) as before, torch.no_grad():

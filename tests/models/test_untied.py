@@ -87,30 +87,6 @@ def test_one_position_pass_for_the_batch_is_each_sequence_on_its_own(built, text
         torch.testing.assert_close(a, b, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, F64])
-def test_its_pos_stream_is_bitwise_the_same_for_every_text_with_live_attention(built, text, dtype):
-    model = built(STREAMS[0], query_key="untied", readout="both", dtype=dtype)
-    ends = [model.transformer(model.embedding(text(2, 6, seed)))["pos"] for seed in (0, 1)]
-    assert torch.equal(*ends) and torch.equal(ends[0][0], ends[0][1])
-    content = model.embedding(text(2, 6)).detach().requires_grad_()
-    assert torch.autograd.grad(model.transformer(content)["pos"].sum(), content, allow_unused=True) == (None,)
-
-
-@pytest.mark.parametrize(
-    "encoding", ["sinusoidal", "learned", ("sinusoidal", "rope"), ("sinusoidal", "alibi")]
-)
-@pytest.mark.parametrize("fields", [{}, {"n_kv_heads": 2}, {"pos_stream": "constant"}], ids=repr)
-def test_token_by_token_is_one_full_pass(built, text, encoding, fields):
-    model, tokens = (
-        built(Streams(pos=16, sem=16), query_key="untied", encoding=encoding, **fields),
-        text(2, 9),
-    )
-    for reader in (model.eval(), model.extended(window=4, sinks=1)):
-        cache = reader.make_cache(2)
-        steps = [reader(tokens[:, i : i + 3], cache=cache) for i in (0, 3, 6)]
-        torch.testing.assert_close(torch.cat(steps, dim=1), reader(tokens), rtol=0, atol=1e-10)
-
-
 def test_a_cache_keeps_the_keys_of_positions_once_for_all_sequences(built, text):
     model = built(STREAMS[0], query_key="untied", readout="both")
     cache = model.make_cache(5)

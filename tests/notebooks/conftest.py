@@ -25,7 +25,7 @@ def build(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.fixture
-def run_experiments(build: Path, one_thread: None) -> Callable[[Iterable[str]], None]:
+def run_experiments(build: Path, one_thread: None, unhooked: None) -> Callable[[Iterable[str]], None]:
     """Compute every smoke record of these experiments that no worker has computed."""
     (build / "runs").mkdir(exist_ok=True)
 
