@@ -7,11 +7,10 @@ import pytest
 import torch
 
 from sepnb import extrapolators
-from sepnb.models import LanguageModel, TransformerConfig, extension, frozen_attention
+from sepnb.models import LanguageModel, extension, frozen_attention
 from sepnb.streams import Streams
 from sepnb.training import next_token_losses
 
-from .conftest import VOCABULARY
 from .plain import Plain
 
 L = 8
@@ -242,10 +241,6 @@ def test_a_position_past_the_table_is_refused_by_name_and_with_the_remedies(buil
             "frequencies of RoPE, and this model has none",
         ),
         ("xpos", {"extension": Interpolation()}, ValueError, "xPos has a decay of the distance beside them"),
-        ("learned", {"window": 0}, ValueError, "window is 0; a query sees at least 1 token"),
-        ("learned", {"window": -3}, ValueError, "window is -3"),
-        ("learned", {"window": 2.5}, TypeError, r"window must be an int, got 2\.5"),
-        ("learned", {"window": True}, TypeError, "window must be an int, got True"),
         ("learned", {"window": 4, "sinks": -1}, ValueError, "sinks is -1; give 0 or more"),
         ("learned", {"window": 4, "sinks": 1.0}, TypeError, r"sinks must be an int, got 1\.0"),
         ("learned", {"sinks": 2}, ValueError, "sinks=2 without a window: .* give window too"),
@@ -269,12 +264,6 @@ def test_a_position_past_the_table_is_refused_by_name_and_with_the_remedies(buil
 def test_a_rule_that_a_model_cannot_follow_is_refused_at_once(unhooked, built, encoding, rule, kind, message):
     with pytest.raises(kind, match=message):
         make(built, "dense", encoding).extended(**rule)
-
-
-def test_a_window_needs_a_causal_model():
-    config = TransformerConfig(DENSE, 1, 4, "sinusoidal", causal=False)
-    with pytest.raises(ValueError, match="a window needs a causal model"):
-        LanguageModel(config, VOCABULARY).extended(window=4)
 
 
 # --- fitted once

@@ -259,14 +259,6 @@ def test_a_config_for_something_else_is_refused(changes, message):
         ImageClassifier(config(**changes), CLASSES, PATCH)
 
 
-def test_sizes_that_cannot_be_are_refused(unhooked):
-    for sizes in ((0, 4, 1), (5, 0, 1), (5, 4, 0)):
-        with pytest.raises(ValueError, match="is 0; it must be at least 1"):
-            ImageClassifier(config(), sizes[0], sizes[1], channels=sizes[2])
-    with pytest.raises(TypeError, match=r"patch must be an int, got 4\.0"):
-        ImageClassifier(config(), CLASSES, 4.0)
-
-
 def test_a_rule_that_a_model_cannot_follow_is_refused(unhooked):
     with pytest.raises(ValueError, match="fit needs places between two patches, and on one axis are none"):
         classifier(encoding="rope", axes=1).extended(fit=GRID)

@@ -74,36 +74,3 @@ def test_a_state_dict_carries_everything(built, text):
 
 def test_an_empty_text_has_empty_logits(built):
     assert built(WHOLE)(torch.zeros(2, 0, dtype=torch.long)).shape == (2, 0, 13)
-
-
-def test_what_cannot_be_answered_is_refused(unhooked, built, text):
-    model, tokens = built(WHOLE, encoding="learned", max_length=8), text(2, 4)
-    for wrong, message in (
-        (tokens.float(), r"tokens must be integers, got torch\.float32"),
-        (tokens.bool(), r"tokens must be integers, got torch\.bool"),
-    ):
-        with pytest.raises(TypeError, match=message):
-            model(wrong)
-    for wrong, message in (
-        (tokens + 13, r"token \d+ is outside the vocabulary 0 to 12"),
-        (tokens - 14, r"token -\d+ is outside the vocabulary 0 to 12"),
-        (tokens[0], r"tokens have shape \[4\]; give \[batch, length\]"),
-        (tokens[None], r"tokens have shape \[1, 2, 4\]; give \[batch, length\]"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            model(wrong)
-    for positions, kind, message in (
-        (torch.arange(4.0), TypeError, r"positions must be integers, got torch\.float32"),
-        (torch.zeros(4, dtype=torch.bool), TypeError, r"got torch\.bool"),
-        (torch.tensor([0, 1, -3, 2]), ValueError, "position -3 is negative; positions start at 0"),
-        (
-            torch.arange(5),
-            ValueError,
-            r"shape \[5\] do not fit 2 sequences of 4 tokens; give \[4\] or \[2, 4\]",
-        ),
-        (torch.zeros(3, 4, dtype=torch.long), ValueError, r"shape \[3, 4\] do not fit"),
-        (torch.zeros(1, 4, dtype=torch.long), ValueError, r"shape \[1, 4\] do not fit"),
-        (torch.tensor(3), ValueError, r"shape \[\] do not fit"),
-    ):
-        with pytest.raises(kind, match=message):
-            model(tokens, positions)
