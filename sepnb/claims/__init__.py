@@ -5,21 +5,22 @@
     for row in claims.evaluate():
         print(row.claim.id, row.verdict.word, row.verdict.detail)
 
-To add a claim, write `rule_<id>` and one `Claim(...)` beside it, in the module of its experiment or chapter.
+To add a claim, write one `Claim(...)` in the module of its chapter or experiment, and pin its digest.
 """
 
-from sepnb.claims.dependence import under_budgets
+from sepnb.claims.claim import Claim
 from sepnb.claims.encodings import survival
-from sepnb.claims.ledger import CLAIMS, Row, evaluate, get
+from sepnb.claims.ledger import CLAIMS, Row, evaluate, get, under_budgets
 from sepnb.claims.pages import page, source_map_page
 from sepnb.claims.shown import judge, show
 from sepnb.claims.sources import SourceMap, SourceMapError, Statement
 from sepnb.claims.sources import load as source_map
-from sepnb.claims.verdict import WORDS, Claim, Tables, Verdict
+from sepnb.claims.verdict import WORDS, Ask, Tables, Verdict
 
 __all__ = [
     "CLAIMS",
     "WORDS",
+    "Ask",
     "Claim",
     "Row",
     "SourceMap",

@@ -1,77 +1,184 @@
 """From a table of runs to a verdict: paired over seeds, corrected over the family, bounds set beforehand.
 
-Every comparison asks: does the mean over seeds of `score(a) - score(b)` lie inside `(low, high)`?
-"Better" is `high=0`, "not worse" is `high=margin`, "level" is `low=-margin, high=margin`. The answer is
+Every ask is: does the mean over seeds of `a` minus `b` lie inside `(low, high)`? Where lower is better,
+"better" is `high=0`, "not worse" is `high=margin`, "level" is `low=-margin, high=margin`. The answer is
 
 - *holds* if a paired t-test clears every finite bound, *fails* if it is beyond one, otherwise *open*;
-- tested two-sidedly, because both answers are possible, at 5 % after Holm's correction over the comparisons
-  of the claim.
-
-Scores are bits per byte: lower is better.
+- tested two-sidedly, because both answers are possible, at 5 % after Holm's correction over the asks of the
+  claim.
 """
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
-from sepnb.claims.verdict import NOT_REPRODUCED, NOT_RUN, NOT_TESTABLE, PARTLY, REPRODUCED, UNDECIDED, Verdict
-
-
-class Comparison(NamedTuple):
-    """One pair of methods and the bounds within which the claim wants the mean of `score(a) - score(b)`."""
-
-    a: str
-    b: str
-    low: float = -math.inf
-    high: float = math.inf
+from sepnb.claims.verdict import (
+    FAILS,
+    HOLDS,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    NOT_TESTABLE,
+    OPEN,
+    PARTLY,
+    REPRODUCED,
+    UNDECIDED,
+    ZERO,
+    Answer,
+    Ask,
+    Floor,
+    Unless,
+    Verdict,
+)
 
 
 def judge(
     table: pd.DataFrame | None,
-    comparisons: list[Comparison],
+    asks: Sequence[Ask],
     *,
-    bar: float,
+    metric: str = "bits_per_byte",
+    higher_is_better: bool = False,
+    floors: Sequence[Floor] = (),
+    unless: Sequence[Unless] = (),
     least_seeds: int = 6,
     significance: float = 0.05,
 ) -> Verdict:
-    """The verdict of one claim: a family of comparisons that must all lie inside their bounds.
+    """The verdict over a family of asks.
 
-    In this order: a run missing or stale gives *not run*; a run that diverged, or a method whose mean does
-    not clear the bar, *not testable here*; fewer than `least_seeds` seeds or an open comparison, *undecided*;
-    else *reproduced* if all hold, *not reproduced* if all fail, *partly* if some do.
+    In this order: a run missing or stale gives *not run*; a run without a finite number, a method that does
+    not clear a floor, or a condition that is not met, *not testable here*; fewer than `least_seeds` seeds,
+    *undecided*; else the word of `word_of`.
 
     Args:
-        table: one row a run with columns method, seed, status and bits_per_byte; None if there is none.
-        comparisons: the family over which Holm's correction runs.
-        bar: bits per byte that each method's mean over seeds must be below.
+        table: one row a run with columns method, seed, status and those that are asked for; None if there is
+            none.
+        asks: the family over which Holm's correction runs.
+        metric: the column that a method without a column means.
+        higher_is_better: on which side of a floor a method must be.
+        floors: what the mean of every method must clear.
+        unless: what must be so, else nothing is testable.
         least_seeds: with fewer than six, not even differences of one sign pass a two-sided sign test.
         significance: of the whole family.
     """
-    methods = list(dict.fromkeys(name for pair in comparisons for name in (pair.a, pair.b)))
-    obstacle = _not_complete(table, methods) or _below_the_bar(table, methods, bar)
-    if obstacle:
-        return obstacle
-    scores = _scores(table, methods)
-    differences = {pair: scores[pair.a] - scores[pair.b] for pair in comparisons}
-    numbers = {f"{pair.a} minus {pair.b}": float(values.mean()) for pair, values in differences.items()}
-    listed = [f"{name} {mean:+.3f}" for name, mean in numbers.items()]
-    seeds = len(scores[methods[0]])
+    rules = {"metric": metric, "higher_is_better": higher_is_better, "floors": floors, "unless": unless}
+    if found := obstacle(table, asks, **rules, least_seeds=least_seeds):
+        return found
+    runs = Runs(table, metric)
+    differences = [runs.difference(ask) for ask in asks]
+    seeds = min(map(len, differences))
+    answers = answer(asks, differences, significance)
     if seeds < least_seeds:
-        few = f"{seeds} seeds, a verdict needs at least {least_seeds}"
-        return Verdict(UNDECIDED, "; ".join([few, *listed]), numbers)
+        told = "; ".join(f"{one.name} {one.value:+.3f}" for one in answers)
+        few = f"{seeds} seeds, a verdict needs at least {least_seeds}; {told}"
+        return Verdict(UNDECIDED, few, numbers={one.name: one.value for one in answers})
+    return Verdict(word_of([one.answer for one in answers]), f"{seeds} seeds", answers)
 
-    p_values = [_p_value(differences[pair], pair) for pair in comparisons]
-    decided = holm(p_values, significance)
-    answers = [
-        ("holds" if pair.low < differences[pair].mean() < pair.high else "fails") if sure else "open"
-        for pair, sure in zip(comparisons, decided, strict=True)
-    ]
-    answered = [f"{text} ({answer})" for text, answer in zip(listed, answers, strict=True)]
-    return Verdict(_word(answers), "; ".join([f"{seeds} seeds", *answered]), numbers)
+
+def obstacle(
+    table: pd.DataFrame | None,
+    asks: Sequence[Ask],
+    *,
+    metric: str = "bits_per_byte",
+    higher_is_better: bool = False,
+    floors: Sequence[Floor] = (),
+    unless: Sequence[Unless] = (),
+    least_seeds: int = 6,
+) -> Verdict | None:
+    """What stands in the way of a verdict, with arguments as in `judge`; None if nothing does."""
+    conditions = [ask for one in unless for ask in one.asks]
+    compared, checked = methods_of(asks), methods_of(conditions)
+    if found := incomplete(table, compared) or incomplete(table, checked, paired=False):
+        return found
+    runs = Runs(table, metric)
+    return (
+        _no_number(runs, [*asks, *conditions])
+        or _below_a_floor(runs, dict.fromkeys([*compared, *checked]), floors, higher_is_better)
+        or _not_met(runs, unless, least_seeds)
+    )
+
+
+def answer(
+    asks: Sequence[Ask], differences: Sequence[np.ndarray], significance: float = 0.05
+) -> tuple[Answer, ...]:
+    """What the differences, one value a seed, say to each ask."""
+    decided = holm([_p_value(own, ask) for own, ask in zip(differences, asks, strict=True)], significance)
+    return tuple(
+        Answer(ask.name, float(own.mean()), (HOLDS if inside(own.mean(), ask) else FAILS) if sure else OPEN)
+        for ask, own, sure in zip(asks, differences, decided, strict=True)
+    )
+
+
+def word_of(answers: Sequence[str]) -> str:
+    """The word of a family: open if one is open, else whether all hold, some do, or none."""
+    if OPEN in answers:
+        return UNDECIDED
+    if FAILS not in answers:
+        return REPRODUCED
+    return PARTLY if HOLDS in answers else NOT_REPRODUCED
+
+
+def inside(value: float, ask: Ask) -> bool:
+    """Whether a value lies between the bounds of an ask."""
+    return bool(ask.low < value < ask.high)
+
+
+class Runs:
+    """The runs of a table, by quantities as `Ask` names them: lists and arrays, as a table is asked hundreds
+    of times and pandas would copy it each time.
+
+    Raises:
+        ValueError: two runs of one method and seed.
+    """
+
+    def __init__(self, table: pd.DataFrame, metric: str):
+        self.table, self.metric = table, metric
+        self.rows: dict[str, dict] = {}
+        for row, (method, seed) in enumerate(zip(table["method"], table["seed"], strict=True)):
+            if seed in self.rows.setdefault(method, {}):
+                raise ValueError(f"{method} has two runs of seed {seed}, so that they cannot be paired")
+            self.rows[method][seed] = row
+        self.columns: dict[str, np.ndarray] = {}
+
+    def values(self, quantity: str) -> np.ndarray:
+        """One value a run in the order of the seeds, [seeds] float64; NaN where a run has none."""
+        if quantity == ZERO:
+            return np.zeros(1)
+        of, _, columns = quantity.partition(":")
+        names = columns.split("+") if columns else [self.metric]
+        parts = [self._column(name)[self._order(method)] for method in of.split("+") for name in names]
+        return sum(parts) / len(parts)
+
+    def mean(self, quantity: str) -> float:
+        """The mean over runs; NaN if a run has no value."""
+        return float(self.values(quantity).mean())
+
+    def difference(self, ask: Ask) -> np.ndarray:
+        """`a` minus `b`, one value a seed."""
+        return self.values(ask.a) - self.values(ask.b)
+
+    def seeds(self, quantity: str) -> list:
+        """The seeds in the order of `values`."""
+        return sorted(self.rows[quantity.split(":")[0].split("+")[0]])
+
+    def _order(self, method: str) -> list[int]:
+        return [self.rows[method][seed] for seed in sorted(self.rows[method])]
+
+    def _column(self, name: str) -> np.ndarray:
+        if name not in self.columns:
+            there = name in self.table
+            self.columns[name] = (
+                self.table[name].to_numpy(dtype=float) if there else np.full(len(self.table), math.nan)
+            )
+        return self.columns[name]
+
+
+def methods_of(asks: Iterable[Ask]) -> list[str]:
+    """The methods whose runs the asks read."""
+    quantities = [name for ask in asks for name in (ask.a, ask.b) if name != ZERO]
+    return list(dict.fromkeys(method for name in quantities for method in name.split(":")[0].split("+")))
 
 
 def holm(p_values: Sequence[float], significance: float) -> np.ndarray:
@@ -95,25 +202,19 @@ def holm(p_values: Sequence[float], significance: float) -> np.ndarray:
     return significant
 
 
-def _word(answers: list[str]) -> str:
-    if "open" in answers:
-        return UNDECIDED
-    if "fails" not in answers:
-        return REPRODUCED
-    return PARTLY if "holds" in answers else NOT_REPRODUCED
-
-
-def _p_value(differences: np.ndarray, bounds: Comparison) -> float:
+def _p_value(differences: np.ndarray, ask: Ask) -> float:
     """Two-sided p of the mean lying on the side of the bounds where it is seen.
 
     Inside, every finite bound must be cleared, so the largest p counts; outside, the bound passed counts.
     """
+    if len(differences) < 2:
+        return 1.0
     mean = differences.mean()
-    finite = [bound for bound in (bounds.low, bounds.high) if math.isfinite(bound)]
-    if mean <= bounds.low:
-        finite = [bounds.low]
-    elif mean >= bounds.high:
-        finite = [bounds.high]
+    finite = [bound for bound in (ask.low, ask.high) if math.isfinite(bound)]
+    if mean <= ask.low:
+        finite = [ask.low]
+    elif mean >= ask.high:
+        finite = [ask.high]
     return max(_paired_t(differences, bound) for bound in finite)
 
 
@@ -126,79 +227,142 @@ def _paired_t(differences: np.ndarray, bound: float) -> float:
     return 2 * float(stdtr(len(differences) - 1, -abs(differences.mean() - bound) / error))
 
 
-def _columns(table: pd.DataFrame, methods: list[str], *columns: str) -> list[tuple]:
-    """The runs of these methods as tuples of method and the columns asked for: a table is asked hundreds of
-    times, and pandas would copy it each time."""
-    wanted = set(methods)
-    read = zip(table["method"].tolist(), *(table[column].tolist() for column in columns), strict=True)
-    return [run for run in read if run[0] in wanted]
+def incomplete(table: pd.DataFrame | None, methods: Sequence[str], paired: bool = True) -> Verdict | None:
+    """A verdict on a grid with holes would depend on who stopped it, so a single missing run is enough.
 
-
-def _scores(table: pd.DataFrame, methods: list[str], column: str = "bits_per_byte") -> dict[str, np.ndarray]:
-    """By method, one value a run in the order of the seeds, [seeds] float64; NaN where a run has none.
-
-    Raises:
-        ValueError: two runs of one method and seed.
+    Args:
+        table: as in `judge`.
+        methods: whose runs must be there.
+        paired: they must have the same seeds.
     """
-    runs: dict[str, dict] = {method: {} for method in methods}
-    for method, seed, value in _columns(table, methods, "seed", column):
-        if seed in runs[method]:
-            raise ValueError(f"{method} has two runs of seed {seed}, so that they cannot be paired")
-        runs[method][seed] = value
-    return {
-        method: np.array([own[seed] for seed in sorted(own)], dtype=float) for method, own in runs.items()
-    }
-
-
-def _not_complete(table: pd.DataFrame | None, methods: list[str]) -> Verdict | None:
-    """A verdict on a grid with holes would depend on who stopped it, so a single missing run is enough."""
     if table is None or table.empty:
         return Verdict(NOT_RUN, "no runs")
-    seeds: dict[str, set] = {}
+    seeds: dict[str, set] = {name: set() for name in methods}
     status = []
-    for method, seed, state in _columns(table, methods, "seed", "status"):
-        seeds.setdefault(method, set()).add(seed)
-        status.append(state)
-    absent = [name for name in methods if name not in seeds]
-    if absent:
+    for method, seed, state in zip(table["method"], table["seed"], table["status"], strict=True):
+        if method in seeds:
+            seeds[method].add(seed)
+            status.append(state)
+    if absent := [name for name in methods if not seeds[name]]:
         return Verdict(NOT_RUN, f"no runs of {', '.join(absent)}")
     missing, stale = status.count("not run"), status.count("stale")
     if missing:
         return Verdict(NOT_RUN, f"{missing} of {len(status)} runs are missing", stale=bool(stale))
     if stale:
         return Verdict(NOT_RUN, f"{stale} of {len(status)} runs are stale: the code has changed", stale=True)
-    if len(set(map(frozenset, seeds.values()))) > 1:
+    if paired and len(set(map(frozenset, seeds.values()))) > 1:
         return Verdict(NOT_RUN, "the methods were not run with the same seeds, so they cannot be paired")
     return None
 
 
-def _below_the_bar(table: pd.DataFrame, methods: list[str], bar: float) -> Verdict | None:
-    """A method that has not learned decides nothing; NaN and None are runs that diverged."""
-    scores: dict[str, list[float]] = {}
-    diverged = []
-    for method, seed, value in _columns(table, methods, "seed", "bits_per_byte"):
-        if value is None or not math.isfinite(value):
-            diverged.append(f"{method} (seed {seed})")
-        scores.setdefault(method, []).append(value)
-    if diverged:
-        return Verdict(NOT_TESTABLE, f"diverged: {', '.join(diverged)}")
-    means = {name: math.fsum(scores[name]) / len(scores[name]) for name in methods}
-    short = {name: mean for name, mean in means.items() if mean >= bar}
-    if short:
-        listed = ", ".join(f"{name} ({mean:.2f})" for name, mean in short.items())
-        return Verdict(NOT_TESTABLE, f"not below the bar of {bar} bits per byte: {listed}", short)
+def _no_number(runs: Runs, asks: Sequence[Ask]) -> Verdict | None:
+    """A run without a finite number decides nothing: without the metric itself it has diverged."""
+    for quantity in dict.fromkeys(name for ask in asks for name in (ask.a, ask.b) if name != ZERO):
+        finite = np.isfinite(runs.values(quantity))
+        if not finite.all():
+            seeds = [str(seed) for seed, there in zip(runs.seeds(quantity), finite, strict=True) if not there]
+            where = f"(seed {', '.join(seeds)})"
+            missing = f"{quantity} is missing in {len(seeds)} of {len(finite)} runs {where}"
+            return Verdict(NOT_TESTABLE, missing if ":" in quantity else f"diverged: {quantity} {where}")
     return None
 
 
-RULES_OF_EVIDENCE = (
-    judge,
-    holm,
-    _word,
-    _p_value,
-    _paired_t,
-    _columns,
-    _scores,
-    _not_complete,
-    _below_the_bar,
-)
-"""What a verdict of `judge` stands on beside its own rule: a later change of one of these is a later rule."""
+def _below_a_floor(
+    runs: Runs, methods: Iterable[str], floors: Sequence[Floor], higher_is_better: bool
+) -> Verdict | None:
+    for floor in floors:
+        means = {name: runs.mean(f"{name}:{floor.column}") for name in methods if floor.holds_for(name)}
+        short = {
+            name: mean
+            for name, mean in means.items()
+            if not (mean > floor.bound if higher_is_better else mean < floor.bound)
+        }
+        if short:
+            side, unit = "above" if higher_is_better else "below", floor.column.replace("_", " ")
+            listed = ", ".join(f"{name} ({mean:.2f})" for name, mean in short.items())
+            return Verdict(NOT_TESTABLE, f"not {side} {floor.bound} {unit}: {listed}", numbers=short)
+    return None
+
+
+def _not_met(runs: Runs, unless: Sequence[Unless], least_seeds: int) -> Verdict | None:
+    for one in unless:
+        if one.tested:
+            differences = [runs.difference(ask) for ask in one.asks]
+            answers = answer(one.asks, differences)
+            met = [
+                found.answer == HOLDS and len(own) >= least_seeds
+                for found, own in zip(answers, differences, strict=True)
+            ]
+            told = [str(found) for found in answers]
+            numbers = {found.name: found.value for found in answers}
+        else:
+            numbers = {}
+            for ask in one.asks:  # the means are compared, whose methods need not have the same seeds
+                a, b = runs.mean(ask.a), runs.mean(ask.b)
+                numbers[f"{ask.a} over {ask.b}" if one.ratio else ask.name] = a / b if one.ratio else a - b
+            met = [inside(value, ask) for value, ask in zip(numbers.values(), one.asks, strict=True)]
+            told = [f"{name} {value:+.3f}" for name, value in numbers.items()]
+        if not (any(met) if one.any else all(met)):
+            return Verdict(NOT_TESTABLE, "; ".join([one.why, *told]), numbers=numbers)
+    return None
+
+
+ENDS = ("_lower", "_upper")
+"""What a timed column's quartiles over the rounds end in."""
+
+
+def rounds(table: pd.DataFrame | None, asks: Sequence[Ask]) -> Verdict:
+    """The verdict over timed quantities, `method:column`, of one record each: quartiles over the rounds, in
+    the columns `<column>_lower` and `<column>_upper`, stand in the place of seeds. An ask holds if three
+    quarters of the rounds are inside, fails if three quarters are outside, and is open between the two.
+
+    *Not testable here* where a record has no such column, as without a compiler or without another package.
+    """
+    if table is None or table.empty:
+        return Verdict(NOT_RUN, "no runs")
+    known, answers = set(table.method), []
+    if obstacle := incomplete(table, [name for name in methods_of(asks) if name in known]):
+        return obstacle
+    for ask in asks:
+        method, _, column = ask.a.partition(":")
+        names = [f"{column}{ENDS[0]}", column, f"{column}{ENDS[1]}"]
+        cell = table[table.method == method]
+        if cell.empty or not set(names) <= set(cell) or cell[names].isna().any(axis=None):
+            return Verdict(NOT_TESTABLE, f"no {column.replace('_', ' ')} of {method} was timed here")
+        low, middle, high = (float(cell.iloc[0][name]) for name in names)
+        found = HOLDS if inside(low, ask) and inside(high, ask) else OPEN
+        if low >= ask.high or high <= ask.low:
+            found = FAILS
+        answers.append(Answer(ask.a, middle, found, f"{middle:.3g}, quartiles {low:.3g} to {high:.3g}"))
+    return Verdict(word_of([one.answer for one in answers]), "quartiles over the rounds", tuple(answers))
+
+
+def exactly(numbers: Mapping[str, Any] | None, asks: Sequence[Ask], unless: Sequence[Unless] = ()) -> Verdict:
+    """The verdict over numbers that a chapter computes without chance: each lies inside its closed bounds or
+    not.
+
+    Every ask holds, *reproduced*; some, *partly*; none, *not reproduced*.
+    """
+    conditions = [ask for one in unless for ask in one.asks]
+    keys = list(dict.fromkeys(ask.a for ask in [*asks, *conditions]))
+    found = published(numbers, keys)
+    if isinstance(found, Verdict):
+        return found
+    told = "; ".join(f"{name.replace('_', ' ')} {value:.2g}" for name, value in found.items())
+    if not all(ask.low <= found[ask.a] <= ask.high for ask in conditions):
+        return Verdict(NOT_TESTABLE, told, numbers=found)
+    return Verdict(share([ask.low <= found[ask.a] <= ask.high for ask in asks]), told, numbers=found)
+
+
+def published(numbers: Mapping[str, Any] | None, keys: Sequence[str]) -> dict[str, float] | Verdict:
+    """These numbers of a chapter, or that they are not there."""
+    if numbers is None:
+        return Verdict(NOT_RUN, "the chapter has not been executed")
+    if absent := [key for key in keys if key not in numbers]:
+        return Verdict(NOT_RUN, f"the chapter does not publish {', '.join(absent)}")
+    return {key: float(numbers[key]) for key in keys}
+
+
+def share(parts: Sequence[bool]) -> str:
+    """The word of a claim that counts its parts, each of which is so or not."""
+    return REPRODUCED if all(parts) else PARTLY if any(parts) else NOT_REPRODUCED

@@ -1,20 +1,17 @@
-"""Rules on the experiment `extrapolation`: the slides' extrapolators and the separation (chapters 9 and 11).
+"""Experiment `extrapolation` (chapters 9, 11 and 12): the five extrapolators, the separation, and encodings
+alone.
 
-Written before its records. A reading's *gap* is its bits per byte less those of the same model through a
+Written before its records. A reading's *gap* is its bits per byte minus those of the same model through a
 window of the trained length that slides byte by byte, over the same bytes: so read, the model never leaves
-what it was trained on. Bins end at 2, 4 and 8 times the trained length. All bounds are in bits per byte and
-stand in the rules.
-"""
+what it was trained on. Bins end at 2, 4 and 8 times the trained length. Every model must clear the bar inside
+its trained length: past it, what a model knew is the question."""
 
-import math
-from collections.abc import Callable, Sequence
+from functools import partial
 
-import pandas as pd
+from sepnb.claims.claim import Claim
+from sepnb.claims.language_model import BAR
+from sepnb.claims.verdict import FAR, Ask, Unless, gap, levels, pairs
 
-from sepnb.claims.evidence import RULES_OF_EVIDENCE, Comparison, _below_the_bar, _not_complete, judge
-from sepnb.claims.verdict import Claim, Tables, Verdict
-
-OURS = "ours, written before the records"
 TABLE = "experiment/extrapolation"
 
 FIVE = ("sinusoidal", "fourier", "cyclic", "learned", "alibi")
@@ -22,255 +19,229 @@ FIVE = ("sinusoidal", "fourier", "cyclic", "learned", "alibi")
 
 CONTROLS = ("clamp", "wrap", "reflect", "zero", "interpolate")
 
-FAR = ("2x", "4x", "8x")
+OURS, DENSE = "separated-learned", "learned"
+
+TRAINED_LONG = ("rope-long", "separated-sinusoidal-long")
+TEXT_HAS_MORE = Unless(
+    tuple(levels(TRAINED_LONG, "gap/native/8x", high=-0.02)),
+    "no model trained at the long length gains more than 0.02",
+    any=True,
+)
+"""A model trained at eight lengths gains more than 0.02 bits per byte over its sliding window in the last
+bin: else the text, for models of this size, cannot judge whether any uses more."""
+
+_of = partial(Claim, experiments=(TABLE,), floors=(BAR,))
+_slides = partial(_of, source="slides-separation")
+_seqpe = partial(_of, source="seqpe-abstract")
+_article = partial(_of, source="article-positional-encoding")
+_notes = partial(_of, source="notes-positional-encoding")
 
 
-def gaps(tables: Tables, comparisons: list[Comparison]) -> Verdict:
-    """Judge comparisons of gaps, named `model:reading:bin`; the oracle's own is zero. See `_judged`."""
-
-    def gap(runs: pd.DataFrame, reading: str, place: str) -> pd.Series:
-        if reading == "oracle":
-            return pd.Series(0.0, index=runs.index)
-        return runs[f"gap/{reading}/{place}"]
-
-    return _judged(tables, comparisons, gap)
+def smaller(a: str, b: str) -> list[Ask]:
+    """The gap of one `model:reading` is smaller than that of another, in every bin."""
+    (one, reading), (other, its) = a.split(":"), b.split(":")
+    return [Ask(f"{one}:gap/{reading}/{k}", f"{other}:gap/{its}/{k}", high=0.0) for k in FAR]
 
 
-def levels(tables: Tables, comparisons: list[Comparison]) -> Verdict:
-    """Judge comparisons of bits per byte on the windows that all readings of a model share. See `_judged`."""
-    return _judged(tables, comparisons, lambda runs, reading, place: runs[f"{reading}/{place}"])
-
-
-def _judged(
-    tables: Tables,
-    comparisons: list[Comparison],
-    score: Callable[[pd.DataFrame, str, str], pd.Series],
-) -> Verdict:
-    """The verdict over a family of comparisons; every model compared must clear, inside its trained length,
-    the bar of `in_window`, a mean below 3.35 bits per byte: past it, what a model knew is the question."""
-    table = tables.get(TABLE)
-    names = list(dict.fromkeys(name for pair in comparisons for name in (pair.a, pair.b)))
-    models = list(dict.fromkeys(name.split(":")[0] for name in names))
-    obstacle = _not_complete(table, models) or _below_the_bar(table, models, 3.35)
-    if obstacle:
-        return obstacle
-    read = []
-    for name in names:
-        model, reading, place = name.split(":")
-        runs = table[table.method == model]
-        values = score(runs, reading, place)
-        read += [(name, seed, "ok", value) for seed, value in zip(runs["seed"], values, strict=True)]
-    columns = ["method", "seed", "status", "bits_per_byte"]
-    return judge(pd.DataFrame(read, columns=columns), comparisons, bar=math.inf)
-
-
-def over_oracle(
-    model: str, readings: Sequence[str], places: Sequence[str] = FAR, **bounds: float
-) -> list[Comparison]:
-    """The gap of each reading of a model in each bin, as comparisons for `gaps`, all with the same bounds."""
+def alike(readings: tuple[str, ...], other: str, margin: float) -> list[Ask]:
+    """Readings of separated learned lie within a margin of another, in every bin."""
     return [
-        Comparison(f"{model}:{reading}:{k}", f"{model}:oracle:{k}", **bounds)
-        for reading in readings
-        for k in places
+        Ask(f"{OURS}:{name}/{k}", f"{OURS}:{other}/{k}", -margin, margin) for name in readings for k in FAR
     ]
 
 
-def against(
-    pairs: Sequence[tuple[str, str]], places: Sequence[str] = FAR, **bounds: float
-) -> list[Comparison]:
-    """Pairs of `model:reading` in each bin, as comparisons, all with the same bounds."""
-    return [Comparison(f"{a}:{k}", f"{b}:{k}", **bounds) for a, b in pairs for k in places]
-
-
-# --- the five extrapolators
-
-
-def rule_extrapolation_sinusoidal_survives(tables: Tables) -> Verdict:
-    """Separated learned under equation (2), corrected, is less than +0.03 bits per byte above its own sliding
-    window at stride 1, at 2, 4 and 8 times the trained length."""
-    return gaps(tables, over_oracle("separated-learned", ["sinusoidal"], high=0.03))
-
-
-def rule_extrapolation_fourier_survives(tables: Tables) -> Verdict:
-    """Separated learned under equation (3), corrected, is less than +0.03 bits per byte above its own sliding
-    window at stride 1, at 2, 4 and 8 times the trained length."""
-    return gaps(tables, over_oracle("separated-learned", ["fourier"], high=0.03))
-
-
-def rule_extrapolation_cyclic_survives(tables: Tables) -> Verdict:
-    """Separated learned under equation (4), corrected, is less than +0.03 bits per byte above its own sliding
-    window at stride 1, at 2, 4 and 8 times the trained length."""
-    return gaps(tables, over_oracle("separated-learned", ["cyclic"], high=0.03))
-
-
-def rule_extrapolation_learned_survives(tables: Tables) -> Verdict:
-    """Separated learned under equation (5), corrected, is less than +0.03 bits per byte above its own sliding
-    window at stride 1, at 2, 4 and 8 times the trained length."""
-    return gaps(tables, over_oracle("separated-learned", ["learned"], high=0.03))
-
-
-def rule_extrapolation_alibi_survives(tables: Tables) -> Verdict:
-    """Separated learned under equation (6), corrected, is less than +0.03 bits per byte above its own sliding
-    window at stride 1, at 2, 4 and 8 times the trained length."""
-    return gaps(tables, over_oracle("separated-learned", ["alibi"], high=0.03))
-
-
-def rule_the_five_extrapolate(tables: Tables) -> Verdict:
-    """Separated learned under each of equations (2) to (6), corrected, is less than +0.03 bits per byte above
-    its own sliding window at stride 1, at 2, 4 and 8 times the trained length: one family of fifteen."""
-    return gaps(tables, over_oracle("separated-learned", FIVE, high=0.03))
-
-
-def rule_separation_makes_extrapolation_easier(tables: Tables) -> Verdict:
-    """Under each of equations (2) to (6), corrected, the gap of separated learned to its own sliding window
-    at stride 1 is smaller than that of dense learned to its own (difference below 0), at 2 and at 8 times the
-    trained length: one family of ten."""
-    pairs = [(f"separated-learned:{name}", f"learned:{name}") for name in FIVE]
-    return gaps(tables, against(pairs, ("2x", "8x"), high=0.0))
-
-
-def rule_only_the_position_needs_extrapolating(tables: Tables) -> Verdict:
-    """Separated and strict sinusoidal, whose rows are known at every position, are less than +0.03 bits per
-    byte above their own sliding windows at stride 1, at 2, 4 and 8 times the trained length."""
-    separated, strict = (
-        over_oracle(f"{kind}-sinusoidal", ["native"], high=0.03) for kind in ("separated", "strict")
-    )
-    return gaps(tables, separated + strict)
-
-
-def rule_wrap_in_disguise(tables: Tables) -> Verdict:
-    """On separated learned, the Fourier extrapolation with all its components and the cyclic one as printed
-    each lie within 0.05 bits per byte of repeating the table, at 2, 4 and 8 times the trained length."""
-    names = ("fourier-full", "cyclic-literal")
-    pairs = [(f"separated-learned:{name}", "separated-learned:wrap") for name in names]
-    return levels(tables, against(pairs, low=-0.05, high=0.05))
-
-
-def rule_clamp_in_disguise(tables: Tables) -> Verdict:
-    """On separated learned, the ALiBi-like and the learned extrapolation, corrected, each lie within 0.10
-    bits per byte of holding the last row, at 2, 4 and 8 times the trained length."""
-    pairs = [(f"separated-learned:{name}", "separated-learned:clamp") for name in ("alibi", "learned")]
-    return levels(tables, against(pairs, low=-0.10, high=0.10))
-
-
-def rule_mask_rescues_no_extrapolator(tables: Tables) -> Verdict:
-    """Separated learned under each of equations (2) to (6), corrected, with every query held to the last keys
-    of one trained length, is still more than +0.03 bits per byte above its own sliding window at stride 1, at
-    2, 4 and 8 times the trained length."""
-    masked = [f"{name}-window" for name in FIVE]
-    return gaps(tables, over_oracle("separated-learned", masked, low=0.03))
-
-
-def rule_lookup_tables_limit_extrapolation(tables: Tables) -> Verdict:
-    """Dense learned is more than +0.03 bits per byte above its own sliding window at stride 1, at 2 and at 8
-    times the trained length, under each of equations (2) to (6), corrected, and each of the controls clamp,
-    wrap, reflect, zero and interpolate."""
-    return gaps(tables, over_oracle("learned", FIVE + CONTROLS, ("2x", "8x"), low=0.03))
-
-
-# --- the strict variant
-
-
-def rule_strict_as_good_as_separated(tables: Tables) -> Verdict:
-    """Inside the trained length strict minus separated is below +0.02 bits per byte, for the learned table
-    and for the sinusoid."""
-    pairs = [(f"strict-{name}", f"separated-{name}") for name in ("learned", "sinusoidal")]
-    return judge(tables.get(TABLE), [Comparison(a, b, high=0.02) for a, b in pairs], bar=3.35)
-
-
-STANDS_ON = (gaps, levels, _judged, over_oracle, against, *RULES_OF_EVIDENCE)
-_FROM_THE_TABLE = {"needs": (TABLE,), "stands_on": STANDS_ON}
-_SLIDES = {"source": "slides-separation", **_FROM_THE_TABLE}
-_SEQPE = {"source": "seqpe-abstract", **_FROM_THE_TABLE}
-_OURS = {"source": OURS, **_FROM_THE_TABLE}
-
 CLAIMS = (
-    Claim(
-        id="the-five-extrapolate",
-        statement="Five approaches extrapolate the positional embeddings beyond the training window.",
-        rule=rule_the_five_extrapolate,
-        **_SLIDES,
+    _slides(
+        "the-five-extrapolate",
+        "The five approaches extrapolate the position embeddings",
+        "Five approaches extrapolate the positional embeddings beyond the training window.",
+        "Separated learned under each of equations (2) to (6), corrected, is less than +0.03 bits per byte "
+        "above its own sliding window at stride 1, at 2, 4 and 8 times the trained length: one family of "
+        "fifteen.",
+        levels([OURS], *gap(FIVE), high=0.03),
     ),
-    Claim(
-        id="extrapolation-sinusoidal-survives",
-        statement="Sinusoidal extrapolation, equation (2), generates the positions beyond the window with "
-        "sines and cosines of the amplitude of the learned embeddings.",
-        rule=rule_extrapolation_sinusoidal_survives,
-        **_SLIDES,
+    _slides(
+        "extrapolation-sinusoidal-survives",
+        "Sinusoidal extrapolation survives past the trained length",
+        "Sinusoidal extrapolation, equation (2), generates the positions beyond the window with sines and "
+        "cosines of the amplitude of the learned embeddings.",
+        "Separated learned under equation (2), corrected, is less than +0.03 bits per byte above its own "
+        "sliding window at stride 1, at 2, 4 and 8 times the trained length.",
+        levels([OURS], *gap("sinusoidal"), high=0.03),
     ),
-    Claim(
-        id="extrapolation-fourier-survives",
-        statement="Fourier extrapolation, equation (3), rebuilds the positions beyond the window from the "
-        "dominant frequencies of the learned embeddings.",
-        rule=rule_extrapolation_fourier_survives,
-        **_SLIDES,
+    _slides(
+        "extrapolation-fourier-survives",
+        "Fourier extrapolation survives past the trained length",
+        "Fourier extrapolation, equation (3), rebuilds the positions beyond the window from the dominant "
+        "frequencies of the learned embeddings.",
+        "Separated learned under equation (3), corrected, is less than +0.03 bits per byte above its own "
+        "sliding window at stride 1, at 2, 4 and 8 times the trained length.",
+        levels([OURS], *gap("fourier"), high=0.03),
     ),
-    Claim(
-        id="extrapolation-cyclic-survives",
-        statement="Cyclic linear extrapolation, equation (4), continues the window by repeating it with a "
-        "linear shift.",
-        rule=rule_extrapolation_cyclic_survives,
-        **_SLIDES,
+    _slides(
+        "extrapolation-cyclic-survives",
+        "Cyclic linear extrapolation survives past the trained length",
+        "Cyclic linear extrapolation, equation (4), continues the window by repeating it with a linear "
+        "shift.",
+        "Separated learned under equation (4), corrected, is less than +0.03 bits per byte above its own "
+        "sliding window at stride 1, at 2, 4 and 8 times the trained length.",
+        levels([OURS], *gap("cyclic"), high=0.03),
     ),
-    Claim(
-        id="extrapolation-learned-survives",
-        statement="Learned extrapolation, equation (5), continues the window by a network that learns a "
-        "continuous transformation of normalised positions.",
-        rule=rule_extrapolation_learned_survives,
-        **_SLIDES,
+    _slides(
+        "extrapolation-learned-survives",
+        "Learned extrapolation survives past the trained length",
+        "Learned extrapolation, equation (5), continues the window by a network that learns a continuous "
+        "transformation of normalised positions.",
+        "Separated learned under equation (5), corrected, is less than +0.03 bits per byte above its own "
+        "sliding window at stride 1, at 2, 4 and 8 times the trained length.",
+        levels([OURS], *gap("learned"), high=0.03),
     ),
-    Claim(
-        id="extrapolation-alibi-survives",
-        statement="The ALiBi-like extrapolation, equation (6), continues the window by attenuating the "
-        "embedding of its last position.",
-        rule=rule_extrapolation_alibi_survives,
-        **_SLIDES,
+    _slides(
+        "extrapolation-alibi-survives",
+        "ALiBi-like extrapolation survives past the trained length",
+        "The ALiBi-like extrapolation, equation (6), continues the window by attenuating the embedding of "
+        "its last position.",
+        "Separated learned under equation (6), corrected, is less than +0.03 bits per byte above its own "
+        "sliding window at stride 1, at 2, 4 and 8 times the trained length.",
+        levels([OURS], *gap("alibi"), high=0.03),
     ),
-    Claim(
-        id="separation-makes-extrapolation-easier",
-        statement="The separation has a fundamental advantage for sequence lengths not seen in training: the "
-        "same extrapolation loses less than in the dense model that adds its learned table.",
-        rule=rule_separation_makes_extrapolation_easier,
-        **_SLIDES,
+    _slides(
+        "separation-makes-extrapolation-easier",
+        "The separation makes extrapolation easier",
+        "The separation has a fundamental advantage for sequence lengths not seen in training: the same "
+        "extrapolation loses less than in the dense model that adds its learned table.",
+        "Under each of equations (2) to (6), corrected, the gap of separated learned to its own sliding "
+        "window at stride 1 is smaller than that of dense learned to its own (difference below 0), at 2 and "
+        "at 8 times the trained length: one family of ten.",
+        pairs([(OURS, DENSE)], *gap(FIVE, ("2x", "8x")), high=0.0),
     ),
-    Claim(
-        id="only-the-position-needs-extrapolating",
-        statement="Beyond the trained length only the positional part needs to be extrapolated. (A sinusoid "
-        "needs no extrapolation, so that a separated model filled with one should read on.)",
-        rule=rule_only_the_position_needs_extrapolating,
-        **_SLIDES,
+    _slides(
+        "only-the-position-needs-extrapolating",
+        "Only the position needs extrapolating",
+        "Beyond the trained length only the positional part needs to be extrapolated. (A sinusoid needs no "
+        "extrapolation, so that a separated model filled with one should read on.)",
+        "Separated and strict sinusoidal, whose rows are known at every position, are less than +0.03 bits "
+        "per byte above their own sliding windows at stride 1, at 2, 4 and 8 times the trained length.",
+        levels(["separated-sinusoidal", "strict-sinusoidal"], *gap("native"), high=0.03),
     ),
-    Claim(
-        id="wrap-in-disguise",
-        statement="The Fourier and the cyclic extrapolation do what repeating the table does.",
-        rule=rule_wrap_in_disguise,
-        **_OURS,
+    _of(
+        "wrap-in-disguise",
+        "The Fourier and the cyclic extrapolation only repeat the table",
+        "The Fourier and the cyclic extrapolation do what repeating the table does.",
+        "On separated learned, the Fourier extrapolation with all its components and the cyclic one as "
+        "printed each lie within 0.05 bits per byte of repeating the table, at 2, 4 and 8 times the trained "
+        "length.",
+        alike(("fourier-full", "cyclic-literal"), "wrap", 0.05),
     ),
-    Claim(
-        id="clamp-in-disguise",
-        statement="The ALiBi-like and the learned extrapolation do about what holding the last row does.",
-        rule=rule_clamp_in_disguise,
-        **_OURS,
+    _of(
+        "clamp-in-disguise",
+        "The ALiBi-like and the learned extrapolation only hold the last row",
+        "The ALiBi-like and the learned extrapolation do about what holding the last row does.",
+        "On separated learned, the ALiBi-like and the learned extrapolation, corrected, each lie within "
+        "0.10 bits per byte of holding the last row, at 2, 4 and 8 times the trained length.",
+        alike(("alibi", "learned"), "clamp", 0.10),
     ),
-    Claim(
-        id="mask-rescues-no-extrapolator",
-        statement="It is not the number of visible keys that breaks the five extrapolators: a window over "
-        "the keys rescues none of them.",
-        rule=rule_mask_rescues_no_extrapolator,
-        **_OURS,
+    _of(
+        "mask-rescues-no-extrapolator",
+        "A window mask rescues no extrapolator",
+        "It is not the number of visible keys that breaks the five extrapolators: a window over the keys "
+        "rescues none of them.",
+        "Separated learned under each of equations (2) to (6), corrected, with every query held to the last "
+        "keys of one trained length, is still more than +0.03 bits per byte above its own sliding window at "
+        "stride 1, at 2, 4 and 8 times the trained length.",
+        levels([OURS], *gap([f"{name}-window" for name in FIVE]), low=0.03),
     ),
-    Claim(
-        id="lookup-tables-limit-extrapolation",
-        statement="The fixed-size table of a learned encoding limits extrapolation beyond the trained "
-        "length, whichever rule fills its missing rows without training.",
-        rule=rule_lookup_tables_limit_extrapolation,
-        **_SEQPE,
+    _seqpe(
+        "lookup-tables-limit-extrapolation",
+        "The size of a learned table limits extrapolation",
+        "The fixed-size table of a learned encoding limits extrapolation beyond the trained length, "
+        "whichever rule fills its missing rows without training.",
+        "Dense learned is more than +0.03 bits per byte above its own sliding window at stride 1, at 2 and "
+        "at 8 times the trained length, under each of equations (2) to (6), corrected, and each of the "
+        "controls clamp, wrap, reflect, zero and interpolate.",
+        levels([DENSE], *gap(FIVE + CONTROLS, ("2x", "8x")), low=0.03),
     ),
-    Claim(
-        id="strict-as-good-as-separated",
-        statement="A position stream that never hears the text costs nothing inside the trained length: "
-        "strict is as good as separated.",
-        rule=rule_strict_as_good_as_separated,
-        **_OURS,
+    _of(
+        "strict-as-good-as-separated",
+        "A position stream without text is as good as one with it",
+        "A position stream that never hears the text costs nothing inside the trained length: strict is as "
+        "good as separated.",
+        "Inside the trained length strict minus separated is below +0.02 bits per byte, for the learned "
+        "table and for the sinusoid.",
+        pairs([("strict-learned", OURS), ("strict-sinusoidal", "separated-sinusoidal")], high=0.02),
+        turns=(("strict-sinusoidal", "separated-sinusoidal"),),
+    ),
+    _seqpe(
+        "expert-designed-encodings-mitigate",
+        "ALiBi and RoPE lose less past the trained length than a table",
+        "Expert-designed encodings such as ALiBi and RoPE mitigate the limits of a table beyond the trained "
+        "length.",
+        "The gaps of ALiBi and of RoPE to their own sliding windows at stride 1 are smaller than that of "
+        "dense learned with its last row held (difference below 0), at 2, 4 and 8 times the trained length.",
+        [*smaller("alibi:native", "learned:clamp"), *smaller("rope:native", "learned:clamp")],
+    ),
+    _article(
+        "sinusoid-does-not-extrapolate",
+        "The sinusoidal encoding does not extrapolate",
+        "Sinusoidal encoding has limitations with longer contexts.",
+        "Dense sinusoidal is more than +0.03 bits per byte above its own sliding window at stride 1, at 2, "
+        "4 and 8 times the trained length.",
+        levels(["sinusoidal"], *gap("native"), low=0.03),
+    ),
+    _of(
+        "separation-helps-the-sinusoid",
+        "With a sinusoid the separated model loses less past the trained length",
+        "With a sinusoid as well, the separated model loses less beyond the trained length than the dense "
+        "one that adds it.",
+        "The gap of separated sinusoidal to its own sliding window at stride 1 is smaller than that of "
+        "dense sinusoidal to its own (difference below 0), at 2, 4 and 8 times the trained length.",
+        pairs([("separated-sinusoidal", "sinusoidal")], *gap("native"), high=0.0),
+    ),
+    _article(
+        "rope-struggles-beyond-length",
+        "RoPE struggles past the trained length",
+        "Models trained with RoPE struggle with sequences longer than those they were trained on.",
+        "RoPE is more than +0.03 bits per byte above its own sliding window at stride 1, at 2, 4 and 8 "
+        "times the trained length.",
+        levels(["rope"], *gap("native"), low=0.03),
+    ),
+    _of(
+        "rope-needs-a-window",
+        "A window over the keys repairs RoPE",
+        "What breaks RoPE is the distance and the number of the keys: a window over the keys is enough to "
+        "repair it.",
+        "At 4 and 8 times the trained length RoPE is more than +0.03 bits per byte above its own sliding "
+        "window at stride 1, and less than +0.03 above it once every query is held to the last keys of one "
+        "trained length.",
+        levels(["rope"], *gap("native", ("4x", "8x")), low=0.03)
+        + levels(["rope"], *gap("native-window", ("4x", "8x")), high=0.03),
+    ),
+    _article(
+        "rope-leads-more-on-longer-sequences",
+        "RoPE's lead over absolute encodings grows with length",
+        "Going from absolute encodings to RoPE has improved performance especially on longer sequences.",
+        "The gap of RoPE to its own sliding window at stride 1 is smaller than that of dense sinusoidal, "
+        "and than that of dense learned with its last row held (differences below 0), at 2, 4 and 8 times "
+        "the trained length: what RoPE is ahead there, it is ahead by more than within its window.",
+        [*smaller("rope:native", "sinusoidal:native"), *smaller("rope:native", "learned:clamp")],
+    ),
+    _notes(
+        "alibi-flat-beyond-length",
+        "ALiBi reads texts longer than those it was trained on",
+        "With ALiBi one trains on short sequences and reads longer ones.",
+        "ALiBi is less than +0.03 bits per byte above its own sliding window at stride 1, at 2, 4 and 8 "
+        "times the trained length.",
+        levels(["alibi"], *gap("native"), high=0.03),
+    ),
+    _notes(
+        "alibi-does-not-use-longer-context",
+        "ALiBi does not use more context than it was trained on",
+        "Given a longer context than in training, ALiBi might not use more of it than it was trained on.",
+        "ALiBi is not more than 0.02 bits per byte below its own sliding window at stride 1, at 4 and 8 "
+        "times the trained length; not testable unless one of the two models trained at the long length "
+        "gains more than 0.02 over its sliding window in the last bin, so that this text has something to "
+        "give to longer contexts.",
+        levels(["alibi"], *gap("native", ("4x", "8x")), low=-0.02),
+        unless=(TEXT_HAS_MORE,),
     ),
 )

@@ -1,91 +1,100 @@
 """The ledger: every claim, judged on what is published now."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from sepnb.claims import (
-    ablation,
-    beyond,
     budget,
     context_extension,
-    dimensions,
     encoding_speed,
     exact,
     extrapolation,
-    history,
     images,
-    images_seqpe,
-    in_window,
     inside,
+    language_model,
     recipes,
-    recipes_quality,
-    seqpe_cost,
-    seqpe_distances,
     seqpe_geometry,
     seqpe_stream,
-    seqpe_stream_geometry,
-    seqpe_stream_quality,
     shaw_clip,
-    volumes,
 )
-from sepnb.claims.dependence import Dependence, under_budgets
-from sepnb.claims.verdict import Claim, Verdict
+from sepnb.claims.budget import Dependence, dependence
+from sepnb.claims.claim import Claim
+from sepnb.claims.provenance import History
+from sepnb.claims.verdict import Verdict
 from sepnb.records.store import RecordError, Store
 
 CLAIMS: tuple[Claim, ...] = (
-    exact.CLAIMS
-    + in_window.CLAIMS
-    + shaw_clip.CLAIMS
-    + ablation.CLAIMS
-    + budget.CLAIMS
-    + extrapolation.CLAIMS
-    + beyond.CLAIMS
-    + inside.CLAIMS
-    + recipes.CLAIMS
-    + recipes_quality.CLAIMS
-    + context_extension.CLAIMS
-    + seqpe_geometry.CLAIMS
-    + seqpe_distances.CLAIMS
-    + seqpe_stream.CLAIMS
-    + seqpe_stream_quality.CLAIMS
-    + seqpe_stream_geometry.CLAIMS
-    + seqpe_cost.CLAIMS
-    + images.CLAIMS
-    + images_seqpe.CLAIMS
-    + encoding_speed.CLAIMS
-    + volumes.CLAIMS
-    + dimensions.CLAIMS
+    *exact.CLAIMS,
+    *shaw_clip.CLAIMS,
+    *context_extension.CLAIMS,
+    *language_model.CLAIMS,
+    *extrapolation.CLAIMS,
+    *recipes.CLAIMS,
+    *seqpe_geometry.CLAIMS,
+    *images.CLAIMS,
+    *seqpe_stream.CLAIMS,
+    *encoding_speed.CLAIMS,
+    *inside.CLAIMS,
 )
 
 PUBLISHED = ("gpu", "laptop")
 
 
 @dataclass(frozen=True)
+class Source:
+    """An experiment or a chapter as the ledger reads it.
+
+    Attributes:
+        need: `experiment/<name>` or `chapter/<name>`.
+        content: its table or its numbers; None if there are none.
+        profile: of what was read; None if there was nothing.
+        records: how many records the table holds; 0 for a chapter.
+        commits: those that the records were made from.
+    """
+
+    need: str
+    content: pd.DataFrame | Mapping[str, Any] | None = None
+    profile: str | None = None
+    records: int = 0
+    seeds: tuple[int, ...] = ()
+    commits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Row:
     """One claim with its verdict and what stands behind it.
 
-    Args:
-        profile: of the records or chapter numbers read; None if there were none.
-        records: how many records the experiment's table holds; 0 for a claim that a chapter decides.
-        record_commits: the commits that the records were made from.
-        rule_commit: the last commit of the rule; None if git cannot tell.
-        precedes: whether the rule's commit came before the records'; None if git cannot tell.
+    Attributes:
+        sources: what was read, in the order of `Claim.needs`.
+        rule_commit: the commit that first had the rule; None if git cannot tell.
+        precedes: by each experiment that the claim judges, whether the rule came before its records; None if
+            git cannot tell. Of experiments that only lend methods nothing is asked.
         budget: what more training makes of the verdict; None where no run says.
     """
 
     claim: Claim
     verdict: Verdict
-    profile: str | None
-    records: int
-    seeds: tuple[int, ...]
-    record_commits: tuple[str, ...]
+    sources: tuple[Source, ...]
     rule_commit: str | None
-    precedes: bool | None
+    precedes: Mapping[str, bool | None]
     budget: Dependence | None = None
+
+    @property
+    def profile(self) -> str | None:
+        """The profiles read, None if nothing was."""
+        return " and ".join(dict.fromkeys(one.profile for one in self.sources if one.profile)) or None
+
+    @property
+    def timing(self) -> dict[str, str | None]:
+        """By each experiment judged: whether the rule came "before" or "after" its records, None if
+        unknown."""
+        return {
+            need: {True: "before", False: "after", None: None}[one] for need, one in self.precedes.items()
+        }
 
 
 def get(claim_id: str) -> Claim:
@@ -98,6 +107,12 @@ def get(claim_id: str) -> Claim:
         if claim.id == claim_id:
             return claim
     raise ValueError(f"no claim {claim_id!r} in the ledger; it has {', '.join(c.id for c in CLAIMS)}")
+
+
+def under_budgets(claim_ids: Iterable[str], table: pd.DataFrame | None) -> dict[str, Dependence]:
+    """What more training makes of those of the claims whose pairs the experiment `budget` trained."""
+    found = {claim_id: get(claim_id).turns for claim_id in claim_ids}
+    return {claim_id: dependence(pairs, table) for claim_id, pairs in found.items() if pairs}
 
 
 def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row]:
@@ -113,52 +128,32 @@ def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row
     Raises:
         RecordError: a record that cannot be trusted, in a store that does not collect them.
     """
-    store = Store() if store is None else store
-    sources: dict[str, _Source] = {}
-
-    def source(need: str) -> _Source:
-        if need not in sources:
-            sources[need] = _load(need, profile, store)
-        return sources[need]
-
-    labels = under_budgets((claim.id for claim in CLAIMS), source(budget.TABLE).content)
-    rule_commits = history.rule_commits(CLAIMS)
+    store, history = Store() if store is None else store, History()
+    names = dict.fromkeys([*(need for claim in CLAIMS for need in claim.needs), budget.TABLE])
+    sources = {need: load(need, profile, store) for need in names}
     rows = []
     for claim in CLAIMS:
-        used = [source(need) for need in claim.needs]
-        commits = tuple(sorted({commit for one in used for commit in one.commits}))
-        rule = rule_commits[claim.id]
+        rule = history.rule_commit(claim)
         rows.append(
             Row(
                 claim=claim,
-                verdict=claim.rule({need: source(need).content for need in claim.needs}),
-                profile=" and ".join(dict.fromkeys(s.profile for s in used if s.profile)) or None,
-                records=sum(one.records for one in used),
-                seeds=tuple(sorted({seed for one in used for seed in one.seeds})),
-                record_commits=commits,
+                verdict=claim.judge({need: sources[need].content for need in claim.needs}),
+                sources=tuple(sources[need] for need in claim.needs),
                 rule_commit=rule,
-                precedes=history.precedes(rule, commits),
-                budget=labels.get(claim.id),
+                precedes={n: history.precedes(rule, sources[n].commits) for n in claim.experiments},
+                budget=dependence(claim.turns, sources[budget.TABLE].content) if claim.turns else None,
             )
         )
     return rows
 
 
-@dataclass(frozen=True)
-class _Source:
-    content: pd.DataFrame | Mapping[str, Any] | None = None
-    profile: str | None = None
-    records: int = 0
-    seeds: tuple[int, ...] = ()
-    commits: tuple[str, ...] = ()
-
-
-def _load(need: str, profile: str | None, store: Store) -> _Source:
+def load(need: str, profile: str | None, store: Store) -> Source:
+    """What a claim is judged by, read from the records or from the numbers of a chapter; as in `evaluate`."""
     kind, _, name = need.partition("/")
-    return _experiment(name, profile, store) if kind == "experiment" else _chapter(name, profile)
+    return _experiment(need, name, profile, store) if kind == "experiment" else _chapter(need, name, profile)
 
 
-def _experiment(name: str, profile: str | None, store: Store) -> _Source:
+def _experiment(need: str, name: str, profile: str | None, store: Store) -> Source:
     from sepnb import experiments  # brings torch, which nothing else here needs
 
     try:
@@ -172,23 +167,24 @@ def _experiment(name: str, profile: str | None, store: Store) -> _Source:
         if store.refused is None:
             raise
         store.refused[store.root / name] = error
-        return _Source()
+        return Source(need)
     records = table.attrs["records"]
     table.attrs = {}  # pandas copies them deeply at every step, and no rule reads them
-    return _Source(
+    return Source(
+        need,
         content=table,
         profile=candidate,
         records=len(records),
-        seeds=tuple(sorted(record.provenance["seed"] for record in records)),
-        commits=tuple(record.provenance.get("commit") or "unknown" for record in records),
+        seeds=tuple(sorted({record.provenance["seed"] for record in records})),
+        commits=tuple(sorted({record.provenance.get("commit") or "unknown" for record in records})),
     )
 
 
-def _chapter(name: str, profile: str | None) -> _Source:
+def _chapter(need: str, name: str, profile: str | None) -> Source:
     from sepnb.records import numbers
 
     built = os.environ.get("SEPNB_PROFILE", "laptop")  # what the book is being built from, not a leftover
     for candidate in dict.fromkeys((built, *PUBLISHED, "smoke")) if profile is None else (profile,):
         if numbers.path(name, candidate).exists():
-            return _Source(content=numbers.load(name, candidate), profile=candidate)
-    return _Source()
+            return Source(need, content=numbers.load(name, candidate), profile=candidate)
+    return Source(need)

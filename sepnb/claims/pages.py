@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from sepnb.claims import budget
-from sepnb.claims.dependence import DEPENDENT
-from sepnb.claims.ledger import Row, evaluate
+from sepnb.claims.budget import DEPENDENT
+from sepnb.claims.ledger import Row, evaluate, get
 from sepnb.claims.sources import SourceMap, Statement, load
 from sepnb.claims.verdict import NOT_RUN
 
@@ -20,27 +20,6 @@ _SPELLED = {
     "rms": "RMS",
     "rope": "RoPE",
 }
-_TITLES = {
-    "alibi-flat-beyond-length": "ALiBi stays flat beyond the trained length",
-    "alibi-level-with-separated-sinusoid": "ALiBi is level with a separated sinusoid",
-    "block-values-keep-streams-apart": "Block-diagonal values keep the streams apart",
-    "clamp-in-disguise": "Two of the five are a clamp in disguise",
-    "extrapolation-alibi-survives": "The ALiBi-like extrapolation survives",
-    "extrapolation-cyclic-survives": "The cyclic extrapolation survives",
-    "extrapolation-fourier-survives": "The Fourier extrapolation survives",
-    "extrapolation-learned-survives": "The learned extrapolation survives",
-    "extrapolation-sinusoidal-survives": "The sinusoidal extrapolation survives",
-    "mask-rescues-no-extrapolator": "A mask rescues no extrapolator",
-    "rope-improves-on-absolute": "RoPE improves on absolute encodings",
-    "rope-leads-in-window": "RoPE leads inside the trained length",
-    "rope-leads-more-on-longer-sequences": "RoPE's lead is larger on longer sequences",
-    "rope-struggles-beyond-length": "RoPE struggles beyond the trained length",
-    "strict-as-good-as-separated": "Strict is as good as separated",
-    "two-mlps-keep-streams-apart": "Two MLPs keep the streams apart",
-    "values-output-and-mlp-suffice": "Values, output and MLP suffice",
-    "wrap-in-disguise": "Two of the five are a wrap in disguise",
-}
-"""Titles of the claims whose id, read as words, is no good English."""
 _EVIDENCE = """
 Where a claim compares bits per byte, every method compared needs a mean below 3.35 bits per byte inside the
 trained length, just under the bigram entropy of the text; otherwise the claim is *not testable here*. With
@@ -141,12 +120,12 @@ def _section(row: Row, titles: Mapping[str, str]) -> list[str]:
     claim, verdict = row.claim, row.verdict
     return [
         f"(claim-{claim.id})=",
-        f"### {_title(claim.id)}",
+        f"### {claim.title}",
         "",
         f"{_formulas(claim.statement)} (Source: {titles.get(claim.source, claim.source)}.)",
         "",
         "Rule",
-        f": {_formulas(claim.rule_text)}",
+        f": {_formulas(claim.rule)}",
         "",
         "Verdict",
         f": {_badge(row)} {_sentence(verdict.detail)}",
@@ -174,15 +153,18 @@ def _more_training(row: Row) -> list[str]:
 
 
 def _evidence(row: Row) -> str:
-    needs = ", ".join(_need(need) for need in row.claim.needs)
-    if row.profile is None:
-        return f"{needs}; nothing yet"
-    if not row.records:
-        what = "nothing yet" if row.verdict.word == NOT_RUN else "computed anew with every build of this book"
-        return f"{needs}, profile {row.profile}; {what}"
-    commits = _commits(row.record_commits)
-    seeds = ", ".join(str(seed) for seed in row.seeds)
-    return f"{needs}, profile {row.profile}; {row.records} records, seeds {seeds}, made at {commits}"
+    found = []
+    for one in row.sources:
+        what = [_need(one.need), "nothing yet"]
+        if one.records:
+            seeds = ", ".join(str(seed) for seed in one.seeds)
+            made = f"{one.records} records, seeds {seeds}, made at {_commits(one.commits)}"
+            what[1:] = [f"profile {one.profile}", made]
+        elif one.profile is not None and row.verdict.word != NOT_RUN:
+            what[1:] = [f"profile {one.profile}", "computed anew with every build of this book"]
+        lent = "" if one.need in row.claim.experiments else " (methods beside those judged)"
+        found.append(", ".join(what) + lent)
+    return "; ".join(found)
 
 
 def _need(need: str) -> str:
@@ -193,12 +175,18 @@ def _need(need: str) -> str:
 def _when(row: Row) -> str:
     if row.rule_commit is None:
         return "unknown (no history at hand, or the rule has changes that are not committed)"
-    order = {
-        True: ", before the records were made",
-        False: ", **after records were made**: the rule may have been written with the result in view",
-        None: "" if not row.record_commits else "; whether that was before the records is unknown",
-    }
-    return f"`{row.rule_commit[:SHORT]}`{order[row.precedes]}"
+    after = [_need(name) for name, first in row.precedes.items() if first is False]
+    made = any(one.commits for one in row.sources if one.need in row.precedes)
+    order = ""
+    if after:
+        of = f" of {', '.join(after)}" if len(row.precedes) > 1 else ""
+        order = f", **after records were made**{of}: the rule may have been written with the result in view"
+    elif made:
+        known = all(row.precedes.values())
+        order = (
+            ", before the records were made" if known else "; whether that was before the records is unknown"
+        )
+    return f"`{row.rule_commit[:SHORT]}`{order}"
 
 
 def _badge(row: Row) -> str:
@@ -207,15 +195,8 @@ def _badge(row: Row) -> str:
     return f"[{word}]{{.sepnb-badge .sepnb-{word.replace(' ', '-')}}}{stale}"
 
 
-def _title(claim_id: str) -> str:
-    if claim_id in _TITLES:
-        return _TITLES[claim_id]
-    words = [_SPELLED.get(word, word) for word in claim_id.split("-")]
-    return " ".join([words[0][0].upper() + words[0][1:], *words[1:]])
-
-
 def _link(claim_id: str) -> str:
-    return f"{{ref}}`{_title(claim_id)} <claim-{claim_id}>`"
+    return f"{{ref}}`{get(claim_id).title} <claim-{claim_id}>`"
 
 
 def _commits(commits: Iterable[str]) -> str:

@@ -1,114 +1,109 @@
-"""Rules on the experiment `shaw_clip` (chapter 3): precise position near the query and far from it.
+"""Experiment `shaw_clip` (chapter 3): precise position near the query and far from it.
 
-Written before its records. All bounds are in bits per byte and stand inside the functions, so that the commit
-that last touched a function is the commit that last moved its bounds.
+Written before its records; all bounds are in bits per byte.
 """
 
-import math
+from functools import partial
 
 import pandas as pd
 
-from sepnb.claims.evidence import RULES_OF_EVIDENCE, Comparison, judge
-from sepnb.claims.in_window import OURS
+from sepnb.claims.claim import Claim
+from sepnb.claims.evidence import judge
+from sepnb.claims.language_model import BAR
 from sepnb.claims.verdict import (
     NOT_REPRODUCED,
     NOT_RUN,
     NOT_TESTABLE,
     REPRODUCED,
     UNDECIDED,
-    Claim,
+    Ask,
+    Floor,
     Tables,
     Verdict,
+    pairs,
 )
 
 TABLE = "experiment/shaw_clip"
 UNCLIPPED = "keys-unclipped"
+CLIPS = (4, 8, 16)
+FAR = {clip: Ask(f"keys-{clip}", UNCLIPPED, high=0.03) for clip in CLIPS}
+USED = {clip: Ask(f"{UNCLIPPED}:cost/{clip}", low=0.03) for clip in CLIPS}
 
 
-def cost_of_hiding(table: pd.DataFrame, distance: int) -> pd.Series:
-    """What each run of the unclipped model pays more, indexed by seed, when the keys from this distance on
-    are hidden from it: all of them or all but the first four, whichever costs less (validation text).
+def cost_of_hiding(table: pd.DataFrame) -> pd.DataFrame:
+    """`cost/<n>`: what a run pays more, on validation text, when the keys from distance n on are
+    hidden from it: all of them or all but the first four, whichever costs less.
 
     An upper bound of what these keys say: the model was never trained with a window, and with them it loses
-    what its softmax rested on, the first tokens or the number of keys.
-    """
-    runs = table[table.method == UNCLIPPED].set_index("seed")
-    windows = [f"val_bits_window_{distance}", f"val_bits_window_{distance}_sinks"]
-    least = runs[windows].astype(float).min(axis=1, skipna=False)
-    return least - runs["val_bits_per_byte"].astype(float)
+    what its softmax rested on, the first tokens or the number of keys."""
+    costs = {}
+    for n in CLIPS:
+        windows = [f"val_bits_window_{n}", f"val_bits_window_{n}_sinks"]
+        read = table.reindex(columns=["val_bits_per_byte", *windows]).astype(float)
+        costs[f"cost/{n}"] = read[windows].min(axis=1, skipna=False) - read["val_bits_per_byte"]
+    return pd.DataFrame(costs)
 
 
-def far_keys_are_used(table: pd.DataFrame, distance: int) -> Verdict:
-    """Is the mean over seeds of `cost_of_hiding` above 0.03? Asked at three distances, so each at a third of
-    5 % (Bonferroni)."""
-    costs = cost_of_hiding(table, distance).rename("bits_per_byte").reset_index().assign(status="ok")
-    name = f"hidden from {distance} on"
-    rows = pd.concat([costs.assign(method=name), costs.assign(method="seen", bits_per_byte=0.0)])
-    return judge(rows, [Comparison(name, "seen", low=0.03)], bar=math.inf, significance=0.05 / 3)
-
-
-def rule_precise_position_is_useless_far_away(tables: Tables) -> Verdict:
-    """At the largest of the distances 4, 8 and 16 at which far keys are used, vectors clipped there minus
-    unclipped ones are below +0.03 bits per byte. Used means: hidden from the unclipped model, all of them or
-    all but the first four, the keys from there on cost it more than 0.03 either way. Not testable if they are
-    used at none of the three. The smaller distances do not move the verdict: they show where the threshold
-    lies. A clip that costs more decides nothing while it is open whether keys farther out are used."""
-    far = {clip: Comparison(f"keys-{clip}", UNCLIPPED, high=0.03) for clip in (4, 8, 16)}
-    table = tables.get(TABLE)
-    whole = judge(table, list(far.values()), bar=3.35)
+def useless_far_away(claim: Claim, tables: Tables) -> Verdict:
+    """The clips, at the largest distance from which on far keys are used. Whether they are is asked at three
+    distances, so each at a third of 5 % (Bonferroni)."""
+    table = claim.table(tables)
+    whole = judge(table, list(FAR.values()), floors=claim.floors)
     if whole.word in (NOT_RUN, NOT_TESTABLE):
         return whole
-    asked = {clip: far_keys_are_used(table, clip) for clip in far}
-    for one in asked.values():
-        if one.word == NOT_TESTABLE:  # a reading that is no finite number
-            return one
+    asked = {clip: judge(table, [ask], significance=0.05 / 3) for clip, ask in USED.items()}
+    if without := [one for one in asked.values() if one.word == NOT_TESTABLE]:  # no finite number
+        return without[0]
     numbers = {
         f"hidden from {clip} on": value for clip, one in asked.items() for value in one.numbers.values()
     }
     costs = "hidden, far keys cost " + ", ".join(
-        f"{value:+.3f} from {clip} on" for clip, value in zip(far, numbers.values(), strict=True)
+        f"{value:+.3f} {name[7:]}" for name, value in numbers.items()
     )
-    used = [clip for clip, one in asked.items() if one.word == REPRODUCED]
-    farthest = max(used, default=0)
+    held = [clip for clip, one in asked.items() if one.word == REPRODUCED]
+    farthest = max(held, default=0)
     is_open = [clip for clip, one in asked.items() if one.word == UNDECIDED and clip > farthest]
-    if not used:
+    if not held:
         word = UNDECIDED if is_open else NOT_TESTABLE
-        return Verdict(word, f"far keys are not shown to be used: {costs}", whole.numbers | numbers)
-    judged = judge(table, [far[farthest]], bar=3.35)
+        return Verdict(word, f"far keys are not shown to be used: {costs}", numbers=whole.numbers | numbers)
+    judged = judge(table, [FAR[farthest]])
     word = UNDECIDED if is_open and judged.word == NOT_REPRODUCED else judged.word
-    told, numbers = [judged.detail], judged.numbers | numbers
-    if nearer := [far[clip] for clip in used if clip < farthest]:
-        threshold = judge(table, nearer, bar=3.35)
-        told.append("for the threshold: " + threshold.detail.partition("; ")[2])
-        numbers = threshold.numbers | numbers
-    return Verdict(word, "; ".join([*told, costs]), numbers)
+    nearer = [FAR[clip] for clip in held if clip < farthest]
+    threshold = judge(table, nearer).answers if nearer else ()
+    why = f"{judged.why}; decided at {farthest}, smaller clips say where the threshold lies; {costs}"
+    answers = (*judged.answers, *threshold)
+    return Verdict(word, why, answers, {one.name: one.value for one in answers} | numbers)
 
 
-def rule_precise_position_helps_nearby(tables: Tables) -> Verdict:
-    """Vectors clipped at distance 8 minus vectors clipped at distance 1, one label for a token and one for
-    all before it, are below 0. The bar is 4.0, below the entropy of single bytes (about 4.48): a model that
-    its clip holds back is to be judged and not refused."""
-    return judge(tables.get(TABLE), [Comparison("keys-8", "keys-1", high=0.0)], bar=4.0)
-
+_shaw = partial(Claim, experiments=(TABLE,))
 
 CLAIMS = (
-    Claim(
-        id="precise-position-is-useless-far-away",
+    _shaw(
+        "precise-position-is-useless-far-away",
+        "Precise position is useless far away",
+        "It is hypothesised that precise positional information is not useful beyond a certain distance.",
+        "At the largest of the distances 4, 8 and 16 at which far keys are used, vectors clipped there "
+        "minus unclipped ones are below +0.03 bits per byte. Used means: hidden from the unclipped model, "
+        "all of them or all but the first four, the keys from there on cost it more than 0.03 either way. "
+        "Not testable if they are used at none of the three. The smaller distances do not move the verdict: "
+        "they show where the threshold lies. A clip that costs more decides nothing while it is open "
+        "whether keys farther out are used.",
+        [*FAR.values(), *USED.values()],
         source="notes-positional-encoding",
-        statement="It is hypothesised that precise positional information is not useful beyond a certain "
-        "distance.",
-        rule=rule_precise_position_is_useless_far_away,
-        needs=(TABLE,),
-        stands_on=(cost_of_hiding, far_keys_are_used, *RULES_OF_EVIDENCE),
+        floors=(BAR,),
+        derive=cost_of_hiding,
+        how=useless_far_away,
     ),
-    Claim(
-        id="precise-position-helps-nearby",
-        source=OURS,
-        statement="Near the query precise position is useful: a model with labels of their own for the "
-        "nearest eight distances is better than one with a label for the token itself and one for all "
-        "earlier tokens. (Without this, that it is useless far away would say little.)",
-        rule=rule_precise_position_helps_nearby,
-        needs=(TABLE,),
-        stands_on=RULES_OF_EVIDENCE,
+    _shaw(
+        "precise-position-helps-nearby",
+        "Precise position helps nearby",
+        "Near the query precise position is useful: a model with labels of their own for the nearest eight "
+        "distances is better than one with a label for the token itself and one for all earlier tokens. "
+        "(Without this, that it is useless far away would say little.)",
+        "Vectors clipped at distance 8 minus vectors clipped at distance 1, one label for a token and one "
+        "for all before it, are below 0. The bar is 4.0, below the entropy of single bytes (about 4.48): a "
+        "model that its clip holds back is to be judged and not refused.",
+        pairs([("keys-8", "keys-1")], high=0.0),
+        floors=(Floor(4.0),),
     ),
 )

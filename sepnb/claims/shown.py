@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from sepnb.claims.dependence import Dependence
+from sepnb.claims.budget import Dependence
 from sepnb.claims.ledger import get
 from sepnb.claims.verdict import Tables, Verdict
 
@@ -27,7 +27,7 @@ def judge(claim_ids: Iterable[str], tables: Tables) -> dict[str, Verdict]:
             raise ValueError(
                 f"claim {claim_id!r} needs {', '.join(missing)}; the tables given are {', '.join(tables)}"
             )
-        verdicts[claim_id] = claim.rule(tables)
+        verdicts[claim_id] = claim.judge(tables)
     return verdicts
 
 
@@ -44,7 +44,7 @@ def show(
         verdicts: of `judge`.
         caption: as in `figures.show_table`.
         short: families of comparisons are counted, not listed; see `Verdict.in_short`.
-        budget: of `dependence.under_budgets`: what more training makes of some of the verdicts, in a column
+        budget: of `under_budgets`: what more training makes of some of the verdicts, in a column
             beside the word.
 
     Returns:

@@ -1,9 +1,9 @@
-"""The words of the ledger: what a claim is, and what our records can say of it."""
+"""What a claim asks for, and what our records can say to it: data, and the words of the ledger."""
 
-import inspect
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -16,82 +16,154 @@ NOT_RUN = "not run"
 
 WORDS = (REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_TESTABLE, UNDECIDED, NOT_RUN)
 
+HOLDS, FAILS, OPEN = "holds", "fails", "open"
+
+ZERO = "zero"
+"""The quantity that is 0 in every run: what a single quantity is held against."""
+
 Tables = Mapping[str, pd.DataFrame | Mapping[str, Any] | None]
-"""What a rule reads, by the names of `Claim.needs`: an experiment's table, a chapter's numbers, or None."""
+"""What a claim is judged by, by the names of `Claim.needs`: an experiment's table, a chapter's numbers, or
+None."""
+
+
+class Ask(NamedTuple):
+    """One question: does the mean over seeds of `a` minus `b` lie between `low` and `high`?
+
+    A quantity is named `method`, which is the metric of the judge, or `method:column`; of names joined by
+    `+`, methods or columns, it is the mean. `zero` is 0."""
+
+    a: str
+    b: str = ZERO
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def name(self) -> str:
+        return self.a if self.b == ZERO else f"{self.a} minus {self.b}"
+
+
+def pairs(of: Iterable[tuple[str, str]], *columns: str, **bounds: float) -> list[Ask]:
+    """Pairs of methods, in each of the columns (none: in the metric of the judge), with the same bounds."""
+    return [
+        Ask(*(f"{name}:{column}" if column else name for name in pair), **bounds)
+        for pair in of
+        for column in columns or ("",)
+    ]
+
+
+def levels(methods: Iterable[str], *columns: str, **bounds: float) -> list[Ask]:
+    """Each column of each method by itself, held against the same bounds."""
+    return [Ask(f"{name}:{column}", **bounds) for name in methods for column in columns]
+
+
+def changes(methods: Iterable[str], columns: Iterable[tuple[str, str]], **bounds: float) -> list[Ask]:
+    """Of each method one column minus another, with the same bounds."""
+    return [Ask(f"{name}:{a}", f"{name}:{b}", **bounds) for name in methods for a, b in columns]
+
+
+FAR = ("2x", "4x", "8x")
+"""The bins past the trained length, by the multiple of it at which each ends."""
+
+
+def gap(readings: str | Sequence[str], places: Sequence[str] = FAR) -> list[str]:
+    """The columns that hold the bits per byte of a reading minus those of the sliding window over the same
+    bytes."""
+    readings = [readings] if isinstance(readings, str) else readings
+    return [f"gap/{reading}/{place}" for reading in readings for place in places]
+
+
+class Floor(NamedTuple):
+    """What every method that is compared must clear in the mean over seeds, so that it has learned anything.
+
+    Args:
+        bound: of `column`; below it where lower is better, above it where higher is.
+        only: the ending of the methods that must clear it.
+        but: the beginning of methods that need not.
+    """
+
+    bound: float
+    column: str = "bits_per_byte"
+    only: str = ""
+    but: str | None = None
+
+    def holds_for(self, method: str) -> bool:
+        """Whether this method must clear the floor."""
+        return method.endswith(self.only) and not (self.but is not None and method.startswith(self.but))
+
+
+@dataclass(frozen=True)
+class Unless:
+    """A condition without which a claim is not testable: means over seeds inside their bounds, without a
+    test.
+
+    Args:
+        asks: the condition.
+        why: what is the matter where it is not so.
+        any: one of the asks is enough.
+        ratio: bounds are on mean(a) / mean(b).
+        tested: the asks must hold by the test of the claim itself.
+    """
+
+    asks: tuple[Ask, ...]
+    why: str
+    any: bool = False
+    ratio: bool = False
+    tested: bool = False
+
+
+class Answer(NamedTuple):
+    """What the records say to one ask: `holds`, `fails` or `open`."""
+
+    name: str
+    value: float
+    answer: str
+    told: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.told or f'{self.value:+.3f}'} ({self.answer})"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One word, the reason in a sentence, and the numbers it stands on.
+    """One word, what it stands on, and the numbers.
 
     `stale` is set where records exist but no longer match the code. The word is then *not run*, because
     nothing was run with the present code, and the ledger shows the badge beside it.
+
+    Attributes:
+        word: one of `WORDS`.
+        why: the reason in short, such as the number of seeds, or what stands in the way.
+        answers: to each ask, where there was a test.
+        numbers: by name; those of the answers if none are given.
 
     Raises:
         ValueError: a word that is not one of `WORDS`.
     """
 
     word: str
-    detail: str
+    why: str
+    answers: tuple[Answer, ...] = ()
     numbers: dict[str, float] = field(default_factory=dict)
     stale: bool = False
 
     def __post_init__(self):
         if self.word not in WORDS:
             raise ValueError(f"{self.word!r} is not a verdict; use one of {', '.join(WORDS)}")
+        if self.answers and not self.numbers:
+            object.__setattr__(self, "numbers", {one.name: one.value for one in self.answers})
+
+    @property
+    def detail(self) -> str:
+        """The reason with every answer."""
+        return "; ".join([self.why, *map(str, self.answers)])
 
     @property
     def in_short(self) -> str:
         """The reason; of a family of comparisons, how many of them hold and between which means."""
-        counts = {answer: self.detail.count(f"({answer})") for answer in ("holds", "fails", "open")}
-        if sum(counts.values()) < 2:
+        if len(self.answers) < 2:
             return self.detail
-        compared = [value for name, value in self.numbers.items() if " minus " in name]
-        means = compared or list(self.numbers.values())
+        means = [one.value for one in self.answers]
         between = f"means {min(means):+.2f} to {max(means):+.2f}".replace("-", "\N{MINUS SIGN}")
-        told = [f"{count} {answer}" for answer, count in counts.items() if count]
-        return "; ".join([self.detail.split(";")[0], f"{sum(counts.values())} comparisons", *told, between])
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A statement that our records can judge.
-
-    Args:
-        id: short kebab-case name.
-        source: public short name of the document that makes the statement.
-        statement: the statement, in our words.
-        rule: a pure function of the tables named by `needs`, at module level and named `rule_<id>` (dashes as
-            underscores), so that git can tell when it last changed. Its docstring is the rule in the
-            reader's words.
-        needs: `experiment/<name>` or `chapter/<name>`.
-        stands_on: the functions the rule calls; a change of one of them is a change of the rule.
-
-    Raises:
-        ValueError: a rule with another name or without words, or a need of another form.
-    """
-
-    id: str
-    source: str
-    statement: str
-    rule: Callable[[Tables], Verdict]
-    needs: tuple[str, ...]
-    stands_on: tuple[Callable, ...] = ()
-
-    def __post_init__(self):
-        expected = "rule_" + self.id.replace("-", "_")
-        if self.rule.__name__ != expected:
-            raise ValueError(f"claim {self.id!r} needs a rule named {expected}, got {self.rule.__name__}")
-        if not self.rule.__doc__:
-            raise ValueError(f"{expected} has no docstring; write there, in the reader's words, what decides")
-        for need in self.needs:
-            kind, _, name = need.partition("/")
-            if kind not in ("experiment", "chapter") or not name:
-                raise ValueError(
-                    f"claim {self.id!r} needs {need!r}; write experiment/<name> or chapter/<name>"
-                )
-
-    @property
-    def rule_text(self) -> str:
-        """The rule in the reader's words, on one line."""
-        return " ".join(inspect.getdoc(self.rule).split())
+        found = [one.answer for one in self.answers]
+        told = [f"{found.count(one)} {one}" for one in (HOLDS, FAILS, OPEN) if one in found]
+        return "; ".join([self.why, f"{len(found)} comparisons", *told, between])

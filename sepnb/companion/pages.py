@@ -192,7 +192,7 @@ def encoding_speed() -> str:
     judged = claims.judge(asked, {rules.TABLE: experiment.table("laptop")})
     parts += [_row("claim on a CPU", "rule, written before the records", "verdict"), _row(*["---"] * 3)]
     for name, verdict in judged.items():
-        parts.append(_row(f"`{name}`", claims.get(name).rule_text, f"*{verdict.word}*"))
+        parts.append(_row(f"`{name}`", claims.get(name).rule, f"*{verdict.word}*"))
     return "\n".join([*parts, ""])
 
 

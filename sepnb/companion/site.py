@@ -82,6 +82,7 @@ def evidence() -> list[Path]:
     root = paths.root()
     rules = [
         *root.glob("sepnb/claims/*.py"),
+        root / "sepnb" / "claims" / "pinned.json",
         *root.glob("sepnb/experiments/*.py"),
         root / "book" / "source_map.yml",
     ]

@@ -1,30 +1,14 @@
-"""The ledger: what it reads, when a rule last changed, and the page that shows it."""
+"""The ledger: what it reads, and the page that shows it."""
 
-import importlib.util
 import inspect
 import itertools
-import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from sepnb import claims, experiments
-from sepnb.claims import (
-    CLAIMS,
-    Claim,
-    Verdict,
-    ablation,
-    budget,
-    history,
-    in_window,
-    inside,
-    ledger,
-    pages,
-    recipes,
-)
-from sepnb.claims.dependence import Dependence
+from sepnb.claims import Verdict, exact, language_model, ledger, pages
+from sepnb.claims.budget import Dependence
 from sepnb.claims.evidence import judge
 from sepnb.records.store import Record, Store
 
@@ -50,39 +34,6 @@ ORDER = {
 }
 
 
-# --- the ledger ---------------------------------------------------------------------------------------------
-
-
-def test_ids_are_unique_and_needs_exist():
-    assert len({claim.id for claim in CLAIMS}) == len(CLAIMS)
-    for claim in CLAIMS:
-        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", claim.id)
-        for need in claim.needs:
-            kind, _, name = need.partition("/")
-            assert kind == "chapter" or experiments.get(name)
-
-
-def test_a_claim_is_checked_when_it_is_made():
-    def rule_other(tables):
-        """A rule."""
-        return Verdict("undecided", "")
-
-    made = {"source": "here", "statement": "it is so", "needs": ("experiment/in_window",)}
-    Claim(id="other", rule=rule_other, **made)
-    with pytest.raises(ValueError, match="rule_another"):
-        Claim(id="another", rule=rule_other, **made)
-    with pytest.raises(ValueError, match="write experiment/<name>"):
-        Claim(id="other", rule=rule_other, **made | {"needs": ("in_window",)})
-    rule_other.__doc__ = None
-    with pytest.raises(ValueError, match="no docstring"):
-        Claim(id="other", rule=rule_other, **made)
-
-
-def test_a_verdict_has_one_of_six_words():
-    with pytest.raises(ValueError, match="'maybe' is not a verdict"):
-        Verdict("maybe", "")
-
-
 def test_an_unknown_claim_is_named():
     with pytest.raises(ValueError, match="no claim 'rope-wins'"):
         claims.get("rope-wins")
@@ -101,21 +52,28 @@ def row_of(rows, claim_id="rope-leads-in-window"):
     return next(row for row in rows if row.claim.id == claim_id)
 
 
-def test_the_gpu_replaces_the_laptop_when_its_grid_is_complete(tmp_path):
+@pytest.fixture
+def few(monkeypatch):
+    """The ledger of two chapters, of which one has an experiment with six models."""
+    asked = [claim for claim in language_model.CLAIMS if claim.experiments == ("experiment/in_window",)]
+    monkeypatch.setattr(ledger, "CLAIMS", (*exact.CLAIMS, *asked))
+
+
+def test_the_gpu_replaces_the_laptop_when_its_grid_is_complete(tmp_path, few):
     partial, complete = Store(tmp_path / "partial"), Store(tmp_path / "complete")
     for store, missing in ((partial, 1), (complete, 0)):
         publish(store, "laptop", "a" * 40)
         publish(store, "gpu", "b" * 40, leave_out=missing)
     row = row_of(claims.evaluate(store=partial))
-    assert (row.profile, row.verdict.word, row.record_commits) == ("laptop", "reproduced", ("a" * 40,))
+    assert (row.profile, row.verdict.word, row.sources[0].commits) == ("laptop", "reproduced", ("a" * 40,))
     row = row_of(claims.evaluate(store=complete))
-    assert (row.profile, row.verdict.word, row.record_commits) == ("gpu", "reproduced", ("b" * 40,))
-    assert row.records == len(experiments.get("in_window").grid("gpu"))
-    assert row.seeds == (1, 2, 3, 4, 5, 6)
+    assert (row.profile, row.verdict.word, row.sources[0].commits) == ("gpu", "reproduced", ("b" * 40,))
+    assert row.sources[0].records == len(experiments.get("in_window").grid("gpu"))
+    assert row.sources[0].seeds == (1, 2, 3, 4, 5, 6)
     assert row_of(claims.evaluate("laptop", complete)).profile == "laptop"
 
 
-def test_a_mark_of_staleness_takes_the_verdict_away(tmp_path):
+def test_a_mark_of_staleness_takes_the_verdict_away(tmp_path, few):
     store = Store(tmp_path)
     publish(store, "laptop", "a" * 40)
     config = next(c for c in experiments.get("in_window").grid("laptop") if c.method == "rope")
@@ -125,7 +83,7 @@ def test_a_mark_of_staleness_takes_the_verdict_away(tmp_path):
     assert row_of(rows, "separation-costs-nothing-at-equal-width").verdict.word == "reproduced"
 
 
-def test_chapters_are_read_at_the_best_profile_they_ran_at(tmp_path, monkeypatch):
+def test_chapters_are_read_at_the_best_profile_they_ran_at(tmp_path, monkeypatch, few):
     from sepnb.records import numbers
 
     monkeypatch.setenv("SEPNB_BUILD", str(tmp_path))
@@ -136,153 +94,14 @@ def test_chapters_are_read_at_the_best_profile_they_ran_at(tmp_path, monkeypatch
     assert row_of(claims.evaluate(store=empty), invariant).verdict.word == "reproduced"
     numbers.publish("01_order", ORDER, profile="laptop")
     row = row_of(claims.evaluate(store=empty), invariant)
-    assert (row.profile, row.verdict.word, row.records) == ("laptop", "not reproduced", 0)
+    assert (row.profile, row.verdict.word, row.sources[0].records) == ("laptop", "not reproduced", 0)
     assert row_of(claims.evaluate("smoke", empty), invariant).verdict.word == "reproduced"
-
-
-# --- when a rule last changed -------------------------------------------------------------------------------
-
-RULE = '''def rule_one(tables):
-    """The one."""
-    return helper(1.0)
-
-
-def rule_one_more(tables):
-    """One more."""
-    return 2.0
-
-
-def helper(bound):
-    return bound
-'''
-
-
-@pytest.fixture
-def checkout(tmp_path, monkeypatch):
-    """An empty checkout, `commit(text)` that commits a file of rules, and `claim()` made from it."""
-    monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
-    git = [
-        "git",
-        "-C",
-        str(tmp_path),
-        "-c",
-        "user.name=n",
-        "-c",
-        "user.email=e@e",
-        "-c",
-        "commit.gpgsign=false",
-    ]
-    subprocess.run([*git, "init", "-q"], check=True)
-    path = tmp_path / "rules.py"
-
-    def commit(text: str) -> str:
-        path.write_text(text)
-        subprocess.run([*git, "add", "rules.py"], check=True)
-        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "m"], check=True)
-        history.forget()
-        return subprocess.run(
-            [*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
-        ).stdout.strip()
-
-    def claim() -> Claim:
-        spec = importlib.util.spec_from_file_location("rules_of_a_test", path)
-        module = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, "rules_of_a_test", module)
-        spec.loader.exec_module(module)
-        return Claim("one", "here", "so", module.rule_one, ("chapter/01_order",), (module.helper,))
-
-    yield path, commit, claim
-    history.forget()
-
-
-def test_the_rule_commit_follows_the_rule_and_what_it_stands_on(checkout):
-    _, commit, claim = checkout
-    first = commit(RULE)
-    assert history.rule_commit(claim()) == first
-    commit("import math\n\n\n" + RULE.replace("return 2.0", "return 3.0"))  # another rule, other lines
-    assert history.rule_commit(claim()) == first
-    bound = commit(RULE.replace("helper(1.0)", "helper(1.5)"))
-    assert history.rule_commit(claim()) == bound
-    helper = commit(RULE.replace("helper(1.0)", "helper(1.5)").replace("return bound", "return 2 * bound"))
-    assert history.rule_commit(claim()) == helper
-
-
-def test_a_rule_that_is_not_committed_has_no_commit(checkout):
-    path, commit, claim = checkout
-    commit(RULE)
-    made = claim()
-    path.write_text(RULE.replace("1.0", "9.0"))
-    history.forget()
-    assert history.rule_commit(made) is None
-
-
-def test_what_git_said_is_kept_until_head_moves_and_not_used_while_a_file_is_changed(
-    checkout, tmp_path, monkeypatch
-):
-    path, commit, claim = checkout
-    monkeypatch.setenv("SEPNB_BUILD", str(tmp_path / "build"))
-    first = commit(RULE)
-    made = claim()
-    assert history.rule_commits([made]) == {"one": first}
-    asked = []
-    monkeypatch.setattr(history, "_last_commit", lambda spans: asked.append(spans))
-    history.forget()
-    assert history.rule_commits([made]) == {"one": first} and not asked
-    path.write_text(RULE.replace("1.0", "9.0"))
-    history.forget()
-    assert history.rule_commits([made]) == {"one": None} and not asked
-    monkeypatch.undo()
-    monkeypatch.setenv("SEPNB_ROOT", str(path.parent))
-    monkeypatch.setenv("SEPNB_BUILD", str(tmp_path / "build"))
-    second = commit(RULE.replace("1.0", "9.0"))
-    assert history.rule_commits([made]) == {"one": second}
-    (tmp_path / "build" / "rule_commits.json").write_text("{")
-    assert history.rule_commits([made]) == {"one": second}
-
-
-def test_a_rule_precedes_records_made_from_its_commit_or_a_later_one(checkout):
-    _, commit, _ = checkout
-    before, rule, after = commit("a = 1\n"), commit(RULE), commit(RULE + "\n\nb = 1\n")
-    assert history.precedes(rule, [rule, after]) is True
-    assert history.precedes(rule, [after, before]) is False
-    assert history.precedes(rule, []) is None
-    assert history.precedes(None, [after]) is None
-    assert history.precedes(rule, ["0" * 40]) is None
-
-
-def names_read(code) -> set[str]:
-    """Global names that a function reads, those of the functions inside it included."""
-    inner = [constant for constant in code.co_consts if inspect.iscode(constant)]
-    return set(code.co_names).union(*map(names_read, inner))
-
-
-@pytest.mark.parametrize(
-    "claim",
-    [claim for module in (ablation, budget, inside, recipes) for claim in module.CLAIMS],
-    ids=lambda claim: claim.id,
-)
-def test_what_decides_a_verdict_stands_where_git_looks_for_it(claim):
-    """A rule reads no constant but single words and numbers, and calls nothing of ours that is not listed."""
-    listed = (claim.rule, *claim.stands_on)
-    for function in listed:
-        for name in names_read(function.__code__):
-            value = function.__globals__.get(name)
-            assert not isinstance(value, (tuple, list, dict, set, frozenset)), f"{function.__name__}: {name}"
-            if inspect.isfunction(value) and value.__module__.startswith("sepnb."):
-                assert value in listed, f"{function.__name__} calls {name}"
-
-
-def test_outside_a_checkout_the_commit_is_unknown(tmp_path, monkeypatch):
-    monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
-    history.forget()
-    assert history.rule_commit(CLAIMS[0]) is None
-    history.forget()
 
 
 # --- the page -----------------------------------------------------------------------------------------------
 
 
-def test_the_page_shows_every_claim_with_what_decides(tmp_path, monkeypatch):
+def test_the_page_shows_every_claim_with_what_decides(tmp_path, monkeypatch, few):
     monkeypatch.setattr("sepnb.records.store.paths.results", lambda: tmp_path)
     publish(Store(tmp_path), "laptop", "a" * 40)
     text = claims.page()
@@ -291,7 +110,7 @@ def test_the_page_shows_every_claim_with_what_decides(tmp_path, monkeypatch):
         assert f"[{row.verdict.word}]" in text
     section = text.split("(claim-rope-leads-in-window)=")[1].split("(claim-")[0]
     assert "### RoPE leads inside the trained length" in section
-    assert claims.get("rope-leads-in-window").rule_text in section
+    assert claims.get("rope-leads-in-window").rule in section
     assert "[reproduced]" in section and "(holds)" in section and "6 seeds" in section
     assert "54 records, seeds 1, 2, 3, 4, 5, 6" in section and "`aaaaaaaaa`" in section
 
@@ -304,23 +123,22 @@ def test_the_page_writes_for_readers():
     text = claims.page("smoke")
     assert "(Source: Abstract of the SeqPE paper.)" in text
     assert not any(f"(Source: {document.source}.)" in text for document in claims.source_map().documents)
-    assert set(pages._TITLES) <= {claim.id for claim in CLAIMS}
     rules = inspect.signature(judge).parameters
     assert rules["least_seeds"].default == 6 and "fewer than six seeds" in text
     assert rules["significance"].default == 0.05 and "at 5 %" in text
-    assert "bar=3.35)" in inspect.getsource(in_window.within) and "below 3.35 bits per byte" in text
+    assert language_model.BAR.bound == 3.35 and "below 3.35 bits per byte" in text
 
 
-def fake_row(**changes) -> ledger.Row:
+def fake_row(claim_id="a-start-costs-what-its-window-moved", precedes=True, **changes) -> ledger.Row:
+    """A row whose first experiment has the timing that is asked for, and all others the best."""
+    claim = claims.get(claim_id)
+    found = {"profile": "laptop", "records": 3, "seeds": (1,), "commits": ("a" * 40,)}
     facts = {
-        "claim": CLAIMS[-1],
+        "claim": claim,
         "verdict": Verdict("undecided", "too few"),
-        "profile": "laptop",
-        "records": 3,
-        "seeds": (1,),
-        "record_commits": ("a" * 40,),
+        "sources": tuple(ledger.Source(need, **found) for need in claim.needs),
         "rule_commit": "c" * 40,
-        "precedes": True,
+        "precedes": dict.fromkeys(claim.experiments, True) | {claim.experiments[0]: precedes},
     }
     return ledger.Row(**facts | changes)
 
@@ -328,7 +146,7 @@ def fake_row(**changes) -> ledger.Row:
 def test_a_verdict_that_more_training_turns_says_so_on_the_page(monkeypatch):
     detail = "a beside b: ahead at 1x, behind at 16x"
     turned, kept, none = (
-        fake_row(claim=claims.get(name), budget=label)
+        fake_row(name, budget=label)
         for name, label in (
             ("separation-costs-nothing-at-equal-width", Dependence("budget-dependent", detail)),
             ("separation-costs-nothing-at-equal-parameters", Dependence("no exchange", detail)),
@@ -348,13 +166,28 @@ def test_a_verdict_that_more_training_turns_says_so_on_the_page(monkeypatch):
     ("changes", "shown"),
     [
         ({}, "`ccccccccc`, before the records"),
-        ({"precedes": False}, "**after records were made**"),
+        ({"precedes": False}, "**after records were made** of experiment `seqpe_stream_geometry`:"),
         ({"precedes": None}, "is unknown"),
         ({"rule_commit": None, "precedes": None}, "unknown (no history"),
         ({"verdict": Verdict("not run", "stale", stale=True)}, "[stale]"),
-        ({"profile": None, "records": 0}, "nothing yet"),
+        ({"sources": (ledger.Source("experiment/budget"),), "precedes": None}, "nothing yet"),
     ],
 )
 def test_the_page_says_how_rule_and_records_stand(monkeypatch, changes, shown):
     monkeypatch.setattr("sepnb.claims.pages.evaluate", lambda profile=None: [fake_row(**changes)])
     assert shown in claims.page()
+
+
+def test_only_experiments_that_are_judged_are_held_against_the_rule(monkeypatch):
+    """Methods that an older experiment lends were there before every rule that borrows them."""
+    row = fake_row("seqpe-is-free-in-window")
+    assert list(row.precedes) == ["experiment/seqpe_stream"] and len(row.sources) == 2
+    monkeypatch.setattr("sepnb.claims.pages.evaluate", lambda profile=None: [row])
+    text = claims.page()
+    assert "`ccccccccc`, before the records were made" in text
+    assert (
+        "experiment `recipes`, profile laptop, 3 records, seeds 1, made at `aaaaaaaaa` (methods beside"
+        in text
+    )
+    timed = fake_row(precedes=False)
+    assert timed.timing == {"experiment/seqpe_stream_geometry": "after", "experiment/seqpe_stream": "before"}

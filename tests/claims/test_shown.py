@@ -3,20 +3,26 @@
 import pytest
 
 from sepnb import claims
-from sepnb.claims import shown
-from sepnb.claims.dependence import Dependence
-from sepnb.claims.verdict import Claim, Verdict
+from sepnb.claims import Claim, Verdict, shown
+from sepnb.claims.budget import Dependence
+from sepnb.claims.verdict import Answer
 
-LONG = "a is below b; 1 (holds), 2 (fails), 3 (open)"
-
-
-def rule_small_is_small(tables):
-    """Small is below 1."""
-    small = tables["chapter/01_order"]["small"]
-    return Verdict("reproduced" if small < 1 else "not reproduced", LONG, {"a minus b": small})
+ANSWERS = (Answer("a minus b", 1.0, "holds"), Answer("a minus c", 2.0, "open"))
 
 
-CLAIM = Claim("small-is-small", "ours", "It is small.", rule_small_is_small, ("chapter/01_order",))
+def small(claim, tables):
+    found = tables["chapter/01_order"]["small"]
+    return Verdict("reproduced" if found < 1 else "not reproduced", "6 seeds", ANSWERS)
+
+
+CLAIM = Claim(
+    "small-is-small",
+    "Small is small",
+    "It is small.",
+    "Small is below 1.",
+    experiments=("chapter/01_order",),
+    how=small,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -51,9 +57,9 @@ def test_the_table_has_a_row_a_claim_and_the_words_become_chapter_numbers(displa
     assert claims.show(verdicts, caption="two", short=True) == {"verdict_small_is_small": "reproduced"}
     (whole, one), (short, two) = displayed
     assert (one, two) == ("one", "two")
-    assert whole.to_numpy().tolist() == [[CLAIM.id, "reproduced", LONG]]
+    assert whole.to_numpy().tolist() == [[CLAIM.id, "reproduced", verdicts[CLAIM.id].detail]]
     assert short.to_numpy().tolist() == [[CLAIM.id, "reproduced", verdicts[CLAIM.id].in_short]]
-    assert verdicts[CLAIM.id].in_short != LONG
+    assert verdicts[CLAIM.id].in_short != verdicts[CLAIM.id].detail
 
 
 def test_what_more_training_says_stands_beside_the_word(displayed):

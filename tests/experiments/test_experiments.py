@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from sepnb import experiments
-from sepnb.claims.evidence import Comparison, judge
+from sepnb.claims.evidence import judge
+from sepnb.claims.verdict import Ask
 from sepnb.data import registry
 from sepnb.encodings import InputModule, QueryKeyModule, ScoreModule
 from sepnb.experiments import language_modelling as lm
@@ -337,5 +338,5 @@ def test_a_run_that_diverges_is_a_record_without_a_score_and_the_claims_hear_of_
     store.write(record)
     for config in IN_WINDOW.grid("smoke")[1:]:
         store.write(record_of(config, bits_per_byte=2.0))
-    verdict = judge(IN_WINDOW.table("smoke", store), [Comparison("none", "rope", high=0.0)], bar=3.35)
+    verdict = judge(IN_WINDOW.table("smoke", store), [Ask("none", "rope", high=0.0)])
     assert verdict.word == "not testable here" and "diverged" in verdict.detail

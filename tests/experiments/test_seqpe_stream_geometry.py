@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sepnb import experiments
-from sepnb.claims import seqpe_stream_geometry as rules
+from sepnb.claims import seqpe_stream as rules
 from sepnb.evaluation import evaluate
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import seqpe_stream as stream
@@ -22,7 +22,7 @@ SEPARATED, SCORE = EXPERIMENT.grid("smoke")
 
 
 def test_the_chain_is_the_separated_one_of_the_stream_stage_by_stage():
-    assert rules.chain() == geo.CHAIN and {*geo.CHAIN, geo.SCORE} < set(stream.PUBLISHED)
+    assert rules.CHAIN == geo.CHAIN and {*geo.CHAIN, geo.SCORE} < set(stream.PUBLISHED)
     for before, after in pairwise(geo.CHAIN):
         assert stream.METHODS[after].base == before
     assert {SEPARATED.method, SCORE.method} == {geo.CHAIN[-1], geo.SCORE}

@@ -92,7 +92,7 @@ def test_no_rule_is_changed_without_an_entry(ledger: dict[str, claims.Row]) -> N
     pinned = {name: entry["rule"] for name, entry in LEDGER.items()}
     pinned |= {name: digest for name, (digest, _, _) in REWORDED.items()}
     now = {
-        name: hashlib.sha256(row.claim.rule_text.encode()).hexdigest()[:16]
+        name: hashlib.sha256(row.claim.rule.encode()).hexdigest()[:16]
         for name, row in ledger.items()
         if name in pinned
     }

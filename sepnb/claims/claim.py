@@ -1,0 +1,180 @@
+"""A claim: a statement, and the rule that decides it, as data."""
+
+import ast
+import functools
+import hashlib
+import inspect
+import json
+import re
+import textwrap
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from sepnb.claims import evidence
+from sepnb.claims.verdict import Ask, Floor, Tables, Unless, Verdict
+
+OURS = "ours, written before the records"
+
+
+def by_seeds(claim: "Claim", tables: Tables) -> Verdict:
+    """Judged over the seeds of its experiment and of the methods beside it."""
+    return evidence.judge(
+        claim.table(tables),
+        claim.asks,
+        metric=claim.metric,
+        higher_is_better=claim.higher_is_better,
+        floors=claim.floors,
+        unless=claim.unless,
+    )
+
+
+def by_rounds(claim: "Claim", tables: Tables) -> Verdict:
+    """Judged over the rounds of timed records."""
+    return evidence.rounds(claim.table(tables), claim.asks)
+
+
+def exactly(claim: "Claim", tables: Tables) -> Verdict:
+    """Judged by numbers of a chapter in which there is no chance."""
+    return evidence.exactly(tables.get(claim.experiments[0]), claim.asks, claim.unless)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement that our records can judge.
+
+    Args:
+        id: short kebab-case name.
+        title: in plain words.
+        statement: the statement, in our words.
+        rule: what decides, in the reader's words.
+        asks: the comparisons that must all lie inside their bounds.
+        source: public short name of the document that makes the statement.
+        experiments: those that are judged, `experiment/<name>` or `chapter/<name>`; the first one's table is
+            read.
+        beside: methods that are borrowed from other experiments, which were there before, by experiment.
+        metric: the column that an ask without a column means.
+        higher_is_better: on which side of a floor a method must be.
+        floors: what every method compared must clear.
+        unless: without which the claim is not testable.
+        turns: pairs of methods whose order the claim is about, where the experiment `budget` trained both.
+        parts: some asks that hold and some that fail make *partly*.
+        derive: makes columns of others, from the table of the first experiment.
+        how: `by_seeds`, `by_rounds`, `exactly`, or a function of its own where asks cannot say it.
+
+    Raises:
+        ValueError: an experiment of another form, no words, or nothing that decides.
+    """
+
+    id: str
+    title: str
+    statement: str
+    rule: str
+    asks: Sequence[Ask] = ()
+    source: str = field(kw_only=True, default=OURS)
+    experiments: tuple[str, ...] = field(kw_only=True)
+    beside: Mapping[str, tuple[str, ...]] = field(kw_only=True, default_factory=dict)
+    metric: str = field(kw_only=True, default="bits_per_byte")
+    higher_is_better: bool = field(kw_only=True, default=False)
+    floors: tuple[Floor, ...] = field(kw_only=True, default=())
+    unless: tuple[Unless, ...] = field(kw_only=True, default=())
+    turns: tuple[tuple[str, str], ...] = field(kw_only=True, default=())
+    parts: bool = field(kw_only=True, default=False)
+    derive: Callable[[pd.DataFrame], pd.DataFrame] | None = field(kw_only=True, default=None)
+    how: Callable[["Claim", Tables], Verdict] = field(kw_only=True, default=by_seeds)
+
+    def __post_init__(self):
+        object.__setattr__(self, "asks", tuple(self.asks))
+        for name in ("title", "statement", "rule"):
+            if not getattr(self, name):
+                raise ValueError(f"claim {self.id!r} has no {name}; write it in the reader's words")
+        for need in self.needs:
+            if not re.fullmatch(r"(experiment|chapter)/\w+", need):
+                raise ValueError(
+                    f"claim {self.id!r} needs {need!r}; write experiment/<name> or chapter/<name>"
+                )
+        if not self.experiments or (not self.asks and self.how in (by_seeds, by_rounds, exactly)):
+            raise ValueError(f"claim {self.id!r} asks for nothing; give it an experiment and asks")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What it is judged by: first the experiments that are judged, then those that lend methods."""
+        return (*self.experiments, *self.beside)
+
+    def judge(self, tables: Tables) -> Verdict:
+        """What these tables say, by the names of `needs`."""
+        return self.how(self, tables)
+
+    def table(self, tables: Tables) -> pd.DataFrame | None:
+        """The runs of the first experiment and the borrowed methods, with the columns that the claim
+        reads."""
+        wanted = dict.fromkeys(
+            ["method", "seed", "status", self.metric, *(one.column for one in self.floors)]
+        )
+        for ask in [*self.asks, *(ask for one in self.unless for ask in one.asks)]:
+            for quantity in (ask.a, ask.b):
+                for column in filter(None, quantity.partition(":")[2].split("+")):
+                    wanted |= dict.fromkeys([column, *(f"{column}{end}" for end in evidence.ENDS)])
+        found = []
+        for name in self.needs:
+            runs = tables.get(name)
+            if runs is None or runs.empty:
+                continue
+            if name in self.beside:
+                runs = runs[runs["method"].isin(self.beside[name])]
+            elif name != self.experiments[0]:
+                continue
+            ran = name not in self.beside and not (runs["status"] == "not run").all()
+            made = self.derive(runs) if self.derive and ran else runs
+            own = {column: (made if column in made else runs).get(column) for column in wanted}
+            found.append(
+                pd.DataFrame({column: values for column, values in own.items() if values is not None})
+            )
+        return pd.concat(found, ignore_index=True) if found else None
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Of all that decides: asks, bounds, floors, conditions, experiments, and the code of functions of
+        its own."""
+        said = {
+            "asks": [tuple(map(str, ask)) for ask in self.asks],
+            "experiments": self.experiments,
+            "beside": {name: sorted(methods) for name, methods in self.beside.items()},
+            "metric": [self.metric, self.higher_is_better],
+            "floors": [tuple(map(str, floor)) for floor in self.floors],
+            "unless": [
+                [[tuple(map(str, ask)) for ask in one.asks], one.any, one.ratio, one.tested]
+                for one in self.unless
+            ],
+            "parts": self.parts,
+            "turns": self.turns,
+            "how": code(self.how),
+            "derive": code(self.derive),
+        }
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+
+
+CORE = ("sepnb.claims.claim", "sepnb.claims.evidence", "sepnb.claims.verdict")
+"""What all claims share; its functions are named in a digest and not followed."""
+
+
+def code(function: Callable | None) -> str:
+    """The source of a function, without comments and docstrings, and of what it calls in the modules of
+    claims."""
+    function = inspect.unwrap(function) if function else None
+    if not isinstance(function, types.FunctionType) or function.__module__ in CORE:
+        return str(getattr(function, "__qualname__", function))
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    told = [ast.unparse(tree).replace('"', "'")]
+    for name in sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}):
+        value = function.__globals__.get(name)
+        if isinstance(value, types.FunctionType) and value.__module__.startswith("sepnb.claims"):
+            told.append(code(value))
+        elif isinstance(value, str | int | float | tuple):
+            told.append(f"{name} = {value!r}")
+    return "\n".join(told)

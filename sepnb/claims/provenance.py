@@ -1,0 +1,114 @@
+"""When a rule was made, and whether that was before the records that it judges.
+
+`pinned.json` holds, for every claim, the digests that its declaration had (`Claim.digest`), each with the
+commit that first had it and the reason for the change. An entry whose commit is null came with the commit
+that wrote the entry. A declaration whose digest is not the last one pinned has no commit."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from sepnb import paths
+from sepnb.claims.claim import Claim
+
+PINNED = Path(__file__).with_name("pinned.json")
+
+
+@dataclass(frozen=True)
+class Pin:
+    """One state of a claim's rule: its digest, the commit that first had it, and why it came."""
+
+    digest: str
+    commit: str | None
+    reason: str
+
+
+def pins() -> dict[str, list[Pin]]:
+    """Every state of every rule, by the id of its claim, the oldest first."""
+    entries = json.loads(PINNED.read_text(encoding="utf-8"))
+    return {claim: [Pin(**entry) for entry in states] for claim, states in entries.items()}
+
+
+class History:
+    """What git knows of the commits of rules and records; without a whole checkout it knows nothing."""
+
+    def __init__(self) -> None:
+        self.pins = pins()
+        self.ancestors = _ancestors(paths.root())
+
+    def rule_commit(self, claim: Claim) -> str | None:
+        """The commit that first had the claim's rule as it is now; None if it is not pinned or git cannot
+        tell."""
+        states = self.pins.get(claim.id, [])
+        if not states or states[-1].digest != claim.digest:
+            return None
+        commit = states[-1].commit or _written(paths.root(), claim.id, claim.digest)
+        return commit if commit in self.ancestors else None
+
+    def precedes(self, rule: str | None, records: Iterable[str]) -> bool | None:
+        """Whether the rule's commit is, or is an ancestor of, every record's commit; None if git cannot
+        tell."""
+        commits = set(records)
+        if rule is None or not commits or not {rule, *commits} <= self.ancestors.keys():
+            return None
+        number, _ = self.ancestors[rule]
+        return all(self.ancestors[commit][1] >> number & 1 for commit in commits)
+
+
+def _git(root: Path, *arguments: str) -> str:
+    """Output of a git command in the checkout; nothing if there is no git, no checkout, or the command
+    fails."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True, timeout=60
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
+
+
+@lru_cache(maxsize=4)
+def _ancestors(root: Path) -> dict[str, tuple[int, int]]:
+    """Each commit of the history: its number, and the set of the numbers of it and its ancestors, as bits."""
+    if _git(root, "rev-parse", "--is-shallow-repository") != "false":
+        return {}
+    found: dict[str, tuple[int, int]] = {}
+    for line in _git(root, "rev-list", "--topo-order", "--reverse", "--parents", "HEAD").splitlines():
+        commit, *parents = line.split()
+        known = 1 << len(found)
+        for parent in parents:
+            known |= found[parent][1]
+        found[commit] = (len(found), known)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _written(root: Path, claim: str, digest: str) -> str | None:
+    """The first commit that wrote this digest for this claim into `pinned.json`."""
+    return _entries(root).get((claim, digest))
+
+
+@lru_cache(maxsize=4)
+def _entries(root: Path) -> dict[tuple[str, str], str]:
+    try:
+        name = PINNED.resolve().relative_to(root.resolve()).as_posix()
+    except ValueError:  # the package is installed elsewhere than in the checkout
+        return {}
+    found, commit = {}, ""
+    for line in _git(root, "log", "--reverse", "--format=commit %H", "-p", "-U0", "--", name).splitlines():
+        if line.startswith("commit "):
+            commit = line.removeprefix("commit ")
+        for claim, states in re.findall(r'^\+\s*"([^"]+)": (\[.*\]),?$', line):
+            for digest in re.findall(r'"digest": "(\w+)"', states):
+                found.setdefault((claim, digest), commit)
+    return found
+
+
+def forget() -> None:
+    """Ask git again: answers are kept for the life of the process."""
+    for one in (_ancestors, _written, _entries):
+        one.cache_clear()

@@ -1,0 +1,185 @@
+"""Rankings under more training: who exchanges places, and which verdicts that touches; on invented tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sepnb import claims
+from sepnb.claims import budget
+from sepnb.claims.budget import DEPENDENT, KEPT, Dependence, budgets, dependence, exchanges, places
+
+RANKING = ("rope", "strict-sinusoidal", "separated-sinusoidal", "alibi", "sinusoidal", "learned")
+WIDE = "separated-sinusoidal-wide"
+AHEAD, AHEAD_WIDE, STABLE = (
+    claims.get(name)
+    for name in (
+        "separation-ahead-at-every-budget",
+        "separation-ahead-at-equal-parameters-and-every-budget",
+        "ranking-stable-under-budget",
+    )
+)
+
+
+def trained(
+    models=RANKING, *, seeds=6, noise=0.002, step=0.1, gain=0.1, status="ok", **levels
+) -> dict[str, pd.DataFrame]:
+    """Six models a tenth apart that all gain alike from training; `levels` as `rope_16=2.5` (by budget)."""
+    rng = np.random.default_rng(0)
+    shared = 0.05 * rng.standard_normal(seeds)
+    rows = []
+    for place, method in enumerate(models):
+        for budget_, drop in zip(budgets(), (0.0, gain, 2 * gain), strict=True):
+            level = levels.get(f"{method.replace('-', '_')}_{budget_}", 2.2 + step * place - drop)
+            for seed in range(seeds):
+                score = level + shared[seed] + noise * rng.standard_normal()
+                rows.append((method, budget_, seed, status, score))
+    return {budget.TABLE: pd.DataFrame(rows, columns=["method", "budget", "seed", "status", "bits_per_byte"])}
+
+
+def test_a_ranking_that_every_budget_shares_is_stable():
+    verdict = STABLE.judge(trained())
+    assert verdict.word == "reproduced"
+    assert verdict.numbers == {"pairs": 15, "exchanged": 0, "open": 0}
+
+
+def test_one_exchange_makes_the_ranking_depend_on_the_budget():
+    """The last catches up with training and passes the four before it, not the first."""
+    tables = trained(learned_16=2.05)
+    verdict = STABLE.judge(tables)
+    assert verdict.word == "not reproduced" and verdict.numbers["exchanged"] == 4
+    pairs = exchanges(places(tables[budget.TABLE], list(budget.models())))
+    assert {frozenset(pair) for pair in pairs} == {frozenset(("learned", other)) for other in RANKING[1:5]}
+    assert "learned and" in verdict.detail
+
+
+def test_models_that_are_level_do_not_exchange_places():
+    """Differences of either sign inside the margin are no exchange, nor is a lead that melts to nothing."""
+    near = {"alibi_1": 2.41, "alibi_4": 2.29, "alibi_16": 2.21}
+    verdict = STABLE.judge(trained(**near))
+    standing = places(trained(**near)[budget.TABLE], ["alibi", "separated-sinusoidal"])
+    assert list(standing.place) == ["level"] * 3 and (standing.difference > 0).tolist() == [True, False, True]
+    assert verdict.word == "reproduced"
+    melts = STABLE.judge(trained(learned_16=2.40))  # level with the one before it at the end
+    assert melts.word == "reproduced"
+
+
+def test_an_order_that_the_seeds_leave_open_is_undecided():
+    verdict = STABLE.judge(trained(noise=0.1))
+    assert verdict.word == "undecided" and verdict.numbers["open"] > 0
+    few = STABLE.judge(trained(seeds=3))
+    assert few.word == "undecided" and "at least 6 seeds" in few.detail
+
+
+def test_the_intervals_hold_together():
+    """A difference that a single t interval would call settled is open among forty-five."""
+    values = np.array([0.05, 0.06, 0.02, 0.08, 0.05, 0.03])
+    rows = [("a", 1, seed, "ok", 2.0 + value) for seed, value in enumerate(values)]
+    rows += [("b", 1, seed, "ok", 2.0) for seed in range(6)]
+    frame = pd.DataFrame(rows, columns=["method", "budget", "seed", "status", "bits_per_byte"])
+    assert places(frame, ["a", "b"]).place.item() == "behind"
+    assert places(frame, ["a", "b"], significance=0.05 / 45).place.item() == "open"
+    one = places(frame[frame.seed == 0], ["a", "b"])
+    assert one.place.item() == "open" and np.isnan(one.half.item())
+
+
+def test_separation_must_be_ahead_at_every_budget():
+    assert AHEAD.judge(trained()).word == "reproduced"
+    assert AHEAD.judge(trained(sinusoidal_16=2.21)).word == "partly"  # level at the end: speed of learning
+    level = {f"sinusoidal_{n}": 2.41 - drop for n, drop in zip(budgets(), (0.0, 0.1, 0.2), strict=True)}
+    assert AHEAD.judge(trained(**level)).word == "not reproduced"
+    assert AHEAD.judge(trained(seeds=3)).word == "undecided"
+
+
+@pytest.mark.parametrize("claim", [AHEAD, AHEAD_WIDE, STABLE], ids=lambda claim: claim.id)
+def test_budgets_that_are_missing_or_too_hard_say_nothing(claim):
+    for frame in (None, pd.DataFrame()):
+        assert claim.judge({budget.TABLE: frame}).word == "not run"
+    (frame,) = trained((*RANKING, WIDE)).values()
+    assert claim.judge({budget.TABLE: frame[frame.budget < 16]}).word == "not run"
+    holes = frame.copy()
+    holes.loc[(frame.method == "sinusoidal") & (frame.budget == 4) & (frame.seed == 1), "status"] = "not run"
+    assert claim.judge({budget.TABLE: holes}).word == "not run"
+    diverged = frame.copy()
+    diverged.loc[(frame.method == "sinusoidal") & (frame.budget == 1), "bits_per_byte"] = np.nan
+    verdict = claim.judge({budget.TABLE: diverged})
+    assert verdict.word == "not testable here" and "diverged" in verdict.detail
+    high = frame.assign(bits_per_byte=frame.bits_per_byte + 1.2)
+    assert claim.judge({budget.TABLE: high}).word == "not testable here"
+
+
+def test_a_model_that_is_slow_to_learn_is_judged_and_not_refused():
+    """The bar holds for the longest training: to have learned little at first is a place like any other."""
+    assert AHEAD.judge(trained(sinusoidal_1=3.4)).word == "reproduced"
+    assert AHEAD.judge(trained(sinusoidal_16=3.4)).word == "not testable here"
+    assert STABLE.judge(trained(learned_1=3.4)).word == "reproduced"
+    assert STABLE.judge(trained(learned_16=3.4)).word == "not testable here"
+
+
+@pytest.mark.parametrize(
+    ("at_the_end", "word"), [(2.10, "reproduced"), (2.60, "partly"), (2.40, "undecided")]
+)
+def test_equal_parameters_are_judged_by_the_widened_model_at_every_budget(at_the_end, word):
+    """Dense pays 2.6, 2.5 and 2.4: widened is ahead after little training, and at the end or not."""
+    noise = 0.05 if word == "undecided" else 0.002
+    levels = {f"{WIDE.replace('-', '_')}_{n}": level for n, level in ((1, 2.2), (4, 2.2), (16, at_the_end))}
+    tables = trained((*RANKING, WIDE), noise=noise, **levels)
+    assert AHEAD_WIDE.judge(tables).word == word
+    assert AHEAD.judge(tables).word == "reproduced"  # of equal width, and another question
+    assert AHEAD_WIDE.judge(trained()).word == "not run"
+
+
+# --- the label of other verdicts
+
+EQUAL_WIDTH = "separation-costs-nothing-at-equal-width"
+EQUAL_PARAMETERS = "separation-costs-nothing-at-equal-parameters"
+ORDERED = (RANKING[0], WIDE, *RANKING[1:])
+TURNING = [claim.id for claim in claims.CLAIMS if claim.turns]
+
+
+def label(claim_id: str, **levels) -> Dependence:
+    return dependence(claims.get(claim_id).turns, trained(ORDERED, **levels)[budget.TABLE])
+
+
+def test_every_pair_of_a_label_is_compared_by_the_rule_and_was_trained_at_every_budget():
+    known = {*budget.models(), WIDE}
+    for claim in map(claims.get, TURNING):
+        assert claim.experiments != (budget.TABLE,)
+        compared = {(ask.a, ask.b) for ask in claim.asks}
+        assert set(claim.turns) <= compared and {name for pair in claim.turns for name in pair} <= known
+        assert {pair for pair in compared if set(pair) <= known} == set(claim.turns)
+    (frame,) = trained(ORDERED).values()
+    labels = claims.under_budgets([*TURNING, "split-norm-costs-nothing"], frame)
+    assert list(labels) == TURNING and len(TURNING) == 6
+    assert {one.label for one in labels.values()} == {KEPT}
+
+
+def test_a_verdict_whose_models_exchange_places_is_budget_dependent():
+    """The dense sinusoid overtakes the separated one at the end, and not the wide one."""
+    found = label(EQUAL_WIDTH, sinusoidal_16=2.15)
+    assert found.label == DEPENDENT == "budget-dependent"
+    told = "separated-sinusoidal beside sinusoidal: ahead at 1x, ahead at 4x, behind at 16x"
+    assert found.detail == told and str(found) == f"budget-dependent: {told}"
+    kept = label(EQUAL_PARAMETERS, sinusoidal_16=2.15)
+    assert kept.label == KEPT
+    assert kept.detail == f"{WIDE} beside sinusoidal: ahead at 1x, ahead at 4x, ahead at 16x"
+
+
+def test_a_lead_that_melts_is_told_and_is_no_exchange():
+    found = label(EQUAL_PARAMETERS, sinusoidal_16=2.10)  # as low as the wide one
+    assert found.label == KEPT and found.detail.endswith("ahead at 4x, level at 16x")
+
+
+def test_one_pair_of_several_is_enough():
+    found = label("rope-leads-in-window", learned_16=1.9)
+    assert found.label == DEPENDENT
+    assert "rope beside learned: ahead at 1x, ahead at 4x, behind at 16x" in found.detail
+    assert label("alibi-level-with-separated-sinusoid", learned_16=1.9).label == KEPT
+
+
+def test_without_the_whole_of_the_records_there_is_no_label():
+    (frame,) = trained(ORDERED).values()
+    holes = frame.copy()
+    holes.loc[(frame.method == WIDE) & (frame.budget == 4) & (frame.seed == 1), "status"] = "stale"
+    for table in (None, pd.DataFrame(), frame[frame.budget < 16], frame[frame.method != WIDE], holes):
+        assert str(claims.under_budgets([EQUAL_WIDTH], table)[EQUAL_WIDTH]) == "not run"
+    assert claims.under_budgets(["split-norm-costs-nothing"], frame) == {}

@@ -1,0 +1,326 @@
+"""The one judge, on invented tables: every word, for the right reason."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sepnb.claims.evidence import _paired_t, exactly, holm, judge, rounds
+from sepnb.claims.verdict import ZERO, Ask, Floor, Unless, Verdict, changes, gap, levels, pairs
+
+BETTER = [Ask("a", "b", high=0.0)]
+BAR = Floor(3.0)
+
+
+def two(difference, *, spread=0.01, seeds=6, **columns):
+    """Methods a and b whose paired differences have exactly this mean and this standard deviation."""
+    steps = np.arange(seeds) - (seeds - 1) / 2
+    values = difference + spread * steps / (steps.std(ddof=1) if seeds > 1 else 1)
+    rows = [("a", 2.0 + 0.1 * seed + value, seed) for seed, value in enumerate(values)]
+    rows += [("b", 2.0 + 0.1 * seed, seed) for seed in range(seeds)]
+    return pd.DataFrame(rows, columns=["method", "bits_per_byte", "seed"]).assign(status="ok", **columns)
+
+
+# --- the correction over a family, and the test of one mean -------------------------------------------------
+
+
+def closed_testing(p_values, significance):
+    """What Holm's procedure is a short cut for: a test is significant if every subfamily that holds it is
+    rejected by Bonferroni's correction."""
+    family = range(len(p_values))
+    subfamilies = [set(some) for size in range(1, len(p_values) + 1) for some in combinations(family, size)]
+    kept = [some for some in subfamilies if len(some) * min(p_values[one] for one in some) > significance]
+    return [not any(one in some for some in kept) for one in family]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_holm_is_the_closed_test_of_bonferroni_also_where_p_values_are_tied(seed):
+    rng = np.random.default_rng(seed)
+    found = set()
+    for size in range(1, 8):
+        p = np.round(rng.beta(0.3, 3.0, size), int(rng.integers(2, 9))).tolist()
+        significance = float(rng.choice([0.01, 0.05, 0.3]))
+        assert holm(p, significance).tolist() == closed_testing(p, significance)
+        found |= set(holm(p, significance).tolist())
+    assert found == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("p_values", "significant"),
+    [
+        ([0.05], [True]),  # on the bound
+        ([0.03, 0.02, 0.04], [False, False, False]),  # the smallest has the strictest bound, 0.05 / 3
+        ([0.03, 0.01, 0.04], [False, True, False]),  # 0.03 > 0.05 / 2 ends it, whatever stands behind
+        ([0.025, 0.04, 0.01, 0.01], [True, True, True, True]),
+        ([0.01, float("nan")], [True, False]),  # what is no number decides nothing
+        ([], []),
+    ],
+)
+def test_holm_steps_down_until_the_first_that_does_not_pass(p_values, significant):
+    assert holm(p_values, 0.05).tolist() == significant
+
+
+@pytest.mark.parametrize("size", [2, 6, 12])
+def test_the_t_test_is_that_of_scipy(size):
+    from scipy.stats import ttest_1samp
+
+    rng = np.random.default_rng(size)
+    for scale in (1e-4, 1.0, 100.0):
+        differences, bound = scale * rng.standard_normal(size), 0.3 * scale
+        expected = ttest_1samp(differences, bound).pvalue
+        assert _paired_t(differences, bound) == pytest.approx(expected, rel=1e-12)
+    assert _paired_t(np.full(size, 0.5), 0.5) == 1.0 and _paired_t(np.full(size, 0.5), 0.4) == 0.0
+
+
+# --- one ask ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("difference", "bounds", "expected"),
+    [
+        (-0.05, {"high": 0.0}, "reproduced"),
+        (+0.05, {"high": 0.0}, "not reproduced"),
+        (+0.00, {"high": 0.0}, "undecided"),
+        (+0.01, {"high": 0.03}, "reproduced"),  # worse, by less than the margin
+        (+0.05, {"high": 0.03}, "not reproduced"),
+        (-0.03, {"high": -0.05}, "not reproduced"),  # better, by less than was said
+        (+0.00, {"low": -0.03, "high": 0.03}, "reproduced"),
+        (-0.06, {"low": -0.03, "high": 0.03}, "not reproduced"),
+        (+0.06, {"low": -0.03, "high": 0.03}, "not reproduced"),
+        (+0.025, {"low": -0.03, "high": 0.03}, "undecided"),
+        (+0.04, {"low": 0.03}, "undecided"),
+        (+0.05, {"low": 0.03}, "reproduced"),
+    ],
+)
+def test_a_difference_is_judged_against_its_bounds(difference, bounds, expected):
+    verdict = judge(two(difference), [Ask("a", "b", **bounds)], floors=[BAR])
+    assert verdict.word == expected
+    assert verdict.numbers == {"a minus b": pytest.approx(difference, abs=1e-12)}
+    assert verdict.why == "6 seeds" and verdict.detail.startswith("6 seeds; a minus b ")
+
+
+def test_the_spread_decides_whether_a_mean_is_believed():
+    assert judge(two(-0.05, spread=0.04), BETTER).word == "reproduced"
+    assert judge(two(-0.05, spread=0.06), BETTER).word == "undecided"
+
+
+def test_both_margins_must_be_cleared_for_level():
+    """A mean in the middle whose interval leaves the margins is not shown to be level."""
+    level = [Ask("a", "b", low=-0.03, high=0.03)]
+    assert judge(two(0.0, spread=0.02), level).word == "reproduced"
+    assert judge(two(0.0, spread=0.04), level).word == "undecided"
+
+
+@pytest.mark.parametrize("seeds", [1, 3, 5])
+def test_five_seeds_are_too_few_however_clear(seeds):
+    few = judge(two(-0.5, seeds=seeds), BETTER)
+    assert few.word == "undecided" and f"{seeds} seeds" in few.detail
+    assert few.numbers == {"a minus b": pytest.approx(-0.5)}, "what was seen is shown all the same"
+    assert judge(two(-0.5, seeds=6), BETTER).word == "reproduced"
+
+
+def test_equal_differences_need_no_t_statistic():
+    assert judge(two(-0.1, spread=0.0).round(9), BETTER).word == "reproduced"
+    assert judge(two(0.0, spread=0.0), BETTER).word == "undecided"
+
+
+def test_runs_are_paired_by_seed():
+    """The seeds differ by much more than the methods; only the pairing shows the difference."""
+    frame = two(-0.02, spread=0.004)
+    assert judge(frame, BETTER).word == "reproduced"
+    assert judge(frame.sample(frac=1, random_state=1), BETTER).word == "reproduced", "rows have no order"
+    shuffled = frame.copy()
+    shuffled.loc[frame.method == "a", "seed"] = [3, 5, 0, 4, 2, 1]
+    assert judge(shuffled, BETTER).word == "undecided"
+    twice = pd.concat([frame, frame[:1]])
+    with pytest.raises(ValueError, match="a has two runs of seed 0"):
+        judge(twice, BETTER)
+
+
+# --- quantities ---------------------------------------------------------------------------------------------
+
+
+def test_a_quantity_is_the_metric_a_column_or_a_mean_of_several():
+    frame = two(-0.5, x=1.0, y=3.0)
+    asks = [
+        Ask("a:x", low=0.5),
+        Ask("a:x+y", "b:x"),
+        Ask("a+b:bits_per_byte", "b"),
+        Ask("a:x", ZERO, high=2.0),
+    ]
+    asks = [ask._replace(low=-9.0) if ask.low == -np.inf else ask for ask in asks]
+    found = judge(frame, asks)
+    values = [1.0, 1.0, -0.25, 1.0]
+    assert [one.value for one in found.answers] == pytest.approx(values)
+    assert [one.name for one in found.answers][:2] == ["a:x", "a:x+y minus b:x"]
+    of_x = judge(frame, [Ask("a", low=0.5)], metric="x")
+    assert of_x.numbers == {"a": 1.0} and of_x.word == "reproduced"
+
+
+def test_families_are_built_from_methods_and_columns():
+    assert pairs([("a", "b")], high=0.0) == BETTER
+    assert pairs([("a", "b"), ("c", "b")], "x", low=0.1) == [Ask("a:x", "b:x", 0.1), Ask("c:x", "b:x", 0.1)]
+    assert levels("ab", "x", "y", high=1.0) == [Ask(f"{m}:{c}", ZERO, high=1.0) for m in "ab" for c in "xy"]
+    assert changes(["a"], [("x", "y")], low=0.0) == [Ask("a:x", "a:y", 0.0)]
+    assert gap("native") == ["gap/native/2x", "gap/native/4x", "gap/native/8x"]
+    assert gap(("fourier", "wrap"), ("8x",)) == ["gap/fourier/8x", "gap/wrap/8x"]
+
+
+# --- a family -----------------------------------------------------------------------------------------------
+
+
+def test_the_family_is_corrected():
+    """One comparison with p just below 5 % passes alone and not among four."""
+    frames = [two(-0.05, spread=0.045).replace({"a": f"a{k}", "b": f"b{k}"}) for k in range(4)]
+    family = [Ask(f"a{k}", f"b{k}", high=0.0) for k in range(4)]
+    assert judge(frames[0], family[:1]).word == "reproduced"
+    assert judge(pd.concat(frames), family).word == "undecided"
+
+
+def test_in_short_a_family_is_counted_and_one_comparison_is_told_whole():
+    family = judge(two(-0.5), [*BETTER, Ask("b", "a", high=0.0)])
+    assert [one.answer for one in family.answers] == ["holds", "fails"]
+    assert family.detail == "6 seeds; a minus b -0.500 (holds); b minus a +0.500 (fails)"
+    assert family.in_short == "6 seeds; 2 comparisons; 1 holds; 1 fails; means \N{MINUS SIGN}0.50 to +0.50"
+    one = judge(two(-0.5), BETTER)
+    assert one.in_short == one.detail
+    short = judge(two(-0.5), [*BETTER, Ask("b", "a", low=0.0)], floors=[Floor(0.1)])
+    assert len(short.numbers) == 2 and short.in_short == short.detail, "no comparison was made"
+
+
+def test_a_verdict_has_one_of_the_words():
+    with pytest.raises(ValueError, match="'maybe' is not a verdict"):
+        Verdict("maybe", "")
+
+
+# --- what stands in the way ---------------------------------------------------------------------------------
+
+
+def test_without_runs_nothing_is_said():
+    absent = two(0.0).assign(status="not run").drop(columns="bits_per_byte")
+    for frame in (None, pd.DataFrame(), absent, two(0.0).query("method == 'b'")):
+        verdict = judge(frame, BETTER)
+        assert (verdict.word, verdict.stale, verdict.numbers) == ("not run", False, {})
+
+
+@pytest.mark.parametrize(("status", "stale"), [("not run", False), ("stale", True)])
+def test_one_missing_or_stale_run_of_a_method_that_is_read_is_enough(status, stale):
+    frame = pd.concat([two(-0.5), two(-0.5).replace({"a": "c", "b": "d"})])
+    condition = Unless((Ask("c", high=9.0),), "why")
+    for method, hit in (("a", True), ("b", True), ("c", True), ("d", False)):
+        holes = frame.copy()
+        holes.loc[(frame.method == method) & (frame.seed == 4), "status"] = status
+        verdict = judge(holes, BETTER, unless=[condition])
+        assert (verdict.word, verdict.stale) == (("not run", stale) if hit else ("reproduced", False))
+
+
+def test_methods_with_different_seeds_cannot_be_paired_and_conditions_need_not_be():
+    frame = two(-0.5)
+    frame.loc[frame.method == "b", "seed"] += 1
+    assert judge(frame, BETTER).word == "not run"
+    alone = [Ask("a", high=9.0)]
+    assert judge(frame, alone, unless=[Unless((Ask("a", "b", high=9.0),), "why")]).word == "reproduced"
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, None])
+def test_a_diverged_run_and_a_missing_measure_are_named(bad):
+    frame = two(-0.5, x=1.0).astype({"bits_per_byte": object, "x": object})
+    hit = (frame.method == "b") & (frame.seed == 2)
+    frame.loc[hit, ["bits_per_byte", "x"]] = bad
+    assert judge(frame, BETTER).detail == "diverged: b (seed 2)"
+    verdict = judge(frame, [Ask("b:x", low=0.0)])
+    assert verdict.word == "not testable here" and verdict.why == "b:x is missing in 1 of 6 runs (seed 2)"
+    assert judge(frame, [Ask("a:x", low=0.0)]).word == "reproduced"
+    assert judge(frame, [Ask("a:z", low=0.0)]).why.startswith("a:z is missing in 6 of 6 runs")
+
+
+def test_who_has_learned_nothing_is_not_compared():
+    verdict = judge(two(-0.5), BETTER, floors=[Floor(2.2)])
+    assert verdict.word == "not testable here" and verdict.detail == "not below 2.2 bits per byte: b (2.25)"
+    assert judge(two(-0.5), BETTER, floors=[Floor(2.3)]).word == "reproduced"
+    rated = two(0.3).rename(columns={"bits_per_byte": "accuracy"})
+    ahead, rule = [Ask("a", "b", low=0.0)], {"metric": "accuracy", "higher_is_better": True}
+    assert judge(rated, ahead, floors=[Floor(2.2, "accuracy")], **rule).word == "reproduced"
+    refused = judge(rated, ahead, floors=[Floor(2.3, "accuracy")], **rule)
+    assert refused.word == "not testable here" and "not above 2.3 accuracy: b" in refused.detail
+    for floor in (Floor(2.3, "accuracy", only="a"), Floor(2.3, "accuracy", but="b")):
+        assert judge(rated, ahead, floors=[floor], **rule).word == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("condition", "met"),
+    [
+        (Unless((Ask("a:x", low=0.5),), "too small"), True),
+        (Unless((Ask("a:x", low=1.5),), "too small"), False),
+        (Unless((Ask("a:x", low=0.5), Ask("b:x", low=1.5)), "too small"), False),
+        (Unless((Ask("a:x", low=0.5), Ask("b:x", low=1.5)), "too small", any=True), True),
+        (Unless((Ask("a:y", "a:x", 2.9, 3.1),), "too small", ratio=True), True),
+        (Unless((Ask("a:y", "a:x", 1.9, 2.1),), "too small", ratio=True), False),
+        (Unless((Ask("a", "b", high=-0.4),), "too small", tested=True), True),
+        (Unless((Ask("a", "b", high=-0.499),), "too small", tested=True), False),  # so in the mean, and open
+    ],
+)
+def test_without_its_condition_nothing_is_testable(condition, met):
+    verdict = judge(two(-0.5, x=1.0, y=3.0), BETTER, unless=[condition])
+    assert verdict.word == ("reproduced" if met else "not testable here")
+    assert met or (verdict.why.startswith("too small; a") and len(verdict.numbers) == len(condition.asks))
+
+
+# --- timed rounds and exact numbers -------------------------------------------------------------------------
+
+
+def timed(low, middle, high, **columns):
+    quartiles = {"x_lower": low, "x": middle, "x_upper": high}
+    return pd.DataFrame([{"method": "a", "seed": 0, "status": "ok"} | quartiles | columns])
+
+
+@pytest.mark.parametrize(
+    ("quartiles", "bounds", "word"),
+    [
+        ((0.96, 0.97, 0.98), {"low": 0.95}, "reproduced"),
+        ((0.92, 0.93, 0.94), {"low": 0.95}, "not reproduced"),
+        ((0.94, 0.96, 0.97), {"low": 0.95}, "undecided"),
+        ((0.02, 0.03, 0.04), {"high": 0.05}, "reproduced"),
+        ((0.06, 0.07, 0.08), {"high": 0.05}, "not reproduced"),
+        ((0.04, 0.049, 0.06), {"high": 0.05}, "undecided"),
+    ],
+)
+def test_quartiles_over_the_rounds_stand_in_the_place_of_seeds(quartiles, bounds, word):
+    verdict = rounds(timed(*quartiles), [Ask("a:x", **bounds)])
+    assert verdict.word == word and verdict.numbers == {"a:x": quartiles[1]}
+    assert f"quartiles {quartiles[0]:.3g} to {quartiles[2]:.3g}" in verdict.detail
+
+
+def test_what_was_not_timed_is_not_testable_and_without_records_nothing_is_said():
+    ask, table = [Ask("a:x", low=0.5)], timed(0.6, 0.7, 0.8)
+    assert rounds(None, ask).word == rounds(table.assign(status="not run"), ask).word == "not run"
+    assert rounds(table.assign(status="stale"), ask).stale
+    for lost in (table.drop(columns="x_lower"), table.assign(x=None), table.replace({"a": "b"})):
+        assert rounds(lost, ask).word == "not testable here"
+
+
+NUMBERS = {"error": 1e-9, "other": 0.0, "control": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [
+        ({}, "reproduced"),
+        ({"other": 1e-300}, "partly"),
+        ({"other": 1.0, "error": 1.0}, "not reproduced"),
+        ({"control": 1e-9}, "not testable here"),
+    ],
+)
+def test_exact_numbers_lie_inside_closed_bounds_or_not(changed, word):
+    asks = [Ask("error", high=1e-6), Ask("other", low=0.0, high=0.0)]
+    unless = [Unless((Ask("control", low=1e-3),), "blind")]
+    verdict = exactly(NUMBERS | changed, asks, unless)
+    assert verdict.word == word and verdict.numbers == NUMBERS | changed
+    assert "control 0.5" in verdict.detail or changed.keys() == {"control"}
+
+
+def test_numbers_that_a_chapter_has_not_are_told():
+    assert exactly(None, [Ask("error")]).detail == "the chapter has not been executed"
+    missing = exactly({"another": 1.0}, [Ask("error")])
+    assert missing.word == "not run" and missing.detail == "the chapter does not publish error"

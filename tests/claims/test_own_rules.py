@@ -1,0 +1,349 @@
+"""Rules that asks alone cannot say: functions of their own, and derived columns, on invented tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sepnb import claims
+from sepnb.claims import encoding_speed, images, inside, recipes, seqpe_stream
+from sepnb.claims.verdict import Ask
+
+RNG = np.random.default_rng(0)
+
+
+def table(rows, *, seeds=range(1, 7), noise=1e-4, fixed=()) -> pd.DataFrame:
+    """One row a run: `rows` are columns by method, all but the `fixed` ones with noise."""
+    return pd.DataFrame(
+        {"method": method, "seed": seed, "status": "ok"}
+        | {
+            name: value if name in fixed else value + noise * RNG.standard_normal()
+            for name, value in row.items()
+        }
+        for method, row in rows.items()
+        for seed in seeds
+    )
+
+
+def word(claim_id: str, found) -> str:
+    claim = claims.get(claim_id)
+    tables = found if isinstance(found, dict) else {claim.experiments[0]: found}
+    return claim.judge(tables).word
+
+
+# --- chapter 22 ---------------------------------------------------------------------------------------------
+
+ROUTING = "only-the-routing-hears-a-new-index"
+READABLE = "position-is-readable-without-an-encoding"
+SEPARATED = ("separated-learned", "separated-sinusoidal", "strict-learned")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "reproduced"),
+        ({"strict-learned": 1e-9}, "partly"),
+        (dict.fromkeys(SEPARATED, 0.01), "not reproduced"),
+        ({"learned": 1e-4}, "not testable here"),
+    ],
+)
+def test_with_attention_held_not_one_run_moves(changes, expected):
+    moves = dict.fromkeys(SEPARATED, 0.0) | {"learned": 0.3} | changes
+    rows = {name: {"bits_per_byte": 2.5, "held": moved} for name, moved in moves.items()}
+    frame = table(rows, fixed=("held",))
+    frame = frame[(frame.method != "strict-learned") | (frame.seed < 4)]  # described, with three seeds
+    assert word(ROUTING, frame) == expected
+    assert word(ROUTING, frame.assign(bits_per_byte=3.4)) == "not testable here"
+    assert word(ROUTING, frame[frame.method != "strict-learned"]) == "not run"
+    assert word(ROUTING, frame.assign(status="stale")) == word(ROUTING, None) == "not run"
+
+
+@pytest.mark.parametrize(
+    ("index", "logarithm", "floor", "expected"),
+    [
+        (0.7, 0.8, 0.0, "reproduced"),
+        (0.3, 0.8, 0.0, "partly"),
+        (0.3, 0.4, 0.0, "not reproduced"),
+        (0.5, 0.8, 0.0, "undecided"),
+        (0.3, 0.5, 0.0, "undecided"),
+        (0.7, 0.8, 0.2, "not testable here"),
+    ],
+)
+def test_the_index_is_readable_or_in_part_its_logarithm(index, logarithm, floor, expected):
+    own = {"bits_per_byte": 2.5, "index/joint": index, "log_index/joint": logarithm, "input/joint": floor}
+    assert word(READABLE, table({"none": own})) == expected
+
+
+@pytest.mark.parametrize(("inside_", "expected"), [(0.4, "not reproduced"), (0.0, "reproduced")])
+def test_drift_is_counted_less_that_of_a_start_inside_the_trained_length(inside_, expected):
+    """It moves less than dense, but so it does where every index was trained: what is new moves it more."""
+    far = {f"drift/{name}": value for name in inside.FIVE for value in (0.4,)}
+    rows = {
+        "separated-learned": {"bits_per_byte": 2.5, "drift/trained": 0.0} | far,
+        "learned": {"bits_per_byte": 2.5, "drift/trained": inside_} | {name: 0.5 for name in far},
+    }
+    assert word("separation-steadies-the-content", table(rows)) == expected
+
+
+# --- chapters 12 and 16: margins, ranks and folds -----------------------------------------------------------
+
+USERS = [ask.a.split(":")[0] for ask in claims.get("something-uses-the-far-past").asks]
+TRAINED_LONG = {"rope-long": -0.1, "separated-sinusoidal-long": 0.0}
+
+
+def long(gap=-0.1):
+    rows = {name: {"bits_per_byte": 2.5, "gap/native/8x": 0.0} for name in TRAINED_LONG}
+    rows["rope-long"]["gap/native/8x"] = gap
+    return table(rows, seeds=range(1, 4), noise=0.0)
+
+
+@pytest.mark.parametrize(
+    ("gap", "gain", "expected"),
+    [
+        (0.025, 0.025, "reproduced"),
+        (0.035, 0.5, "not reproduced"),  # it uses the far past and does not survive it
+        (-0.5, 0.015, "not reproduced"),  # it survives without using it
+        (0.03, 0.5, "undecided"),
+        (-0.5, 0.02, "undecided"),
+    ],
+)
+def test_a_model_uses_the_far_past_only_if_it_survives_and_a_foreign_past_costs_more_than_the_margin(
+    gap, gain, expected
+):
+    own = {"bits_per_byte": 2.5, "gap/native/8x": gap, "gain/8x": gain}
+    frame = table(dict.fromkeys(USERS, own), noise=1e-3)
+    (lent,) = recipes.LONG
+    assert word("something-uses-the-far-past", {recipes.TABLE: frame, lent: long()}) == expected
+    stream = {"gap/native/2x": 0.0, "gap/native/4x": gap, "gap/native/8x": 0.0, "gain/8x": gain}
+    both = dict.fromkeys(seqpe_stream.BOTH, {"bits_per_byte": 2.5} | stream)
+    stream = {seqpe_stream.TABLE: table(both, noise=1e-3), lent: long()}
+    assert word("a-seqpe-stream-uses-the-far-past", stream) == expected
+    poor = {recipes.TABLE: frame, lent: long(gap=-0.019)}
+    assert word("something-uses-the-far-past", poor) == "not testable here"
+
+
+STARTS = [
+    f"{group}-{kind}-{n}" for group in seqpe_stream.GROUPS for kind in seqpe_stream.KINDS for n in (1, 2)
+]
+RANK = "a-start-costs-what-its-window-moved"
+
+
+def windows(sign=1.0, seeds=6):
+    """Windows of the chain, and starts that cost as far as they moved, times a sign."""
+    moved = RNG.random((len(seqpe_stream.CHAIN), seeds, len(STARTS))) + 1.0
+    shapes, costs = [], []
+    for method, of_method in zip(seqpe_stream.CHAIN, moved, strict=True):
+        for seed, own in enumerate(of_method):
+            run = {"method": method, "seed": seed, "status": "ok"}
+            shapes.append(run | {f"moved/{name}": x for name, x in zip(STARTS, own, strict=True)})
+            paid = {f"native-at-{name}": 2.5 + sign * x for name, x in zip(STARTS, own, strict=True)}
+            costs.append(run | {"native/1x": 2.5} | paid)
+    return {seqpe_stream.GEOMETRY: pd.DataFrame(shapes), seqpe_stream.TABLE: pd.DataFrame(costs)}
+
+
+def test_starts_are_ranked_within_a_seed():
+    world, against = windows(), windows(-1.0)
+    assert word(RANK, world) == "reproduced" and word(RANK, against) == "not reproduced"
+    costs = world[seqpe_stream.TABLE]
+    mixed = pd.concat([costs[costs.seed < 3], against[seqpe_stream.TABLE].query("seed >= 3")])
+    assert word(RANK, world | {seqpe_stream.TABLE: mixed}) != "reproduced"
+    others = world | {seqpe_stream.TABLE: costs.assign(seed=(costs.seed + 1) % 6)}
+    assert word(RANK, others) != "reproduced", "a rank is that of one model with itself"
+    for needed in world:
+        assert word(RANK, world | {needed: None}) == "not run"
+        assert word(RANK, world | {needed: world[needed].assign(status="stale")}) == "not run"
+
+
+FOLD = "seqpe-fails-where-its-curve-turns-back"
+
+
+def folded(seeds=range(7, 19), *, more=2.0):
+    """Every other curve folds, and bytes at folded positions cost more."""
+    frame = table({seqpe_stream.SCORE: {"bits/others": 2.5, "bits/folded": 2.5 + more}}, seeds=seeds)
+    return frame.assign(folded=np.where(frame.seed % 2 == 0, 30, 0))
+
+
+def test_seeds_that_were_seen_and_curves_that_hardly_fold_are_left_out():
+    assert word(FOLD, folded()) == "reproduced" and word(FOLD, folded(more=0.1)) == "not reproduced"
+    seen = folded(range(1, 7), more=-5.0).assign(folded=500)
+    hardly = folded(range(19, 20), more=-5.0).assign(folded=7)
+    assert word(FOLD, pd.concat([folded(), seen, hardly])) == "reproduced"
+    assert word(FOLD, folded(range(7, 13))) == "undecided", "three curves that fold are too few"
+    verdict = claims.get(FOLD).judge({seqpe_stream.GEOMETRY: folded().assign(folded=7)})
+    assert verdict.word == "not testable here" and "turns back" in verdict.detail
+    hole = folded()
+    hole.loc[hole.seed == 7, "status"] = "not run"
+    assert word(FOLD, hole) == "not run"
+
+
+def test_columns_are_made_of_both_starts_of_a_kind():
+    run = {f"native-at-covered-aligned-{n}": float(n) for n in (1, 2)}
+    made = seqpe_stream.averaged_starts(pd.DataFrame([run]))
+    assert made["native-at-covered-aligned"].item() == 1.5
+    assert made["native-at-never-seen-aligned"].isna().all() and made["least"].isna().all()
+    shape = {"moved/covered-aligned-1": 1.0, "moved/covered-aligned-2": 3.0}
+    made = seqpe_stream.logarithms(pd.DataFrame([shape]))
+    assert made["moved/covered-aligned"].item() == 2.0 and made["log2 moved/covered-aligned"].item() == 1.0
+
+
+def test_methods_beside_come_from_their_own_experiments():
+    """RoPE of `extrapolation`, whose text inside the trained length is another, is not taken."""
+    claim = claims.get("seqpe-surpasses-them-past-the-length")
+    assert claim.beside["experiment/extrapolation"] == ("alibi",)
+    assert "rope" in claim.beside["experiment/recipes"]
+
+
+@pytest.mark.parametrize(("other", "expected"), [(4.9, "not testable here"), (4.3, "reproduced")])
+def test_of_two_models_that_know_nothing_at_a_far_index_none_is_better(other, expected):
+    """The entropy of single bytes is 4.5; the first pays 0.2 less than the other."""
+    ends = [f"native-at-never-seen-{kind}-{n}" for kind in seqpe_stream.KINDS for n in (1, 2)]
+    rows = {
+        name: {"bits_per_byte": 2.5, "unigram_bits_per_byte": 4.5} | dict.fromkeys(ends, paid)
+        for name, paid in (("separated-seqpe", other - 0.2), ("separated-seqpe-shifts", other))
+    }
+    assert word("the-losses-carry-the-stream-further", table(rows)) == expected
+
+
+# --- costs and images ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.04, "reproduced"), (0.06, "not reproduced")])
+def test_what_a_step_is_longer_by_is_told_as_a_share_of_it(share, expected):
+    ends = ("_lower", "", "_upper")
+    row = {f"longer{end}": 1 / (1 - share) for end in ends} | {f"share{end}": 0.5 for end in ends}
+    frame = table({"width-32-every-1": row, "width-64-every-1": row}, seeds=[0], noise=0.0)
+    verdict = claims.get("all-that-seqpe-adds-is-light").judge({seqpe_stream.COST: frame})
+    assert verdict.word == expected and verdict.numbers == {"width-32-every-1:added": pytest.approx(share)}
+    assert word("the-encoder-is-lightweight", frame) == "not reproduced"
+
+
+def test_each_encoding_at_each_length_is_a_cell_of_its_own():
+    row = {"compiled_lower": 0.96, "compiled": 0.97, "compiled_upper": 0.98}
+    frame = pd.concat([table({"rope": row}, seeds=[0], noise=0.0).assign(length=n) for n in (512, 1024)])
+    assert word("compiled-rope-is-nearly-free", frame.reset_index()) == "reproduced"
+    slow = frame.assign(**{name: frame[name] - 0.1 * (frame.length == 1024) for name in row})
+    assert word("compiled-rope-is-nearly-free", slow) == "partly"
+    assert word("compiled-rope-is-nearly-free", frame[frame.length == 512]) == "not testable here"
+    made = encoding_speed.at_each_length(frame)
+    assert made.method.tolist() == ["rope at 512", "rope at 1024"]
+
+
+def test_of_two_that_guess_none_is_better():
+    """At chance for classes, 0.1, and one of them 0.04 above it."""
+    ahead = [Ask("a/class:canvas-14/grow", "b/class:canvas-14/grow", low=0.0)]
+    (condition,) = images.above_chance(ahead)["unless"]
+    assert condition.any and [(ask.a, ask.low) for ask in condition.asks] == [
+        ("a/class:canvas-14/grow", pytest.approx(0.15)),
+        ("b/class:canvas-14/grow", pytest.approx(0.15)),
+    ]
+    (directions,) = images.above_chance([Ask("a/direction:spread-14/grow", "b/direction:x/grow")])["unless"]
+    assert [ask.low for ask in directions.asks] == pytest.approx([0.636, 0.3])
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "reproduced"),
+        ({("seqpe", "moved-covered-aligned"): 0.6}, "partly"),
+        ({("seqpe", "shuffled_accuracy"): 0.95}, "not testable here"),
+        (
+            {
+                ("seqpe-plain", "moved-covered-aligned"): 0.97,
+                ("seqpe-plain", "moved-covered-misaligned"): 0.96,
+            },
+            "not testable here",
+        ),
+        ({("seqpe-plain", "accuracy"): 0.8}, "not testable here"),
+    ],
+)
+def test_places_are_read_alike_only_by_a_model_that_hears_them(changes, expected):
+    columns = {"accuracy": 0.97, "shuffled_accuracy": 0.5}
+    columns |= {f"moved-covered-{how}": 0.97 for how in ("aligned", "misaligned")}
+    plain = columns | {f"moved-covered-{how}": 0.4 for how in ("aligned", "misaligned")}
+    rows = {"seqpe/direction": dict(columns), "seqpe-plain/direction": plain}
+    for (method, column), value in changes.items():
+        rows[f"{method}/direction"][column] = value
+    assert word("seqpe-reads-covered-places-alike-direction", table(rows, noise=1e-3)) == expected
+
+
+REDESIGN, EXPERTS = "no-manual-redesign", "expert-designs-must-be-modified"
+COUNTS = {
+    f"{family}_{key}_{axes}": value
+    for family in ("seqpe", "rope", "axial_rope")
+    for axes in (2, 3)
+    for key, value in (("same", 1), ("lines", 0), ("model", 2), ("training", 0))
+} | {"seqpe_hears_2": 0.1, "seqpe_hears_3": 0.1, "alibi_has_2": 0, "alibi_has_3": 0, "ropes_apart": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("claim_id", "changes", "expected"),
+    [
+        (REDESIGN, {}, "reproduced"),
+        (REDESIGN, {"seqpe_lines_3": 1}, "partly"),
+        (REDESIGN, {"seqpe_model_2": 3}, "partly"),
+        (REDESIGN, {"seqpe_training_3": 10}, "partly"),
+        (REDESIGN, {"seqpe_same_2": 0, "seqpe_lines_3": 1, "seqpe_training_2": 10}, "not reproduced"),
+        (REDESIGN, {"seqpe_hears_3": 0.0}, "not testable here"),
+        (REDESIGN, {"rope_lines_2": 20}, "reproduced"),  # compared with nothing
+        (EXPERTS, {}, "partly"),
+        (EXPERTS, {"rope_same_2": 0, "axial_rope_lines_3": 1}, "reproduced"),
+        (EXPERTS, {"rope_same_2": 0, "axial_rope_model_2": 3, "alibi_has_2": 1}, "partly"),
+        (EXPERTS, {"alibi_has_3": 1}, "not reproduced"),
+        (EXPERTS, {"ropes_apart": 1e-6}, "not testable here"),
+    ],
+)
+def test_what_changes_with_the_number_of_axes_is_counted(claim_id, changes, expected):
+    assert word(claim_id, {images.COUNTS: COUNTS | changes}) == expected
+    assert word(claim_id, {images.COUNTS: None}) == word(claim_id, {images.COUNTS: {}}) == "not run"
+
+
+# --- chapters 1 and 7 to 9 ----------------------------------------------------------------------------------
+
+EXACT = {
+    "equivariance_error": 3e-15,
+    "invariance_error": 0.8,
+    "causal_equivariance_error": 0.4,
+    "sinusoidal_equivariance_error": 0.3,
+    "learned_equivariance_error": 0.3,
+    "rope_equivariance_error": 0.2,
+    "alibi_equivariance_error": 0.1,
+    "frozen_jacobian_split": 0.0,
+    "frozen_jacobian_dense": 0.7,
+    "live_jacobian_sem_by_pos": 0.2,
+    "frozen_jacobian_split_norm": 0.0,
+    "frozen_jacobian_joint_norm": 0.3,
+    "frozen_jacobian_joint_mlp": 0.4,
+    "strict_live_jacobian": 0.0,
+    "strict_text_difference": 0.0,
+    "separated_live_jacobian": 0.3,
+    "separated_text_difference": 0.2,
+    "dense_with_tables_error": 2e-15,
+    "dense_without_tables_error": 0.5,
+}
+
+
+@pytest.mark.parametrize(
+    ("claim_id", "expected", "changes"),
+    [
+        ("attention-is-permutation-equivariant", "partly", {}),
+        ("attention-is-permutation-equivariant", "not testable here", {"rope_equivariance_error": 1e-9}),
+        ("attention-is-permutation-invariant", "not reproduced", {}),
+        ("position-breaks-the-symmetry", "reproduced", {}),
+        ("position-breaks-the-symmetry", "partly", {"alibi_equivariance_error": 1e-12}),
+        ("position-breaks-the-symmetry", "not testable here", {"equivariance_error": 0.01}),
+        ("block-values-keep-streams-apart", "reproduced", {}),
+        ("block-values-keep-streams-apart", "not reproduced", {"frozen_jacobian_split": 1e-300}),
+        ("block-values-keep-streams-apart", "not testable here", {"frozen_jacobian_dense": 0.0}),
+        ("semantics-do-not-depend-on-position", "partly", {}),
+        ("two-mlps-keep-streams-apart", "reproduced", {}),
+        ("two-mlps-keep-streams-apart", "not testable here", {"frozen_jacobian_joint_mlp": 0.0}),
+        ("values-output-and-mlp-suffice", "not reproduced", {}),
+        ("values-output-and-mlp-suffice", "not testable here", {"frozen_jacobian_split_norm": 1e-9}),
+        ("strict-pos-stream-ignores-the-text", "reproduced", {}),
+        ("strict-pos-stream-ignores-the-text", "not testable here", {"separated_text_difference": 0.0}),
+        ("strict-is-dense-plus-tables", "reproduced", {}),
+        ("strict-is-dense-plus-tables", "not reproduced", {"dense_with_tables_error": 1e-5}),
+        ("strict-is-dense-plus-tables", "not testable here", {"dense_without_tables_error": 1e-9}),
+    ],
+)
+def test_exact_claims_have_their_controls(claim_id, expected, changes):
+    assert word(claim_id, {claims.get(claim_id).experiments[0]: EXACT | changes}) == expected
