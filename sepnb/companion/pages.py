@@ -8,9 +8,10 @@ from math import isnan
 
 import pandas as pd
 
+from sepnb.companion import record_numbers
 from sepnb.records import numbers
 
-_NUMBER = re.compile(r"(?P<chapter>[\w-]+)/(?P<key>\w+)(?::(?P<format>.+))?")
+_NUMBER = re.compile(r"(?P<chapter>\d[\w-]*)/(?P<key>\w+)(?::(?P<format>.+))?")
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 PUBLISHED = (
     "gpu",
@@ -19,14 +20,19 @@ PUBLISHED = (
 
 
 def number(text: str, profile: str) -> str:
-    """The value that `chapter/key:format` names, formatted (without a format: `g` for a float).
+    """The value that `chapter/key:format` names, or a number of records (see `record_numbers`), formatted
+    (without a format: `g` for a float).
 
     Raises:
         ValueError: what is wrong with the name, the chapter's file, the key or the format.
     """
     parts = _NUMBER.fullmatch(text.strip())
+    if parts is None and record_numbers.NAME.fullmatch(text.strip()):
+        return _typeset(record_numbers.text(text, profile))
     if parts is None:
-        raise ValueError(f"{text!r} is not a number's name: write chapter/key or chapter/key:format")
+        raise ValueError(
+            f"{text!r} is not a number's name: write chapter/key:format or experiment/method/metric:format"
+        )
     chapter, key = parts["chapter"], parts["key"]
     have = numbers.load(chapter, profile)
     if key not in have:

@@ -24,7 +24,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx.util.fileutil import copy_asset
 
 from sepnb import paths
-from sepnb.companion import chapter_figures, pages
+from sepnb.companion import chapter_figures, pages, record_numbers
 from sepnb.records import numbers
 
 logger = logging.getLogger(__name__)
@@ -32,21 +32,29 @@ logger = logging.getLogger(__name__)
 # --- numbers in prose ---------------------------------------------------------------------------------------
 
 
+PROVENANCE = "book/provenance"
+"""The page on which every record stands."""
+
+
 class NumberRole(SphinxRole):
-    """`{num}`chapter/key:format``: the number that a chapter published for the profile of this build.
+    """`{num}`chapter/key:format``: the number that a chapter published for the profile of this build, with a
+    link to the chapter; `{num}`experiment/method/metric:format``: one of records, with a link to these.
 
     What cannot be shown is printed as `??` with one located warning (`sepnb.num`), so `-W` fails.
     """
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        chapter, _, _ = self.text.partition("/")
+        source, _, _ = self.text.partition("/")
+        profile = self.config.sepnb_profile
+        recorded = record_numbers.files(self.text, profile)
         try:
-            self.env.note_dependency(str(numbers.path(chapter, self.config.sepnb_profile)))
-            text = pages.number(self.text, self.config.sepnb_profile)
+            for path in recorded or [numbers.path(source, profile)]:
+                self.env.note_dependency(str(path))
+            text = pages.number(self.text, profile)
         except ValueError as problem:
             logger.warning("%s", problem, location=self.get_location(), type="sepnb", subtype="num")
             return [nodes.inline(self.rawtext, "??", classes=["sepnb-missing"])], []
-        home = f"notebooks/executed/{chapter}"
+        home = PROVENANCE if recorded else f"notebooks/executed/{source}"
         if home == self.env.docname or home not in self.env.found_docs:
             return [nodes.inline(self.rawtext, text, classes=["sepnb-num"])], []
         target = {

@@ -1,13 +1,16 @@
 """The role that pastes a chapter's number: where it works, and what it says when it cannot."""
 
 import json
+import re
 from pathlib import Path
 
 import nbformat
 import pytest
 
+from sepnb import experiments
 from sepnb.companion import pages
 from sepnb.records import numbers
+from sepnb.records.store import Record, Store
 
 VALUES = {"loss": 2.34567, "gain": -0.25, "error": 3.1e-15, "seeds": 3, "winner": "rope"}
 VALUES["gap"] = numbers.NOT_RUN
@@ -133,3 +136,54 @@ def test_a_missing_number_in_a_table_and_a_caption_is_located_too(
     assert len(built.warnings) == 2, built.warnings
     assert all("index.md:" in line for line in built.warnings)
     assert built.page("index").count("??") == 2
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory):
+    """A store with three runs of each of two methods of `in_window` at laptop, and none of the others."""
+    root = tmp_path_factory.mktemp("results")
+    store, levels = Store(root), {"rope": 2.0, "none": 3.0}
+    for config in experiments.get("in_window").grid("laptop"):
+        if config.method in levels and config.seed <= 3:
+            metrics = {"bits_per_byte": levels[config.method] + 0.1 * config.seed * (config.method == "rope")}
+            facts = {"dirty": False, "seed": config.seed, "commit": "a" * 40}
+            store.write(Record.of(config, metrics=metrics, rows=[], fingerprint={}, provenance=facts))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEPNB_RESULTS", str(root))
+        yield
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("in_window/rope/bits_per_byte:.3f", "2.200"),
+        ("in_window/rope minus none/bits_per_byte:+.2f", "\N{MINUS SIGN}0.80"),
+        ("in_window/rope minus none/bits_per_byte:+.2f±", "\N{MINUS SIGN}0.80 ± 0.25"),
+        ("in_window/alibi/bits_per_byte:.3f", "not run"),
+        ("in_window/rope minus alibi/bits_per_byte:.3f±", "not run"),
+    ],
+)
+def test_a_number_of_records_is_a_mean_over_seeds(recorded, name: str, shown: str) -> None:
+    assert pages.number(name, "laptop") == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("in_window/ropes/bits_per_byte:.3f", "in_window has no method 'ropes'; it has alibi"),
+        ("in_window/rope/bits:.3f", "in_window has no column 'bits'; it has method"),
+        ("in_windows/rope/bits_per_byte", "in_window"),
+        ("in_window/rope/bits_per_byte:.3q", "does not take the format"),
+    ],
+)
+def test_a_number_of_records_that_is_not_there_says_what_is(recorded, name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        pages.number(name, "laptop")
+
+
+def test_a_number_of_records_links_to_the_records_and_follows_them(recorded, project) -> None:
+    index = "# Book\n\n{num}`in_window/rope/bits_per_byte:.1f`\n\n```{toctree}\nbook/provenance\n```\n"
+    built = project({"index.md": index, "book/provenance.md": "# Records\n\nHere.\n"})
+    assert built.warnings == []
+    link = built.page("index").split('<span class="sepnb-num">')[1].split("</a>")[0]
+    assert 'href="book/provenance.html"' in link and ">2.2<" in link

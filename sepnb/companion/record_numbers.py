@@ -1,0 +1,92 @@
+"""A number of published records, for prose: the mean of a method over seeds, or of a difference of two.
+
+    experiment/method/metric:format               in_window/rope/bits_per_byte:.3f
+    experiment/a minus b/metric:format            in_window/rope minus none/bits_per_byte:+.3f
+
+The metric is a column of the experiment's table and may hold slashes. A `±` at the end of the format adds
+half the 95 % interval over seeds. Where no run is there, the text is "not run".
+"""
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+import pandas as pd
+
+from sepnb.companion.runs import store_for
+from sepnb.records import numbers, summaries
+
+NAME = re.compile(
+    r"(?P<experiment>[a-z]\w*)/(?P<a>[^/:]+?)(?: minus (?P<b>[^/:]+))?/(?P<metric>[^:]+)(?::(?P<format>.+))?"
+)
+"""Names of chapters begin with a digit, those of experiments with a letter."""
+
+
+def text(name: str, profile: str) -> str:
+    """The formatted number that `name` means, at the profile of the book.
+
+    Raises:
+        ValueError: an experiment, a method or a metric that is not there, with what is; a format that a
+            number does not take.
+    """
+    parts = NAME.fullmatch(name.strip())
+    if parts is None:
+        raise ValueError(
+            f"{name!r} is not a number of records: write experiment/method/metric:format, or "
+            f"experiment/a minus b/metric:format"
+        )
+    form = parts["format"] or "g"
+    try:
+        format(0.5, form.removesuffix("±"))
+    except ValueError as problem:
+        raise ValueError(f"{name!r}: a number does not take the format {form!r} ({problem})") from None
+    table = _table(parts["experiment"], profile)
+    methods = [method for method in (parts["a"], parts["b"]) if method is not None]
+    known = set(table["method"]) | _declared(parts["experiment"])
+    if unknown := [method for method in methods if method not in known]:
+        raise ValueError(
+            f"{parts['experiment']} has no method {unknown[0]!r}; it has {', '.join(sorted(known))}"
+        )
+    if parts["metric"] not in table and not (table["status"] == "not run").all():
+        columns = ", ".join(map(str, table.columns))
+        raise ValueError(f"{parts['experiment']} has no column {parts['metric']!r}; it has {columns}")
+    if parts["b"] is None:
+        values = summaries.by_seed(table, parts["a"], parts["metric"])
+    else:
+        values = summaries.paired(table, parts["a"], parts["b"], parts["metric"])
+    if not len(values):
+        return numbers.NOT_RUN
+    if form.endswith("±"):
+        return summaries.told(values, form.removesuffix("±"))
+    return format(float(values.mean()), form)
+
+
+def files(name: str, profile: str) -> list[Path]:
+    """The records that a number of this name is made from."""
+    parts = NAME.fullmatch(name.strip())
+    return _files(parts["experiment"], profile) if parts else []
+
+
+def _files(experiment: str, profile: str) -> list[Path]:
+    return sorted((store_for(profile).root / profile / experiment).glob("*.json"))
+
+
+def _table(experiment: str, profile: str) -> pd.DataFrame:
+    stamps = tuple(path.stat().st_mtime_ns for path in _files(experiment, profile))
+    return _loaded(experiment, profile, store_for(profile).root, stamps)
+
+
+@lru_cache(maxsize=32)
+def _declared(experiment: str) -> set[str]:
+    """The methods of the published grid: a smaller profile has some of them, and the others were not run."""
+    from sepnb import experiments
+
+    return {config.method for config in experiments.get(experiment).grid("laptop")}
+
+
+@lru_cache(maxsize=32)
+def _loaded(experiment: str, profile: str, root: Path, stamps: tuple[int, ...]) -> pd.DataFrame:
+    from sepnb import experiments  # brings torch, which a page without such a number does not need
+    from sepnb.records.store import Store
+
+    return experiments.get(experiment).table(profile, Store(root))
