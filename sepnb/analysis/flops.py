@@ -26,7 +26,7 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, 
 
 from ..encodings import Fire, Heads, PairModule, QueryKeyModule, Site
 from ..models import TransformerConfig
-from ..models.layout import BlockLayout, Layout
+from ..models.layout import BlockLayout, Layout, heads_for
 from ..streams import GATED
 
 
@@ -83,7 +83,7 @@ def block(config: TransformerConfig, layout: BlockLayout, length: int) -> Multip
     """
     if length < 1:
         raise ValueError(f"length is {length}; a sequence has at least 1 token")
-    heads, at = layout.heads_for(config), Site.QUERY_KEY
+    heads, at = heads_for(config, layout), Site.QUERY_KEY
     for encoding in config.encodings:
         makes_scores = isinstance(encoding.at_score(Heads(causal=config.causal)), PairModule)
         if makes_scores or Site.VALUE in encoding.sites or isinstance(encoding, Fire):

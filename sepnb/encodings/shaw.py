@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ..validation import whole
 from .base import Encoding, Heads, PairModule, Site, ValueModule
 from .relative import clipped_relative, from_distances
 
@@ -157,10 +158,7 @@ class Shaw(Encoding):
     std: float = 0.02
 
     def __post_init__(self) -> None:
-        if isinstance(self.clip, bool) or not isinstance(self.clip, int):
-            raise TypeError(f"clip must be an int, got {self.clip!r}")
-        if self.clip < 0:
-            raise ValueError(f"clip is {self.clip}; give 0 or more")
+        whole("clip", self.clip, 0, needs="give 0 or more")
 
     @property
     def sites(self) -> frozenset[Site]:

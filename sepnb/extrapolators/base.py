@@ -138,14 +138,6 @@ def keep_window(table: Tensor, beyond: Rule) -> Rule:
     return rule
 
 
-def whole_number(name: str, value: object, lowest: int) -> None:
-    """Refuse an option that must be an int of at least `lowest`."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an int, got {value!r}")
-    if value < lowest:
-        raise ValueError(f"{name} is {value}; it must be at least {lowest}")
-
-
 def one_of(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Refuse an option that is none of the choices."""
     if value not in choices:

@@ -10,7 +10,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from .base import Control, Rule, keep_window, whole_number, working_dtype
+from ..validation import whole
+from .base import Control, Rule, keep_window, working_dtype
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Interpolate(Control):
 
     def __post_init__(self) -> None:
         if self.length is not None:
-            whole_number("length", self.length, 1)
+            whole("length", self.length, 1)
 
     def corrected(self, table: Tensor) -> Rule:
         if self.length is None:

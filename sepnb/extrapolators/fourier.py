@@ -14,7 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .base import Extrapolator, Rule, one_of, whole_number
+from ..validation import whole
+from .base import Extrapolator, Rule, one_of
 
 PICKS = ("dominant", "lowest")
 DEFAULT_COMPONENTS = 8
@@ -42,7 +43,7 @@ class Fourier(Extrapolator):
 
     def __post_init__(self) -> None:
         if self.n_components is not None:
-            whole_number("n_components", self.n_components, 1)
+            whole("n_components", self.n_components, 1)
         if self.pick is not None:
             one_of("pick", self.pick, PICKS)
 

@@ -17,7 +17,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .base import Extrapolator, Rule, keep_window, one_of, whole_number, working_dtype
+from ..validation import whole
+from .base import Extrapolator, Rule, keep_window, one_of, working_dtype
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu}
 PROTOCOLS = ("window", "masked")
@@ -59,7 +60,7 @@ class Learned(Extrapolator):
         one_of("protocol", self.protocol, PROTOCOLS)
         one_of("activation", self.activation, tuple(ACTIVATIONS))
         for name, lowest in (("seed", 0), ("hidden", 1), ("steps", 0)):
-            whole_number(name, getattr(self, name), lowest)
+            whole(name, getattr(self, name), lowest)
 
     def corrected(self, table: Tensor) -> Rule:
         return keep_window(table, self.literal(table))

@@ -32,7 +32,7 @@ from .attention_core import AttentionCore
 from .cache import KVCache
 from .config import TransformerConfig
 from .context import AttentionContext
-from .layout import BlockLayout, Group, Span
+from .layout import BlockLayout, Group, Span, heads_for
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Attention(nn.Module):
             outputs=outputs if split else None,
         )
         self.output = BlockDiagonalLinear(self.streams, bias=config.bias, split=split, outputs=outputs)
-        heads = layout.heads_for(config)
+        heads = heads_for(config, layout)
         terms = [e.at_query_key(heads) for e in config.encodings if e.each_layer(Site.QUERY_KEY)]
         self.terms = nn.ModuleList(term for term in terms if term is not None)
         spans = [span for group in self.groups for span in group.spans]
@@ -182,17 +182,14 @@ class Attention(nn.Module):
     def position_logits(self, table: Tensor, context: AttentionContext) -> Tensor:
         """Of an untied layer: the position part of the sem heads' scaled scores, `[H, N, N]`, no mask, in
         float32 or wider. A term of the score that an encoding adds of itself is no part of it."""
-        for index, group in enumerate(self.groups):
-            if _reads_both(group):
-                reads = tuple(name for name in group.reads if name != "sem")
-                part = self._part(index, reads, table)
-                (queries,), (keys,), (span,) = part.queries, part.keys, group.spans
-                q, k = context.rotated(queries, keys, reads, Place(self.layer, span.heads), first=False)
-                k = k.repeat_interleave(self.shared, dim=1)
-                dtype = torch.promote_types(q.dtype, torch.float32)
-                q, k = q.to(dtype), k.to(dtype)
-                return (q @ k.transpose(-1, -2) * self.head_width**-0.5)[0]
-        raise ValueError("no head of this layer reads content and positions")
+        index, group = next((n, group) for n, group in enumerate(self.groups) if _reads_both(group))
+        _, positions = group.parts
+        part = self._part(index, positions, table)
+        (q,), (k,), (span,) = part.queries, part.keys, group.spans
+        q, k = context.rotated(q, k, positions, Place(self.layer, span.heads), first=False)
+        k = k.repeat_interleave(self.shared, dim=1)
+        dtype = torch.promote_types(q.dtype, torch.float32)
+        return (q.to(dtype) @ k.to(dtype).transpose(-1, -2) * self.head_width**-0.5)[0]
 
     def _to_heads(self, x: Tensor) -> Tensor:
         """`[B, N, H*d]` to `[B, H, N, d]`."""

@@ -91,16 +91,15 @@ class KVCache:
             raise ValueError(
                 f"the cache holds {self.batch_size} sequences, the input has {batch}; make a new cache"
             )
-        if self.n_layers != config.n_layers:
-            raise ValueError(
-                f"the cache is of a model of {self.n_layers} layers, this one has {config.n_layers}; "
-                f"make a cache with this model"
-            )
-        if self.axes != config.axes:
-            raise ValueError(
-                f"the cache holds positions of {self.axes} axes, the model has {config.axes}; make a cache "
-                f"with this model"
-            )
+        for what, own, needed in (
+            ("layers", self.n_layers, config.n_layers),
+            ("axes", self.axes, config.axes),
+        ):
+            if own != needed:
+                raise ValueError(
+                    f"the cache is of a model of {own} {what}, this one has {needed}; make a cache with this "
+                    f"model"
+                )
         if not config.causal:
             raise ValueError(
                 "a cache needs a causal model: without a mask, earlier tokens would have to change"

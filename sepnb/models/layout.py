@@ -7,7 +7,7 @@ Shape letters: B batch, H heads, N tokens, d head width.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from torch import Tensor
@@ -94,11 +94,6 @@ class BlockLayout:
         groups = [_group(config, tuple(group), heads) for _, group in groupby(heads, key=config.reads)]
         return cls(outputs, attended, config.streams.select(needed), heads, tuple(groups))
 
-    def heads_for(self, config: TransformerConfig) -> Heads:
-        """What the modules of this layer alone are built for."""
-        reading = sum(group.n_heads for group in self.groups if "sem" in group.reads)
-        return replace(_heads_of(config), count=len(self.heads), reading=reading)
-
     def inputs(self, config: TransformerConfig) -> tuple[str, ...]:
         """The streams that the block must be given."""
         if config.splits != frozenset(SPLIT):
@@ -119,10 +114,6 @@ class Layout:
     blocks: tuple[BlockLayout, ...]
     live: tuple[str, ...]
     last: tuple[str, ...]
-
-    def heads_for(self, config: TransformerConfig) -> Heads:
-        """What the modules that all layers share are built for."""
-        return replace(_heads_of(config), layers=tuple(block.heads for block in self.blocks))
 
     @classmethod
     def of(cls, config: TransformerConfig) -> "Layout":
@@ -153,14 +144,19 @@ def evolving(config: TransformerConfig) -> tuple[str, ...]:
     return ("sem",) if config.separated and config.pos_stream == "constant" else config.streams.names
 
 
-def _heads_of(config: TransformerConfig) -> Heads:
+def heads_for(config: TransformerConfig, layout: Layout | BlockLayout) -> Heads:
+    """What modules are built for that all layers share, or those of one block."""
+    one = isinstance(layout, BlockLayout)
+    groups = layout.groups if one else ()
     return Heads(
-        count=config.n_heads,
+        count=len(layout.heads) if one else config.n_heads,
         width=config.head_width,
         model_width=config.streams.d_model,
         content_width=config.streams.widths["sem"],
+        reading=sum(group.n_heads for group in groups if "sem" in group.reads),
         max_length=config.max_length,
         causal=config.causal,
+        layers=(layout.heads,) if one else tuple(block.heads for block in layout.blocks),
         shared=config.heads_per_kv,
     )
 

@@ -67,28 +67,24 @@ class PositionTables:
         """Refuse tables of another model or another rule of evaluation.
 
         Args:
-            widths: of the tables of this model.
+            widths: columns of the tables of this model.
             rules: of this model.
             length: of the whole text of this call, where frequencies follow it.
 
         Raises:
             ValueError: with what differs.
         """
-        if (own := tuple(None if table is None else table.shape[-1] for table in self.tables)) != widths:
-            raise ValueError(
-                f"the position tables have {own} columns in the layers of their model, this one needs "
-                f"{widths}; make them with this model"
-            )
-        if self.rules != rules:
-            raise ValueError(
-                "the position tables were made under another rule of evaluation (window, sinks, log_scale or "
-                "frequencies); make them with this model"
-            )
-        if self.length != length:
-            raise ValueError(
-                f"the frequencies of this model follow the length of the text: the position tables are for "
-                f"{self.length} positions, this call is of {length}; make them with length={length}"
-            )
+        own = tuple(None if table is None else table.shape[-1] for table in self.tables)
+        for what, held, needed in (
+            ("columns by layer", own, widths),
+            ("rules of evaluation (window, sinks, log_scale, frequencies)", self.rules, rules),
+            ("a length of the whole text, which the frequencies follow:", self.length, length),
+        ):
+            if held != needed:
+                raise ValueError(
+                    f"the position tables have {what} {held}, this call needs {needed}; make them with this "
+                    f"model" + f", length={length}" * (what.startswith("a length"))
+                )
 
     def check_positions(self, positions: Tensor, start: int, counted: bool) -> None:
         """Refuse other positions than those of the rows from `start` on.

@@ -26,7 +26,7 @@ from .block import Block
 from .cache import KVCache
 from .config import TransformerConfig
 from .context import AttentionContext
-from .layout import Layout
+from .layout import Layout, heads_for
 from .position_tables import PositionTables, position_branch
 
 
@@ -53,7 +53,7 @@ class Transformer(nn.Module):
         self.later_encodings = nn.ModuleList(
             _modules(_input_module(config, *one) for one in own) for _ in range(1, config.n_layers) if own
         )
-        heads, encodings = self.layout.heads_for(config), config.encodings
+        heads, encodings = heads_for(config, self.layout), config.encodings
         at_query_key = [e.at_query_key(heads) for e in encodings if not e.each_layer(Site.QUERY_KEY)]
         self.projection_encodings = _modules(one for one in at_query_key if isinstance(one, InputModule))
         self.query_key_encodings = _modules(one for one in at_query_key if isinstance(one, QueryKeyModule))

@@ -4,7 +4,6 @@ Language models and image classifiers are the same stack of blocks between an em
 """
 
 import copy
-from collections.abc import Iterable
 from typing import TypeVar
 
 from torch import nn
@@ -50,13 +49,11 @@ def parameter_counts(model: nn.Module) -> dict[str, int]:
     """Trained numbers: `blocks` (the stack of blocks, norms included), `tables` (embedding, positions,
     output) and `total`. Nothing dead is built, so nothing dead is counted, but for the biases of keys; see
     `TransformerConfig.bias`."""
-    total = _count(model.parameters())
-    blocks = _count(model.transformer.blocks.parameters())
+    total, blocks = (
+        sum(parameter.numel() for parameter in part.parameters())
+        for part in (model, model.transformer.blocks)
+    )
     return {"total": total, "blocks": blocks, "tables": total - blocks}
-
-
-def _count(parameters: Iterable[nn.Parameter]) -> int:
-    return sum(parameter.numel() for parameter in parameters)
 
 
 def sharing_copy(model: Model) -> Model:

@@ -21,6 +21,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..validation import whole
+
 LEAST_ROWS = 64
 """Queries of a piece, at least: below it the call of a kernel takes longer than what it computes."""
 
@@ -34,10 +36,7 @@ def check(window: Any, causal: bool) -> None:
     """
     if window is None:
         return
-    if isinstance(window, bool) or not isinstance(window, int):
-        raise TypeError(f"window must be an int, got {window!r}")
-    if window < 1:
-        raise ValueError(f"window is {window}; a query sees at least 1 token, itself")
+    whole("window", window, needs="a query sees at least 1 token, itself")
     if not causal:
         raise ValueError(
             f"window={window}: a window needs a causal model, because it counts tokens up to the query; use "

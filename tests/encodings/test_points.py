@@ -217,7 +217,7 @@ def test_positions_that_do_not_fit_the_axes_are_refused_with_what_would(unhooked
             made(tokens(), places)
     with pytest.raises(ValueError, match=r"shape \[9, 2\] do not fit 2 sequences of 9 tokens; give \[9\]"):
         LanguageModel(TransformerConfig(Streams.dense(48), 1, 4), VOCABULARY)(tokens(), points(2))
-    with pytest.raises(ValueError, match="the cache holds positions of 1 axes, the model has 2"):
+    with pytest.raises(ValueError, match="the cache is of a model of 1 axes, this one has 2"):
         made(tokens(), points(2), LanguageModel(TransformerConfig(Streams.dense(48), 2, 4)).make_cache(2))
     with pytest.raises(ValueError, match=r"on 2 axes no position comes after another; give .* \[1, 2\]"):
         made.make_cache(2).next_positions(1, torch.device("cpu"))
