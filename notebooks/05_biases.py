@@ -1143,7 +1143,7 @@ figures.provenance(runs)
 # over its own sliding window, and with the bar of {doc}`chapter 11 <11_extrapolators>` this text *{num}`11_extrapolators/use_can_be_judged`* judge use.
 #
 # Whether an encoding {term}`survives` is one rule for all, written before the records: less than $0.03$ bits per byte above its own sliding window at
-# stride 1, in each bin. Four encodings have six seeds in chapter 11 and are judged there. All others have three, and their word is *undecided* whatever the gap:
+# stride 1, in each bin. Four encodings have six seeds in chapter 11 and are judged there. All others have three, and their word is *not judged* whatever the gap:
 # of three differences no two-sided sign test at $5\,\%$ can be sure. Of the other verdicts of chapter 11 the table shows {term}`uses`, which says something of survivors
 # only, and {term}`quality`; no recipe is applied, so that there is no {term}`price`. All models have one width.
 

@@ -1315,10 +1315,10 @@ IDS = (
     "strict-is-dense-plus-tables",
     "strict-as-good-as-separated",
 )
-verdicts = claims.judge(
-    IDS, {"chapter/09_strict": numbers, "experiment/extrapolation": table}
-)
 more_training = experiments.get("budget").table(profile)
+tables = {"extrapolation": table, "budget": more_training}
+tables = {f"experiment/{name}": runs for name, runs in tables.items()}
+verdicts = claims.judge(IDS, tables | {"chapter/09_strict": numbers})
 numbers |= claims.show(
     verdicts,
     budget=claims.under_budgets(IDS, more_training),

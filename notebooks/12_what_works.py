@@ -967,7 +967,7 @@ numbers |= claims.show(
     claims.judge(IDS, tables),
     short=True,
     caption="The claims of this chapter. The claims page says of each whether its rule "
-    "came before the records; with fewer than six seeds a comparison is undecided, "
+    "came before the records; with fewer than six seeds a claim is not judged, "
     "whatever its size.",
 )
 figures.provenance(runs)

@@ -1111,8 +1111,7 @@ numbers |= claims.show(
     verdicts,
     short=True,
     caption="The claims of this chapter, judged by rules written beforehand. With "
-    "fewer than six seeds a comparison is "
-    "undecided, whatever its size.",
+    "fewer than six seeds a claim is not judged.",
 )
 figures.provenance(runs)
 

@@ -4,7 +4,8 @@ budget.
 Two models exchange places where one is ahead at one budget and the other at another; a ranking in which that
 happens is *budget-dependent*. A verdict on models trained at one budget holds for that budget: where `budget`
 trained the same pair for one, four and sixteen times as long, its records say what becomes of their order.
-Its models are smaller than those of most verdicts, and a pair that it did not train has no label."""
+Its models are smaller than those of most verdicts, and a pair that it did not train has no label.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,16 +13,7 @@ from itertools import combinations
 
 import pandas as pd
 
-from sepnb.claims.claim import Claim
-from sepnb.claims.evidence import obstacle
-from sepnb.claims.verdict import (
-    NOT_REPRODUCED,
-    NOT_RUN,
-    REPRODUCED,
-    UNDECIDED,
-    Tables,
-    Verdict,
-)
+from sepnb.claims.verdict import NOT_RUN
 from sepnb.records.summaries import paired, summarise
 
 TABLE = "experiment/budget"
@@ -36,14 +28,6 @@ def models() -> tuple[str, ...]:
 def budgets() -> tuple[int, ...]:
     """Multiples of the shortest training."""
     return (1, 4, 16)
-
-
-def at_each_budget(table: pd.DataFrame) -> pd.DataFrame:
-    """`method`: each model at each budget as one of its own, such as "rope at 4x"."""
-    names = [
-        f"{method} at {budget}x" for method, budget in zip(table["method"], table["budget"], strict=True)
-    ]
-    return pd.DataFrame({"method": names}, index=table.index)
 
 
 def places(
@@ -94,26 +78,6 @@ def exchanges(standing: pd.DataFrame) -> list[tuple[str, str]]:
     """The pairs of `places` of which each is ahead at some budget: where the ranking is budget-dependent."""
     seen = standing.groupby(["a", "b"], sort=False)["place"].agg(set)
     return [pair for pair, own in seen.items() if {"ahead", "behind"} <= own]
-
-
-def ranking(claim: Claim, tables: Tables) -> Verdict:
-    """No two of the models exchange places; undecided while an order is open at some budget."""
-    if found := obstacle(claim.table(tables), claim.asks, floors=claim.floors):
-        return found
-    runs = tables[TABLE]
-    standing = places(runs, list(models()))
-    exchanged = [f"{a} and {b}" for a, b in exchanges(standing)]
-    pairs, unsettled = (
-        len(rows.groupby(["a", "b"])) for rows in (standing, standing[standing.place == "open"])
-    )
-    numbers = {"pairs": float(pairs), "exchanged": float(len(exchanged)), "open": float(unsettled)}
-    seeds = runs["seed"].nunique()
-    said = [f"{seeds} seeds", f"of {pairs} pairs {unsettled} are open at some budget"]
-    said += [f"exchanged: {', '.join(exchanged)}"] if exchanged else []
-    if seeds < 6:
-        return Verdict(UNDECIDED, "; ".join([*said, "a verdict needs at least 6 seeds"]), numbers=numbers)
-    word = NOT_REPRODUCED if exchanged else UNDECIDED if unsettled else REPRODUCED
-    return Verdict(word, "; ".join(said), numbers=numbers)
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import re
 import textwrap
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
-from sepnb.claims import evidence
-from sepnb.claims.verdict import Ask, Floor, Tables, Unless, Verdict
+from sepnb.claims import budget, evidence
+from sepnb.claims.verdict import OF_OURS, PARTLY, Ask, Floor, Tables, Unless, Verdict
 
 OURS = "ours, written before the records"
 
@@ -28,12 +28,13 @@ def by_seeds(claim: "Claim", tables: Tables) -> Verdict:
         higher_is_better=claim.higher_is_better,
         floors=claim.floors,
         unless=claim.unless,
+        parts=claim.parts,
     )
 
 
 def by_rounds(claim: "Claim", tables: Tables) -> Verdict:
     """Judged over the rounds of timed records."""
-    return evidence.rounds(claim.table(tables), claim.asks)
+    return evidence.rounds(claim.table(tables), claim.asks, claim.parts)
 
 
 def exactly(claim: "Claim", tables: Tables) -> Verdict:
@@ -100,12 +101,26 @@ class Claim:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What it is judged by: first the experiments that are judged, then those that lend methods."""
-        return (*self.experiments, *self.beside)
+        """What it is judged by: first the experiments that are judged, then those that lend methods, and
+        `budget` where that trained the same pairs."""
+        return (*self.experiments, *self.beside, *([budget.TABLE] if self.turns else []))
 
     def judge(self, tables: Tables) -> Verdict:
-        """What these tables say, by the names of `needs`."""
-        return self.how(self, tables)
+        """What these tables say, by the names of `needs`.
+
+        More training that turns the order of two methods overrides what a short one decided: the claim then
+        holds at some budgets, which is *partly*. A hypothesis of ours is held or refuted, not reproduced."""
+        verdict = self.how(self, tables)
+        if self.turns and verdict.word in OF_OURS:
+            more = budget.dependence(self.turns, tables.get(budget.TABLE))
+            if more.label == budget.DEPENDENT:
+                verdict = replace(verdict, word=PARTLY, why=f"{verdict.why}; {more}")
+        return verdict.of_ours() if self.is_ours else verdict
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is a hypothesis of ours, and not a statement of a source."""
+        return self.source.startswith("ours")
 
     def table(self, tables: Tables) -> pd.DataFrame | None:
         """The runs of the first experiment and the borrowed methods, with the columns that the claim
@@ -118,14 +133,12 @@ class Claim:
                 for column in filter(None, quantity.partition(":")[2].split("+")):
                     wanted |= dict.fromkeys([column, *(f"{column}{end}" for end in evidence.ENDS)])
         found = []
-        for name in self.needs:
+        for name in (self.experiments[0], *self.beside):
             runs = tables.get(name)
             if runs is None or runs.empty:
                 continue
             if name in self.beside:
                 runs = runs[runs["method"].isin(self.beside[name])]
-            elif name != self.experiments[0]:
-                continue
             ran = name not in self.beside and not (runs["status"] == "not run").all()
             made = self.derive(runs) if self.derive and ran else runs
             own = {column: (made if column in made else runs).get(column) for column in wanted}

@@ -4,7 +4,8 @@ Written before its records. *Frozen* is read under the extension without trainin
 of the steps at four times the trained length, 4 L; both with a factor of 4. The oracle of a tuned model is
 that model itself, with the same weights and frequencies, through a window of the trained length L that slides
 byte by byte over the same bytes: what it pays less than that is what it takes from further back, and not what
-the tuning taught it. Bins end at 2, 4, 8 and 16 times the trained length."""
+the tuning taught it. Bins end at 2, 4, 8 and 16 times the trained length.
+"""
 
 from functools import partial
 

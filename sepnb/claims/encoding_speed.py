@@ -4,7 +4,8 @@ Written before its records. A cell is one encoding at one length, timed in round
 without positions, forward and backward, B = 8, H = 8, d = 64. *Share* is the speed of the compiled step over
 that of the fused one; the quartiles over the rounds stand in the place of seeds. A bound is cleared if three
 quarters of the rounds clear it, missed if three quarters miss it, and open between the two; of several cells
-some may hold and others not, which is *partly*."""
+some may hold and others not, which is *partly*.
+"""
 
 from functools import partial
 

@@ -19,6 +19,7 @@ from scipy.special import stdtr
 from sepnb.claims.verdict import (
     FAILS,
     HOLDS,
+    NOT_JUDGED,
     NOT_REPRODUCED,
     NOT_RUN,
     NOT_TESTABLE,
@@ -43,6 +44,7 @@ def judge(
     higher_is_better: bool = False,
     floors: Sequence[Floor] = (),
     unless: Sequence[Unless] = (),
+    parts: bool = False,
     least_seeds: int = 6,
     significance: float = 0.05,
 ) -> Verdict:
@@ -60,6 +62,7 @@ def judge(
         higher_is_better: on which side of a floor a method must be.
         floors: what the mean of every method must clear.
         unless: what must be so, else nothing is testable.
+        parts: the claim counts its asks, in place of wanting all.
         least_seeds: with fewer than six, not even differences of one sign pass a two-sided sign test.
         significance: of the whole family.
     """
@@ -73,8 +76,8 @@ def judge(
     if seeds < least_seeds:
         told = "; ".join(f"{one.name} {one.value:+.3f}" for one in answers)
         few = f"{seeds} seeds, a verdict needs at least {least_seeds}; {told}"
-        return Verdict(UNDECIDED, few, numbers={one.name: one.value for one in answers})
-    return Verdict(word_of([one.answer for one in answers]), f"{seeds} seeds", answers)
+        return Verdict(NOT_JUDGED, few, numbers={one.name: one.value for one in answers})
+    return Verdict(word_of([one.answer for one in answers], parts), f"{seeds} seeds", answers)
 
 
 def obstacle(
@@ -111,13 +114,14 @@ def answer(
     )
 
 
-def word_of(answers: Sequence[str]) -> str:
-    """The word of a family: open if one is open, else whether all hold, some do, or none."""
-    if OPEN in answers:
-        return UNDECIDED
+def word_of(answers: Sequence[str], parts: bool = False) -> str:
+    """The word of a family, all of which must hold: one that fails is enough against it, whatever is open. Of
+    a claim that counts its parts, some that hold and some that fail make *partly*."""
     if FAILS not in answers:
-        return REPRODUCED
-    return PARTLY if HOLDS in answers else NOT_REPRODUCED
+        return UNDECIDED if OPEN in answers else REPRODUCED
+    if not parts:
+        return NOT_REPRODUCED
+    return PARTLY if HOLDS in answers else UNDECIDED if OPEN in answers else NOT_REPRODUCED
 
 
 def inside(value: float, ask: Ask) -> bool:
@@ -280,7 +284,9 @@ def _below_a_floor(
         if short:
             side, unit = "above" if higher_is_better else "below", floor.column.replace("_", " ")
             listed = ", ".join(f"{name} ({mean:.2f})" for name, mean in short.items())
-            return Verdict(NOT_TESTABLE, f"not {side} {floor.bound} {unit}: {listed}", numbers=short)
+            return Verdict(
+                NOT_TESTABLE, f"not {side} the bar of {floor.bound} {unit}: {listed}", numbers=short
+            )
     return None
 
 
@@ -311,7 +317,7 @@ ENDS = ("_lower", "_upper")
 """What a timed column's quartiles over the rounds end in."""
 
 
-def rounds(table: pd.DataFrame | None, asks: Sequence[Ask]) -> Verdict:
+def rounds(table: pd.DataFrame | None, asks: Sequence[Ask], parts: bool = False) -> Verdict:
     """The verdict over timed quantities, `method:column`, of one record each: quartiles over the rounds, in
     the columns `<column>_lower` and `<column>_upper`, stand in the place of seeds. An ask holds if three
     quarters of the rounds are inside, fails if three quarters are outside, and is open between the two.
@@ -334,7 +340,9 @@ def rounds(table: pd.DataFrame | None, asks: Sequence[Ask]) -> Verdict:
         if low >= ask.high or high <= ask.low:
             found = FAILS
         answers.append(Answer(ask.a, middle, found, f"{middle:.3g}, quartiles {low:.3g} to {high:.3g}"))
-    return Verdict(word_of([one.answer for one in answers]), "quartiles over the rounds", tuple(answers))
+    return Verdict(
+        word_of([one.answer for one in answers], parts), "quartiles over the rounds", tuple(answers)
+    )
 
 
 def exactly(numbers: Mapping[str, Any] | None, asks: Sequence[Ask], unless: Sequence[Unless] = ()) -> Verdict:

@@ -4,7 +4,8 @@ alone.
 Written before its records. A reading's *gap* is its bits per byte minus those of the same model through a
 window of the trained length that slides byte by byte, over the same bytes: so read, the model never leaves
 what it was trained on. Bins end at 2, 4 and 8 times the trained length. Every model must clear the bar inside
-its trained length: past it, what a model knew is the question."""
+its trained length: past it, what a model knew is the question.
+"""
 
 from functools import partial
 

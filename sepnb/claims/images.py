@@ -14,7 +14,8 @@ sixth is chance.
 The two rules on counts were written, and written anew, when the counts were known: they are facts of the
 code, and no measurement. The first rules compared SeqPE with a RoPE that is one class for one axis and
 another for several. The axial class alone is RoPE on one axis too, and of it the same counts say the
-opposite; so both forms are counted now, and no rule compares numbers of lines."""
+opposite; so both forms are counted now, and no rule compares numbers of lines.
+"""
 
 from collections.abc import Sequence
 from functools import partial

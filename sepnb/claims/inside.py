@@ -2,7 +2,8 @@
 
 Written before its records. The *content* is the sem stream of a separated model and the whole state of a
 dense one. Its *drift* is how far the final state of a text moves when the text starts elsewhere, in units of
-the norm of that state; past the trained length it is the mean over three starts."""
+the norm of that state; past the trained length it is the mean over three starts.
+"""
 
 from functools import partial
 

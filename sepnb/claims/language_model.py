@@ -3,13 +3,28 @@ training.
 
 Experiments `in_window`, `ablation` and `budget`; bits per byte of ELTeC novels. Written before their records;
 the rule on equal parameters under more training was written when three seeds of the models of equal width had
-been seen."""
+been seen.
+"""
 
 from functools import partial
 
-from sepnb.claims.budget import at_each_budget, budgets, models, ranking
+import pandas as pd
+
+from sepnb.claims.budget import TABLE, budgets, exchanges, models, places
 from sepnb.claims.claim import Claim
-from sepnb.claims.verdict import Ask, Floor, Unless, pairs
+from sepnb.claims.evidence import obstacle
+from sepnb.claims.verdict import (
+    NOT_JUDGED,
+    NOT_REPRODUCED,
+    REPRODUCED,
+    UNDECIDED,
+    Ask,
+    Floor,
+    Tables,
+    Unless,
+    Verdict,
+    pairs,
+)
 
 BAR = Floor(3.35)
 """A bigram model of bytes, fitted on some of these novels and scored on others, has an entropy of about 3.48.
@@ -19,11 +34,40 @@ noise."""
 DENSE, OURS, EQUAL = "sinusoidal", "separated-sinusoidal", "separated-sinusoidal-wide"
 WIDE = [("separated-learned-wide", "learned"), (EQUAL, DENSE)]
 
+
+def at_each_budget(table: pd.DataFrame) -> pd.DataFrame:
+    """`method`: each model at each budget as one of its own, such as "rope at 4x"."""
+    names = [
+        f"{method} at {budget}x" for method, budget in zip(table["method"], table["budget"], strict=True)
+    ]
+    return pd.DataFrame({"method": names}, index=table.index)
+
+
+def ranking(claim: Claim, tables: Tables) -> Verdict:
+    """No two of the models exchange places; undecided while an order is open at some budget."""
+    if found := obstacle(claim.table(tables), claim.asks, floors=claim.floors):
+        return found
+    runs = tables[TABLE]
+    standing = places(runs, list(models()))
+    exchanged = [f"{a} and {b}" for a, b in exchanges(standing)]
+    ranked, unsettled = (
+        len(rows.groupby(["a", "b"])) for rows in (standing, standing[standing.place == "open"])
+    )
+    numbers = {"pairs": float(ranked), "exchanged": float(len(exchanged)), "open": float(unsettled)}
+    seeds = runs["seed"].nunique()
+    said = [f"{seeds} seeds", f"of {ranked} pairs {unsettled} are open at some budget"]
+    said += [f"exchanged: {', '.join(exchanged)}"] if exchanged else []
+    if seeds < 6:
+        return Verdict(NOT_JUDGED, "; ".join([*said, "a verdict needs at least 6 seeds"]), numbers=numbers)
+    word = NOT_REPRODUCED if exchanged else UNDECIDED if unsettled else REPRODUCED
+    return Verdict(word, "; ".join(said), numbers=numbers)
+
+
 _in_window = partial(Claim, experiments=("experiment/in_window",), floors=(BAR,))
 _ablation = partial(Claim, experiments=("experiment/ablation",), floors=(BAR,))
 _budget = partial(
     Claim,
-    experiments=("experiment/budget",),
+    experiments=(TABLE,),
     floors=(BAR._replace(only=f" at {budgets()[-1]}x"),),
     derive=at_each_budget,
 )

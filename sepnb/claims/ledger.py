@@ -23,7 +23,7 @@ from sepnb.claims import (
 )
 from sepnb.claims.budget import Dependence, dependence
 from sepnb.claims.claim import Claim
-from sepnb.claims.provenance import History
+from sepnb.claims.provenance import History, Pin
 from sepnb.claims.verdict import Verdict
 from sepnb.records.store import RecordError, Store
 
@@ -74,6 +74,7 @@ class Row:
         precedes: by each experiment that the claim judges, whether the rule came before its records; None if
             git cannot tell. Of experiments that only lend methods nothing is asked.
         budget: what more training makes of the verdict; None where no run says.
+        turned: how the verdict turned after the rule was made; None if it did not.
     """
 
     claim: Claim
@@ -82,11 +83,13 @@ class Row:
     rule_commit: str | None
     precedes: Mapping[str, bool | None]
     budget: Dependence | None = None
+    turned: Pin | None = None
 
     @property
     def profile(self) -> str | None:
-        """The profiles read, None if nothing was."""
-        return " and ".join(dict.fromkeys(one.profile for one in self.sources if one.profile)) or None
+        """Of the experiments that are judged; None if nothing was read."""
+        judged = [one for one in self.sources if one.need in self.claim.experiments]
+        return " and ".join(dict.fromkeys(one.profile for one in judged if one.profile)) or None
 
     @property
     def timing(self) -> dict[str, str | None]:
@@ -129,7 +132,7 @@ def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row
         RecordError: a record that cannot be trusted, in a store that does not collect them.
     """
     store, history = Store() if store is None else store, History()
-    names = dict.fromkeys([*(need for claim in CLAIMS for need in claim.needs), budget.TABLE])
+    names = dict.fromkeys(need for claim in CLAIMS for need in claim.needs)
     sources = {need: load(need, profile, store) for need in names}
     rows = []
     for claim in CLAIMS:
@@ -142,6 +145,7 @@ def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row
                 rule_commit=rule,
                 precedes={n: history.precedes(rule, sources[n].commits) for n in claim.experiments},
                 budget=dependence(claim.turns, sources[budget.TABLE].content) if claim.turns else None,
+                turned=history.turned(claim),
             )
         )
     return rows

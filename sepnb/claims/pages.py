@@ -21,34 +21,34 @@ _SPELLED = {
     "rope": "RoPE",
 }
 _EVIDENCE = """
-Where a claim compares bits per byte, every method compared needs a mean below 3.35 bits per byte inside the
-trained length, just under the bigram entropy of the text; otherwise the claim is *not testable here*. With
-fewer than six seeds it is *undecided*. The differences are means over seeds, below zero where the first is
-better. Each is held against the bounds of its rule by two-sided t tests, paired by seed, with Holm's
-correction over the comparisons of the claim at 5 %; a difference that this leaves open makes the claim
-*undecided*. In the experiment `extrapolation` a comparison past the trained length names model, reading and
-bin: 8x is the bin that ends at 8 times the trained length, and *oracle* the same model through a window that
-slides byte by byte.
+A statement of a source is *reproduced* or *not reproduced*, a hypothesis of ours *held* or *refuted*. Where a
+claim compares bits per byte, every method compared needs a mean below 3.35 bits per byte inside the trained
+length, just under the bigram entropy of the text; otherwise the claim is *not testable here*. With fewer than
+six seeds it is *not judged*. The differences are means over seeds, below zero where the first is better. Each
+is held against the bounds of its rule by two-sided t tests, paired by seed, with Holm's correction over the
+comparisons of the claim at 5 %. A claim says that all of them hold: one that fails is enough against it, and
+one that is left open makes it *undecided* otherwise. *Partly* is for claims that count their parts, and for a
+verdict on short training whose ranking turns with more. In the experiment `extrapolation` a comparison past
+the trained length names model, reading and bin: 8x is the bin that ends at 8 times the trained length, and a
+*gap* is what the reading costs more than the same model through a window that slides byte by byte.
 
 Other experiments compare other columns, in the same way. In `recipes` a comparison names model and column:
-*gap* is a reading less that oracle, *gain* what a model pays more once the text further back than a trained
-length is that of another novel, and *zero* is 0. In `budget` the bar holds for the longest training, and a
-ranking is decided by intervals that hold together, corrected after Bonferroni. In `inside` some quantities
-are no bits per byte, and some are held against a bound by themselves, without a partner. In `shaw_clip` a
-clip is judged at the largest distance from which on keys cost something when they are hidden, and the claim
-on near keys has a bar of 4.0.
+*gain* is what a model pays more once the text further back than a trained length is that of another novel. In
+`budget` the bar holds for the longest training, and a ranking is decided by intervals that hold together,
+corrected after Bonferroni. In `inside` some quantities are no bits per byte, and some are held against a
+bound by themselves, without a partner. In `shaw_clip` a clip is judged at the largest distance from which on
+keys cost something when they are hidden, and the claim on near keys has a bar of 4.0.
 
-In `context_extension` a comparison names method, state of the model, reading and bin. In `seqpe_geometry`
-and `seqpe_distances` it names variant and measure; nothing there is in bits per byte, higher is better, and
-there is no bar. In `seqpe_stream` it names model and reading; *covered* starts lie below the largest
-position of shift steps and losses, *never-seen* ones past it, *aligned* ones keep the low digits of the
-trained window. In `seqpe_stream_geometry` it names model, measure and kind of start, in units of the spread
-of the trained window and mostly as logarithms to base 2; there is no bar. In `images` it names method,
-task, what was done to the pictures, the patches along a side and the rule of the model, and *moved* is the
-trained grid read elsewhere; scores are shares of right answers, higher is better, and every method with
-places must answer more than half of the pictures of the trained grid rightly. In `volumes` it names method,
-what was done to the cube and the cells along its edge; scores are as in `images`, and the bar is that of
-the trained cube.
+In `context_extension` a comparison names method, state of the model, reading and bin. In `seqpe_geometry` and
+`seqpe_distances` it names variant and measure; nothing there is in bits per byte, higher is better, and there
+is no bar. In `seqpe_stream` it names model and reading; *covered* starts lie below the largest position of
+shift steps and losses, *never-seen* ones past it, *aligned* ones keep the low digits of the trained window.
+In `seqpe_stream_geometry` it names model, measure and kind of start, in units of the spread of the trained
+window and mostly as logarithms to base 2; there is no bar. In `images` it names method, task, what was done
+to the pictures, the patches along a side and the rule of the model, and *moved* is the trained grid read
+elsewhere; scores are shares of right answers, higher is better, and every method with places must answer more
+than half of the pictures of the trained grid rightly. In `volumes` it names method, what was done to the cube
+and the cells along its edge; scores are as in `images`, and the bar is that of the trained cube.
 """.strip()
 _KINDS = {
     "claim": "judged by a claim",
@@ -186,6 +186,8 @@ def _when(row: Row) -> str:
         order = (
             ", before the records were made" if known else "; whether that was before the records is unknown"
         )
+    if row.turned is not None:
+        order += f". The word was *{row.turned.was}* until, after the records, {row.turned.reason}"
     return f"`{row.rule_commit[:SHORT]}`{order}"
 
 

@@ -2,7 +2,9 @@
 
 `pinned.json` holds, for every claim, the digests that its declaration had (`Claim.digest`), each with the
 commit that first had it and the reason for the change. An entry whose commit is null came with the commit
-that wrote the entry. A declaration whose digest is not the last one pinned has no commit."""
+that wrote the entry. A declaration whose digest is not the last one pinned has no commit. An entry with `was`
+repeats a digest: the declaration stayed, and the way from comparisons to a word changed, so that its verdict
+turned."""
 
 import json
 import re
@@ -20,11 +22,13 @@ PINNED = Path(__file__).with_name("pinned.json")
 
 @dataclass(frozen=True)
 class Pin:
-    """One state of a claim's rule: its digest, the commit that first had it, and why it came."""
+    """One state of a claim's rule: its digest, the commit that first had it, why it came, and, if the digest
+    is not new, what the verdict was before."""
 
     digest: str
     commit: str | None
     reason: str
+    was: str | None = None
 
 
 def pins() -> dict[str, list[Pin]]:
@@ -43,11 +47,16 @@ class History:
     def rule_commit(self, claim: Claim) -> str | None:
         """The commit that first had the claim's rule as it is now; None if it is not pinned or git cannot
         tell."""
-        states = self.pins.get(claim.id, [])
+        states = [pin for pin in self.pins.get(claim.id, []) if pin.was is None]
         if not states or states[-1].digest != claim.digest:
             return None
-        commit = states[-1].commit or _written(paths.root(), claim.id, claim.digest)
+        commit = states[-1].commit or _entries(paths.root()).get((claim.id, claim.digest))
         return commit if commit in self.ancestors else None
+
+    def turned(self, claim: Claim) -> Pin | None:
+        """How the verdict last turned under the same declaration; None if it did not."""
+        states = self.pins.get(claim.id, [])
+        return states[-1] if states and states[-1].was is not None else None
 
     def precedes(self, rule: str | None, records: Iterable[str]) -> bool | None:
         """Whether the rule's commit is, or is an ancestor of, every record's commit; None if git cannot
@@ -86,14 +95,9 @@ def _ancestors(root: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
-@lru_cache(maxsize=4096)
-def _written(root: Path, claim: str, digest: str) -> str | None:
-    """The first commit that wrote this digest for this claim into `pinned.json`."""
-    return _entries(root).get((claim, digest))
-
-
 @lru_cache(maxsize=4)
 def _entries(root: Path) -> dict[tuple[str, str], str]:
+    """The first commit that wrote a digest for a claim into `pinned.json`, by both."""
     try:
         name = PINNED.resolve().relative_to(root.resolve()).as_posix()
     except ValueError:  # the package is installed elsewhere than in the checkout
@@ -110,5 +114,5 @@ def _entries(root: Path) -> dict[tuple[str, str], str]:
 
 def forget() -> None:
     """Ask git again: answers are kept for the life of the process."""
-    for one in (_ancestors, _written, _entries):
+    for one in (_ancestors, _entries):
         one.cache_clear()

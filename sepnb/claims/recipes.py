@@ -10,7 +10,8 @@ the trained length.
 Three rules were written anew when other models of the table had run, and before either side of most of their
 comparisons had: those on true gaps, which differed from their base in the waves too and left out the chunk of
 another novel, and the ladder, whose rungs had not the same parameters. A fourth, on half of the gap to RoPE,
-was narrowed with its records in view: it held, and there was no gap."""
+was narrowed with its records in view: it held, and there was no gap.
+"""
 
 from functools import partial
 

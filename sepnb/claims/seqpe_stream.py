@@ -32,7 +32,8 @@ and are about seeds 7 to 18, of which nothing was. Compared are those whose curv
 more between one and eight trained lengths; with fewer than six a claim is *undecided*.
 
 **Cost.** Written before its records. A record is one machine, timed in rounds; the quartiles over its rounds
-stand in the place of seeds."""
+stand in the place of seeds.
+"""
 
 from collections.abc import Sequence
 from functools import partial

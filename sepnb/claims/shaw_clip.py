@@ -11,6 +11,7 @@ from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import judge
 from sepnb.claims.language_model import BAR
 from sepnb.claims.verdict import (
+    NOT_JUDGED,
     NOT_REPRODUCED,
     NOT_RUN,
     NOT_TESTABLE,
@@ -49,7 +50,7 @@ def useless_far_away(claim: Claim, tables: Tables) -> Verdict:
     distances, so each at a third of 5 % (Bonferroni)."""
     table = claim.table(tables)
     whole = judge(table, list(FAR.values()), floors=claim.floors)
-    if whole.word in (NOT_RUN, NOT_TESTABLE):
+    if whole.word in (NOT_JUDGED, NOT_RUN, NOT_TESTABLE):
         return whole
     asked = {clip: judge(table, [ask], significance=0.05 / 3) for clip, ask in USED.items()}
     if without := [one for one in asked.values() if one.word == NOT_TESTABLE]:  # no finite number

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -10,11 +10,16 @@ import pandas as pd
 REPRODUCED = "reproduced"
 PARTLY = "partly"
 NOT_REPRODUCED = "not reproduced"
-NOT_TESTABLE = "not testable here"
+HELD, REFUTED = "held", "refuted"
 UNDECIDED = "undecided"
+NOT_JUDGED = "not judged"
+NOT_TESTABLE = "not testable here"
 NOT_RUN = "not run"
 
-WORDS = (REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_TESTABLE, UNDECIDED, NOT_RUN)
+OF_OURS = {REPRODUCED: HELD, NOT_REPRODUCED: REFUTED}
+"""What a word is called where the statement is a hypothesis of ours, and of no source."""
+
+WORDS = (REPRODUCED, PARTLY, NOT_REPRODUCED, HELD, REFUTED, UNDECIDED, NOT_JUDGED, NOT_TESTABLE, NOT_RUN)
 
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
 
@@ -152,10 +157,18 @@ class Verdict:
         if self.answers and not self.numbers:
             object.__setattr__(self, "numbers", {one.name: one.value for one in self.answers})
 
+    def of_ours(self) -> "Verdict":
+        """The same of a hypothesis of ours, which is held or refuted and not reproduced."""
+        return replace(self, word=OF_OURS.get(self.word, self.word))
+
     @property
     def detail(self) -> str:
-        """The reason with every answer."""
-        return "; ".join([self.why, *map(str, self.answers)])
+        """The reason with every answer; of a family that failed, how many of them do."""
+        found = [one.answer for one in self.answers]
+        counted = self.word in (NOT_REPRODUCED, REFUTED) and len(found) > 1
+        many = found.count(FAILS)
+        failed = [f"{many} of {len(found)} fail{'s' * (many == 1)}"] if counted else []
+        return "; ".join([self.why, *failed, *map(str, self.answers)])
 
     @property
     def in_short(self) -> str:

@@ -57,7 +57,9 @@ def test_a_claim_reads_its_own_runs_and_the_methods_that_it_borrows_in_the_colum
     assert list(table) == ["method", "seed", "status", "bits_per_byte", "twice"]
     assert table.groupby("method").twice.mean().to_dict() == {"a": 2.0, "b": 3.0}
     assert CLAIM.needs == ("experiment/one", "experiment/other")
-    assert CLAIM.judge(TABLES).word == "reproduced"
+    assert CLAIM.judge(TABLES).word == "held"
+    of_a_source = dataclasses.replace(CLAIM, source="slides-separation")
+    assert of_a_source.judge(TABLES).word == "reproduced"
     assert CLAIM.judge(TABLES | {"experiment/other": None}).detail == "no runs of b"
     assert CLAIM.judge({}).detail == CLAIM.judge({"experiment/one": pd.DataFrame()}).detail == "no runs"
 

@@ -115,7 +115,7 @@ def test_both_margins_must_be_cleared_for_level():
 @pytest.mark.parametrize("seeds", [1, 3, 5])
 def test_five_seeds_are_too_few_however_clear(seeds):
     few = judge(two(-0.5, seeds=seeds), BETTER)
-    assert few.word == "undecided" and f"{seeds} seeds" in few.detail
+    assert few.word == "not judged" and f"{seeds} seeds" in few.detail
     assert few.numbers == {"a minus b": pytest.approx(-0.5)}, "what was seen is shown all the same"
     assert judge(two(-0.5, seeds=6), BETTER).word == "reproduced"
 
@@ -178,10 +178,47 @@ def test_the_family_is_corrected():
     assert judge(pd.concat(frames), family).word == "undecided"
 
 
+@pytest.mark.parametrize(
+    ("third", "word", "of_parts"),
+    [
+        (0.0, "not reproduced", "partly"),
+        (-0.5, "not reproduced", "partly"),
+        (0.5, "not reproduced", "partly"),
+    ],
+)
+def test_one_failure_is_enough_against_a_claim_that_says_all(third, word, of_parts):
+    """Whatever else is open; only a claim that counts its parts is *partly* so."""
+    frame = pd.concat([two(-0.5), two(third).replace({"a": "c", "b": "d"})])
+    asks = [*BETTER, Ask("b", "a", high=0.0), Ask("c", "d", high=0.0)]
+    assert judge(frame, asks).word == word and judge(frame, asks, parts=True).word == of_parts
+
+
+def test_what_is_open_decides_only_where_nothing_failed():
+    frame = pd.concat([two(-0.5), two(0.0).replace({"a": "c", "b": "d"})])
+    still_open = Ask("c", "d", high=0.0)
+    assert judge(frame, [*BETTER, still_open]).word == "undecided"
+    assert judge(frame, [Ask("b", "a", high=0.0), still_open]).word == "not reproduced"
+    assert judge(frame, [Ask("b", "a", high=0.0), still_open], parts=True).word == "undecided"
+
+
+def test_a_hypothesis_of_ours_is_held_or_refuted():
+    words = (
+        "reproduced",
+        "not reproduced",
+        "partly",
+        "undecided",
+        "not judged",
+        "not testable here",
+        "not run",
+    )
+    ours = ("held", "refuted", *words[2:])
+    assert tuple(Verdict(word, "why").of_ours().word for word in words) == ours
+
+
 def test_in_short_a_family_is_counted_and_one_comparison_is_told_whole():
     family = judge(two(-0.5), [*BETTER, Ask("b", "a", high=0.0)])
     assert [one.answer for one in family.answers] == ["holds", "fails"]
-    assert family.detail == "6 seeds; a minus b -0.500 (holds); b minus a +0.500 (fails)"
+    assert family.detail == "6 seeds; 1 of 2 fails; a minus b -0.500 (holds); b minus a +0.500 (fails)"
     assert family.in_short == "6 seeds; 2 comparisons; 1 holds; 1 fails; means \N{MINUS SIGN}0.50 to +0.50"
     one = judge(two(-0.5), BETTER)
     assert one.in_short == one.detail
@@ -237,13 +274,16 @@ def test_a_diverged_run_and_a_missing_measure_are_named(bad):
 
 def test_who_has_learned_nothing_is_not_compared():
     verdict = judge(two(-0.5), BETTER, floors=[Floor(2.2)])
-    assert verdict.word == "not testable here" and verdict.detail == "not below 2.2 bits per byte: b (2.25)"
+    assert (
+        verdict.word == "not testable here"
+        and verdict.detail == "not below the bar of 2.2 bits per byte: b (2.25)"
+    )
     assert judge(two(-0.5), BETTER, floors=[Floor(2.3)]).word == "reproduced"
     rated = two(0.3).rename(columns={"bits_per_byte": "accuracy"})
     ahead, rule = [Ask("a", "b", low=0.0)], {"metric": "accuracy", "higher_is_better": True}
     assert judge(rated, ahead, floors=[Floor(2.2, "accuracy")], **rule).word == "reproduced"
     refused = judge(rated, ahead, floors=[Floor(2.3, "accuracy")], **rule)
-    assert refused.word == "not testable here" and "not above 2.3 accuracy: b" in refused.detail
+    assert refused.word == "not testable here" and "not above the bar of 2.3 accuracy: b" in refused.detail
     for floor in (Floor(2.3, "accuracy", only="a"), Floor(2.3, "accuracy", but="b")):
         assert judge(rated, ahead, floors=[floor], **rule).word == "reproduced"
 

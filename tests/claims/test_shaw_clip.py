@@ -43,14 +43,14 @@ def test_far_away_all_alike_and_near_apart():
     verdict = FAR.judge(runs())
     assert verdict.word == "reproduced"
     assert verdict.numbers["hidden from 4 on"] == pytest.approx(0.3, abs=0.01)
-    assert NEAR.judge(runs()).word == "reproduced"
+    assert NEAR.judge(runs()).word == "held"
 
 
 def test_a_clip_that_costs_more_than_the_margin_contradicts():
     assert FAR.judge(runs(keys_4=2.8, keys_8=2.8, keys_16=2.8)).word == "not reproduced"
     assert FAR.judge(runs(keys_16=2.8)).word == "not reproduced"
     assert FAR.judge(runs(keys_8=2.725)).word == "reproduced"  # worse, by less than the margin
-    assert NEAR.judge(runs(keys_1=2.6)).word == "not reproduced"
+    assert NEAR.judge(runs(keys_1=2.6)).word == "refuted"
 
 
 def test_smaller_distances_say_where_the_threshold_lies_and_move_no_verdict():
@@ -113,7 +113,7 @@ def test_what_hiding_costs_is_the_smaller_cost_of_each_run_of_the_unclipped_mode
 
 @pytest.mark.parametrize("claim", [FAR, NEAR], ids=lambda claim: claim.id)
 def test_few_seeds_noise_holes_and_bad_models_decide_nothing(claim):
-    assert claim.judge(runs(seeds=3)).word == "undecided"
+    assert claim.judge(runs(seeds=3)).word == "not judged"
     assert claim.judge(runs(noise=1.0, **dict.fromkeys(("keys_1", "keys_4"), 2.7))).word == "undecided"
     assert claim.judge({}).word == "not run"
     absent = runs(status="not run")[TABLE][["method", "seed", "status"]]
@@ -126,5 +126,5 @@ def test_few_seeds_noise_holes_and_bad_models_decide_nothing(claim):
 
 
 def test_a_model_that_its_clip_holds_back_is_judged_by_the_claim_about_near_keys():
-    assert NEAR.judge(runs(keys_1=3.6)).word == "reproduced"
+    assert NEAR.judge(runs(keys_1=3.6)).word == "held"
     assert NEAR.judge(runs(keys_1=4.2)).word == "not testable here"
