@@ -64,7 +64,7 @@ from sepnb.encodings.t5 import t5_bias, t5_buckets
 from sepnb.evaluation import sliding
 from sepnb.experiments.encoding_methods import METHODS
 from sepnb.experiments.encodings import DRAWS
-from sepnb.experiments.lr_screen import RATES
+from sepnb.experiments.sweep import RATES
 from sepnb.extrapolators import CONTROLS
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.plots import figures

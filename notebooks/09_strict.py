@@ -55,6 +55,7 @@ from sepnb.analysis.isolation import jacobian, leak
 from sepnb.data import text as texts
 from sepnb.encodings import alibi_bias, alibi_slopes
 from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.plots import diagrams, figures
 from sepnb.records import numbers as chapter_numbers
@@ -483,7 +484,7 @@ assert with_tables < 1e-12 < 1e-3 < without
 
 # %%
 small = lm.SIZES["smoke"]
-config = replace(lm.model_config("strict-sinusoidal", small), n_layers=3)
+config = replace(model_config("strict-sinusoidal", small), n_layers=3)
 library = texts.load(small.text.name)
 sizes = {"batch_size": small.batch_size, "length": small.length, "steps": small.steps}
 torch.manual_seed(seed)
@@ -1259,7 +1260,7 @@ figures.provenance(table)
 size = lm.SIZES[profile]
 shown = [name for name in dict.fromkeys(have.method) if not name.endswith("-long")]
 cost = {
-    name: flops.per_token(lm.model_config(name, size), size.length, size.batch_size)
+    name: flops.per_token(model_config(name, size), size.length, size.batch_size)
     for name in shown
 }
 fig, ax = plt.subplots(figsize=(6.8, 4.2))

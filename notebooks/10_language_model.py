@@ -63,6 +63,7 @@ from sepnb.data import text
 from sepnb.evaluation import evaluate
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.in_window import METHODS
+from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.plots import figures
 from sepnb.records import numbers, summaries
@@ -96,7 +97,7 @@ numbers_of_this_chapter = {}
 size = lm.SIZES[profile]
 
 # %% tags=["hide-input"]
-models = {method: LanguageModel(lm.model_config(method, size)) for method in METHODS}
+models = {method: LanguageModel(model_config(method, size)) for method in METHODS}
 overview = pd.DataFrame(
     {
         "method": figures.METHODS[method].label,
@@ -128,7 +129,7 @@ def differing(a: TransformerConfig, b: TransformerConfig) -> set[str]:
     return {field for field in left if left[field] != right[field]}
 
 
-config = {method: lm.model_config(method, size) for method in METHODS}
+config = {method: model_config(method, size) for method in METHODS}
 assert differing(config["learned"], config["separated-learned"]) == {"streams"}
 assert differing(config["sinusoidal"], config["separated-sinusoidal"]) == {"streams"}
 assert differing(config["separated-learned"], config["separated-learned-wide"]) == {
@@ -213,7 +214,7 @@ def live(config: TransformerConfig) -> tuple[np.ndarray, float]:
 
 
 curves = {
-    method: live(lm.model_config(method, small))
+    method: live(model_config(method, small))
     for method in ("learned", "separated-learned")
 }
 numbers_of_this_chapter["live_learned"] = curves["learned"][1]
@@ -252,7 +253,7 @@ figures.show(
 # %%
 def drawn(method: str, std: float) -> float:
     """Held-out bits per byte when token embeddings are drawn from N(0, std^2)."""
-    return live(replace(lm.model_config(method, small), embedding_std=std))[1]
+    return live(replace(model_config(method, small), embedding_std=std))[1]
 
 
 pair = ("sinusoidal", "separated-sinusoidal")
@@ -555,20 +556,19 @@ figures.provenance(table)
 
 # %%
 from sepnb.experiments import ablation
-from sepnb.experiments.ablation import VARIANTS
-from sepnb.experiments.lr_screen import RATES
+from sepnb.experiments.ablation import COMPARED
+from sepnb.experiments.sweep import RATES
 
-for name, variant in VARIANTS.items():
-    if variant.reference is not None:
+for name, variant in COMPARED.items():
+    if variant.base is not None:
         own, reference = (
-            ablation.model_config(one, ablation.SIZES[profile])
-            for one in (name, variant.reference)
+            model_config(one, ablation.SIZES[profile]) for one in (name, variant.base)
         )
         assert own == replace(
-            reference, **{field: getattr(own, field) for field in variant.changes}
+            reference, **{field: getattr(own, field) for field in variant.model}
         )
-changed = [name for name, variant in VARIANTS.items() if variant.reference]
-alone = sum(len(VARIANTS[name].changes) == 1 for name in changed)
+changed = [name for name, variant in COMPARED.items() if variant.base]
+alone = sum(len(COMPARED[name].model) == 1 for name in changed)
 print(f"{len(changed)} variants with a reference, {alone} of them change one field")
 
 # %% [markdown]
@@ -593,7 +593,7 @@ def loaded(experiment: str) -> pd.DataFrame:
 
 def effect(name: str, reference: str | None = None) -> pd.Series:
     """A variant minus its reference, seed by seed; empty where either has not run."""
-    against = reference or VARIANTS[name].reference
+    against = reference or COMPARED[name].base
     return summaries.paired(factors, name, against, "bits_per_byte")
 
 
@@ -608,16 +608,14 @@ rate_of = {
 def told_of(name: str) -> dict[str, object]:
     """A row of the table: a variant, what it pays, and its difference to its
     reference."""
-    variant = VARIANTS[name]
+    variant = COMPARED[name]
     runs = factors[factors.method == name].dropna(subset=["bits_per_byte"])
     level = str(summaries.summarise(runs.bits_per_byte)) if len(runs) else "not run"
     return {
-        "reference": variant.reference or "",
-        "change": variant.factor,
+        "reference": variant.base or "",
+        "change": variant.says,
         "bits per byte": level,
-        "minus the reference": summaries.told(effect(name))
-        if variant.reference
-        else "",
+        "minus the reference": summaries.told(effect(name)) if variant.base else "",
         "seeds": len(runs),
         "block parameters": runs.block_parameters.median(),
         "rate": f"{rate_of[name]:g}" if name in rate_of else "",
@@ -632,7 +630,7 @@ numbers_of_this_chapter |= {
     "ablation_rates_at_the_edge": largest,
 }
 figures.show_table(
-    pd.DataFrame(map(told_of, VARIANTS)),
+    pd.DataFrame(map(told_of, COMPARED)),
     caption="Every variant: test bits per byte with 95 % t interval over seeds, and "
     "the paired difference to its reference, below zero where the change helps. Rates: "
     f"{(screened.status == 'ok').sum()} of {len(screened)} runs of the screening are "
@@ -646,7 +644,7 @@ figures.show_table(
 figures.provenance(factors)
 
 # %% tags=["hide-input"]
-LOOKS = {name: figures.METHODS[name] for name in VARIANTS if name in figures.METHODS}
+LOOKS = {name: figures.METHODS[name] for name in COMPARED if name in figures.METHODS}
 LOOKS["concatenated-sinusoidal"] = figures.Method(
     "concatenated sinusoidal", figures.MIXED, marker="h"
 )
@@ -664,7 +662,7 @@ def draw_effects(names: list[str], labels: list[str]) -> plt.Figure:
     ax.axvline(0, color=figures.FAINT, linewidth=1.2)
     ax.set_xscale("symlog", linthresh=0.05)
     for row, name in enumerate(reversed(names)):
-        look = LOOKS.get(name, LOOKS[VARIANTS[name].reference])
+        look = LOOKS.get(name, LOOKS[COMPARED[name].base])
         figures.seed_row(ax, row, effect(name), look, missing="not run")
     reach = 1.3 * max(
         [0.1, *(effect(name).abs().max() for name in names if len(effect(name)))]
@@ -704,15 +702,15 @@ def effects_around(*references: str) -> tuple[list[str], list[str]]:
     code."""
     names = [
         name
-        for name, variant in VARIANTS.items()
-        if variant.reference in references and "pos_stream" not in variant.changes
+        for name, variant in COMPARED.items()
+        if variant.base in references and "pos_stream" not in variant.model
     ]
     others = {
-        name: f" ({LOOKS[VARIANTS[name].reference].label.split()[0]})"
+        name: f" ({LOOKS[COMPARED[name].base].label.split()[0]})"
         for name in names
-        if VARIANTS[name].reference != references[0]
+        if COMPARED[name].base != references[0]
     }
-    return names, [VARIANTS[name].factor + others.get(name, "") for name in names]
+    return names, [COMPARED[name].says + others.get(name, "") for name in names]
 
 
 shown = effects_around("separated-sinusoidal", "strict-sinusoidal")
@@ -769,11 +767,11 @@ figures.provenance(factors)
 # layer as it came, *constant*, and what attention and MLP would make of it is not even built.
 
 # %% tags=["hide-input"]
-fates = [name for name in changed if "pos_stream" in VARIANTS[name].changes]
+fates = [name for name in changed if "pos_stream" in COMPARED[name].model]
 fates.sort(key=lambda name: (name.split("-")[-1], "separated" in name))
 words = {"constant": "constant", "reinjected": "in every layer"}
 labels = [
-    f"{LOOKS[VARIANTS[name].reference].label}, {words[name.split('-')[-1]]}"
+    f"{LOOKS[COMPARED[name].base].label}, {words[name.split('-')[-1]]}"
     for name in fates
 ]
 figures.show(
@@ -1185,7 +1183,7 @@ print(
 # before?
 
 # %% tags=["hide-cell"]
-narrow = lm.model_config("separated-learned", small)
+narrow = model_config("separated-learned", small)
 both = replace(narrow, readout="both")
 counts = {
     shape.readout: LanguageModel(shape).parameter_counts()["total"]

@@ -59,6 +59,7 @@ from sepnb.analysis import extrapolator_cost
 from sepnb.data import text as texts
 from sepnb.encodings import sinusoidal
 from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.methods import model_config
 from sepnb.extrapolators import (
     CONTROLS,
     SOURCE_METHODS,
@@ -108,7 +109,7 @@ small, steps = lm.SIZES["smoke"], 300
 library = texts.load(small.text.name)
 sizes = {"batch_size": small.batch_size, "length": small.length}
 torch.manual_seed(seed)
-model = LanguageModel(lm.model_config("separated-learned", small))
+model = LanguageModel(model_config("separated-learned", small))
 batches = texts.sample_batches(library.train, seed=seed, steps=steps, **sizes)
 losses = train(model, batches, TrainingConfig(steps, *sizes.values(), 4e-3))
 (encoding,) = model.transformer.input_encodings

@@ -73,7 +73,8 @@ from sepnb.encodings import (
 from sepnb.evaluation import evaluate, sliding
 from sepnb.evaluation.context import with_foreign_past
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.recipe_methods import RECIPES, reference, run_of
+from sepnb.experiments.methods import POS_SHARE, model_config
+from sepnb.experiments.recipe_methods import BASES, RECIPES, reference, run_of
 from sepnb.experiments.recipes import WINNER
 from sepnb.models import LanguageModel, frozen_attention
 from sepnb.plots import figures
@@ -101,7 +102,7 @@ numbers = {}
 
 # %%
 size = lm.SIZES["laptop"]
-L, d_pos = size.length, size.width // lm.POS_SHARE
+L, d_pos = size.length, size.width // POS_SHARE
 torus = base_of_longest_wave(d_pos, 2 * L)
 pairs = np.arange(d_pos // 2)
 periods = {
@@ -202,7 +203,7 @@ for sampler in (RandomOffset(64), RandomOffset(64, per="sequence")):
 
 # %%
 torch.manual_seed(seed)
-model = LanguageModel(lm.model_config("separated-sinusoidal", small))
+model = LanguageModel(model_config("separated-sinusoidal", small))
 scaled = model.extended(log_scale=True)
 held_out = texts.windows(
     library.validation, length=8 * small.length, per_document=8 * small.length
@@ -504,8 +505,8 @@ def screened(name, column):
 listed = pd.DataFrame(
     {
         "recipe": name.replace("-", " "),
-        "what is changed": recipe.change,
-        "of": (recipe.base or "").replace("-", " "),
+        "what is changed": recipe.says,
+        "of": "" if name in BASES else recipe.base.replace("-", " "),
         "survives": screened(name, "gap/native/8x"),
         "with a window": screened(name, "gap/native-window/8x"),
         "at 1,000,000": screened(name, "native-at-1m") - screened(name, "native/1x"),
@@ -1077,7 +1078,7 @@ assert errors["fitted"] < 1e-9 < 1e-2 < errors["averaged"]
 # Each layer reaches L - 1 further back: n (L - 1) + 1 tokens in all. A masked model can
 # therefore use text older than L,
 # and a gain above zero under a mask is no contradiction.
-masked = LanguageModel(lm.model_config("rope", small)).extended(window=8).eval()
+masked = LanguageModel(model_config("rope", small)).extended(window=8).eval()
 tokens = torch.randint(256, (1, 64), generator=torch.Generator().manual_seed(seed))
 changed = []
 with torch.no_grad():
@@ -1095,8 +1096,8 @@ assert reach == small.n_layers * (8 - 1) + 1
 # `sepnb/experiments/recipe_methods.py` are needed, and which unseen side is left?
 
 # %% tags=["hide-cell"]
-# "strict-torus-phase": Recipe(
-#     "phase read up to the trained length", "strict-torus",
+# Method(
+#     "strict-torus-phase", "phase read up to the trained length", "strict-torus",
 #     {"encoding": lambda size: (_torus(size), Phase(size.length))},
 # ),
 # It is one change (the encoding) of "strict-torus". Past L half of the slowest hand's
@@ -1104,7 +1105,7 @@ assert reach == small.n_layers * (8 - 1) + 1
 # are unseen, and so are the number of keys and their distances: index, length and
 # distance.
 encoding = run_of("demo", "smoke", "strict-torus", seed).model.encodings[0]
-slowest = 2 * np.pi * encoding.base ** (1 - 2 / (small.width // lm.POS_SHARE))
+slowest = 2 * np.pi * encoding.base ** (1 - 2 / (small.width // POS_SHARE))
 assert np.isclose(slowest, 2 * small.length)
 
 # %% [markdown]

@@ -562,10 +562,10 @@ for measure, about, spec in (
     ("norm", "mean length of an embedding", ".1f"),
 ):
     groups = PLACES if measure == "likeness" else GROUPS
-    listed = [(geo.BOTH, "drawn"), *((variant, "trained") for variant in geo.VARIANTS)]
+    listed = [(geo.BOTH, "drawn"), *((variant, "trained") for variant in geo.METHODS)]
     figures.show_table(
         pd.DataFrame(
-            {"encoder": "as drawn" if state == "drawn" else geo.VARIANTS[name].change}
+            {"encoder": "as drawn" if state == "drawn" else geo.METHODS[name].says}
             | {
                 group: summaries.told(measured(name, measure, group, state), spec)
                 for group in groups

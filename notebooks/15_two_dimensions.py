@@ -63,10 +63,8 @@ from sepnb.encodings import (
     grid_positions,
     grid_sinusoidal,
 )
-from sepnb.experiments import image_readings
 from sepnb.experiments import images as im
 from sepnb.experiments import volumes as vol
-from sepnb.experiments.image_screen import RATES
 from sepnb.experiments.points import PointClassifier, TwoThings, things
 from sepnb.experiments.seqpe_geometry import PositionsOnly, letters
 from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig
@@ -303,7 +301,7 @@ larger = size.grids[-1]
 def picture(run, change=None):
     """The first test picture of a run, as trained or made larger."""
     side = size.frame.grid if change is None else larger
-    return image_readings.held_out(run, "test", change, side).images[0, 0]
+    return run.pictures("test", change, side).images[0, 0]
 
 
 shown = {
@@ -399,7 +397,8 @@ moves = np.arange(81)
 def moved_square(name):
     """Right and opposite answers (%) of a tiny model, for every move."""
     torch.manual_seed(seed)
-    code = replace(vol.METHODS[name], dims=2)  # that of the cube, below
+    (in_cube,) = vol.VolumeRun.of("volumes", "smoke", name, 1, 1e-3).model.encodings
+    code = replace(in_cube, dims=2)  # that of the cube, below
     wide = {"max_length": 3, "causal": False, "axes": 2}
     small = TransformerConfig(Streams.dense(32), 2, 2, code, **wide)
     model = PointClassifier(small, square.n_answers)
@@ -473,7 +472,7 @@ assert all(0.4 < turns[move] < 0.6 for move in (10, 60))
 assert all(turns[move] < 0.1 for move in (13, 63))
 assert 0.65 < turns[17] < 0.75 and 0.2 < turns[77] < 0.3
 rates = [
-    im.learning_rate("laptop", f"{name}/direction") for name in ("seqpe", "seqpe-plain")
+    im.SCREEN.rate("laptop", f"{name}/direction") for name in ("seqpe", "seqpe-plain")
 ]
 assert rates[0] == rates[1] / 4  # told among the limits
 
@@ -742,7 +741,7 @@ numbers["image_runs"], numbers["image_declared"] = len(there), len(table)
 shifted = im.ImageRun.of("images", "laptop", "seqpe", "direction", 1, 1e-3).training
 drawn_moves = [
     {tuple(move) for move in shifted.positions.drawn(seed=run, steps=shifted.steps)}
-    for run in im.SEEDS["laptop"]
+    for run in experiments.get("images").seeds
 ]
 numbers["places_of_grid"] = int(np.prod(shifted.positions.moves))
 numbers["places_drawn"] = round(np.mean([len(moves) for moves in drawn_moves]))
@@ -915,10 +914,10 @@ numbers["cube_runs"], numbers["cube_declared"] = len(inside), len(cube)
 screen = experiments.get("volume_screen").table(profile)
 tried = screen[(screen.status != "not run") & (screen.method != "none")]
 right = tried[tried.val_accuracy == 1] if len(tried) else tried
-rates = [vol.learning_rate(profile, n) for n in vol.METHODS if n != "none"]
+rates = [vol.SCREEN.rate(profile, n) for n in vol.METHODS if n != "none"]
 numbers["screen_right"], numbers["screen_tried"] = len(right), len(tried)
 numbers["screen_nats"] = float(right.val_nats.max()) if len(right) else 0.0
-numbers["screen_edge"] = sum(rate in (RATES[0], RATES[-1]) for rate in rates)
+numbers["screen_edge"] = sum(rate in vol.SCREEN.rates[::2] for rate in rates)
 numbers["screen_placed"] = len(rates)
 
 # %% [markdown]

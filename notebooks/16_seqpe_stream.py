@@ -73,8 +73,8 @@ from sepnb.data import text as texts
 from sepnb.evaluation import evaluate
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.encoding_methods import RANDOM_POSITIONS
-from sepnb.experiments.recipe_methods import root, run_of
-from sepnb.experiments.seqpe_stream import BESIDE, METHODS, starts
+from sepnb.experiments.recipe_methods import root
+from sepnb.experiments.seqpe_stream import BESIDE, METHODS, run_of, starts
 from sepnb.models import LanguageModel
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
@@ -103,7 +103,7 @@ numbers = {}
 
 # %%
 small = lm.SIZES["smoke"]
-config = run_of("demo", "smoke", "strict-seqpe", seed, METHODS).model
+config = run_of("demo", "smoke", "strict-seqpe", seed).model
 torch.manual_seed(seed)
 model = LanguageModel(config).eval()
 encoder = encoder_of(model)
@@ -142,7 +142,7 @@ except ValueError as refusal:
 # one what the encoder writes *is* the position stream. (One clip holds for all gradients together, so that the others feel their size.)
 
 # %%
-losses = run_of("demo", "smoke", "strict-seqpe", seed, METHODS).training.auxiliary
+losses = run_of("demo", "smoke", "strict-seqpe", seed).training.auxiliary
 model.train()
 losses.bind(seed)(model).backward()
 touched = {name for name, p in model.named_parameters() if p.grad is not None}
@@ -218,7 +218,7 @@ THREE = {
 }
 models, live = {}, {}
 for what, name in THREE.items():
-    run = run_of("demo", "smoke", name, seed, METHODS)
+    run = run_of("demo", "smoke", name, seed)
     run = replace(run, training=replace(run.training, steps=2 * run.training.steps))
     models[what], loss = lm.build(run).double(), run.training.bound_auxiliary(seed)
     train(models[what], lm.batches(run), run.training, device=device, auxiliary=loss)
@@ -355,7 +355,7 @@ def less(a, b):
 declared = pd.DataFrame(
     {
         "method": name.replace("-", " "),
-        "what is changed": recipe.change,
+        "what is changed": recipe.says,
         "of": (recipe.base or "").replace("-", " "),
         "runs": f"{(have.method == name).sum()} of {(runs.method == name).sum()}",
     }
@@ -567,9 +567,7 @@ for mode in ("separated", "strict", "dense"):
         f"gap_{mode}": worst(ours, "native"),
         f"window_{mode}": worst(ours, "native-window"),
         f"gain_{mode}": scores(ours, "gain/8x"),
-        f"price_{mode}": less(
-            f"{ours}:bits_per_byte", f"{root(ours, METHODS)}:bits_per_byte"
-        ),
+        f"price_{mode}": less(f"{ours}:bits_per_byte", f"{root(ours)}:bits_per_byte"),
         f"gap_{mode}_sinusoid": worst(sinusoid, "native"),
         f"window_{mode}_sinusoid": worst(sinusoid, "native-window"),
         f"lead_{mode}": less(f"{ours}:native/8x", "rope:native-window/8x"),
@@ -946,10 +944,10 @@ judged = pd.DataFrame(
         "uses": summaries.told(scores(name, "gain/8x")),
         "quality": summaries.told(less(f"{name}:native/8x", "rope:native-window/8x")),
         "price": summaries.told(
-            less(f"{name}:bits_per_byte", f"{root(name, METHODS)}:bits_per_byte")
+            less(f"{name}:bits_per_byte", f"{root(name)}:bits_per_byte")
         ),
         "parameters": scores(name, "parameters").median(),
-        "training": times(name, root(name, METHODS), "train_cpu_s"),
+        "training": times(name, root(name), "train_cpu_s"),
     }
     for name in methods
 )
@@ -1307,7 +1305,7 @@ print([24_384 % period(length) == 0 for length in (128, 8)])
 # positions. per="sequence" would give
 # each its own: the stream then runs once for every sequence, and the encoder reads as
 # many windows as there are sequences.
-shared = run_of("demo", "smoke", "strict-seqpe", seed, METHODS).training.positions
+shared = run_of("demo", "smoke", "strict-seqpe", seed).training.positions
 sizes = {"batch_size": 3, "length": 8, "seed": 1, "steps": 1}
 for per, shape in (("step", (8,)), ("sequence", (3, 8))):
     always = replace(shared, probability=1.0, per=per)

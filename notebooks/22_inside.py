@@ -56,6 +56,7 @@ from sepnb import analysis, claims, experiments
 from sepnb.data import text
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.inspection import FAR, SHOWN
+from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel
 from sepnb.plots import figures
 from sepnb.records import numbers
@@ -85,7 +86,7 @@ sizes = {"batch_size": small.batch_size, "length": small.length, "steps": small.
 def live(method: str) -> dict[str, LanguageModel]:
     """A tiny model before and after training."""
     torch.manual_seed(seed)
-    model = LanguageModel(lm.model_config(method, small))
+    model = LanguageModel(model_config(method, small))
     before = copy.deepcopy(model)
     train(
         model,
@@ -731,7 +732,7 @@ figures.provenance(table)
 # %%
 short = tokens[:, : small.length // 2]
 torch.manual_seed(seed)
-dense = LanguageModel(lm.model_config("sinusoidal", small)).to(device).eval()
+dense = LanguageModel(model_config("sinusoidal", small)).to(device).eval()
 moves = []
 for name, one in (("separated", separated["trained"]), ("dense, untrained", dense)):
     past = one.extended("clamp") if name == "separated" else one

@@ -6,7 +6,8 @@ from dataclasses import replace
 from rich.console import Console
 
 from sepnb.analysis import extrapolator_cost
-from sepnb.experiments import encoding_speed, peer, speed
+from sepnb.experiments import encoding_speed, peer, speed, timed
+from sepnb.models.kernels import CompilerMissing
 
 POSITIONS = {"smoke": 10**5, "laptop": extrapolator_cost.MILLION, "gpu": extrapolator_cost.MILLION}
 WIDTHS = {"smoke": (32,), "laptop": (32, 64), "gpu": (32, 64)}
@@ -50,8 +51,8 @@ def bench_models(
         cell = cell if repeats is None else replace(cell, repeats=repeats)
         with console.status(cell.label):
             try:
-                metrics = speed.run(cell, device=device).metrics
-            except speed.CompilerMissing as missing:
+                metrics = timed.run(cell, device=device).metrics
+            except CompilerMissing as missing:
                 console.print(f"{cell.label}: not timed: {missing}", markup=False, soft_wrap=True)
                 good = False
                 continue
@@ -91,14 +92,14 @@ def bench_encodings(console: Console, *, profile: str, device: str, repeats: int
         cell = cell if repeats is None else replace(cell, repeats=repeats)
         with console.status(cell.label):
             try:
-                metrics = encoding_speed.run(cell, device=device).metrics
-            except speed.CompilerMissing as missing:
+                metrics = timed.run(cell, device=device).metrics
+            except CompilerMissing as missing:
                 if good:
                     console.print(f"not compiled: {missing}", markup=False, soft_wrap=True)
                 good = False
-                metrics = encoding_speed.run(replace(cell, compiler=None), device=device).metrics
-        timed = ("eager", "compiled", peer.NAME, *(["route"] if "route" in metrics else []))
-        columns = [_column(name, metrics) for name in timed]
+                metrics = timed.run(replace(cell, compiler=None), device=device).metrics
+        shown = ("eager", "compiled", peer.NAME, *(["route"] if "route" in metrics else []))
+        columns = [_column(name, metrics) for name in shown]
         aim = f"target {metrics['target']:.2f}" if "target" in metrics else "no target"
         line = "  ".join([f"{cell.label:<40}", *columns, f"products {metrics['products']:.3f}", aim])
         console.print(line, markup=False, soft_wrap=True)

@@ -2,60 +2,49 @@
 
 from difflib import get_close_matches
 
-from .ablation import Ablation
-from .ablation_screen import AblationScreen
+from . import ablation, encoding_methods, images, in_window, seqpe_stream, volumes
 from .base import PROFILES, Experiment, RunConfig
 from .budget import Budget
 from .context_extension import ContextExtension
-from .encoding_screen import EncodingScreen
 from .encoding_speed import EncodingSpeed
 from .encodings import Encodings
 from .extrapolation import Extrapolation
-from .image_screen import ImageScreen
-from .images import Images
-from .in_window import InWindow
 from .inside import Inside
-from .lr_screen import LearningRateScreen
-from .recipe_screen import RecipeScreen
-from .recipes import Recipes
+from .recipes import Recipes, RecipeScreen
 from .second_text import SecondText
 from .seqpe_cost import SeqPECost
 from .seqpe_distances import SeqPEDistances
 from .seqpe_geometry import SeqPEGeometry
-from .seqpe_stream import SeqPEStream
 from .seqpe_stream_geometry import SeqPEStreamGeometry
-from .seqpe_stream_screen import SeqPEStreamScreen
 from .shaw_clip import ShawClip
 from .speed import Speed
-from .volume_screen import VolumeScreen
-from .volumes import Volumes
 
 _REGISTRY: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in sorted(
         (
-            LearningRateScreen(),
-            InWindow(),
+            in_window.LR_SCREEN,
+            in_window.InWindow(),
             Extrapolation(),
             SecondText(),
-            AblationScreen(),
-            Ablation(),
+            ablation.SCREEN,
+            ablation.Ablation(),
             ShawClip(),
             Budget(),
             Inside(),
             RecipeScreen(),
             Recipes(),
-            EncodingScreen(),
+            encoding_methods.SCREEN,
             Encodings(),
             SeqPEGeometry(),
             SeqPEDistances(),
-            SeqPEStreamScreen(),
-            SeqPEStream(),
+            seqpe_stream.SCREEN,
+            seqpe_stream.SeqPEStream(),
             SeqPEStreamGeometry(),
-            ImageScreen(),
-            Images(),
-            VolumeScreen(),
-            Volumes(),
+            images.SCREEN,
+            images.Images(),
+            volumes.SCREEN,
+            volumes.Volumes(),
             ContextExtension(),
             Speed(),
             EncodingSpeed(),

@@ -5,7 +5,7 @@ A run is one function of one frozen config, so that it can be computed anywhere 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import pandas as pd
@@ -75,9 +75,42 @@ class Experiment(ABC):
     order: ClassVar[int] = 0
     """Experiments run in this order: what chooses a setting comes before what uses it."""
 
+    methods: ClassVar[Sequence[str]]
+    """What is compared, in the order of tables."""
+    smoke: ClassVar[Sequence[str]]
+    """Of these, what the smoke profile runs, with the first seed."""
+    seeds: ClassVar[tuple[int, ...]] = (1, 2, 3, 4, 5, 6)
+    """Six, because fewer allow no verdict; seed 0 chose the learning rates, and what is published uses fresh
+    ones."""
+    shown: ClassVar[Sequence[str]] = ()
+    """Methods that no claim compares: the first three seeds are enough to show them."""
+    costs: ClassVar[Mapping[str, float]]
+    """A rough time of one run by profile, in seconds on one core of a laptop (gpu: on one GPU)."""
+
+    def cells(self, profile: str) -> Sequence[Any]:
+        """What a profile crosses with the seeds: methods, unless a subclass says otherwise."""
+        return self.smoke if profile == "smoke" else self.methods
+
+    def seeds_of(self, profile: str, cell: Any) -> tuple[int, ...]:
+        """The declared seeds of a cell."""
+        if profile == "smoke":
+            return self.seeds[:1]
+        return self.seeds[:3] if cell in self.shown else self.seeds
+
     @abstractmethod
+    def config(self, profile: str, cell: Any, seed: int) -> RunConfig:
+        """The run of a cell and seed."""
+
     def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[RunConfig]:
-        """The runs of a profile, with the declared seeds or with these."""
+        """The runs of a profile, seed by seed, with the declared seeds or every cell with these."""
+        cells = self.cells(check_profile(profile))
+        own = [set(self.seeds_of(profile, cell)) if seeds is None else set(seeds) for cell in cells]
+        return [
+            self.config(profile, cell, seed)
+            for seed in (sorted(set().union(*own)) if seeds is None else seeds)
+            for cell, declared in zip(cells, own, strict=True)
+            if seed in declared
+        ]
 
     @abstractmethod
     def run(self, config: RunConfig, *, device: str = "cpu", progress: Progress | None = None) -> Record:
@@ -87,14 +120,13 @@ class Experiment(ABC):
     def fingerprint(self, config: RunConfig, *, device: str = "cpu") -> dict[str, list[float]]:
         """The first numbers of the run, in about a second: what a published record is checked against."""
 
-    @abstractmethod
     def seconds(self, profile: str) -> float:
         """A rough time of one run on one core of a laptop (gpu: on one GPU)."""
+        return self.costs[check_profile(profile)]
 
     def data_sets(self, profile: str) -> tuple[str, ...]:
-        """The data sets that a run needs at hand: none, unless a subclass says so."""
-        check_profile(profile)
-        return ()
+        """The data sets that a run needs at hand: those that its config names."""
+        return tuple(getattr(self.grid(profile)[0], "data_sets", ()))
 
     def table(self, profile: str, store: Store | None = None) -> pd.DataFrame:
         """One row per run of the grid: method, label, seed, status ("ok", "not run", "stale"), metrics.

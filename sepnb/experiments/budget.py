@@ -4,7 +4,6 @@ The learning rate of a model is the one of `ablation_screen`, at every budget: a
 lower one, and what that costs is not measured.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +12,6 @@ import pandas as pd
 from ..records.store import Store
 from . import ablation
 from . import language_modelling as lm
-from .base import check_profile
 
 WIDE = "separated-sinusoidal-wide"
 """The separated model with as many block parameters as the dense one, within 5 %."""
@@ -26,10 +24,6 @@ BUDGETS = (1, 4, 16)
 MIDDLE = 4
 """The budget whose schedule is that of `ablation`."""
 
-SEEDS = {"smoke": (1,), "laptop": (1, 2, 3, 4, 5, 6), "gpu": (1, 2, 3, 4, 5, 6)}
-
-SMOKE_METHODS, SMOKE_BUDGETS = ("rope", "separated-sinusoidal"), (1, 4)
-
 
 @dataclass(frozen=True)
 class BudgetRun(lm.LanguageModelRun):
@@ -41,7 +35,7 @@ class BudgetRun(lm.LanguageModelRun):
     def of_budget(cls, profile: str, method: str, seed: int, budget: int) -> "BudgetRun":
         """The run of a method and seed at a budget: the whole schedule, cosine included, is that long."""
         steps = ablation.SIZES[profile].steps * budget // MIDDLE
-        rate = ablation.learning_rate(profile, method)
+        rate = ablation.SCREEN.rate(profile, method)
         run = ablation.run_of(Budget.name, profile, method, seed, rate, steps)
         return cls(**vars(run), budget=budget)
 
@@ -65,15 +59,17 @@ class Budget(lm.TextExperiment):
     )
     order: ClassVar[int] = 5
 
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[BudgetRun]:
-        smoke = check_profile(profile) == "smoke"
-        methods, budgets = (SMOKE_METHODS, SMOKE_BUDGETS) if smoke else (METHODS, BUDGETS)
-        return [
-            BudgetRun.of_budget(profile, method, seed, budget)
-            for seed in (SEEDS[profile] if seeds is None else seeds)
-            for budget in budgets
-            for method in methods
-        ]
+    methods: ClassVar = METHODS
+    smoke: ClassVar = ("rope", "separated-sinusoidal")
+    costs: ClassVar = {"smoke": 1.5, "laptop": 65.0, "gpu": 120.0}
+
+    def cells(self, profile: str) -> list[tuple[str, int]]:
+        budgets = BUDGETS[:2] if profile == "smoke" else BUDGETS
+        return [(method, budget) for budget in budgets for method in super(Budget, self).cells(profile)]
+
+    def config(self, profile: str, cell: tuple[str, int], seed: int) -> BudgetRun:
+        method, budget = cell
+        return BudgetRun.of_budget(profile, method, seed, budget)
 
     def table(self, profile: str, store: Store | None = None) -> pd.DataFrame:
         """As in every experiment, with the budget of each run and its steps, missing runs included."""
@@ -82,6 +78,3 @@ class Budget(lm.TextExperiment):
         table["budget"] = [config.budget for config in grid]
         table["steps"] = [config.training.steps for config in grid]
         return table
-
-    def seconds(self, profile: str) -> float:
-        return {"smoke": 1.5, "laptop": 65.0, "gpu": 120.0}[check_profile(profile)]

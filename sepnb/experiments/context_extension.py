@@ -29,7 +29,7 @@ from ..training import checkpoints
 from ..training.checkpoints import Checkpoint
 from ..training.loop import Diverged, TrainingConfig, optimiser, train
 from . import language_modelling as lm
-from .base import Progress, check_profile
+from .base import Progress
 from .context_extension_runs import EXPERIMENT, METHODS, TIMES, ContextExtensionRun
 from .extrapolation import read
 
@@ -38,10 +38,6 @@ TUNING_SEED = 1_000_000
 
 VALIDATION_WINDOWS = 40
 """Windows of the validation text, of the length of the tuning, that choose the rate."""
-
-SMOKE = ("yarn", "rope")
-
-SEEDS = {"smoke": (1,), "laptop": (1, 2, 3, 4, 5, 6), "gpu": (1, 2, 3, 4, 5, 6)}
 
 
 def trained(
@@ -157,15 +153,17 @@ class ContextExtension(lm.TextExperiment):
     )
     order: ClassVar[int] = 8
 
+    methods: ClassVar = METHODS
+    smoke: ClassVar = ("yarn", "rope")
+    costs: ClassVar = {"smoke": 3.0, "laptop": 90.0, "gpu": 60.0}
+
+    def config(self, profile: str, cell: str, seed: int) -> ContextExtensionRun:
+        return ContextExtensionRun.of_method(profile, cell, seed)
+
     def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[ContextExtensionRun]:
-        """The runs of a profile, seeds inside methods: runs that start together then train models of
-        different seeds, and those after them find these trained."""
-        methods = SMOKE if check_profile(profile) == "smoke" else METHODS
-        return [
-            ContextExtensionRun.of_method(profile, method, seed)
-            for method in methods
-            for seed in (SEEDS[profile] if seeds is None else seeds)
-        ]
+        """Seeds inside methods: runs that start together then train models of different seeds, and those
+        after them find these trained."""
+        return sorted(super().grid(profile, seeds), key=lambda c: self.cells(profile).index(c.method))
 
     def run(
         self, config: ContextExtensionRun, *, device: str = "cpu", progress: Progress | None = None
@@ -241,6 +239,3 @@ class ContextExtension(lm.TextExperiment):
             "extended_bits_per_byte": [score],
             "tuning_losses": tuning,
         }
-
-    def seconds(self, profile: str) -> float:
-        return {"smoke": 3.0, "laptop": 90.0, "gpu": 60.0}[check_profile(profile)]

@@ -4,7 +4,6 @@ The methods change the frequencies of a trained RoPE model; the last of them cha
 """
 
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Any
 
 from ..encodings.context import (
@@ -16,12 +15,13 @@ from ..encodings.context import (
     RaisedBase,
     YaRN,
 )
+from ..evaluation.long_windows import Beyond, blocks_of
+from ..evaluation.protocols import SINKS, Reading, oracles, unseen
 from ..training.loop import TrainingConfig
 from . import language_modelling as lm
 from .extrapolation import ExtrapolationRun
-from .in_window import learning_rate
-from .long_windows import BLOCKS, Beyond
-from .readings import SINKS, Reading, oracles, sides_unseen
+from .in_window import LR_SCREEN
+from .methods import run_of
 
 EXPERIMENT = "context_extension"
 
@@ -92,9 +92,9 @@ class ContextExtensionRun(ExtrapolationRun):
         Raises:
             ValueError: an unknown method.
         """
-        beyond, rate = BEYOND[profile], learning_rate(profile, "rope")
+        beyond, rate = BEYOND[profile], LR_SCREEN.rate(profile, "rope")
         extension(method, FACTOR, beyond.length)
-        run = lm.LanguageModelRun.of(EXPERIMENT, profile, "rope", seed, rate)
+        run = run_of(EXPERIMENT, profile, "rope", seed, rate)
         tuning = replace(
             run.training,
             steps=max(1, run.training.steps // SHARE),
@@ -103,7 +103,7 @@ class ContextExtensionRun(ExtrapolationRun):
         )
         tunings = tuple(replace(tuning, learning_rate=share * rate) for share in RATES)
         parts = vars(run) | {"method": method, "tunings": tunings}
-        return cls(**parts, beyond=beyond, blocks=((seed - 1) % BLOCKS,))
+        return cls(**parts, beyond=beyond, blocks=blocks_of(seed))
 
     @property
     def label(self) -> str:
@@ -149,11 +149,11 @@ class ContextExtensionRun(ExtrapolationRun):
         return tuple(reading for stage in self.stages.values() for reading in stage)
 
     def unseen(self, reading: Reading) -> str:
-        """The sides of a reading that training never showed. Frequencies that were changed afterwards leave
-        them as they are: what is new is the number of the keys, and a difference of positions."""
+        """Frequencies that were changed afterwards leave the sides that training never showed as they are:
+        what is new is the number of the keys, and a difference of positions. A tuned model has seen more."""
         seen = self.beyond.length * (FACTOR if reading.id.startswith("tuned") else 1)
-        sizes = {"length": self.beyond.length, "longest": self.beyond.longest}
-        return sides_unseen(reading, **sizes, indices=inf, distances=seen)
+        how = {"longest": self.beyond.longest, "trained": (seen, seen)}
+        return unseen(reading, self.model.encodings, self.training, **how)
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types; with the extensions and the tunings."""

@@ -24,8 +24,6 @@ all of it, as is the open formula; in four pieces, with five eighths. Transforme
 Counted is what the compiled step does where it is timed, else the eager one. The quotient is what would be
 reached if nothing else took time and every product were equally fast. It is no bound: the fused kernel works
 in small blocks, whose products may be slower than larger ones. The aims were set without it.
-
-The fingerprint holds the outputs, not a speed.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,18 +37,18 @@ from torch import Tensor
 
 from .. import encodings
 from ..analysis.flops import products_of
-from ..analysis.timing import check_alike, interleaved, paired_ratio
+from ..analysis.timing import check_alike
 from ..encodings import Site
 from ..models import Transformer, TransformerConfig, compile_formulas, kernels
-from ..models.kernels import check_compiler
 from ..models.softmax import attention_weights, causal_mask
-from ..records.provenance import Clock
 from ..records.store import Record, digest
 from ..streams import Streams
 from ..training.loop import PRECISIONS, autocast
 from . import peer
-from .base import Experiment, Progress, check_profile
+from .base import Progress
+from .language_modelling import Metrics, Rows
 from .peer import Core
+from .timed import Steps, Timed, TimedRun, Times, with_quartiles
 
 REPEATS = {"smoke": 9, "laptop": 11, "gpu": 15}
 TARGETS = {
@@ -80,7 +78,7 @@ ALIKE = {"float32": 1e-4, "bfloat16": 5e-2}
 
 
 @dataclass(frozen=True)
-class EncodingSpeedRun:
+class EncodingSpeedRun(TimedRun):
     """One cell.
 
     Args:
@@ -137,6 +135,43 @@ class EncodingSpeedRun:
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
         return asdict(self) | {"model": self.model.resolved()}
+
+    @property
+    def ours(self) -> str:
+        """The step that is compared: the compiled one, where there is one."""
+        return "eager" if self.compiler is None else "compiled"
+
+    def steps(self, device: str) -> Steps:
+        return steps_of(self, device)
+
+    def check(self, steps: Steps) -> None:
+        if self.compiler is not None:
+            check_alike(steps["compiled"](), steps["eager"](), ALIKE[self.precision])
+
+    def metrics(self, times: Times, steps: Steps) -> Metrics:
+        metrics: Metrics = {"length": self.length}
+        for name in steps:
+            if name != "fused":
+                column = name.replace(", ", "_").replace("-", "_")
+                metrics |= with_quartiles(column, times["fused"], times[name])
+        if theirs := [name for name in (peer.NAME, peer.COMPILED) if name in steps]:
+            faster = min(theirs, key=lambda name: median(times[name]))
+            metrics |= with_quartiles("ahead", times[faster], times[self.ours])
+        # Counted afterwards, on formulas run as they are: while products are counted nothing compiled is
+        # called, and what was compiled is not called any more until all is compiled anew.
+        metrics["products"] = products_of(steps["fused"]) / products_of(steps[self.ours])
+        return metrics if self.target is None else metrics | {"target": self.target}
+
+    def rows(self, times: Times) -> Rows:
+        version = peer.version() if peer.NAME in times else "not installed, or without it"
+        return [*super().rows(times), {"kind": "package", "name": peer.NAME, "version": version}]
+
+    def fingerprint(self, device: str) -> dict[str, list[float]]:
+        """The mean square of what every head puts out for the first sequence, eager, without gradients."""
+        q, k, v, _ = (x[:1] for x in _inputs(self, device))
+        with torch.no_grad(), autocast(device, self.precision):
+            out = own(_model(self, device))(q, k, v)
+        return {"heads": out.float().square().mean(dim=(0, 2, 3)).tolist()}
 
 
 def fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -247,62 +282,7 @@ def steps_of(config: EncodingSpeedRun, device: str = "cpu") -> dict[str, Callabl
     return {name: _step(config, core, leaves, device) for name, (core, leaves) in cores.items()}
 
 
-def fingerprint(config: EncodingSpeedRun, *, device: str = "cpu") -> dict[str, list[float]]:
-    """The mean square of what every head puts out for the first sequence, eager and without gradients."""
-    q, k, v, _ = (x[:1] for x in _inputs(config, device))
-    with torch.no_grad(), autocast(device, config.precision):
-        out = own(_model(config, device))(q, k, v)
-    return {"heads": out.float().square().mean(dim=(0, 2, 3)).tolist()}
-
-
-def run(config: EncodingSpeedRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-    """Time one cell; on a CPU with one thread, whatever the process may use.
-
-    Raises:
-        CompilerMissing: a compiled step on a machine without a C++ compiler.
-        RuntimeError: the compiled step computes something else than the eager one.
-    """
-    check_compiler(config.compiler, device)
-    clock = Clock(device)
-    torch.compiler.reset()  # a process that compiled many models before would fall back to eager
-    steps = steps_of(config, device)
-    ours = "compiled" if "compiled" in steps else "eager"
-    on_repeat = None if progress is None else lambda repeat: progress(repeat + 1, config.repeats)
-    if ours == "compiled":
-        check_alike(steps["compiled"](), steps["eager"](), ALIKE[config.precision])
-    times = interleaved(steps, repeats=config.repeats, device=device, on_repeat=on_repeat)
-    # Counted afterwards, on formulas run as they are: while products are counted nothing compiled is called,
-    # and what was compiled is not called any more until all is compiled anew.
-    products = {name: products_of(steps[name]) for name in ("fused", ours)}
-    torch.compiler.reset()
-    metrics: dict[str, float | int] = {"length": config.length, "timed_threads": 1}
-    for name in steps:
-        if name != "fused":
-            ratio = paired_ratio(times["fused"], times[name])
-            column = name.replace(", ", "_").replace("-", "_")
-            metrics |= {column: ratio.median, f"{column}_lower": ratio.lower, f"{column}_upper": ratio.upper}
-    if theirs := [name for name in (peer.NAME, peer.COMPILED) if name in steps]:
-        ahead = paired_ratio(times[min(theirs, key=lambda name: median(times[name]))], times[ours])
-        metrics |= {"ahead": ahead.median, "ahead_lower": ahead.lower, "ahead_upper": ahead.upper}
-    metrics["products"] = products["fused"] / products[ours]
-    if config.target is not None:
-        metrics["target"] = config.target
-    rows = [
-        {"kind": "round", "repeat": repeat, **{f"{name}_s": found[repeat] for name, found in times.items()}}
-        for repeat in range(config.repeats)
-    ]
-    version = peer.version() if peer.NAME in steps else "not installed, or without it"
-    rows.append({"kind": "package", "name": peer.NAME, "version": version})
-    return Record.of(
-        config,
-        metrics=metrics,
-        rows=rows,
-        fingerprint=fingerprint(config, device=device),
-        provenance=clock.facts(seed=config.seed, data={}, bytes_seen=0),
-    )
-
-
-class EncodingSpeed(Experiment):
+class EncodingSpeed(Timed):
     """What does an encoding cost in attention?"""
 
     name: ClassVar[str] = "encoding_speed"
@@ -311,11 +291,11 @@ class EncodingSpeed(Experiment):
         "What share of the speed of causal attention without positions is left with each encoding, eager and "
         "compiled, and what share does its route leave, the same kernel without positions?"
     )
-    order: ClassVar[int] = 10
-    """After all that computes: it is timed best when nothing else does."""
+    runs: ClassVar = EncodingSpeedRun
+    costs: ClassVar = {"smoke": 0.5, "laptop": 100.0, "gpu": 30.0}
 
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[EncodingSpeedRun]:
-        if check_profile(profile) == "smoke":
+    def cells(self, profile: str) -> list[dict[str, Any]]:
+        if profile == "smoke":
             sizes = [{"length": 32, "batch_size": 2, "n_heads": 2, "head_width": 8}]
         else:
             lengths = (512, 1024) if profile == "laptop" else (1024, 4096)
@@ -325,21 +305,10 @@ class EncodingSpeed(Experiment):
             "compiler": None if profile == "smoke" else "inductor",
             "precision": "bfloat16" if profile == "gpu" else "float32",
         }
-        return [
-            EncodingSpeedRun(self.name, profile, method, seed=seed, **size, **settings)
-            for seed in ((0,) if seeds is None else seeds)
-            for size in sizes
-            for method in timed_methods()
-        ]
+        return [{"method": name, **size, **settings} for size in sizes for name in timed_methods()]
 
     def run(
         self, config: EncodingSpeedRun, *, device: str = "cpu", progress: Progress | None = None
     ) -> Record:
         peer.check(config.profile)
-        return run(config, device=device, progress=progress)
-
-    def fingerprint(self, config: EncodingSpeedRun, *, device: str = "cpu") -> dict[str, list[float]]:
-        return fingerprint(config, device=device)
-
-    def seconds(self, profile: str) -> float:
-        return {"smoke": 0.5, "laptop": 100.0, "gpu": 30.0}[check_profile(profile)]
+        return super().run(config, device=device, progress=progress)

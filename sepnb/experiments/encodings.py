@@ -12,21 +12,16 @@ There are three seeds, which show the size of a difference and leave comparisons
 two of the six blocks of `extrapolation`: together they read what six seeds read there.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from typing import ClassVar
 
+from ..evaluation.long_windows import Beyond, blocks_of
+from ..evaluation.protocols import ORACLE, Reading, masks, needed, oracles
 from ..extrapolators import CONTROLS
 from .base import check_profile
-from .encoding_methods import METHODS, learning_rate, run_of
+from .encoding_methods import METHODS, learning_rate
 from .extrapolation import BEYOND, Extrapolation, ExtrapolationRun
-from .long_windows import BLOCKS, Beyond
-from .readings import ORACLE, TRAINED_ROWS, Reading, masks, needed, oracles, sides_unseen, trained_sides
-
-SEEDS = {"smoke": (1,), "laptop": (1, 2, 3), "gpu": (1, 2, 3)}
-
-SMOKE = ("t5", "rope-randomised")
+from .methods import run_of
 
 DRAWS = 4
 """How often a window is read at drawn positions."""
@@ -51,8 +46,7 @@ class EncodingRun(ExtrapolationRun):
             ValueError: an unknown method.
         """
         run = run_of(Encodings.name, profile, method, seed, learning_rate(profile, method))
-        first, apart = (seed - 1) % (BLOCKS // 2), BLOCKS // 2
-        return cls(**vars(run), beyond=beyond(profile), blocks=(first, first + apart))
+        return cls(**vars(run), beyond=beyond(profile), blocks=blocks_of(seed, 2))
 
     @property
     def describes_table(self) -> bool:
@@ -93,20 +87,6 @@ class EncodingRun(ExtrapolationRun):
         far = Reading(f"{rule}-at-{longest // length - 1}x", start=longest - length, **how)
         return (*slid, *own, far)
 
-    def unseen(self, reading: Reading) -> str:
-        """The sides of a reading that training never showed, by what the encoding tells apart: one that hears
-        no index never meets a new one, and one to which far distances are alike has met them where training
-        reaches the first of these."""
-        (encoding,) = self.model.encodings
-        indices, distances = trained_sides(self.training)
-        trained_row = reading.extrapolator in TRAINED_ROWS
-        if trained_row or not encoding.reads_index:
-            indices = inf
-        if trained_row or encoding.saturates_at < distances:
-            distances = inf
-        sizes = {"length": self.training.length, "longest": self.beyond.longest}
-        return sides_unseen(reading, **sizes, indices=indices, distances=distances)
-
 
 class Encodings(Extrapolation):
     """What does each way to tell positions pay inside and past the trained length?"""
@@ -119,14 +99,11 @@ class Encodings(Extrapolation):
     )
     order: ClassVar[int] = 7
 
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[EncodingRun]:
-        """The runs of a profile, with the declared seeds or with these; seeds three apart read the same."""
-        names = SMOKE if check_profile(profile) == "smoke" else tuple(METHODS)
-        return [
-            EncodingRun.of_method(profile, name, seed)
-            for seed in (SEEDS[profile] if seeds is None else seeds)
-            for name in names
-        ]
+    methods: ClassVar = tuple(METHODS)
+    smoke: ClassVar = ("t5", "rope-randomised")
+    shown: ClassVar = methods
+    costs: ClassVar = {"smoke": 3.0, "laptop": 250.0, "gpu": 150.0}
 
-    def seconds(self, profile: str) -> float:
-        return {"smoke": 3.0, "laptop": 250.0, "gpu": 150.0}[check_profile(profile)]
+    def config(self, profile: str, cell: str, seed: int) -> EncodingRun:
+        """Seeds three apart read the same."""
+        return EncodingRun.of_method(profile, cell, seed)

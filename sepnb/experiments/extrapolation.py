@@ -14,15 +14,17 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from ..data import text
+from ..evaluation.long_windows import Beyond, LongWindows, blocks_of, long_windows
 from ..evaluation.losses import Losses
-from ..extrapolators import describe, seam
+from ..evaluation.protocols import ORACLE, SCOPES, Reading, masks, needed, oracles, unseen
+from ..extrapolators import METHODS as EXTRAPOLATORS
+from ..extrapolators import SOURCE_METHODS, describe, seam
 from ..models import LanguageModel
 from ..records.store import Record, Store
 from . import language_modelling as lm
-from .base import Progress, check_profile
-from .in_window import learning_rate
-from .long_windows import BLOCKS, Beyond, LongWindows, long_windows
-from .readings import ORACLE, SCOPES, Reading, oracles, readings
+from .base import Progress
+from .in_window import LR_SCREEN
+from .methods import run_of
 
 METHODS = (
     "learned",
@@ -41,13 +43,49 @@ CONTROLS = ("none", "rope-long", "separated-sinusoidal-long")
 the rate of the short one: what it gains over its own sliding window, no wider than that of the short one, is
 what this text has to give to a model that uses it."""
 
-SMOKE = ("learned", "separated-learned", "rope")
-
 BEYOND = {
     "smoke": Beyond(64, 8, documents=3, windows=1, part=1, tight=1, batch_bytes=2048),
     "laptop": Beyond(128, 8, documents=20, windows=9, part=2, tight=6, batch_bytes=2048),
     "gpu": Beyond(256, 8, documents=20, windows=9, part=3, tight=20, batch_bytes=131_072),
 }
+
+
+def readings(encoding: str, length: int, longest: int) -> tuple[Reading, ...]:
+    """What is read with a model of this encoding, trained at `length`, on texts of `longest` bytes."""
+    windows = masks(length)
+    far, at = longest - length, f"at-{longest // length - 1}x"
+    if encoding == "learned":
+        compared = (*SOURCE_METHODS, "clamp", "wrap")
+        own = [Reading(name, "all", extrapolator=name) for name in compared]
+        own += [
+            Reading(name, extrapolator=name, options=needed(name, longest))
+            for name in EXTRAPOLATORS
+            if name not in compared
+        ]
+        own += [Reading(f"{name}-literal", extrapolator=name, form="literal") for name in SOURCE_METHODS]
+        own += [
+            Reading(id, extrapolator=name, options=((option, value),))
+            for id, name, option, value in (
+                ("sinusoidal-aligned", "sinusoidal", "align", "procrustes"),
+                ("fourier-full", "fourier", "n_components", length // 2 + 1),
+                ("learned-masked-fit", "learned", "protocol", "masked"),
+                ("alibi-slow", "alibi", "tau", float(length)),
+                ("zero-everywhere", "zero", "everywhere", True),
+            )
+        ]
+        own += [Reading(f"{name}-window", extrapolator=name, **windows["window"]) for name in compared]
+        own += [Reading("clamp-window-sinks", extrapolator="clamp", **windows["window-sinks"])]
+        own += [Reading(f"{name}-{at}", "all", name, start=far) for name in compared]
+    else:
+        own = [Reading("native", "all"), Reading(f"native-{at}", "all", start=far)]
+        own += [Reading(f"native-{name}", **setting) for name, setting in windows.items()]
+    if encoding == "sinusoidal":
+        for name in ("clamp", "wrap"):
+            own += [
+                Reading(name, extrapolator=name),
+                Reading(f"{name}-{at}", "all", extrapolator=name, start=far),
+            ]
+    return (*oracles(length), *own)
 
 
 @dataclass(frozen=True)
@@ -67,7 +105,7 @@ class ExtrapolationRun(lm.LanguageModelRun):
         if method not in (known := (*METHODS, *CONTROLS)):
             raise ValueError(f"unknown method {method!r}; use one of {', '.join(known)}")
         short, beyond = method.removesuffix("-long"), BEYOND[profile]
-        run = lm.LanguageModelRun.of(Extrapolation.name, profile, short, seed, learning_rate(profile, short))
+        run = run_of(Extrapolation.name, profile, short, seed, LR_SCREEN.rate(profile, short))
         if method != short:
             run = replace(
                 run,
@@ -79,11 +117,7 @@ class ExtrapolationRun(lm.LanguageModelRun):
                     batch_size=run.training.batch_size * run.training.length // beyond.longest,
                 ),
             )
-        half = BLOCKS // 2
-        blocks = (
-            ((seed - 1) % half, (seed - 1) % half + half) if method in CONTROLS else ((seed - 1) % BLOCKS,)
-        )
-        return cls(**vars(run), beyond=beyond, blocks=blocks)
+        return cls(**vars(run), beyond=beyond, blocks=blocks_of(seed, 2 if method in CONTROLS else 1))
 
     @property
     def scored_length(self) -> int:
@@ -117,8 +151,8 @@ class ExtrapolationRun(lm.LanguageModelRun):
         return long_windows(self.held_out, self.beyond, self.blocks)
 
     def unseen(self, reading: Reading) -> str:
-        """The sides of a reading that training never showed, as `Reading.unseen` names them."""
-        return "none" if self.trained_long else reading.unseen(self.encoding)
+        """The sides of a reading that training never showed, see `sepnb.evaluation.protocols`."""
+        return unseen(reading, self.model.encodings, self.training, longest=self.beyond.longest)
 
     @property
     def trained_long(self) -> bool:
@@ -233,22 +267,15 @@ class Extrapolation(lm.TextExperiment):
     )
     order: ClassVar[int] = 2
 
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[ExtrapolationRun]:
-        """The runs of a profile, with the declared seeds or every method with these.
+    methods: ClassVar = (*METHODS, *CONTROLS)
+    smoke: ClassVar = ("learned", "separated-learned", "rope")
+    shown: ClassVar = CONTROLS
+    costs: ClassVar = {"smoke": 3.0, "laptop": 200.0, "gpu": 120.0}
 
-        There are six blocks of text: seeds that are six apart read the same bytes, and a method of `CONTROLS`
-        reads with seeds three apart the same two blocks.
-        """
-        if check_profile(profile) == "smoke":
-            declared = dict.fromkeys(SMOKE, (1,))
-        else:
-            declared = dict.fromkeys(METHODS, (1, 2, 3, 4, 5, 6)) | dict.fromkeys(CONTROLS, (1, 2, 3))
-        return [
-            ExtrapolationRun.of_method(profile, method, seed)
-            for seed in (sorted(set().union(*declared.values())) if seeds is None else seeds)
-            for method, own in declared.items()
-            if seeds is not None or seed in own
-        ]
+    def config(self, profile: str, cell: str, seed: int) -> ExtrapolationRun:
+        """There are six blocks of text: seeds that are six apart read the same bytes, and a method of
+        `CONTROLS` reads with seeds three apart the same two blocks."""
+        return ExtrapolationRun.of_method(profile, cell, seed)
 
     def run(
         self, config: ExtrapolationRun, *, device: str = "cpu", progress: Progress | None = None
@@ -266,9 +293,6 @@ class Extrapolation(lm.TextExperiment):
             return metrics_of(rows, config.beyond.length), stored
 
         return lm.run(config, device=device, progress=report(0), after=after)
-
-    def seconds(self, profile: str) -> float:
-        return {"smoke": 3.0, "laptop": 200.0, "gpu": 120.0}[check_profile(profile)]
 
     def by_bin(self, profile: str, scope: str = "part", store: Store | None = None) -> pd.DataFrame:
         """Bits per byte of every reading in every bin of one scope, tidy: method, label, seed, reading,

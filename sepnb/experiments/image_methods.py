@@ -15,38 +15,17 @@ released are 100 and a grid of 42. Below 100, and with as few steps as here, thr
 none, would put a patch where larger grids have theirs.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..encodings import AxialRoPE, Encoding, Learned, Sinusoidal
+from ..encodings import AxialRoPE, Learned, Sinusoidal
 from ..models import TransformerConfig
 from ..seqpe import SeqPE
 from ..streams import Streams
 from ..training.loop import TrainingConfig
 from ..training.seqpe_schedule import grid_losses, grid_shifts
 from .image_tasks import Direction, Frame
-
-METHODS = (
-    "none",
-    "learned",
-    "sinusoidal",
-    "sinusoidal-shifts",
-    "axial-rope",
-    "axial-rope-shifts",
-    "separated-sinusoidal",
-    "separated-sinusoidal-wide",
-    "seqpe-plain",
-    "seqpe",
-    "seqpe-multiply",
-)
-"""How a patch tells where it is, in the order of tables."""
-
-SHIFTED = ("sinusoidal-shifts", "axial-rope-shifts", "seqpe", "seqpe-multiply")
-"""Trained at shift steps."""
-
-WITH_LOSSES = ("seqpe", "seqpe-multiply")
-"""Trained with both losses of SeqPE."""
-
-CODE = SeqPE(digits=2, dims=2, class_token=True)
+from .methods import EQUAL, Method, changed, listed
 
 
 @dataclass(frozen=True)
@@ -80,28 +59,47 @@ class Size:
         return self.reach, self.reach
 
 
-def encoding_of(name: str, size: Size) -> str | Encoding:
-    """The encoding of a method.
+CODE = SeqPE(digits=2, dims=2, class_token=True)
 
-    Raises:
-        ValueError: an unknown method.
-    """
-    encodings: dict[str, str | Encoding] = {
-        "none": "none",
-        "learned": Learned(grid=size.trained),
-        "sinusoidal": Sinusoidal(dims=2),
-        "sinusoidal-shifts": Sinusoidal(dims=2),
-        "axial-rope": AxialRoPE(),
-        "axial-rope-shifts": AxialRoPE(),
-        "separated-sinusoidal": "sinusoidal",
-        "separated-sinusoidal-wide": "sinusoidal",
-        "seqpe-plain": CODE,
-        "seqpe": CODE,
-        "seqpe-multiply": replace(CODE, site="multiply", per_layer=True),
-    }
-    if name not in encodings:
-        raise ValueError(f"unknown method {name!r}; use one of {', '.join(METHODS)}")
-    return encodings[name]
+
+def _streams(wide: bool) -> Callable[[Size], Streams]:
+    def streams(size: Size) -> Streams:
+        width = size.width + (size.width // 4 if wide else 0)
+        return Streams(row=width // 8, col=width // 8, sem=width - 2 * (width // 8))
+
+    return streams
+
+
+SHIFTED = {"positions": lambda size: grid_shifts(size.trained, size.ranges)}
+SHIFTED_AND_TAUGHT = SHIFTED | {
+    "auxiliary": lambda size: grid_losses(size.trained, size.ranges, columns=CODE.width)
+}
+
+METHODS = listed(
+    Method("none", "no places"),
+    Method("learned", "a table of the trained grid", "none", {"encoding": lambda s: Learned(grid=s.trained)}),
+    Method("sinusoidal", "sinusoids of row and column added", "none", {"encoding": Sinusoidal(dims=2)}),
+    Method("sinusoidal-shifts", "shift steps", "sinusoidal", training=SHIFTED),
+    Method("axial-rope", "rotated by row and column", "none", {"encoding": AxialRoPE()}),
+    Method("axial-rope-shifts", "shift steps", "axial-rope", training=SHIFTED),
+    Method(
+        "separated-sinusoidal",
+        "streams of row and column",
+        "none",
+        {"streams": _streams(False), "encoding": "sinusoidal"},
+    ),
+    Method("separated-sinusoidal-wide", EQUAL, "separated-sinusoidal", {"streams": _streams(True)}),
+    Method("seqpe-plain", "digit strings in a term of the score", "none", {"encoding": CODE}),
+    Method("seqpe", "shift steps and both losses", "seqpe-plain", training=SHIFTED_AND_TAUGHT),
+    Method(
+        "seqpe-multiply",
+        "queries and keys multiplied, as released",
+        "seqpe",
+        {"encoding": replace(CODE, site="multiply", per_layer=True)},
+    ),
+    axes=2,
+)
+"""How a patch tells where it is, in the order of tables."""
 
 
 def model_config(name: str, size: Size) -> TransformerConfig:
@@ -110,32 +108,19 @@ def model_config(name: str, size: Size) -> TransformerConfig:
     Raises:
         ValueError: an unknown method.
     """
-    encoding, width = encoding_of(name, size), size.width
-    if name.endswith("-wide"):
-        width += width // 4
-    streams = Streams.dense(width)
-    if name.startswith("separated-"):
-        streams = Streams(row=width // 8, col=width // 8, sem=width - 2 * (width // 8))
-    return TransformerConfig(
-        streams,
+    bare = TransformerConfig(
+        Streams.dense(size.width),
         size.n_layers,
         size.n_heads,
-        encoding,
+        "none",
         max_length=size.frame.grid**2 + 1,
         causal=False,
         axes=2,
     )
+    return changed(bare, "model", name, size, axes=2)
 
 
 def training_config(name: str, size: Size, rate: float, steps: int) -> TrainingConfig:
     """The training of a method; two methods differ in shift steps and losses only."""
-    losses = grid_losses(size.trained, size.ranges, columns=CODE.width)
-    return TrainingConfig(
-        steps,
-        size.batch_size,
-        1,
-        rate,
-        precision=size.precision,
-        positions=grid_shifts(size.trained, size.ranges) if name in SHIFTED else None,
-        auxiliary=losses if name in WITH_LOSSES else None,
-    )
+    bare = TrainingConfig(steps, size.batch_size, 1, rate, precision=size.precision)
+    return changed(bare, "training", name, size, axes=2)

@@ -16,26 +16,22 @@ Shuffled patches are the control, at the trained grid and on canvases, and so is
 what it makes of a larger picture it owes to the patches alone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import repeat
 from typing import Any, ClassVar
 
 import torch
 
-from ..models import ImageClassifier, TransformerConfig
-from ..records.store import Record, digest
-from ..training.loop import Labelled, TrainingConfig
-from .base import Progress, check_profile
-from .classification import Classification
+from ..data import images
+from ..models import ImageClassifier
+from ..training.loop import Labelled
+from . import classification
+from .classification import Asked, Classification, ClassifierRun, View, shuffled
 from .image_methods import METHODS, Size, model_config, training_config
-from .image_readings import held_out, read, score, sides_unseen, splits_of
-from .image_tasks import Direction, Frame, Pictures, Task, WholeImage
-from .language_modelling import Metrics, Rows
-from .screening import require_rate, screened_rate
-
-FINGERPRINT_PICTURES = 64
-
+from .image_tasks import HELD_OUT_SEED, Direction, Frame, Pictures, Task, WholeImage
+from .sweep import Sweep
 
 SIZES = {
     "smoke": Size(32, 2, 2, Frame(2, 4), 16, 40, (6,), 100, "digits", Direction((0, 1), 2), 30),
@@ -59,9 +55,6 @@ SIZES = {
 }
 TASKS = ("class", "direction")
 
-SEEDS = {"smoke": (1,), "laptop": (1, 2, 3, 4, 5, 6), "gpu": (1, 2, 3, 4, 5, 6)}
-SMOKE = (("axial-rope", "class"), ("learned", "direction"), ("seqpe", "direction"))
-
 MOVED = {
     "covered-aligned": (10, 10),
     "covered-misaligned": (13, 17),
@@ -71,41 +64,19 @@ MOVED = {
 """By how much the trained grid is moved, rows and columns: to places below what shift steps and losses cover,
 and to others that two digits write and no step and no loss had."""
 
-DEFAULT_RATE = 2e-3
-LEARNING_RATES: dict[str, dict[str, float]] = {
-    "laptop": {
-        **{f"{name}/{task}": 2e-3 for task in TASKS for name in METHODS},
-        "separated-sinusoidal/class": 4e-3,
-        "seqpe-multiply/class": 1e-3,
-        "none/direction": 8e-3,
-        "axial-rope/direction": 4e-3,
-        "axial-rope-shifts/direction": 4e-3,
-        "sinusoidal-shifts/direction": 1e-3,
-        "separated-sinusoidal/direction": 1e-3,
-        "seqpe/direction": 5e-4,
-    }
-}
-"""The rate of each method and task, the best of `image_screen` on the validation pictures of the profile. A
-profile without an entry takes the laptop's. Without any no run is started, and a test asks for an entry as
-soon as the profile's screening is published."""
 
-
-def learning_rate(profile: str, method: str) -> float:
-    """The rate of a method and task in the runs of a profile."""
-    return screened_rate(LEARNING_RATES, profile, method, DEFAULT_RATE)
+@lru_cache(maxsize=1)
+def splits_of(name: str) -> images.ImageSplits:
+    return images.load(name)
 
 
 @dataclass(frozen=True)
-class ImageRun:
-    """A model, its training and what it is asked."""
+class ImageRun(ClassifierRun):
+    """A classifier of images and its task."""
 
-    experiment: str
-    profile: str
-    name: str
     task: str
-    seed: int
-    model: TransformerConfig
-    training: TrainingConfig
+
+    first: ClassVar = 64
 
     @classmethod
     def of(
@@ -127,20 +98,25 @@ class ImageRun:
             raise ValueError(f"unknown task {task!r}; use one of {', '.join(TASKS)}")
         size = SIZES[profile]
         training = training_config(name, size, rate, steps or size.steps)
-        return cls(experiment, profile, name, task, seed, model_config(name, size), training)
+        return cls(experiment, profile, name, seed, model_config(name, size), training, task)
 
     @property
     def size(self) -> Size:
         return SIZES[self.profile]
 
     @property
-    def method(self) -> str:
+    def words(self) -> tuple[str, ...]:
         """The method and the task: rows of a table are compared within a task."""
-        return f"{self.name}/{self.task}"
+        return self.name, self.task
 
     @property
-    def label(self) -> str:
-        return f"{self.name}, {self.task}, learning rate {self.training.learning_rate:g}"
+    def side(self) -> int:
+        return self.size.frame.grid
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """What must be at hand."""
+        return (self.images,)
 
     @property
     def images(self) -> str:
@@ -152,12 +128,7 @@ class ImageRun:
         return WholeImage() if self.task == "class" else self.size.direction
 
     @property
-    def key(self) -> str:
-        rate = f"lr{self.training.learning_rate:g}"
-        return f"{self.name}-{self.task}-{rate}-seed{self.seed}-{digest(self.resolved())[:8]}"
-
-    @property
-    def views(self) -> tuple[tuple[str, int], ...]:
+    def larger(self) -> tuple[tuple[str, int], ...]:
         """The larger pictures: how, and patches along a side."""
         changes = ("upscaled", "canvas") + ("spread",) * self.asked.spreads
         return tuple((change, grid) for change in changes for grid in self.size.grids)
@@ -187,23 +158,76 @@ class ImageRun:
         """Where else the trained grid is read; a table has no row there, and without places nothing moves."""
         return {} if self.name in ("none", "learned") else MOVED
 
-    def unseen(self, grid: int, rule: str = "grow", move: tuple[int, ...] = (0, 0)) -> str:
-        """The sides of a reading that training never showed; see `sides_unseen`."""
-        side, furthest = self.size.frame.grid, max(move) + grid
-        larger = grid > side
-        how = {"more": larger, "apart": larger, "between": rule == "fit"}
-        return sides_unseen(self.model, self.training, side, furthest=furthest, **how)
+    def unseen_at(self, grid: int, rule: str = "grow", move: tuple[int, ...] = (0, 0)) -> str:
+        """The sides of a view of a grid, moved or under a rule, that training never showed."""
+        larger = grid > self.side
+        return self.unseen(furthest=max(move) + grid, more=larger, apart=larger, between=rule == "fit")
 
-    def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types."""
+    def built(self) -> ImageClassifier:
+        return ImageClassifier(
+            self.model, self.asked.n_classes(splits_of(self.images)), self.size.frame.patch
+        )
+
+    def batches(self) -> Iterator[Labelled]:
+        splits, training = splits_of(self.images), self.training
+        run = {"seed": self.seed, "steps": training.steps}
+        drawn = self.asked.batches(splits, self.size.frame, batch_size=training.batch_size, **run)
+        places = repeat(None) if training.positions is None else training.positions.positions(**run)
+        return (
+            Labelled(splits.standardised(one.images).numpy(), one.labels, at)
+            for one, at in zip(drawn, places, strict=False)
+        )
+
+    def pictures(self, split: str, change: str | None = None, grid: int = 0) -> Pictures:
+        """The pictures of a held-out split, as they are or made larger."""
+        splits, frame = splits_of(self.images), self.size.frame
+        chosen, side = getattr(splits, split), grid * frame.patch
+        spread = grid if change == "spread" else None
+        drawn = self.asked.held_out(splits, chosen, frame, self.size.held_out, grid=spread)
+        if change == "upscaled":
+            return drawn._replace(images=images.upscaled(drawn.images, side))
+        if change == "canvas":
+            placed = images.on_canvas(drawn.images, side, seed=HELD_OUT_SEED, step=frame.patch)
+            return drawn._replace(images=placed)
+        return drawn
+
+    def held_out(self, split: str, change: str | None = None, grid: int = 0) -> Asked:
+        drawn = self.pictures(split, change, grid)
+        scaled = splits_of(self.images).standardised(drawn.images)
+        return Asked(scaled, torch.from_numpy(drawn.labels.copy()))
+
+    def views(self, model: ImageClassifier) -> Iterator[View]:
+        """Patches shuffled, the trained grid moved, larger pictures; shuffled on canvases, too, under the
+        rule that suits them."""
+
+        def mixed(asked: Asked) -> Asked:
+            at = model.positions(*model.grid(asked.inputs))
+            return asked._replace(places=at[shuffled(len(asked.inputs), len(at))])
+
+        plain = self.held_out("test")
+        yield View("shuffled_accuracy", None, mixed(plain), model)
+        home = model.positions(*model.grid(plain.inputs))
+        for name, move in self.moves.items():
+            about = {"move": name, "by": list(move), "unseen": self.unseen_at(self.side, move=move)}
+            at = (home + torch.tensor(move)).expand(len(plain.inputs), -1, -1)
+            yield View(f"moved-{name}", {"kind": "moved", **about}, plain._replace(places=at), model)
+        for change, grid in self.larger:
+            asked = self.held_out("test", change, grid)
+            for rule in self.rules_of(change):
+                reader = model.extended(fit=(self.side, self.side)) if rule == "fit" else model
+                about = {"change": change, "grid": grid, "rule": rule, "unseen": self.unseen_at(grid, rule)}
+                yield View(f"{change}-{grid}/{rule}", {"kind": "view", **about}, asked, reader)
+                if change == "canvas" and rule == self.suited(change):
+                    about = {"kind": "shuffled", **about}
+                    yield View(f"{change}-{grid}/shuffled", about, mixed(asked), reader)
+
+    def sources(self) -> dict[str, Any]:
+        pixels = self.training.steps * self.training.batch_size * self.size.frame.side**2
+        return {"data": {self.images: splits_of(self.images).sha256}, "bytes_seen": pixels}
+
+    def inputs(self) -> dict[str, Any]:
         size = self.size
         return {
-            "experiment": self.experiment,
-            "profile": self.profile,
-            "method": self.method,
-            "seed": self.seed,
-            "model": self.model.resolved(),
-            "training": self.training.resolved(),
             "images": {
                 "name": size.data_set,
                 "patch": size.frame.patch,
@@ -216,24 +240,46 @@ class ImageRun:
         }
 
 
-def build(config: ImageRun) -> ImageClassifier:
-    """The untrained model of a run."""
-    torch.manual_seed(config.seed)
-    n_classes = config.asked.n_classes(splits_of(config.images))
-    return ImageClassifier(config.model, n_classes, config.size.frame.patch)
+EVERY = tuple(f"{name}/{task}" for task in TASKS for name in METHODS)
+SMOKE = ("axial-rope/class", "learned/direction", "seqpe/direction")
 
 
-def batches(config: ImageRun) -> Iterator[Labelled]:
-    """The same pictures in the same order for every method of a task and seed, at the same places for all
-    that have shift steps."""
-    splits, training = splits_of(config.images), config.training
-    run = {"seed": config.seed, "steps": training.steps}
-    drawn = config.asked.batches(splits, config.size.frame, batch_size=training.batch_size, **run)
-    places = repeat(None) if training.positions is None else training.positions.positions(**run)
-    return (
-        Labelled(splits.standardised(one.images).numpy(), one.labels, at)
-        for one, at in zip(drawn, places, strict=False)
-    )
+def of_method(
+    experiment: str, profile: str, method: str, seed: int, rate: float, steps: int | None = None
+) -> ImageRun:
+    """The run of a method and task, such as "learned/direction"."""
+    name, task = method.split("/")
+    return ImageRun.of(experiment, profile, name, task, seed, rate, steps)
+
+
+SCREEN = Sweep(
+    "image_screen",
+    title="Learning rates of the image classifiers",
+    whose="each way to tell places, in each task,",
+    order=7,
+    methods=EVERY,
+    smoke=SMOKE[:1],
+    config_of=of_method,
+    rates=(1e-3, 2e-3, 4e-3),
+    beyond={
+        **{f"{name}/direction": (5e-4,) for name in ("separated-sinusoidal", "sinusoidal-shifts")},
+        **{f"{name}/direction": (8e-3,) for name in ("none", "axial-rope", "axial-rope-shifts")},
+        "seqpe/direction": (2.5e-4, 5e-4),
+        "separated-sinusoidal/class": (8e-3,),
+        "seqpe-multiply/class": (5e-4,),
+    },
+    score="val_nats",
+    default=2e-3,
+    run=classification.run,
+    fingerprint=classification.fingerprint,
+    costs={"smoke": 2.0, "laptop": 100.0, "gpu": 80.0},
+)
+"""Over the whole schedule: the direction is found after a plateau, before which a shorter one would rank
+nothing."""
+
+GUESSES = ("none/direction",)
+"""Without places a direction can only be guessed: at every rate the loss is that of a guess, the best of them
+is chance, and no further one is tried."""
 
 
 class Images(Classification):
@@ -246,44 +292,10 @@ class Images(Classification):
         "on larger canvases?"
     )
     order: ClassVar[int] = 8
+    sweep: ClassVar = SCREEN
+    methods: ClassVar = EVERY
+    smoke: ClassVar = SMOKE
+    costs: ClassVar = {"smoke": 3.0, "laptop": 150.0, "gpu": 120.0}
 
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[ImageRun]:
-        every = [(name, task) for task in TASKS for name in METHODS]
-        return [
-            ImageRun.of(self.name, profile, name, task, seed, learning_rate(profile, f"{name}/{task}"))
-            for seed in (SEEDS[check_profile(profile)] if seeds is None else seeds)
-            for name, task in (SMOKE if profile == "smoke" else every)
-        ]
-
-    def run(self, config: ImageRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        if self.reads_test:
-            require_rate(LEARNING_RATES, config.profile, config.method, "image_screen")
-        return super().run(config, device=device, progress=progress)
-
-    def built(self, config: ImageRun) -> ImageClassifier:
-        return build(config)
-
-    def batches(self, config: ImageRun) -> Iterator[Labelled]:
-        return batches(config)
-
-    def first(self, config: ImageRun, model: ImageClassifier, device: str) -> list[float]:
-        pictures = held_out(config, "validation")
-        few = Pictures(pictures.images[:FINGERPRINT_PICTURES], pictures.labels[:FINGERPRINT_PICTURES])
-        return [score(config, model, few, device)["nats"]]
-
-    def validated(self, config: ImageRun, model: ImageClassifier, device: str) -> dict[str, float]:
-        return score(config, model, held_out(config, "validation"), device)
-
-    def asked(self, config: ImageRun, model: ImageClassifier, device: str) -> tuple[Metrics, Rows]:
-        return read(config, model, device)
-
-    def sources(self, config: ImageRun) -> dict[str, Any]:
-        training, splits = config.training, splits_of(config.images)
-        pixels = training.steps * training.batch_size * config.size.frame.side**2
-        return {"data": {config.images: splits.sha256}, "bytes_seen": pixels}
-
-    def seconds(self, profile: str) -> float:
-        return {"smoke": 3.0, "laptop": 150.0, "gpu": 120.0}[check_profile(profile)]
-
-    def data_sets(self, profile: str) -> tuple[str, ...]:
-        return (SIZES[check_profile(profile)].data_set,)
+    def config(self, profile: str, cell: str, seed: int) -> ImageRun:
+        return of_method(self.name, profile, cell, seed, SCREEN.rate(profile, cell))

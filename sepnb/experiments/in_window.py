@@ -1,56 +1,38 @@
 """Chapter 10: bits per byte inside the trained length, dense and separated, at equal width and parameters."""
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from . import language_modelling as lm
-from .base import check_profile
+from .methods import run_of
+from .sweep import STEPS, Sweep
 
-SEEDS = {"smoke": (1,), "laptop": (1, 2, 3, 4, 5, 6), "gpu": (1, 2, 3, 4, 5, 6)}
-"""Seed 0 chose the learning rates; what is published uses fresh ones, six because fewer allow no verdict."""
-
-METHODS = (
-    "none",
-    "sinusoidal",
-    "learned",
-    "rope",
-    "alibi",
-    "separated-sinusoidal",
-    "separated-learned",
-    "separated-sinusoidal-wide",
-    "separated-learned-wide",
+LR_SCREEN = Sweep(
+    "lr_screen",
+    title="Learning-rate screening",
+    whose="each method of chapter 10",
+    order=0,
+    methods=(
+        "none",
+        "sinusoidal",
+        "learned",
+        "rope",
+        "alibi",
+        "separated-sinusoidal",
+        "separated-learned",
+        "separated-sinusoidal-wide",
+        "separated-learned-wide",
+        "strict-sinusoidal",
+        "strict-learned",
+    ),
+    smoke=("rope", "separated-learned"),
+    config_of=run_of,
+    steps=STEPS,
+    whole=("none", "learned"),
+    costs={"smoke": 1.0, "laptop": 65.0, "gpu": 40.0},
 )
 
-LEARNING_RATES = {
-    "laptop": {
-        "none": 2e-3,
-        "sinusoidal": 8e-3,
-        "learned": 4e-3,
-        "rope": 4e-3,
-        "alibi": 4e-3,
-        "separated-sinusoidal": 4e-3,
-        "separated-learned": 4e-3,
-        "separated-sinusoidal-wide": 4e-3,
-        "separated-learned-wide": 2e-3,
-        "strict-sinusoidal": 4e-3,
-        "strict-learned": 4e-3,
-    }
-}
-"""The rate of each method: the best of `lr_screen` on the validation text of the profile. A profile without
-an entry takes the laptop's; a test asks for an entry as soon as the profile's screening is published, and
-holds the table against its records."""
 
-
-def learning_rate(profile: str, method: str) -> float:
-    """The rate of a method in the runs of a profile.
-
-    Raises:
-        ValueError: a method without a screened rate.
-    """
-    rates = LEARNING_RATES.get(profile, LEARNING_RATES["laptop"])
-    if method not in rates:
-        raise ValueError(f"no learning rate for the method {method!r}; there is one for {', '.join(rates)}")
-    return rates[method]
+METHODS = LR_SCREEN.methods[:-2]
 
 
 class InWindow(lm.TextExperiment):
@@ -63,14 +45,9 @@ class InWindow(lm.TextExperiment):
         "and at equal parameters?"
     )
     order: ClassVar[int] = 1
+    methods: ClassVar = METHODS
+    smoke: ClassVar = METHODS
+    costs: ClassVar = {"smoke": 2.0, "laptop": 140.0, "gpu": 60.0}
 
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[lm.LanguageModelRun]:
-        chosen = SEEDS[check_profile(profile)] if seeds is None else seeds
-        return [
-            lm.LanguageModelRun.of(self.name, profile, method, seed, learning_rate(profile, method))
-            for seed in chosen
-            for method in METHODS
-        ]
-
-    def seconds(self, profile: str) -> float:
-        return {"smoke": 2.0, "laptop": 140.0, "gpu": 60.0}[check_profile(profile)]
+    def config(self, profile: str, cell: str, seed: int) -> lm.LanguageModelRun:
+        return run_of(self.name, profile, cell, seed, LR_SCREEN.rate(profile, cell))

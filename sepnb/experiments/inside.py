@@ -3,7 +3,6 @@
 The runs are those of `in_window`, trained in the same way on the same batches, with less text scored.
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
@@ -14,9 +13,10 @@ from ..models import LanguageModel
 from ..records.store import Record
 from . import inspection_rows as look
 from . import language_modelling as lm
-from .base import Progress, check_profile
-from .in_window import learning_rate
+from .base import Progress
+from .in_window import LR_SCREEN
 from .inspection import FAR, NATIVE, RULES, SHOWN, Inspection, sample
+from .methods import run_of
 
 METHODS = (
     "none",
@@ -30,8 +30,6 @@ METHODS = (
 
 JUDGED = ("none", "learned", "separated-learned")
 """Of these the claims want six seeds; the others are described, with three."""
-
-SMOKE = ("none", "separated-learned")
 
 TEST_BYTES = {"smoke": 512, "laptop": 8_192, "gpu": 65_536}
 """Scored of each test document, which is enough to tell that a model has learned."""
@@ -57,7 +55,7 @@ class InsideRun(lm.LanguageModelRun):
 
     @classmethod
     def of_method(cls, profile: str, method: str, seed: int) -> "InsideRun":
-        run = lm.LanguageModelRun.of(Inside.name, profile, method, seed, learning_rate(profile, method))
+        run = run_of(Inside.name, profile, method, seed, LR_SCREEN.rate(profile, method))
         run = replace(run, text=replace(run.text, test_bytes=TEST_BYTES[profile]))
         return cls(**vars(run), inspection=INSPECTIONS[profile])
 
@@ -168,17 +166,13 @@ class Inside(lm.TextExperiment):
     )
     order: ClassVar[int] = 5
 
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[InsideRun]:
-        if check_profile(profile) == "smoke":
-            declared = dict.fromkeys(SMOKE, (1,))
-        else:
-            declared = dict.fromkeys(METHODS, (1, 2, 3)) | dict.fromkeys(JUDGED, (1, 2, 3, 4, 5, 6))
-        return [
-            InsideRun.of_method(profile, method, seed)
-            for seed in (sorted(set().union(*declared.values())) if seeds is None else seeds)
-            for method, own in declared.items()
-            if seeds is not None or seed in own
-        ]
+    methods: ClassVar = METHODS
+    smoke: ClassVar = ("none", "separated-learned")
+    shown: ClassVar = tuple(name for name in METHODS if name not in JUDGED)
+    costs: ClassVar = {"smoke": 3.0, "laptop": 130.0, "gpu": 90.0}
+
+    def config(self, profile: str, cell: str, seed: int) -> InsideRun:
+        return InsideRun.of_method(profile, cell, seed)
 
     def run(self, config: InsideRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
         return lm.run(
@@ -187,6 +181,3 @@ class Inside(lm.TextExperiment):
             progress=progress,
             after=lambda model: inspect(config, model, device=device),
         )
-
-    def seconds(self, profile: str) -> float:
-        return {"smoke": 3.0, "laptop": 130.0, "gpu": 90.0}[check_profile(profile)]

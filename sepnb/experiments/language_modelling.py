@@ -18,10 +18,9 @@ from ..evaluation.losses import Losses, as_trained, evaluate
 from ..models import LanguageModel, TransformerConfig
 from ..records.provenance import Clock
 from ..records.store import Record, digest
-from ..streams import Streams
 from ..training.loop import Diverged, TrainingConfig, train
 from ..training.positions import Batch
-from .base import Experiment, Progress, check_profile
+from .base import Experiment, Progress
 
 FINGERPRINT_STEPS = 5
 FINGERPRINT_WINDOWS = 8
@@ -65,49 +64,6 @@ SIZES = {
     ),
 }
 
-METHODS = {
-    "none": "none",
-    "sinusoidal": "sinusoidal",
-    "learned": "learned",
-    "rope": "rope",
-    "alibi": "alibi",
-    "separated-sinusoidal": "sinusoidal",
-    "separated-learned": "learned",
-    "separated-sinusoidal-wide": "sinusoidal",
-    "separated-learned-wide": "learned",
-    "strict-sinusoidal": "sinusoidal",
-    "strict-learned": "learned",
-}
-"""Method names and their encodings. `separated-` gives a quarter of the width to position, and `strict-` does
-the same with a pos stream that never hears the text; `-wide` is the separated model with about as many
-parameters as the dense one (within 5 % in the blocks), without the suffix it has the same width."""
-
-POS_SHARE = 4
-"""d_pos is one part in this many of the width: a whole number of heads at every size."""
-
-
-def model_config(method: str, size: Size) -> TransformerConfig:
-    """The model of a method at a size; two methods differ in streams and encoding only.
-
-    Raises:
-        ValueError: an unknown method.
-    """
-    if method not in METHODS:
-        raise ValueError(f"unknown method {method!r}; use one of {', '.join(METHODS)}")
-    width = size.wide if method.endswith("-wide") else size.width
-    if method.startswith(("separated-", "strict-")):
-        streams = Streams(pos=width // POS_SHARE, sem=width - width // POS_SHARE)
-    else:
-        streams = Streams.dense(width)
-    return TransformerConfig(
-        streams,
-        size.n_layers,
-        size.n_heads,
-        METHODS[method],
-        mode="strict" if method.startswith("strict-") else "separated",
-        max_length=size.length,
-    )
-
 
 @dataclass(frozen=True)
 class LanguageModelRun:
@@ -121,27 +77,10 @@ class LanguageModelRun:
     training: TrainingConfig
     text: TextConfig
 
-    @classmethod
-    def of(
-        cls,
-        experiment: str,
-        profile: str,
-        method: str,
-        seed: int,
-        learning_rate: float,
-        steps: int | None = None,
-    ) -> "LanguageModelRun":
-        """A run at the size of its profile."""
-        size = SIZES[profile]
-        training = TrainingConfig(
-            steps or size.steps,
-            size.batch_size,
-            size.length,
-            learning_rate,
-            precision=size.precision,
-            compiler=size.compiler,
-        )
-        return cls(experiment, profile, method, seed, model_config(method, size), training, size.text)
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """What must be at hand."""
+        return (self.text.name,)
 
     @property
     def scored_length(self) -> int:
@@ -336,6 +275,3 @@ class TextExperiment(Experiment):
 
     def fingerprint(self, config: LanguageModelRun, *, device: str = "cpu") -> dict[str, list[float]]:
         return fingerprint(config, device=device)
-
-    def data_sets(self, profile: str) -> tuple[str, ...]:
-        return (SIZES[check_profile(profile)].text.name,)

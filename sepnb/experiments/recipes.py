@@ -12,27 +12,20 @@ Past the trained length a seed reads the bytes that the methods with six seeds r
 that columns of one name compare. Inside it a laptop scores less text, so that `bits_per_byte` does not.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Any, ClassVar
 
 from ..data import text
 from ..evaluation.context import with_foreign_past
+from ..evaluation.long_windows import Beyond, blocks_of, long_windows
 from ..evaluation.losses import Losses
+from ..evaluation.protocols import SINKS, Reading, oracles
 from ..models import LanguageModel
 from ..records.store import Record
 from . import language_modelling as lm
-from .base import Progress, check_profile
+from .base import Progress
 from .extrapolation import BEYOND, ExtrapolationRun, metrics_of, read
-from .long_windows import BLOCKS, Beyond, long_windows
-from .readings import SINKS, Reading, oracles, sides_unseen, trained_sides
-from .recipe_methods import RECIPES, Recipe, run_of
-
-SEEDS = {"smoke": (1,), "laptop": (1, 2, 3, 4, 5, 6), "gpu": (1, 2, 3, 4, 5, 6)}
-"""Seed 0 chose what is published."""
-
-SMOKE = ("separated-sinusoidal", "separated-phase-offsets")
+from .recipe_methods import MATCHED, RECIPES, run_of
 
 TEST_BYTES = {"laptop": 20_480}
 """Test text scored inside the trained length, in bytes of each novel: on a laptop less than in `in_window`,
@@ -57,7 +50,7 @@ PUBLISHED = (
     "dense-phase-gaps-other",
     "rope-gaps",
     "separated-sinusoidal",
-    "separated-sinusoidal-wide",
+    MATCHED,
     "separated-phase",
     "dense-phase",
     "separated-offsets",
@@ -86,25 +79,13 @@ and of a recipe for the separated model its dense twin, was added with or withou
 class RecipeRun(ExtrapolationRun):
     """A run of a recipe and what it reads afterwards: the validation text, unless `reads_test`."""
 
-    recipes: ClassVar[Mapping[str, Recipe]] = RECIPES
-
     reads_test: bool = False
 
     @classmethod
-    def of_recipe(
-        cls,
-        experiment: str,
-        profile: str,
-        name: str,
-        seed: int,
-        beyond: Beyond,
-        blocks: tuple[int, ...],
-        *,
-        reads_test: bool = False,
-    ) -> "RecipeRun":
-        """The run of a recipe and seed."""
-        run = run_of(experiment, profile, name, seed, cls.recipes)
-        scored = replace(run.text, test_bytes=TEST_BYTES.get(profile, run.text.test_bytes))
+    def of(cls, run: lm.LanguageModelRun, beyond: Beyond, *, reads_test: bool = True) -> "RecipeRun":
+        """What a run of a text reads besides, at the block of its seed; without the test text at block 0."""
+        scored = replace(run.text, test_bytes=TEST_BYTES.get(run.profile, run.text.test_bytes))
+        blocks = blocks_of(run.seed) if reads_test else (0,)
         return cls(**vars(run) | {"text": scored}, beyond=beyond, blocks=blocks, reads_test=reads_test)
 
     @property
@@ -138,16 +119,6 @@ class RecipeRun(ExtrapolationRun):
         splits = lm.splits_of(self.text.name)
         return splits.test if self.reads_test else splits.validation
 
-    def unseen(self, reading: Reading) -> str:
-        """The sides of a reading that training never showed. With random offsets the trained indices are
-        more than those of one sequence, with true gaps the trained distances as well; the clamp trains the
-        position scores of both."""
-        indices, distances = trained_sides(self.training)
-        if not self.model.input_encodings:
-            indices = inf
-        sizes = {"length": self.training.length, "longest": self.beyond.longest}
-        return sides_unseen(reading, **sizes, indices=indices, distances=distances)
-
 
 def gains(config: RecipeRun, model: LanguageModel, *, device: str = "cpu") -> lm.Rows:
     """What a foreign past costs, per bin: rows of the kind "gain", in bits per byte.
@@ -170,14 +141,27 @@ def gains(config: RecipeRun, model: LanguageModel, *, device: str = "cpu") -> lm
     return [{"kind": "gain", **row} for row in difference.by_position(beyond.edges[1:])]
 
 
-class RecipeExperiment(lm.TextExperiment):
-    """Recipes, trained and read. A subclass says which and on which split: the test text if `reads_test`."""
+class Recipes(lm.TextExperiment):
+    """What makes extrapolation work?"""
 
-    def run_of(
-        self, profile: str, name: str, seed: int, beyond: Beyond, blocks: tuple[int, ...]
-    ) -> RecipeRun:
-        """The run of a recipe and seed in this experiment."""
-        return RecipeRun.of_recipe(self.name, profile, name, seed, beyond, blocks, reads_test=self.reads_test)
+    name: ClassVar[str] = "recipes"
+    title: ClassVar[str] = "Recipes for longer texts"
+    question: ClassVar[str] = (
+        "Which change of training or of the score makes a model survive, use and match beyond its trained "
+        "length, and at what price?"
+    )
+    order: ClassVar[int] = 5
+    methods: ClassVar = PUBLISHED
+    smoke: ClassVar = ("separated-sinusoidal", "separated-phase-offsets")
+    costs: ClassVar = {"smoke": 4.0, "laptop": 160.0, "gpu": 90.0}
+
+    def beyond(self, profile: str) -> Beyond:
+        """How much text past the trained length a run reads."""
+        return BEYOND[profile]
+
+    def config(self, profile: str, cell: str, seed: int) -> RecipeRun:
+        run = run_of(self.name, profile, cell, seed)
+        return RecipeRun.of(run, self.beyond(profile), reads_test=self.reads_test)
 
     def run(self, config: RecipeRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
         steps, asked = config.training.steps, len(config.readings) + 1
@@ -197,25 +181,22 @@ class RecipeExperiment(lm.TextExperiment):
         return lm.run(config, device=device, progress=report(0), test=config.reads_test, after=after)
 
 
-class Recipes(RecipeExperiment):
-    """What makes extrapolation work?"""
+class RecipeScreen(Recipes):
+    """Every recipe with one seed on the validation text: which are worth reading the test text with?"""
 
-    name: ClassVar[str] = "recipes"
-    title: ClassVar[str] = "Recipes for longer texts"
+    name: ClassVar[str] = "recipe_screen"
+    title: ClassVar[str] = "Screening of the recipes"
     question: ClassVar[str] = (
-        "Which change of training or of the score makes a model survive, use and match beyond its trained "
-        "length, and at what price?"
+        "Which recipes survive, use and match past the trained length, on the validation text with one seed?"
     )
-    order: ClassVar[int] = 5
+    order: ClassVar[int] = 4
+    reads_test: ClassVar[bool] = False
+    methods: ClassVar = tuple(RECIPES)
+    smoke: ClassVar = Recipes.smoke[1:]
+    seeds: ClassVar = (0,)
+    costs: ClassVar = {"smoke": 4.0, "laptop": 150.0, "gpu": 80.0}
 
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[RecipeRun]:
-        beyond = BEYOND[check_profile(profile)]
-        methods = SMOKE if profile == "smoke" else PUBLISHED
-        return [
-            self.run_of(profile, method, seed, beyond, ((seed - 1) % BLOCKS,))
-            for seed in (SEEDS[profile] if seeds is None else seeds)
-            for method in methods
-        ]
-
-    def seconds(self, profile: str) -> float:
-        return {"smoke": 4.0, "laptop": 160.0, "gpu": 90.0}[check_profile(profile)]
+    def beyond(self, profile: str) -> Beyond:
+        """Of the validation novels all windows are read by every reading, four at stride 1."""
+        few = {"documents": 10, "windows": 4, "part": 4, "tight": 4}
+        return super().beyond(profile) if profile == "smoke" else replace(super().beyond(profile), **few)

@@ -1,7 +1,7 @@
 """Chapter 11: does what novels say past the trained length hold on a second text, WikiText-2?
 
 Models, schedule and rules are those of `extrapolation`; the text, how much of it is read and the list of
-readings are not. The learning rates are those of `in_window`, screened on novels: this text has no rates of
+readings are not. The learning rates are those of `lr_screen`, swept on novels: this text has no rates of
 its own.
 
 Articles are shorter than novels. Of the 60 test articles those are read that hold six blocks, and each of
@@ -12,24 +12,19 @@ Some bytes of the articles are no English: `<unk>` stands for every rare word, a
 what the owner's tokeniser took apart. Every reading tells these marks from the rest.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ..data import text
+from ..evaluation.long_windows import Beyond, LongWindows, blocks_of, long_windows
+from ..evaluation.protocols import ORACLE, Reading
 from . import language_modelling as lm
-from .base import check_profile
 from .extrapolation import BEYOND as OF_NOVELS
 from .extrapolation import Extrapolation, ExtrapolationRun
-from .in_window import learning_rate
-from .long_windows import BLOCKS, Beyond, LongWindows, long_windows
-from .readings import ORACLE, Reading
+from .in_window import LR_SCREEN
+from .methods import run_of
 
 METHODS = ("learned", "separated-learned", "strict-learned", "separated-sinusoidal", "rope", "alibi")
-
-SMOKE = ("separated-learned", "rope")
-
-SEEDS = {"smoke": (1,), "laptop": (1, 2, 3), "gpu": (1, 2, 3)}
 
 TEXTS = {
     "smoke": lm.SIZES["smoke"].text,
@@ -68,13 +63,12 @@ class SecondTextRun(ExtrapolationRun):
         """
         if method not in METHODS:
             raise ValueError(f"unknown method {method!r}; use one of {', '.join(METHODS)}")
-        rate, source = learning_rate(profile, method), TEXTS[profile]
-        run = lm.LanguageModelRun.of(SecondText.name, profile, method, seed, rate)
-        first, apart = (seed - 1) % (BLOCKS // 2), BLOCKS // 2
+        source = TEXTS[profile]
+        run = run_of(SecondText.name, profile, method, seed, LR_SCREEN.rate(profile, method))
         return cls(
             **vars(run) | {"text": source},
             beyond=BEYOND[profile],
-            blocks=(first, first + apart),
+            blocks=blocks_of(seed, 2),
             markers=MARKERS[source.name],
         )
 
@@ -110,17 +104,11 @@ class SecondText(Extrapolation):
     )
     order: ClassVar[int] = 3
 
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[SecondTextRun]:
-        """The runs of a profile, with the declared seeds or with these; seeds three apart read the same."""
-        methods = SMOKE if check_profile(profile) == "smoke" else METHODS
-        return [
-            SecondTextRun.of_method(profile, method, seed)
-            for seed in (SEEDS[profile] if seeds is None else seeds)
-            for method in methods
-        ]
+    methods: ClassVar = METHODS
+    smoke: ClassVar = ("separated-learned", "rope")
+    shown: ClassVar = METHODS
+    costs: ClassVar = {"smoke": 3.0, "laptop": 160.0, "gpu": 90.0}
 
-    def seconds(self, profile: str) -> float:
-        return {"smoke": 3.0, "laptop": 160.0, "gpu": 90.0}[check_profile(profile)]
-
-    def data_sets(self, profile: str) -> tuple[str, ...]:
-        return (TEXTS[check_profile(profile)].name,)
+    def config(self, profile: str, cell: str, seed: int) -> SecondTextRun:
+        """Seeds three apart read the same."""
+        return SecondTextRun.of_method(profile, cell, seed)

@@ -8,7 +8,7 @@ encoding has it in. A piece is as many
 steps as lie from one computation of the losses to the next. The optimiser's step is not timed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
@@ -16,17 +16,16 @@ import torch
 from torch import nn
 
 from ..analysis.seqpe_cost import step_cost
-from ..analysis.timing import interleaved, paired_ratio
 from ..models import LanguageModel, TransformerConfig
-from ..records.provenance import Clock
-from ..records.store import Record, digest
+from ..records.store import digest
 from ..seqpe import SeqPE
 from ..streams import Streams
 from ..training.loop import autocast, next_token_losses
 from ..training.seqpe_losses import SeqPELosses
 from . import language_modelling as lm
-from .base import Experiment, Progress, check_profile
 from .encoding_methods import seqpe_losses
+from .language_modelling import Metrics
+from .timed import Steps, Timed, TimedRun, Times, with_quartiles
 
 TARGET = 0.05
 """The largest share that was thought bearable, set beforehand, for the narrowest encoder."""
@@ -38,7 +37,7 @@ REPEATS = {"smoke": 9, "laptop": 21, "gpu": 51}
 
 
 @dataclass(frozen=True)
-class SeqPECostRun:
+class SeqPECostRun(TimedRun):
     """One cell: the width of the encoder, and in how many steps its losses are computed once.
 
     Args:
@@ -95,6 +94,33 @@ class SeqPECostRun:
             "precision": self.size.precision,
         }
 
+    def steps(self, device: str) -> Steps:
+        return pieces(self, device)
+
+    def metrics(self, times: Times, steps: Steps) -> Metrics:
+        batch_size, losses = self.size.batch_size, self.losses
+        counted = step_cost(self.model, batch_size=batch_size, length=self.length, losses=losses)
+        return {
+            "width": self.width,
+            "every": self.every,
+            "length": self.length,
+            **with_quartiles("share", times["positions"], times["whole"]),
+            **with_quartiles("longer", times["whole"], times["bare"]),
+            "products": counted.encoder,
+            "products_columns": counted.longer_queries,
+            "products_teacher": counted.taught / sum(counted),
+            "products_longer": sum(counted) / counted.backbone,
+            "target": TARGET,
+        }
+
+    def fingerprint(self, device: str) -> dict[str, list[float]]:
+        """The first loss of the tokens, in nats, and that of positions."""
+        model = _built(self, self.model, device)
+        with torch.no_grad():
+            tokens = next_token_losses(model, _tokens(self, device)).mean()
+            own = self.losses.bind(self.seed)(model)
+        return {"first_losses": [float(tokens), float(own)]}
+
 
 def _built(config: SeqPECostRun, model: TransformerConfig, device: str) -> LanguageModel:
     torch.manual_seed(config.seed)
@@ -143,7 +169,7 @@ def pieces(config: SeqPECostRun, device: str = "cpu") -> dict[str, Callable[[], 
     return {"whole": whole, "positions": positions, "bare": without}
 
 
-class SeqPECost(Experiment):
+class SeqPECost(Timed):
     """What does SeqPE cost in training?"""
 
     name: ClassVar[str] = "seqpe_cost"
@@ -152,72 +178,11 @@ class SeqPECost(Experiment):
         "What share of a training step goes to SeqPE's encoder and losses, and what share of its "
         "multiply-adds would that be?"
     )
-    order: ClassVar[int] = 10
-    """After all that computes: it is timed best when nothing else does."""
+    runs: ClassVar = SeqPECostRun
+    costs: ClassVar = {"smoke": 3.0, "laptop": 60.0, "gpu": 20.0}
 
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[SeqPECostRun]:
-        sizes = {"length": LENGTH[check_profile(profile)], "repeats": REPEATS[profile]}
+    def cells(self, profile: str) -> list[dict[str, Any]]:
+        shape = {"length": LENGTH[profile], "repeats": REPEATS[profile]}
         return [
-            SeqPECostRun(self.name, profile, width, every, seed=seed, **sizes)
-            for seed in ((0,) if seeds is None else seeds)
-            for width in WIDTHS[profile]
-            for every in EVERY[profile]
+            {"width": width, "every": every, **shape} for width in WIDTHS[profile] for every in EVERY[profile]
         ]
-
-    def run(self, config: SeqPECostRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        """Time one cell; on a CPU with one thread, whatever the process may use."""
-        clock = Clock(device)
-        on_repeat = None if progress is None else lambda repeat: progress(repeat + 1, config.repeats)
-        times = interleaved(
-            pieces(config, device), repeats=config.repeats, device=device, on_repeat=on_repeat
-        )
-        share, longer = (
-            paired_ratio(times["positions"], times["whole"]),
-            paired_ratio(times["whole"], times["bare"]),
-        )
-        counted = step_cost(
-            config.model, batch_size=config.size.batch_size, length=config.length, losses=config.losses
-        )
-        metrics = {
-            "width": config.width,
-            "every": config.every,
-            "length": config.length,
-            "timed_threads": 1,
-            "share": share.median,
-            "share_lower": share.lower,
-            "share_upper": share.upper,
-            "longer": longer.median,
-            "longer_lower": longer.lower,
-            "longer_upper": longer.upper,
-            "products": counted.encoder,
-            "products_columns": counted.longer_queries,
-            "products_teacher": counted.taught / sum(counted),
-            "products_longer": sum(counted) / counted.backbone,
-            "target": TARGET,
-        }
-        rows = [
-            {
-                "kind": "round",
-                "repeat": repeat,
-                **{f"{name}_s": found[repeat] for name, found in times.items()},
-            }
-            for repeat in range(config.repeats)
-        ]
-        return Record.of(
-            config,
-            metrics=metrics,
-            rows=rows,
-            fingerprint=self.fingerprint(config, device=device),
-            provenance=clock.facts(seed=config.seed, data={}, bytes_seen=0),
-        )
-
-    def fingerprint(self, config: SeqPECostRun, *, device: str = "cpu") -> dict[str, list[float]]:
-        """The first loss of the tokens, in nats, and that of positions."""
-        model = _built(config, config.model, device)
-        with torch.no_grad():
-            told = next_token_losses(model, _tokens(config, device)).mean()
-            own = config.losses.bind(config.seed)(model)
-        return {"first_losses": [float(told), float(own)]}
-
-    def seconds(self, profile: str) -> float:
-        return {"smoke": 3.0, "laptop": 60.0, "gpu": 20.0}[check_profile(profile)]

@@ -31,6 +31,6 @@ class SeqPEDistances(SeqPEGeometry):
         "its losses sees to it?"
     )
     runs: ClassVar[type[SeqPEGeometryRun]] = SeqPEDistancesRun
-    variants: ClassVar[tuple[str, ...]] = (BOTH, "contrastive", "distillation")
-    in_smoke: ClassVar[tuple[str, ...]] = (BOTH,)
+    methods: ClassVar = (BOTH, "contrastive", "distillation")
+    smoke: ClassVar = (BOTH,)
     seeds: ClassVar[tuple[int, ...]] = (7, 8, 9, 10, 11, 12)

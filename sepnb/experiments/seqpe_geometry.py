@@ -11,7 +11,7 @@ too: digits that positions share make embeddings alike before anything is learne
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any, ClassVar
 
@@ -28,7 +28,8 @@ from ..seqpe.geometry import geometry, likeness
 from ..seqpe.sampling import CandidateSampler, WindowSampler
 from ..training.loop import Diverged, TrainingConfig, train
 from ..training.seqpe_losses import RELEASED, SeqPELosses
-from .base import Experiment, Progress, check_profile
+from .base import Experiment, Progress
+from .methods import Method, listed
 
 LARGEST = 20_000
 """Positions that the losses see lie below this, as in the released text program."""
@@ -61,30 +62,25 @@ def starts(base: int) -> dict[str, tuple[int, ...]]:
     return groups
 
 
-@dataclass(frozen=True)
-class Variant:
-    """One change of the first variant, in words and in the fields that it replaces."""
-
-    change: str
-    encoder: Mapping[str, Any] = field(default_factory=dict)
-    losses: Mapping[str, Any] = field(default_factory=dict)
-    kinds: tuple[tuple[str, float], ...] | None = None
-
-
 BOTH = "both"
-VARIANTS: dict[str, Variant] = {
-    BOTH: Variant("contrastive and distillation"),
-    "contrastive": Variant("contrastive alone", losses={"distillation": 0.0}),
-    "distillation": Variant("distillation alone", losses={"contrastive": 0.0}),
-    "scale-free": Variant("distillation free of scale", losses={"distillation_scale": None}),
-    "around": Variant(
-        "half of the anchors ask for neighbours", kinds=(("around", 0.5), ("edited", 0.2), ("window", 0.3))
+METHODS = listed(
+    Method(BOTH, "contrastive and distillation"),
+    Method("contrastive", "contrastive alone", BOTH, training={"distillation": 0.0}),
+    Method("distillation", "distillation alone", BOTH, training={"contrastive": 0.0}),
+    Method("scale-free", "distillation free of scale", BOTH, training={"distillation_scale": None}),
+    Method(
+        "around",
+        "half of the anchors ask for neighbours",
+        BOTH,
+        training={"kinds": (("around", 0.5), ("edited", 0.2), ("window", 0.3))},
     ),
-    "uniform": Variant("all candidates uniform", kinds=(("uniform", 1.0),)),
-    "base-2": Variant("binary digits", encoder={"base": 2, "digits": 17}),
-    "base-16": Variant("hexadecimal digits", encoder={"base": 16, "digits": 5}),
-    "released": Variant("scale, reduction and first weights as released", {"std": 0.02}, RELEASED),
-}
+    Method("uniform", "all candidates uniform", BOTH, training={"kinds": (("uniform", 1.0),)}),
+    Method("base-2", "binary digits", BOTH, {"base": 2, "digits": 17}),
+    Method("base-16", "hexadecimal digits", BOTH, {"base": 16, "digits": 5}),
+    Method("released", "scale, reduction and first weights as released", BOTH, {"std": 0.02}, RELEASED),
+)
+"""Of an encoder alone: `model` holds settings of the encoder, `training` those of its losses; `kinds` are
+those of the candidates."""
 
 WIDTH = {"smoke": 16, "laptop": 64, "gpu": 128}
 STEPS = {"smoke": 30, "laptop": 1_200, "gpu": 10_000}
@@ -100,8 +96,8 @@ class SeqPEGeometryRun:
     seed: int
 
     def __post_init__(self) -> None:
-        if self.variant not in VARIANTS:
-            raise ValueError(f"unknown variant {self.variant!r}; use one of {', '.join(VARIANTS)}")
+        if self.variant not in METHODS:
+            raise ValueError(f"unknown variant {self.variant!r}; use one of {', '.join(METHODS)}")
 
     @property
     def experiment(self) -> str:
@@ -113,25 +109,24 @@ class SeqPEGeometryRun:
 
     @property
     def label(self) -> str:
-        return VARIANTS[self.variant].change
+        return METHODS[self.variant].says
 
     @property
     def encoder(self) -> dict[str, Any]:
         """Settings of the encoder."""
         width = WIDTH[self.profile]
-        return {"width": width, "heads": max(1, width // 32), "base": 10, "digits": 5} | dict(
-            VARIANTS[self.variant].encoder
-        )
+        own = {"width": width, "heads": max(1, width // 32), "base": 10, "digits": 5}
+        return own | dict(METHODS[self.variant].model)
 
     @property
     def losses(self) -> SeqPELosses:
-        variant = VARIANTS[self.variant]
-        kinds = {} if variant.kinds is None else {"kinds": variant.kinds}
+        weights = dict(METHODS[self.variant].training)
+        kinds = {"kinds": weights.pop("kinds")} if "kinds" in weights else {}
         return SeqPELosses(
             CandidateSampler((LARGEST,), window=(2 * LENGTH,), base=self.encoder["base"], **kinds),
             WindowSampler((LARGEST,), (LENGTH,), away=(LENGTH // 4,)),
             n_heads=self.encoder["heads"],
-            **variant.losses,
+            **weights,
         )
 
     @property
@@ -260,17 +255,12 @@ class SeqPEGeometry(Experiment):
     )
     order: ClassVar[int] = 7
     runs: ClassVar[type[SeqPEGeometryRun]] = SeqPEGeometryRun
-    variants: ClassVar[tuple[str, ...]] = tuple(VARIANTS)
-    in_smoke: ClassVar[tuple[str, ...]] = (BOTH, "base-2")
-    seeds: ClassVar[tuple[int, ...]] = (1, 2, 3, 4, 5, 6)
+    methods: ClassVar = tuple(METHODS)
+    smoke: ClassVar = (BOTH, "base-2")
+    costs: ClassVar = {"smoke": 2.0, "laptop": 60.0, "gpu": 120.0}
 
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[SeqPEGeometryRun]:
-        smoke = check_profile(profile) == "smoke"
-        return [
-            self.runs(profile, variant, seed)
-            for seed in ((self.seeds[:1] if smoke else self.seeds) if seeds is None else seeds)
-            for variant in (self.in_smoke if smoke else self.variants)
-        ]
+    def config(self, profile: str, cell: str, seed: int) -> SeqPEGeometryRun:
+        return self.runs(profile, cell, seed)
 
     def run(
         self, config: SeqPEGeometryRun, *, device: str = "cpu", progress: Progress | None = None
@@ -309,9 +299,6 @@ class SeqPEGeometry(Experiment):
             first = drawn(config).to(device)(torch.tensor([0, 1, LENGTH, LARGEST])).norm(dim=1)
         _, curve = trained(config, device=device, stop_after=5)
         return {"initial_norms": first.tolist(), "first_losses": curve}
-
-    def seconds(self, profile: str) -> float:
-        return {"smoke": 2.0, "laptop": 60.0, "gpu": 120.0}[check_profile(profile)]
 
 
 def metrics_of(rows: Sequence[Mapping[str, Any]], state: str) -> dict[str, float]:

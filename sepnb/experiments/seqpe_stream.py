@@ -24,27 +24,21 @@ with the same shift steps, with the contrastive loss and with both. What the pap
 models is asked of these; their rate is screened with both losses.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from ..evaluation.protocols import Reading
 from ..records.store import Record
 from ..seqpe import SeqPE
 from ..seqpe.digits import misaligned, period
 from . import language_modelling as lm
-from .base import Progress, check_profile
-from .encoding_methods import (
-    DEFAULT_RATE,
-    RANDOM_POSITIONS,
-    seqpe_losses,
-    shift_steps,
-)
-from .extrapolation import BEYOND
-from .long_windows import BLOCKS, Beyond
-from .readings import Reading
-from .recipe_methods import Recipe
-from .recipes import ELSEWHERE, SEEDS, RecipeExperiment, RecipeRun
-from .screening import require_rate, screened_rate
+from . import methods
+from .base import Progress
+from .encoding_methods import RANDOM_POSITIONS, SHIFTED, seqpe_losses
+from .in_window import LR_SCREEN
+from .methods import POS_SHARE, SPINE, Method, listed
+from .recipes import ELSEWHERE, RecipeRun, Recipes
+from .sweep import Sweep
 
 FAR = 91_000
 """About where the farthest windows begin: five digits write numbers below 100,000."""
@@ -55,90 +49,118 @@ MODES = {"separated": "separated-sinusoidal", "strict": "strict-sinusoidal", "de
 BESIDE = (*MODES.values(), "rope")
 """Methods of `recipes` that stand in the tables beside those of this experiment, seed for seed."""
 
-LEARNING_RATES: dict[str, dict[str, float]] = {
-    "laptop": {
-        "separated-sinusoidal-shifts": 4e-3,
-        "separated-seqpe": 2e-3,
-        "strict-sinusoidal-shifts": 4e-3,
-        "strict-seqpe": 2e-3,
-        "dense-sinusoidal-shifts": 8e-3,
-        "dense-seqpe": 1e-3,
-        "dense-seqpe-score": 2e-3,
-    }
-}
-"""Of each mode: of digit strings with shift steps and losses, and of the sinusoid with shift steps; and of
-the term of the score. The best of `seqpe_stream_screen` on the validation text of the profile; a profile
-without an entry takes the laptop's. Without any no run is started, and a test asks for an entry as soon as
-the screening is published."""
 
-
-def screened_as(method: str) -> str:
-    """The method whose screened rate this one has: that of its mode, or of the term of the score."""
+def swept_as(method: str) -> str:
+    """The method whose swept rate this one has: of digit strings in a mode the one with shift steps and both
+    losses, of the sinusoid the one with shift steps, and of the term of the score the one with both losses; a
+    root has its own."""
+    if method in SPINE:
+        return method
     if method.startswith("dense-seqpe-score"):
         return "dense-seqpe-score"
     mode = method.split("-")[0]
     return f"{mode}-seqpe" if "-seqpe" in method else f"{mode}-sinusoidal-shifts"
 
 
-def rate_of(profile: str, method: str) -> float:
-    """The learning rate of a method of this experiment."""
-    return screened_rate(LEARNING_RATES, profile, screened_as(method), DEFAULT_RATE)
-
-
 def _columns(mode: str, size: lm.Size) -> int:
     """The width of what the encoder fills."""
-    return size.width if mode == "dense" else size.width // lm.POS_SHARE
+    return size.width if mode == "dense" else size.width // POS_SHARE
 
 
-def _chain(mode: str, at_root: str) -> dict[str, Recipe]:
+def _chain(mode: str, at_root: str) -> dict[str, Method]:
     def losses(**weights: float):
         return {"auxiliary": lambda size: replace(seqpe_losses(size, _columns(mode, size)), **weights)}
 
-    shifted = {"positions": shift_steps}
-    return {
-        at_root: Recipe(f"{mode}, sinusoid"),
-        f"{mode}-sinusoidal-shifts": Recipe(
+    return {at_root: SPINE[at_root]} | listed(
+        Method(
+            f"{mode}-sinusoidal-shifts",
             "a tenth of the steps shifted, at a rate of its own",
             at_root,
-            training=shifted | {"learning_rate": DEFAULT_RATE},
+            training=SHIFTED,
         ),
-        f"{mode}-seqpe-plain": Recipe(
+        Method(
+            f"{mode}-seqpe-plain",
             "digit strings in the place of the sinusoid, at their rate",
             at_root,
             {"encoding": SeqPE(site="input")},
-            {"learning_rate": DEFAULT_RATE},
         ),
-        f"{mode}-seqpe-shifts": Recipe(
-            "a tenth of the steps shifted", f"{mode}-seqpe-plain", training=shifted
+        Method(
+            f"{mode}-seqpe-shifts", "a tenth of the steps shifted", f"{mode}-seqpe-plain", training=SHIFTED
         ),
-        f"{mode}-seqpe-contrastive": Recipe(
-            "contrastive loss", f"{mode}-seqpe-shifts", training=losses(distillation=0.0)
+        Method(
+            f"{mode}-seqpe-contrastive",
+            "contrastive loss",
+            f"{mode}-seqpe-shifts",
+            training=losses(distillation=0.0),
         ),
-        f"{mode}-seqpe": Recipe("distillation too", f"{mode}-seqpe-contrastive", training=losses()),
-    }
+        Method(f"{mode}-seqpe", "distillation too", f"{mode}-seqpe-contrastive", training=losses()),
+    )
 
 
-METHODS: dict[str, Recipe] = {
+METHODS: dict[str, Method] = {
     **{name: one for mode, at_root in MODES.items() for name, one in _chain(mode, at_root).items()},
-    "separated-seqpe-still": Recipe(
-        "no shift steps",
-        "separated-seqpe",
-        training={
-            "positions": None,
-            "auxiliary": lambda size: replace(seqpe_losses(size, _columns("separated", size)), shifts=None),
-        },
-    ),
-    "dense-seqpe-score-contrastive": Recipe(
-        "a term of the score in the place of the code added, at its rate",
-        "dense-seqpe-contrastive",
-        {"encoding": SeqPE()},
-        {"auxiliary": lambda size: replace(seqpe_losses(size), distillation=0.0)},
-    ),
-    "dense-seqpe-score": Recipe(
-        "distillation too", "dense-seqpe-score-contrastive", training={"auxiliary": seqpe_losses}
+    **listed(
+        Method(
+            "separated-seqpe-still",
+            "no shift steps",
+            "separated-seqpe",
+            training={
+                "positions": None,
+                "auxiliary": lambda size: replace(
+                    seqpe_losses(size, _columns("separated", size)), shifts=None
+                ),
+            },
+        ),
+        Method(
+            "dense-seqpe-score-contrastive",
+            "a term of the score in the place of the code added, at its rate",
+            "dense-seqpe-contrastive",
+            {"encoding": SeqPE()},
+            {"auxiliary": lambda size: replace(seqpe_losses(size), distillation=0.0)},
+        ),
+        Method(
+            "dense-seqpe-score",
+            "distillation too",
+            "dense-seqpe-score-contrastive",
+            training={"auxiliary": seqpe_losses},
+        ),
     ),
 }
 """In the order of tables."""
+
+SCREEN = Sweep(
+    "seqpe_stream_screen",
+    title="Learning rates of SeqPE as the position stream",
+    whose="SeqPE, and the sinusoid at the same shift steps, in a separated, a strict and a dense model",
+    order=7,
+    methods=(
+        *(f"{mode}-{code}" for mode in MODES for code in ("sinusoidal-shifts", "seqpe")),
+        "dense-seqpe-score",
+    ),
+    smoke=("separated-seqpe",),
+    config_of=methods.run_of,
+    beyond={
+        "separated-seqpe": (1e-3,),
+        "strict-seqpe": (1e-3,),
+        "dense-sinusoidal-shifts": (1.6e-2,),
+        "dense-seqpe": (5e-4, 1e-3),
+        "dense-seqpe-score": (1e-3,),
+    },
+    costs={"smoke": 3.0, "laptop": 140.0, "gpu": 80.0},
+)
+"""Over the whole schedule: embeddings of neighbours are alike at first, and a short one would rank models
+that do not know the order of the bytes yet."""
+
+
+def run_of(experiment: str, profile: str, name: str, seed: int) -> lm.LanguageModelRun:
+    """The run of one of `METHODS`, at its rate.
+
+    Raises:
+        ValueError: an unknown method.
+    """
+    sweep = LR_SCREEN if name in SPINE else SCREEN
+    return methods.run_of(experiment, profile, name, seed, sweep.rate(profile, swept_as(name)))
+
 
 PUBLISHED = (
     "separated-sinusoidal-shifts",
@@ -157,8 +179,6 @@ PUBLISHED = (
 )
 """What is run: the chain of the separated model whole but for its root, the ends of the others, and the digit
 strings alone of the strict one, which say whether it hears its indices. All were named before any was run."""
-
-SMOKE = ("separated-sinusoidal-shifts", "strict-seqpe")
 
 
 def starts(length: int) -> dict[str, int]:
@@ -183,15 +203,6 @@ def starts(length: int) -> dict[str, int]:
 class StreamRun(RecipeRun):
     """A run of one of `METHODS` and what it reads afterwards."""
 
-    recipes: ClassVar[dict[str, Recipe]] = METHODS
-
-    @classmethod
-    def of_recipe(cls, experiment: str, profile: str, name: str, *given: Any, **options: Any) -> "StreamRun":
-        run = super().of_recipe(experiment, profile, name, *given, **options)
-        if name in MODES.values():
-            return run  # a root, as in `recipes`
-        return replace(run, training=replace(run.training, learning_rate=rate_of(profile, name)))
-
     @property
     def readings(self) -> tuple[Reading, ...]:
         """What the trained model is asked to read: what a recipe is, but for the start that five digits
@@ -201,7 +212,7 @@ class StreamRun(RecipeRun):
         return (*shared, *far)
 
 
-class SeqPEStream(RecipeExperiment):
+class SeqPEStream(Recipes):
     """What does SeqPE make of a position stream?"""
 
     name: ClassVar[str] = "seqpe_stream"
@@ -211,25 +222,13 @@ class SeqPEStream(RecipeExperiment):
         "to indices that no loss ever saw, against a sinusoid trained at the same shift steps?"
     )
     order: ClassVar[int] = 8
+    methods: ClassVar = PUBLISHED
+    smoke: ClassVar = ("separated-sinusoidal-shifts", "strict-seqpe")
+    costs: ClassVar = {"smoke": 5.0, "laptop": 200.0, "gpu": 110.0}
 
-    def run_of(
-        self, profile: str, name: str, seed: int, beyond: Beyond, blocks: tuple[int, ...]
-    ) -> StreamRun:
-        """The run of a method and seed."""
-        return StreamRun.of_recipe(self.name, profile, name, seed, beyond, blocks, reads_test=True)
+    def config(self, profile: str, cell: str, seed: int) -> StreamRun:
+        return StreamRun.of(run_of(self.name, profile, cell, seed), self.beyond(profile))
 
     def run(self, config: StreamRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        require_rate(LEARNING_RATES, config.profile, screened_as(config.method), "seqpe_stream_screen")
+        SCREEN.require(config.profile, swept_as(config.method))
         return super().run(config, device=device, progress=progress)
-
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[StreamRun]:
-        beyond = BEYOND[check_profile(profile)]
-        methods = SMOKE if profile == "smoke" else PUBLISHED
-        return [
-            self.run_of(profile, method, seed, beyond, ((seed - 1) % BLOCKS,))
-            for seed in (SEEDS[profile] if seeds is None else seeds)
-            for method in methods
-        ]
-
-    def seconds(self, profile: str) -> float:
-        return {"smoke": 5.0, "laptop": 200.0, "gpu": 110.0}[check_profile(profile)]

@@ -22,19 +22,16 @@ import numpy as np
 import torch
 
 from ..evaluation.losses import evaluate
+from ..evaluation.protocols import Reading
 from ..models import LanguageModel
 from ..records.store import Record
 from ..seqpe import SequentialPositionEncoder
 from ..seqpe.geometry import displacement, folded, geometry, likeness, spread
 from ..training.seqpe_losses import encoder_of
 from . import language_modelling as lm
-from .base import Progress, check_profile
+from .base import Progress
 from .extrapolation import BEYOND
-from .long_windows import BLOCKS
-from .readings import Reading
-from .recipes import SEEDS
-from .screening import require_rate
-from .seqpe_stream import LEARNING_RATES, StreamRun, screened_as, starts
+from .seqpe_stream import SCREEN, StreamRun, run_of, starts, swept_as
 
 CHAIN = (
     "separated-seqpe-plain",
@@ -47,8 +44,6 @@ CHAIN = (
 SCORE = "dense-seqpe-score"
 FRESH = tuple(range(7, 19))
 """Seeds of `SCORE` beside those of all: none of their curves was seen before the rules were written."""
-
-SMOKE = ("separated-seqpe", SCORE)
 
 PIECES = SLACK = 16
 """What indices cost is told in so many pieces of a trained length. A fold reaches back by one part in `SLACK`
@@ -186,23 +181,21 @@ class SeqPEStreamGeometry(lm.TextExperiment):
     )
     order: ClassVar[int] = 8
 
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[StreamGeometryRun]:
-        beyond, smoke = BEYOND[check_profile(profile)], profile == "smoke"
-        shared = SEEDS[profile] if seeds is None else tuple(seeds)
-        wanted = [(method, seed) for seed in shared for method in (SMOKE if smoke else (*CHAIN, SCORE))]
-        if seeds is None and not smoke:
-            wanted += [(SCORE, seed) for seed in FRESH]
-        return [
-            StreamGeometryRun.of_recipe(
-                self.name, profile, method, seed, beyond, ((seed - 1) % BLOCKS,), reads_test=True
-            )
-            for method, seed in wanted
-        ]
+    methods: ClassVar = (*CHAIN, SCORE)
+    smoke: ClassVar = ("separated-seqpe", SCORE)
+    costs: ClassVar = {"smoke": 3.0, "laptop": 140.0, "gpu": 80.0}
+
+    def seeds_of(self, profile: str, cell: str) -> tuple[int, ...]:
+        own = super().seeds_of(profile, cell)
+        return (*own, *FRESH) if cell == SCORE and profile != "smoke" else own
+
+    def config(self, profile: str, cell: str, seed: int) -> StreamGeometryRun:
+        return StreamGeometryRun.of(run_of(self.name, profile, cell, seed), BEYOND[profile])
 
     def run(
         self, config: StreamGeometryRun, *, device: str = "cpu", progress: Progress | None = None
     ) -> Record:
-        require_rate(LEARNING_RATES, config.profile, screened_as(config.method), "seqpe_stream_screen")
+        SCREEN.require(config.profile, swept_as(config.method))
         length = config.training.length
 
         def after(model: LanguageModel) -> tuple[lm.Metrics, lm.Rows]:
@@ -214,6 +207,3 @@ class SeqPEStreamGeometry(lm.TextExperiment):
             return metrics, rows
 
         return lm.run(config, device=device, progress=progress, test=False, after=after)
-
-    def seconds(self, profile: str) -> float:
-        return {"smoke": 3.0, "laptop": 140.0, "gpu": 80.0}[check_profile(profile)]

@@ -13,21 +13,21 @@ it. It was never trained with a window, and with these keys it loses what its so
 tokens and the number of keys; so it reads through every window a second time with the first tokens in sight.
 
 All runs share one learning rate, 8e-3: the largest of the three of the screening of equal-sized models, and
-the best there for every model with an encoding (`ablation.LEARNING_RATES`). Clips were not screened: that
+the best there for every model with an encoding (`ablation_screen`). Clips were not screened: that
 would let runs that are to be compared differ in a second thing.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..encodings import Shaw
+from ..evaluation.protocols import SINKS
 from ..models import LanguageModel
 from ..records.store import Record
 from . import ablation
 from . import language_modelling as lm
-from .base import Progress, check_profile
-from .readings import SINKS
+from .base import Progress
+from .methods import Method, listed
 
 LEARNING_RATE = 8e-3
 
@@ -36,30 +36,23 @@ CLIPS = (1, 2, 4, 8, 16, 32)
 
 UNCLIPPED = "keys-unclipped"
 
-METHODS: dict[str, tuple[int | None, bool]] = {
-    **{f"keys-{clip}": (clip, False) for clip in CLIPS},
-    UNCLIPPED: (None, False),
-    "keys-values-8": (8, True),
-    "keys-values-unclipped": (None, True),
-}
-"""The clip of each method, None for the trained length, and whether values have vectors."""
+
+def _clipped(name: str, clip: int | None, values: bool = False) -> Method:
+    says = "a label for every distance" if clip is None else f"one label from distance {clip} on"
+    says += ", at values too" if values else ""
+    return Method(name, says, "none", {"encoding": lambda size: Shaw(clip or size.length, values=values)})
+
+
+METHODS = listed(
+    *(_clipped(f"keys-{clip}", clip) for clip in CLIPS),
+    _clipped(UNCLIPPED, None),
+    _clipped("keys-values-8", 8, values=True),
+    _clipped("keys-values-unclipped", None, values=True),
+)
+"""The clip of an unclipped one is the trained length."""
 
 JUDGED = ("keys-1", "keys-4", "keys-8", "keys-16", UNCLIPPED)
 """Of these the claims want six seeds; the others are described, with three."""
-
-SMOKE = ("keys-1", UNCLIPPED)
-
-
-def encoding(method: str, length: int) -> Shaw:
-    """The encoding of a method for models of this trained length.
-
-    Raises:
-        ValueError: an unknown method.
-    """
-    if method not in METHODS:
-        raise ValueError(f"unknown method {method!r}; use one of {', '.join(METHODS)}")
-    clip, values = METHODS[method]
-    return Shaw(length if clip is None else clip, values=values)
 
 
 @dataclass(frozen=True)
@@ -72,10 +65,9 @@ class ClipRun(lm.LanguageModelRun):
 
     @classmethod
     def of_method(cls, profile: str, method: str, seed: int) -> "ClipRun":
-        """The run of a method and seed: the dense model without an encoding, with the encoding replaced."""
-        run = ablation.run_of(ShawClip.name, profile, "none", seed, LEARNING_RATE)
-        model = replace(run.model, encoding=encoding(method, run.training.length))
-        return cls(**vars(run) | {"method": method, "model": model}, windows=CLIPS, sinks=SINKS)
+        """The run of a method and seed."""
+        run = ablation.run_of(ShawClip.name, profile, method, seed, LEARNING_RATE)
+        return cls(**vars(run), windows=CLIPS, sinks=SINKS)
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types; with the windows and sinks."""
@@ -107,18 +99,13 @@ class ShawClip(lm.TextExperiment):
     )
     order: ClassVar[int] = 4
 
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[ClipRun]:
-        """The runs of a profile, with the declared seeds or with these."""
-        if check_profile(profile) == "smoke":
-            declared = dict.fromkeys(SMOKE, (1,))
-        else:
-            declared = dict.fromkeys(METHODS, (1, 2, 3)) | dict.fromkeys(JUDGED, (1, 2, 3, 4, 5, 6))
-        return [
-            ClipRun.of_method(profile, method, seed)
-            for seed in (sorted(set().union(*declared.values())) if seeds is None else seeds)
-            for method, own in declared.items()
-            if seeds is not None or seed in own
-        ]
+    methods: ClassVar = tuple(METHODS)
+    smoke: ClassVar = ("keys-1", UNCLIPPED)
+    shown: ClassVar = tuple(name for name in METHODS if name not in JUDGED)
+    costs: ClassVar = {"smoke": 2.0, "laptop": 60.0, "gpu": 90.0}
+
+    def config(self, profile: str, cell: str, seed: int) -> ClipRun:
+        return ClipRun.of_method(profile, cell, seed)
 
     def run(self, config: ClipRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
         return lm.run(
@@ -127,6 +114,3 @@ class ShawClip(lm.TextExperiment):
             progress=progress,
             after=lambda model: hidden(config, model, device=device),
         )
-
-    def seconds(self, profile: str) -> float:
-        return {"smoke": 2.0, "laptop": 60.0, "gpu": 90.0}[check_profile(profile)]

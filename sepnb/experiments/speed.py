@@ -6,8 +6,6 @@ that is what the multiply-adds count, and embedding and read-out, alike in every
 Every block computes every stream (readout="both"), and the content as well as the learned table of positions
 asks for gradients, as in training, so that no block is cheaper than the formula.
 
-The fingerprint holds the models' outputs. It tells a computation that changed, not a speed that did: a record
-is of the code of its own commit, and what a change since then costs or gains in time, `sepnb bench` shows.
 Some cells have a floor and an aim, for one thread of a CPU.
 
 The kernel of attention does fewer multiply-adds in a second than the maps, and separation leaves it as it is.
@@ -15,7 +13,7 @@ So it alone is timed too, in the same turns, and a second limit stands beside th
 rate, and all else of the dense model's time shrinking as the maps do. Unlike the first it is of one machine.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -24,16 +22,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..analysis.flops import KINDS, speedup
-from ..analysis.timing import interleaved, paired_ratio
+from ..analysis.timing import paired_ratio
 from ..models import Transformer, TransformerConfig
-from ..models.kernels import CompilerMissing, check_compiler
-from ..records.provenance import Clock
-from ..records.store import Record, digest
+from ..records.store import digest
 from ..streams import Streams
 from ..training.loop import PRECISIONS, autocast
-from .base import Experiment, Progress, check_profile
-
-__all__ = ["VARIANTS", "CompilerMissing", "Speed", "SpeedRun", "fingerprint", "run", "share_reached"]
+from .base import Experiment
+from .language_modelling import Metrics, Rows
+from .timed import Steps, Timed, TimedRun, Times, with_quartiles
 
 VARIANTS = ("separated", "strict")
 REPEATS = {"smoke": 9, "laptop": 15, "gpu": 15}
@@ -68,7 +64,7 @@ BOUNDS = {
 
 
 @dataclass(frozen=True)
-class SpeedRun:
+class SpeedRun(TimedRun):
     """One cell: a variant against the dense model of the same width.
 
     Args:
@@ -182,6 +178,47 @@ class SpeedRun:
         """Every setting in plain JSON types."""
         return asdict(self) | {"models": {name: config.resolved() for name, config in self.models().items()}}
 
+    def steps(self, device: str) -> Steps:
+        """The dense model, the variant, and the kernel of attention alone."""
+        content = _content(self, device)
+        made = {name: _model(settings, self.seed, device) for name, settings in self.models().items()}
+        steps = {name: _step(self, model, content, device) for name, model in made.items()}
+        return steps | {"attention": _attention(self, device)}
+
+    def metrics(self, times: Times, steps: Steps) -> Metrics:
+        dense, variant = times["dense"], times[self.variant]
+        attention_share = 1 / paired_ratio(dense, times["attention"]).median
+        ratio = with_quartiles("ratio", dense, variant)
+        return {
+            **ratio,
+            "limit": self.limit,
+            "attention_share": attention_share,
+            "limit_at_rates": self.limit_at_rates(attention_share),
+            "share_reached": share_reached(ratio["ratio"], self.limit),
+            "width": self.width,
+            "pos_width": self.pos_width,
+            "length": self.length,
+            "batch_size": self.batch_size,
+            "compiled": int(self.compiler is not None),
+        }
+
+    def rows(self, times: Times) -> Rows:
+        rounds = zip(times["dense"], times[self.variant], times["attention"], strict=True)
+        return [
+            {"kind": "pair", "repeat": repeat, "dense_s": a, "variant_s": b, "attention_s": c, "ratio": a / b}
+            for repeat, (a, b, c) in enumerate(rounds)
+        ]
+
+    def fingerprint(self, device: str) -> dict[str, list[float]]:
+        """The mean square of each stream that each model puts out, for the first sequence."""
+        content, found = _content(self, device)[:1], {}
+        for name, settings in self.models().items():
+            model = _model(settings, self.seed, device)
+            with torch.no_grad(), autocast(device, self.precision):
+                outputs = model(content[..., : settings.streams.widths["sem"]])
+            found[name] = [float(x.float().square().mean()) for x in outputs.values()]
+        return found
+
 
 def share_reached(ratio: float, limit: float) -> float:
     """How much of the time that the counts promise to save was saved: (1 - 1/ratio) / (1 - 1/limit)."""
@@ -240,87 +277,7 @@ def _attention(config: SpeedRun, device: str) -> Callable[[], None]:
     return step
 
 
-def fingerprint(config: SpeedRun, *, device: str = "cpu") -> dict[str, list[float]]:
-    """The mean square of each stream that each model puts out, for the first sequence, never compiled."""
-    content, found = _content(config, device)[:1], {}
-    for name, settings in config.models().items():
-        model = _model(settings, config.seed, device)
-        with torch.no_grad(), autocast(device, config.precision):
-            outputs = model(content[..., : settings.streams.widths["sem"]])
-        found[name] = [float(x.float().square().mean()) for x in outputs.values()]
-    return found
-
-
-def run(config: SpeedRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-    """Time one cell; on a CPU with one thread, whatever the process may use.
-
-    Raises:
-        CompilerMissing: a compiled cell on a machine without a C++ compiler.
-    """
-    check_compiler(config.compiler, device)
-    clock = Clock(device)
-    content = _content(config, device)
-    if config.compiler is not None:
-        torch.compiler.reset()  # a process that compiled many models before would fall back to eager
-    steps = {
-        name: _step(config, _model(settings, config.seed, device), content, device)
-        for name, settings in config.models().items()
-    }
-    on_repeat = None if progress is None else lambda repeat: progress(repeat + 1, config.repeats)
-    steps["attention"] = _attention(config, device)
-    times = interleaved(steps, repeats=config.repeats, device=device, on_repeat=on_repeat)
-    dense, variant, attention = (times[name] for name in ("dense", config.variant, "attention"))
-    ratio, limit = paired_ratio(dense, variant), config.limit
-    attention_share = 1 / paired_ratio(dense, attention).median
-    rows = [
-        {"kind": "pair", "repeat": repeat, "dense_s": a, "variant_s": b, "attention_s": c, "ratio": a / b}
-        for repeat, (a, b, c) in enumerate(zip(dense, variant, attention, strict=True))
-    ]
-    metrics = {
-        "ratio": ratio.median,
-        "ratio_lower": ratio.lower,
-        "ratio_upper": ratio.upper,
-        "limit": limit,
-        "attention_share": attention_share,
-        "limit_at_rates": config.limit_at_rates(attention_share),
-        "share_reached": share_reached(ratio.median, limit),
-        "width": config.width,
-        "pos_width": config.pos_width,
-        "length": config.length,
-        "batch_size": config.batch_size,
-        "compiled": int(config.compiler is not None),
-        "timed_threads": 1,
-    }
-    return Record.of(
-        config,
-        metrics=metrics,
-        rows=rows,
-        fingerprint=fingerprint(config, device=device),
-        provenance=clock.facts(seed=config.seed, data={}, bytes_seen=0),
-    )
-
-
-def _cells(profile: str) -> list[dict[str, Any]]:
-    """The cells of a profile, without variant and seed."""
-    if profile == "smoke":
-        return [{"width": 128, "n_heads": 4, "length": 128, "batch_size": 4, "pos_parts": 4, "n_layers": 2}]
-    if profile == "gpu":
-        shape = {"width": 1024, "n_heads": 16, "length": 1024, "batch_size": 16, "precision": "bfloat16"}
-        return [
-            shape | {"pos_parts": parts, "compiler": compiler}
-            for compiler in (None, "inductor")
-            for parts in (8, 4, 2)
-        ]
-    shape = {"n_heads": 8, "length": 256, "batch_size": 8, "width": 256}
-    return [
-        *(shape | {"pos_parts": parts} for parts in (8, 4, 2)),
-        shape | {"pos_parts": 4, "width": 512, "batch_size": 4},
-        shape | {"pos_parts": 4, "length": 1024, "batch_size": 4},
-        shape | {"pos_parts": 4, "batch_size": 4, "compiler": "inductor"},
-    ]
-
-
-class Speed(Experiment):
+class Speed(Timed):
     """How much of the arithmetic that separation saves becomes time?"""
 
     name: ClassVar[str] = "speed"
@@ -330,21 +287,27 @@ class Speed(Experiment):
         "and how much of what their multiply-adds allow is that?"
     )
     order: ClassVar[int] = 9
-    """Last: nothing else waits for it, and it is timed best when nothing else computes."""
+    runs: ClassVar = SpeedRun
+    methods: ClassVar = VARIANTS
+    smoke: ClassVar = VARIANTS[:1]
+    costs: ClassVar = {"smoke": 1.0, "laptop": 25.0, "gpu": 30.0}
 
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[SpeedRun]:
-        return [
-            SpeedRun(self.name, profile, variant, repeats=REPEATS[profile], seed=seed, **cell)
-            for seed in ((0,) if seeds is None else seeds)
-            for cell in _cells(check_profile(profile))
-            for variant in (VARIANTS if profile != "smoke" else VARIANTS[:1])
-        ]
-
-    def run(self, config: SpeedRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        return run(config, device=device, progress=progress)
-
-    def fingerprint(self, config: SpeedRun, *, device: str = "cpu") -> dict[str, list[float]]:
-        return fingerprint(config, device=device)
-
-    def seconds(self, profile: str) -> float:
-        return {"smoke": 1.0, "laptop": 25.0, "gpu": 30.0}[check_profile(profile)]
+    def cells(self, profile: str) -> list[dict[str, Any]]:
+        shape = {"repeats": REPEATS[profile]}
+        if profile == "smoke":
+            shape |= {"width": 128, "n_heads": 4, "length": 128, "batch_size": 4, "n_layers": 2}
+            sizes = [{"pos_parts": 4}]
+        elif profile == "gpu":
+            shape |= {"width": 1024, "n_heads": 16, "length": 1024, "batch_size": 16, "precision": "bfloat16"}
+            compilers = (None, "inductor")
+            sizes = [{"pos_parts": parts, "compiler": how} for how in compilers for parts in (8, 4, 2)]
+        else:
+            shape |= {"n_heads": 8, "length": 256, "batch_size": 8, "width": 256}
+            sizes = [
+                *({"pos_parts": parts} for parts in (8, 4, 2)),
+                {"pos_parts": 4, "width": 512, "batch_size": 4},
+                {"pos_parts": 4, "length": 1024, "batch_size": 4},
+                {"pos_parts": 4, "batch_size": 4, "compiler": "inductor"},
+            ]
+        variants = Experiment.cells(self, profile)
+        return [{**shape, **size, "variant": variant} for size in sizes for variant in variants]

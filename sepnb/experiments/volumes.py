@@ -11,44 +11,32 @@ shift steps. A learned table of cells is refused: it is one of rows and columns.
 defined by the distance of two indices, and of the forms that others gave it for points none is built here.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 
 from ..data.draws import generator_of
-from ..encodings import AxialRoPE, Encoding, Sinusoidal
+from ..encodings import AxialRoPE, Sinusoidal
 from ..models import TransformerConfig
-from ..records.store import digest
 from ..seqpe import SeqPE
 from ..streams import Streams
-from ..training.loop import Labelled, TrainingConfig, autocast
+from ..training.loop import Labelled, TrainingConfig
 from ..training.seqpe_schedule import grid_losses, grid_shifts
-from .base import check_profile
-from .classification import Classification
-from .image_methods import SHIFTED
-from .image_readings import shuffled, sides_unseen
+from . import classification
+from .classification import Asked, Classification, ClassifierRun, View, shuffled
 from .image_tasks import HELD_OUT_SEED
-from .language_modelling import Metrics, Rows
-from .points import PointClassifier, Points, TwoThings, things
-from .screening import screened_rate
+from .methods import Method, changed, listed
+from .points import PointClassifier, TwoThings, things
+from .sweep import Sweep
 
 AXES = 3
 CODE = SeqPE(digits=2, dims=AXES)
 RANGES = (CODE.base**CODE.digits,) * AXES
-
-METHODS: dict[str, str | Encoding] = {
-    "none": "none",
-    "sinusoidal": Sinusoidal(dims=AXES),
-    "sinusoidal-shifts": Sinusoidal(dims=AXES),
-    "axial-rope": AxialRoPE(dims=AXES),
-    "seqpe-plain": CODE,
-    "seqpe": CODE,
-}
-"""How a thing tells where it is, in the order of tables; names as in `images`."""
+EVERY = 4
+"""The losses of SeqPE are computed in every so many steps, with so many times their weights."""
 
 CHANGES = ("canvas", "spread")
 
@@ -69,166 +57,119 @@ class Size:
     held_out: int
     precision: str = "float32"
 
+    @property
+    def trained(self) -> tuple[int, ...]:
+        """Cells along each axis."""
+        return (self.side,) * AXES
+
 
 SIZES = {
     "smoke": Size(24, 2, 2, 3, (5,), 32, 60, 200),
     "laptop": Size(48, 3, 4, 6, (9, 12), 128, 1_200, 2_000),
     "gpu": Size(96, 4, 4, 6, (9, 12, 24), 256, 6_000, 5_000, "bfloat16"),
 }
-EVERY = 4
-"""The losses of SeqPE are computed in every so many steps, with so many times their weights."""
 
-SEEDS = {"smoke": (1,), "laptop": (1, 2, 3, 4, 5, 6), "gpu": (1, 2, 3, 4, 5, 6)}
-SMOKE = ("axial-rope", "seqpe")
+SHIFTED = {"positions": lambda size: grid_shifts(size.trained, RANGES)}
+TAUGHT = {"auxiliary": lambda size: grid_losses(size.trained, RANGES, columns=CODE.width, every=EVERY)}
 
-DEFAULT_RATE = 2e-3
-LEARNING_RATES: dict[str, dict[str, float]] = {
-    "laptop": {
-        "none": 2e-3,
-        "sinusoidal": 2e-3,
-        "sinusoidal-shifts": 4e-3,
-        "axial-rope": 4e-3,
-        "seqpe-plain": 2e-3,
-        "seqpe": 1e-3,
-    }
-}
-"""The rate of each method, the best of `volume_screen`; used and tested as that of `images`."""
-
-
-def learning_rate(profile: str, method: str) -> float:
-    """The rate of a method in the runs of a profile."""
-    return screened_rate(LEARNING_RATES, profile, method, DEFAULT_RATE)
+METHODS = listed(
+    Method("none", "no places"),
+    Method("sinusoidal", "sinusoids of three coordinates added", "none", {"encoding": Sinusoidal(dims=AXES)}),
+    Method("sinusoidal-shifts", "shift steps", "sinusoidal", training=SHIFTED),
+    Method("axial-rope", "rotated by three coordinates", "none", {"encoding": AxialRoPE(dims=AXES)}),
+    Method("seqpe-plain", "digit strings in a term of the score", "none", {"encoding": CODE}),
+    Method("seqpe", "shift steps and both losses", "seqpe-plain", training=SHIFTED | TAUGHT),
+    axes=AXES,
+)
+"""How a thing tells where it is, in the order of tables; names as in `images`."""
 
 
 @dataclass(frozen=True)
-class VolumeRun:
-    """A model and its training."""
-
-    experiment: str
-    profile: str
-    name: str
-    seed: int
-    model: TransformerConfig
-    training: TrainingConfig
+class VolumeRun(ClassifierRun):
+    """A classifier of two things in a cube."""
 
     @classmethod
-    def of(cls, experiment: str, profile: str, name: str, seed: int, rate: float) -> "VolumeRun":
+    def of(
+        cls, experiment: str, profile: str, name: str, seed: int, rate: float, steps: int | None = None
+    ) -> "VolumeRun":
         """A run at the size of its profile.
 
         Raises:
             ValueError: an unknown method.
         """
-        if name not in METHODS:
-            raise ValueError(f"unknown method {name!r}; use one of {', '.join(METHODS)}")
         size = SIZES[profile]
-        grid = (size.side,) * AXES
+        dense = Streams.dense(size.width)
         model = TransformerConfig(
-            Streams.dense(size.width),
-            size.n_layers,
-            size.n_heads,
-            METHODS[name],
-            max_length=3,
-            causal=False,
-            axes=AXES,
+            dense, size.n_layers, size.n_heads, "none", max_length=3, causal=False, axes=AXES
         )
-        training = TrainingConfig(
-            size.steps,
-            size.batch_size,
-            1,
-            rate,
-            precision=size.precision,
-            positions=grid_shifts(grid, RANGES) if name in SHIFTED else None,
-            auxiliary=grid_losses(grid, RANGES, columns=CODE.width, every=EVERY) if name == "seqpe" else None,
-        )
-        return cls(experiment, profile, name, seed, model, training)
+        training = TrainingConfig(steps or size.steps, size.batch_size, 1, rate, precision=size.precision)
+        model = changed(model, "model", name, size, AXES)
+        return cls(experiment, profile, name, seed, model, changed(training, "training", name, size, AXES))
 
     @property
     def size(self) -> Size:
         return SIZES[self.profile]
 
     @property
-    def method(self) -> str:
-        return self.name
+    def side(self) -> int:
+        return self.size.side
 
-    @property
-    def label(self) -> str:
-        return f"{self.name}, learning rate {self.training.learning_rate:g}"
+    def built(self) -> PointClassifier:
+        return PointClassifier(self.model, TwoThings(AXES, self.side).n_answers)
 
-    @property
-    def key(self) -> str:
-        rate = f"lr{self.training.learning_rate:g}"
-        return f"{self.name}-{rate}-seed{self.seed}-{digest(self.resolved())[:8]}"
+    def batches(self) -> Iterator[Labelled]:
+        training, task = self.training, TwoThings(AXES, self.side)
+        generator, run = generator_of(self.seed, "pictures"), {"seed": self.seed, "steps": training.steps}
+        still = (np.zeros(AXES, dtype=np.int64) for _ in range(training.steps))
+        for move in still if training.positions is None else training.positions.drawn(**run):
+            cells, answers = task.draw(generator, training.batch_size)
+            yield Labelled(things(len(cells)), answers, cells + move)
 
-    def unseen(self, change: str, side: int) -> str:
-        """The sides of a reading that training never showed; see `sides_unseen`."""
-        how = {"furthest": side, "more": False, "apart": change == "spread"}
-        return sides_unseen(self.model, self.training, self.size.side, **how)
+    def held_out(self, split: str, change: str | None = None, side: int | None = None) -> Asked:
+        """`side`: of a larger cube."""
+        seed = HELD_OUT_SEED + ("validation", "test").index(split)
+        task = TwoThings(AXES, self.side if side is None else side)
+        within = self.side if change == "canvas" else None
+        cells, answers = task.draw(generator_of(seed, "held-out pictures"), self.size.held_out, within)
+        return Asked(*(torch.from_numpy(part) for part in (things(len(cells)), answers, cells)))
 
-    def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types."""
+    def views(self, model: PointClassifier) -> Iterator[View]:
+        """Each arrangement with the places of another, and larger cubes."""
+        plain = self.held_out("test")
+        mixed = plain.places[shuffled(1, len(plain.places))[0]]
+        yield View("shuffled_accuracy", None, plain._replace(places=mixed), model)
+        for change in CHANGES:
+            for side in self.size.sides:
+                about = {"change": change, "side": side, "unseen": self.unseen_at(change, side)}
+                asked = self.held_out("test", change, side)
+                yield View(f"{change}-{side}", {"kind": "view", **about}, asked, model)
+
+    def unseen_at(self, change: str, side: int) -> str:
+        """The sides of a view that training never showed."""
+        return self.unseen(furthest=side, more=False, apart=change == "spread")
+
+    def inputs(self) -> dict[str, Any]:
         size = self.size
-        return {
-            "experiment": self.experiment,
-            "profile": self.profile,
-            "method": self.method,
-            "seed": self.seed,
-            "model": self.model.resolved(),
-            "training": self.training.resolved(),
-            "points": {"side": size.side, "larger": list(size.sides), "held_out": size.held_out},
-        }
+        return {"points": {"side": size.side, "larger": list(size.sides), "held_out": size.held_out}}
 
 
-def build(config: VolumeRun) -> PointClassifier:
-    """The untrained model of a run."""
-    torch.manual_seed(config.seed)
-    return PointClassifier(config.model, TwoThings(AXES, config.size.side).n_answers)
+SMOKE = ("axial-rope", "seqpe")
 
-
-def batches(config: VolumeRun) -> Iterator[Labelled]:
-    """The same arrangements in the same order for every method of a seed; in shift steps all moved alike."""
-    training, task = config.training, TwoThings(AXES, config.size.side)
-    generator, run = generator_of(config.seed, "pictures"), {"seed": config.seed, "steps": training.steps}
-    still = (np.zeros(AXES, dtype=np.int64) for _ in range(training.steps))
-    for move in still if training.positions is None else training.positions.drawn(**run):
-        cells, answers = task.draw(generator, training.batch_size)
-        yield Labelled(things(len(cells)), answers, cells + move)
-
-
-def held_out(config: VolumeRun, split: str, change: str | None = None, side: int | None = None) -> Points:
-    """Arrangements that are the same for every method and seed; `side`: of a larger cube."""
-    trained = config.size.side
-    seed = HELD_OUT_SEED + ("validation", "test").index(split)
-    task = TwoThings(AXES, trained if side is None else side)
-    within = trained if change == "canvas" else None
-    return task.draw(generator_of(seed, "held-out pictures"), config.size.held_out, within)
-
-
-def score(
-    config: VolumeRun, model: PointClassifier, points: Points, device: str, *, shuffle: bool = False
-) -> dict[str, float]:
-    """The share of right answers, and nats per answer; `shuffle`: each with the places of another."""
-    cells, answers = (torch.from_numpy(part) for part in points)
-    if shuffle:
-        cells = cells[shuffled(1, len(cells))[0]]
-    model.eval()
-    with torch.no_grad(), autocast(device, config.training.precision):
-        logits = model(torch.from_numpy(things(len(cells))).to(device), cells.to(device)).float().cpu()
-    right = float((logits.argmax(-1) == answers).double().mean())
-    return {"accuracy": right, "nats": float(F.cross_entropy(logits, answers))}
-
-
-def read(config: VolumeRun, model: PointClassifier, device: str) -> tuple[Metrics, Rows]:
-    """Metrics and rows: as trained, with places shuffled, and in larger cubes."""
-    plain, rows = held_out(config, "test"), []
-    metrics = score(config, model, plain, device)
-    metrics["shuffled_accuracy"] = score(config, model, plain, device, shuffle=True)["accuracy"]
-    for change in CHANGES:
-        for side in config.size.sides:
-            found = score(config, model, held_out(config, "test", change, side), device)
-            about = {"change": change, "side": side, "unseen": config.unseen(change, side)}
-            rows.append({"kind": "view", **about, **found})
-            metrics[f"{change}-{side}"] = found["accuracy"]
-    return metrics, rows
+SCREEN = Sweep(
+    "volume_screen",
+    title="Learning rates in the cube",
+    whose="each way to tell places in the trained cube",
+    order=7,
+    methods=tuple(METHODS),
+    smoke=SMOKE[:1],
+    config_of=VolumeRun.of,
+    rates=(1e-3, 2e-3, 4e-3),
+    score="val_nats",
+    default=2e-3,
+    run=classification.run,
+    fingerprint=classification.fingerprint,
+    costs={"smoke": 2.0, "laptop": 45.0, "gpu": 120.0},
+)
 
 
 class Volumes(Classification):
@@ -241,29 +182,10 @@ class Volumes(Classification):
         "from another in larger cubes?"
     )
     order: ClassVar[int] = 8
+    sweep: ClassVar = SCREEN
+    methods: ClassVar = SCREEN.methods
+    smoke: ClassVar = SMOKE
+    costs: ClassVar = SCREEN.costs
 
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[VolumeRun]:
-        names = SMOKE if check_profile(profile) == "smoke" else tuple(METHODS)
-        return [
-            VolumeRun.of(self.name, profile, name, seed, learning_rate(profile, name))
-            for seed in (SEEDS[profile] if seeds is None else seeds)
-            for name in names
-        ]
-
-    def built(self, config: VolumeRun) -> PointClassifier:
-        return build(config)
-
-    def batches(self, config: VolumeRun) -> Iterator[Labelled]:
-        return batches(config)
-
-    def first(self, config: VolumeRun, model: PointClassifier, device: str) -> list[float]:
-        return [self.validated(config, model, device)["nats"]]
-
-    def validated(self, config: VolumeRun, model: PointClassifier, device: str) -> dict[str, float]:
-        return score(config, model, held_out(config, "validation"), device)
-
-    def asked(self, config: VolumeRun, model: PointClassifier, device: str) -> tuple[Metrics, Rows]:
-        return read(config, model, device)
-
-    def seconds(self, profile: str) -> float:
-        return {"smoke": 2.0, "laptop": 45.0, "gpu": 120.0}[check_profile(profile)]
+    def config(self, profile: str, cell: str, seed: int) -> VolumeRun:
+        return VolumeRun.of(self.name, profile, cell, seed, SCREEN.rate(profile, cell))

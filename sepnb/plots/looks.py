@@ -52,6 +52,9 @@ METHODS = Methods(
         "separated-sinusoidal": Method("separated sinusoidal", "#6b4500", "-", "o"),
         "separated-learned": Method("separated learned", "#00558a", "-", "s"),
         "separated-sinusoidal-wide": Method("separated sinusoidal, wide", "#6b4500", (0, (3, 1)), "o", False),
+        "separated-sinusoidal-38-114": Method(
+            "separated sinusoidal, 38 + 114", "#6b4500", (0, (2, 1)), "o", False
+        ),
         "separated-learned-wide": Method("separated learned, wide", "#00558a", (0, (3, 1)), "s", False),
         "strict-sinusoidal": Method("strict sinusoidal", "#6b4500", (0, (1, 1.2)), "v"),
         "strict-learned": Method("strict learned", "#00558a", (0, (1, 1.2)), "P"),

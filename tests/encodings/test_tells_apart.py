@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from sepnb import encodings
-from sepnb.experiments.encoding_methods import METHODS, run_of
+from sepnb.experiments.encoding_methods import METHODS
+from sepnb.experiments.methods import run_of
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.seqpe import SeqPE
 from sepnb.streams import Streams

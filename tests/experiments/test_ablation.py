@@ -10,15 +10,13 @@ from sepnb import experiments
 from sepnb.claims import budget as budget_claims
 from sepnb.experiments import ablation, budget
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.ablation import SIZES, VARIANTS, model_config
-from sepnb.experiments.ablation_screen import ON_A_PLATEAU
-from sepnb.experiments.lr_screen import RATES
-from sepnb.experiments.screening import best_rates
+from sepnb.experiments.ablation import COMPARED, SIZES
+from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.records.store import Store
 
 ABLATION, SCREEN, BUDGET = (experiments.get(name) for name in ("ablation", "ablation_screen", "budget"))
-CHANGED = [name for name, variant in VARIANTS.items() if variant.reference is not None]
+CHANGED = [name for name, variant in COMPARED.items() if variant.base is not None]
 PUBLISHED = ("laptop", "gpu")
 
 
@@ -38,23 +36,9 @@ def scored(config: TransformerConfig) -> torch.Tensor:
 # --- one factor
 
 
-@pytest.mark.parametrize("profile", experiments.PROFILES)
-@pytest.mark.parametrize("name", CHANGED)
-def test_a_variant_differs_from_its_reference_in_exactly_the_fields_it_declares(name, profile):
-    variant, size = VARIANTS[name], SIZES[profile]
-    assert variant.reference in VARIANTS and variant.factor
-    own, reference = model_config(name, size), model_config(variant.reference, size)
-    assert differing(own, reference) == set(variant.changes)
-
-
-def test_one_field_is_changed_at_a_time_but_for_the_concatenated_model():
-    several = {name: set(VARIANTS[name].changes) for name in CHANGED if len(VARIANTS[name].changes) != 1}
-    assert several == {"concatenated-sinusoidal": {"streams", "split", "readout"}}
-
-
 def test_what_the_concatenated_model_changes_besides_its_streams_does_nothing_to_a_dense_one():
     dense = model_config("sinusoidal", SIZES["smoke"])
-    changes = {k: v for k, v in VARIANTS["concatenated-sinusoidal"].changes.items() if k != "streams"}
+    changes = {k: v for k, v in COMPARED["concatenated-sinusoidal"].model.items() if k != "streams"}
     assert torch.equal(scored(dense), scored(dataclasses.replace(dense, **changes)))
 
 
@@ -71,16 +55,9 @@ def test_concatenated_and_separated_differ_in_what_is_split_and_in_the_readout()
 
 @pytest.mark.parametrize("name", CHANGED)
 def test_every_change_changes_what_the_model_computes(name):
-    variant, size = VARIANTS[name], SIZES["laptop"]
-    own, reference = (scored(model_config(n, size)) for n in (name, variant.reference))
+    variant, size = COMPARED[name], SIZES["laptop"]
+    own, reference = (scored(model_config(n, size)) for n in (name, variant.base))
     assert (own - reference).abs().max() > 1e-3
-
-
-def test_names_shared_with_the_other_experiments_mean_the_same_model():
-    shared = set(VARIANTS) & set(lm.METHODS)
-    assert shared >= {*budget.METHODS, "none", "separated-learned", "separated-sinusoidal-wide"}
-    for name in shared:
-        assert model_config(name, SIZES["laptop"]) == lm.model_config(name, SIZES["laptop"])
 
 
 @pytest.mark.parametrize(("profile", "within"), [("smoke", 0.05), ("laptop", 0.05), ("gpu", 0.06)])
@@ -95,11 +72,11 @@ def test_the_wide_models_have_about_as_many_block_parameters_as_the_dense_one(ki
 
 def test_the_full_model_gives_one_head_to_position_and_the_sweep_brackets_it():
     size = SIZES["laptop"]
-    width = {name: model_config(name, size).streams.widths.get("pos") for name in VARIANTS}
+    width = {name: model_config(name, size).streams.widths.get("pos") for name in COMPARED}
     full = "separated-sinusoidal"
     assert width[full] == model_config(full, size).head_width == 16
     assert [width[f"{full}-pos-{share}"] for share in ("16th", "8th", "half")] == [4, 8, 32]
-    assert {model_config(name, size).streams.d_model for name in VARIANTS if "wide" not in name} == {64}
+    assert {model_config(name, size).streams.d_model for name in COMPARED if "wide" not in name} == {64}
 
 
 def test_a_share_of_less_than_one_head_is_called_so():
@@ -111,13 +88,8 @@ def test_a_share_of_less_than_one_head_is_called_so():
             if (model := model_config(variant, SIZES[profile])).streams.widths["pos"] < model.head_width
         ]
         assert tuple(below) == tuple(small)
-        assert "less than one head" in VARIANTS[variant].factor
-        assert ("laptop" in VARIANTS[variant].factor) is (len(below) == 1)
-
-
-def test_an_unknown_variant_is_refused():
-    with pytest.raises(ValueError, match="unknown variant 'dense'; use one of separated-sinusoidal"):
-        model_config("dense", SIZES["smoke"])
+        assert "less than one head" in COMPARED[variant].says
+        assert ("laptop" in COMPARED[variant].says) is (len(below) == 1)
 
 
 # --- the grids
@@ -133,26 +105,14 @@ def settings(config: lm.LanguageModelRun) -> dict:
 @pytest.mark.parametrize("profile", PUBLISHED)
 def test_every_variant_has_three_seeds_what_claims_compare_six_on_the_same_schedule_and_text(profile):
     grid = ABLATION.grid(profile)
-    seeds = {name: tuple(c.seed for c in grid if c.method == name) for name in VARIANTS}
+    seeds = {name: tuple(c.seed for c in grid if c.method == name) for name in COMPARED}
     assert {seeds[name] for name in ablation.JUDGED} == {(1, 2, 3, 4, 5, 6)}
-    assert {seeds[name] for name in VARIANTS} <= {(1, 2, 3), (1, 2, 3, 4, 5, 6)}
+    assert {seeds[name] for name in COMPARED} <= {(1, 2, 3), (1, 2, 3, 4, 5, 6)}
     assert len(grid) == sum(map(len, seeds.values()))
-    assert [c.method for c in ABLATION.grid(profile, seeds=[9])] == list(VARIANTS)
+    assert [c.method for c in ABLATION.grid(profile, seeds=[9])] == list(COMPARED)
     assert all(settings(config) == settings(grid[0]) for config in grid)
     assert [config.seed for config in grid] == sorted(config.seed for config in grid)
     assert not {config.seed for config in grid} & {config.seed for config in SCREEN.grid(profile)}
-
-
-@pytest.mark.parametrize("profile", PUBLISHED)
-def test_every_variant_is_screened_over_the_same_rates(profile):
-    grid = SCREEN.grid(profile)
-    for name, runs in itertools.groupby(grid, key=lambda config: config.method):
-        runs = list(runs)
-        assert [config.training.learning_rate for config in runs] == list(RATES)
-        assert {config.model for config in runs} == {model_config(name, SIZES[profile])}
-        whole = {config.training.steps for config in runs} == {SIZES[profile].steps}
-        assert whole == (name in ON_A_PLATEAU)
-    assert {config.method for config in grid} == set(VARIANTS)
 
 
 @pytest.mark.parametrize("profile", PUBLISHED)
@@ -164,7 +124,7 @@ def test_budgets_are_multiples_of_one_schedule_and_the_middle_one_is_that_of_the
         assert config.training.steps == shortest * config.budget
     ablated = {c.method: c for c in ABLATION.grid(profile)}  # a seed changes no setting
     middle = [config for config in grid if config.budget == budget.MIDDLE]
-    assert len(middle) == len(budget.METHODS) * len(budget.SEEDS[profile])
+    assert len(middle) == len(budget.METHODS) * len(BUDGET.seeds)
     for config in middle:
         same = ablated[config.method]
         assert (config.model, config.training, config.text) == (same.model, same.training, same.text)
@@ -177,7 +137,7 @@ def test_the_claims_on_budgets_ask_for_what_is_run():
 
 def test_smoke_runs_a_variant_and_its_reference():
     (reference, variant) = ABLATION.grid("smoke")
-    assert VARIANTS[variant.method].reference == reference.method
+    assert COMPARED[variant.method].base == reference.method
     assert {config.budget for config in BUDGET.grid("smoke")} < set(budget.BUDGETS)
 
 
@@ -209,18 +169,3 @@ def test_the_budget_of_a_run_stands_in_its_config_and_of_every_row_in_the_table(
     assert list(table["budget"]) == [config.budget for config in grid]
     assert list(table["steps"]) == [config.training.steps for config in grid]
     assert set(table["status"]) == {"not run"} and table.attrs["records"] == []
-
-
-# --- the screened rates
-
-
-@pytest.mark.parametrize("profile", PUBLISHED)
-def test_each_rate_is_the_best_of_the_published_screening(profile, monkeypatch):
-    monkeypatch.delenv("SEPNB_RESULTS", raising=False)
-    table = SCREEN.table(profile)
-    if set(table["status"]) == {"not run"}:
-        assert profile not in ablation.LEARNING_RATES, f"rates for {profile} without a screening behind them"
-        return
-    assert ablation.LEARNING_RATES[profile] == best_rates(table)
-    for config in (*ABLATION.grid(profile), *BUDGET.grid(profile)):
-        assert config.training.learning_rate == ablation.LEARNING_RATES[profile][config.method]

@@ -9,11 +9,11 @@ import torch
 
 from sepnb import experiments
 from sepnb.analysis.timing import one_thread
+from sepnb.evaluation.long_windows import BLOCKS
+from sepnb.evaluation.protocols import Reading
 from sepnb.experiments import context_extension as ce
 from sepnb.experiments import context_extension_runs as runs
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.long_windows import BLOCKS
-from sepnb.experiments.readings import Reading
 from sepnb.models import LanguageModel
 from sepnb.records.store import Store
 from sepnb.training import Diverged
@@ -58,7 +58,7 @@ def test_every_method_is_run_with_six_seeds_that_read_different_blocks(profile):
 
 
 def test_smoke_runs_an_extension_and_the_plain_model():
-    assert [config.method for config in EXPERIMENT.grid("smoke")] == list(ce.SMOKE)
+    assert [config.method for config in EXPERIMENT.grid("smoke")] == list(EXPERIMENT.smoke)
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)

@@ -11,27 +11,24 @@ import torch
 
 from sepnb import encodings, experiments
 from sepnb.evaluation import AtDrawnPositions, evaluate
-from sepnb.experiments import encoding_methods as methods
+from sepnb.evaluation.long_windows import BLOCKS, Beyond
+from sepnb.evaluation.protocols import Reading
+from sepnb.experiments import encoding_methods, extrapolation
 from sepnb.experiments import encodings as table
-from sepnb.experiments import extrapolation, in_window
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.encoding_methods import METHODS, SPINE, run_of
-from sepnb.experiments.encoding_screen import ON_A_PLATEAU, SCREENED
-from sepnb.experiments.long_windows import BLOCKS, Beyond
-from sepnb.experiments.lr_screen import RATES
-from sepnb.experiments.readings import Reading
-from sepnb.experiments.screening import best_rates
+from sepnb.experiments.encoding_methods import METHODS, SPINE
+from sepnb.experiments.methods import run_of
 from sepnb.models import LanguageModel
-from sepnb.records.store import Store, canonical
+from sepnb.records.store import canonical
 from sepnb.training.positions import RandomPositions
 
 from .smoke_runs import differing, shortened
 
-TABLE, SCREEN = experiments.get("encodings"), experiments.get("encoding_screen")
+TABLE = experiments.get("encodings")
 SAMPLERS = {
-    name: method.positions(lm.SIZES["smoke"])
+    name: method.training["positions"](lm.SIZES["smoke"])
     for name, method in METHODS.items()
-    if method.positions is not None
+    if "positions" in method.training
 }
 RANDOMISED = tuple(name for name, sampler in SAMPLERS.items() if sampler.at_evaluation)
 SHIFTED = tuple(name for name in SAMPLERS if name not in RANDOMISED)
@@ -74,17 +71,7 @@ def test_the_published_grid_runs_every_method_with_three_seeds_that_read_all_blo
         assert all(config.blocks == blocks[config.seed] for config in grid)
         assert {config.beyond for config in grid} == {table.beyond(profile)}
         assert {c.method for c in TABLE.grid(profile, seeds=[9])} == set(METHODS)
-    assert {config.method for config in TABLE.grid("smoke")} == set(table.SMOKE) < set(METHODS)
-
-
-@pytest.mark.parametrize("profile", PUBLISHED)
-def test_what_is_new_is_screened_over_the_same_rates_with_a_seed_that_is_not_published(profile):
-    grid = SCREEN.grid(profile)
-    tried = {name: [c.training.learning_rate for c in grid if c.method == name] for name in METHODS}
-    assert tried == {name: [] if name in SPINE else list(RATES) for name in METHODS}
-    assert not {config.seed for config in grid} & {config.seed for config in TABLE.grid(profile)}
-    whole = {config.method for config in grid if config.training.steps == lm.SIZES[profile].steps}
-    assert whole == set(ON_A_PLATEAU) < set(SCREENED)
+    assert {config.method for config in TABLE.grid("smoke")} == set(TABLE.smoke) < set(METHODS)
 
 
 # --- one factor
@@ -119,7 +106,7 @@ def test_the_spine_trains_as_in_window_does(name, profile):
     (inside,) = (c for c in experiments.get("in_window").grid(profile, [2]) if c.method == name)
     ours = table.EncodingRun.of_method(profile, name, 2)
     assert {key.split(".")[0] for key in differing(ours, inside)} == {"experiment", "beyond"}
-    assert ours.model == inside.model and lm.METHODS[name] == METHODS[name].encoding
+    assert ours.model == inside.model
 
 
 def test_a_seed_and_its_partner_read_what_two_seeds_read_in_extrapolation():
@@ -144,38 +131,8 @@ def test_all_methods_of_a_seed_read_the_same_bytes_in_the_same_order():
 
 
 def test_an_unknown_method_is_answered_with_those_there_are():
-    with pytest.raises(ValueError, match="unknown method 'ropes'; use one of none, sinusoidal, learned"):
+    with pytest.raises(ValueError, match="unknown method 'ropes'; did you mean rope"):
         table.EncodingRun.of_method("smoke", "ropes", 1)
-
-
-# --- the published choice of learning rates
-
-
-@pytest.mark.parametrize("profile", PUBLISHED)
-def test_each_rate_is_the_best_of_its_published_screening(profile, monkeypatch):
-    monkeypatch.delenv("SEPNB_RESULTS", raising=False)
-    found = SCREEN.table(profile)
-    if set(found["status"]) == {"not run"}:
-        assert profile not in methods.LEARNING_RATES, f"rates for {profile} without a screening behind them"
-        return
-    assert methods.LEARNING_RATES[profile] == best_rates(found)
-    assert methods.LEARNING_RATES[profile].keys() == set(SCREENED)
-
-
-def test_a_rate_is_that_of_the_profile_else_that_of_the_laptop_else_the_middle_one(monkeypatch):
-    monkeypatch.setattr(methods, "LEARNING_RATES", {})
-    assert methods.learning_rate("gpu", "t5") == methods.DEFAULT_RATE in RATES
-    monkeypatch.setattr(methods, "LEARNING_RATES", {"laptop": {"t5": 1.0, "fire": 2.0}})
-    assert methods.learning_rate("gpu", "t5") == 1.0
-    monkeypatch.setitem(methods.LEARNING_RATES, "gpu", {"t5": 3.0})
-    assert methods.learning_rate("gpu", "t5") == 3.0 and methods.learning_rate("smoke", "t5") == 1.0
-    for name in SPINE:
-        assert methods.learning_rate("gpu", name) == in_window.learning_rate("gpu", name)
-
-
-def test_an_incomplete_screening_names_itself(tmp_path):
-    with pytest.raises(ValueError, match=r"6 of 6 runs of the screening .* run encoding_screen"):
-        best_rates(SCREEN.table("smoke", Store(tmp_path)))
 
 
 # --- what is read
@@ -225,6 +182,7 @@ def test_every_method_is_read_natively_behind_a_window_sharpened_and_through_bot
         ("shaw", {"native": "length", "native-at-7x": "none"}),
         ("cope", {"native": "length", "native-window": "none"}),
         ("fire", {"native": "index+length+distance", "native-window": "index", "native-at-7x": "index"}),
+        ("alibi", {"native": "length+distance", "native-window": "none", "native-at-7x": "none"}),
         ("seqpe", {"native": "length+distance", "native-window": "none", "native-at-7x": "none"}),
         ("seqpe-input", {"native": "length+distance", "native-window": "none", "native-at-7x": "none"}),
         ("rope-randomised", {"native": "length", "contiguous": "length", "native-window": "none"}),
@@ -243,13 +201,6 @@ def test_buckets_that_training_never_reached_are_unseen_distances():
     for profile, expected in (("laptop", "length"), ("smoke", "length+distance")):
         config = table.EncodingRun.of_method(profile, "t5", 1)
         assert config.unseen(Reading("native")) == expected
-
-
-@pytest.mark.parametrize("name", SPINE)
-def test_the_spine_has_the_sides_that_extrapolation_gives_it(name):
-    config = table.EncodingRun.of_method("laptop", name, 1)
-    for reading in config.readings:
-        assert config.unseen(reading) == reading.unseen(name), reading.id
 
 
 def test_a_drawn_reading_is_the_mean_over_its_draws_under_its_rule():
@@ -328,12 +279,12 @@ def test_a_run_of_every_method_trains_and_holds_every_reading(name):
 
 
 def test_a_screening_does_not_read_the_test_text():
-    (config, *_) = SCREEN.grid("smoke")
+    (config, *_) = encoding_methods.SCREEN.grid("smoke")
     config = dataclasses.replace(
         config,
         training=dataclasses.replace(config.training, steps=2),
         text=dataclasses.replace(config.text, validation_bytes=64, test_bytes=128),
     )
-    record = SCREEN.run(config)
+    record = encoding_methods.SCREEN.run(config)
     assert "val_bits_per_byte" in record.metrics and "bits_per_byte" not in record.metrics
     assert {row["kind"] for row in record.rows} == {"curve"}

@@ -14,7 +14,7 @@ from sepnb.analysis.flops import products_of
 from sepnb.companion.bench import bench_encodings
 from sepnb.encodings import Site
 from sepnb.experiments import encoding_speed as es
-from sepnb.experiments import peer
+from sepnb.experiments import peer, timed
 from sepnb.models.kernels import CompilerMissing
 
 from ..encodings.references import REFERENCES
@@ -62,7 +62,7 @@ def test_a_cell_that_cannot_be_timed_is_refused(change, told):
 def test_a_compiled_step_that_computes_something_else_is_not_timed(monkeypatch):
     """Once it answers a thousandth too much."""
     cell, own = replace(TINY, method="alibi", compiler="eager"), es.own
-    es.run(cell)
+    SPEED.run(cell)
 
     def lies(model):
         core = own(model)
@@ -70,7 +70,7 @@ def test_a_compiled_step_that_computes_something_else_is_not_timed(monkeypatch):
 
     monkeypatch.setattr(es, "own", lies)
     with pytest.raises(RuntimeError, match=r"the outputs of two steps differ by .* and are not timed"):
-        es.run(cell)
+        SPEED.run(cell)
 
 
 def test_the_timed_path_is_the_published_formula_of_the_encoding():
@@ -233,7 +233,7 @@ def test_ahead_is_held_against_the_faster_of_their_steps(monkeypatch):
     monkeypatch.setattr(peer, "attention", lambda *size: (es.fused, []))
     monkeypatch.setattr(peer.importlib.metadata, "version", lambda name: "2.0")
     monkeypatch.setattr(
-        es, "interleaved", lambda steps, *, repeats, **_: {s: [taken.get(s, 1.0)] * repeats for s in steps}
+        timed, "interleaved", lambda steps, *, repeats, **_: {s: [taken.get(s, 1.0)] * repeats for s in steps}
     )
     cell = replace(TINY, method="alibi", compiler="eager")
     steps = es.steps_of(cell)
@@ -295,8 +295,8 @@ def test_bench_prints_every_column_and_without_a_compiler_what_is_missing(monkey
         if backend == "inductor":
             raise CompilerMissing("there is no g++")
 
-    monkeypatch.setattr(es, "interleaved", interleaved)
-    monkeypatch.setattr(es, "check_compiler", check)
+    monkeypatch.setattr(timed, "interleaved", interleaved)
+    monkeypatch.setattr(timed, "check_compiler", check)
     console = Console(width=200, record=True, quiet=False, force_terminal=False)
     assert not bench_encodings(console, profile="laptop", device="cpu", repeats=11)
     lines = console.export_text().splitlines()

@@ -13,8 +13,8 @@ from sepnb.claims.verdict import Ask
 from sepnb.data import registry
 from sepnb.encodings import InputModule, QueryKeyModule, ScoreModule
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.in_window import LEARNING_RATES, METHODS
-from sepnb.experiments.lr_screen import RATES
+from sepnb.experiments.in_window import METHODS
+from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel
 from sepnb.records.store import Record, Store
 from sepnb.training import Diverged
@@ -70,8 +70,8 @@ def test_unknown_names_are_answered_with_near_matches():
     for ask in (IN_WINDOW.grid, IN_WINDOW.table, IN_WINDOW.seconds, IN_WINDOW.data_sets, SCREEN.grid):
         with pytest.raises(ValueError, match="unknown profile 'huge'; use one of smoke, laptop, gpu"):
             ask("huge")
-    with pytest.raises(ValueError, match=r"unknown method 'ropes'; use one of none, sinusoidal"):
-        lm.model_config("ropes", lm.SIZES["smoke"])
+    with pytest.raises(ValueError, match=r"unknown method 'ropes'; did you mean rope"):
+        model_config("ropes", lm.SIZES["smoke"])
 
 
 # --- the grids
@@ -105,14 +105,6 @@ def test_published_verdicts_rest_on_six_seeds_none_of_which_chose_a_rate(profile
     for method in METHODS:
         assert len({config.seed for config in runs if config.method == method}) >= 6
     assert not {config.seed for config in runs} & {config.seed for config in screened}
-
-
-@pytest.mark.parametrize("profile", ["laptop", "gpu"])
-def test_every_method_is_screened_over_the_same_rates(profile):
-    tried = {}
-    for config in SCREEN.grid(profile):
-        tried.setdefault(config.method, []).append(config.training.learning_rate)
-    assert tried == {method: list(RATES) for method in lm.METHODS}
 
 
 @pytest.mark.parametrize(("name", "profile"), WHERE)
@@ -193,7 +185,7 @@ def test_all_methods_of_a_seed_read_the_same_bytes_in_the_same_order(monkeypatch
 @pytest.mark.parametrize("encoding", ["sinusoidal", "learned"])
 def test_equal_width_is_smaller_and_wide_is_as_large_as_dense(profile, encoding):
     def counts(method: str) -> dict[str, int]:
-        return LanguageModel(lm.model_config(method, lm.SIZES[profile])).parameter_counts()
+        return LanguageModel(model_config(method, lm.SIZES[profile])).parameter_counts()
 
     dense, equal, wide = (
         counts(m) for m in (encoding, f"separated-{encoding}", f"separated-{encoding}-wide")
@@ -306,25 +298,7 @@ def test_tidy_rows_carry_their_method_and_seed(store):
     assert len(IN_WINDOW.rows("laptop", "position", store)) == 0
 
 
-# --- the published choice of learning rates
-
-
-@pytest.mark.parametrize("profile", ["laptop", "gpu"])
-def test_each_learning_rate_is_the_best_of_its_published_screening(profile, monkeypatch):
-    monkeypatch.delenv("SEPNB_RESULTS", raising=False)
-    table = SCREEN.table(profile)
-    if profile == "laptop":  # published now; another profile is held to its screening once that is there
-        assert set(table["status"]) == {"ok"}, (
-            "run `sepnb run lr_screen --profile laptop` and commit the records"
-        )
-    if set(table["status"]) == {"not run"}:
-        assert profile not in LEARNING_RATES, f"rates for {profile} without a screening behind them"
-        return
-    best = table.loc[table.groupby("method")["val_bits_per_byte"].idxmin()]
-    chosen = dict(zip(best["method"], best["learning_rate"], strict=True))
-    assert chosen == LEARNING_RATES[profile] and chosen.keys() == lm.METHODS.keys()
-    for config in IN_WINDOW.grid(profile):
-        assert config.training.learning_rate == chosen[config.method]
+# --- a run that diverges
 
 
 def test_a_run_that_diverges_is_a_record_without_a_score_and_the_claims_hear_of_it(store, monkeypatch):

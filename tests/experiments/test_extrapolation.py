@@ -14,10 +14,10 @@ from sepnb import experiments
 from sepnb.data import text
 from sepnb.data.documents import Document, Text
 from sepnb.evaluation import evaluate, sliding
+from sepnb.evaluation.protocols import Reading
 from sepnb.experiments import extrapolation as ex
 from sepnb.experiments import in_window
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.readings import Reading, readings
 from sepnb.extrapolators import METHODS, SOURCE_METHODS, build
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.records.store import Store, canonical
@@ -59,7 +59,7 @@ def book(name: str, data: np.ndarray) -> Document:
 
 @pytest.mark.parametrize("encoding", ["learned", "sinusoidal", "rope", "alibi", "none"])
 def test_every_reading_of_a_method_has_a_name_and_a_rule_of_its_own(encoding):
-    asked = readings(encoding, 128, 1024)
+    asked = ex.readings(encoding, 128, 1024)
     assert len({reading.id for reading in asked}) == len(asked)
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", reading.id) for reading in asked)
     rules = [dataclasses.replace(reading, id="", scope="all") for reading in asked]
@@ -69,7 +69,7 @@ def test_every_reading_of_a_method_has_a_name_and_a_rule_of_its_own(encoding):
 
 
 def test_a_learned_table_is_read_under_every_extrapolator_and_the_five_in_both_forms_masked_and_far_out():
-    asked = {reading.id: reading for reading in readings("learned", 128, 1024)}
+    asked = {reading.id: reading for reading in ex.readings("learned", 128, 1024)}
     for name in METHODS:
         assert (asked[name].extrapolator, asked[name].form, asked[name].window) == (name, "corrected", None)
     for name in SOURCE_METHODS:
@@ -86,7 +86,7 @@ def test_a_learned_table_is_read_under_every_extrapolator_and_the_five_in_both_f
 
 @pytest.mark.parametrize("encoding", ["sinusoidal", "rope", "alibi", "none"])
 def test_other_encodings_are_read_by_their_own_rule_masked_and_far_out(encoding):
-    asked = {reading.id: reading for reading in readings(encoding, 128, 1024)}
+    asked = {reading.id: reading for reading in ex.readings(encoding, 128, 1024)}
     assert {"native", "native-window", "native-window-sinks", "native-at-7x"} <= set(asked)
     assert ({"clamp", "wrap"} <= set(asked)) is (encoding == "sinusoidal")
     assert asked["native"].scope == "all"
@@ -119,8 +119,9 @@ def test_other_encodings_are_read_by_their_own_rule_masked_and_far_out(encoding)
     ],
 )
 def test_each_reading_says_what_training_never_showed(encoding, reading, unseen):
-    asked = {item.id: item for item in readings(encoding, 128, 1024)}
-    assert asked[reading].unseen(encoding) == unseen
+    config = ex.ExtrapolationRun.of_method("laptop", encoding, 1)
+    asked = {item.id: item for item in config.readings}
+    assert config.unseen(asked[reading]) == unseen
 
 
 DEFAULTS = {
@@ -249,7 +250,7 @@ def test_every_reading_computes_what_it_computed_for_the_records(encoding):
     model = pinned_model(encoding)
     tokens = (np.arange(2 * 33).reshape(2, 33) * 37 + 11) % 256
     found = {}
-    for reading in readings(encoding, 8, 32):
+    for reading in ex.readings(encoding, 8, 32):
         if reading.extrapolator == "learned":
             reading = dataclasses.replace(reading, options=(*reading.options, ("steps", 20)))
         read = tokens[:, :9] if reading.start else tokens
@@ -336,7 +337,7 @@ def test_the_grid_has_six_seeds_where_a_claim_compares_and_stays_small_at_smoke(
         for config in EXPERIMENT.grid(profile):
             seeds.setdefault(config.method, []).append(config.seed)
         assert seeds == {m: [1, 2, 3, 4, 5, 6] for m in ex.METHODS} | {m: [1, 2, 3] for m in ex.CONTROLS}
-    assert {config.method for config in EXPERIMENT.grid("smoke")} == set(ex.SMOKE)
+    assert {config.method for config in EXPERIMENT.grid("smoke")} == set(EXPERIMENT.smoke)
     chosen = EXPERIMENT.grid("laptop", seeds=[8])
     assert {config.method for config in chosen} == {*ex.METHODS, *ex.CONTROLS}
 
@@ -374,11 +375,6 @@ def test_a_model_trained_at_the_long_length_differs_in_nothing_else(profile, met
 def test_a_method_that_the_experiment_does_not_have_is_refused(method):
     with pytest.raises(ValueError, match=f"unknown method '{method}'; use one of learned, separated-learned"):
         ex.ExtrapolationRun.of_method("smoke", method, 1)
-
-
-def test_a_method_without_a_screened_rate_is_refused():
-    with pytest.raises(ValueError, match="no learning rate for the method 'ropes'; there is one for none, s"):
-        in_window.learning_rate("laptop", "ropes")
 
 
 @pytest.mark.parametrize(

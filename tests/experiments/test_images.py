@@ -12,12 +12,9 @@ from sepnb import experiments
 from sepnb.data import images as data
 from sepnb.encodings import AxialRoPE, Learned
 from sepnb.experiments import classification
-from sepnb.experiments import image_readings as readings
 from sepnb.experiments import images as im
-from sepnb.experiments.image_methods import SHIFTED, WITH_LOSSES
-from sepnb.experiments.image_screen import BEYOND, GUESSES, RATES
+from sepnb.experiments.classification import build, read, score, shuffled
 from sepnb.experiments.image_tasks import Direction, Frame, Pictures, WholeImage
-from sepnb.experiments.screening import at_an_end, best_rates, rates_of
 from sepnb.models import ImageClassifier
 from sepnb.seqpe import SeqPE
 from sepnb.training import Diverged, Labelled, TrainingConfig, train
@@ -26,6 +23,8 @@ from .smoke_runs import differing
 
 EXPERIMENT, SCREEN = experiments.get("images"), experiments.get("image_screen")
 PUBLISHED = ("laptop", "gpu")
+SHIFTED = ("sinusoidal-shifts", "axial-rope-shifts", "seqpe", "seqpe-multiply")
+WITH_LOSSES = ("seqpe", "seqpe-multiply")
 
 
 def smoke(name: str = "axial-rope", task: str = "direction", seed: int = 1, steps: int = 6) -> im.ImageRun:
@@ -93,7 +92,7 @@ def test_a_picture_shows_what_its_answer_says():
 
 @pytest.mark.parametrize("task", [WholeImage(), Direction((0, 1), 2)], ids=["class", "direction"])
 def test_training_pictures_are_those_of_the_seed_and_never_held_out_ones(task):
-    splits, frame = readings.splits_of("digits"), Frame(2, 4)
+    splits, frame = im.splits_of("digits"), Frame(2, 4)
 
     def drawn(seed: int) -> list[Pictures]:
         return list(task.batches(splits, frame, batch_size=4, seed=seed, steps=3))
@@ -109,7 +108,7 @@ def test_training_pictures_are_those_of_the_seed_and_never_held_out_ones(task):
 
 
 def test_what_cannot_be_shown_is_refused():
-    splits, frame = readings.splits_of("digits"), Frame(2, 4)
+    splits, frame = im.splits_of("digits"), Frame(2, 4)
     with pytest.raises(ValueError, match="grid is 3; it must be at least 4"):
         Direction((0, 1), 2).arrangements(3)
     with pytest.raises(ValueError, match="an image is whole and is not spread; grid=6 is for other tasks"):
@@ -127,22 +126,12 @@ def test_every_method_has_six_seeds_in_every_task_and_the_grid_runs_seed_by_seed
         assert [run.seed for run in grid] == sorted(run.seed for run in grid)
         for name, task in itertools.product(im.METHODS, im.TASKS):
             assert [r.seed for r in grid if (r.name, r.task) == (name, task)] == [1, 2, 3, 4, 5, 6]
-        tried = {}
-        for run in SCREEN.grid(profile):
-            tried.setdefault(run.method, []).append(run.training.learning_rate)
-        assert tried == {run.method: rates_of(run.method, RATES, BEYOND) for run in grid}
-        assert not {run.seed for run in SCREEN.grid(profile)} & {run.seed for run in grid}
 
 
-def test_a_published_screening_has_chosen_the_rates():
-    for profile in PUBLISHED:
-        table = SCREEN.table(profile)
-        if (table["status"] == "ok").all():
-            assert im.LEARNING_RATES[profile] == best_rates(table, "val_nats")
-            assert set(at_an_end(table, "val_nats")) <= set(GUESSES), "see `BEYOND` of the screening"
-            guessed = table.loc[table.method.isin(GUESSES), "val_nats"]
-            assert (guessed - math.log(4)).abs().max() < 1e-3, "it learned something"
-    assert im.learning_rate("laptop", "none/class") in RATES
+def test_without_places_a_direction_is_a_guess_at_every_rate():
+    table = SCREEN.table("laptop")
+    guessed = table.loc[table.method.isin(im.GUESSES), "val_nats"]
+    assert len(guessed) == 4 and (guessed - math.log(4)).abs().max() < 1e-3, "it learned something"
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
@@ -181,7 +170,7 @@ def test_models_of_a_profile_are_as_wide_as_they_say_and_have_the_encodings_of_t
         "col": 10,
         "sem": 60,
     }
-    with pytest.raises(ValueError, match="unknown method 'rope'; use one of none, learned"):
+    with pytest.raises(ValueError, match="unknown method 'rope'; did you mean axial-rope"):
         im.model_config("rope", size)
     with pytest.raises(ValueError, match="unknown task 'clothes'; use one of class, direction"):
         smoke(task="clothes")
@@ -213,10 +202,10 @@ def test_a_run_repeats_exactly_and_its_rows_are_its_metrics(few, task):
 
 
 def test_a_screening_reads_no_test_picture(few, monkeypatch):
-    asked = []
-    held_out = readings.held_out
-    monkeypatch.setattr(im, "held_out", lambda c, split, *a: asked.append(split) or held_out(c, split, *a))
-    monkeypatch.setattr(im, "read", lambda *a: pytest.fail("the test pictures were read"))
+    asked, pictures = [], im.ImageRun.pictures
+    monkeypatch.setattr(
+        im.ImageRun, "pictures", lambda self, split, *a: asked.append(split) or pictures(self, split, *a)
+    )
     record = SCREEN.run(smoke())
     assert set(asked) == {"validation"} and "val_nats" in record.metrics and "accuracy" not in record.metrics
 
@@ -239,38 +228,40 @@ def test_what_knows_no_place_between_two_patches_is_read_where_the_grid_grows():
 def test_a_table_and_no_encoding_are_read_by_the_one_rule_they_have(few):
     for name, rule in (("learned", "fit"), ("none", "grow")):
         config = smoke(name)
-        _, rows = readings.read(config, im.build(config), "cpu")
+        _, rows = read(config, build(config), "cpu")
         assert {row["rule"] for row in rows} == {rule}
         assert [row["kind"] for row in rows] == ["view", "view", "shuffled", "view"]
 
 
+def nats(config: im.ImageRun, model, column: str = "") -> float:
+    """Of a view, or as trained."""
+    views = {view.column: view for view in config.views(model)}
+    asked = views[column].asked if column else config.held_out("test")
+    return score(config, model, asked, "cpu")["nats"]
+
+
 def test_the_score_is_the_share_of_right_answers_and_shuffling_only_moves_places(few):
     config = smoke("axial-rope", "class")
-    model, pictures = im.build(config).double(), readings.held_out(config, "test")
-    splits = readings.splits_of("digits")
-    scaled = splits.standardised(pictures.images).double()
-    pictures = pictures._replace(images=pictures.images.double())
+    model, asked = build(config), config.held_out("test")
     with torch.no_grad():
-        logits = model(scaled)
-        right = float((logits.argmax(-1).numpy() == pictures.labels).mean())
-    found = readings.score(config, model, pictures, "cpu")
+        logits = model(asked.inputs)
+        right = float((logits.argmax(-1) == asked.answers).double().mean())
+    found = score(config, model, asked, "cpu")
     assert found["accuracy"] == pytest.approx(right)
-    expected = torch.nn.functional.cross_entropy(logits, torch.tensor(pictures.labels)).item()
+    expected = torch.nn.functional.cross_entropy(logits, asked.answers).item()
     assert found["nats"] == pytest.approx(expected, rel=1e-5)
-    order = readings.shuffled(12, 16)
+    order = shuffled(12, 16)
     assert torch.equal(order.sort(dim=1).values, torch.arange(16).expand(12, -1))
-    moved = readings.score(config, model, pictures, "cpu", shuffle=True)["nats"]
-    assert moved != pytest.approx(found["nats"], rel=1e-6)
+    assert nats(config, model, "shuffled_accuracy") != pytest.approx(found["nats"], rel=1e-6)
     blind = smoke("none", "class")
-    none = im.build(blind).double()
-    plain, mixed = (readings.score(blind, none, pictures, "cpu", shuffle=s)["nats"] for s in (False, True))
-    assert mixed == pytest.approx(plain, rel=1e-9)
+    none = build(blind)
+    assert nats(blind, none, "shuffled_accuracy") == pytest.approx(nats(blind, none), rel=1e-6)
 
 
 def test_larger_pictures_are_the_same_pictures(few):
     config = smoke(task="class")
-    plain = readings.held_out(config, "test")
-    upscaled, canvas = (readings.held_out(config, "test", change, 6) for change in ("upscaled", "canvas"))
+    plain = config.pictures("test")
+    upscaled, canvas = (config.pictures("test", change, 6) for change in ("upscaled", "canvas"))
     assert torch.equal(upscaled.images, data.upscaled(plain.images, 12))
     assert canvas.images.shape == (12, 1, 12, 12)
     torch.testing.assert_close(canvas.images.sum((1, 2, 3)), plain.images.sum((1, 2, 3)))
@@ -293,7 +284,7 @@ def test_the_control_is_read_on_canvases_too_and_no_places_cannot_notice_it(few)
 def test_a_wide_separated_model_has_about_the_parameters_of_the_dense_one(profile):
     names = ("separated-sinusoidal-wide", "sinusoidal", "separated-sinusoidal")
     runs = [im.ImageRun.of("images", profile, name, "class", 1, 1e-3) for name in names]
-    wide, dense, narrow = (im.build(run).parameter_counts()["total"] for run in runs)
+    wide, dense, narrow = (build(run).parameter_counts()["total"] for run in runs)
     assert abs(wide / dense - 1) < 0.025 and narrow / dense < 0.7
 
 
@@ -305,7 +296,7 @@ def test_shift_steps_of_every_seed_come_near_the_larger_grids(profile):
     """At least ten of them put a patch on a cell of the largest grid outside the trained one."""
     run = im.ImageRun.of("images", profile, "sinusoidal-shifts", "class", 1, 1e-3)
     shifts, largest = run.training.positions, max(run.size.grids)
-    for seed in im.SEEDS[profile]:
+    for seed in EXPERIMENT.seeds:
         moves = np.stack(list(shifts.drawn(seed=seed, steps=run.training.steps)))
         assert (moves.any(axis=1) & (moves < largest).all(axis=1)).sum() >= 10
     assert largest < run.size.reach <= 2.5 * largest
@@ -324,10 +315,10 @@ def test_covered_places_are_covered_and_those_never_seen_are_not(profile):
 
 def test_nothing_is_shifted_in_validation(few, monkeypatch):
     config, read = smoke("seqpe"), []
-    model = im.build(config)
+    model = build(config)
     forward = model.transformer.forward
     monkeypatch.setattr(model.transformer, "forward", lambda x, at: read.append(at) or forward(x, at))
-    EXPERIMENT.validated(config, model, "cpu")
+    score(config, model, config.held_out("validation"), "cpu")
     home = config.training.positions.home
     assert read and all(np.array_equal(at[..., 1:, :], home) for at in read)
 
@@ -356,7 +347,7 @@ def test_seqpe_has_the_released_schedule_at_the_trained_grid():
 
 def test_methods_with_shift_steps_see_the_same_pictures_at_the_same_places():
     runs = [smoke(name, steps=30) for name in ("sinusoidal", "sinusoidal-shifts", "seqpe")]
-    plain, shifts, seqpe = (list(im.batches(run)) for run in runs)
+    plain, shifts, seqpe = (list(run.batches()) for run in runs)
     for one, two, three in zip(plain, shifts, seqpe, strict=True):
         assert np.array_equal(one.inputs, two.inputs) and np.array_equal(one.targets, three.targets)
         assert one.positions is None and np.array_equal(two.positions, three.positions)
@@ -367,10 +358,10 @@ def test_methods_with_shift_steps_see_the_same_pictures_at_the_same_places():
 
 def test_a_step_is_read_at_its_places_and_the_encoder_hears_its_losses(few, monkeypatch):
     config = smoke("seqpe", steps=3)
-    model, read = im.build(config), []
+    model, read = build(config), []
     forward = model.transformer.forward
     monkeypatch.setattr(model.transformer, "forward", lambda x, at: read.append(at.numpy()) or forward(x, at))
-    steps = [step._replace(positions=step.positions[::-1].copy()) for step in im.batches(config)]
+    steps = [step._replace(positions=step.positions[::-1].copy()) for step in config.batches()]
     train(model, iter(steps), config.training, auxiliary=config.training.bound_auxiliary(1))
     for at, step in zip(read, steps, strict=True):
         assert np.array_equal(at[0], (0, 0)) and np.array_equal(at[1:], step.positions)
@@ -401,14 +392,14 @@ def test_every_reading_says_which_of_its_sides_are_new(name, grow, fit, moved):
     told = {"grow": grow, "fit": fit}
     assert [rule for rule, sides in told.items() if sides] == list(run.rules)
     for rule in run.rules:
-        assert run.unseen(14, rule) == told[rule]
-    found = {how: run.unseen(7, move=move) for how, move in run.moves.items()}
+        assert run.unseen_at(14, rule) == told[rule]
+    found = {how: run.unseen_at(7, move=move) for how, move in run.moves.items()}
     hears = name not in ("none", "axial-rope", "axial-rope-shifts")
     far = "index" if hears else "none"
     expected = {"covered-aligned": moved, "covered-misaligned": moved}
     expected |= {"never-seen-aligned": far, "never-seen-misaligned": far}
     assert found == (expected if moved else {})
-    assert run.unseen(7) == "none" and run.unseen(120).startswith("index") == hears
+    assert run.unseen_at(7) == "none" and run.unseen_at(120).startswith("index") == hears
 
 
 @pytest.mark.parametrize(
@@ -428,18 +419,16 @@ def test_the_rule_that_suits_is_one_of_its_rules(name, upscaled, canvas):
     assert run.rules_of("canvas") == run.rules_of("spread") == (canvas,)
 
 
-def test_a_moved_grid_is_the_same_grid_read_elsewhere(few):
+def test_a_moved_grid_is_the_same_grid_read_elsewhere(few, monkeypatch):
+    monkeypatch.setattr(im, "MOVED", {"nowhere": (0, 0), "away": (40, 3)})
     config = smoke("sinusoidal", "class")
-    model, pictures = im.build(config), readings.held_out(config, "test")
-    plain = readings.score(config, model, pictures, "cpu")
-    assert readings.score(config, model, pictures, "cpu", move=(0, 0)) == pytest.approx(plain)
-    assert readings.score(config, model, pictures, "cpu", move=(40, 3))["nats"] != pytest.approx(
-        plain["nats"]
-    )
+    model = build(config)
+    assert nats(config, model, "moved-nowhere") == pytest.approx(nats(config, model))
+    assert nats(config, model, "moved-away") != pytest.approx(nats(config, model))
     blind = smoke("none", "class")
-    none = im.build(blind)
-    at_home, away = (readings.score(blind, none, pictures, "cpu", move=m) for m in (None, (40, 3)))
-    assert away == pytest.approx(at_home)
+    moved = type("Moved", (im.ImageRun,), {"moves": im.MOVED})(**vars(blind))
+    none = build(blind)
+    assert nats(moved, none, "moved-away") == pytest.approx(nats(blind, none))
 
 
 # --- the loop

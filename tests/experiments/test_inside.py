@@ -14,6 +14,7 @@ from sepnb.experiments import inspection_rows as look
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.in_window import InWindow
 from sepnb.experiments.inspection import RULES, Inspection, Sample, sample
+from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel
 
 INSIDE = experiments.get("inside")
@@ -40,7 +41,7 @@ def read(held_out) -> Sample:
 
 def built(method: str, **changes) -> LanguageModel:
     torch.manual_seed(0)
-    return LanguageModel(dataclasses.replace(lm.model_config(method, SIZE), **changes))
+    return LanguageModel(dataclasses.replace(model_config(method, SIZE), **changes))
 
 
 def of(rows: list[dict], kind: str, **values) -> list[dict]:

@@ -11,42 +11,33 @@ import torch
 from sepnb import experiments
 from sepnb.evaluation import evaluate
 from sepnb.evaluation.context import with_foreign_past
+from sepnb.evaluation.protocols import Reading
 from sepnb.experiments import extrapolation, recipes
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.in_window import learning_rate
-from sepnb.experiments.readings import Reading
-from sepnb.experiments.recipe_methods import RECIPES, reference, root, run_of
+from sepnb.experiments.in_window import LR_SCREEN
+from sepnb.experiments.methods import SPINE
+from sepnb.experiments.recipe_methods import BASES, MATCHED, RECIPES, reference, root, run_of
 from sepnb.models import LanguageModel
 
-from .smoke_runs import differing, shortened
+from .smoke_runs import shortened
 
 SCREEN, PUBLISHED = experiments.get("recipe_screen"), experiments.get("recipes")
 
 
 def smoke_run(name: str, experiment: str = "recipes") -> recipes.RecipeRun:
     """A shortened smoke run of any recipe."""
-    beyond = extrapolation.BEYOND["smoke"]
-    return shortened(experiments.get(experiment).run_of("smoke", name, 1, beyond, (0,)), steps=4)
+    return shortened(experiments.get(experiment).config("smoke", name, 1), steps=4)
 
 
 # --- one change
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
-@pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.base])
-def test_a_recipe_differs_from_its_base_in_what_it_declares(name, profile):
-    recipe = RECIPES[name]
-    changed = differing(*(run_of("x", profile, run, 1) for run in (name, recipe.base))) - {"method"}
-    declared = [f"model.{key}" for key in recipe.model] + [f"training.{key}" for key in recipe.training]
-    assert len(declared) == 1, "one change each"
-    assert changed and {".".join(key.split(".")[:2]) for key in changed} == set(declared)
-
-
-@pytest.mark.parametrize("profile", experiments.PROFILES)
-@pytest.mark.parametrize("name", RECIPES)
-def test_a_recipe_takes_the_rate_of_the_method_at_its_root(name, profile):
-    assert RECIPES[root(name)].base is None and root(name) in lm.METHODS
-    assert run_of("x", profile, name, 1).training.learning_rate == learning_rate(profile, root(name))
+def test_a_recipe_takes_the_rate_of_the_method_at_its_root(profile):
+    assert {root(name) for name in RECIPES} == set(BASES) < set(SPINE)
+    for name in RECIPES:
+        rate = LR_SCREEN.rate(profile, root(name))
+        assert run_of("x", profile, name, 1).training.learning_rate == rate
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -95,21 +86,20 @@ def test_no_rung_of_the_ladder_has_more_parameters_than_the_one_below(profile):
 
 
 def test_a_price_is_counted_from_a_model_of_the_same_width():
-    assert reference("separated-torus-phase-long-gaps-wide") == "separated-sinusoidal-wide"
+    assert reference("separated-torus-phase-long-gaps-wide") == MATCHED
     assert reference("separated-torus-phase-long-gaps") == "separated-sinusoidal"
     assert reference("strict-phase-narrow") == "strict-sinusoidal"  # no narrower one is among them
     assert reference("rope") == "rope"
     wide, price_from = (
         run_of("x", "laptop", name, 1).model.streams
-        for name in ("separated-torus-phase-long-gaps-wide", "separated-sinusoidal-wide")
+        for name in ("separated-torus-phase-long-gaps-wide", MATCHED)
     )
     assert wide == price_from
+    assert f"separated-sinusoidal-{wide.widths['pos']}-{wide.widths['sem']}" == MATCHED
 
 
 def test_an_unknown_recipe_is_answered_with_those_there_are():
-    with pytest.raises(
-        ValueError, match="unknown recipe 'ropes'; use one of separated-sinusoidal, strict-sin"
-    ):
+    with pytest.raises(ValueError, match="unknown method 'ropes'; did you mean rope"):
         run_of("x", "smoke", "ropes", 1)
 
 
@@ -126,7 +116,9 @@ def test_a_seed_reads_the_bytes_that_it_reads_in_extrapolation():
 
 
 def test_a_run_reads_the_validation_text_unless_its_experiment_reads_the_test_text():
-    config = recipes.RecipeRun.of_recipe("x", "smoke", "rope", 1, extrapolation.BEYOND["smoke"], (0,))
+    config = recipes.RecipeRun.of(
+        run_of("x", "smoke", "rope", 1), extrapolation.BEYOND["smoke"], reads_test=False
+    )
     splits = lm.splits_of(config.text.name)
     assert config.held_out is splits.validation
     for experiment in (SCREEN, PUBLISHED):
@@ -160,7 +152,7 @@ def test_what_is_published_uses_other_seeds_than_the_screening_and_holds_every_b
         names = {config.method for config in published}
         assert {root(name) for name in names} | {reference(name) for name in names} <= names
         alone = {name for name in names if "torus-phase" not in name}  # a combination is judged as a whole
-        assert {RECIPES[name].base for name in alone} - {None} <= names | {"sinusoidal-torus"}
+        assert {RECIPES[name].base for name in alone - set(BASES)} <= names | {"sinusoidal-torus"}
         assert {config.method for config in SCREEN.grid(profile)} == set(RECIPES)
 
 

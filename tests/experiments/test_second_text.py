@@ -10,10 +10,10 @@ import torch
 
 from sepnb import experiments
 from sepnb.data import text
+from sepnb.evaluation.long_windows import BLOCKS, long_windows
 from sepnb.experiments import extrapolation, in_window
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import second_text as second
-from sepnb.experiments.long_windows import BLOCKS, long_windows
 from sepnb.models import LanguageModel
 from sepnb.records.store import Store
 
@@ -47,7 +47,7 @@ def test_a_run_differs_from_that_on_novels_in_the_text_and_in_what_is_read_of_it
     novels = extrapolation.ExtrapolationRun.of_method(profile, method, 2)
     changed = {key.split(".")[0] for key in differing(ours, novels)}
     assert changed <= {"experiment", "text", "beyond", "markers"}
-    assert ours.training.learning_rate == in_window.learning_rate(profile, method)
+    assert ours.training.learning_rate == in_window.LR_SCREEN.rate(profile, method)
     assert (ours.beyond.length, ours.beyond.times) == (novels.beyond.length, novels.beyond.times)
 
 

@@ -9,7 +9,7 @@ import torch
 
 from sepnb import experiments
 from sepnb.experiments import seqpe_geometry as geo
-from sepnb.experiments.seqpe_geometry import VARIANTS, SeqPEGeometryRun
+from sepnb.experiments.seqpe_geometry import METHODS, SeqPEGeometryRun
 from sepnb.seqpe import digits
 from sepnb.seqpe.geometry import geometry
 from sepnb.training import Diverged
@@ -32,9 +32,9 @@ def test_every_variant_has_six_seeds_and_the_grid_runs_seed_by_seed():
     for profile in PUBLISHED:
         grid = EXPERIMENT.grid(profile)
         assert [run.seed for run in grid] == sorted(run.seed for run in grid)
-        for variant in VARIANTS:
+        for variant in METHODS:
             assert [run.seed for run in grid if run.variant == variant] == [1, 2, 3, 4, 5, 6]
-        assert len({run.key for run in grid}) == len(grid) == 6 * len(VARIANTS)
+        assert len({run.key for run in grid}) == len(grid) == 6 * len(METHODS)
 
 
 def test_distances_are_judged_on_seeds_that_no_other_experiment_had():
@@ -53,17 +53,17 @@ def test_distances_are_judged_on_seeds_that_no_other_experiment_had():
             )
 
 
-@pytest.mark.parametrize("variant", [name for name in VARIANTS if name != geo.BOTH])
+@pytest.mark.parametrize("variant", [name for name in METHODS if name != geo.BOTH])
 def test_a_variant_differs_from_the_first_in_what_it_declares(variant):
-    declared, first, own = VARIANTS[variant], smoke(), smoke(variant)
-    assert own.encoder == first.encoder | dict(declared.encoder)
+    declared, first, own = METHODS[variant], smoke(), smoke(variant)
+    assert own.encoder == first.encoder | dict(declared.model)
     changed = {
         field.name
         for field in dataclasses.fields(own.losses)
         if getattr(own.losses, field.name) != getattr(first.losses, field.name)
     }
-    numerals = ["candidates"] if declared.kinds or "base" in declared.encoder else []
-    assert changed == {*declared.losses, *numerals}
+    numerals = {"candidates"} if "kinds" in declared.training or "base" in declared.model else set()
+    assert changed == declared.training.keys() - {"kinds"} | numerals
     assert own.losses.candidates.base == own.encoder["base"]
 
 
@@ -84,7 +84,7 @@ def test_windows_are_aligned_seen_and_far_as_their_groups_say(base):
     assert geo.starts(10)["aligned"] == geo.SEEN and geo.starts(2)["misaligned"][0] % 2 == 1
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", METHODS)
 def test_every_encoder_writes_the_farthest_window(variant):
     config = smoke(variant)
     far = max(start for starts in geo.starts(config.encoder["base"]).values() for start in starts)

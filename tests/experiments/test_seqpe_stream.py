@@ -8,12 +8,10 @@ import pytest
 import torch
 
 from sepnb import experiments
-from sepnb.experiments import encoding_methods, extrapolation, recipes, seqpe_stream_screen
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import seqpe_stream as stream
-from sepnb.experiments.lr_screen import RATES
-from sepnb.experiments.recipe_methods import root, run_of
-from sepnb.experiments.screening import at_an_end, best_rates, rates_of
+from sepnb.experiments.recipe_methods import root
+from sepnb.experiments.seqpe_stream import run_of
 from sepnb.models import LanguageModel
 from sepnb.seqpe.digits import digits
 from sepnb.training.seqpe_losses import encoder_of
@@ -26,49 +24,35 @@ SEQPE = [name for name in METHODS if "seqpe" in name]
 
 
 def run(name: str, profile: str = "smoke") -> stream.StreamRun:
-    return STREAM.run_of(profile, name, 1, extrapolation.BEYOND[profile], (0,))
+    return STREAM.config(profile, name, 1)
 
 
-@pytest.mark.parametrize("name", [name for name, recipe in METHODS.items() if recipe.base])
-def test_a_method_differs_from_its_base_in_what_it_declares(name):
-    recipe = METHODS[name]
+def test_digit_strings_have_the_heads_and_losses_that_their_columns_ask_for():
+    """In the term of the score embeddings are as wide as the encoder, and are cut into fewer heads; losses
+    that were told of shift steps are told of none where there are none."""
     for profile in experiments.PROFILES:
-        runs = (run_of("x", profile, one, 1, METHODS) for one in (name, recipe.base))
-        changed = differing(*runs) - {"method"}
-        declared = [f"model.{key}" for key in recipe.model] + [f"training.{key}" for key in recipe.training]
-        told = {".".join(key.split(".")[:2]) for key in changed}
-        if name == "dense-seqpe-score-contrastive":
-            # Its embeddings are as wide as the encoder, and cut into fewer heads.
-            assert "model.encoding" in told <= set(declared) == {"model.encoding", "training.auxiliary"}
-            assert {key for key in changed if "auxiliary" in key} <= {"training.auxiliary.n_heads"}
-            continue
-        if name.endswith("-plain"):  # digit strings, and their rate where the root has another
-            ours = [run_of("x", profile, one, 1, METHODS) for one in SEQPE]
-            assert {run.training.learning_rate for run in ours} == {encoding_methods.DEFAULT_RATE}
-            assert "model.encoding" in told <= set(declared) == {"model.encoding", "training.learning_rate"}
-            continue
-        if name.endswith("-still"):  # losses that were told of shift steps are told of none
-            assert set(declared) == {"training.positions", "training.auxiliary"} == told
-            assert all("auxiliary.shifts" in key for key in changed if "auxiliary" in key)
-            continue
-        if name.endswith("-sinusoidal-shifts"):  # and the rate that was screened with them
-            assert set(declared) == {"training.positions", "training.learning_rate"}
-            assert "training.positions" in told <= set(declared)
-            continue
-        assert len(declared) == 1, "one change each"
-        assert changed and told == set(declared)
+        for name, part in (
+            ("dense-seqpe-score-contrastive", "training.auxiliary.n_heads"),
+            ("separated-seqpe-still", "training.auxiliary.shifts"),
+        ):
+            runs = (run_of("x", profile, one, 1) for one in (name, METHODS[name].base))
+            told = {key for key in differing(*runs) if key.startswith("training.auxiliary")}
+            assert all(key.startswith(part) for key in told), name
+        plain = [run_of("x", profile, f"{mode}-seqpe-plain", 1) for mode in stream.MODES]
+        rates = [stream.SCREEN.rate(profile, f"{mode}-seqpe") for mode in stream.MODES]
+        assert [one.training.learning_rate for one in plain] == rates, "their mode's, swept with losses"
 
 
 def test_the_whole_chain_of_each_mode_ends_in_both_losses_at_shift_steps():
     for mode, at_root in stream.MODES.items():
-        assert root(f"{mode}-seqpe", METHODS) == root(f"{mode}-sinusoidal-shifts", METHODS) == at_root
+        assert root(f"{mode}-seqpe") == root(f"{mode}-sinusoidal-shifts") == at_root
         for profile in experiments.PROFILES:
             ours, sinusoid = (run(f"{mode}-{one}", profile) for one in ("seqpe", "sinusoidal-shifts"))
             training = ours.training
             assert training.positions == sinusoid.training.positions == training.auxiliary.shifts
             assert training.auxiliary.contrastive and training.auxiliary.distillation
-            assert training.learning_rate == stream.rate_of(profile, f"{mode}-seqpe")
-            assert sinusoid.training.learning_rate == stream.rate_of(profile, f"{mode}-sinusoidal-shifts")
+            assert training.learning_rate == stream.SCREEN.rate(profile, f"{mode}-seqpe")
+            assert sinusoid.training.learning_rate == stream.SCREEN.rate(profile, f"{mode}-sinusoidal-shifts")
             encoder = encoder_of(LanguageModel(ours.model))
             filled = "sem" if mode == "dense" else "pos"
             assert encoder.output.out_features == ours.model.streams.widths[filled]
@@ -99,19 +83,8 @@ def test_what_stands_beside_is_run_in_recipes_as_it_would_be_here():
                 assert (other.beyond, other.blocks) == (ours.beyond, ours.blocks)
                 assert {"native", "native-window"} <= {reading.id for reading in other.readings}
         for at_root in stream.MODES.values():
-            ours, other = run_of("x", profile, at_root, 1, METHODS), there[at_root, 1]
+            ours, other = run_of("x", profile, at_root, 1), there[at_root, 1]
             assert (ours.model, ours.training) == (other.model, other.training)
-
-
-def test_what_is_compared_takes_the_rate_of_its_mode_and_the_term_of_the_score_that_of_its_own(monkeypatch):
-    own = {f"{mode}-seqpe": 2.0 + place for place, mode in enumerate(stream.MODES)}
-    own |= {f"{mode}-sinusoidal-shifts": 5.0 + place for place, mode in enumerate(stream.MODES)}
-    monkeypatch.setattr(stream, "LEARNING_RATES", {"laptop": own | {"dense-seqpe-score": 1.0}})
-    for config in STREAM.grid("laptop", seeds=[1]):
-        mode = config.method.split("-")[0]
-        expected = own[f"{mode}-seqpe" if "seqpe" in config.method else f"{mode}-sinusoidal-shifts"]
-        rate = 1.0 if config.method.startswith("dense-seqpe-score") else expected
-        assert config.training.learning_rate == rate
 
 
 def test_the_screening_trains_the_whole_methods_over_the_whole_schedule_with_a_seed_of_its_own():
@@ -123,18 +96,9 @@ def test_the_screening_trains_the_whole_methods_over_the_whole_schedule_with_a_s
             assert run.model == ours.model and run.text.name == ours.text.name
             assert replace(run.training, learning_rate=1.0) == replace(ours.training, learning_rate=1.0)
             tried.setdefault(run.method, []).append(run.training.learning_rate)
-        whole = {stream.screened_as(name) for name in stream.PUBLISHED}
-        assert tried == {name: rates_of(name, RATES, seqpe_stream_screen.BEYOND) for name in whole}
+        whole = {stream.swept_as(name) for name in stream.PUBLISHED}
+        assert tried == {name: SCREEN.tried(profile, name) for name in whole}
         assert not {run.seed for run in SCREEN.grid(profile)} & {run.seed for run in STREAM.grid(profile)}
-    assert not SCREEN.reads_test
-
-
-def test_a_published_screening_has_chosen_the_rates():
-    for profile in ("laptop", "gpu"):
-        table = SCREEN.table(profile)
-        if (table["status"] == "ok").all():
-            assert stream.LEARNING_RATES[profile] == best_rates(table)
-            assert not at_an_end(table), "a rate beyond it was not tried: see `BEYOND` of the screening"
 
 
 # --- where windows begin
@@ -167,7 +131,7 @@ def test_the_sides_that_are_new_at_a_start():
 
 
 def test_recipes_read_what_they_read_before():
-    config = recipes.RecipeRun.of_recipe("x", "smoke", "rope", 1, extrapolation.BEYOND["smoke"], (0,))
+    config = experiments.get("recipes").config("smoke", "rope", 1)
     assert [reading.id for reading in config.readings][-1] == "native-at-1m"
 
 

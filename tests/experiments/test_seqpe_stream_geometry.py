@@ -102,7 +102,7 @@ def test_a_run_repeats_exactly_and_its_rows_are_its_metrics(records, one_thread)
 
 def test_what_indices_cost_is_what_the_stream_reads_of_the_long_text(records, one_thread):
     for name, (config, record) in records.items():
-        whole = STREAM.run(shortened(STREAM.run_of("smoke", name, 1, config.beyond, config.blocks), steps=3))
+        whole = STREAM.run(shortened(STREAM.config("smoke", name, 1), steps=3))
         length = config.beyond.length
         rows = [row for row in record.rows if row["kind"] == "index"]
         assert [row["start"] for row in rows] == list(range(0, config.beyond.longest, length // geo.PIECES))

@@ -68,14 +68,9 @@ def test_size_schedule_and_text_are_those_of_the_ablation(profile):
     assert (ours.training, ours.text) == (theirs.training, theirs.text)
 
 
-def test_the_rate_is_the_best_of_every_screened_model_of_this_size_with_an_encoding():
-    for rates in ablation.LEARNING_RATES.values():
-        assert {rate for name, rate in rates.items() if name != "none"} == {clips.LEARNING_RATE}
-
-
 def test_smoke_runs_the_shortest_clip_and_none_at_all_and_other_names_are_refused():
     assert [config.method for config in EXPERIMENT.grid("smoke")] == ["keys-1", clips.UNCLIPPED]
-    with pytest.raises(ValueError, match="unknown method 'keys-3'; use one of keys-1, keys-2"):
+    with pytest.raises(ValueError, match="unknown method 'keys-3'; did you mean keys-"):
         clips.ClipRun.of_method("smoke", "keys-3", 1)
 
 

@@ -18,9 +18,10 @@ from typer.testing import CliRunner
 from sepnb import cli
 from sepnb.analysis import flops
 from sepnb.companion.bench import bench_models
-from sepnb.experiments import speed
+from sepnb.experiments import speed, timed
 from sepnb.experiments.speed import Speed, SpeedRun, share_reached
 from sepnb.models import Transformer
+from sepnb.models.kernels import CompilerMissing
 
 SPEED = Speed()
 TINY = SpeedRun("speed", "smoke", "separated", 32, 4, 8, 3, 4, repeats=9, n_layers=2)
@@ -132,8 +133,8 @@ def steps_of(cell: SpeedRun, monkeypatch) -> tuple[dict, dict[str, Transformer]]
         return {"dense": [2.0] * 9, cell.variant: [1.0] * 9, "attention": [0.5] * 9}
 
     monkeypatch.setattr(speed, "Transformer", built)
-    monkeypatch.setattr(speed, "interleaved", caught)
-    speed.run(cell)
+    monkeypatch.setattr(timed, "interleaved", caught)
+    timed.run(cell)
     return handed, dict(zip(cell.models(), models, strict=False))
 
 
@@ -250,14 +251,14 @@ from dataclasses import replace
 
 import torch._dynamo.utils as dynamo
 
-from sepnb.experiments import speed
+from sepnb.experiments import speed, timed
 
 cell = speed.SpeedRun("speed", "smoke", "separated", 32, 4, 8, 3, 4, repeats=9, n_layers=1)
 cell = replace(cell, compiler="aot_eager")
 found = {}
 for variant in speed.VARIANTS:
     dynamo.counters.clear()
-    record = speed.run(replace(cell, variant=variant))
+    record = timed.run(replace(cell, variant=variant))
     found[variant] = [dynamo.counters["stats"]["unique_graphs"], len(dynamo.counters["graph_break"])]
     found[variant].append(record.metrics["compiled"])
 print(json.dumps(found))
@@ -279,7 +280,7 @@ def test_a_compiled_cell_compiles_each_model_once_and_whole():
 def test_a_missing_compiler_is_named_before_anything_is_timed(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler -O3")
     monkeypatch.setattr(speed, "interleaved", lambda *_, **__: pytest.fail("something was timed"))
-    with pytest.raises(speed.CompilerMissing, match="needs the C\\+\\+ compiler no-such-compiler, which is"):
+    with pytest.raises(CompilerMissing, match="needs the C\\+\\+ compiler no-such-compiler, which is"):
         SPEED.run(replace(TINY, compiler="inductor"))
 
 
@@ -331,23 +332,24 @@ def test_bench_prints_what_is_reached_beside_the_exact_limit_and_stores_nothing(
 def test_bench_says_whether_floor_and_aim_are_reached(monkeypatch, device, ends):
     cell = {**CELL, "batch_size": 2}
     shape = ("separated", cell["pos_parts"], cell["width"], cell["length"], 2)
-    monkeypatch.setattr(speed, "_cells", lambda profile: [cell])
+    monkeypatch.setattr(speed.Speed, "cells", lambda self, profile: [cell])
     monkeypatch.setattr(speed, "BOUNDS", {shape: speed.Bounds(1.4, 1.6)})
     metrics = {"ratio": 1.5, "ratio_lower": 1.3, "ratio_upper": 1.7, "limit": 2.0, "share_reached": 0.66}
     metrics["limit_at_rates"] = 1.8
-    monkeypatch.setattr(speed, "run", lambda *_, **__: SimpleNamespace(metrics=metrics))
+    monkeypatch.setattr(timed, "run", lambda *_, **__: SimpleNamespace(metrics=metrics))
     console = Console(width=200, highlight=False, record=True)
     assert bench_models(console, profile="laptop", device=device, variants=("separated",))
     assert console.export_text().rstrip().endswith(ends)
 
 
-CELL = {"width": 32, "n_heads": 4, "length": 8, "pos_parts": 4, "n_layers": 1}
+CELL = {"variant": "separated", "width": 32, "n_heads": 4, "length": 8, "pos_parts": 4}
+CELL |= {"n_layers": 1, "repeats": 9}
 
 
 def test_bench_times_the_rest_where_a_cell_cannot_be(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     cells = [{**CELL, "batch_size": 2, "compiler": "inductor"}, {**CELL, "batch_size": 2}]
-    monkeypatch.setattr(speed, "_cells", lambda profile: cells)
+    monkeypatch.setattr(speed.Speed, "cells", lambda self, profile: cells)
     console = Console(width=200, highlight=False, record=True)
     assert not bench_models(console, profile="laptop", device="cpu", variants=("separated",), repeats=9)
     *_, first, second = console.export_text().splitlines()

@@ -19,7 +19,38 @@ HERE = Path(__file__).parent
 NAMES = (HERE / "records.txt").read_text(encoding="utf-8").split()
 LEDGER = json.loads((HERE / "ledger.json").read_text(encoding="utf-8"))
 
-MOVED: dict[str, tuple[str | None, str]] = {}
+RENAMED = "separated-sinusoidal-wide was two models: this one has 38 + 114 columns, the other 40 + 120"
+
+MOVED: dict[str, tuple[str | None, str]] = {
+    "laptop/recipes/separated-sinusoidal-wide-lr0.004-seed1-aa8cd487": (
+        "laptop/recipes/separated-sinusoidal-38-114-lr0.004-seed1-860ee1df",
+        RENAMED,
+    ),
+    "laptop/recipes/separated-sinusoidal-wide-lr0.004-seed2-725814bd": (
+        "laptop/recipes/separated-sinusoidal-38-114-lr0.004-seed2-014c662b",
+        RENAMED,
+    ),
+    "laptop/recipes/separated-sinusoidal-wide-lr0.004-seed3-3c45e940": (
+        "laptop/recipes/separated-sinusoidal-38-114-lr0.004-seed3-9f20ced1",
+        RENAMED,
+    ),
+    "laptop/recipes/separated-sinusoidal-wide-lr0.004-seed4-3a00ab41": (
+        "laptop/recipes/separated-sinusoidal-38-114-lr0.004-seed4-82fc6280",
+        RENAMED,
+    ),
+    "laptop/recipes/separated-sinusoidal-wide-lr0.004-seed5-04d5fe5c": (
+        "laptop/recipes/separated-sinusoidal-38-114-lr0.004-seed5-bd696032",
+        RENAMED,
+    ),
+    "laptop/recipes/separated-sinusoidal-wide-lr0.004-seed6-a7f97627": (
+        "laptop/recipes/separated-sinusoidal-38-114-lr0.004-seed6-cdef52f7",
+        RENAMED,
+    ),
+    "laptop/recipe_screen/separated-sinusoidal-wide-lr0.004-seed0-969e83f8": (
+        "laptop/recipe_screen/separated-sinusoidal-38-114-lr0.004-seed0-ffdd252a",
+        RENAMED,
+    ),
+}
 """Name of a record: its name of today, None if it was withdrawn, and why."""
 
 FAILED = "one significant failure was enough against a claim that says all"

@@ -8,7 +8,7 @@ import torch
 
 from sepnb.data import text as texts
 from sepnb.data.documents import Document, Text
-from sepnb.experiments.readings import trained_sides
+from sepnb.evaluation.protocols import trained_sides
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, optimiser, target_losses, train

@@ -69,6 +69,12 @@ class Beyond:
         return [0, *(self.length * 2**k for k in range(self.times.bit_length()))]
 
 
+def blocks_of(seed: int, count: int = 1) -> tuple[int, ...]:
+    """The blocks that a seed reads, from 0 on: six seeds read all of them, of `count` each so many fewer."""
+    apart = BLOCKS // count
+    return tuple(range((seed - 1) % apart, BLOCKS, apart))
+
+
 class LongWindows(NamedTuple):
     """What a run reads: tokens `[n, times * L + 1]`, the document of each, and per scope which are in it;
     where some of the scored bytes are told apart, which ones: bool `[n, times * L]`."""

@@ -1,4 +1,4 @@
-"""Readings: the ways in which one trained model reads a text longer than what it was trained on.
+"""Evaluation protocols, each a `Reading`: how one trained model reads a text longer than its trained length.
 
 No reading retrains anything. Each is the same weights under another rule: what stands for positions that have
 no row (an extrapolator or a control), which keys a query sees (a window, with or without the first tokens),
@@ -19,17 +19,18 @@ model inside its window bit for bit, and `fourier`, which repeats after the trai
 how well they read it is no evidence that they continue a table.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from torch import nn
 
-from ..evaluation.losses import AtDrawnPositions, Losses, evaluate, sliding
-from ..extrapolators import METHODS, SOURCE_METHODS
+from ..encodings import Encoding
 from ..models import LanguageModel
 from ..training.loop import TrainingConfig
 from ..training.positions import PositionSampler
+from .losses import AtDrawnPositions, Losses, evaluate, sliding
 
 SCOPES = ("all", "part", "tight")
 """Which of a run's long windows a reading scores; each scope lies within the one before it. `tight` is what
@@ -96,19 +97,6 @@ class Reading:
                 parts.append(f"{name}={value}")
         return ", ".join(parts)
 
-    def unseen(self, encoding: str) -> str:
-        """The sides of this reading that training never showed, such as "index+length", or "none"."""
-        if self.stride is not None:
-            return "none"
-        new_rows = self.extrapolator not in TRAINED_ROWS
-        far = self.window is None or self.sinks > 0
-        sides = {
-            "index": encoding in ("learned", "sinusoidal") and new_rows,
-            "length": self.start == 0 and self.window is None,
-            "distance": encoding in ("sinusoidal", "rope", "alibi") and new_rows and self.start == 0 and far,
-        }
-        return "+".join(side for side, there in sides.items() if there) or "none"
-
     def losses(self, model: LanguageModel, windows: np.ndarray, documents: np.ndarray, **how: Any) -> Losses:
         """Score windows `[n, N+1]` under this rule; one that does not start at 0 is given windows `[n, L+1]`.
 
@@ -154,26 +142,56 @@ def trained_sides(training: TrainingConfig) -> tuple[int, int]:
     return max([length, *(part.trained_indices(length) for part in told)]), max(distances)
 
 
-def sides_unseen(
-    reading: Reading, *, length: int, longest: int, indices: int | float, distances: int | float
+def unseen_sides(
+    encodings: Iterable[Encoding], *, index: bool, length: bool, distance: bool, reach: int | float
 ) -> str:
-    """The sides of a reading that training never showed, by what training can show.
+    """The sides of a text or a grid that training never showed, such as "index+length", or "none".
+
+    An encoding that does not read a side never meets a new one.
 
     Args:
-        length, longest: the trained length, and that of the texts that are read.
-        indices: positions below this can occur in training; inf where the model reads none.
-        distances: the same of differences of positions.
+        encodings: of the model.
+        index: whether there are positions that training did not have.
+        length: whether a query sees more keys than in training.
+        distance: whether there are differences of positions that training did not have.
+        reach: the least of these; an encoding to which all from an earlier one on are alike has met them.
+    """
+    encodings = tuple(encodings)
+    sides = {
+        "index": index and any(encoding.reads_index for encoding in encodings),
+        "length": length,
+        "distance": distance and any(encoding.saturates_at >= reach for encoding in encodings),
+    }
+    return "+".join(name for name, there in sides.items() if there) or "none"
+
+
+def unseen(
+    reading: Reading,
+    encodings: Iterable[Encoding],
+    training: TrainingConfig,
+    *,
+    longest: int,
+    trained: tuple[int, int] | None = None,
+) -> str:
+    """The sides of a reading that training never showed; a window that slides shows none.
+
+    Args:
+        encodings, training: of the model.
+        longest: of the texts that are read.
+        trained: positions and differences below these can occur in training; by default `trained_sides`.
     """
     if reading.stride is not None:
         return "none"
-    read = length if reading.start else longest
-    far = reading.window is None or reading.sinks > 0
-    sides = {
-        "index": reading.start + read > indices,
-        "length": read > length and reading.window is None,
-        "distance": read > distances and far,
-    }
-    return "+".join(side for side, there in sides.items() if there) or "none"
+    indices, distances = trained_sides(training) if trained is None else trained
+    read = training.length if reading.start else longest
+    elsewhere = reading.extrapolator not in TRAINED_ROWS  # else every position has a row that was trained
+    return unseen_sides(
+        encodings,
+        index=elsewhere and reading.start + read > indices,
+        length=read > training.length and reading.window is None,
+        distance=elsewhere and read > distances and (reading.window is None or reading.sinks > 0),
+        reach=distances,
+    )
 
 
 def oracles(length: int) -> tuple[Reading, ...]:
@@ -195,44 +213,6 @@ def masks(length: int) -> dict[str, dict[str, int]]:
         "window": {"window": length},
         "window-sinks": {"window": length - SINKS, "sinks": SINKS},
     }
-
-
-def readings(encoding: str, length: int, longest: int) -> tuple[Reading, ...]:
-    """What is read with a model of this encoding, trained at `length`, on texts of `longest` bytes."""
-    windows = masks(length)
-    far, at = longest - length, f"at-{longest // length - 1}x"
-    if encoding == "learned":
-        compared = (*SOURCE_METHODS, "clamp", "wrap")
-        own = [Reading(name, "all", extrapolator=name) for name in compared]
-        own += [
-            Reading(name, extrapolator=name, options=needed(name, longest))
-            for name in METHODS
-            if name not in compared
-        ]
-        own += [Reading(f"{name}-literal", extrapolator=name, form="literal") for name in SOURCE_METHODS]
-        own += [
-            Reading(id, extrapolator=name, options=((option, value),))
-            for id, name, option, value in (
-                ("sinusoidal-aligned", "sinusoidal", "align", "procrustes"),
-                ("fourier-full", "fourier", "n_components", length // 2 + 1),
-                ("learned-masked-fit", "learned", "protocol", "masked"),
-                ("alibi-slow", "alibi", "tau", float(length)),
-                ("zero-everywhere", "zero", "everywhere", True),
-            )
-        ]
-        own += [Reading(f"{name}-window", extrapolator=name, **windows["window"]) for name in compared]
-        own += [Reading("clamp-window-sinks", extrapolator="clamp", **windows["window-sinks"])]
-        own += [Reading(f"{name}-{at}", "all", name, start=far) for name in compared]
-    else:
-        own = [Reading("native", "all"), Reading(f"native-{at}", "all", start=far)]
-        own += [Reading(f"native-{name}", **setting) for name, setting in windows.items()]
-    if encoding == "sinusoidal":
-        for name in ("clamp", "wrap"):
-            own += [
-                Reading(name, extrapolator=name),
-                Reading(f"{name}-{at}", "all", extrapolator=name, start=far),
-            ]
-    return (*oracles(length), *own)
 
 
 def needed(extrapolator: str, longest: int) -> tuple[tuple[str, Any], ...]:

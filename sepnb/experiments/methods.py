@@ -1,0 +1,194 @@
+"""Methods: models and their trainings with names that are unique in the whole book, each a change of another.
+
+A method differs from its base in the fields that it declares, so that a difference between the two is what
+these fields do. To add one, write a `Method` into the list of its experiment (`listed` refuses a name that
+another method has).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from ..models import TransformerConfig
+from ..streams import Streams
+from ..training.loop import TrainingConfig
+from . import language_modelling as lm
+
+POS_SHARE = 4
+"""d_pos is one part in this many of the width: a whole number of heads at every size."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A base and what is changed.
+
+    Args:
+        name: unique among the methods of positions with as many axes.
+        says: what is changed, in a few words; of a method without a base, what it is.
+        base: the name of the method that is changed; None for a method that stands as it is.
+        model, training: the fields of the two configs that are replaced, each by a value or, where it depends
+            on the size, by a function of it.
+    """
+
+    name: str
+    says: str
+    base: str | None = None
+    model: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+
+_BOOK: dict[tuple[int, str], Method] = {}
+
+
+def listed(*methods: Method, axes: int = 1) -> dict[str, Method]:
+    """These methods by name, in this order; they are in the book from now on.
+
+    Args:
+        methods: of positions of one kind.
+        axes: coordinates of a position: 1 in texts, 2 in images, 3 in a cube. A name that occurs with several
+            is the form of one method for them.
+
+    Raises:
+        ValueError: two methods of one name, or a base that is in no list before.
+    """
+    for one in methods:
+        if _BOOK.setdefault((axes, one.name), one) is not one:
+            raise ValueError(
+                f"two methods are called {one.name!r}; a name is unique, give one of them another"
+            )
+        if one.base is not None and (axes, one.base) not in _BOOK:
+            raise ValueError(f"the base {one.base!r} of {one.name!r} is no method; list it before")
+    return {one.name: one for one in methods}
+
+
+def get(name: str, axes: int = 1) -> Method:
+    """The method of this name.
+
+    Raises:
+        ValueError: an unknown name, answered with near matches.
+    """
+    if (axes, name) not in _BOOK:
+        known = [other for number, other in _BOOK if number == axes]
+        near = get_close_matches(name, known) or known
+        raise ValueError(f"unknown method {name!r}; did you mean {', '.join(near)}?")
+    return _BOOK[axes, name]
+
+
+def chain(name: str, axes: int = 1) -> list[Method]:
+    """The method, its base, the base of that, and so on.
+
+    Raises:
+        ValueError: an unknown method.
+    """
+    method = get(name, axes)
+    return [method] if method.base is None else [method, *chain(method.base, axes)]
+
+
+Model = TypeVar("Model", TransformerConfig, TrainingConfig)
+
+
+def changed(config: Model, part: str, name: str, size: Any, axes: int = 1) -> Model:
+    """The config of a bare model or training with what the chain of a method declares, at a size.
+
+    Args:
+        part: "model" or "training".
+
+    Raises:
+        ValueError: an unknown method.
+    """
+    for method in reversed(chain(name, axes)):
+        fields = getattr(method, part).items()
+        values = {key: value(size) if callable(value) else value for key, value in fields}
+        config = replace(config, **values)
+    return config
+
+
+def model_config(name: str, size: lm.Size) -> TransformerConfig:
+    """The model of a method at a size: a dense one without an encoding, with what its chain declares.
+
+    Raises:
+        ValueError: an unknown method.
+    """
+    bare = TransformerConfig(
+        Streams.dense(size.width), size.n_layers, size.n_heads, "none", max_length=size.length
+    )
+    return changed(bare, "model", name, size)
+
+
+def run_of(
+    experiment: str,
+    profile: str,
+    name: str,
+    seed: int,
+    rate: float,
+    steps: int | None = None,
+    *,
+    sizes: Mapping[str, lm.Size] = lm.SIZES,
+) -> lm.LanguageModelRun:
+    """The run of a method at the size of its profile, over the whole schedule or over `steps`.
+
+    Raises:
+        ValueError: an unknown method.
+    """
+    size = sizes[profile]
+    training = TrainingConfig(
+        steps or size.steps,
+        size.batch_size,
+        size.length,
+        rate,
+        precision=size.precision,
+        compiler=size.compiler,
+    )
+    training = changed(training, "training", name, size)
+    model = model_config(name, size)
+    return lm.LanguageModelRun(experiment, profile, name, seed, model, training, size.text)
+
+
+def part_for_position(parts: int, wide: bool = False) -> Callable[[lm.Size], Streams]:
+    """Streams in which position has one part in `parts` of the width of a size, or of its wide model."""
+
+    def streams(size: lm.Size) -> Streams:
+        width = size.wide if wide else size.width
+        return Streams(pos=width // parts, sem=width - width // parts)
+
+    return streams
+
+
+QUARTER, WIDE = part_for_position(POS_SHARE), part_for_position(POS_SHARE, wide=True)
+EQUAL = "as many parameters as dense"
+
+
+def _encoding(name: str) -> dict[str, str]:
+    return {"encoding": name}
+
+
+SPINE = listed(
+    Method("sinusoidal", "dense, sinusoid added", model=_encoding("sinusoidal")),
+    Method("none", "no encoding", "sinusoidal", _encoding("none")),
+    Method("learned", "dense, learned table added", model=_encoding("learned")),
+    Method("rope", "RoPE", "sinusoidal", _encoding("rope")),
+    Method("alibi", "ALiBi", "sinusoidal", _encoding("alibi")),
+    Method(
+        "separated-sinusoidal",
+        "separated, sinusoid",
+        model={"streams": QUARTER, **_encoding("sinusoidal")},
+    ),
+    Method(
+        "separated-learned",
+        "separated, learned table",
+        model={"streams": QUARTER, **_encoding("learned")},
+    ),
+    Method("separated-sinusoidal-wide", EQUAL, "separated-sinusoidal", {"streams": WIDE}),
+    Method("separated-learned-wide", EQUAL, "separated-learned", {"streams": WIDE}),
+    Method(
+        "strict-sinusoidal",
+        "position heads read position only",
+        "separated-sinusoidal",
+        {"mode": "strict"},
+    ),
+    Method("strict-learned", "position heads read position only", "separated-learned", {"mode": "strict"}),
+)
+"""What every comparison of texts begins with. `separated-` gives a quarter of the width to position, and
+`strict-` does the same with a pos stream that never reads the text; `-wide` is the separated model with about
+as many parameters as the dense one (within 5 % in the blocks), without the suffix it has the same width."""

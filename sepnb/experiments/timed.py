@@ -1,0 +1,110 @@
+"""One timed experiment: steps of forward and backward passes, timed in turns in one process on one machine.
+
+A run is one cell. Its fingerprint holds outputs, not a speed: it tells a computation that changed. A record
+is of the code of its own commit, and what a change since then costs or gains in time, `sepnb bench` shows.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+
+from ..analysis.timing import interleaved, paired_ratio
+from ..models.kernels import check_compiler
+from ..records.provenance import Clock
+from ..records.store import Record
+from .base import Experiment, Progress
+from .language_modelling import Metrics, Rows
+
+Steps = Mapping[str, Callable[[], Any]]
+Times = Mapping[str, Sequence[float]]
+
+
+class TimedRun:
+    """What a frozen config of a cell says of itself. `repeats` and `compiler`, a backend of torch.compile or
+    None, are fields of it."""
+
+    repeats: int
+    compiler: str | None = None
+
+    @abstractmethod
+    def steps(self, device: str) -> Steps:
+        """What is timed, by name."""
+
+    def check(self, steps: Steps) -> None:
+        """Refuse steps that compute something else than they should: nothing, unless a subclass does.
+
+        Raises:
+            RuntimeError: they do.
+        """
+
+    @abstractmethod
+    def metrics(self, times: Times, steps: Steps) -> Metrics:
+        """What the seconds of every round say."""
+
+    def rows(self, times: Times) -> Rows:
+        """The seconds of every round, a row each."""
+        named = {f"{name}_s": found for name, found in times.items()}
+        return [
+            {"kind": "round", "repeat": repeat, **{name: found[repeat] for name, found in named.items()}}
+            for repeat in range(self.repeats)
+        ]
+
+    @abstractmethod
+    def fingerprint(self, device: str) -> dict[str, list[float]]:
+        """Numbers that the models put out, never compiled."""
+
+
+def with_quartiles(name: str, numerator: Sequence[float], denominator: Sequence[float]) -> Metrics:
+    """The ratio of two times by its name, and its quartiles."""
+    ratio = paired_ratio(numerator, denominator)
+    return {name: ratio.median, f"{name}_lower": ratio.lower, f"{name}_upper": ratio.upper}
+
+
+def run(config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+    """Time one cell; on a CPU with one thread, whatever the process may use.
+
+    Raises:
+        CompilerMissing: a compiled step on a machine without a C++ compiler.
+        RuntimeError: a step computes something else than it should.
+    """
+    check_compiler(config.compiler, device)
+    clock = Clock(device)
+    if config.compiler is not None:
+        torch.compiler.reset()  # a process that compiled many models before would fall back to eager
+    steps = config.steps(device)
+    config.check(steps)
+    on_repeat = None if progress is None else lambda repeat: progress(repeat + 1, config.repeats)
+    times = interleaved(steps, repeats=config.repeats, device=device, on_repeat=on_repeat)
+    metrics = config.metrics(times, steps) | {"timed_threads": 1}
+    if config.compiler is not None:
+        torch.compiler.reset()
+    return Record.of(
+        config,
+        metrics=metrics,
+        rows=config.rows(times),
+        fingerprint=config.fingerprint(device),
+        provenance=clock.facts(seed=config.seed, data={}, bytes_seen=0),
+    )
+
+
+class Timed(Experiment):
+    """An experiment whose runs are timed; a subclass says its cells, the fields of a config. It runs after
+    all that computes: it is timed best when nothing else does."""
+
+    runs: ClassVar[type]
+    seeds: ClassVar[tuple[int, ...]] = (0,)
+    order: ClassVar[int] = 10
+
+    @abstractmethod
+    def cells(self, profile: str) -> list[dict[str, Any]]: ...
+
+    def config(self, profile: str, cell: dict[str, Any], seed: int) -> Any:
+        return self.runs(self.name, profile, seed=seed, **cell)
+
+    def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+        return run(config, device=device, progress=progress)
+
+    def fingerprint(self, config: Any, *, device: str = "cpu") -> dict[str, list[float]]:
+        return config.fingerprint(device)

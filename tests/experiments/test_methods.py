@@ -1,0 +1,122 @@
+"""Methods: one name, one model and training, in the whole book; each differs from its base as it says."""
+
+import itertools
+
+import pytest
+
+from sepnb import experiments
+from sepnb.experiments import (
+    ablation,
+    encoding_methods,
+    image_methods,
+    methods,
+    recipe_methods,
+    seqpe_geometry,
+    seqpe_stream,
+    shaw_clip,
+    volumes,
+)
+from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.methods import Method, chain, listed, run_of
+from sepnb.records.store import canonical
+
+from .smoke_runs import differing
+
+OF_TEXTS = {
+    **methods.SPINE,
+    **ablation.OWN,
+    **encoding_methods.METHODS,
+    **recipe_methods.RECIPES,
+    **seqpe_stream.METHODS,
+    **shaw_clip.METHODS,
+}
+TWINS = (
+    {"seqpe", "dense-seqpe-score"},
+    {"seqpe-input", "dense-seqpe"},
+    {"keys-16", "shaw-keys"},
+)
+"""Of these pairs each has its own experiment, seeds and swept rate, and on some size the same model."""
+CHANGED = [name for name, one in OF_TEXTS.items() if one.base]
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_no_name_is_two_models_in_the_whole_book(profile):
+    """Of all grids of one size: a name has one model and one training, but for its rate and its schedule."""
+    found: dict[tuple, dict[str, set[str]]] = {}
+    for name in experiments.names():
+        for run in experiments.get(name).grid(profile):
+            if not isinstance(run, lm.LanguageModelRun) or name == "context_extension":
+                continue  # that one reads one model under extensions, which are its methods
+            settings = run.resolved()
+            training = {k: v for k, v in settings["training"].items() if k not in ("learning_rate", "steps")}
+            size = (settings["model"]["n_layers"], settings["model"]["n_heads"], training["batch_size"])
+            if run.method.endswith("-long"):
+                continue  # trained at the long length: another size
+            what = canonical({"model": settings["model"], "training": training})
+            found.setdefault(size, {}).setdefault(run.method, set()).add(what)
+    for of_size in found.values():
+        assert {name for name, models in of_size.items() if len(models) > 1} == set()
+        alike: dict[str, set[str]] = {}
+        for name, (one,) in of_size.items():
+            alike.setdefault(one, set()).add(name)
+        twice = [names for names in alike.values() if len(names) > 1]
+        assert all(names in TWINS for names in twice), twice
+
+
+def test_the_book_refuses_a_name_that_another_method_has_and_a_base_that_is_none():
+    for axes in (1, 2, 3):
+        with pytest.raises(ValueError, match="two methods are called 'none'; a name is unique"):
+            listed(Method("none", "another"), axes=axes)
+    with pytest.raises(ValueError, match="the base 'ropes' of 'quaternions' is no method; list it before"):
+        listed(Method("quaternions", "says", "ropes"), axes=7)
+    with pytest.raises(ValueError, match=r"unknown method 'ropes'; did you mean rope"):
+        methods.get("ropes")
+    with pytest.raises(ValueError, match="unknown method 'rope'"):
+        methods.get("rope", axes=2)
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_method_differs_from_its_base_in_the_fields_that_it_declares(name):
+    method = OF_TEXTS[name]
+    assert (method.says and method.model) or method.training
+    for profile in experiments.PROFILES:
+        own, base = (run_of("x", profile, one, 1, 1e-3) for one in (name, method.base))
+        declared = {f"model.{key}" for key in method.model} | {f"training.{k}" for k in method.training}
+        changed = {".".join(key.split(".")[:2]) for key in differing(own, base)} - {"method"}
+        # What is left out at its default is told by another field, as `norm` by `split`.
+        assert changed and changed <= declared, name
+
+
+@pytest.mark.parametrize(
+    ("listing", "several"),
+    [
+        (ablation.OWN, {"concatenated-sinusoidal": {"streams", "split", "readout"}}),
+        (recipe_methods.RECIPES, {}),
+        (
+            seqpe_stream.METHODS,
+            {
+                "separated-seqpe-still": {"positions", "auxiliary"},
+                "dense-seqpe-score-contrastive": {"encoding", "auxiliary"},
+            },
+        ),
+        (shaw_clip.METHODS, {}),
+        (seqpe_geometry.METHODS, {"base-2": {"base", "digits"}, "base-16": {"base", "digits"}}),
+        (image_methods.METHODS, {"separated-sinusoidal": {"streams", "encoding"}}),
+        (volumes.METHODS, {}),
+    ],
+)
+def test_one_field_is_changed_at_a_time_but_where_several_only_make_sense_together(listing, several):
+    found = {
+        name: {*one.model, *one.training}
+        for name, one in listing.items()
+        if one.base is not None and len({*one.model, *one.training}) > 1
+    }
+    schedules = {"seqpe": {"positions", "auxiliary"}, "released": {"std", *seqpe_geometry.RELEASED}}
+    assert found == several | {name: schedules[name] for name in found.keys() & schedules.keys()}
+
+
+def test_a_method_of_several_axes_has_the_name_of_its_form_on_one():
+    """Rows, columns and cells: what is called alike is the same idea, and its base too."""
+    forms = ((image_methods.METHODS, 2), (volumes.METHODS, 3))
+    for (listing, axes), name in itertools.product(forms, ("none", "sinusoidal", "seqpe", "seqpe-plain")):
+        assert methods.get(name, axes) is listing[name] and chain(name, axes)[-1].name == "none"

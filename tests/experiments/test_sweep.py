@@ -1,0 +1,189 @@
+"""Learning-rate sweeps: rates are read from the published records, by one plain rule, and typed nowhere."""
+
+import json
+import shutil
+
+import pytest
+
+from sepnb import experiments, paths
+from sepnb.experiments import ablation, encoding_methods, images, in_window, seqpe_stream, shaw_clip, volumes
+from sepnb.experiments import methods as book
+from sepnb.experiments.sweep import RATES, Sweep
+from sepnb.records.store import Store
+
+SWEEPS = {
+    one.name: one
+    for one in (
+        in_window.LR_SCREEN,
+        ablation.SCREEN,
+        encoding_methods.SCREEN,
+        seqpe_stream.SCREEN,
+        images.SCREEN,
+        volumes.SCREEN,
+    )
+}
+GRIDS = {
+    "in_window": in_window.LR_SCREEN,
+    "extrapolation": in_window.LR_SCREEN,
+    "ablation": ablation.SCREEN,
+    "budget": ablation.SCREEN,
+    "encodings": encoding_methods.SCREEN,
+    "seqpe_stream": seqpe_stream.SCREEN,
+    "images": images.SCREEN,
+    "volumes": volumes.SCREEN,
+}
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout without records, into which `publish` puts those of a sweep."""
+    monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
+    return tmp_path
+
+
+def sweep(**changes) -> Sweep:
+    how = {"title": "t", "whose": "a", "order": 0, "methods": ("rope", "alibi"), "smoke": ("rope",)}
+    how |= {"config_of": book.run_of, "costs": {}, "beyond": {"alibi": (1e-3,)}}
+    return Sweep("lr_screen", **how | changes)
+
+
+def publish(root, one: Sweep, profile: str, losses: dict[str, list[float | None]]) -> None:
+    """Records of these losses by rate, None where a run diverged."""
+    for method, own in losses.items():
+        for rate, loss in zip(one.tried(profile, method), own, strict=False):
+            config = one.config(profile, (method, rate), 0)
+            metrics = {} if loss is None else {one.score: loss}
+            record = _record(config, metrics)
+            Store(root / "results").write(record)
+
+
+def _record(config, metrics):
+    from sepnb.records.store import Record
+
+    provenance = {"dirty": False, "seed": 0}
+    return Record.of(config, metrics=metrics, rows=[], fingerprint={}, provenance=provenance)
+
+
+# --- the rule
+
+
+def test_a_rate_is_that_of_the_profile_else_that_of_the_laptop_else_the_default(checkout):
+    one = sweep()
+    assert {one.rate(profile, "rope") for profile in experiments.PROFILES} == {one.default}
+    publish(checkout, one, "laptop", {"rope": [2.4, 2.5, 2.6], "alibi": [2.5, 2.6, 2.4, 2.5]})
+    assert one.best("laptop") == {"rope": 2e-3, "alibi": 4e-3}
+    assert {one.rate(profile, "rope") for profile in experiments.PROFILES} == {2e-3}
+    publish(checkout, one, "gpu", {"rope": [2.6, 2.5, 2.4]})
+    assert one.rate("gpu", "rope") == 8e-3 and one.rate("gpu", "alibi") == 4e-3
+    publish(checkout, one, "smoke", {"rope": [2.6, 2.4, 2.5]})
+    assert one.rate("smoke", "rope") == one.rate("laptop", "rope") == 2e-3
+    with pytest.raises(ValueError, match="lr_screen tries no 'ropes', so that it has no rate; it tries rope"):
+        one.rate("laptop", "ropes")
+
+
+def test_a_method_has_no_rate_before_it_was_tried_at_all_and_a_diverged_run_is_never_the_best(
+    checkout,
+):
+    one = sweep()
+    publish(checkout, one, "laptop", {"rope": [2.4, 2.3], "alibi": [None, 2.6, None, 2.7]})
+    assert one.best("laptop") == {"alibi": 2e-3}
+    publish(checkout, one, "laptop", {"rope": [None, None, None]})
+    assert "rope" not in one.best("laptop"), "diverged at every rate"
+
+
+def test_a_rate_at_an_end_is_told_and_one_beyond_it_is_tried_at_no_smoke(checkout):
+    one = sweep()
+    publish(checkout, one, "laptop", {"rope": [2.4, 2.5, 2.6], "alibi": [2.5, 2.4, 2.6, 2.7]})
+    assert one.at_an_end("laptop") == {"rope": 2e-3}
+    assert one.tried("laptop", "alibi") == [1e-3, *RATES] and one.tried("smoke", "alibi") == list(RATES)
+
+
+def test_the_rates_of_a_grid_hang_on_no_store_that_a_command_reads_or_writes(tmp_path, monkeypatch):
+    """A temporary store, as of tests and of a check, has none of the sweep's records; keys stay the same."""
+    keys = {name: [c.key for c in experiments.get(name).grid("laptop")] for name in GRIDS}
+    monkeypatch.setenv("SEPNB_RESULTS", str(tmp_path))
+    assert keys == {name: [c.key for c in experiments.get(name).grid("laptop")] for name in GRIDS}
+
+
+def test_a_stale_mark_turns_no_rate_and_a_changed_record_is_refused(checkout):
+    one = sweep()
+    publish(checkout, one, "laptop", {"rope": [2.4, 2.5, 2.6]})
+    config = one.config("laptop", ("rope", 2e-3), 0)
+    Store(checkout / "results").mark_stale("laptop", "lr_screen", config.key, "changed")
+    assert one.rate("laptop", "rope") == 2e-3
+    file = checkout / "results" / "laptop" / "lr_screen" / f"{config.key}.json"
+    content = json.loads(file.read_text())
+    content["metrics"]["val_bits_per_byte"] = 9.0
+    file.unlink()
+    file.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="its content does not match its checksum"):
+        one.rate("laptop", "rope")
+
+
+def test_what_will_be_published_is_not_trained_at_a_rate_that_nobody_swept(checkout):
+    one = sweep()
+    one.require("smoke", "rope")
+    with pytest.raises(ValueError, match=r"gives 'rope' a learning rate for 'gpu'; run `sepnb run lr_screen"):
+        one.require("gpu", "rope")
+    publish(checkout, one, "laptop", {"rope": [2.4, 2.5, 2.6]})
+    one.require("gpu", "rope")
+
+
+@pytest.mark.parametrize("name", ["images", "volumes", "seqpe_stream", "seqpe_stream_geometry"])
+def test_a_grid_without_rates_refuses_to_begin(name, checkout):
+    experiment = experiments.get(name)
+    for config in experiment.grid("laptop", seeds=[1])[:4]:
+        with pytest.raises(ValueError, match=r"no published record gives .* a learning rate for 'laptop'"):
+            experiment.run(config)
+
+
+# --- the published sweeps
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_every_rate_of_a_laptop_was_swept_and_none_stands_at_an_end_where_more_was_asked(name):
+    one = SWEEPS[name]
+    assert one.best("laptop").keys() == set(one.methods), f"run `sepnb run {name} --profile laptop`"
+    if one.beyond:
+        assert set(one.at_an_end("laptop")) <= set(images.GUESSES)
+    whole = {config.method for config in one.grid("laptop")}
+    assert whole == set(one.methods) and {config.seed for config in one.grid("laptop")} == {0}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_a_grid_trains_at_the_rate_of_its_sweep_with_seeds_that_chose_none(name):
+    one, swept = GRIDS[name], 0
+    for profile in experiments.PROFILES:
+        for config in experiments.get(name).grid(profile):
+            method = config.method.removesuffix("-long")
+            method = seqpe_stream.swept_as(method) if name == "seqpe_stream" else method
+            assert config.seed != 0
+            if method in one.methods:
+                swept += 1
+                assert config.training.learning_rate == one.rate(profile, method)
+    assert swept > 10
+
+
+def test_methods_that_the_short_schedule_leaves_without_order_are_swept_over_the_whole_one():
+    for one in SWEEPS.values():
+        grid = {c.method: c.training.steps for c in one.grid("laptop")}
+        longest = max(grid.values())
+        short = {name for name, steps in grid.items() if steps < longest}
+        assert short == (set() if one.steps is None else set(one.methods) - set(one.whole))
+
+
+def test_clips_take_the_rate_that_is_best_for_every_model_of_that_size_with_an_encoding():
+    best = ablation.SCREEN.best("laptop")
+    assert {rate for name, rate in best.items() if name != "none"} == {shaw_clip.LEARNING_RATE}
+
+
+def test_a_package_without_its_records_has_the_default_rates(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
+    rates = {c.training.learning_rate for c in experiments.get("in_window").grid("laptop")}
+    assert rates == {in_window.LR_SCREEN.default}
+    shutil.copytree(
+        paths.Path(__file__).resolve().parents[2] / "results" / "laptop" / "lr_screen",
+        tmp_path / "results" / "laptop" / "lr_screen",
+    )
+    rates = {c.training.learning_rate for c in experiments.get("in_window").grid("laptop")}
+    assert len(rates) == 3
