@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ..validation import WIDEST, whole
 from .base import Encoding, Heads, PairModule, Site
 
 GATES = ("raw", "scaled")
@@ -123,8 +124,13 @@ class Cope(Encoding):
     gate: str = "raw"
 
     def __post_init__(self) -> None:
-        if isinstance(self.n_positions, bool) or not isinstance(self.n_positions, int):
-            raise TypeError(f"n_positions must be an int, got {self.n_positions!r}")
+        whole(
+            "n_positions",
+            self.n_positions,
+            2,
+            WIDEST,
+            needs="counting needs at least 2, a nearest and a next",
+        )
         _check(self.n_positions, self.gate)
 
     @property

@@ -25,6 +25,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ..validation import WIDEST, whole
 from .base import Encoding, Heads, Site, TermModule
 
 SHORTEST = 4.0
@@ -114,8 +115,7 @@ class Phase(Encoding):
     waves: int = 16
 
     def __post_init__(self) -> None:
-        if isinstance(self.waves, bool) or not isinstance(self.waves, int):
-            raise TypeError(f"waves must be an int, got {self.waves!r}")
+        whole("waves", self.waves, 2, WIDEST, needs="give at least 2")
         if isinstance(self.longest, bool) or not isinstance(self.longest, int | float | None):
             raise TypeError(f"longest must be a number of positions, got {self.longest!r}")
         phase_frequencies(self.waves, 2 * SHORTEST if self.longest is None else self.longest)

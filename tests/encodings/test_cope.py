@@ -137,7 +137,7 @@ def test_gaps_are_refused_and_a_cache_is_left_as_it_was(unhooked):
 def test_what_cannot_be_is_refused(unhooked):
     q = random(1, 1, 3, 2)
     for make, kind, message in (
-        (lambda: Cope(1), ValueError, "the table has 1 rows; counting needs at least 2"),
+        (lambda: Cope(1), ValueError, "n_positions is 1; counting needs at least 2"),
         (lambda: Cope(4.0), TypeError, r"n_positions must be an int, got 4\.0"),
         (lambda: Cope(gate="hard"), ValueError, "unknown gate 'hard'; use one of raw, scaled"),
         (lambda: cope_scores(q, q[:, :, :2], q[0, 0]), ValueError, "3 queries cannot be the last of 2 keys"),
