@@ -123,9 +123,9 @@ def noise(*shape):
 # for twice as many, from the first. The sequence is then no longer geometric, nor are the heads in order.
 
 # %%
-slopes = alibi_slopes(H)
+slopes = alibi_slopes(H, dtype=torch.float64)
 assert slopes.tolist() == [2.0**-h for h in range(1, 9)]
-twelve = alibi_slopes(12)
+twelve = alibi_slopes(12, dtype=torch.float64)
 assert torch.equal(twelve[:8], slopes)
 torch.testing.assert_close(twelve[8:], 2.0 ** (0.5 - torch.arange(1, 5).double()))
 ratios = twelve[1:] / twelve[:-1]

@@ -16,12 +16,17 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from .validation import WIDEST, flag, floating, instance, number, one_of, shown, whole
+
 ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu, "silu": F.silu, "swiglu": F.silu}
 GATED = ("swiglu",)
 """Activations whose input is twice as wide: one half, activated, multiplies the other (Shazeer 2020)."""
 
 JOINT = "joint"
 """The one block of a map that is not split."""
+
+MOST_WEIGHTS = 2**36
+"""Of one map: what asks for more is a slip."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -32,17 +37,14 @@ class Streams:
 
     Raises:
         TypeError: a width is not an int.
-        ValueError: a width is negative, or no width is left.
+        ValueError: a width is negative or above `WIDEST`, or no width is left.
     """
 
     items: tuple[tuple[str, int], ...]
 
     def __init__(self, **widths: int) -> None:
         for name, width in widths.items():
-            if isinstance(width, bool) or not isinstance(width, int):
-                raise TypeError(f"the width of stream {name!r} must be an int, got {width!r}")
-            if width < 0:
-                raise ValueError(f"the width of stream {name!r} is {width}; give 0 or more")
+            whole(f"the width of stream {name!r}", width, 0, WIDEST, needs="give 0 or more")
         items = tuple((name, width) for name, width in widths.items() if width)
         if not items:
             raise ValueError("no stream has a width above 0; give at least one, e.g. Streams(pos=32, sem=96)")
@@ -75,7 +77,14 @@ class Streams:
         return slices
 
     def split(self, x: Float[Tensor, "... D"]) -> dict[str, Tensor]:
-        """`[..., D]` to one view `[..., w]` per stream."""
+        """`[..., D]` to one view `[..., w]` per stream.
+
+        Raises:
+            TypeError: no floating tensor.
+            ValueError: another last dimension.
+        """
+        if not floating("x", x).dim():
+            raise ValueError(f"x has no dimension, {self!r} needs {self.d_model} columns; give [..., D]")
         if x.shape[-1] != self.d_model:
             raise ValueError(f"the last dimension is {x.shape[-1]}, {self!r} needs {self.d_model}")
         return {name: x[..., columns] for name, columns in self.slices.items()}
@@ -95,17 +104,34 @@ class Streams:
         """`names` in the order of the streams, all of them for None.
 
         Raises:
+            TypeError: one name, or what holds none.
             ValueError: a name is no stream of this split.
         """
         if names is None:
             return self.names
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise TypeError(f"names of streams are a tuple, such as {self.names!r}, got {shown(names)}")
         names = tuple(names)
-        if unknown := [name for name in names if name not in self.widths]:
-            raise ValueError(f"unknown stream {unknown[0]!r}; {self!r} has {', '.join(self.names)}")
+        if unknown := [name for name in names if name not in self.names]:
+            raise ValueError(f"unknown stream {shown(unknown[0])}; {self!r} has {', '.join(self.names)}")
         return tuple(name for name in self.names if name in names)
 
     def __repr__(self) -> str:
         return f"Streams({', '.join(f'{name}={width}' for name, width in self.items)})"
+
+
+def _given(x: Tensor, weight: Tensor) -> Tensor:
+    """Refuse an input that is not where the weights are, or of another dtype than theirs.
+
+    Raises:
+        TypeError, ValueError: with what it is.
+    """
+    floating("x", x)
+    if x.device != weight.device:
+        raise ValueError(f"x is on {x.device} and the weights on {weight.device}; move one of them")
+    if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
+        raise TypeError(f"x is {x.dtype} and the weights {weight.dtype}; give both in one dtype")
+    return x
 
 
 class BlockDiagonalLinear(nn.Module):
@@ -124,7 +150,9 @@ class BlockDiagonalLinear(nn.Module):
         outputs: build only the blocks of these streams; the rest of the input is ignored.
 
     Raises:
-        ValueError: a factor below 1, a reduction that does not divide a stream, or an unknown stream.
+        TypeError: what is no `Streams`, a factor that is no int, a `bias` or `split` that is no bool.
+        ValueError: a factor below 1, a reduction that does not divide a stream, an unknown stream, or more
+            than `WIDEST` columns or `MOST_WEIGHTS` weights.
     """
 
     def __init__(
@@ -139,11 +167,12 @@ class BlockDiagonalLinear(nn.Module):
         outputs: Iterable[str] | None = None,
     ) -> None:
         super().__init__()
-        if min(expansion, contraction, reduction) < 1:
-            raise ValueError(
-                f"expansion {expansion}, contraction {contraction} and reduction {reduction} must each be at "
-                f"least 1"
-            )
+        instance("streams", streams, Streams, "Streams(pos=32, sem=96)")
+        factors = {"expansion": expansion, "contraction": contraction, "reduction": reduction}
+        for name, value in factors.items():
+            whole(name, value, 1, WIDEST)
+        flag("bias", bias)
+        flag("split", split)
         self.streams, self.split = streams, split
         self.layout = Streams(**{name: contraction * width for name, width in streams.items})
         for name in streams.select(outputs):
@@ -156,6 +185,8 @@ class BlockDiagonalLinear(nn.Module):
             shapes = {name: (self.layout.widths[name], width) for name, width in self.widths.items()}
         else:
             shapes = {JOINT: (self.layout.d_model, sum(self.widths.values()))}
+        for columns in shapes.values():
+            whole("the weights of a map", columns[0] * columns[1], 0, MOST_WEIGHTS)
         self.blocks = nn.ModuleDict({name: nn.Linear(*shape, bias=bias) for name, shape in shapes.items()})
 
     def parts(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -173,6 +204,13 @@ class BlockDiagonalLinear(nn.Module):
         return dict(zip(self.widths, pieces, strict=True))
 
     def forward(self, x: Float[Tensor, "... D_in"]) -> Float[Tensor, "... D_out"]:
+        """The joined output.
+
+        Raises:
+            TypeError, ValueError: another dtype, device or last dimension than that of the weights.
+        """
+        for block in self.blocks.values():
+            _given(x, block.weight)
         return self.streams.join(self.parts(self.layout.split(x)))
 
 
@@ -189,6 +227,10 @@ class StreamNorm(nn.Module):
         split: one norm per stream, or one over the joined width.
         eps: added to the variance (layer) or to the mean square (rms).
         outputs: return only these streams, and build gains only for them.
+
+    Raises:
+        TypeError: what is no `Streams`, a `split` that is no bool, an `eps` that is no number.
+        ValueError: an unknown kind or stream, or a negative `eps`.
     """
 
     def __init__(
@@ -201,8 +243,10 @@ class StreamNorm(nn.Module):
         outputs: Iterable[str] | None = None,
     ) -> None:
         super().__init__()
-        if kind not in ("layer", "rms"):
-            raise ValueError(f"unknown norm kind {kind!r}; use 'layer' or 'rms'")
+        instance("streams", streams, Streams, "Streams(pos=32, sem=96)")
+        one_of("norm kind", kind, ("layer", "rms"))
+        flag("split", split)
+        number("eps", eps, least=0)
         self.streams, self.kind, self.split, self.eps = streams, kind, split, eps
         widths = {name: streams.widths[name] for name in streams.select(outputs)}
         self.gain = nn.ParameterDict({name: nn.Parameter(torch.ones(w)) for name, w in widths.items()})
@@ -231,6 +275,13 @@ class StreamNorm(nn.Module):
         return {name: x + bias[name] if name in bias else x for name, x in scaled.items()}
 
     def forward(self, x: Float[Tensor, "... D"]) -> Float[Tensor, "... D_out"]:
+        """The joined output.
+
+        Raises:
+            TypeError, ValueError: another dtype, device or last dimension than that of the gains.
+        """
+        for gain in self.gain.values():
+            _given(x, gain)
         return self.streams.join(self.parts(self.streams.split(x)))
 
 
@@ -248,6 +299,9 @@ class StreamMLP(nn.Module):
         bias: biases on all layers.
         split: False gives the ablation, one perceptron over the joined width, which mixes the streams.
         outputs: build only the perceptrons of these streams.
+
+    Raises:
+        TypeError, ValueError: an unknown activation, and as in `BlockDiagonalLinear`.
     """
 
     def __init__(
@@ -261,8 +315,10 @@ class StreamMLP(nn.Module):
         outputs: Iterable[str] | None = None,
     ) -> None:
         super().__init__()
-        if activation not in ACTIVATIONS:
-            raise ValueError(f"unknown activation {activation!r}; use one of {', '.join(ACTIVATIONS)}")
+        instance("streams", streams, Streams, "Streams(pos=32, sem=96)")
+        one_of("activation", activation, ACTIVATIONS)
+        whole("expansion", expansion, 1, WIDEST)
+        flag("split", split)
         self.streams, self.split = streams, split
         self.activation, self.gated = ACTIVATIONS[activation], activation in GATED
         hidden = None if not split else outputs  # a joint perceptron reads every stream
@@ -289,4 +345,11 @@ class StreamMLP(nn.Module):
         }
 
     def forward(self, x: Float[Tensor, "... D"]) -> Float[Tensor, "... D_out"]:
+        """The joined output.
+
+        Raises:
+            TypeError, ValueError: another dtype, device or last dimension than that of the weights.
+        """
+        for block in self.up.blocks.values():
+            _given(x, block.weight)
         return self.streams.join(self.parts(self.streams.split(x)))

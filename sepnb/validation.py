@@ -1,14 +1,40 @@
 """What every public function asks of its arguments: the value, the bound and the remedy, in one place.
 
-A wrong type is a TypeError, a wrong value a ValueError, and both name the argument.
+A wrong type is a TypeError, a wrong value a ValueError, and both name the argument. Whoever writes a function
+that others call checks its arguments here, before computing. Most checks return what they were given::
+
+    dim = whole("dim", dim, most=WIDEST)
+    base = number("base", base, above=1)
+    sizes = floats(q=(q, "B H N d"), k=(k, "B H M d"))  # one dtype, one device, letters that agree
+
+Types, shapes and dtypes cost nothing. The values of tensors are read by `within` alone: never while a graph
+is compiled, and where a GPU would be waited for only if the caller says so.
 """
 
 from collections.abc import Collection
-from math import isfinite
-from typing import Any
+from math import inf, isfinite
+from reprlib import Repr
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
 
+import numpy as np
 import torch
 from torch import Tensor
+
+WIDEST = 2**20
+"""No width, and no number of heads, digits or buckets, is larger: what asks for more is a slip."""
+
+_short = Repr()
+_short.maxstring = _short.maxother = 100
+
+
+def shown(value: Any) -> str:
+    """A value as a message has it: a tensor by its shape, what is long cut short."""
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {list(value.shape)} and {value.dtype}"
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"an int of {value.bit_length()} bits"
+    return _short.repr(value)
 
 
 def whole(name: str, value: Any, least: int = 1, most: int | None = None, needs: str = "") -> int:
@@ -20,26 +46,58 @@ def whole(name: str, value: Any, least: int = 1, most: int | None = None, needs:
         TypeError, ValueError: another one.
     """
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an int, got {value!r}")
+        raise TypeError(f"{name} must be an int, got {shown(value)}")
     if value < least:
-        raise ValueError(f"{name} is {value}; {needs or f'it must be at least {least}'}")
+        raise ValueError(f"{name} is {shown(value)}; {needs or f'it must be at least {least}'}")
     if most is not None and value > most:
-        raise ValueError(f"{name} is {value}; it must be at most {most}")
+        raise ValueError(f"{name} is {shown(value)}; it must be at most {most}")
     return value
 
 
-def number(name: str, value: Any) -> float | int:
-    """A finite number.
+def at_least(lowest: int, **sizes: Any) -> None:
+    """Refuse sizes that leave nothing to draw; ints of numpy are ints.
+
+    Raises:
+        TypeError: a size that is no int.
+        ValueError: a size below `lowest`.
+    """
+    for name, value in sizes.items():
+        whole(name, int(value) if isinstance(value, np.integer) else value, lowest)
+
+
+def number(
+    name: str,
+    value: Any,
+    least: int | float = -inf,
+    most: int | float = inf,
+    above: int | float = -inf,
+    needs: str = "",
+) -> float | int:
+    """A finite number of at least `least`, at most `most` and above `above`.
+
+    `needs`: what one that is too small or not finite lacks, in place of the bound.
 
     Raises:
         TypeError: no number, or a bool.
-        ValueError: not finite.
+        ValueError: not finite, or out of bounds.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    if not isfinite(value):
-        raise ValueError(f"{name} is {value}; it must be finite")
+        raise TypeError(f"{name} must be a number, got {shown(value)}")
+    bounds = f" and at least {least}" if least > -inf else f" and above {above}" if above > -inf else ""
+    if not _finite(value):
+        raise ValueError(f"{name} is {shown(value)}; {needs or f'it must be finite{bounds}'}")
+    if value < least or value <= above:
+        raise ValueError(f"{name} is {shown(value)}; {needs or f'it must be finite{bounds}'}")
+    if value > most:
+        raise ValueError(f"{name} is {shown(value)}; it must be at most {most}")
     return value
+
+
+def _finite(value: float | int) -> bool:
+    try:
+        return isfinite(value)
+    except OverflowError:  # an int beyond all floats
+        return False
 
 
 def above_zero(name: str, value: Any) -> float | int:
@@ -49,7 +107,7 @@ def above_zero(name: str, value: Any) -> float | int:
         TypeError, ValueError: another one.
     """
     if not number(name, value) > 0:
-        raise ValueError(f"{name} is {value}; it must be above 0")
+        raise ValueError(f"{name} is {shown(value)}; it must be above 0")
     return value
 
 
@@ -60,9 +118,9 @@ def share(name: str, value: Any) -> float | int:
         TypeError, ValueError: another one.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} must be a number, got {value!r}")
+        raise TypeError(f"{name} must be a number, got {shown(value)}")
     if not 0 <= value < 1:
-        raise ValueError(f"{name} is {value}; it must be at least 0 and below 1")
+        raise ValueError(f"{name} is {shown(value)}; it must be at least 0 and below 1")
     return value
 
 
@@ -73,7 +131,7 @@ def flag(name: str, value: Any) -> bool:
         TypeError: anything else.
     """
     if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
     return value
 
 
@@ -84,29 +142,82 @@ def choice(name: str, value: Any, allowed: Collection[Any]) -> Any:
         ValueError: another one.
     """
     if not any(value is one or (isinstance(value, str) and value == one) for one in allowed):
-        raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(str, allowed))}")
+        raise ValueError(f"{name}={shown(value)} is unknown; use one of {', '.join(map(str, allowed))}")
     return value
 
 
-def instance(name: str, value: Any, kind: type) -> Any:
-    """A value of a class.
+def one_of(name: str, value: Any, names: Collection[str]) -> str:
+    """One of some names.
+
+    Raises:
+        ValueError: another one.
+    """
+    if not isinstance(value, str) or value not in names:
+        raise ValueError(f"unknown {name} {shown(value)}; use one of {', '.join(names)}")
+    return value
+
+
+def instance(name: str, value: Any, kind: type, example: str = "") -> Any:
+    """A value of a class, such as `example`.
 
     Raises:
         TypeError: anything else.
     """
     if not isinstance(value, kind):
-        raise TypeError(f"{name} must be a {kind.__name__}, got {value!r}")
+        such = example and f", such as {example}"
+        raise TypeError(f"{name} must be a {kind.__name__}{such}, got {shown(value)}")
     return value
+
+
+def option(name: str, value: Any, kind: Any) -> None:
+    """A value for a field that is annotated with `kind`, where that is a plain type: None, bool, int, float
+    (an int is one too, and it must be finite), str, another class, a tuple or a choice of these.
+
+    Raises:
+        TypeError: a value of another type.
+        ValueError: a number that is not finite.
+    """
+    if _is_a(value, kind):
+        return
+    if _is_a(value, kind, finite=False):
+        raise ValueError(f"{name} is {shown(value)}; it must be finite, and no int beyond all floats")
+    says = getattr(kind, "__name__", None) if isinstance(kind, type) and not get_args(kind) else None
+    raise TypeError(f"{name} must be {says or kind}, got {shown(value)}")
+
+
+def _is_a(value: Any, kind: Any, finite: bool = True) -> bool:
+    if get_origin(kind) in (Union, UnionType):
+        return any(_is_a(value, one, finite) for one in get_args(kind))
+    if kind in (None, NoneType):
+        return value is None
+    if kind is float:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and (not finite or _finite(value))
+    if kind is int:
+        number = isinstance(value, int) and not isinstance(value, bool)
+        return number and (not finite or _finite(value))
+    if get_origin(kind) is tuple:
+        (one, *more) = get_args(kind)
+        of_any_length = more == [...]
+        fits = isinstance(value, tuple) and (of_any_length or len(value) == 1 + len(more))
+        kinds = [one] * len(value) if fits and of_any_length else [one, *more]
+        return fits and all(_is_a(item, each, finite) for item, each in zip(value, kinds, strict=True))
+    return not isinstance(kind, type) or isinstance(value, kind)
+
+
+# --- tensors
 
 
 def tensor(name: str, value: Any) -> Tensor:
     """A tensor.
 
     Raises:
-        TypeError: anything else.
+        TypeError: anything else, or one that is sparse.
     """
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} must be a tensor, got {type(value).__name__}")
+    if value.layout != torch.strided:
+        raise TypeError(f"{name} must be dense, got {value.layout}; give its to_dense()")
     return value
 
 
@@ -122,6 +233,40 @@ def integers(name: str, value: Any) -> Tensor:
     return value
 
 
+def reals(name: str, value: Any) -> Tensor:
+    """A tensor of integers or floating numbers.
+
+    Raises:
+        TypeError: anything else; bool and complex numbers count as such.
+    """
+    kind = tensor(name, value).dtype
+    if kind.is_complex or kind == torch.bool:
+        raise TypeError(f"{name} must be integers or floating numbers, got {kind}")
+    return value
+
+
+def floating(name: str, value: Any) -> Tensor:
+    """A tensor of floating numbers.
+
+    Raises:
+        TypeError: anything else.
+    """
+    if not tensor(name, value).is_floating_point():
+        raise TypeError(f"{name} must be floating, got {value.dtype}; give its float()")
+    return value
+
+
+def floating_dtype(name: str, value: Any) -> torch.dtype:
+    """A dtype of floating numbers.
+
+    Raises:
+        TypeError: anything else.
+    """
+    if not isinstance(value, torch.dtype) or not value.is_floating_point:
+        raise TypeError(f"{name} must be a floating dtype, such as torch.float32, got {shown(value)}")
+    return value
+
+
 def on_device(name: str, value: Tensor, device: torch.device) -> Tensor:
     """A tensor that is where the model is.
 
@@ -130,4 +275,119 @@ def on_device(name: str, value: Tensor, device: torch.device) -> Tensor:
     """
     if value.device != device:
         raise ValueError(f"{name} are on {value.device}, the model is on {device}; move one of them")
+    return value
+
+
+def together(**tensors: Tensor) -> None:
+    """Refuse tensors that are not all on one device.
+
+    Raises:
+        ValueError: they are not.
+    """
+    (first, one), *others = tensors.items()
+    for name, value in others:
+        if value.device != one.device:
+            raise ValueError(f"{name} is on {value.device} and {first} on {one.device}; move one of them")
+
+
+def movable(name: str, value: Tensor, device: torch.device) -> Tensor:
+    """A tensor that can be moved to a device.
+
+    Raises:
+        ValueError: it is on the device meta, and has no values to move.
+    """
+    return value if device.type == "meta" else readable(name, value)
+
+
+def shaped(sizes: dict[str, int], name: str, value: Tensor, *patterns: str) -> None:
+    """Match the shape with the first pattern that fits, and add its letters to `sizes`.
+
+    A pattern such as "B H N d" has one name for every dimension; the same name is the same size in all
+    tensors that are checked with the same `sizes`. One that ends in + must not be 0, and a leading ... is
+    any number of dimensions.
+
+    Raises:
+        ValueError: no pattern fits.
+    """
+    for pattern in patterns:
+        letters = pattern.split()
+        given = tuple(value.shape)
+        if letters[0] == "...":
+            letters = letters[1:]
+            given = given[max(0, len(given) - len(letters)) :]
+        if len(given) != len(letters):
+            continue
+        found = dict(sizes)
+        if all(
+            found.setdefault(letter.rstrip("+"), size) == size and (size or letter[-1] != "+")
+            for letter, size in zip(letters, given, strict=True)
+        ):
+            sizes.update(found)
+            return
+    raise ValueError(
+        f"{name} has shape {list(value.shape)}; give {' or '.join(_wanted(one, sizes) for one in patterns)}"
+    )
+
+
+def _wanted(pattern: str, sizes: dict[str, int]) -> str:
+    """The pattern with the sizes that are known, such as [B=2, H=3, M, d=4]."""
+    letters = [letter.rstrip("+") for letter in pattern.split()]
+    told = [f"{letter}={sizes[letter]}" if letter in sizes else letter for letter in letters]
+    at_least_one = [letter[:-1] for letter in pattern.split() if letter[-1] == "+"]
+    return f"[{', '.join(told)}]" + (f" with {' and '.join(at_least_one)} above 0" if at_least_one else "")
+
+
+def floats(**given: tuple[Any, str]) -> dict[str, int]:
+    """The sizes of floating tensors of one dtype on one device, each given with the pattern of its shape; see
+    `shaped`. Under autocast, which makes them one, dtypes may differ.
+
+    Raises:
+        TypeError: no floating tensor, or another dtype than that of the first.
+        ValueError: another device than that of the first, or shapes that do not fit together.
+    """
+    sizes: dict[str, int] = {}
+    for name, (value, pattern) in given.items():
+        shaped(sizes, name, floating(name, value), pattern)
+    tensors = {name: value for name, (value, _) in given.items()}
+    together(**tensors)
+    (first, one), *others = tensors.items()
+    for name, value in others:
+        if value.dtype != one.dtype and not torch.is_autocast_enabled(one.device.type):
+            raise TypeError(f"{name} is {value.dtype} and {first} {one.dtype}; give both in one dtype")
+    return sizes
+
+
+def within(
+    name: str, value: Tensor, low: int | float, high: int | float, remedy: str = "", wait: bool = True
+) -> Tensor:
+    """A tensor with values from `low` to `high` only. Nothing is read while a graph is compiled, nor of
+    tensors without values.
+
+    wait: read them also where the host must wait for a device.
+
+    Raises:
+        ValueError: a value outside, or one that is no number.
+    """
+    if torch.compiler.is_compiling() or value.is_meta or not value.numel():
+        return value
+    if not wait and value.device.type != "cpu":
+        return value
+    wide = value.detach().to(torch.float64 if value.is_floating_point() else torch.int64)
+    for end in wide.aminmax():
+        if not low <= end.item() <= high:
+            raise ValueError(
+                f"{name} holds {end.item()}; give values of at least {low} and at most {high}"
+                f"{remedy and f', {remedy}'}"
+            )
+    return value
+
+
+def readable(name: str, value: Tensor) -> Tensor:
+    """A tensor whose values can be read.
+
+    Raises:
+        ValueError: it is on the device meta, on which there are shapes only.
+    """
+    if value.is_meta:
+        raise ValueError(f"{name} is on the device meta and has no values; give it on a device that has them")
     return value

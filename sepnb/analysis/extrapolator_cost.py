@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from ..extrapolators import CONTROLS, FORMS, METHODS, extrapolate
-from ..extrapolators.base import one_of
+from ..validation import one_of
 from .timing import Ratio, interleaved, paired_ratio
 
 AIM = 3.0

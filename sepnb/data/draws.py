@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ..validation import at_least as at_least  # for those who draw
+
 
 def uniform(generator: np.random.PCG64, count: int) -> np.ndarray:
     """`count` numbers in [0, 1), 53 random bits each, from the raw output, which numpy promises never to
@@ -33,17 +35,3 @@ def generator_of(seed: int, use: str) -> np.random.PCG64:
     if not use or use not in USES:
         raise ValueError(f"unknown use {use!r}; use one of {', '.join(USES[1:])}")
     return np.random.PCG64([seed, USES.index(use)])
-
-
-def at_least(lowest: int, **sizes: int) -> None:
-    """Refuse sizes that leave nothing to draw.
-
-    Raises:
-        TypeError: a size that is no int.
-        ValueError: a size below `lowest`.
-    """
-    for name, value in sizes.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise TypeError(f"{name} must be an int, got {value!r}")
-        if value < lowest:
-            raise ValueError(f"{name} is {value}; it must be at least {lowest}")

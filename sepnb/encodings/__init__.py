@@ -16,6 +16,8 @@ from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
 
+from ..validation import option as checked_option
+from ..validation import shown, whole
 from .alibi import ALiBi, alibi_bias, alibi_slopes
 from .axial import AxialRoPE, apply_axial_rope, axial_rope_frequencies, grid_positions
 from .base import (
@@ -43,6 +45,7 @@ from .context import (
     build_extension,
     extensions,
 )
+from .coordinates import MOST_AXES
 from .cope import Cope, cope_positions, cope_scores
 from .distance_aware import DistanceAware, distance_aware_gate, distance_aware_scores
 from .fire import Fire, fire_bias, fire_ratio
@@ -139,7 +142,12 @@ def names(axes: int | None = None) -> list[str]:
     coordinates. In the order of tables: that of `Encoding.order`, and by name.
 
     What changes RoPE for longer contexts has names of its own, see `extensions`.
+
+    Raises:
+        TypeError, ValueError: axes that are no int from 1 to `MOST_AXES`.
     """
+    if axes is not None:
+        whole("axes", axes, 1, MOST_AXES)
     for name in _ELSEWHERE:
         _of(name)
     known = sorted(_REGISTRY, key=lambda name: (_REGISTRY[name].order, name))
@@ -152,11 +160,12 @@ def build(name: str, **options: object) -> Encoding:
     Options may be in the JSON form of `Encoding.resolved`: a list for a tuple, an extension by its settings.
 
     Raises:
-        TypeError: a name that is no string.
-        ValueError: an unknown name (answered with near matches) or an unknown option.
+        TypeError: a name that is no string, an option of another type than its field.
+        ValueError: an unknown name (answered with near matches), an unknown option, or a value that the
+            encoding refuses.
     """
     if not isinstance(name, str):
-        raise TypeError(f"an encoding's name is a string, got {name!r}; give several as a tuple")
+        raise TypeError(f"an encoding's name is a string, got {shown(name)}; give several as a tuple")
     if (encoding := _of(name)) is None:
         near = get_close_matches(name, names()) or names()
         raise ValueError(f"unknown encoding {name!r}; did you mean {', '.join(near)}?")
@@ -164,8 +173,14 @@ def build(name: str, **options: object) -> Encoding:
     if unknown := [option for option in options if option not in known]:
         raise ValueError(f"{name} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")
     if isinstance(extension := options.get("extension"), dict):
+        if not isinstance(extension.get("name"), str):
+            raise TypeError(f"an extension is told by its name and options, got {shown(extension)}")
         options["extension"] = build_extension(**extension)
-    return encoding(**{option: from_json(value) for option, value in options.items()})
+    options = {option: from_json(value) for option, value in options.items()}
+    for field in fields(encoding):
+        if field.name in options:
+            checked_option(field.name, options[field.name], field.type)
+    return encoding(**options)
 
 
 def _of(name: str) -> type[Encoding] | None:

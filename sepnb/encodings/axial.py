@@ -19,9 +19,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..validation import one_of
 from .base import Encoding, Heads, Place, QueryKeyModule, Site
 from .coordinates import check_dims
-from .rope import LAYOUTS, rope_frequencies, rotate
+from .rope import LAYOUTS, check_base, rope_frequencies, rotate
 
 
 def axial_rope_frequencies(
@@ -140,7 +141,7 @@ class AxialRoPE(Encoding):
         dims: coordinates of a position. The head width must be a multiple of 2 dims.
 
     Raises:
-        TypeError, ValueError: `dims` that is no int or below 1.
+        TypeError, ValueError: `dims` that is no int or below 1, a base or layout that `RoPE` refuses.
     """
 
     name: ClassVar[str] = "axial-rope"
@@ -155,6 +156,8 @@ class AxialRoPE(Encoding):
 
     def __post_init__(self) -> None:
         check_dims(self.dims)
+        check_base(self.base)
+        one_of("layout", self.layout, LAYOUTS)
 
     @property
     def axes(self) -> tuple[int, ...]:

@@ -11,17 +11,21 @@ keys and so enters a score squared.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
-from math import ceil, floor, isfinite, log, pi, sqrt
+from dataclasses import MISSING, asdict, dataclass, fields
+from math import ceil, floor, inf, log, pi, sqrt
 from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..validation import number, one_of, shown, whole
 from .base import from_json
 
 RAMPS = ("dimension", "rotations")
+
+LONGEST = 2**53
+"""No length and no factor is larger: beyond, not every position is a float64."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +51,15 @@ class Extension(ABC):
 
 
 def _number(extension: Extension, field: str, at_least: int | float) -> None:
-    value = getattr(extension, field)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{field} must be a number, got {value!r}")
-    if not (value >= at_least and isfinite(value)):
-        hint = "; a smaller one would shorten the context, for which RoPE needs nothing" * (field == "factor")
-        raise ValueError(f"{field} is {value}; it must be finite and at least {at_least}{hint}")
+    hint = "; a smaller one would shorten the context, for which RoPE needs nothing" * (field == "factor")
+    needs = f"it must be finite and at least {at_least}{hint}"
+    most = inf if field == "base" else LONGEST
+    number(field, getattr(extension, field), least=at_least, most=most, needs=needs)
 
 
 def _length(extension: Extension) -> None:
-    value = extension.original_length
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"original_length must be an int, got {value!r}")
-    if value < 2:
-        raise ValueError(f"original_length is {value}; give the trained length, at least 2")
+    needs = "give the trained length, at least 2"
+    whole("original_length", extension.original_length, 2, LONGEST, needs=needs)
 
 
 def _between(extension: Extension, low: str, high: str) -> None:
@@ -79,10 +78,7 @@ def _current(extension: Extension, length: int | None) -> int:
             f"length is None; the frequencies of {extension.name} follow the length of the text: give "
             f"rope_frequencies(..., length=n), or make_cache(batch_size, length=n) to a model"
         )
-    if isinstance(length, bool) or not isinstance(length, int):
-        raise TypeError(f"length must be an int, got {length!r}")
-    if length < 1:
-        raise ValueError(f"length is {length}; a text has at least 1 token")
+    whole("length", length, 1, LONGEST, needs="a text has at least 1 token")
     return max(length, extension.original_length)
 
 
@@ -273,8 +269,7 @@ class YaRN(Extension):
         _number(self, "factor", 1)
         _length(self)
         _between(self, "beta_slow", "beta_fast")
-        if self.ramp not in RAMPS:
-            raise ValueError(f"unknown ramp {self.ramp!r}; use one of {', '.join(RAMPS)}")
+        one_of("ramp", self.ramp, RAMPS)
         if self.ramp == "dimension" and not 0 < self.beta_slow < self.original_length / (2 * pi):
             raise ValueError(
                 f"beta_slow is {self.beta_slow}; in {self.original_length} positions the fastest pair makes "
@@ -365,8 +360,10 @@ class LongRoPE(Extension):
         for field in ("short", "long"):
             divisors = getattr(self, field)
             if not isinstance(divisors, tuple):
-                raise TypeError(f"{field} must be a tuple of divisors, one for each pair, got {divisors!r}")
-            if wrong := [x for x in divisors if not (x > 0 and isfinite(x))]:
+                raise TypeError(
+                    f"{field} must be a tuple of divisors, one for each pair, got {shown(divisors)}"
+                )
+            if wrong := [x for x in divisors if not number(f"a divisor of {field}", x) > 0]:
                 raise ValueError(f"{field} holds {wrong[0]}; divisors must be finite and above 0")
 
     def __call__(self, inv_freq, *, dim, base, length):
@@ -405,8 +402,12 @@ def build_extension(name: str, **options: object) -> Extension:
     """The extension that `Extension.resolved` describes, such as `name="yarn", factor=4.0, ...`.
 
     Raises:
-        ValueError: an unknown name, or what the extension refuses.
+        TypeError, ValueError: an unknown name or option, one that is missing, or what the extension refuses.
     """
-    if name not in EXTENSIONS:
-        raise ValueError(f"unknown context extension {name!r}; use one of {', '.join(EXTENSIONS)}")
+    one_of("context extension", name, EXTENSIONS)
+    known = {field.name: field.default is MISSING for field in fields(EXTENSIONS[name])}
+    if unknown := [option for option in options if option not in known]:
+        raise ValueError(f"{name} has no option {unknown[0]!r}; it has {', '.join(known)}")
+    if missing := [option for option, needed in known.items() if needed and option not in options]:
+        raise TypeError(f"{name} needs {missing[0]}; give it")
     return EXTENSIONS[name](**{key: from_json(value) for key, value in options.items()})

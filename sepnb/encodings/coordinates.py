@@ -9,7 +9,11 @@ of axes, and asks here.
 import torch
 from torch import Tensor
 
+from ..validation import shown
 from .base import InputModule
+
+MOST_AXES = 64
+"""Coordinates of a position that anybody asks for."""
 
 
 def shapes(batch: int, n: int, axes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -66,9 +70,11 @@ def check_dims(dims: int) -> None:
         TypeError, ValueError: with the value.
     """
     if isinstance(dims, bool) or not isinstance(dims, int):
-        raise TypeError(f"dims must be an int, the coordinates of a position, got {dims!r}")
-    if dims < 1:
-        raise ValueError(f"dims is {dims}; a position has at least 1 coordinate")
+        raise TypeError(f"dims must be an int, the coordinates of a position, got {shown(dims)}")
+    if not 1 <= dims <= MOST_AXES:
+        raise ValueError(
+            f"dims is {shown(dims)}; a position has at least 1 coordinate, and at most {MOST_AXES}"
+        )
 
 
 class OneCoordinate(InputModule):

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..validation import whole
+from ..validation import WIDEST, whole
 from .base import Encoding, Heads, PairModule, Site
 
 GATES = ("raw", "scaled")
@@ -124,7 +124,13 @@ class Cope(Encoding):
     gate: str = "raw"
 
     def __post_init__(self) -> None:
-        whole("n_positions", self.n_positions, 2, needs="counting needs at least 2, a nearest and a next")
+        whole(
+            "n_positions",
+            self.n_positions,
+            2,
+            WIDEST,
+            needs="counting needs at least 2, a nearest and a next",
+        )
         _check(self.n_positions, self.gate)
 
     @property

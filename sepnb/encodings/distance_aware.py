@@ -25,10 +25,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ..validation import above_zero, flag, floats, number, reals, shaped, shown, together, within
 from .base import Encoding, Heads, PairModule, Site
-from .relative import by_distance, relative_positions
+from .relative import by_distance, check_pairs, relative_positions
 
 GATES = ("multiplied", "added")
+LARGEST = torch.finfo(torch.float64).max
 
 
 def distance_aware_gate(
@@ -40,12 +42,33 @@ def distance_aware_gate(
     e^89 in float32, and its gradient is then NaN. (Where w > 0 the value itself tends to 1 + e^v.)
 
     Args:
-        distance: any shape, not negative.
+        distance: any shape; negative ones, which are no distances, give what the formula says of them.
         w, v: scalars, or `[H]`.
 
     Returns:
         The shape of the distance, or `[H, *distance]`.
+
+    Raises:
+        TypeError: what is neither a number nor a tensor of real numbers.
+        ValueError: a distance that is not finite, or w and v of another shape, of different
+            numbers of heads or on another device.
     """
+    given = {"distance": distance, "w": w, "v": v}
+    for name, value in given.items():
+        reals(name, value) if isinstance(value, Tensor) else number(name, value)
+    tensors = {name: value for name, value in given.items() if isinstance(value, Tensor)}
+    if len(placed := {name: value for name, value in tensors.items() if value.dim()}) > 1:
+        together(**placed)
+    sizes: dict[str, int] = {}
+    for name in ("w", "v"):
+        if name in placed:
+            shaped(sizes, name, placed[name], "H+")
+    if "distance" in tensors:
+        within("distance", distance, -LARGEST, LARGEST, "which are finite")
+    return _gate(distance, w, v)
+
+
+def _gate(distance: Tensor | float, w: Tensor | float, v: Tensor | float) -> Tensor:
     distance, w, v = (torch.as_tensor(x) for x in (distance, w, v))
     dtype = torch.promote_types(torch.promote_types(w.dtype, v.dtype), torch.float32)
     distance, w, v = distance.to(dtype), w.to(dtype), v.to(dtype)
@@ -74,8 +97,18 @@ def distance_aware_scores(
         relu: False leaves products their sign.
 
     Raises:
-        ValueError: another way to combine.
+        TypeError: queries and keys that are not floating or of different dtypes, positions that are no
+            integers, w and v as in `distance_aware_gate`.
+        ValueError: shapes or devices that do not fit together, another way to combine.
     """
+    sizes = floats(q=(q, "B H N d+"), k=(k, "B H M d+"))
+    check_pairs(query_positions, key_positions, sizes)
+    together(q=q, query_positions=query_positions)
+    for name, value in (("w", w), ("v", v)):
+        if isinstance(value, Tensor) and value.dim():
+            shaped(sizes, name, value, "H")
+    _checked(gate)
+    flag("relu", relu)
     distance = relative_positions(query_positions, key_positions).abs()
     f = distance_aware_gate(distance, w, v)  # [H, N, M], or [H, B, N, M]
     f = f if f.dim() == distance.dim() else f.movedim(0, -3)
@@ -94,8 +127,8 @@ def _combination(gate: str, relu: bool) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def _checked(gate: str) -> str:
-    if gate not in GATES:
-        raise ValueError(f"gate is {gate!r}; it is {' or '.join(GATES)}")
+    if not isinstance(gate, str) or gate not in GATES:
+        raise ValueError(f"gate is {shown(gate)}; it is {' or '.join(GATES)}")
     return gate
 
 
@@ -119,7 +152,7 @@ class DistanceAwareScore(PairModule):
         return query_positions, key_positions, consecutive
 
     def of_distance(self, relative: Tensor, heads: slice) -> Tensor:
-        return distance_aware_gate(relative.abs(), self.w[heads], self.v[heads])
+        return _gate(relative.abs(), self.w[heads], self.v[heads])
 
     def forward(self, q: Tensor, k: Tensor, prepared: tuple[Tensor, Tensor, bool], heads: slice) -> Tensor:
         f = by_distance(lambda relative: self.of_distance(relative, heads), *prepared)
@@ -137,6 +170,7 @@ class DistanceAware(Encoding):
         relu: whether negative products become 0, as in the paper.
 
     Raises:
+        TypeError: a spread that is no number, a `relu` that is no bool.
         ValueError: a spread that is not above 0, at which no head would know of distances, or another gate.
     """
 
@@ -150,8 +184,8 @@ class DistanceAware(Encoding):
 
     def __post_init__(self) -> None:
         _checked(self.gate)
-        if not self.spread > 0:
-            raise ValueError(f"spread is {self.spread}; it must be above 0")
+        above_zero("spread", self.spread)
+        flag("relu", self.relu)
 
     def each_layer(self, site: Site) -> bool:
         return True

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from ..validation import WIDEST, whole
 from .base import Encoding, Heads, ScoreModule, Site
 from .relative import relative_positions
 
@@ -125,8 +126,7 @@ class Fire(Encoding):
     def __post_init__(self) -> None:
         if not self.threshold > 0:
             raise ValueError(f"threshold is {self.threshold}; it must be above 0")
-        if self.hidden < 1:
-            raise ValueError(f"hidden is {self.hidden}; the perceptron needs at least 1 unit")
+        whole("hidden", self.hidden, 1, WIDEST, needs="the perceptron needs at least 1 unit")
 
     def for_length(self, length: int | float) -> "Fire":
         return replace(self, threshold=float(length))

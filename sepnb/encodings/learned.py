@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..settings import without_defaults
+from ..validation import number
 from .base import Encoding, Heads, InputModule, Site
 
 SITES = ("input", "query_key")
@@ -127,6 +128,7 @@ class Learned(Encoding):
     interpolation: str = "bicubic"
 
     def __post_init__(self) -> None:
+        number("std", self.std, least=0)
         if self.interpolation not in INTERPOLATIONS:
             raise ValueError(
                 f"unknown interpolation {self.interpolation!r}; use one of {', '.join(INTERPOLATIONS)}"

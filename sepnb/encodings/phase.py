@@ -25,7 +25,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..validation import whole
+from ..validation import WIDEST, whole
 from .base import Encoding, Heads, Site, TermModule
 
 SHORTEST = 4.0
@@ -115,7 +115,7 @@ class Phase(Encoding):
     waves: int = 16
 
     def __post_init__(self) -> None:
-        whole("waves", self.waves, 2, needs="give at least 2, the shortest and the longest")
+        whole("waves", self.waves, 2, WIDEST, needs="give at least 2")
         if isinstance(self.longest, bool) or not isinstance(self.longest, int | float | None):
             raise TypeError(f"longest must be a number of positions, got {self.longest!r}")
         phase_frequencies(self.waves, 2 * SHORTEST if self.longest is None else self.longest)

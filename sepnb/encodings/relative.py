@@ -9,10 +9,32 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ..validation import integers, shaped, together, within
+
+FARTHEST = 2**62
+"""The largest position that has a distance from every other in int64."""
+
 
 def widened(positions: Tensor) -> Tensor:
     """Integers as int64, in which no difference of positions overflows; real numbers as they are."""
     return positions if positions.is_floating_point() else positions.long()
+
+
+def check_pairs(query_positions: Tensor, key_positions: Tensor, sizes: dict[str, int] | None = None) -> None:
+    """Refuse what are no positions of queries and keys: integers, `[N]` or `[B, N]`, and `[M]` or `[B, M]`.
+
+    sizes: what B, N and M are, where that is known.
+
+    Raises:
+        TypeError: no integers.
+        ValueError: another shape, another device, or distances that int64 does not hold.
+    """
+    sizes = {} if sizes is None else sizes
+    shaped(sizes, "query_positions", integers("query_positions", query_positions), "N", "B N")
+    shaped(sizes, "key_positions", integers("key_positions", key_positions), "M", "B M")
+    together(query_positions=query_positions, key_positions=key_positions)
+    for name, positions in (("query_positions", query_positions), ("key_positions", key_positions)):
+        within(name, positions, -FARTHEST, FARTHEST, "whose distances int64 holds")
 
 
 def relative_positions(

@@ -13,10 +13,26 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..validation import (
+    WIDEST,
+    above_zero,
+    floating,
+    movable,
+    number,
+    one_of,
+    reals,
+    shown,
+    together,
+    whole,
+    within,
+)
 from .base import Encoding, Heads, Place, QueryKeyModule, Site
-from .context import Extension
+from .context import LONGEST, Extension
 
 LAYOUTS = ("half", "interleaved")
+
+FARTHEST = 2**40
+"""The largest position that is rotated: float64 resolves its angles to about 1e-4."""
 
 
 @runtime_checkable
@@ -51,19 +67,36 @@ def rope_frequencies(
             (p-RoPE; Barbero et al. 2025). None keeps all.
 
     Raises:
-        TypeError: a share that is no number.
-        ValueError: `dim` odd or below 2, a base that is not above 1, or a share that leaves no whole pairs.
+        TypeError: a width or length that is no int, a base or share that is no number, an extension that
+            cannot be called.
+        ValueError: `dim` odd, below 2 or above `WIDEST`, a base that is not finite and above 1, a length
+            below 1, a share that leaves no whole pairs, and what the extension refuses.
     """
-    if dim < 2 or dim % 2:
-        raise ValueError(
-            f"RoPE rotates pairs of columns: the head width must be even and at least 2, got {dim}"
+    needs = f"RoPE rotates pairs of columns: the head width must be even and at least 2, got {shown(dim)}"
+    if whole("dim", dim, 2, WIDEST, needs=needs) % 2:
+        raise ValueError(f"dim is {dim}; {needs}")
+    check_base(base)
+    if extension is not None and (isinstance(extension, type) or not callable(extension)):
+        raise TypeError(
+            f"extension must be a context extension such as PositionInterpolation(4.0), got "
+            f"{shown(extension)}"
         )
-    if base <= 1:
-        raise ValueError(f"base is {base}; it must be above 1, or no pair turns slower than the first")
+    if length is not None:
+        whole("length", length, 1, LONGEST, needs="a text has at least 1 token")
     inv_freq = base ** -(torch.arange(0, dim, 2, dtype=torch.float64) / dim)
     if p is not None:
         inv_freq[rotary_width(dim, "p", p) // 2 :] = 0
     return (inv_freq, 1.0) if extension is None else extension(inv_freq, dim=dim, base=base, length=length)
+
+
+def check_base(base: int | float) -> None:
+    """Refuse what is no base of frequencies.
+
+    Raises:
+        TypeError: no number.
+        ValueError: not finite, or not above 1.
+    """
+    number("base", base, above=1, needs="it must be above 1, or no pair turns slower than the first")
 
 
 def rotary_width(dim: int, option: str, share: int | float) -> int:
@@ -73,10 +106,7 @@ def rotary_width(dim: int, option: str, share: int | float) -> int:
         TypeError: a share that is no number.
         ValueError: one that is not above 0 and at most 1, or that leaves no even number of columns.
     """
-    if isinstance(share, bool) or not isinstance(share, int | float):
-        raise TypeError(f"{option} must be a number, got {share!r}")
-    if not 0 < share <= 1:
-        raise ValueError(f"{option} is {share}; it must be above 0 and at most 1; without RoPE nothing turns")
+    check_share(option, share)
     nearest = max(2, 2 * round(share * dim / 2))
     if abs(share * dim - nearest) > 1e-6:
         raise ValueError(
@@ -84,6 +114,18 @@ def rotary_width(dim: int, option: str, share: int | float) -> int:
             f"them: give {nearest / dim:g}, which are {nearest}"
         )
     return nearest
+
+
+def check_share(option: str, share: int | float) -> None:
+    """Refuse what is no share of a head; `option` names it.
+
+    Raises:
+        TypeError: no number.
+        ValueError: not above 0, or above 1.
+    """
+    needs = "it must be above 0 and at most 1; without RoPE nothing turns"
+    if number(option, share, above=0, needs=needs) > 1:
+        raise ValueError(f"{option} is {shown(share)}; {needs}")
 
 
 def rotation_table(
@@ -127,22 +169,35 @@ def apply_rope(
 ) -> Float[Tensor, "... N dim"]:
     """Rotate `x` `[..., N, dim]` by `positions`: R_p acts on pair m as a rotation by p w_m.
 
-    Positions are `[N]`, or one for every vector of `x`, `[..., N]`.
+    Positions are `[N]`, or one for every vector of `x`, `[..., N]`; integers or floats of either sign. Their
+    angles are right to about p times 1e-16, 1e-4 at 2^40: positions beyond that are refused.
 
     Raises:
-        ValueError: an unknown layout, or frequencies or positions that do not fit the shape of `x`.
+        TypeError: an `x` or frequencies that are not floating, positions that are no real numbers, a factor
+            that is no number.
+        ValueError: an unknown layout, frequencies or positions that do not fit the shape of `x` or are on
+            another device, a position beyond 2^40, or a factor that is not above 0.
     """
-    if layout not in LAYOUTS:
-        raise ValueError(f"unknown layout {layout!r}; use one of {', '.join(LAYOUTS)}")
-    if x.shape[-1] != 2 * inv_freq.shape[-1]:
+    one_of("layout", layout, LAYOUTS)
+    above_zero("attention_factor", attention_factor)
+    reals("positions", positions)
+    if floating("x", x).dim() < 2 or floating("inv_freq", inv_freq).dim() != 1:
         raise ValueError(
-            f"x has width {x.shape[-1]}, {inv_freq.shape[-1]} frequencies need {2 * inv_freq.shape[-1]}"
+            f"x has shape {list(x.shape)} and inv_freq {list(inv_freq.shape)}; give [..., N, dim] and [dim/2]"
+        )
+    if x.shape[-1] != 2 * inv_freq.shape[-1] or not x.shape[-1]:
+        raise ValueError(
+            f"x has width {x.shape[-1]}, {inv_freq.shape[-1]} frequencies need {2 * inv_freq.shape[-1]}; "
+            f"give one for each pair of columns, and at least one"
         )
     if positions.shape not in (x.shape[-2:-1], x.shape[:-1]):
         raise ValueError(
             f"positions of shape {list(positions.shape)} do not fit x of shape {list(x.shape)}; "
             f"give [{x.shape[-2]}], or one position for every vector"
         )
+    together(x=x, positions=positions)
+    movable("inv_freq", inv_freq, x.device)
+    within("positions", positions, -FARTHEST, FARTHEST, "beyond which no float64 resolves an angle")
     cos, sin = rotation_table(positions, inv_freq, attention_factor, x.dtype)
     return rotate(x, cos, sin, layout)
 
@@ -221,9 +276,10 @@ class RoPE(Encoding):
             of a trained model.
 
     Raises:
-        TypeError: `streams` is one name, not a tuple.
-        ValueError: both `partial` and `p`. What does not fit a head, an odd width or a share that leaves no
-            whole pairs, is refused when a model is built.
+        TypeError: `streams` is one name, not a tuple, or a base or share that is no number.
+        ValueError: a base that is not finite and above 1, an unknown layout, a share that is not above 0 and
+            at most 1, or both `partial` and `p`. What does not fit a head, an odd width or a share that
+            leaves no whole pairs, is refused when a model is built.
     """
 
     name: ClassVar[str] = "rope"
@@ -238,12 +294,17 @@ class RoPE(Encoding):
     extension: Extension | None = None
 
     def __post_init__(self) -> None:
+        check_base(self.base)
+        one_of("layout", self.layout, LAYOUTS)
         if isinstance(self.streams, str):
             raise TypeError(f"streams={self.streams!r} is one name; give a tuple, ({self.streams!r},)")
         if self.partial is not None and self.p is not None:
             raise ValueError(
                 f"partial={self.partial} and p={self.p} are two ways to turn a part of a head; give one"
             )
+        for option in ("partial", "p"):
+            if (share := getattr(self, option)) is not None:
+                check_share(option, share)
         if self.extension is not None and not isinstance(self.extension, Extension):
             raise TypeError(
                 f"extension must be one that a record can name, such as PositionInterpolation(4.0), got "

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ..validation import WIDEST, number, whole
 from .base import Encoding, Heads, ScoreModule, Site
 from .relative import by_distance, relative_positions
 
@@ -105,7 +106,8 @@ class Sandwich(Encoding):
     base: float = 10_000.0
 
     def __post_init__(self) -> None:
-        _check(1, self.width, self.base)
+        whole("width", self.width, 2, WIDEST, needs="the code has pairs of columns, so give an even number")
+        _check(1, self.width, number("base", self.base))
 
     def at_score(self, heads: Heads) -> ScoreModule:
         return SandwichScore(heads.count, self.width, self.base)

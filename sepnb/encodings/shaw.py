@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..validation import whole
+from ..validation import WIDEST, floats, number, whole
 from .base import Encoding, Heads, PairModule, Site, ValueModule
 from .relative import clipped_relative, from_distances
 
@@ -32,8 +32,11 @@ def shaw_scores(
     """Scaled scores; the queries are the last N of the M positions, row `clip(j - i) + clip` is of key j.
 
     Raises:
-        ValueError: a table that does not have 2 clip + 1 rows, or more queries than keys.
+        TypeError: what is not floating, or not all of one dtype; a clip that is no int.
+        ValueError: shapes or devices that do not fit together, a table that does not have 2 clip + 1 rows, or
+            more queries than keys.
     """
+    floats(q=(q, "B H N d+"), k=(k, "B H M d+"), key_table=(key_table, "rows d+"))
     index = _index_of_last(q.shape[-2], k.shape[-2], key_table, clip)
     products = q @ key_table.T  # [B, H, N, 2 clip + 1]
     return (q @ k.transpose(-1, -2) + _spread(products, index)) * q.shape[-1] ** -0.5
@@ -49,14 +52,15 @@ def shaw_output(
     """The averages of values and rows of the table; positions and rows as in `shaw_scores`.
 
     Raises:
-        ValueError: as `shaw_scores`.
+        TypeError, ValueError: as `shaw_scores`.
     """
+    floats(weights=(weights, "B H N M"), v=(v, "B H M d"), value_table=(value_table, "rows d"))
     index = _index_of_last(weights.shape[-2], v.shape[-2], value_table, clip)
     return weights @ v + _binned(weights, index, 2 * clip + 1) @ value_table
 
 
 def _index_of_last(n: int, m: int, table: Tensor, clip: int) -> Tensor:
-    if clip < 0 or len(table) != 2 * clip + 1:
+    if len(table) != 2 * whole("clip", clip, 0, WIDEST) + 1:
         raise ValueError(f"clip is {clip} and the table has {len(table)} rows; it needs 2 clip + 1")
     if n > m:
         raise ValueError(f"{n} queries cannot be the last of {m} keys; give at most as many")
@@ -145,8 +149,8 @@ class Shaw(Encoding):
         std: of the tables when they are drawn (our choice: the paper was not read on it).
 
     Raises:
-        TypeError: a clip that is no int.
-        ValueError: a negative clip.
+        TypeError: a clip that is no int, a deviation that is no number.
+        ValueError: a negative clip or deviation.
     """
 
     name: ClassVar[str] = "shaw"
@@ -158,7 +162,8 @@ class Shaw(Encoding):
     std: float = 0.02
 
     def __post_init__(self) -> None:
-        whole("clip", self.clip, 0, needs="give 0 or more")
+        whole("clip", self.clip, 0, WIDEST, needs="give 0 or more")
+        number("std", self.std, least=0)
 
     @property
     def sites(self) -> frozenset[Site]:

@@ -13,10 +13,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..settings import without_defaults
+from ..validation import WIDEST, floating_dtype, number, one_of, reals, whole, within
 from .base import Encoding, InputModule, Site
 from .coordinates import check_dims
 
 LAYOUTS = ("interleaved", "halves", "halves-endpoint")
+
+FARTHEST = 2**40
+"""The largest position whose angles float64 still resolves, to about 1e-4."""
 
 
 def base_of_longest_wave(dim: int, length: int | float) -> float:
@@ -55,34 +59,43 @@ def sinusoidal(
     w_m = base^(-m/(dim/2 - 1)), as in fairseq and tensor2tensor; for checkpoints of that family.
 
     Angles are computed in float64 and cast last: in float32 the cosine is already wrong by 1e-3 at position
-    1e5, and not every integer above 2^24 has a float32.
+    1e5, and not every integer above 2^24 has a float32. In float64 an angle is right to about p times 1e-16:
+    to 1e-4 at 2^40, beyond which positions are refused.
 
     Args:
-        positions: any shape, integers or floats.
+        positions: any shape, integers or floats, of either sign.
         dim: columns, at least 1.
         base: the longest wavelength is about 2 pi base ("halves-endpoint": exactly).
         layout: "interleaved", "halves" or "halves-endpoint".
         dtype: of the result; by default that of floating `positions`, else torch's default.
 
     Raises:
-        ValueError: `dim` below 1, an unknown layout, a base that is not above 1, or "halves-endpoint" with a
-            `dim` that is odd or below 4.
+        TypeError: positions that are no tensor of real numbers, a `dim` that is no int, a base that is no
+            number, a dtype that is not floating.
+        ValueError: `dim` below 1 or above `WIDEST`, an unknown layout, a base that is not finite and above 1,
+            "halves-endpoint" with a `dim` that is odd or below 4, or a position beyond 2^40.
     """
-    if dim < 1:
-        raise ValueError(f"dim is {dim}; a sinusoidal code needs at least 1 column")
-    if layout not in LAYOUTS:
-        raise ValueError(f"unknown layout {layout!r}; use one of {', '.join(LAYOUTS)}")
-    if base <= 1:
-        raise ValueError(f"base is {base}; it must be above 1, or no wave is longer than the first")
+    reals("positions", positions)
+    _check(dim, base, layout)
+    within("positions", positions, -FARTHEST, FARTHEST, "beyond which no float64 resolves an angle")
     if dtype is None:
         dtype = positions.dtype if positions.is_floating_point() else torch.get_default_dtype()
-    n_sines, step = (dim + 1) // 2, 2 / dim
-    if layout == "halves-endpoint":
-        if dim < 4 or dim % 2:
-            raise ValueError(
-                f"dim is {dim}; halves-endpoint divides by dim/2 - 1 and needs an even dim of at least 4"
-            )
-        step = 1 / (dim // 2 - 1)
+    return _code(positions, dim, base, layout, floating_dtype("dtype", dtype))
+
+
+def _check(dim: int, base: float, layout: str) -> None:
+    whole("dim", dim, 1, WIDEST, needs="a sinusoidal code needs at least 1 column")
+    one_of("layout", layout, LAYOUTS)
+    number("base", base, above=1, needs="it must be above 1, or no wave is longer than the first")
+    if layout == "halves-endpoint" and (dim < 4 or dim % 2):
+        raise ValueError(
+            f"dim is {dim}; halves-endpoint divides by dim/2 - 1 and needs an even dim of at least 4"
+        )
+
+
+def _code(positions: Tensor, dim: int, base: float, layout: str, dtype: torch.dtype) -> Tensor:
+    n_sines = (dim + 1) // 2
+    step = 1 / (dim // 2 - 1) if layout == "halves-endpoint" else 2 / dim
     exponents = torch.arange(n_sines, dtype=torch.float64, device=positions.device) * step
     angles = positions.to(torch.float64)[..., None] * base**-exponents
     sines, cosines = angles.sin(), angles.cos()[..., : dim // 2]
@@ -108,19 +121,26 @@ def grid_sinusoidal(
     columns the other.
 
     Raises:
+        TypeError: as `sinusoidal`.
         ValueError: fewer columns than coordinates, and whatever `sinusoidal` refuses.
     """
-    n = positions.shape[-1]
-    if dim < n:
-        raise ValueError(f"dim is {dim}; a sinusoidal code of {n} coordinates needs a column for each")
-    widths = [dim // n + (place < dim % n) for place in range(n)]
     return torch.cat(
         [
             sinusoidal(coordinate, width, base=base, layout=layout, dtype=dtype)
-            for coordinate, width in zip(positions.unbind(-1), widths, strict=True)
+            for coordinate, width in _shares(positions, dim)
         ],
         dim=-1,
     )
+
+
+def _shares(positions: Tensor, dim: int) -> list[tuple[Tensor, int]]:
+    """Each coordinate of points `[..., n]`, and how many columns it has."""
+    if not reals("positions", positions).dim() or not positions.shape[-1]:
+        raise ValueError(f"positions have shape {list(positions.shape)}; give points, [N, n]")
+    n = positions.shape[-1]
+    whole("dim", dim, n, WIDEST, needs=f"a sinusoidal code of {n} coordinates needs a column for each")
+    widths = [dim // n + (place < dim % n) for place in range(n)]
+    return list(zip(positions.unbind(-1), widths, strict=True))
 
 
 class SinusoidalInput(InputModule):
@@ -130,11 +150,17 @@ class SinusoidalInput(InputModule):
     def __init__(self, width: int, base: float, layout: str, dims: int = 1) -> None:
         super().__init__()
         self.width, self.base, self.layout, self.dims = width, base, layout, dims
-        self(torch.zeros(1) if dims == 1 else torch.zeros(1, dims))  # refuses bad arguments at once
+        for _, columns in self._parts(torch.zeros(1) if dims == 1 else torch.zeros(1, dims)):
+            _check(columns, base, layout)  # refuses bad arguments at once
 
     def forward(self, positions: Tensor) -> Tensor:
-        code = sinusoidal if self.dims == 1 else grid_sinusoidal
-        return code(positions, self.width, base=self.base, layout=self.layout, dtype=torch.float64)
+        parts = self._parts(positions)
+        codes = [_code(one, columns, self.base, self.layout, torch.float64) for one, columns in parts]
+        return codes[0] if self.dims == 1 else torch.cat(codes, dim=-1)
+
+    def _parts(self, positions: Tensor) -> list[tuple[Tensor, int]]:
+        """Each coordinate and its columns. The model has checked the positions: nothing is read here."""
+        return [(positions, self.width)] if self.dims == 1 else _shares(positions, self.width)
 
 
 @dataclass(frozen=True)
@@ -143,7 +169,8 @@ class Sinusoidal(Encoding):
     columns.
 
     Raises:
-        TypeError, ValueError: `dims` that is no int or below 1.
+        TypeError, ValueError: `dims` that is no int or below 1, a base that is not a finite number above 1,
+            an unknown layout.
     """
 
     name: ClassVar[str] = "sinusoidal"
@@ -158,6 +185,7 @@ class Sinusoidal(Encoding):
 
     def __post_init__(self) -> None:
         check_dims(self.dims)
+        _check(4, self.base, self.layout)
 
     @property
     def axes(self) -> tuple[int, ...]:

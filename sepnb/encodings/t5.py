@@ -7,15 +7,18 @@ here it stays unless `scale=1` is asked for, so that the bias is the one differe
 
 from dataclasses import dataclass
 from functools import cache
-from math import isfinite
 from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ..validation import flag, integers, number, whole
 from .base import Encoding, Heads, Place, QueryKeyModule, ScoreModule, Site
 from .relative import by_distance, relative_positions
+
+MOST_BUCKETS, FARTHEST = 2**10, 2**40
+"""How many buckets there may be, and how far the last may begin."""
 
 
 @cache
@@ -27,10 +30,14 @@ def _edges(n_buckets: int, max_distance: int) -> tuple[int, ...]:
     """
     exact = n_buckets // 2
     logarithmic = n_buckets - exact
-    edges, n = list(range(1, exact + 1)), exact
+    edges = list(range(1, exact + 1))
     for step in range(1, logarithmic):
-        while n**logarithmic < exact ** (logarithmic - step) * max_distance**step:
+        bound = exact ** (logarithmic - step) * max_distance**step
+        n = int(exact * (max_distance / exact) ** (step / logarithmic))  # near: what is rounded is mended
+        while n**logarithmic < bound:
             n += 1
+        while (n - 1) ** logarithmic >= bound:
+            n -= 1
         edges.append(n)
     return tuple(edges)
 
@@ -49,24 +56,28 @@ def t5_buckets(
 
     Args:
         relative: j - i, integers of any shape.
-        n_buckets: at least 2; bidirectional an even number of at least 4.
-        max_distance: from here on all is one bucket; above n_buckets/2, bidirectional above n_buckets/4.
+        n_buckets: at least 2 and at most 1,024; bidirectional an even number of at least 4.
+        max_distance: from here on all is one bucket; above n_buckets/2, bidirectional above n_buckets/4, and
+            at most 2^40.
         bidirectional: the second half of the buckets is for keys after the query; otherwise these share
             bucket 0 with the query itself.
 
     Raises:
-        ValueError: buckets or a largest distance that leave nothing to divide.
+        TypeError: positions that are no integers, settings of another type.
+        ValueError: buckets or a largest distance that leave nothing to divide, or too many of them.
     """
-    if n_buckets < (4 if bidirectional else 2) or (bidirectional and n_buckets % 2):
-        least = "an even number of at least 4" if bidirectional else "at least 2"
-        raise ValueError(f"n_buckets is {n_buckets}; give {least}")
+    integers("relative", relative)
+    flag("bidirectional", bidirectional)
+    least, needs = (4, "give an even number of at least 4") if bidirectional else (2, "give at least 2")
+    whole("n_buckets", n_buckets, least, MOST_BUCKETS, needs=needs)
+    if bidirectional and n_buckets % 2:
+        raise ValueError(f"n_buckets is {n_buckets}; {needs}")
     half = n_buckets // 2 if bidirectional else n_buckets
-    if max_distance <= half // 2:
-        raise ValueError(
-            f"max_distance is {max_distance}; the first {half // 2} distances have a bucket each, so give at "
-            f"least {half // 2 + 1}"
-        )
-    return _between(_edges(half, max_distance), relative, bidirectional)
+    needs = f"the first {half // 2} distances have a bucket each, so give at least {half // 2 + 1}"
+    whole("max_distance", max_distance, half // 2 + 1, FARTHEST, needs=needs)
+    # As int64 and no farther than the last bucket: what is subtracted or negated then never overflows.
+    near = relative.long().clamp(-max_distance, max_distance)
+    return _between(_edges(half, max_distance), near, bidirectional)
 
 
 def _between(
@@ -157,8 +168,10 @@ class T5(Encoding):
     def __post_init__(self) -> None:
         settings = {"max_distance": self.max_distance, "bidirectional": self.bidirectional}
         t5_buckets(torch.zeros(1, dtype=torch.int64), n_buckets=self.n_buckets, **settings)
-        if self.scale is not None and not (isfinite(self.scale) and self.scale > 0):
-            raise ValueError(f"scale is {self.scale}; give a number above 0 (T5 has 1), or None for d^-1/2")
+        number("std", self.std, least=0)
+        if self.scale is not None:
+            needs = "give a number above 0 (T5 has 1), or None for d^-1/2"
+            number("scale", self.scale, above=0, needs=needs)
 
     @property
     def saturates_at(self) -> int | float:

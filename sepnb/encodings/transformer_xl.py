@@ -20,6 +20,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..settings import without_defaults
+from ..validation import floats, number
 from .base import Encoding, Heads, PairModule, Site
 from .relative import from_distances
 
@@ -42,8 +43,10 @@ def transformer_xl_scores(
         What is above the diagonal, where a key comes after the query, has no meaning: mask it.
 
     Raises:
-        ValueError: more queries than keys.
+        TypeError: what is not floating, or not all of one dtype.
+        ValueError: shapes or devices that do not fit together, or more queries than keys.
     """
+    floats(q=(q, "B H N d+"), k=(k, "B H M d+"), r=(r, "H M d+"), u=(u, "H d+"), v=(v, "H d+"))
     n, m = q.shape[-2], k.shape[-2]
     if n > m:
         raise ValueError(f"{n} queries cannot be the last of {m} keys; give at most as many")
@@ -157,7 +160,8 @@ class TransformerXL(Encoding):
             gives every layer its own.
 
     Raises:
-        ValueError: a base that is not above 1.
+        TypeError: a base or deviation that is no number.
+        ValueError: a base that is not finite and above 1, or a negative deviation.
     """
 
     name: ClassVar[str] = "transformer-xl"
@@ -169,8 +173,8 @@ class TransformerXL(Encoding):
     tie: bool = False
 
     def __post_init__(self) -> None:
-        if self.base <= 1:
-            raise ValueError(f"base is {self.base}; it must be above 1, or no wave is longer than the first")
+        number("base", self.base, above=1, needs="it must be above 1, or no wave is longer than the first")
+        number("std", self.std, least=0)
 
     def each_layer(self, site: Site) -> bool:
         return True

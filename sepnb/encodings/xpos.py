@@ -17,8 +17,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..validation import number, one_of
 from .base import Encoding, Heads, QueryKeyModule, Site
-from .rope import ContextExtension, RoPE, RotaryQueryKey, apply_rope, rope_frequencies
+from .rope import LAYOUTS, ContextExtension, RoPE, RotaryQueryKey, apply_rope, check_base, rope_frequencies
 
 
 def xpos_scales(
@@ -33,8 +34,12 @@ def xpos_scales(
     key's are their inverses.
 
     Raises:
-        ValueError: a scale base or a gamma that is not above 0.
+        TypeError: a scale base or a gamma that is no number.
+        ValueError: one that is not above 0.
     """
+    for name, value in (("scale_base", scale_base), ("gamma", gamma)):
+        if not isinstance(value, float):  # inf: nothing decays
+            number(name, value)
     if not scale_base > 0:
         raise ValueError(f"scale_base is {scale_base}; it must be above 0, or far keys would weigh more")
     if not gamma > 0:
@@ -151,6 +156,9 @@ class XPos(Encoding):
         base, layout: of the rotation, as in `RoPE`.
         scale_base: positions after which a pair has decayed by its zeta.
         gamma: the larger, the less the pairs differ and the slower all decay.
+
+    Raises:
+        TypeError, ValueError: a base or layout that `RoPE` refuses, a scale base or gamma not above 0.
     """
 
     name: ClassVar[str] = "xpos"
@@ -162,6 +170,11 @@ class XPos(Encoding):
     layout: str = "half"
     scale_base: int | float = 512.0
     gamma: int | float = 0.4
+
+    def __post_init__(self) -> None:
+        check_base(self.base)
+        one_of("layout", self.layout, LAYOUTS)
+        xpos_scales(torch.zeros(1), 2, scale_base=self.scale_base, gamma=self.gamma)
 
     def at_query_key(self, heads: Heads) -> QueryKeyModule:
         return XPosQueryKey(heads.width, self)

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
 
+from ..validation import shown
 from .alibi import Alibi
 from .base import FORMS, Continuation, Control, Extrapolator
 from .controls import Clamp, Interpolate, Reflect, Wrap, Zero
@@ -68,7 +69,7 @@ def build(method: str, **options: object) -> Extrapolator:
         ValueError: an unknown name (answered with near matches), an unknown option or a bad value of one.
     """
     if not isinstance(method, str):
-        raise TypeError(f"an extrapolator's name is a string, got {method!r}")
+        raise TypeError(f"an extrapolator's name is a string, got {shown(method)}")
     if method not in _REGISTRY:
         near = get_close_matches(method, METHODS) or METHODS
         raise ValueError(f"unknown extrapolator {method!r}; did you mean {', '.join(near)}?")

@@ -6,7 +6,6 @@ ALiBi (Press et al. 2022), which biases the score of a pair by its distance: her
 one direction and differ by length alone, which a norm removes. Read through a norm, it is a clamp.
 """
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..validation import number
 from .base import Extrapolator, Rule, working_dtype
 
 
@@ -37,8 +37,7 @@ class Alibi(Extrapolator):
     tau: float | int = 1.0
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.tau, int | float) and 0 < self.tau < math.inf):
-            raise ValueError(f"tau is {self.tau!r}; it must be a number above 0")
+        number("tau", self.tau, above=0, needs="it must be a number above 0")
 
     def corrected(self, table: Tensor) -> Rule:
         rows, length = table.to(working_dtype(table)), len(table)

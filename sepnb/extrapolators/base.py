@@ -15,6 +15,8 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
 
+from ..validation import one_of, readable, tensor
+
 FORMS = ("corrected", "literal")
 
 BLOCK = 4096
@@ -70,8 +72,7 @@ class Continuation:
     def __init__(
         self, table: Float[Tensor, "L d_pos"], extrapolator: Extrapolator, form: str = "corrected"
     ) -> None:
-        if form not in FORMS:
-            raise ValueError(f"unknown form {form!r}; use one of {', '.join(FORMS)}")
+        one_of("form", form, FORMS)
         check_table(table)
         self.table = table.detach().clone()
         self.extrapolator, self.form = extrapolator, form
@@ -105,7 +106,7 @@ def check_table(table: Tensor) -> None:
         raise ValueError(f"the table has shape {list(table.shape)}; give [L, d_pos], d_pos at least 1")
     if table.shape[0] < 2:
         raise ValueError(f"the table has {table.shape[0]} rows; at least 2 are needed to continue it")
-    if not torch.isfinite(table).all():
+    if not torch.isfinite(readable("the table", tensor("the table", table))).all():
         row = int((~torch.isfinite(table)).any(1).nonzero()[0])
         raise ValueError(f"row {row} of the table is not finite; did the training diverge?")
 
@@ -116,7 +117,7 @@ def check_positions(positions: Tensor) -> None:
         raise TypeError(f"positions are an integer tensor, got {type(positions).__name__}")
     if positions.is_floating_point() or positions.is_complex() or positions.dtype == torch.bool:
         raise TypeError(f"positions must be integers, got {positions.dtype}")
-    if positions.numel() and (lowest := int(positions.min())) < 0:
+    if readable("positions", tensor("positions", positions)).numel() and (lowest := int(positions.min())) < 0:
         raise ValueError(f"position {lowest} is negative; the first position is 0")
 
 
@@ -136,9 +137,3 @@ def keep_window(table: Tensor, beyond: Rule) -> Rule:
         return rows
 
     return rule
-
-
-def one_of(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse an option that is none of the choices."""
-    if value not in choices:
-        raise ValueError(f"unknown {name} {value!r}; use one of {', '.join(choices)}")

@@ -10,8 +10,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ..validation import whole
+from ..validation import flag, whole
 from .base import Control, Rule, keep_window, working_dtype
+
+LONGEST = 2**40
+"""Of `Interpolate`: a position times the rows of a table must fit into int64."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,9 @@ class Zero(Control):
 
     everywhere: bool = False
 
+    def __post_init__(self) -> None:
+        flag("everywhere", self.everywhere)
+
     def corrected(self, table: Tensor) -> Rule:
         def zeros(positions: Tensor) -> Tensor:
             return table.new_zeros(len(positions), table.shape[1])
@@ -89,7 +95,7 @@ class Interpolate(Control):
 
     def __post_init__(self) -> None:
         if self.length is not None:
-            whole("length", self.length, 1)
+            whole("length", self.length, 1, LONGEST)
 
     def corrected(self, table: Tensor) -> Rule:
         if self.length is None:

@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..validation import whole
-from .base import Extrapolator, Rule, one_of
+from ..validation import WIDEST, flag, one_of, whole
+from .base import Extrapolator, Rule
 
 PICKS = ("dominant", "lowest")
 DEFAULT_COMPONENTS = 8
@@ -43,9 +43,10 @@ class Fourier(Extrapolator):
 
     def __post_init__(self) -> None:
         if self.n_components is not None:
-            whole("n_components", self.n_components, 1)
+            whole("n_components", self.n_components, 1, WIDEST)
         if self.pick is not None:
             one_of("pick", self.pick, PICKS)
+        flag("per_dimension", self.per_dimension)
 
     def corrected(self, table: Tensor) -> Rule:
         period = self.reconstruction(table).to(table.dtype)

@@ -17,8 +17,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..validation import whole
-from .base import Extrapolator, Rule, keep_window, one_of, working_dtype
+from ..validation import one_of, whole
+from .base import Extrapolator, Rule, keep_window, working_dtype
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu}
 PROTOCOLS = ("window", "masked")
@@ -43,8 +43,8 @@ class Learned(Extrapolator):
             L' = L/8 and fits what (5) would have to put at L' <= i < L, so that f sees i/L' up to 8; it
             presumes that what holds at L' holds at L.
         seed: of the initial weights, from a generator of its own.
-        hidden: width of both hidden layers.
-        steps: of Adam; 0 leaves the initial weights.
+        hidden: width of both hidden layers, at most 2^12.
+        steps: of Adam, at most 2^20; 0 leaves the initial weights.
         activation: "tanh" or "relu".
     """
 
@@ -59,8 +59,8 @@ class Learned(Extrapolator):
     def __post_init__(self) -> None:
         one_of("protocol", self.protocol, PROTOCOLS)
         one_of("activation", self.activation, tuple(ACTIVATIONS))
-        for name, lowest in (("seed", 0), ("hidden", 1), ("steps", 0)):
-            whole(name, getattr(self, name), lowest)
+        for name, lowest, most in (("seed", 0, 2**63 - 1), ("hidden", 1, 2**12), ("steps", 0, 2**20)):
+            whole(name, getattr(self, name), lowest, most)
 
     def corrected(self, table: Tensor) -> Rule:
         return keep_window(table, self.literal(table))

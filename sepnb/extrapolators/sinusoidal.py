@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from ..encodings import sinusoidal
-from .base import Extrapolator, Rule, keep_window, one_of, working_dtype
+from ..validation import flag, one_of
+from .base import Extrapolator, Rule, keep_window, working_dtype
 from .waves import waves
 
 ALIGNMENTS = ("none", "procrustes")
@@ -45,6 +46,7 @@ class Sinusoidal(Extrapolator):
 
     def __post_init__(self) -> None:
         one_of("align", self.align, ALIGNMENTS)
+        flag("per_dimension", self.per_dimension)
         if self.per_dimension and self.align != "none":
             raise ValueError(
                 "per_dimension scales the columns that align='procrustes' mixes; choose one of them"

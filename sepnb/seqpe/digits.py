@@ -12,6 +12,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from ..validation import readable, shown, tensor, whole
+
 Positions = Tensor | np.ndarray | Sequence[int] | Sequence[Sequence[int]]
 
 LARGEST = 2**63 - 1
@@ -86,6 +88,7 @@ def as_grid(positions: Positions) -> Int[Tensor, "P n"]:
         ValueError: another number of dimensions, no coordinate, or a number beyond int64.
     """
     given = positions if isinstance(positions, Tensor) else torch.from_numpy(_whole(positions))
+    readable("positions", tensor("positions", given))
     if given.dtype == torch.bool or given.is_floating_point() or given.is_complex():
         raise TypeError(f"positions must be integers, got {given.dtype}; round them first")
     if given.dim() not in (1, 2) or (given.dim() == 2 and given.shape[1] < 1):
@@ -93,7 +96,7 @@ def as_grid(positions: Positions) -> Int[Tensor, "P n"]:
     whole = given.to(torch.int64)
     if given.dtype == torch.uint64 and (whole < 0).any():  # 2^63 and more wrap around
         raise _too_large(int(whole[whole < 0].min()) + 2**64)
-    return whole.reshape(len(given), -1 if len(given) else max(1, given.dim() - 1))
+    return whole.reshape(len(given), given.shape[1] if given.dim() == 2 else 1)
 
 
 def _whole(positions: np.ndarray | Sequence) -> np.ndarray:
@@ -101,31 +104,27 @@ def _whole(positions: np.ndarray | Sequence) -> np.ndarray:
     if array.size == 0 and not isinstance(positions, np.ndarray):
         array = array.astype(np.int64)  # numpy takes an empty list for floats
     # Numbers beyond 64 bits become objects, and those between 63 and 64 beside smaller ones become floats.
-    given = np.asarray(positions, dtype=object) if array.dtype.kind in "fO" else array[:0]
+    given = np.asarray(positions, dtype=object) if array.dtype.kind in "fO" else np.empty(0)
     if beyond := [value for value in given.flat if type(value) is int and abs(value) > LARGEST]:
         raise _too_large(beyond[0])
     if not np.issubdtype(array.dtype, np.integer):
-        raise TypeError(f"positions must be whole numbers, got {array.dtype}: {positions!r}")
+        raise TypeError(f"positions must be whole numbers, got {array.dtype}: {shown(positions)}")
     return array if array.dtype == np.uint64 else array.astype(np.int64)
 
 
 def _too_large(value: int) -> ValueError:
     return ValueError(
-        f"position {value} is beyond int64, whose largest number is {LARGEST}; give smaller ones"
+        f"position {shown(value)} is beyond int64, whose largest number is {LARGEST}; give smaller ones"
     )
 
 
-def checked_places(base: int, width: int | Sequence[int]) -> list[int]:
-    """The digits of each coordinate as a list, checked; errors as in `digits`."""
-    places = list(width) if isinstance(width, Sequence) else [width]
-    for name, value in (("base", base), *(("width", count) for count in places)):
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"{name} must be an int, got {value!r}")
-    if base < 2:
-        raise ValueError(f"base is {base}; a digit needs at least 2 values")
+def checked_places(base: int, width: int | Sequence[int], name: str = "width") -> list[int]:
+    """The digits of each coordinate as a list, checked; `name` is what errors, as in `digits`, call them."""
+    several = isinstance(width, Sequence) and not isinstance(width, str | bytes)
+    places = list(width) if several else [width]
+    whole("base", base, 2, LARGEST, needs="a digit needs at least 2 values")
     for count in places:
-        if count < 1:
-            raise ValueError(f"width is {count}; a coordinate needs at least 1 digit")
-        if base ** (count - 1) > LARGEST:
-            raise ValueError(f"{count} digits of base {base} write numbers beyond int64; give fewer")
+        whole(name, count, 1, needs="a coordinate needs at least 1 digit")
+        if count > LARGEST.bit_length() or base ** (count - 1) > LARGEST:
+            raise ValueError(f"{shown(count)} digits of base {base} write numbers beyond int64; give fewer")
     return places

@@ -27,12 +27,16 @@ from torch import Tensor, nn
 from ..models.block import Block
 from ..models.config import TransformerConfig
 from ..models.transformer import Transformer
-from ..streams import Streams
+from ..streams import MOST_WEIGHTS, Streams
+from ..validation import WIDEST, above_zero, share, whole
 from .digits import Positions, checked_places, digits
 from .prefixes import PrefixTree
 
 RELEASED_WIDTH, RELEASED_STD = 768, 0.02
 """Width of the released text encoder, and the standard deviation of its first weights."""
+
+MOST_LAYERS = 2**10
+"""What asks for more is a slip."""
 
 AT_ONCE = 2**16
 """Positions that are encoded at once where no gradients are needed: a slot of all of them is held then."""
@@ -68,7 +72,9 @@ class SequentialPositionEncoder(nn.Module):
             are so alike that scores divided by sqrt(D) hardly differ.
 
     Raises:
-        ValueError: what does not fit together; see `TransformerConfig` and `digits`.
+        TypeError: a count that is no int, a share or deviation that is no number.
+        ValueError: a count below 1, more than there can be, and what does not fit together; see
+            `TransformerConfig` and `digits`.
     """
 
     standalone = True
@@ -88,10 +94,19 @@ class SequentialPositionEncoder(nn.Module):
         std: float | None = None,
     ) -> None:
         super().__init__()
+        given_counts = {"width": width, "dims": dims, "heads": heads, "out_features": out_features}
+        for name, value in given_counts.items():
+            if value is not None or name in ("width", "dims"):
+                whole(name, value, 1, WIDEST)
+        whole("layers", layers, 1, MOST_LAYERS)
+        share("dropout", dropout)
+        if std is not None:
+            above_zero("std", std)
         self.base, self.dims = base, dims
-        given = checked_places(base, digits)
+        given = checked_places(base, digits, "digits")
         self.digits = tuple(given * dims if isinstance(digits, int) else given)
-        if dims < 1 or len(self.digits) != dims:
+        whole("the weights of the embeddings", max(base, sum(self.digits)) * width, 1, MOST_WEIGHTS)
+        if len(self.digits) != dims:
             raise ValueError(f"digits={digits} for {dims} coordinates; give one number, or one for each")
         places = sum(self.digits)
         self.transformer = _Layers(

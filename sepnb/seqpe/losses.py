@@ -7,10 +7,14 @@ embeddings must lie to each other as those of the same places in the trained win
 Shape letters: P anchors, K candidates of each, n coordinates, R windows, m positions in each, D columns.
 """
 
+from math import isqrt
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
+
+from ..validation import WIDEST, above_zero, floats, integers, number, one_of, shaped, together, whole, within
 
 REDUCTIONS = ("row", "released")
 
@@ -34,23 +38,56 @@ def contrastive_loss(
             with its width; 1.0 is the released form.
 
     Raises:
-        ValueError: no anchor or no candidate.
+        TypeError: embeddings that are not floating or of different dtypes, positions that are no integers, a
+            scale that is no number.
+        ValueError: no anchor, no candidate or no column, shapes or devices that do not fit together, a scale
+            that is not above 0, and positions that `nearest` refuses.
     """
-    if not candidates.shape[0] or not candidates.shape[1]:
+    sizes = floats(anchors=(anchors, "P D+"), candidates=(candidates, "P K D+"))
+    if not sizes["P"] or not sizes["K"]:
         raise ValueError(f"candidates of shape {list(candidates.shape)}; give at least one for an anchor")
+    _check_positions(sizes, anchor_positions, candidate_positions)
+    together(anchors=anchors, anchor_positions=anchor_positions)
+    if scale is not None:
+        above_zero("scale", scale)
     scale = anchors.shape[-1] ** -0.5 if scale is None else scale
     scores = torch.einsum("pd,pkd->pk", anchors, candidates) * scale
-    return F.cross_entropy(scores, nearest(anchor_positions, candidate_positions))
+    return F.cross_entropy(scores, _nearest(anchor_positions, candidate_positions))
 
 
 def nearest(anchors: Int[Tensor, " P *n"], candidates: Int[Tensor, "P K *n"]) -> Int[Tensor, " P"]:
-    """The first of the candidates nearest to each anchor, by squared Euclidean distance of coordinates."""
-    away = candidates - anchors.unsqueeze(1)
-    squared = away.square() if away.dim() == 2 else away.square().sum(dim=-1)
+    """The first of the candidates nearest to each anchor, by Euclidean distance of coordinates.
+
+    Distances are exact: of one coordinate up to 2^63 - 1, of several as long as int64 holds the sum of their
+    squares, up to 2^31 or somewhat less. Where that can be read without waiting for a GPU, what is farther is
+    refused.
+
+    Raises:
+        TypeError: positions that are no integers.
+        ValueError: shapes or devices that do not fit together, no candidate, or positions that are negative
+            or too far apart.
+    """
+    _check_positions({}, anchors, candidates)
+    return _nearest(anchors, candidates)
+
+
+def _nearest(anchors: Tensor, candidates: Tensor) -> Tensor:
+    away = candidates.long() - anchors.long().unsqueeze(1)
+    far = away.abs() if away.dim() == 2 else away.square().sum(dim=-1)
     # argmin promises no order among equals: the places of the minima do.
-    places = torch.arange(squared.shape[1], device=squared.device)
-    least = squared == squared.min(dim=1, keepdim=True).values
-    return torch.where(least, places, squared.shape[1]).min(dim=1).values
+    places = torch.arange(far.shape[1], device=far.device)
+    least = far == far.min(dim=1, keepdim=True).values
+    return torch.where(least, places, far.shape[1]).min(dim=1).values
+
+
+def _check_positions(sizes: dict[str, int], anchors: Tensor, candidates: Tensor) -> None:
+    shaped(sizes, "anchor_positions", integers("anchor_positions", anchors), "P", "P n+")
+    of_candidates = "P K+" if anchors.dim() == 1 else "P K+ n+"
+    shaped(sizes, "candidate_positions", integers("candidate_positions", candidates), of_candidates)
+    together(anchor_positions=anchors, candidate_positions=candidates)
+    largest = 2**63 - 1 if anchors.dim() == 1 else isqrt((2**63 - 1) // anchors.shape[1])
+    for name, positions in (("anchor_positions", anchors), ("candidate_positions", candidates)):
+        within(name, positions, 0, largest, "whose squared distances int64 holds", wait=False)
 
 
 def distillation_loss(
@@ -87,15 +124,18 @@ def distillation_loss(
             what they paid; a student that is longer than its teacher still pays for it.
 
     Raises:
-        ValueError: heads that do not divide D, another reduction, or a beta outside [0, 1].
+        TypeError: embeddings that are not floating or of different dtypes, settings of another type.
+        ValueError: teacher and student of other shapes, none of them, heads that do not divide D, another
+            reduction, a beta outside [0, 1], or a scale that is not above 0.
     """
-    width = teacher.shape[-1]
-    if n_heads < 1 or width % n_heads:
-        raise ValueError(f"n_heads={n_heads} does not divide {width} columns")
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"unknown reduction {reduction!r}; use one of {', '.join(REDUCTIONS)}")
-    if not 0 <= beta <= 1:
+    width = floats(teacher=(teacher, "R+ m+ D+"), student=(student, "R+ m+ D+"))["D"]
+    if width % whole("n_heads", n_heads, 1, WIDEST):
+        raise ValueError(f"n_heads={n_heads} does not divide {width} columns; give one that does")
+    one_of("reduction", reduction, REDUCTIONS)
+    if not 0 <= number("beta", beta) <= 1:
         raise ValueError(f"beta is {beta}; it lies between 0 and 1")
+    if scale is not None:
+        above_zero("scale", scale)
     heads = [embeddings.unflatten(-1, (n_heads, -1)).transpose(1, 2) for embeddings in (teacher, student)]
     factor = _free_scale(heads[0]) if scale is None else scale
     of_teacher, of_student = (_geometry(one, factor) for one in heads)

@@ -28,7 +28,7 @@ def authors_recipe(n: int) -> list[float]:
 
 def test_slopes_of_every_number_of_heads_up_to_128_are_the_authors():
     for n_heads in range(1, 129):
-        slopes = alibi_slopes(n_heads)
+        slopes = alibi_slopes(n_heads, dtype=F64)
         assert slopes.shape == (n_heads,) and slopes.dtype == F64 and (slopes > 0).all()
         assert slopes.tolist() == pytest.approx(authors_recipe(n_heads), rel=1e-12), n_heads
 
@@ -43,7 +43,7 @@ positions = st.lists(st.integers(0, 10_000), min_size=1, max_size=6)
 
 @given(queries=positions, keys=positions, n_heads=st.integers(1, 5))
 def test_the_bias_is_minus_slope_times_distance_for_any_positions(queries, keys, n_heads):
-    slopes = alibi_slopes(n_heads)
+    slopes = alibi_slopes(n_heads, dtype=F64)
     bias = alibi_bias(slopes, torch.tensor(queries), torch.tensor(keys))
     assert bias.shape == (n_heads, len(queries), len(keys)) and bias.dtype == F64
     for h in range(n_heads):
@@ -93,8 +93,8 @@ def test_casting_the_module_leaves_slopes_and_bias_bitwise():
 @pytest.mark.parametrize("heads", [1, 2, 4, 6, 8, 12])
 def test_the_bias_of_a_float64_model_is_exact_and_that_of_any_other_in_float32(heads):
     queries, keys = torch.arange(3000, 3004), torch.arange(3004)
-    exact = alibi_bias(alibi_slopes(heads), queries, keys)
-    of_slopes = alibi_bias(alibi_slopes(heads).float(), queries, keys)
+    exact = alibi_bias(alibi_slopes(heads, dtype=F64), queries, keys)
+    of_slopes = alibi_bias(alibi_slopes(heads), queries, keys)
     module = ALiBi().at_score(Heads(heads))
     assert not module.state_dict()  # a checkpoint holds nothing of it
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
@@ -108,6 +108,15 @@ def test_the_distance_is_taken_between_integers():
     far = 2**24
     bias = ALiBi().at_score(Heads(1))(torch.tensor([far + 1]), torch.tensor([far, far + 1]))
     assert bias.flatten().tolist() == [-(2.0**-8), 0.0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, F64, torch.bfloat16])
+def test_the_bias_is_added_to_attention_of_the_dtype_that_is_asked_for(dtype):
+    at, (q, k, v) = torch.arange(5), torch.randn(3, 1, 6, 5, 4, dtype=dtype)
+    bias = alibi_bias(alibi_slopes(6, dtype=dtype), at, at)
+    assert F.scaled_dot_product_attention(q, k, v, attn_mask=bias).dtype == dtype
+    assert torch.equal(alibi_slopes(6, dtype=dtype), alibi_slopes(6, dtype=F64).to(dtype))
+    assert alibi_slopes(6).dtype == torch.float32
 
 
 def test_no_heads_are_refused():

@@ -168,4 +168,4 @@ def test_waves_take_the_largest_positions_there_are():
     positions = torch.tensor([2**33 - 1, 2**44, 2**62, 2**63 - 1])
     rows = waves(positions, 32, F64)
     torch.testing.assert_close(rows.reshape(4, 16, 2).norm(dim=2), torch.ones(4, 16, dtype=F64))
-    torch.testing.assert_close(rows[0], code(positions, 32)[0], rtol=0, atol=2**33 * 4e-16)
+    torch.testing.assert_close(rows[0], code(positions[:1], 32)[0], rtol=0, atol=2**33 * 4e-16)

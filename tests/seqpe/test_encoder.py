@@ -258,7 +258,7 @@ def test_the_trained_window_of_the_release_has_few_prefixes():
     ("settings", "told"),
     [
         ({"digits": (2, 2, 2), "dims": 2}, "one number, or one for each"),
-        ({"dims": 0}, "for 0 coordinates"),
+        ({"dims": 0}, "dims is 0; it must be at least 1"),
         ({"width": 10}, "n_heads=3|3 heads"),
         ({"digits": 0}, "a coordinate needs at least 1 digit"),
         ({"base": 1}, "base is 1"),

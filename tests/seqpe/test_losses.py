@@ -61,6 +61,25 @@ def test_the_first_of_the_nearest_candidates_counts(anchor, candidates):
     assert int(nearest(torch.tensor([anchor]), torch.tensor([candidates]))) == away.index(min(away))
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int32, torch.int64])
+def test_no_distance_overflows(dtype, unhooked):
+    """Squares would wrap around, and so would differences of bytes without a sign."""
+    largest = torch.iinfo(dtype).max
+    at, others = (
+        torch.tensor([0], dtype=dtype),
+        torch.tensor([[largest, largest // 2 + 1, 3, 2]], dtype=dtype),
+    )
+    assert nearest(at, others).tolist() == [3]
+    assert nearest(at + largest, others).tolist() == [0]
+
+
+def test_distances_of_several_coordinates_that_int64_cannot_hold_are_refused():
+    far = 2**31 - 1
+    assert nearest(torch.tensor([[0, 0]]), torch.tensor([[[far, 0], [0, far - 1]]])).tolist() == [1]
+    with pytest.raises(ValueError, match=f"candidate_positions holds {2**32}; give values of at least 0"):
+        nearest(torch.tensor([[0, 0]]), torch.tensor([[[2**32, 0], [1, 0]]]))
+
+
 def test_in_two_dimensions_the_distance_is_euclidean():
     found = nearest(torch.tensor([[10, 10]]), torch.tensor([[[10, 14], [13, 12], [7, 7]]]))
     assert found.tolist() == [1]  # 16, 13 and 18 squared cells away
