@@ -10,76 +10,19 @@ called with the plain frequencies and returns others and the attention factor, w
 keys and so enters a score squared.
 """
 
-from abc import ABC, abstractmethod
-from dataclasses import MISSING, asdict, dataclass, fields
-from math import ceil, floor, inf, log, pi, sqrt
-from typing import Any, ClassVar
+from dataclasses import MISSING, dataclass, fields
+from math import ceil, floor, log, pi
+from typing import ClassVar
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
-from ..validation import number, one_of, shown, whole
+from ..validation import one_of
 from .base import from_json
+from .extension import Extension, check_number, check_order, check_original_length, current_length
+from .longrope import LongRoPE
 
 RAMPS = ("dimension", "rotations")
-
-LONGEST = 2**53
-"""No length and no factor is larger: beyond, not every position is a float64."""
-
-
-@dataclass(frozen=True)
-class Extension(ABC):
-    """Base of all context extensions: a frozen description that is called with frequencies."""
-
-    name: ClassVar[str]
-    by_length: ClassVar[bool] = False
-    """Whether the frequencies depend on the current length of the text."""
-
-    @abstractmethod
-    def __call__(
-        self, inv_freq: Float[Tensor, " half"], *, dim: int, base: int | float, length: int | None
-    ) -> tuple[Float[Tensor, " half"], float]:
-        """Plain frequencies `[dim/2]` in; changed ones and the attention factor out."""
-
-    def resolved(self) -> dict[str, Any]:
-        """Name and options in plain JSON types."""
-        return {
-            "name": self.name,
-            **{key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()},
-        }
-
-
-def _number(extension: Extension, field: str, at_least: int | float) -> None:
-    hint = "; a smaller one would shorten the context, for which RoPE needs nothing" * (field == "factor")
-    needs = f"it must be finite and at least {at_least}{hint}"
-    most = inf if field == "base" else LONGEST
-    number(field, getattr(extension, field), least=at_least, most=most, needs=needs)
-
-
-def _length(extension: Extension) -> None:
-    needs = "give the trained length, at least 2"
-    whole("original_length", extension.original_length, 2, LONGEST, needs=needs)
-
-
-def _between(extension: Extension, low: str, high: str) -> None:
-    """Both are numbers of turns, and there are some between them."""
-    for field in (low, high):
-        _number(extension, field, 0)
-    a, b = getattr(extension, low), getattr(extension, high)
-    if not a < b:
-        raise ValueError(f"{low} is {a} and {high} is {b}; {low} must be below {high}")
-
-
-def _current(extension: Extension, length: int | None) -> int:
-    """The current length n, at least the original one."""
-    if length is None:
-        raise ValueError(
-            f"length is None; the frequencies of {extension.name} follow the length of the text: give "
-            f"rope_frequencies(..., length=n), or make_cache(batch_size, length=n) to a model"
-        )
-    whole("length", length, 1, LONGEST, needs="a text has at least 1 token")
-    return max(length, extension.original_length)
 
 
 def _rebased(inv_freq: Tensor, dim: int, ratio: int | float) -> Tensor:
@@ -123,7 +66,7 @@ class PositionInterpolation(Extension):
     factor: int | float
 
     def __post_init__(self) -> None:
-        _number(self, "factor", 1)
+        check_number(self, "factor", 1)
 
     def __call__(self, inv_freq, *, dim, base, length):
         return inv_freq / self.factor, 1.0
@@ -146,7 +89,7 @@ class RaisedBase(Extension):
     base: int | float
 
     def __post_init__(self) -> None:
-        _number(self, "base", 1)
+        check_number(self, "base", 1)
 
     def __call__(self, inv_freq, *, dim, base, length):
         if self.base < base:
@@ -174,7 +117,7 @@ class NTKAware(Extension):
     factor: int | float
 
     def __post_init__(self) -> None:
-        _number(self, "factor", 1)
+        check_number(self, "factor", 1)
 
     def __call__(self, inv_freq, *, dim, base, length):
         return _ntk(inv_freq, dim, self.factor, self.name), 1.0
@@ -203,11 +146,11 @@ class DynamicNTK(Extension):
     original_length: int
 
     def __post_init__(self) -> None:
-        _number(self, "factor", 1)
-        _length(self)
+        check_number(self, "factor", 1)
+        check_original_length(self)
 
     def __call__(self, inv_freq, *, dim, base, length):
-        beyond = _current(self, length) / self.original_length - 1  # 0 exactly up to L
+        beyond = current_length(self, length) / self.original_length - 1  # 0 exactly up to L
         return _ntk(inv_freq, dim, 1 + self.factor * beyond, self.name), 1.0
 
 
@@ -233,9 +176,9 @@ class NTKByParts(Extension):
     beta: int | float = 32
 
     def __post_init__(self) -> None:
-        _number(self, "factor", 1)
-        _length(self)
-        _between(self, "alpha", "beta")
+        check_number(self, "factor", 1)
+        check_original_length(self)
+        check_order(self, "alpha", "beta")
 
     def __call__(self, inv_freq, *, dim, base, length):
         return _by_parts(inv_freq, self.factor, self.original_length, self.alpha, self.beta), 1.0
@@ -266,9 +209,9 @@ class YaRN(Extension):
     ramp: str = "dimension"
 
     def __post_init__(self) -> None:
-        _number(self, "factor", 1)
-        _length(self)
-        _between(self, "beta_slow", "beta_fast")
+        check_number(self, "factor", 1)
+        check_original_length(self)
+        check_order(self, "beta_slow", "beta_fast")
         one_of("ramp", self.ramp, RAMPS)
         if self.ramp == "dimension" and not 0 < self.beta_slow < self.original_length / (2 * pi):
             raise ValueError(
@@ -319,63 +262,13 @@ class Llama3(Extension):
     high_freq_factor: int | float = 4
 
     def __post_init__(self) -> None:
-        _number(self, "factor", 1)
-        _length(self)
-        _between(self, "low_freq_factor", "high_freq_factor")
+        check_number(self, "factor", 1)
+        check_original_length(self)
+        check_order(self, "low_freq_factor", "high_freq_factor")
 
     def __call__(self, inv_freq, *, dim, base, length):
         low, high = self.low_freq_factor, self.high_freq_factor
         return _by_parts(inv_freq, self.factor, self.original_length, low, high), 1.0
-
-
-@dataclass(frozen=True)
-class LongRoPE(Extension):
-    """A divisor for every pair, from a search (Ding et al. 2024): `short` where the text has at most L
-    positions, else `long`; queries and keys are multiplied by sqrt(1 + ln s / ln L) in both cases.
-
-    The length is that of the whole text, as in `DynamicNTK`. There are no default lists: they belong to a
-    checkpoint.
-
-    Args:
-        short, long: a divisor for each pair.
-        factor, original_length: s and L.
-
-    Raises:
-        TypeError, ValueError: a factor that is no number, not finite or below 1; a trained length that is no
-            int or below 2; divisors that are no tuple, not finite, not above 0, or not one for each pair; a
-            current length that is not known.
-    """
-
-    name: ClassVar[str] = "longrope"
-    by_length: ClassVar[bool] = True
-
-    short: tuple[int | float, ...]
-    long: tuple[int | float, ...]
-    factor: int | float
-    original_length: int
-
-    def __post_init__(self) -> None:
-        _number(self, "factor", 1)
-        _length(self)
-        for field in ("short", "long"):
-            divisors = getattr(self, field)
-            if not isinstance(divisors, tuple):
-                raise TypeError(
-                    f"{field} must be a tuple of divisors, one for each pair, got {shown(divisors)}"
-                )
-            if wrong := [x for x in divisors if not number(f"a divisor of {field}", x) > 0]:
-                raise ValueError(f"{field} holds {wrong[0]}; divisors must be finite and above 0")
-
-    def __call__(self, inv_freq, *, dim, base, length):
-        for field in ("short", "long"):
-            if (given := len(getattr(self, field))) != len(inv_freq):
-                raise ValueError(
-                    f"{field} holds {given} divisors for {len(inv_freq)} pairs; give one for each, half the "
-                    f"rotary width {dim}"
-                )
-        divisors = self.short if _current(self, length) == self.original_length else self.long
-        divided = inv_freq / torch.tensor(divisors, dtype=torch.float64, device=inv_freq.device)
-        return divided, sqrt(1 + log(self.factor) / log(self.original_length))
 
 
 EXTENSIONS: dict[str, type[Extension]] = {

@@ -27,7 +27,7 @@ from ..validation import (
     within,
 )
 from .base import Encoding, Heads, Place, QueryKeyModule, Site
-from .context import LONGEST, Extension
+from .extension import LONGEST, Extension
 
 LAYOUTS = ("half", "interleaved")
 
