@@ -4,6 +4,7 @@ Exit status: 0 all well; 1 something failed, differs or is stale; 2 the command 
 Everything heavy is imported where it is used, so that a command that finds nothing to do ends at once.
 """
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -236,6 +237,7 @@ def results(
 @app.command()
 def claims(
     profile: Annotated[Profile | None, typer.Option(help="Default: gpu where complete, else laptop.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a list of objects.")] = False,
 ) -> None:
     """Print the ledger: every claim and what our records say of it."""
     from sepnb import claims as ledger
@@ -243,6 +245,9 @@ def claims(
 
     with _said():
         found = ledger.evaluate(profile)
+        if as_json:
+            print(json.dumps([row.as_data() for row in found], indent=1))
+            return
         table = [(row.claim.id, row.verdict.word, row.profile or "", row.verdict.detail) for row in found]
         console.print(screens.rows(("claim", "verdict", "profile", "why"), table))
 

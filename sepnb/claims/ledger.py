@@ -1,5 +1,6 @@
 """The ledger: every claim, judged on what is published now."""
 
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -97,6 +98,21 @@ class Row:
         unknown."""
         return {
             need: {True: "before", False: "after", None: None}[one] for need, one in self.precedes.items()
+        }
+
+    def as_data(self) -> dict[str, Any]:
+        """What `sepnb claims --json` prints of it; a number that is not finite is null."""
+        numbers = {
+            name: value if math.isfinite(value) else None for name, value in self.verdict.numbers.items()
+        }
+        return {
+            "id": self.claim.id,
+            "title": self.claim.title,
+            "source": self.claim.source,
+            "verdict": self.verdict.word,
+            "numbers": numbers,
+            "rule_commit": self.rule_commit,
+            "timing": self.timing,
         }
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -193,3 +194,25 @@ def test_only_experiments_that_are_judged_are_held_against_the_rule(monkeypatch)
     )
     timed = fake_row(precedes=False)
     assert timed.timing == {"experiment/seqpe_stream_geometry": "after", "experiment/seqpe_stream": "before"}
+
+
+def test_the_command_prints_a_table_or_a_list_of_objects(monkeypatch):
+    from typer.testing import CliRunner
+
+    from sepnb import cli
+
+    numbers = {"a minus b": -0.5, "diverged": float("nan")}
+    row = fake_row(precedes=False, verdict=Verdict("held", "6 seeds", numbers=numbers))
+    monkeypatch.setattr(claims, "evaluate", lambda profile=None: [row])
+    (found,) = json.loads(CliRunner().invoke(cli.app, ["claims", "--json"]).stdout)
+    assert found == {
+        "id": row.claim.id,
+        "title": "A start costs the more the farther its window moved",
+        "source": "ours, written before the records",
+        "verdict": "held",
+        "numbers": {"a minus b": -0.5, "diverged": None},
+        "rule_commit": "c" * 40,
+        "timing": {"experiment/seqpe_stream_geometry": "after", "experiment/seqpe_stream": "before"},
+    }
+    table = CliRunner().invoke(cli.app, ["claims"]).stdout
+    assert "held" in table and "6 seeds" in table and "laptop" in table
