@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..validation import integers, shaped, together, within
 
-FARTHEST = 2**62
+LARGEST = 2**62
 """The largest position that has a distance from every other in int64."""
 
 
@@ -34,7 +34,7 @@ def check_pairs(query_positions: Tensor, key_positions: Tensor, sizes: dict[str,
     shaped(sizes, "key_positions", integers("key_positions", key_positions), "M", "B M")
     together(query_positions=query_positions, key_positions=key_positions)
     for name, positions in (("query_positions", query_positions), ("key_positions", key_positions)):
-        within(name, positions, -FARTHEST, FARTHEST, "whose distances int64 holds")
+        within(name, positions, -LARGEST, LARGEST, "whose distances int64 holds")
 
 
 def relative_positions(

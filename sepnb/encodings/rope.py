@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..validation import (
+    FARTHEST,
     WIDEST,
     above_zero,
     floating,
@@ -30,9 +31,6 @@ from .base import Encoding, Heads, Place, QueryKeyModule, Site
 from .extension import LONGEST, Extension
 
 LAYOUTS = ("half", "interleaved")
-
-FARTHEST = 2**40
-"""The largest position that is rotated: float64 resolves its angles to about 1e-4."""
 
 
 @runtime_checkable

@@ -13,14 +13,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..settings import without_defaults
-from ..validation import WIDEST, floating_dtype, number, one_of, reals, whole, within
+from ..validation import FARTHEST, WIDEST, floating_dtype, number, one_of, reals, whole, within
 from .base import Encoding, InputModule, Site
 from .coordinates import check_dims
 
 LAYOUTS = ("interleaved", "halves", "halves-endpoint")
-
-FARTHEST = 2**40
-"""The largest position whose angles float64 still resolves, to about 1e-4."""
 
 
 def base_of_longest_wave(dim: int, length: int | float) -> float:

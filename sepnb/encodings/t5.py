@@ -13,12 +13,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ..validation import flag, integers, number, whole
+from ..validation import FARTHEST, flag, integers, number, whole
 from .base import Encoding, Heads, Place, QueryKeyModule, ScoreModule, Site
 from .relative import by_distance, relative_positions
 
-MOST_BUCKETS, FARTHEST = 2**10, 2**40
-"""How many buckets there may be, and how far the last may begin."""
+MOST_BUCKETS = 2**10
+"""How many buckets there may be."""
 
 
 @cache

@@ -13,6 +13,7 @@ from .. import validation
 from ..encodings import Encoding, Site, build, how_on_axes, names
 from ..settings import without_defaults
 from ..streams import ACTIVATIONS, Streams
+from ..validation import WIDEST
 from . import windows
 
 MODES = {"separated": "joint", "strict": "strict"}
@@ -32,7 +33,6 @@ POS_STREAM = ("evolving", "constant", "reinjected")
 is handed to every layer as it is (`constant`); or is added again before every layer but the first
 (`reinjected`; a model with one stream then adds its input encoding in every layer)."""
 
-WIDEST = 2**20
 COUNTS = {"n_layers": 4096, "n_heads": WIDEST, "max_length": 2**40, "expansion": 1024, "axes": 16}
 """Every count and the largest that is taken; more is a slip, and would be built for hours."""
 

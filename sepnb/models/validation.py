@@ -16,12 +16,10 @@ from torch import Tensor, nn
 from .. import validation
 from ..encodings import InputModule, QueryKeyModule, coordinates
 from ..encodings.relative import widened
+from ..validation import FARTHEST
 from .cache import KVCache
 from .config import TransformerConfig
 from .position_tables import PositionTables, check_isolated
-
-FARTHEST = 2**40
-"""Positions lie below this: up to it the angles of RoPE, computed in float64, are exact to 1e-4."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ is compiled, and where a GPU would be waited for only if the caller says so.
 """
 
 from .scalars import (
+    FARTHEST,
     WIDEST,
     above_zero,
     at_least,
@@ -41,6 +42,7 @@ from .tensors import (
 )
 
 __all__ = [
+    "FARTHEST",
     "WIDEST",
     "above_zero",
     "at_least",

@@ -12,6 +12,9 @@ from torch import Tensor
 WIDEST = 2**20
 """No width, and no number of heads, digits or buckets, is larger: what asks for more is a slip."""
 
+FARTHEST = 2**40
+"""No position is farther: up to it angles, computed in float64, are right to 1e-4."""
+
 _short = Repr()
 _short.maxstring = _short.maxother = 100
 

@@ -93,7 +93,8 @@ def test_a_field_of_a_config_that_is_none_is_refused(unhooked, field, value):
 
 
 def test_a_model_wider_than_any_is_refused_before_it_is_looked_at(unhooked):
-    refused(lambda: TransformerConfig(Streams.dense(HUGE), 1, 7), "the model width")
+    refused(lambda: TransformerConfig(Streams(pos=2**20, sem=2**20), 1, 7), "the model width")
+    refused(lambda: Streams.dense(HUGE), "the width of stream 'sem'")
 
 
 @pytest.mark.parametrize(
