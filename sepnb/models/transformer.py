@@ -180,11 +180,11 @@ class Transformer(nn.Module):
             (module, *module.prepare(query_positions, key_positions, length))
             for module in self.query_key_encodings
         ]
-        first = self.blocks[0].attention
+        first = [block.attention for block in self.blocks[:1]]  # a stack may be left without blocks
         axes = self.config.axes
         n, m = coordinates.tokens_of(query_positions, axes), coordinates.tokens_of(key_positions, axes)
         if consecutive is None:
-            read = len(self.score_encodings) > 0 or first.core.reads_positions
+            read = len(self.score_encodings) > 0 or any(layer.core.reads_positions for layer in first)
             may = read and not torch.compiler.is_compiling()
             consecutive = may and are_consecutive(query_positions, key_positions)
         return AttentionContext(
@@ -196,9 +196,9 @@ class Transformer(nn.Module):
             window=self.window,
             sinks=self.sinks,
             biases=tuple(self.score_encodings),
-            own_biases=len(first.core.biases) > 0,
+            own_biases=any(len(layer.core.biases) > 0 for layer in first),
             rotations=rotations,
-            terms=[term.prepare(query_positions, key_positions) for term in first.terms],
+            terms=[term.prepare(query_positions, key_positions) for layer in first for term in layer.terms],
             sharpening=self._sharpening(n, m, dtype, query_positions.device) if self.log_scale else None,
             embedding=_sum(module(query_positions).to(dtype) for module in self.projection_encodings),
             compiler=self.compiler,

@@ -204,3 +204,12 @@ def test_attention_weights_are_the_softmax_over_the_keys_a_query_may_see():
                 [scores.exp() / scores.exp().sum(), torch.zeros(5 - seen, dtype=torch.float64)]
             )
             torch.testing.assert_close(weights[0, h, row], expected, rtol=0, atol=1e-12)
+
+
+def test_a_stack_whose_blocks_are_taken_away_gives_its_input(built):
+    made = built(Streams(pos=8, sem=24), encoding=("sinusoidal", "kerple"), readout="both")
+    stack, at = made.transformer, torch.arange(4)
+    stack.blocks = torch.nn.ModuleList()
+    state = stack.input_state(torch.ones(1, 4, 24, dtype=torch.float64), at)
+    ends = stack.run_blocks(state, stack.attention_context(at, at, torch.float64), {})
+    assert all(torch.equal(ends[name], x) for name, x in state.items())
