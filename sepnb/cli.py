@@ -4,6 +4,7 @@ Exit status: 0 all well; 1 something failed, differs or is stale; 2 the command 
 Everything heavy is imported where it is used, so that a command that finds nothing to do ends at once.
 """
 
+import gc
 import json
 import os
 import time
@@ -211,27 +212,51 @@ def data(
 def results(
     profile: Annotated[Profile | None, typer.Option(help="Default: laptop and gpu.")] = None,
 ) -> None:
-    """List per experiment and profile what is published, missing, stale and orphaned."""
+    """List per experiment and profile what is published, missing, stale, orphaned and refused.
+
+    A record that cannot be trusted is listed with the reason, the others are counted, the exit status is 1.
+    """
     from sepnb import experiments
     from sepnb.companion import runs, screens
+    from sepnb.records.store import RecordError, Store
 
+    refused: dict[Path, RecordError] = {}
     with _said():
         table, details = [], []
         for of in [profile] if profile else ["laptop", "gpu"]:
+            store = Store(runs.store_for(of).root, refused=refused)
             for name in experiments.names():
-                records = runs.store_for(of).load(of, name)
                 grid = {config.key for config in experiments.get(name).grid(of)}
+                before = len(refused)
+                try:
+                    records = store.load(of, name)
+                except RecordError as error:  # none of this experiment can be read
+                    refused[store.path(of, name, "any")] = error
+                    table.append((name, of, len(grid), "?", "?", "?", "?", "?"))
+                    continue
                 stale = {key: record.stale for key, record in records.items() if record.stale}
                 orphans = sorted(records.keys() - grid)
                 there = len(grid & records.keys() - stale.keys())
-                missing = len(grid - records.keys())
-                table.append((name, of, len(grid), there, missing, len(stale), len(orphans)))
+                bad = {path.stem for path in [*refused][before:]}
+                missing = len(grid - records.keys() - bad)
+                table.append((name, of, len(grid), there, missing, len(stale), len(orphans), len(bad)))
                 details += [f"stale: {of}/{name}/{key}: {why}" for key, why in stale.items()]
                 details += [f"orphaned (in no grid): {of}/{name}/{key}" for key in orphans]
-        header = ("experiment", "profile", "runs in grid", "published", "missing", "stale", "orphaned")
+        header = (
+            "experiment",
+            "profile",
+            "runs in grid",
+            "published",
+            "missing",
+            "stale",
+            "orphaned",
+            "refused",
+        )
         console.print(screens.rows(header, table))
         for line in details:
             console.print(line, markup=False, soft_wrap=True)
+        screens.refused(console, refused)
+    raise typer.Exit(1 if refused else 0)
 
 
 @app.command()
@@ -239,17 +264,24 @@ def claims(
     profile: Annotated[Profile | None, typer.Option(help="Default: gpu where complete, else laptop.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a list of objects.")] = False,
 ) -> None:
-    """Print the ledger: every claim and what our records say of it."""
-    from sepnb import claims as ledger
-    from sepnb.companion import screens
+    """Print the ledger: every claim and what our records say of it.
 
-    with _said():
-        found = ledger.evaluate(profile)
+    Claims are judged without the records that cannot be trusted; these are listed, and the exit status is 1.
+    """
+    refused: dict[Path, Exception] = {}
+    with _said(), _nothing_collected():
+        from sepnb import claims as ledger
+        from sepnb.companion import screens
+        from sepnb.records.store import Store
+
+        found = ledger.evaluate(profile, Store(refused=refused))
         if as_json:
             print(json.dumps([row.as_data() for row in found], indent=1))
-            return
-        table = [(row.claim.id, row.verdict.word, row.profile or "", row.verdict.detail) for row in found]
-        console.print(screens.rows(("claim", "verdict", "profile", "why"), table))
+        else:
+            table = [(row.claim.id, row.verdict.word, row.profile or "", row.verdict.detail) for row in found]
+            console.print(screens.rows(("claim", "verdict", "profile", "why"), table))
+        screens.refused(Console(stderr=True, highlight=False) if as_json else console, refused)
+    raise typer.Exit(1 if refused else 0)
 
 
 @app.command()
@@ -262,6 +294,16 @@ def doctor() -> None:
         found = list(surgery.examine())
         console.print(screens.rows(("", "state", "seen"), [(one.what, one.state, one.seen) for one in found]))
     raise typer.Exit(1 if any(one.state == "problem" for one in found) else 0)
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Look for no garbage meanwhile: large libraries make many objects when imported, and keep them."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @contextmanager
@@ -278,7 +320,7 @@ def _said(interrupted: str = "") -> Iterator[None]:
     except (BuildError, RecomputeError) as error:
         console.print(str(error), markup=False, style="red", soft_wrap=True)
         raise typer.Exit(1) from None
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, OSError) as error:
         console.print(f"error: {error}", markup=False, style="red", soft_wrap=True)
         raise typer.Exit(2) from None
 

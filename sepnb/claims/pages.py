@@ -2,13 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from sepnb.claims import budget
 from sepnb.claims.budget import DEPENDENT
 from sepnb.claims.ledger import Row, evaluate, get
 from sepnb.claims.sources import SourceMap, Statement, load
 from sepnb.claims.verdict import NOT_RUN
+from sepnb.records.markup import code, said
+from sepnb.records.markup import row as table_row
 
 SHORT = 9
 _SPELLED = {
@@ -59,13 +61,13 @@ _KINDS = {
 }
 
 
-def page(profile: str | None = None) -> str:
+def page(rows: Sequence[Row] | None = None) -> str:
     """The ledger: a table of verdicts, then each claim with its rule, its numbers and its records.
 
     Args:
-        profile: as in `evaluate`; None takes the published records.
+        rows: of `evaluate`; None judges the published records.
     """
-    rows = evaluate(profile)
+    rows = evaluate() if rows is None else rows
     titles = {document.source: document.title for document in load().documents}
     count = Counter(row.verdict.word for row in rows)
     counts = ", ".join(f"{n} {word}" for word, n in count.most_common())
@@ -75,9 +77,9 @@ def page(profile: str | None = None) -> str:
             "",
             f"{len(rows)} claims: {counts}.",
             "",
-            _row("claim", "verdict"),
-            _row("---", "---"),
-            *(_row(_link(row.claim.id), _badge(row) + _turned(row)) for row in rows),
+            table_row("claim", "verdict"),
+            table_row("---", "---"),
+            *(table_row(_link(row.claim.id), _badge(row) + _turned(row)) for row in rows),
             "",
             _EVIDENCE,
             "",
@@ -86,19 +88,23 @@ def page(profile: str | None = None) -> str:
     )
 
 
-def source_map_page(profile: str | None = None) -> str:
-    """Every statement of the source documents, one table a document, with links to chapters and verdicts."""
+def source_map_page(rows: Sequence[Row] | None = None) -> str:
+    """Every statement of the source documents, one table a document, with links to chapters and verdicts.
+
+    Args:
+        rows: of `evaluate`; None judges the published records.
+    """
     source_map = load()
-    verdicts = {row.claim.id: row.verdict.word for row in evaluate(profile)}
+    verdicts = {row.claim.id: row.verdict.word for row in (evaluate() if rows is None else rows)}
     lines = []
     for document in source_map.documents:
         count = Counter(statement.kind for statement in document.statements)
         counts = ", ".join(f"{n} {_KINDS[kind]}" for kind, n in count.most_common())
         lines += [f"## {document.title}", "", f"{len(document.statements)} statements: {counts}.", ""]
-        lines += [_row("what it says", "what becomes of it"), _row("---", "---")]
+        lines += [table_row("what it says", "what becomes of it"), table_row("---", "---")]
         for statement in document.statements:
             note = f" *{statement.note}*" if statement.note else ""
-            lines.append(_row(statement.says + note, _where(statement, source_map, verdicts)))
+            lines.append(table_row(statement.says + note, _where(statement, source_map, verdicts)))
         lines.append("")
     return "\n".join(lines)
 
@@ -128,7 +134,7 @@ def _section(row: Row, titles: Mapping[str, str]) -> list[str]:
         f": {_formulas(claim.rule)}",
         "",
         "Verdict",
-        f": {_badge(row)} {_sentence(verdict.detail)}",
+        f": {_badge(row)} {said(_sentence(verdict.detail))}",
         "",
         *_more_training(row),
         "Evidence",
@@ -148,8 +154,8 @@ def _turned(row: Row) -> str:
 def _more_training(row: Row) -> list[str]:
     if row.budget is None:
         return []
-    of = f"{_need(budget.TABLE)}, smaller models"
-    return ["More training", f": {_sentence(f'{row.budget} ({of})')}", ""]
+    told = said(_sentence(str(row.budget)).removesuffix("."))
+    return ["More training", f": {told} ({_need(budget.TABLE)}, smaller models).", ""]
 
 
 def _evidence(row: Row) -> str:
@@ -157,7 +163,7 @@ def _evidence(row: Row) -> str:
     for one in row.sources:
         what = [_need(one.need), "nothing yet"]
         if one.records:
-            seeds = ", ".join(str(seed) for seed in one.seeds)
+            seeds = ", ".join(said(seed) for seed in one.seeds)
             made = f"{one.records} records, seeds {seeds}, made at {_commits(one.commits)}"
             what[1:] = [f"profile {one.profile}", made]
         elif one.profile is not None and row.verdict.word != NOT_RUN:
@@ -202,7 +208,7 @@ def _link(claim_id: str) -> str:
 
 
 def _commits(commits: Iterable[str]) -> str:
-    return ", ".join(f"`{commit[:SHORT]}`" for commit in commits)
+    return ", ".join(code(commit[:SHORT]) for commit in commits)
 
 
 def _formulas(text: str) -> str:
@@ -212,7 +218,3 @@ def _formulas(text: str) -> str:
 def _sentence(detail: str) -> str:
     detail = re.sub(r"\b[a-z]+\b", lambda word: _SPELLED.get(word[0], word[0]), detail)
     return f"{detail[0].upper()}{detail[1:]}.".replace(" -", " \N{MINUS SIGN}")
-
-
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sepnb import paths
+from sepnb.companion import workers
 from sepnb.companion.chapters import Chapter, digest
 from sepnb.companion.execute import INJECTED, plain
 from sepnb.companion.images import lift
@@ -25,7 +26,16 @@ from sepnb.records.store import write_atomically
 
 # The defaults are dropped; the values that were used stay one click away.
 HIDE = {"parameters": "remove-cell", INJECTED: "hide-cell"}
-BOOK = "from jupyter_book.cli.main import main; main()"
+# Pages are read and written side by side, which Jupyter Book's own command line cannot ask for. Garbage is
+# collected seldom: the trees of a page live until it is written.
+BOOK = """
+import functools, gc, os
+gc.set_threshold(100_000, 50, 50)
+from jupyter_book import sphinx
+from jupyter_book.cli.main import main
+sphinx.build_sphinx = functools.partial(sphinx.build_sphinx, jobs=int(os.environ["SEPNB_JOBS"]))
+main()
+"""
 
 
 class BuildError(RuntimeError):
@@ -111,13 +121,16 @@ def inputs(profile: str) -> dict[str, str]:
     }
 
 
-def build(profile: str, *, say: Callable[[str], None] = print, fresh: bool = False) -> bool:
+def build(
+    profile: str, *, say: Callable[[str], None] = print, fresh: bool = False, jobs: int | None = None
+) -> bool:
     """Build the site from the staged notebooks; False when the one that lies there is current.
 
     Args:
         profile: whose chapter numbers the prose shows.
         say: receives Sphinx's warnings and errors, line by line.
         fresh: build every page anew.
+        jobs: how many processes read and write pages; None is two, or one where there is one core.
 
     Raises:
         BuildError: warnings (they are errors), or Jupyter Book failed. The old site stays where it is, but
@@ -131,7 +144,12 @@ def build(profile: str, *, say: Callable[[str], None] = print, fresh: bool = Fal
     work, log = paths.build() / "book-work", paths.build() / "book.log"
     all_pages = ["--all"] if fresh or before.get("rest") != now["rest"] else []
     options = ["--path-output", str(work), "-W", "-n", "--keep-going", *all_pages]
-    status, last = _jupyter_book(options, {"SEPNB_PROFILE": profile}, log, say)
+    environment = {
+        **dict.fromkeys(workers.THREAD_VARIABLES, "1"),
+        "SEPNB_JOBS": str(jobs or min(2, os.cpu_count() or 1)),
+        "SEPNB_PROFILE": profile,
+    }
+    status, last = _jupyter_book(options, environment, log, say)
     if status:
         told = "" if "WARNING" in "".join(last) else "".join(last)
         raise BuildError(

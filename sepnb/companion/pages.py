@@ -10,6 +10,8 @@ import pandas as pd
 
 from sepnb.companion import record_numbers
 from sepnb.records import numbers
+from sepnb.records.markup import code, said
+from sepnb.records.markup import row as _row
 
 _NUMBER = re.compile(r"(?P<chapter>\d[\w-]*)/(?P<key>\w+)(?::(?P<format>.+))?")
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -97,10 +99,10 @@ def provenance(profile: str = "laptop") -> str:
                     status["ok"] + status["stale"],
                     status["not run"],
                     status["stale"],
-                    _list(fact["device_name"] for fact in facts),
-                    _list(fact["torch"] for fact in facts),
+                    _list(said(fact["device_name"]) for fact in facts),
+                    _list(said(fact["torch"]) for fact in facts),
                     _list(_commit(fact) for fact in facts),
-                    _list(fact["started"][:10] for fact in facts),
+                    _list(said(fact["started"][:10]) for fact in facts),
                 )
             )
             if records:
@@ -183,7 +185,7 @@ def encoding_speed() -> str:
         if ran.empty:
             continue
         facts = [record.provenance for record in table.attrs["records"]]
-        device, torch = (_list(fact[name] for fact in facts) for name in ("device_name", "torch"))
+        device, torch = (_list(said(fact[name]) for fact in facts) for name in ("device_name", "torch"))
         stale = sum(table["status"] == "stale")
         parts += [
             f"Profile {profile}: {len(ran)} of {len(table)} cells, on {device}, torch {torch}, commit "
@@ -221,7 +223,7 @@ def _speeds(cells: pd.DataFrame) -> list[str]:
         aim = cell.get("target")
         lines.append(
             _row(
-                f"`{cell['method']}`",
+                code(cell["method"]),
                 *(share(cell, name) for name in _TIMED),
                 f"{cell['products']:.2f}",
                 "" if aim is None or isnan(aim) else f"{aim:.2f}",
@@ -273,15 +275,15 @@ def _fold(title: str, records: Iterable) -> list[str]:
     lines.append(_row(*["---"] * 6))
     for record in sorted(records, key=lambda record: record.key):
         fact = record.provenance
-        state = f"stale: {record.stale}" if record.stale else "published"
-        place = f"`results/{record.profile}/{record.experiment}/{record.key}.json`"
+        state = f"stale: {said(record.stale)}" if record.stale else "published"
+        place = code(f"results/{record.profile}/{record.experiment}/{record.key}.json")
         lines.append(
             _row(
                 place,
-                fact["seed"],
+                said(fact["seed"]),
                 state,
                 _commit(fact),
-                fact["started"][:10],
+                said(fact["started"][:10]),
                 f"{fact['cpu_s']:.0f} s",
             )
         )
@@ -289,12 +291,8 @@ def _fold(title: str, records: Iterable) -> list[str]:
 
 
 def _commit(fact: dict) -> str:
-    return f"`{fact['commit'][:9]}`" if fact.get("commit") else "unknown"
+    return code(fact["commit"][:9]) if fact.get("commit") else "unknown"
 
 
 def _list(values: Iterable) -> str:
     return ", ".join(dict.fromkeys(str(value) for value in values)) or "none"
-
-
-def _row(*cells: object) -> str:
-    return "| " + " | ".join(str(cell).replace("|", r"\|").replace("\n", " ") for cell in cells) + " |"

@@ -83,7 +83,8 @@ def plan(
 ) -> tuple[list[Run], dict[str, int]]:
     """The runs still to be done, in grid order, and per experiment how many are already there.
 
-    A stale record counts as not done. `fresh` does everything again.
+    A stale record counts as not done. `fresh` does everything again. A record that the store refuses, where
+    it collects them, is neither there nor to be done: somebody has to look at it first.
     """
     store = store_for(profile) if store is None else store
     todo, skipped = [], {}
@@ -91,6 +92,8 @@ def plan(
         have = {} if fresh else store.load(profile, experiment.name)
         skipped[experiment.name] = 0
         for config in experiment.grid(profile, seeds):
+            if not fresh and store.path(profile, experiment.name, config.key) in (store.refused or ()):
+                continue
             if config.key in have and have[config.key].stale is None:
                 skipped[experiment.name] += 1
             else:

@@ -1,7 +1,8 @@
 """What a person sees in the terminal: bars with an estimate, one screen per failure, summary tables."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console, Group
 from rich.markup import escape
@@ -19,6 +20,7 @@ from rich.text import Text
 
 from sepnb.companion.execute import Outcome
 from sepnb.companion.runs import Tally
+from sepnb.records.store import RecordError
 
 COLOURS = {"ran": "green", "cached": "cyan", "failed": "bold red"}
 
@@ -113,6 +115,12 @@ def tallies(results: Iterable[Tally]) -> Table:
         row = (one.experiment, str(one.skipped), str(one.ran), failed, str(one.left), duration(one.seconds))
         table.add_row(*row)
     return table
+
+
+def refused(console: Console, records: Mapping[Path, RecordError]) -> None:
+    """The records that were left out, one line each with path, reason and remedy."""
+    for error in dict.fromkeys(map(str, records.values())):
+        console.print(f"refused: {error}", markup=False, soft_wrap=True, style="red")
 
 
 def rows(header: Sequence[str], content: Iterable[Sequence[object]]) -> Table:

@@ -10,10 +10,12 @@
 Nothing here imports torch unless a page of evidence has to be made anew.
 """
 
+import contextlib
 import importlib.util
 import os
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 from docutils import nodes
@@ -70,18 +72,37 @@ class NumberRole(SphinxRole):
 # --- pages that are computed --------------------------------------------------------------------------------
 
 
+@cache
+def ledger() -> list:
+    """The rows of the ledger, judged once for all pages of a build."""
+    from sepnb import claims
+
+    return claims.evaluate()
+
+
+def judge_first(app, env, docnames: list[str]) -> None:
+    """Before the pages are read, some side by side: judge the claims once, where a page will want them, and
+    deal out the pages so that neighbours, of which some take long, are not read by the same process."""
+    ledger.cache_clear()
+    if {"book/claims", "book/source_map"} & set(docnames):
+        with contextlib.suppress(*FAULTS):  # the page says it, at its place
+            ledger()
+    docnames[:] = [name for start in range(SPREAD) for name in docnames[start::SPREAD]]
+
+
 def _claims_page(_: str) -> str:
     from sepnb import claims
 
-    return claims.page()
+    return claims.page(ledger())
 
 
 def _source_map_page(_: str) -> str:
     from sepnb import claims
 
-    return claims.source_map_page()
+    return claims.source_map_page(ledger())
 
 
+SPREAD = 5
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, ImportError, OSError, RuntimeError)
 
 
@@ -300,6 +321,17 @@ def buttons(app, config) -> None:
             options.pop(key, None)
 
 
+# They do not say whether pages may be read side by side. One acts when all are read, the other on LaTeX only.
+_SILENT = ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex")
+
+
+def side_by_side(app, config) -> None:
+    """Let Sphinx read and write pages in several processes: every extension of the book allows it."""
+    for name in _SILENT:
+        if extension := app.extensions.get(name):
+            extension.parallel_read_safe = extension.parallel_write_safe = True
+
+
 def setup(app) -> dict:
     app.add_config_value("sepnb_profile", os.environ.get("SEPNB_PROFILE", "laptop"), "env", [str])
     app.add_role("num", NumberRole())
@@ -312,7 +344,9 @@ def setup(app) -> dict:
     app.add_directive("encoding-speed", EncodingSpeedPage)
     app.set_html_assets_policy("always")  # titles with math stand in the sidebar of every page
     app.connect("config-inited", buttons)
+    app.connect("config-inited", side_by_side)
     app.connect("builder-inited", copy_mathjax)
+    app.connect("env-before-read-docs", judge_first)
     app.connect("doctree-read", check_text)
     app.connect("html-page-context", load_plotly, priority=100)
     app.connect("html-page-context", drop_thebe, priority=900)

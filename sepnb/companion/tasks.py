@@ -12,6 +12,7 @@ from rich.console import Console
 
 from sepnb.companion import chapters, execute, published, regression, runs, screens
 from sepnb.companion.chapters import Chapter
+from sepnb.records.store import Store
 
 GROUPS = ("experiments", "chapters")
 
@@ -88,8 +89,11 @@ def run_experiments(
     jobs: int,
     threads: int,
 ) -> bool:
-    """Run what is missing of these grids; True when everything is there at the end."""
-    store = runs.store_for(profile, folder)
+    """Run what is missing of these grids; True when everything is there at the end.
+
+    A record that cannot be trusted is left as it is and listed; the others are run.
+    """
+    store = Store(runs.store_for(profile, folder).root, refused={})
     todo, skipped = runs.plan(wanted, profile, seeds=seeds, device=device, store=store, fresh=fresh)
     if todo:
         runs.check_clean(store)
@@ -117,7 +121,8 @@ def run_experiments(
     console.print(screens.tallies(tallies))
     if todo:
         console.print(f"{screens.duration(time.monotonic() - began)}; records in {store.root}", markup=False)
-    return all(tally.complete for tally in tallies)
+    screens.refused(console, store.refused)
+    return all(tally.complete for tally in tallies) and not store.refused
 
 
 def run_chapters(

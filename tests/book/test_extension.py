@@ -1,5 +1,6 @@
 """What the extension refuses, renders and loads, on small projects."""
 
+import html
 import re
 from types import SimpleNamespace
 
@@ -9,8 +10,9 @@ import plotly.graph_objects
 import plotly.io
 import pytest
 
-from sepnb import encodings, experiments, extrapolators
+from sepnb import claims, encodings, experiments, extrapolators
 from sepnb.analysis.inventory import inventory
+from sepnb.claims.ledger import Source
 from sepnb.companion import pages, site
 from sepnb.companion.images import lift
 from sepnb.records.store import Record
@@ -101,10 +103,48 @@ def test_the_table_of_records_counts_published_missing_and_stale(monkeypatch) ->
     monkeypatch.setattr(experiments, "get", lambda name: experiment)
     lines = pages.provenance().splitlines()
     assert "| `in_window` | gpu | 0 | 3 | 0 | none | none | none | none |" in lines
-    row = r"| `in_window` | laptop | 2 | 1 | 1 | two \| cores | 2.13.0 | `012345678` | 2026-11-21 |"
+    row = r"| `in_window` | laptop | 2 | 1 | 1 | two \| cores | 2\.13\.0 | `012345678` | 2026\-11\-21 |"
     assert row in lines
     place = "`results/laptop/in_window/none-0.json`"
-    assert f"| {place} | 0 | stale: first loss differs | `012345678` | 2026-11-21 | 61 s |" in lines
+    assert f"| {place} | 0 | stale: first loss differs | `012345678` | 2026\\-11\\-21 | 61 s |" in lines
+
+
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(1)> {download}`x </etc/passwd>` [a](b.md) ![c](d.png) "
+    "`code` ``two`` $x^2$ {{ name }} **bold** | # head\n```{include} /etc/passwd\n```\n\\| &amp; - 1. "
+)
+
+
+def test_what_a_record_holds_shows_as_it_is_and_does_nothing(project, monkeypatch) -> None:
+    """In every value of a record, also one with the right checksum: no HTML, no role, no link, no formula."""
+    facts = a_record("x").provenance
+    facts = {name: HOSTILE for name in facts} | {"cpu_s": 61.2}
+    one = Record("in_window", "laptop", HOSTILE, {}, {}, [], {}, facts, HOSTILE)
+    cells = {"status": "ok", "method": HOSTILE, "length": 512, "eager": 0.7, "products": 1.0}
+    quartiles = {"compiled_lower": 0.96, "compiled": 0.97, "compiled_upper": 0.98}
+    table = pd.DataFrame([cells | quartiles])
+    table.attrs["records"] = [one]
+    experiment = SimpleNamespace(title="A title", table=lambda profile: table)
+    monkeypatch.setattr(experiments, "names", lambda: ["in_window"])
+    monkeypatch.setattr(experiments, "get", lambda name: experiment)
+    monkeypatch.setattr("sepnb.claims.judge", lambda asked, tables: {})
+    claim = claims.CLAIMS[0]
+    source = Source(claim.needs[0], profile="laptop", records=1, seeds=(1,), commits=(HOSTILE,))
+    verdict = claims.Verdict("undecided", HOSTILE)
+    row = claims.Row(claim=claim, verdict=verdict, sources=(source,), rule_commit=None, precedes={})
+    monkeypatch.setattr(claims, "evaluate", lambda: [row])
+    blocks = "\n\n".join(f"```{{{name}}}\n```" for name in ("claims", "provenance", "encoding-speed"))
+    index = f"# Book\n\n## Evidence\n\n{blocks}\n\n```{{toctree}}\n{HOME}\n```\n"
+    extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx_design", "sepnb.companion.site"]
+    built = project({"index.md": index, f"{HOME}.md": "# Order\n"}, extensions=extensions)
+    told = ("a dollar sign left in prose", "a directive that was not recognised")  # and so the build ends
+    assert [one for one in built.warnings if not any(words in one for words in told)] == []
+    page = built.page("index")
+    article = page[page.index('<div class="body"') : page.index('<div class="sphinxsidebar"')]
+    assert not re.search(r"<script>alert|<img|<strong>bold|<a [^>]*(b\.md|passwd)|root:", article)
+    assert 'class="math' not in article
+    shown = html.unescape(re.sub(r"<[^>]+>", "", article))
+    assert shown.count("<script>alert(1)</script><img src=x onerror=alert(1)> {download}`x") >= 8
 
 
 @pytest.fixture

@@ -53,7 +53,9 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     def jupyter_book(options, environment, log, say):
         options = list(options)
-        assert "-W" in options and "-n" in options and environment == {"SEPNB_PROFILE": "laptop"}
+        assert "-W" in options and "-n" in options
+        assert environment["SEPNB_PROFILE"] == "laptop" and environment["OMP_NUM_THREADS"] == "1"
+        assert int(environment["SEPNB_JOBS"]) >= 1
         calls.append("--all" in options)
         page = Path(options[options.index("--path-output") + 1]) / "_build" / "html" / "index.html"
         page.parent.mkdir(parents=True, exist_ok=True)

@@ -195,9 +195,102 @@ def test_results_lists_published_missing_stale_and_orphaned(
     status, output = sepnb("results", "--profile", "laptop")
     assert status == 0
     row = next(line for line in output.splitlines() if line.startswith("fake"))
-    assert row.split() == ["fake", "laptop", "6", "1", "4", "1", "1"]
+    assert row.split() == ["fake", "laptop", "6", "1", "4", "1", "1", "0"]
     assert "stale: laptop/fake/b-seed1: init changed" in output
     assert "orphaned (in no grid): laptop/fake/z-seed1" in output
+
+
+@pytest.fixture
+def bad_and_good(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two records of a fake experiment, of which one is no whole JSON; the path of the bad one."""
+    monkeypatch.syspath_prepend(str(HERE))
+    import fake_experiments
+
+    from sepnb import experiments
+    from sepnb.records.store import Store
+
+    fake = fake_experiments.Fake(methods=("a", "b", "c"))
+    monkeypatch.setattr(experiments, "names", lambda: ["fake"])
+    monkeypatch.setattr(experiments, "get", lambda name: fake)
+    first, second, *_ = fake.grid("laptop", [1])
+    for config in (first, second):
+        Store().write(fake.run(config))
+    path = Store().path("laptop", "fake", first.key)
+    path.write_text('{"schema": 1', encoding="utf-8")
+    return path
+
+
+def test_one_bad_record_is_listed_and_the_others_are_counted(bad_and_good: Path) -> None:
+    status, output = sepnb("results", "--profile", "laptop")
+    row = next(line for line in output.splitlines() if line.startswith("fake"))
+    assert status == 1 and row.split() == ["fake", "laptop", "6", "1", "4", "0", "0", "1"]
+    assert f"refused: {bad_and_good}: not whole JSON" in output
+
+
+def test_a_folder_of_records_that_cannot_be_read_does_not_read_as_empty(bad_and_good: Path) -> None:
+    folder = bad_and_good.parent
+    for file in folder.iterdir():
+        file.unlink()
+    folder.rmdir()
+    folder.symlink_to(folder)  # a loop
+    status, output = sepnb("results", "--profile", "laptop")
+    row = next(line for line in output.splitlines() if line.startswith("fake"))
+    assert status == 1 and "?" in row.split() and f"refused: {folder}: cannot be read" in output
+
+
+def test_a_run_goes_on_past_a_bad_record_and_leaves_it_to_be_looked_at(
+    bad_and_good: Path, checkout: Path
+) -> None:
+    mine = (checkout / "results").rename(checkout / "mine")
+    bad_and_good = mine / bad_and_good.relative_to(checkout / "results")
+    arguments = ["run", "fake", "--profile", "laptop", "--store", str(mine), "--jobs", "1"]
+    status, output = sepnb(*arguments, "--seeds", "1")
+    assert status == 1 and f"refused: {bad_and_good}: not whole JSON" in output
+    row = next(line for line in output.splitlines() if line.startswith("fake "))
+    assert row.split()[:5] == ["fake", "1", "1", "0", "0"]  # one was there, one ran
+    assert bad_and_good.read_text(encoding="utf-8") == '{"schema": 1'
+    status, output = sepnb(*arguments, "--seeds", "1", "--fresh")
+    assert status == 0 and "refused" not in output
+    assert json.loads(bad_and_good.read_text(encoding="utf-8"))["key"] == "a-seed1"
+
+
+def test_claims_are_judged_without_a_bad_record_which_is_listed(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = checkout / "results" / "laptop" / "in_window" / "rope-seed1.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"schema": 1, "schema": 1}', encoding="utf-8")
+    status, output = sepnb("claims")
+    assert status == 1 and f"refused: {path}: not whole JSON (the key 'schema' stands twice)" in output
+    assert sum("not run" in line for line in output.splitlines()) > 100
+
+
+def test_a_folder_where_a_file_is_expected_is_an_error_in_words(checkout: Path) -> None:
+    (checkout / "requirements.lock").unlink()
+    (checkout / "requirements.lock").mkdir()
+    (checkout / "notebooks" / "01_order.py").write_text("# %%\n", encoding="utf-8")
+    (checkout / "build" / "laptop" / "01_order.manifest.json").mkdir(parents=True)
+    status, output = sepnb("build")
+    assert status == 2 and "error: " in output and "Is a directory" in output
+
+
+HEAVY = ("torch", "pandas", "matplotlib", "numpy", "papermill", "sepnb.companion.tasks")
+
+
+@pytest.mark.parametrize(
+    ("code", "light"),
+    [
+        ("import sepnb", HEAVY),
+        ("from sepnb.cli import app; app(['--help'], standalone_mode=False)", HEAVY),
+        ("from sepnb.cli import app; app(['claims', '--help'], standalone_mode=False)", HEAVY),
+        ("import sepnb.claims", ("torch", "matplotlib", "scipy.stats")),
+        ("import sepnb.companion.site", ("torch", "matplotlib", "scipy.stats")),
+    ],
+)
+def test_what_is_asked_often_imports_nothing_heavy(code: str, light: tuple[str, ...]) -> None:
+    code += f"\nimport sys; print('heavy:', sorted(set(sys.modules) & set({light!r})))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "heavy: []"
 
 
 def test_doctor_finds_what_is_missing_or_other_than_locked() -> None:

@@ -206,6 +206,94 @@ def test_a_well_signed_record_of_other_fields_is_refused(store, changes):
 
 
 @pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"metrics": None}, "metrics is a NoneType and no dict"),
+        ({"key": 1}, "key is a int and no str"),
+        ({"rows": {}}, "rows is a dict and no list"),
+        ({"rows": [1]}, "rows holds a int"),
+        ({"metrics": {"bits_per_byte": "2.1"}}, "metrics holds a str"),
+        ({"fingerprint": {"first_losses": 5.5}}, "fingerprint holds a float"),
+    ],
+)
+def test_a_well_signed_record_with_a_part_of_another_type_is_refused(store, changes, said):
+    path = store.write(RECORD)
+    signed(path, **changes)
+    with pytest.raises(RecordError) as refused:
+        store.read(path)
+    assert str(refused.value) == f"{path}: {said}; run it again"
+
+
+def test_a_key_that_stands_twice_is_refused_though_the_checksum_is_that_of_what_is_read(store):
+    """A person would read the first number, the program the second."""
+    path = store.write(RECORD)
+    edit(path, '"bits_per_byte": 2.125', '"bits_per_byte": 1.0, "bits_per_byte": 2.125')
+    with pytest.raises(RecordError) as refused:
+        store.read(path)
+    assert str(refused.value).startswith(f"{path}: not whole JSON (the key 'bits_per_byte' stands twice)")
+
+
+def test_json_that_is_nested_without_end_is_refused(store):
+    path = store.write(RECORD)
+    path.write_text("[" * 100_000)
+    with pytest.raises(RecordError, match="not whole JSON"):
+        store.read(path)
+
+
+@pytest.mark.parametrize("what", ["folder", "loop", "unreadable"])
+def test_what_cannot_be_read_is_refused_with_its_path(store, monkeypatch, what):
+    path = store.write(RECORD)
+    path.unlink()
+    if what == "folder":
+        path.mkdir()
+    elif what == "loop":
+        path.symlink_to(path)
+    else:  # root may read everything, so that the mode of a file would not do
+
+        def refused(*_, **__):
+            raise PermissionError(13, "Permission denied")
+
+        path.touch()
+        monkeypatch.setattr(Path, "read_text", refused)
+    for read in (lambda: store.read(path), lambda: store.load("laptop", "in_window")):
+        with pytest.raises(RecordError) as found:
+            read()
+        assert str(found.value).startswith(f"{path}: cannot be read (")
+
+
+@pytest.mark.parametrize("what", ["file", "loop", "unreadable"])
+def test_a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one(store, monkeypatch, what):
+    folder = store.root / "laptop" / "in_window"
+    folder.parent.mkdir(parents=True)
+    if what == "file":
+        folder.touch()
+    elif what == "loop":
+        folder.symlink_to(folder)
+    else:
+
+        def refused(*_, **__):
+            raise PermissionError(13, "Permission denied")
+
+        folder.mkdir()
+        monkeypatch.setattr(Path, "iterdir", refused)
+    with pytest.raises(RecordError) as found:
+        store.load("laptop", "in_window")
+    assert str(found.value).startswith(f"{folder}: cannot be read (")
+
+
+def test_a_store_that_collects_what_it_refuses_gives_the_others(store):
+    path = store.write(RECORD)
+    good = dataclasses.replace(RECORD, key="rope-seed2")
+    store.write(good)
+    path.write_text("{")
+    collecting = Store(store.root, refused={})
+    assert collecting.load("laptop", "in_window") == {"rope-seed2": good}
+    assert list(collecting.refused) == [path] and "not whole JSON" in str(collecting.refused[path])
+    with pytest.raises(RecordError):
+        store.load("laptop", "in_window")
+
+
+@pytest.mark.parametrize(
     ("dirty", "reason"), [(True, "made from a tree with uncommitted changes"), (None, "of no commit")]
 )
 def test_only_the_published_store_refuses_records_that_are_not_of_a_commit(store, published, dirty, reason):

@@ -1,0 +1,24 @@
+"""What comes from a record or a message, written into a page of the book (MyST) as plain words.
+
+A record is data: whatever HTML, role, formula or link it holds must show as it is and do nothing.
+"""
+
+import re
+
+
+def said(value: object) -> str:
+    """A value as text on one line, every character of which stands for itself."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(str(value).split()))
+
+
+def code(value: object) -> str:
+    """A value in the type of code, on one line."""
+    text = " ".join(str(value).split())
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text or ' '}{pad}{fence}"
+
+
+def row(*cells: object) -> str:
+    """A row of a table, of cells that are MyST already: what is not ours went through `said` or `code`."""
+    return "| " + " | ".join(re.sub(r"(?<!\\)\|", r"\|", str(c)).replace("\n", " ") for c in cells) + " |"
