@@ -203,7 +203,7 @@ def test_the_command_prints_a_table_or_a_list_of_objects(monkeypatch):
 
     numbers = {"a minus b": -0.5, "diverged": float("nan")}
     row = fake_row(precedes=False, verdict=Verdict("held", "6 seeds", numbers=numbers))
-    monkeypatch.setattr(claims, "evaluate", lambda profile=None: [row])
+    monkeypatch.setattr(claims, "evaluate", lambda profile=None, store=None: [row])
     (found,) = json.loads(CliRunner().invoke(cli.app, ["claims", "--json"]).stdout)
     assert found == {
         "id": row.claim.id,
