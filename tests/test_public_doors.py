@@ -366,3 +366,14 @@ def test_bad_arguments_are_refused_in_words_of_our_own(door, unhooked):
             if (found := outcome(call, valid | {argument: value})) != expected:
                 wrong.append(f"{argument}: {name}: {found}")
     assert not wrong, "\n".join([door, *wrong])
+
+
+def test_the_checks_break_no_graph_and_no_vmap(unhooked):
+    x, at, (w, _) = noise(3, M, 6), torch.arange(3 * M).reshape(3, M), encodings.rope_frequencies(6)
+    turned = encodings.apply_rope(x, at, w)
+    compiled = torch.compile(encodings.apply_rope, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(x, at, w), turned)
+    assert torch.equal(torch.vmap(lambda *one: encodings.apply_rope(*one, w))(x, at), turned)
+    compiled = torch.compile(transformer_xl_scores, backend="eager", fullgraph=True)
+    scores = DOORS["transformer_xl_scores"][1]
+    assert torch.equal(compiled(**scores), transformer_xl_scores(**scores))

@@ -160,8 +160,8 @@ def floats(**given: tuple[Any, str]) -> dict[str, int]:
 def within(
     name: str, value: Tensor, low: int | float, high: int | float, remedy: str = "", wait: bool = True
 ) -> Tensor:
-    """A tensor with values from `low` to `high` only. Nothing is read while a graph is compiled, nor of
-    tensors without values.
+    """A tensor with values from `low` to `high` only. Nothing is read while a graph is compiled, under
+    vmap, nor of tensors without values.
 
     wait: read them also where the host must wait for a device.
 
@@ -173,10 +173,14 @@ def within(
     if not wait and value.device.type != "cpu":
         return value
     wide = value.detach().to(torch.float64 if value.is_floating_point() else torch.int64)
-    for end in wide.aminmax():
-        if not low <= end.item() <= high:
+    try:
+        ends = [end.item() for end in wide.aminmax()]
+    except RuntimeError:  # under vmap, and of what only stands for a tensor, there is no one value to read
+        return value
+    for end in ends:
+        if not low <= end <= high:
             raise ValueError(
-                f"{name} holds {end.item()}; give values of at least {low} and at most {high}"
+                f"{name} holds {end}; give values of at least {low} and at most {high}"
                 f"{remedy and f', {remedy}'}"
             )
     return value
