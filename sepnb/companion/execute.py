@@ -75,6 +75,7 @@ def execute_all(
 ) -> list[Outcome]:
     """Execute what is not current, each chapter whatever befalls the others; outcomes in the order of `jobs`.
 
+    Side by side the longest begin first, so that no core is left with one at the end.
     `on_progress` is called as `(index of the job, cells done, cells)`.
     """
     outcomes: dict[int, Outcome] = {}
@@ -90,6 +91,7 @@ def execute_all(
             if on_progress:
                 on_progress(due[position], done, total)
 
+        due.sort(key=lambda index: -_expected_seconds(jobs[index]))
         todo = [jobs[index] for index in due]
         for position, outcome, error in workers.run_jobs(
             execute, todo, workers=side_by_side, on_progress=relay
@@ -102,6 +104,12 @@ def execute_all(
                 jobs[index], lambda done, total, i=index: on_progress and on_progress(i, done, total)
             )
     return [outcomes[index] for index in range(len(jobs))]
+
+
+def _expected_seconds(job: Job) -> float:
+    """As long as it took the last time; of one that never ran, by the length of its source."""
+    known = chapters.last_seconds(job.chapter, job.profile)
+    return len(job.chapter.text) / 2000 if known is None else known
 
 
 def execute(job: Job, report: Report = lambda done, total: None) -> Outcome:
