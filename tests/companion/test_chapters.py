@@ -90,7 +90,7 @@ def test_what_acts_from_outside_counts_where_a_chapter_imports_it(
     for module, counts in (("claims/ledger.py", (False, True)), ("companion/build.py", (False, False))):
         found = tuple(chapters._matters(Path(module), chapter) for chapter in (plain, judging))
         assert found == counts, module
-    assert chapters._matters(Path("companion/numbers.py"), plain)
+    assert chapters._matters(Path("records/numbers.py"), plain)
 
 
 def test_changed_records_run(ran: Chapter) -> None:
