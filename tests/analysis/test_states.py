@@ -69,7 +69,7 @@ def test_each_state_is_what_its_block_makes_of_the_one_before(kind):
 def test_positions_batches_and_earlier_calls_do_not_change_what_is_recorded(kind):
     model, tokens = built(kind), text(5, b=2 * BATCH + 3)
     with torch.no_grad():
-        model.eval()(tokens)  # a strict model remembers its position pass from here
+        model.eval()(tokens)
     whole = residual_states(model, tokens)
     part = residual_states(model, tokens[-2:], torch.arange(5))
     for state, again in zip(whole, part, strict=True):

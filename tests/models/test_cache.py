@@ -52,7 +52,7 @@ def in_chunks(model, tokens, chunks, positions=None) -> torch.Tensor:
 
 @pytest.mark.parametrize(("streams", "fields"), CASES, ids=str)
 @pytest.mark.parametrize(
-    ("dtype", "bound", "training"),  # no position pass is remembered in training
+    ("dtype", "bound", "training"),
     [(torch.float64, 1e-10, True), (torch.float64, 1e-10, False), (torch.float32, 1e-5, False)],
 )
 def test_prefill_and_token_by_token_is_one_full_pass(built, text, streams, fields, dtype, bound, training):

@@ -180,7 +180,7 @@ def test_training_with_it_makes_far_indices_like_near_ones():
         ),
         (
             lambda: position_logits(model(norm="joint").transformer, torch.arange(3)),
-            "the model has no position pass of its own: norm not split",
+            "the model has no position tables: norm not split",
         ),
         (
             lambda: position_logits(model(encoding="learned").transformer, torch.arange(LENGTH + 1)),
