@@ -324,7 +324,7 @@ def rounds(table: pd.DataFrame | None, asks: Sequence[Ask], parts: bool = False)
 
     *Not testable here* where a record has no such column, as without a compiler or without another package.
     """
-    if table is None or table.empty:
+    if table is None or (table["status"] == "not run").all():
         return Verdict(NOT_RUN, "no runs")
     known, answers = set(table.method), []
     if obstacle := incomplete(table, [name for name in methods_of(asks) if name in known]):

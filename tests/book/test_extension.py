@@ -152,6 +152,7 @@ def few_encodings(monkeypatch):
     """A registry of three, so that the tables of encodings take no time."""
     few = {name: encodings._REGISTRY[name] for name in ("none", "learned", "alibi")}
     monkeypatch.setattr(encodings, "_REGISTRY", few)
+    monkeypatch.setattr(encodings, "_ELSEWHERE", {})
 
 
 def test_the_table_of_encodings_has_what_is_measured_and_follows_the_registry(few_encodings) -> None:
