@@ -16,9 +16,9 @@ from sepnb.claims import (
     recipes,
     seqpe_stream,
 )
+from sepnb.claims.asks import Ask
 from sepnb.claims.claim import by_seeds
 from sepnb.claims.evidence import methods_of
-from sepnb.claims.verdict import Ask
 
 OF_EXPERIMENTS = [claim for claim in CLAIMS if claim.asks and claim.experiments[0].startswith("experiment/")]
 
