@@ -8,6 +8,7 @@
 To add a claim, write one `Claim(...)` in the module of its chapter or experiment, and pin its digest.
 """
 
+from sepnb.claims.asks import Ask
 from sepnb.claims.claim import Claim
 from sepnb.claims.encodings import survival
 from sepnb.claims.ledger import CLAIMS, Row, evaluate, get, under_budgets
@@ -15,7 +16,7 @@ from sepnb.claims.pages import page, source_map_page
 from sepnb.claims.shown import judge, show
 from sepnb.claims.sources import SourceMap, SourceMapError, Statement
 from sepnb.claims.sources import load as source_map
-from sepnb.claims.verdict import WORDS, Ask, Tables, Verdict
+from sepnb.claims.verdict import WORDS, Tables, Verdict
 
 __all__ = [
     "CLAIMS",

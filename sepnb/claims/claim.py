@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 import pandas as pd
 
 from sepnb.claims import budget, evidence
-from sepnb.claims.verdict import OF_OURS, PARTLY, Ask, Floor, Tables, Unless, Verdict
+from sepnb.claims.asks import Ask, Floor, Unless
+from sepnb.claims.verdict import OF_OURS, PARTLY, Tables, Verdict
 
 OURS = "ours, written before the records"
 
@@ -169,7 +170,7 @@ class Claim:
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 
-CORE = ("sepnb.claims.claim", "sepnb.claims.evidence", "sepnb.claims.verdict")
+CORE = ("sepnb.claims.asks", "sepnb.claims.claim", "sepnb.claims.evidence", "sepnb.claims.verdict")
 """What all claims share; its functions are named in a digest and not followed."""
 
 

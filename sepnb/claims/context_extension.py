@@ -9,11 +9,11 @@ the tuning taught it. Bins end at 2, 4, 8 and 16 times the trained length.
 
 from functools import partial
 
+from sepnb.claims.asks import Ask, against, changes, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.extrapolation import TEXT_HAS_MORE
 from sepnb.claims.language_model import BAR
 from sepnb.claims.recipes import LONG
-from sepnb.claims.verdict import Ask, changes, pairs
 
 EXTENSIONS = ("position-interpolation", "ntk-aware", "ntk-by-parts", "yarn", "llama3", "raised-base")
 
@@ -33,7 +33,7 @@ CLAIMS = (
         "NTK scaling without fine-tuning shows some improvement past the trained length.",
         "NTK-aware, frozen, pays less than plain RoPE (difference below 0) in the bins that end at 2 and 4 "
         "times the trained length.",
-        pairs([("ntk-aware", "rope")], "frozen/2x", "frozen/4x", high=0.0),
+        pairs("ntk-aware - rope", "frozen/2x", "frozen/4x", high=0.0),
     ),
     _article(
         "the-window-improves-plain-rope",
@@ -41,9 +41,7 @@ CLAIMS = (
         "Approximate attention, like a sliding window, offers improvements past the trained length.",
         "Plain RoPE, not tuned, pays less with every query held to the last keys of one trained length than "
         "with all keys in sight (difference below 0), in all bins that end at 2 to 16 times that length.",
-        changes(
-            ["rope"], [(f"frozen-window/{k}", f"frozen/{k}") for k in ("2x", "4x", "8x", "16x")], high=0.0
-        ),
+        changes("rope", [(f"frozen-window/{k}", f"frozen/{k}") for k in ("2x", "4x", "8x", "16x")], high=0.0),
     ),
     _article(
         "tuned-extensions-reach-the-tuned-length",
@@ -54,7 +52,7 @@ CLAIMS = (
         "above their own oracle in the bins that end at 2 and 4 times the trained length, which the tuning "
         "has shown.",
         changes(
-            ["position-interpolation", "ntk-aware", "ntk-by-parts", "yarn"],
+            "position-interpolation, ntk-aware, ntk-by-parts, yarn",
             over_oracle("2x", "4x"),
             high=0.03,
         ),
@@ -65,7 +63,7 @@ CLAIMS = (
         "NTK-based methods generalise to lengths that the fine-tuning has not shown.",
         "NTK-aware and YaRN, tuned, are less than +0.03 bits per byte above their own oracle in the bins "
         "that end at 8 and 16 times the trained length, past what the tuning has shown.",
-        changes(["ntk-aware", "yarn"], over_oracle("8x", "16x"), high=0.03),
+        changes("ntk-aware, yarn", over_oracle("8x", "16x"), high=0.03),
     ),
     _of(
         "pi-frozen-costs-inside",
@@ -86,7 +84,7 @@ CLAIMS = (
         "Of the extensions without tuning YaRN is the best at the length it is built for.",
         "YaRN, frozen, pays less than every other extension, frozen (difference below 0), in the bin that "
         "ends at 4 times the trained length.",
-        pairs([("yarn", name) for name in EXTENSIONS if name != "yarn"], "frozen/4x", high=0.0),
+        against("yarn", [name for name in EXTENSIONS if name != "yarn"], "frozen/4x", high=0.0),
     ),
     _of(
         "frozen-extension-beats-the-window",
@@ -102,7 +100,7 @@ CLAIMS = (
         "Up to the length of the tuning, plain RoPE tuned equally is as good as any extension.",
         "Plain RoPE, tuned, pays less than 0.03 bits per byte more than each extension, tuned, in the bin "
         "that ends at 4 times the trained length.",
-        pairs([("rope", name) for name in EXTENSIONS], "tuned/4x", high=0.03),
+        against("rope", EXTENSIONS, "tuned/4x", high=0.03),
     ),
     _of(
         "a-tuned-extension-uses-longer-contexts",
@@ -112,7 +110,7 @@ CLAIMS = (
         "trained length, its own oracle (difference below 0), in the bin that ends at 4 times that length. "
         "Not testable unless RoPE or separated sinusoidal, trained at eight lengths, gains more than 0.02 "
         "over its own sliding window in the bin that ends there.",
-        changes(["yarn", "ntk-aware"], over_oracle("4x"), high=0.0),
+        changes("yarn, ntk-aware", over_oracle("4x"), high=0.0),
         beside=LONG,
         unless=(TEXT_HAS_MORE,),
     ),

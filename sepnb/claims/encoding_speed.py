@@ -11,8 +11,8 @@ from functools import partial
 
 import pandas as pd
 
+from sepnb.claims.asks import each, levels
 from sepnb.claims.claim import Claim, by_rounds
-from sepnb.claims.verdict import levels
 
 TABLE = "experiment/encoding_speed"
 BESIDE = ("rope", "xpos", "alibi", "t5", "cope")
@@ -34,7 +34,7 @@ CLAIMS = (
         "On a CPU, rotating queries and keys by a compiled formula costs at most a twentieth of the speed "
         "of attention.",
         "RoPE leaves at least 0.95 of the speed, at N = 512 and at 1024.",
-        levels(["rope at 512", "rope at 1024"], "compiled", low=0.95),
+        levels("rope at 512, rope at 1024", "compiled", low=0.95),
     ),
     _of(
         "a-fixed-bias-is-cheap",
@@ -42,7 +42,7 @@ CLAIMS = (
         "On a CPU, ALiBi's fixed bias costs at most a twentieth of the speed of attention at 512 tokens and "
         "at most a quarter at 1024.",
         "ALiBi leaves at least 0.95 of the speed at N = 512, and 0.75 at 1024.",
-        levels(["alibi at 512"], "compiled", low=0.95) + levels(["alibi at 1024"], "compiled", low=0.75),
+        levels("alibi at 512", "compiled", low=0.95) + levels("alibi at 1024", "compiled", low=0.75),
     ),
     _of(
         "a-trained-bias-leaves-three-fifths",
@@ -50,7 +50,7 @@ CLAIMS = (
         "On a CPU, a trained bias of the distance (T5, KERPLE) leaves three fifths of the speed of "
         "attention at 512 tokens.",
         "T5 and KERPLE leave at least 0.6 of the speed at N = 512.",
-        levels(["t5 at 512", "kerple at 512"], "compiled", low=0.6),
+        levels("t5 at 512, kerple at 512", "compiled", low=0.6),
     ),
     _of(
         "scores-of-their-own-leave-two-fifths",
@@ -59,9 +59,7 @@ CLAIMS = (
         "leave two fifths of the speed of attention at 512 tokens.",
         "Transformer-XL, Shaw (keys and values) and the DA-Transformer leave at least 0.4 of the speed at N "
         "= 512.",
-        levels(
-            [f"{name} at 512" for name in ("transformer-xl", "shaw", "distance-aware")], "compiled", low=0.4
-        ),
+        levels(each("{} at 512", "transformer-xl, shaw, distance-aware"), "compiled", low=0.4),
     ),
     _of(
         "ahead-of-x-transformers",
@@ -71,6 +69,6 @@ CLAIMS = (
         "RoPE, xPos, ALiBi, T5 and CoPE, compiled, take less time than in x-transformers, eager or compiled "
         "as a whole, whichever is the faster of these, timed in the same rounds, at N = 512 and at 1024. "
         "Attention without positions, which both leave to the same fused kernel, is shown and not judged.",
-        levels([f"{name} at {length}" for length in (512, 1024) for name in BESIDE], "ahead", low=1.0),
+        levels(each("{} at 512", BESIDE) + each("{} at 1024", BESIDE), "ahead", low=1.0),
     ),
 )

@@ -7,8 +7,9 @@ can be sure.
 """
 
 from sepnb.claims import evidence, extrapolation
+from sepnb.claims.asks import gap, levels
 from sepnb.claims.language_model import BAR
-from sepnb.claims.verdict import Tables, Verdict, gap, levels
+from sepnb.claims.verdict import Tables, Verdict
 
 TABLE = "experiment/encodings"
 
@@ -21,4 +22,4 @@ def survival(tables: Tables, method: str) -> Verdict:
     above its own sliding window at stride 1, at 2, 4 and 8 times the trained length."""
     rule = "clamp" if method.startswith("learned") else "native"
     table = tables.get(extrapolation.TABLE if method in SIX_SEEDS else TABLE)
-    return evidence.judge(table, levels([method], *gap(rule), high=0.03), floors=(BAR,)).of_ours()
+    return evidence.judge(table, levels(method, *gap(rule), high=0.03), floors=(BAR,)).of_ours()

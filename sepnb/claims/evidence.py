@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
+from sepnb.claims.asks import ZERO, Ask, Floor, Unless
 from sepnb.claims.verdict import (
     FAILS,
     HOLDS,
@@ -27,11 +28,7 @@ from sepnb.claims.verdict import (
     PARTLY,
     REPRODUCED,
     UNDECIDED,
-    ZERO,
     Answer,
-    Ask,
-    Floor,
-    Unless,
     Verdict,
 )
 
@@ -52,7 +49,7 @@ def judge(
 
     In this order: a run missing or stale gives *not run*; a run without a finite number, a method that does
     not clear a floor, or a condition that is not met, *not testable here*; fewer than `least_seeds` seeds,
-    *undecided*; else the word of `word_of`.
+    *not judged*; else the word of `word_of`.
 
     Args:
         table: one row a run with columns method, seed, status and those that are asked for; None if there is

@@ -9,8 +9,8 @@ the statement.
 
 from functools import partial
 
+from sepnb.claims.asks import Ask, Unless, unless
 from sepnb.claims.claim import Claim, exactly
-from sepnb.claims.verdict import Ask, Unless
 
 
 def zero(*names: str) -> list[Ask]:
@@ -28,9 +28,9 @@ def apart(*names: str) -> list[Ask]:
     return [Ask(name, low=1e-3) for name in names]
 
 
-def control(asks: list[Ask]) -> tuple[Unless]:
+def control(asks: list[Ask]) -> tuple[Unless, ...]:
     """What must be so, else the measurement is blind."""
-    return (Unless(tuple(asks), "the measurement is blind"),)
+    return unless("the measurement is blind", asks)
 
 
 _exact = partial(Claim, how=exactly, parts=True)

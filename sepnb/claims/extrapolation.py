@@ -9,9 +9,9 @@ its trained length: past it, what a model knew is the question.
 
 from functools import partial
 
+from sepnb.claims.asks import FAR, Ask, each, gap, levels, pairs, unless
 from sepnb.claims.claim import Claim
 from sepnb.claims.language_model import BAR
-from sepnb.claims.verdict import FAR, Ask, Unless, gap, levels, pairs
 
 TABLE = "experiment/extrapolation"
 
@@ -23,9 +23,9 @@ CONTROLS = ("clamp", "wrap", "reflect", "zero", "interpolate")
 OURS, DENSE = "separated-learned", "learned"
 
 TRAINED_LONG = ("rope-long", "separated-sinusoidal-long")
-TEXT_HAS_MORE = Unless(
-    tuple(levels(TRAINED_LONG, "gap/native/8x", high=-0.02)),
+(TEXT_HAS_MORE,) = unless(
     "no model trained at the long length gains more than 0.02",
+    levels(TRAINED_LONG, "gap/native/8x", high=-0.02),
     any=True,
 )
 """A model trained at eight lengths gains more than 0.02 bits per byte over its sliding window in the last
@@ -59,7 +59,7 @@ CLAIMS = (
         "Separated learned under each of equations (2) to (6), corrected, is less than +0.03 bits per byte "
         "above its own sliding window at stride 1, at 2, 4 and 8 times the trained length: one family of "
         "fifteen.",
-        levels([OURS], *gap(FIVE), high=0.03),
+        levels(OURS, *gap(FIVE), high=0.03),
     ),
     _slides(
         "extrapolation-sinusoidal-survives",
@@ -68,7 +68,7 @@ CLAIMS = (
         "cosines of the amplitude of the learned embeddings.",
         "Separated learned under equation (2), corrected, is less than +0.03 bits per byte above its own "
         "sliding window at stride 1, at 2, 4 and 8 times the trained length.",
-        levels([OURS], *gap("sinusoidal"), high=0.03),
+        levels(OURS, *gap("sinusoidal"), high=0.03),
     ),
     _slides(
         "extrapolation-fourier-survives",
@@ -77,7 +77,7 @@ CLAIMS = (
         "frequencies of the learned embeddings.",
         "Separated learned under equation (3), corrected, is less than +0.03 bits per byte above its own "
         "sliding window at stride 1, at 2, 4 and 8 times the trained length.",
-        levels([OURS], *gap("fourier"), high=0.03),
+        levels(OURS, *gap("fourier"), high=0.03),
     ),
     _slides(
         "extrapolation-cyclic-survives",
@@ -86,7 +86,7 @@ CLAIMS = (
         "shift.",
         "Separated learned under equation (4), corrected, is less than +0.03 bits per byte above its own "
         "sliding window at stride 1, at 2, 4 and 8 times the trained length.",
-        levels([OURS], *gap("cyclic"), high=0.03),
+        levels(OURS, *gap("cyclic"), high=0.03),
     ),
     _slides(
         "extrapolation-learned-survives",
@@ -95,7 +95,7 @@ CLAIMS = (
         "transformation of normalised positions.",
         "Separated learned under equation (5), corrected, is less than +0.03 bits per byte above its own "
         "sliding window at stride 1, at 2, 4 and 8 times the trained length.",
-        levels([OURS], *gap("learned"), high=0.03),
+        levels(OURS, *gap("learned"), high=0.03),
     ),
     _slides(
         "extrapolation-alibi-survives",
@@ -104,7 +104,7 @@ CLAIMS = (
         "its last position.",
         "Separated learned under equation (6), corrected, is less than +0.03 bits per byte above its own "
         "sliding window at stride 1, at 2, 4 and 8 times the trained length.",
-        levels([OURS], *gap("alibi"), high=0.03),
+        levels(OURS, *gap("alibi"), high=0.03),
     ),
     _slides(
         "separation-makes-extrapolation-easier",
@@ -114,7 +114,7 @@ CLAIMS = (
         "Under each of equations (2) to (6), corrected, the gap of separated learned to its own sliding "
         "window at stride 1 is smaller than that of dense learned to its own (difference below 0), at 2 and "
         "at 8 times the trained length: one family of ten.",
-        pairs([(OURS, DENSE)], *gap(FIVE, ("2x", "8x")), high=0.0),
+        pairs(f"{OURS} - {DENSE}", *gap(FIVE, ("2x", "8x")), high=0.0),
     ),
     _slides(
         "only-the-position-needs-extrapolating",
@@ -123,7 +123,7 @@ CLAIMS = (
         "extrapolation, so that a separated model filled with one should read on.)",
         "Separated and strict sinusoidal, whose rows are known at every position, are less than +0.03 bits "
         "per byte above their own sliding windows at stride 1, at 2, 4 and 8 times the trained length.",
-        levels(["separated-sinusoidal", "strict-sinusoidal"], *gap("native"), high=0.03),
+        levels("separated-sinusoidal, strict-sinusoidal", *gap("native"), high=0.03),
     ),
     _of(
         "wrap-in-disguise",
@@ -150,7 +150,7 @@ CLAIMS = (
         "Separated learned under each of equations (2) to (6), corrected, with every query held to the last "
         "keys of one trained length, is still more than +0.03 bits per byte above its own sliding window at "
         "stride 1, at 2, 4 and 8 times the trained length.",
-        levels([OURS], *gap([f"{name}-window" for name in FIVE]), low=0.03),
+        levels(OURS, *gap(each("{}-window", FIVE)), low=0.03),
     ),
     _seqpe(
         "lookup-tables-limit-extrapolation",
@@ -160,7 +160,7 @@ CLAIMS = (
         "Dense learned is more than +0.03 bits per byte above its own sliding window at stride 1, at 2 and "
         "at 8 times the trained length, under each of equations (2) to (6), corrected, and each of the "
         "controls clamp, wrap, reflect, zero and interpolate.",
-        levels([DENSE], *gap(FIVE + CONTROLS, ("2x", "8x")), low=0.03),
+        levels(DENSE, *gap(FIVE + CONTROLS, ("2x", "8x")), low=0.03),
     ),
     _of(
         "strict-as-good-as-separated",
@@ -169,7 +169,7 @@ CLAIMS = (
         "good as separated.",
         "Inside the trained length strict minus separated is below +0.02 bits per byte, for the learned "
         "table and for the sinusoid.",
-        pairs([("strict-learned", OURS), ("strict-sinusoidal", "separated-sinusoidal")], high=0.02),
+        pairs("strict-learned - separated-learned, strict-sinusoidal - separated-sinusoidal", high=0.02),
         turns=(("strict-sinusoidal", "separated-sinusoidal"),),
     ),
     _seqpe(
@@ -187,7 +187,7 @@ CLAIMS = (
         "Sinusoidal encoding has limitations with longer contexts.",
         "Dense sinusoidal is more than +0.03 bits per byte above its own sliding window at stride 1, at 2, "
         "4 and 8 times the trained length.",
-        levels(["sinusoidal"], *gap("native"), low=0.03),
+        levels("sinusoidal", *gap("native"), low=0.03),
     ),
     _of(
         "separation-helps-the-sinusoid",
@@ -196,7 +196,7 @@ CLAIMS = (
         "one that adds it.",
         "The gap of separated sinusoidal to its own sliding window at stride 1 is smaller than that of "
         "dense sinusoidal to its own (difference below 0), at 2, 4 and 8 times the trained length.",
-        pairs([("separated-sinusoidal", "sinusoidal")], *gap("native"), high=0.0),
+        pairs("separated-sinusoidal - sinusoidal", *gap("native"), high=0.0),
     ),
     _article(
         "rope-struggles-beyond-length",
@@ -204,7 +204,7 @@ CLAIMS = (
         "Models trained with RoPE struggle with sequences longer than those they were trained on.",
         "RoPE is more than +0.03 bits per byte above its own sliding window at stride 1, at 2, 4 and 8 "
         "times the trained length.",
-        levels(["rope"], *gap("native"), low=0.03),
+        levels("rope", *gap("native"), low=0.03),
     ),
     _of(
         "rope-needs-a-window",
@@ -214,8 +214,8 @@ CLAIMS = (
         "At 4 and 8 times the trained length RoPE is more than +0.03 bits per byte above its own sliding "
         "window at stride 1, and less than +0.03 above it once every query is held to the last keys of one "
         "trained length.",
-        levels(["rope"], *gap("native", ("4x", "8x")), low=0.03)
-        + levels(["rope"], *gap("native-window", ("4x", "8x")), high=0.03),
+        levels("rope", *gap("native", ("4x", "8x")), low=0.03)
+        + levels("rope", *gap("native-window", ("4x", "8x")), high=0.03),
     ),
     _article(
         "rope-leads-more-on-longer-sequences",
@@ -232,7 +232,7 @@ CLAIMS = (
         "With ALiBi one trains on short sequences and reads longer ones.",
         "ALiBi is less than +0.03 bits per byte above its own sliding window at stride 1, at 2, 4 and 8 "
         "times the trained length.",
-        levels(["alibi"], *gap("native"), high=0.03),
+        levels("alibi", *gap("native"), high=0.03),
     ),
     _notes(
         "alibi-does-not-use-longer-context",
@@ -242,7 +242,7 @@ CLAIMS = (
         "times the trained length; not testable unless one of the two models trained at the long length "
         "gains more than 0.02 over its sliding window in the last bin, so that this text has something to "
         "give to longer contexts.",
-        levels(["alibi"], *gap("native", ("4x", "8x")), low=-0.02),
+        levels("alibi", *gap("native", ("4x", "8x")), low=-0.02),
         unless=(TEXT_HAS_MORE,),
     ),
 )

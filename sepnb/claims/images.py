@@ -20,14 +20,16 @@ opposite; so both forms are counted now, and no rule compares numbers of lines.
 from collections.abc import Sequence
 from functools import partial
 
+from sepnb.claims.asks import Ask, Floor, Unless, against, changes, each, levels, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import published, share
-from sepnb.claims.verdict import NOT_TESTABLE, Ask, Floor, Tables, Unless, Verdict, changes, levels, pairs
+from sepnb.claims.verdict import NOT_TESTABLE, Tables, Verdict
 
 TABLE = "experiment/images"
 CUBES = "experiment/volumes"
 COUNTS = "chapter/15_two_dimensions"
 
+PLACED = "sinusoidal, axial-rope, separated-sinusoidal"
 TASKS = ("class", "direction")
 LARGER = ("canvas-12", "spread-12")
 
@@ -70,7 +72,7 @@ def larger(task: str, view: str, rule: str) -> dict:
 def with_and_without(task: str) -> dict:
     """SeqPE minus the same digit strings without losses and shift steps, at 14 x 14 patches."""
     return above_chance(
-        pairs([(f"seqpe/{task}", f"seqpe-plain/{task}")], "canvas-14/grow", "upscaled-14/grow", low=0.0)
+        pairs(f"seqpe/{task} - seqpe-plain/{task}", "canvas-14/grow", "upscaled-14/grow", low=0.0)
     )
 
 
@@ -82,7 +84,7 @@ def moved(task: str, group: str) -> dict:
     heard = Ask(f"seqpe/{task}:shuffled_accuracy", f"seqpe/{task}", high=-0.03)
     lost = Ask(f"seqpe-plain/{task}:{'+'.join(columns)}", f"seqpe-plain/{task}", high=-0.03)
     return {
-        "asks": changes([f"seqpe/{task}"], [(column, "accuracy") for column in columns], low=-0.03),
+        "asks": changes(f"seqpe/{task}", [(column, "accuracy") for column in columns], low=-0.03),
         "unless": (
             Unless((heard,), "shuffled patches cost SeqPE little: it hardly hears places"),
             Unless((lost,), "digit strings alone lose little there: nothing to repair"),
@@ -150,13 +152,7 @@ CLAIMS = (
         "A classifier of images needs to know where its patches are.",
         "At the trained grid the learned table, the sinusoid, axial RoPE and the separated sinusoid each "
         "answer more than 0.01 more of the class pictures rightly than the model without places.",
-        pairs(
-            [
-                (f"{name}/class", "none/class")
-                for name in ("learned", "sinusoidal", "axial-rope", "separated-sinusoidal")
-            ],
-            low=0.01,
-        ),
+        against(each("{}/class", f"learned, {PLACED}"), "none/class", low=0.01),
     ),
     _images(
         "axial-rope-survives-a-larger-canvas",
@@ -165,7 +161,7 @@ CLAIMS = (
         "knows differences alone; what the class token reads depends on where they are.)",
         "With axial RoPE and a grid that grows to 14 x 14, answers on the larger canvas are right less than "
         "0.03 less often than at the trained grid, in both tasks.",
-        changes([f"axial-rope/{task}" for task in TASKS], [("canvas-14/grow", "accuracy")], low=-0.03),
+        changes(each("axial-rope/{}", TASKS), [("canvas-14/grow", "accuracy")], low=-0.03),
     ),
     _images(
         "axial-rope-is-ahead-on-a-larger-canvas",
@@ -173,9 +169,7 @@ CLAIMS = (
         "On a larger canvas axial RoPE with a class token at the origin is ahead of the sinusoid.",
         "On the canvas of 14 x 14 patches, with a grid that grows, axial RoPE answers more rightly than the "
         "sinusoid, in both tasks.",
-        **above_chance(
-            pairs([(f"axial-rope/{task}", f"sinusoidal/{task}") for task in TASKS], "canvas-14/grow", low=0.0)
-        ),
+        **above_chance(pairs(each("axial-rope/{} - sinusoidal/{}", TASKS), "canvas-14/grow", low=0.0)),
     ),
     _images(
         "upscaled-images-want-fitted-places",
@@ -184,11 +178,7 @@ CLAIMS = (
         "On images upscaled to 14 x 14 patches, fitted places are more than 0.01 better than a grid that "
         "grows, for the class and for the sinusoid, axial RoPE and the separated sinusoid.",
         **above_chance(
-            changes(
-                [f"{name}/class" for name in ("sinusoidal", "axial-rope", "separated-sinusoidal")],
-                [("upscaled-14/fit", "upscaled-14/grow")],
-                low=0.01,
-            )
+            changes(each("{}/class", PLACED), [("upscaled-14/fit", "upscaled-14/grow")], low=0.01)
         ),
     ),
     _images(
@@ -197,7 +187,7 @@ CLAIMS = (
         "Giving rows and columns dimensions of their own costs nothing at the trained grid.",
         "At the trained grid, separated sinusoid minus dense sinusoid is above -0.01 in both tasks, at "
         "equal width, which is a third fewer parameters.",
-        pairs([(f"separated-sinusoidal/{task}", f"sinusoidal/{task}") for task in TASKS], low=-0.01),
+        pairs(each("separated-sinusoidal/{} - sinusoidal/{}", TASKS), low=-0.01),
     ),
     _images(
         "streams-of-rows-and-columns-help-at-equal-parameters",
@@ -205,7 +195,7 @@ CLAIMS = (
         "At equal parameters, dimensions of their own for rows and columns help at the trained grid.",
         "At the trained grid, separated sinusoid, a quarter wider, answers more rightly than the dense "
         "sinusoid in both tasks, with about as many parameters (differences above 0).",
-        pairs([(f"separated-sinusoidal-wide/{task}", f"sinusoidal/{task}") for task in TASKS], low=0.0),
+        pairs(each("separated-sinusoidal-wide/{} - sinusoidal/{}", TASKS), low=0.0),
     ),
     _images(
         "seqpe-leads-in-image-classification",
@@ -215,10 +205,7 @@ CLAIMS = (
         "pictures rightly than the learned table, the sinusoid and axial RoPE, which have no shift steps to "
         "pay for (differences above 0), all after less than one pass over the training pictures. The "
         "encoder has 32 columns and the model is small: the released one is larger in both.",
-        pairs(
-            [("seqpe-multiply/class", f"{name}/class") for name in ("learned", "sinusoidal", "axial-rope")],
-            low=0.0,
-        ),
+        against("seqpe-multiply/class", each("{}/class", "learned, sinusoidal, axial-rope"), low=0.0),
         source="seqpe-abstract",
     ),
     _images(
@@ -315,7 +302,7 @@ CLAIMS = (
         "0).",
         **above_chance(
             pairs(
-                [(f"seqpe-multiply/{task}", f"sinusoidal-shifts/{task}") for task in TASKS],
+                each("seqpe-multiply/{} - sinusoidal-shifts/{}", TASKS),
                 "canvas-14/grow",
                 low=0.0,
             )
@@ -359,7 +346,7 @@ CLAIMS = (
         "axes.",
         "In the trained cube the sinusoid, axial RoPE and SeqPE each answer more than 0.9 of the questions "
         "rightly.",
-        levels(["sinusoidal", "axial-rope", "seqpe"], "accuracy", low=0.9),
+        levels("sinusoidal, axial-rope, seqpe", "accuracy", low=0.9),
         experiments=(CUBES,),
     ),
     _cubes(
@@ -368,7 +355,7 @@ CLAIMS = (
         "In cubes larger than the trained one SeqPE is ahead of the sinusoid and of axial RoPE.",
         "In cubes of 12 cells along an edge, on the canvas and spread, SeqPE answers more rightly than the "
         "sinusoid and than axial RoPE (differences above 0).",
-        pairs([("seqpe", name) for name in ("sinusoidal", "axial-rope")], *LARGER, low=0.0),
+        against("seqpe", "sinusoidal, axial-rope", *LARGER, low=0.0),
     ),
     _cubes(
         "losses-and-shifts-carry-seqpe-to-larger-cubes",
@@ -377,7 +364,7 @@ CLAIMS = (
         "strings alone.",
         "In cubes of 12 cells along an edge, on the canvas and spread, SeqPE answers more rightly than the "
         "same digit strings without the two losses and without shift steps (differences above 0).",
-        pairs([("seqpe", "seqpe-plain")], *LARGER, low=0.0),
+        pairs("seqpe - seqpe-plain", *LARGER, low=0.0),
     ),
     _cubes(
         "digits-do-more-than-shift-steps-in-a-cube",
@@ -385,7 +372,7 @@ CLAIMS = (
         "In larger cubes SeqPE is ahead of a sinusoid that is trained at the same shift steps.",
         "In cubes of 12 cells along an edge, on the canvas and spread, SeqPE answers more rightly than the "
         "sinusoid trained at the same shift steps (differences above 0).",
-        pairs([("seqpe", "sinusoidal-shifts")], *LARGER, low=0.0),
+        pairs("seqpe - sinusoidal-shifts", *LARGER, low=0.0),
     ),
     _counts(
         "no-manual-redesign",

@@ -9,23 +9,12 @@ from functools import partial
 
 import pandas as pd
 
+from sepnb.claims.asks import Ask, levels, pairs, unless
 from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import Runs, inside, judge, obstacle, share
 from sepnb.claims.extrapolation import FIVE
 from sepnb.claims.language_model import BAR
-from sepnb.claims.verdict import (
-    NOT_REPRODUCED,
-    NOT_TESTABLE,
-    PARTLY,
-    REPRODUCED,
-    UNDECIDED,
-    Ask,
-    Tables,
-    Unless,
-    Verdict,
-    levels,
-    pairs,
-)
+from sepnb.claims.verdict import NOT_REPRODUCED, NOT_TESTABLE, PARTLY, REPRODUCED, UNDECIDED, Tables, Verdict
 
 TABLE = "experiment/inside"
 LEARNED = "separated-learned"
@@ -38,11 +27,6 @@ def added_drift(table: pd.DataFrame) -> pd.DataFrame:
     drifts = table.reindex(columns=["drift/trained", *(f"drift/{name}" for name in FIVE)]).astype(float)
     added = {f"added drift/{name}": drifts[f"drift/{name}"] - drifts["drift/trained"] for name in FIVE}
     return pd.DataFrame(added)
-
-
-def control(ask: Ask, why: str) -> tuple[Unless]:
-    """What the mean must show, else the measurement is blind."""
-    return (Unless((ask,), why),)
 
 
 def routing_alone(claim: Claim, tables: Tables) -> Verdict:
@@ -83,11 +67,11 @@ CLAIMS = (
         "starts past the trained length drifts by less than 0.1 more than that of a text that starts "
         "half-way inside it, where every index was trained; with some of the five, *partly*. Not testable "
         "unless different texts are more than 0.5 apart in the same unit.",
-        levels([LEARNED], *ADDED, high=0.1),
+        levels(LEARNED, *ADDED, high=0.1),
         source="slides-separation",
         parts=True,
         derive=added_drift,
-        unless=control(Ask(f"{LEARNED}:another_text", low=0.5), "the content hardly differs between texts"),
+        unless=unless("the content hardly differs between texts", [Ask(f"{LEARNED}:another_text", low=0.5)]),
     ),
     _inside(
         "separation-steadies-the-content",
@@ -98,7 +82,7 @@ CLAIMS = (
         "length drifts less in separated learned than in dense learned (difference below 0), in each less "
         "the drift of a text that starts half-way inside it, where every index was trained; with some of "
         "the five, *partly*.",
-        pairs([(LEARNED, "learned")], *ADDED, high=0.0),
+        pairs(f"{LEARNED} - learned", *ADDED, high=0.0),
         parts=True,
         derive=added_drift,
     ),
@@ -110,9 +94,9 @@ CLAIMS = (
         "length does not move at all (drift exactly 0, in every run, rule and layer) in separated learned, "
         "separated sinusoidal and strict learned; in some of the three, *partly*. Not testable unless it "
         "moves by more than 0.001 in every run of dense learned.",
-        levels([LEARNED, "separated-sinusoidal", "strict-learned"], "held", low=0.0, high=0.0),
+        levels(f"{LEARNED}, separated-sinusoidal, strict-learned", "held", low=0.0, high=0.0),
         parts=True,
-        unless=control(Ask("learned:held", low=1e-3), "nothing moves in the dense model either"),
+        unless=unless("nothing moves in the dense model either", [Ask("learned:held", low=1e-3)]),
         how=routing_alone,
     ),
     _inside(
@@ -123,10 +107,10 @@ CLAIMS = (
         "of the variance of the index, at positions and in documents that it was not fitted on; if it "
         "explains that much of the logarithm of the index only, *partly*. Not testable unless the same "
         "probe on the embedding explains less than 0.05.",
-        levels(["none"], "index/joint", "log_index/joint", low=0.5),
+        levels("none", "index/joint", "log_index/joint", low=0.5),
         source="ours, after Haviv et al. (2022)",
         parts=True,
-        unless=control(Ask("none:input/joint", high=0.05), "the embedding tells the index already"),
+        unless=unless("the embedding tells the index already", [Ask("none:input/joint", high=0.05)]),
         how=index_or_its_logarithm,
     ),
     _inside(
@@ -138,10 +122,10 @@ CLAIMS = (
         "texts, and a linear probe on it names the current or the previous byte less than 0.02 more often "
         "than the most frequent byte is right; so also after the mean of each position is taken away. With "
         "some of the three, *partly*. Not testable unless the probe on the sem stream gains 0.2.",
-        levels([LEARNED], "text/pos", high=0.01)
-        + levels([LEARNED], "byte/pos", "byte/pos_less_position", high=0.02),
+        levels(LEARNED, "text/pos", high=0.01)
+        + levels(LEARNED, "byte/pos", "byte/pos_less_position", high=0.02),
         parts=True,
-        unless=control(Ask(f"{LEARNED}:byte/sem", low=0.2), "the probe finds no bytes where they are"),
+        unless=unless("the probe finds no bytes where they are", [Ask(f"{LEARNED}:byte/sem", low=0.2)]),
     ),
     _inside(
         "content-hides-the-position",
@@ -150,7 +134,7 @@ CLAIMS = (
         "In separated learned a linear probe on the sem stream, at its best layer, explains less than 0.1 "
         "of the variance of the index, even at positions that it was fitted on, in unseen documents. Not "
         "testable unless it explains more than 0.5 on the pos stream.",
-        levels([LEARNED], "known/sem", high=0.1),
-        unless=control(Ask(f"{LEARNED}:known/pos", low=0.5), "the probe finds no index where it is"),
+        levels(LEARNED, "known/sem", high=0.1),
+        unless=unless("the probe finds no index where it is", [Ask(f"{LEARNED}:known/pos", low=0.5)]),
     ),
 )

@@ -10,21 +10,11 @@ from functools import partial
 
 import pandas as pd
 
+from sepnb.claims.asks import Ask, Floor, against, each, pairs, unless
 from sepnb.claims.budget import TABLE, budgets, exchanges, models, places
 from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import obstacle
-from sepnb.claims.verdict import (
-    NOT_JUDGED,
-    NOT_REPRODUCED,
-    REPRODUCED,
-    UNDECIDED,
-    Ask,
-    Floor,
-    Tables,
-    Unless,
-    Verdict,
-    pairs,
-)
+from sepnb.claims.verdict import NOT_JUDGED, NOT_REPRODUCED, REPRODUCED, UNDECIDED, Tables, Verdict
 
 BAR = Floor(3.35)
 """A bigram model of bytes, fitted on some of these novels and scored on others, has an entropy of about 3.48.
@@ -32,7 +22,10 @@ A model above the bar has hardly learned to look further back than one byte, and
 noise."""
 
 DENSE, OURS, EQUAL = "sinusoidal", "separated-sinusoidal", "separated-sinusoidal-wide"
-WIDE = [("separated-learned-wide", "learned"), (EQUAL, DENSE)]
+WIDE = f"separated-learned-wide - learned, {EQUAL} - {DENSE}"
+ENCODINGS = "sinusoidal, learned"
+ENCODED = f"{ENCODINGS}, rope, alibi, separated-sinusoidal, separated-learned"
+BESIDE = "concatenated-sinusoidal"
 
 
 def at_each_budget(table: pd.DataFrame) -> pd.DataFrame:
@@ -75,7 +68,7 @@ _budget = partial(
 
 def budget_pairs(a: str, b: str, **bounds: float) -> list[Ask]:
     """One model minus another at each budget."""
-    return pairs([(f"{a} at {n}x", f"{b} at {n}x") for n in budgets()], **bounds)
+    return pairs(each(f"{a} at {{}}x - {b} at {{}}x", [str(n) for n in budgets()]), **bounds)
 
 
 CLAIMS = (
@@ -86,7 +79,7 @@ CLAIMS = (
         "is as good as the dense one that adds the same encoding, at equal width and so with fewer "
         "parameters.",
         "Separated minus dense is below +0.03 bits per byte, for the learned table and for the sinusoid.",
-        pairs([("separated-learned", "learned"), ("separated-sinusoidal", "sinusoidal")], high=0.03),
+        pairs("separated-learned - learned, separated-sinusoidal - sinusoidal", high=0.03),
         turns=((OURS, DENSE),),
     ),
     _in_window(
@@ -97,10 +90,8 @@ CLAIMS = (
         "Wide separated minus dense is below +0.03 bits per byte, for the learned table and for the "
         "sinusoid; not testable unless their numbers of block parameters are within 5 % of each other.",
         pairs(WIDE, high=0.03),
-        unless=(
-            Unless(
-                tuple(pairs(WIDE, "block_parameters", low=0.95, high=1.05)), "more than 5 % apart", ratio=True
-            ),
+        unless=unless(
+            "more than 5 % apart", pairs(WIDE, "block_parameters", low=0.95, high=1.05), ratio=True
         ),
         turns=((EQUAL, DENSE),),
     ),
@@ -109,7 +100,7 @@ CLAIMS = (
         "A learned table works better in dimensions of its own",
         "A learned table works better in dimensions of its own than added to the embedding, at equal width.",
         "Separated learned minus dense learned is below -0.05 bits per byte.",
-        pairs([("separated-learned", "learned")], high=-0.05),
+        pairs("separated-learned - learned", high=-0.05),
     ),
     _in_window(
         "position-information-helps",
@@ -118,20 +109,7 @@ CLAIMS = (
         "mask alone already tells positions apart, which the article does not consider.)",
         "Each of sinusoidal, learned, RoPE, ALiBi, separated sinusoidal and separated learned minus no "
         "encoding is below 0.",
-        pairs(
-            [
-                (name, "none")
-                for name in (
-                    "sinusoidal",
-                    "learned",
-                    "rope",
-                    "alibi",
-                    "separated-sinusoidal",
-                    "separated-learned",
-                )
-            ],
-            high=0.0,
-        ),
+        against(ENCODED, "none", high=0.0),
         source="article-positional-encoding",
     ),
     _in_window(
@@ -140,7 +118,7 @@ CLAIMS = (
         "Going from absolute encodings to RoPE has significantly improved model performance.",
         "RoPE minus the sinusoid, and RoPE minus the learned table, both added at the input, are below 0, "
         "inside the trained length; longer sequences have claims of their own.",
-        pairs([("rope", "sinusoidal"), ("rope", "learned")], high=0.0),
+        pairs("rope - sinusoidal, rope - learned", high=0.0),
         source="article-positional-encoding",
         turns=(("rope", DENSE), ("rope", "learned")),
     ),
@@ -150,12 +128,9 @@ CLAIMS = (
         "Inside the trained length RoPE is ahead of every absolute and of every separated model.",
         "RoPE minus each of sinusoidal, learned, and the separated models of both encodings, at equal width "
         "and at equal parameters, is below 0.",
-        pairs(
-            [
-                ("rope", f"{kind}{name}{size}")
-                for name in ("sinusoidal", "learned")
-                for kind, size in (("", ""), ("separated-", ""), ("separated-", "-wide"))
-            ],
+        against(
+            "rope",
+            f"sinusoidal, {OURS}, {EQUAL}, learned, separated-learned, separated-learned-wide",
             high=0.0,
         ),
         turns=tuple(("rope", other) for other in (DENSE, "learned", OURS, EQUAL)),
@@ -165,7 +140,7 @@ CLAIMS = (
         "ALiBi is level with a separated sinusoid",
         "Inside the trained length ALiBi and the separated model with a sinusoid are level.",
         "ALiBi minus separated sinusoidal lies between -0.03 and +0.03 bits per byte.",
-        pairs([("alibi", OURS)], low=-0.03, high=0.03),
+        pairs(f"alibi - {OURS}", low=-0.03, high=0.03),
         turns=(("alibi", OURS),),
     ),
     _ablation(
@@ -175,7 +150,7 @@ CLAIMS = (
         "first input only.",
         "The code added in every layer minus the code added to the embedding only is below 0, in the dense "
         "model with the sinusoid and in the dense model with the learned table.",
-        pairs([("sinusoidal-reinjected", "sinusoidal"), ("learned-reinjected", "learned")], high=0.0),
+        pairs("sinusoidal-reinjected - sinusoidal, learned-reinjected - learned", high=0.0),
         source="notes-positional-encoding",
     ),
     _ablation(
@@ -185,11 +160,7 @@ CLAIMS = (
         "model with the code added in every layer is level with the one that is given it once.",
         "The code added again in every layer minus the code given once lies between -0.03 and +0.03 bits "
         "per byte, in the separated model with the sinusoid and in the one with the learned table.",
-        pairs(
-            [(f"separated-{name}-reinjected", f"separated-{name}") for name in ("sinusoidal", "learned")],
-            low=-0.03,
-            high=0.03,
-        ),
+        pairs(each("separated-{}-reinjected - separated-{}", ENCODINGS), low=-0.03, high=0.03),
     ),
     _ablation(
         "constant-pos-stream-ties-with-evolving",
@@ -198,11 +169,7 @@ CLAIMS = (
         "level with the one that evolves.",
         "The pos stream handed constant to every layer minus the one that evolves lies between -0.03 and "
         "+0.03 bits per byte, with the sinusoid and with the learned table.",
-        pairs(
-            [(f"separated-{name}-constant", f"separated-{name}") for name in ("sinusoidal", "learned")],
-            low=-0.03,
-            high=0.03,
-        ),
+        pairs(each("separated-{}-constant - separated-{}", ENCODINGS), low=-0.03, high=0.03),
     ),
     _ablation(
         "split-norm-costs-nothing",
@@ -210,13 +177,7 @@ CLAIMS = (
         "The norm per stream, without which the streams mix, costs nothing.",
         "One norm per stream minus one joint norm is below +0.03 bits per byte, where everything else is "
         "split and where nothing else is.",
-        pairs(
-            [
-                ("separated-sinusoidal", "separated-sinusoidal-joint-norm"),
-                ("concatenated-sinusoidal-split-norm", "concatenated-sinusoidal"),
-            ],
-            high=0.03,
-        ),
+        pairs(f"{OURS} - {OURS}-joint-norm, {BESIDE}-split-norm - {BESIDE}", high=0.03),
     ),
     _ablation(
         "no-single-wall-costs",
@@ -225,20 +186,14 @@ CLAIMS = (
         "MLP or before the read-out gains nothing, though it leaves a larger model.",
         "The separated sinusoid minus the same model without one of its walls is below +0.03 bits per byte, "
         "for each of three walls: values and output, MLP, read-out. The norm has a claim of its own.",
-        pairs(
-            [
-                ("separated-sinusoidal", f"separated-sinusoidal-{wall}")
-                for wall in ("joint-value-output", "joint-mlp", "both-readout")
-            ],
-            high=0.03,
-        ),
+        pairs(each(f"{OURS} - {OURS}-{{}}", "joint-value-output, joint-mlp, both-readout"), high=0.03),
     ),
     _ablation(
         "concatenation-alone-helps",
         "Concatenating the position is better than adding it, with nothing split",
         "Position beside the embedding instead of added to it is better even if nothing is split.",
         "The sinusoid beside the embedding, with nothing split, minus the sinusoid added to it is below 0.",
-        pairs([("concatenated-sinusoidal", "sinusoidal")], high=0.0),
+        pairs("concatenated-sinusoidal - sinusoidal", high=0.0),
     ),
     _budget(
         "separation-ahead-at-every-budget",

@@ -168,7 +168,8 @@ def _evidence(row: Row) -> str:
             what[1:] = [f"profile {one.profile}", made]
         elif one.profile is not None and row.verdict.word != NOT_RUN:
             what[1:] = [f"profile {one.profile}", "computed anew with every build of this book"]
-        lent = "" if one.need in row.claim.experiments else " (methods beside those judged)"
+        lent = " (more training)" if one.need == budget.TABLE else " (methods beside those judged)"
+        lent = "" if one.need in row.claim.experiments else lent
         found.append(", ".join(what) + lent)
     return "; ".join(found)
 
@@ -193,7 +194,7 @@ def _when(row: Row) -> str:
             ", before the records were made" if known else "; whether that was before the records is unknown"
         )
     if row.turned is not None:
-        order += f". The word was *{row.turned.was}* until, after the records, {row.turned.reason}"
+        order += f". The word was *{row.turned.was}* until, after the records, {row.turned.reason}."
     return f"`{row.rule_commit[:SHORT]}`{order}"
 
 

@@ -18,14 +18,15 @@ from functools import partial
 import pandas as pd
 
 from sepnb.claims import extrapolation
+from sepnb.claims.asks import Ask, changes, each, gap, levels, pairs, unless
 from sepnb.claims.claim import Claim
 from sepnb.claims.extrapolation import TEXT_HAS_MORE
 from sepnb.claims.language_model import BAR
-from sepnb.claims.verdict import Ask, Unless, changes, gap, levels, pairs
 
 TABLE = "experiment/recipes"
 
 OFFSETS = ("separated-offsets", "strict-offsets")
+FOIL = "long, gaps-other"
 BEST = "separated-torus-phase-long-gaps-wide"
 AT_A_MILLION = (("native-at-1m", "native/1x"),)
 """What the same bytes cost more at indices from 1,000,000 on than from 0 on."""
@@ -70,7 +71,7 @@ CLAIMS = (
         "indices read, separated sinusoidal stays more than +0.03 bits per byte above its own sliding "
         "window at stride 1, at 2, 4 and 8 times the trained length, each query held to the last keys of "
         "one trained length, so that neither the number of the keys nor their distance is new.",
-        levels(["separated-offsets"], *gap("native-window"), low=0.03),
+        levels("separated-offsets", *gap("native-window"), low=0.03),
         source="notes-positional-encoding",
     ),
     _of(
@@ -90,8 +91,8 @@ CLAIMS = (
         "keys of one trained length, separated sinusoidal is less than +0.05 bits per byte above its own "
         "sliding window at stride 1, at 2, 4 and 8 times the trained length; and the same bytes cost less "
         "than 0.05 more at indices from 1,000,000 on, which no offset covered, than from 0 on.",
-        levels(["separated-torus-offsets"], *gap("native-window"), high=0.05)
-        + changes(["separated-torus-offsets"], AT_A_MILLION, high=0.05),
+        levels("separated-torus-offsets", *gap("native-window"), high=0.05)
+        + changes("separated-torus-offsets", AT_A_MILLION, high=0.05),
     ),
     _of(
         "the-phase-read-survives",
@@ -101,7 +102,7 @@ CLAIMS = (
         "With the phase read up to the trained length and no other change, the dense model without any "
         "other position, and separated sinusoidal, are less than +0.03 bits per byte above their own "
         "sliding windows at stride 1, at 2, 4 and 8 times the trained length, with all keys in sight.",
-        levels(["dense-phase", "separated-phase"], *gap("native"), high=0.03),
+        levels("dense-phase, separated-phase", *gap("native"), high=0.03),
     ),
     _of(
         "the-phase-read-with-true-gaps-survives",
@@ -112,7 +113,7 @@ CLAIMS = (
         "dense model without any other position, and separated sinusoidal, are less than +0.03 bits per "
         "byte above their own sliding windows at stride 1, at 2, 4 and 8 times the trained length, with all "
         "keys in sight.",
-        levels(["dense-phase-gaps", "separated-phase-gaps"], *gap("native"), high=0.03),
+        levels("dense-phase-gaps, separated-phase-gaps", *gap("native"), high=0.03),
     ),
     _of(
         "the-toeplitz-clamp-frees-of-the-index",
@@ -122,12 +123,9 @@ CLAIMS = (
         "Trained with the Toeplitz clamp of weight 0.1 and without random offsets, the untied model with a "
         "constant pos stream pays less than 0.03 bits per byte more for the same bytes at indices from "
         "1,000,000 on than from 0 on; not testable unless without the clamp it pays more than 0.03.",
-        changes(["untied-constant-clamp"], AT_A_MILLION, high=0.03),
-        unless=(
-            Unless(
-                tuple(changes(["untied-constant"], AT_A_MILLION, low=0.03)),
-                "nothing to repair without the clamp",
-            ),
+        changes("untied-constant-clamp", AT_A_MILLION, high=0.03),
+        unless=unless(
+            "nothing to repair without the clamp", changes("untied-constant", AT_A_MILLION, low=0.03)
         ),
     ),
     _of(
@@ -138,7 +136,7 @@ CLAIMS = (
         "Trained with the Toeplitz clamp of weight 0.1 and without random offsets, the untied model with a "
         "constant pos stream is less than +0.03 bits per byte above its own sliding window at stride 1, at "
         "2, 4 and 8 times the trained length, with all keys in sight.",
-        levels(["untied-constant-clamp"], *gap("native"), high=0.03),
+        levels("untied-constant-clamp", *gap("native"), high=0.03),
     ),
     _of(
         "separation-makes-recipes-easier",
@@ -147,7 +145,7 @@ CLAIMS = (
         "Trained at the same random offsets, separated sinusoidal is less far above its own sliding window "
         "at stride 1 than dense sinusoidal above its own (difference below 0), at 2, 4 and 8 times the "
         "trained length, with all keys in sight.",
-        pairs([("separated-offsets", "sinusoidal-offsets")], *gap("native"), high=0.0),
+        pairs("separated-offsets - sinusoidal-offsets", *gap("native"), high=0.0),
     ),
     _of(
         "log-n-helps-past-the-length",
@@ -156,7 +154,7 @@ CLAIMS = (
         "In the last bin, multiplying the logits by ln n / ln L (n keys in sight, L the trained length) "
         "lowers the bits per byte of RoPE, of the phase read in its place, and of separated sinusoidal with "
         "random offsets.",
-        changes(["rope", "dense-phase", "separated-offsets"], [("native-log/8x", "native/8x")], high=0.0),
+        changes("rope, dense-phase, separated-offsets", [("native-log/8x", "native/8x")], high=0.0),
     ),
     _of(
         "something-uses-the-far-past",
@@ -171,13 +169,7 @@ CLAIMS = (
         "does not tell use from being disturbed by foreign text. Not testable unless RoPE or separated "
         "sinusoidal, trained at eight lengths, gains more than 0.02 over its own sliding window there.",
         levels(
-            [
-                "rope",
-                "separated-offsets",
-                "separated-torus-offsets",
-                "separated-phase-gaps",
-                "dense-phase-gaps",
-            ],
+            "rope, separated-offsets, separated-torus-offsets, separated-phase-gaps, dense-phase-gaps",
             "margin",
             low=0.0,
         ),
@@ -197,13 +189,9 @@ CLAIMS = (
         "unless RoPE or separated sinusoidal, trained at eight lengths, gains more than 0.02 over its own "
         "sliding window in the last bin.",
         pairs(
-            [
-                (f"{name}-gaps", f"{name}-{other}")
-                for name in ("separated-phase", "dense-phase")
-                for other in ("long", "gaps-other")
-            ],
-            "gain/4x",
-            "gain/8x",
+            each("separated-phase-gaps - separated-phase-{}", FOIL)
+            + each("dense-phase-gaps - dense-phase-{}", FOIL),
+            *("gain/4x", "gain/8x"),
             low=0.0,
         ),
         beside=LONG,
@@ -241,8 +229,8 @@ CLAIMS = (
         "And it is less than +0.02 above RoPE inside the trained length, and in the last bin, all keys in "
         "sight, above RoPE with a window of one trained length.",
         [
-            *levels([BEST], *gap("native"), high=0.03),
-            *changes([BEST], AT_A_MILLION, high=0.03),
+            *levels(BEST, *gap("native"), high=0.03),
+            *changes(BEST, AT_A_MILLION, high=0.03),
             Ask(BEST, "rope", high=0.02),
             Ask(f"{BEST}:native/8x", "rope:native-window/8x", high=0.02),
         ],
@@ -255,7 +243,7 @@ CLAIMS = (
         "The same separated model is below the dense one with the phase read, trained at true gaps, which "
         "has 8 % more parameters in its blocks: inside the trained length, and in the bin that ends at 8 "
         "times it, all keys in sight (differences below 0).",
-        pairs([(BEST, "dense-phase-gaps")], "bits_per_byte", "native/8x", high=0.0),
+        pairs(f"{BEST} - dense-phase-gaps", "bits_per_byte", "native/8x", high=0.0),
     ),
     _of(
         "a-stream-of-its-own-helps-the-survivor",
@@ -267,7 +255,7 @@ CLAIMS = (
         "the trained length, and in the bin that ends at 8 times it, all keys in sight (differences below "
         "0).",
         pairs(
-            [("separated-torus-phase-long-gaps", "sinusoidal-torus-phase-long-gaps")],
+            "separated-torus-phase-long-gaps - sinusoidal-torus-phase-long-gaps",
             "bits_per_byte",
             "native/8x",
             high=0.0,
@@ -281,7 +269,7 @@ CLAIMS = (
         "With the phase read up to 8 trained lengths, trained on two distant chunks of which the second is "
         "of another novel, separated sinusoidal and dense are less than +0.03 bits per byte above their own "
         "sliding windows at stride 1, at 2, 4 and 8 times the trained length, with all keys in sight.",
-        levels(["separated-phase-gaps-other", "dense-phase-gaps-other"], *gap("native"), high=0.03),
+        levels("separated-phase-gaps-other, dense-phase-gaps-other", *gap("native"), high=0.03),
     ),
     _of(
         "random-offsets-are-free-in-window",
@@ -290,11 +278,8 @@ CLAIMS = (
         "Inside the trained length random offsets cost separated and strict sinusoidal, and the separated "
         "torus, less than +0.03 bits per byte.",
         pairs(
-            [
-                ("separated-offsets", "separated-sinusoidal"),
-                ("strict-offsets", "strict-sinusoidal"),
-                ("separated-torus-offsets", "separated-torus"),
-            ],
+            "separated-offsets - separated-sinusoidal, strict-offsets - strict-sinusoidal, "
+            "separated-torus-offsets - separated-torus",
             high=0.03,
         ),
     ),
@@ -305,7 +290,7 @@ CLAIMS = (
         "Inside the trained length true gaps cost separated sinusoidal with the phase read up to 8 trained "
         "lengths, and the dense model with it, less than +0.03 bits per byte.",
         pairs(
-            [("separated-phase-gaps", "separated-phase-long"), ("dense-phase-gaps", "dense-phase-long")],
+            "separated-phase-gaps - separated-phase-long, dense-phase-gaps - dense-phase-long",
             high=0.03,
         ),
     ),
@@ -317,12 +302,8 @@ CLAIMS = (
         "Inside the trained length, separated sinusoidal with the phase read up to the trained length is "
         "below the mean of separated sinusoidal and RoPE. Not testable unless RoPE is below separated "
         "sinusoidal there, by the same test: else there is no gap to close.",
-        pairs([("separated-phase", "separated-sinusoidal+rope")], high=0.0),
-        unless=(
-            Unless(
-                tuple(pairs([("rope", "separated-sinusoidal")], high=0.0)), "no gap to close", tested=True
-            ),
-        ),
+        pairs("separated-phase - separated-sinusoidal+rope", high=0.0),
+        unless=unless("no gap to close", pairs("rope - separated-sinusoidal", high=0.0), tested=True),
     ),
     _changed(
         "ladder-of-expressivity",
@@ -337,11 +318,7 @@ CLAIMS = (
         "distance, in a narrower model; and RoPE in the sem heads, content with distance both ways, without "
         "cross terms, against the phase read in a model of the same width, which has more.",
         pairs(
-            [
-                ("strict-sinusoidal", "untied"),
-                ("strict-phase-narrow", "strict-sinusoidal"),
-                ("untied-rope", "strict-phase"),
-            ],
+            "strict-sinusoidal - untied, strict-phase-narrow - strict-sinusoidal, untied-rope - strict-phase",
             high=0.0,
         ),
     ),
@@ -352,6 +329,6 @@ CLAIMS = (
         "Inside the trained length, separated sinusoidal with RoPE in all heads is below the dense model "
         "with RoPE alone, and separated sinusoidal with the phase read below the dense model with the phase "
         "read alone.",
-        pairs([("separated-rope", "rope"), ("separated-phase", "dense-phase")], high=0.0),
+        pairs("separated-rope - rope, separated-phase - dense-phase", high=0.0),
     ),
 )

@@ -16,8 +16,8 @@ No quantity here is in bits per byte, and there is no floor.
 
 from functools import partial
 
+from sepnb.claims.asks import Ask, Unless, changes, pairs
 from sepnb.claims.claim import Claim
-from sepnb.claims.verdict import Ask, Unless, changes, pairs
 
 MISALIGNED = "misaligned"
 UNSEEN = "misaligned, never seen"
@@ -68,7 +68,7 @@ CLAIMS = (
         "It is the distillation that repeats the geometry of the trained window elsewhere.",
         "In misaligned windows the likeness to the trained window is more than 0.1 higher with both losses "
         "than with the contrastive one alone: below the largest position, and where no loss ever was.",
-        pairs([("both", "contrastive")], f"likeness/{MISALIGNED}", f"likeness/{UNSEEN}", low=0.1),
+        pairs("both - contrastive", f"likeness/{MISALIGNED}", f"likeness/{UNSEEN}", low=0.1),
         source="seqpe-abstract",
     ),
     _geometry(
@@ -80,7 +80,7 @@ CLAIMS = (
         "these are more than 0.1 above those of the encoder as drawn: else there is nothing to reach "
         "further.",
         changes(
-            ["both"],
+            "both",
             [(f"{name}/{UNSEEN}", f"{name}/{MISALIGNED}") for name in ("order", "likeness")],
             low=-0.1,
         ),
@@ -98,7 +98,7 @@ CLAIMS = (
         "asked for.",
         "In misaligned windows below the largest position the adjacency is more than 0.1 higher where half "
         "of the anchors take their candidates from around themselves than with the released mixture.",
-        pairs([("around", "both")], f"adjacency/{MISALIGNED}", low=0.1),
+        pairs("around - both", f"adjacency/{MISALIGNED}", low=0.1),
     ),
     _geometry(
         "shared-digits-look-like-geometry",
@@ -108,7 +108,7 @@ CLAIMS = (
         "Before any training, aligned windows are more than 0.2 more like the trained window than "
         "misaligned ones, with digits of base 10, 2 and 16.",
         changes(
-            ["both", "base-2", "base-16"],
+            "both, base-2, base-16",
             [("drawn/likeness/aligned", f"drawn/likeness/{MISALIGNED}")],
             low=0.2,
         ),

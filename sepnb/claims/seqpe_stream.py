@@ -42,27 +42,18 @@ import numpy as np
 import pandas as pd
 
 from sepnb.claims import extrapolation, recipes
+from sepnb.claims.asks import FAR, Ask, Unless, against, changes, each, gap, levels, pairs
 from sepnb.claims.claim import Claim, by_rounds
 from sepnb.claims.evidence import incomplete, judge
 from sepnb.claims.extrapolation import TEXT_HAS_MORE
 from sepnb.claims.language_model import BAR
-from sepnb.claims.verdict import (
-    FAR,
-    NOT_TESTABLE,
-    Ask,
-    Tables,
-    Unless,
-    Verdict,
-    changes,
-    gap,
-    levels,
-    pairs,
-)
+from sepnb.claims.verdict import NOT_TESTABLE, Tables, Verdict
 
 TABLE = "experiment/seqpe_stream"
 GEOMETRY = "experiment/seqpe_stream_geometry"
 COST = "experiment/seqpe_cost"
 
+MODES = ("separated", "strict")
 BOTH = ("separated-seqpe", "strict-seqpe")
 SCORE = "dense-seqpe-score"
 CHAIN = tuple(f"separated-seqpe{stage}" for stage in ("-plain", "-shifts", "-contrastive", ""))
@@ -115,12 +106,15 @@ def repairs(group: str, *modes: str) -> Unless:
     return Unless(tuple(asks), "digit strings alone cost hardly more there: nothing to repair")
 
 
-def better_far_away(*of: tuple[str, str]) -> dict:
+def better_far_away(*of: str) -> dict:
     """The first of each pair pays less than the second at starts that no loss ever saw; unless, at those of a
     kind, neither is below the entropy of single bytes: of two that know nothing none is better."""
     known = (
         Unless(
-            tuple(Ask(f"{model}:{start}", f"{model}:unigram_bits_per_byte", high=0.0) for model in pair),
+            tuple(
+                Ask(f"{model}:{start}", f"{model}:unigram_bits_per_byte", high=0.0)
+                for model in pair.split(" - ")
+            ),
             "not below the entropy of single bytes",
             any=True,
         )
@@ -241,7 +235,7 @@ CLAIMS = (
         "At covered starts, aligned and misaligned, separated with digit strings and shift steps, without "
         "the losses, pays more than 0.03 bits per byte less than without shift steps. Not testable unless "
         "the latter pays more than 0.03 more there than from 0 on, in the mean over the four starts.",
-        pairs([("separated-seqpe-shifts", "separated-seqpe-plain")], *far("covered"), high=-0.03),
+        pairs("separated-seqpe-shifts - separated-seqpe-plain", *far("covered"), high=-0.03),
         unless=(repairs("covered", "separated"),),
     ),
     _of(
@@ -252,7 +246,7 @@ CLAIMS = (
         "At covered starts, aligned and misaligned, separated with both losses and shift steps pays more "
         "than 0.03 bits per byte less than with both losses and no shift steps. Not testable unless digit "
         "strings alone pay more than 0.03 more there than from 0 on, in the mean over the four starts.",
-        pairs([("separated-seqpe", "separated-seqpe-still")], *far("covered"), high=-0.03),
+        pairs("separated-seqpe - separated-seqpe-still", *far("covered"), high=-0.03),
         unless=(repairs("covered", "separated"),),
     ),
     _heard(
@@ -274,9 +268,7 @@ CLAIMS = (
         "separated with the sinusoid, and strict with SeqPE less than strict with the sinusoid (differences "
         "below 0). Not testable where, at those of a kind, neither of the two is below the entropy of "
         "single bytes.",
-        **better_far_away(
-            *((f"{mode}-seqpe", f"{mode}-sinusoidal-shifts") for mode in ("separated", "strict"))
-        ),
+        **better_far_away(*each("{}-seqpe - {}-sinusoidal-shifts", MODES)),
     ),
     _of(
         "seqpe-beats-the-sinusoid-past-the-length",
@@ -286,11 +278,7 @@ CLAIMS = (
         "Separated and strict with SeqPE are less far above their own sliding windows at stride 1 than "
         "separated and strict with the sinusoid above theirs (differences below 0), at 2, 4 and 8 times the "
         "trained length, with all keys in sight.",
-        pairs(
-            [(f"{mode}-seqpe", f"{mode}-sinusoidal-shifts") for mode in ("separated", "strict")],
-            *gap("native"),
-            high=0.0,
-        ),
+        pairs(each("{}-seqpe - {}-sinusoidal-shifts", MODES), *gap("native"), high=0.0),
     ),
     _of(
         "distillation-carries-the-stream-further",
@@ -300,7 +288,7 @@ CLAIMS = (
         "At starts that no loss ever saw, aligned and misaligned, separated with both losses pays less than "
         "with the contrastive loss alone (differences below 0). Not testable where, at those of a kind, "
         "neither is below the entropy of single bytes.",
-        **better_far_away(("separated-seqpe", "separated-seqpe-contrastive")),
+        **better_far_away("separated-seqpe - separated-seqpe-contrastive"),
     ),
     _of(
         "distillation-helps-past-the-length",
@@ -311,7 +299,7 @@ CLAIMS = (
         "losses it is less far above its own sliding window at stride 1 than with the contrastive loss "
         "alone above its own (differences below 0), at 2, 4 and 8 times the trained length, with all keys "
         "in sight.",
-        pairs([("separated-seqpe", "separated-seqpe-contrastive")], *gap("native"), high=0.0),
+        pairs("separated-seqpe - separated-seqpe-contrastive", *gap("native"), high=0.0),
     ),
     _of(
         "distillation-further-enhances-extrapolation",
@@ -322,7 +310,7 @@ CLAIMS = (
         "its own sliding window at stride 1 with both losses than with the contrastive loss alone "
         "(differences below 0), at 2, 4 and 8 times the trained length, with all keys in sight. Both are "
         "trained at the same shift steps, and at the rate that was screened with both losses.",
-        pairs([(SCORE, f"{SCORE}-contrastive")], *gap("native"), high=0.0),
+        pairs(f"{SCORE} - {SCORE}-contrastive", *gap("native"), high=0.0),
         source="seqpe-abstract",
     ),
     _of(
@@ -333,7 +321,7 @@ CLAIMS = (
         "At starts that no loss ever saw, aligned and misaligned, separated with both losses pays less than "
         "with shift steps alone (differences below 0). Not testable where, at those of a kind, neither is "
         "below the entropy of single bytes.",
-        **better_far_away(("separated-seqpe", "separated-seqpe-shifts")),
+        **better_far_away("separated-seqpe - separated-seqpe-shifts"),
     ),
     _beside(
         "seqpe-is-free-in-window",
@@ -341,7 +329,7 @@ CLAIMS = (
         "Inside the trained length a position stream of SeqPE costs nothing.",
         "Inside the trained length separated and strict with SeqPE are less than +0.02 bits per byte above "
         "separated and strict with a sinusoid and no recipe.",
-        pairs([(f"{mode}-seqpe", f"{mode}-sinusoidal") for mode in ("separated", "strict")], high=0.02),
+        pairs(each("{}-seqpe - {}-sinusoidal", MODES), high=0.02),
     ),
     _beside(
         "a-seqpe-stream-stands-beside-rope",
@@ -378,7 +366,7 @@ CLAIMS = (
         "window at stride 1 than dense with SeqPE added to the embedding above its own (differences below "
         "0), at 2, 4 and 8 times the trained length, with all keys in sight, each at its screened rate. The "
         "distillation cuts the 128 columns of the dense model into two heads, the 32 of the stream are one.",
-        pairs([("separated-seqpe", "dense-seqpe")], *gap("native"), high=0.0),
+        pairs("separated-seqpe - dense-seqpe", *gap("native"), high=0.0),
     ),
     _beside(
         "seqpe-surpasses-strong-baselines",
@@ -389,7 +377,7 @@ CLAIMS = (
         "learning rate: that of SeqPE after the whole schedule, those of the other two after 500 of its "
         "1,200 steps. Encoder and training are not as released: the encoder has a quarter of the model's "
         "width, decays and is clipped with the model, and the contrastive loss is scaled.",
-        pairs([(SCORE, "sinusoidal"), (SCORE, "rope")], high=0.0),
+        against(SCORE, "sinusoidal, rope", high=0.0),
         source="seqpe-abstract",
     ),
     _of(
@@ -400,11 +388,7 @@ CLAIMS = (
         "score, as above, pays less than dense sinusoidal with the same shift steps, than RoPE and than "
         "ALiBi (differences below 0), with all keys in sight, each at its screened learning rate, that of "
         "RoPE and ALiBi after 500 of 1,200 steps.",
-        pairs(
-            [(SCORE, name) for name in ("dense-sinusoidal-shifts", "rope", "alibi")],
-            *(f"native/{k}" for k in FAR),
-            high=0.0,
-        ),
+        against(SCORE, "dense-sinusoidal-shifts, rope, alibi", *each("native/{}", FAR), high=0.0),
         source="seqpe-abstract",
         beside=BESIDE | ALIBI,
     ),
@@ -415,8 +399,8 @@ CLAIMS = (
         "trained one lies where that lies, and one with other low digits elsewhere.",
         "With digit strings alone, without shift steps and losses, a window at covered aligned starts has "
         "moved by less than 0.5, at covered misaligned starts by more than 1.",
-        levels(["separated-seqpe-plain"], "moved/covered-aligned", high=0.5)
-        + levels(["separated-seqpe-plain"], "moved/covered-misaligned", low=1.0),
+        levels("separated-seqpe-plain", "moved/covered-aligned", high=0.5)
+        + levels("separated-seqpe-plain", "moved/covered-misaligned", low=1.0),
     ),
     _geometry(
         "the-losses-move-an-aligned-window",
@@ -425,7 +409,7 @@ CLAIMS = (
         "lies.",
         "With both losses a window at covered aligned starts has moved more than twice as far as with shift "
         "steps alone.",
-        pairs([("separated-seqpe", "separated-seqpe-shifts")], "log2 moved/covered-aligned", low=1.0),
+        pairs("separated-seqpe - separated-seqpe-shifts", "log2 moved/covered-aligned", low=1.0),
     ),
     _geometry(
         "the-losses-narrow-far-windows",
@@ -435,7 +419,7 @@ CLAIMS = (
         "At covered starts, aligned and misaligned, the spread of a window is with both losses less than "
         "half of what it is with shift steps alone.",
         pairs(
-            [("separated-seqpe", "separated-seqpe-shifts")],
+            "separated-seqpe - separated-seqpe-shifts",
             *(f"log2 narrowed/covered-{kind}" for kind in KINDS),
             high=-1.0,
         ),
@@ -447,7 +431,7 @@ CLAIMS = (
         "have in common.",
         "The resolution of the trained window, its spread over the mean length of its embeddings, is lower "
         "with both losses than with shift steps alone (difference below 0).",
-        pairs([("separated-seqpe", "separated-seqpe-shifts")], "resolution", high=0.0),
+        pairs("separated-seqpe - separated-seqpe-shifts", "resolution", high=0.0),
     ),
     _geometry(
         "a-start-costs-what-its-window-moved",
@@ -457,7 +441,7 @@ CLAIMS = (
         "Over the eight starts of the four models of a seed, the rank correlation of how far a window moved "
         "with what the same bytes cost more there than from 0 on, in the same model, is above 0.5 "
         "(Spearman, one value a seed).",
-        levels(["chain"], "rank", low=0.5),
+        levels("chain", "rank", low=0.5),
         experiments=(GEOMETRY, TABLE),
         how=ranks,
     ),
@@ -468,7 +452,7 @@ CLAIMS = (
         "has turned back on itself.",
         "In a long text, past the trained length, bytes at folded positions cost dense with SeqPE as a term "
         "of the score more than 0.5 bits per byte more than bytes at the others, in the mean over each.",
-        changes([SCORE], [("bits/folded", "bits/others")], low=0.5),
+        changes(SCORE, [("bits/folded", "bits/others")], low=0.5),
     ),
     _folds(
         "it-is-the-look-alike-in-sight",
@@ -478,7 +462,7 @@ CLAIMS = (
         "Of the same models: read from the first folded position on, at that index and with nothing before "
         "it, the bytes of its run of folded positions cost less than 0.1 bits per byte more than read from "
         "0 on.",
-        changes([SCORE], [("alone/folded", "alone/first")], high=0.1),
+        changes(SCORE, [("alone/folded", "alone/first")], high=0.1),
     ),
     _folds(
         "positions-that-are-not-folded-mend-it",
@@ -488,8 +472,8 @@ CLAIMS = (
         "Of the same models: where the text is read at the positions that are not folded, in their order, "
         "all bytes past the trained length together cost less than as first read (difference below 0), and "
         "less than 0.05 bits per byte more than those that first stood at positions that are not folded.",
-        changes([SCORE], [("mended/past", "past")], high=0.0)
-        + changes([SCORE], [("mended/past", "bits/others")], high=0.05),
+        changes(SCORE, [("mended/past", "past")], high=0.0)
+        + changes(SCORE, [("mended/past", "bits/others")], high=0.05),
     ),
     _cost(
         "the-encoder-is-lightweight",
@@ -500,7 +484,7 @@ CLAIMS = (
         "of 512 tokens, what is done for positions alone takes less than 5 % of the time of a training "
         "step, in three quarters of the rounds. Left out is that the term of the score makes queries and "
         "keys longer.",
-        levels(["width-32-every-1"], "share", high=0.05),
+        levels("width-32-every-1", "share", high=0.05),
         source="seqpe-abstract",
     ),
     _cost(
@@ -509,6 +493,6 @@ CLAIMS = (
         "So is everything that a step with it has more, longer queries and keys among it.",
         "With the same encoder and losses on the same batch, everything by which the step is longer than "
         "without an encoding takes less than 5 % of its time, in three quarters of the rounds.",
-        levels(["width-32-every-1"], "added", high=0.05),
+        levels("width-32-every-1", "added", high=0.05),
     ),
 )

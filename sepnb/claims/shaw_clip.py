@@ -7,6 +7,7 @@ from functools import partial
 
 import pandas as pd
 
+from sepnb.claims.asks import Ask, Floor, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import judge
 from sepnb.claims.language_model import BAR
@@ -17,11 +18,8 @@ from sepnb.claims.verdict import (
     NOT_TESTABLE,
     REPRODUCED,
     UNDECIDED,
-    Ask,
-    Floor,
     Tables,
     Verdict,
-    pairs,
 )
 
 TABLE = "experiment/shaw_clip"
@@ -104,7 +102,7 @@ CLAIMS = (
         "Vectors clipped at distance 8 minus vectors clipped at distance 1, one label for a token and one "
         "for all before it, are below 0. The bar is 4.0, below the entropy of single bytes (about 4.48): a "
         "model that its clip holds back is to be judged and not refused.",
-        pairs([("keys-8", "keys-1")], high=0.0),
+        pairs("keys-8 - keys-1", high=0.0),
         floors=(Floor(4.0),),
     ),
 )

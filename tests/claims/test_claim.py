@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from sepnb.claims import CLAIMS, Claim, provenance
+from sepnb.claims.asks import Ask, Floor, Unless
 from sepnb.claims.claim import by_rounds, by_seeds, code
-from sepnb.claims.verdict import Ask, Floor, Unless, Verdict
+from sepnb.claims.verdict import Verdict
 
 SCALE = 2.0
 

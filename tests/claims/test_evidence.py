@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sepnb.claims.asks import ZERO, Ask, Floor, Unless, against, changes, each, gap, levels, pairs, unless
 from sepnb.claims.evidence import _paired_t, exactly, holm, judge, rounds
-from sepnb.claims.verdict import ZERO, Ask, Floor, Unless, Verdict, changes, gap, levels, pairs
+from sepnb.claims.verdict import Verdict
 
 BETTER = [Ask("a", "b", high=0.0)]
 BAR = Floor(3.0)
@@ -159,12 +160,17 @@ def test_a_quantity_is_the_metric_a_column_or_a_mean_of_several():
 
 
 def test_families_are_built_from_methods_and_columns():
-    assert pairs([("a", "b")], high=0.0) == BETTER
-    assert pairs([("a", "b"), ("c", "b")], "x", low=0.1) == [Ask("a:x", "b:x", 0.1), Ask("c:x", "b:x", 0.1)]
-    assert levels("ab", "x", "y", high=1.0) == [Ask(f"{m}:{c}", ZERO, high=1.0) for m in "ab" for c in "xy"]
-    assert changes(["a"], [("x", "y")], low=0.0) == [Ask("a:x", "a:y", 0.0)]
+    assert pairs("a - b", high=0.0) == BETTER
+    assert pairs("a - b, c - b", "x", low=0.1) == [Ask("a:x", "b:x", 0.1), Ask("c:x", "b:x", 0.1)]
+    assert against("a, b", "c, d") == pairs("a - c, a - d, b - c, b - d")
+    assert each("{} at 1x - {} at 4x", ("a", "b")) == ["a at 1x - a at 4x", "b at 1x - b at 4x"]
+    assert pairs(each("x-{} - {}", "a, b")) == [Ask("x-a", "a"), Ask("x-b", "b")]
+    assert levels("a, b", "x", "y", high=1.0) == [Ask(f"{m}:{c}", ZERO, high=1.0) for m in "ab" for c in "xy"]
+    assert changes("a", [("x", "y")], low=0.0) == [Ask("a:x", "a:y", 0.0)]
     assert gap("native") == ["gap/native/2x", "gap/native/4x", "gap/native/8x"]
     assert gap(("fourier", "wrap"), ("8x",)) == ["gap/fourier/8x", "gap/wrap/8x"]
+    (condition,) = unless("why", BETTER, any=True)
+    assert condition == Unless(tuple(BETTER), "why", any=True)
 
 
 # --- a family -----------------------------------------------------------------------------------------------
@@ -354,8 +360,8 @@ NUMBERS = {"error": 1e-9, "other": 0.0, "control": 0.5}
 )
 def test_exact_numbers_lie_inside_closed_bounds_or_not(changed, word):
     asks = [Ask("error", high=1e-6), Ask("other", low=0.0, high=0.0)]
-    unless = [Unless((Ask("control", low=1e-3),), "blind")]
-    verdict = exactly(NUMBERS | changed, asks, unless)
+    conditions = [Unless((Ask("control", low=1e-3),), "blind")]
+    verdict = exactly(NUMBERS | changed, asks, conditions)
     assert verdict.word == word and verdict.numbers == NUMBERS | changed
     assert "control 0.5" in verdict.detail or changed.keys() == {"control"}
 

@@ -6,7 +6,7 @@ import pytest
 
 from sepnb import claims
 from sepnb.claims import encoding_speed, images, inside, recipes, seqpe_stream
-from sepnb.claims.verdict import Ask
+from sepnb.claims.asks import Ask
 
 
 def table(rows, *, seeds=range(1, 7), noise=1e-4, fixed=()) -> pd.DataFrame:

@@ -21,6 +21,7 @@ CLAIM = Claim(
     "It is small.",
     "Small is below 1.",
     experiments=("chapter/01_order",),
+    source="slides-separation",
     how=small,
 )
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sepnb import experiments
+from sepnb.claims.asks import Ask
 from sepnb.claims.evidence import judge
-from sepnb.claims.verdict import Ask
 from sepnb.data import registry
 from sepnb.encodings import InputModule, QueryKeyModule, ScoreModule
 from sepnb.experiments import language_modelling as lm

@@ -1,0 +1,116 @@
+"""What a claim asks for: bounds on quantities, floors and conditions, as data."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+ZERO = "zero"
+"""The quantity that is 0 in every run: what a single quantity is held against."""
+
+
+class Ask(NamedTuple):
+    """One question: does the mean over seeds of `a` minus `b` lie between `low` and `high`?
+
+    A quantity is named `method`, which is the metric of the judge, or `method:column`; of names joined by
+    `+`, methods or columns, it is the mean. `zero` is 0."""
+
+    a: str
+    b: str = ZERO
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def name(self) -> str:
+        return self.a if self.b == ZERO else f"{self.a} minus {self.b}"
+
+
+def pairs(of: str | Sequence[str], *columns: str, **bounds: float) -> list[Ask]:
+    """Pairs of methods, "a - b, c - d", in each of the columns (none: in the metric of the judge)."""
+    return [
+        Ask(*(f"{name}:{column}" if column else name for name in pair.split(" - ")), **bounds)
+        for pair in listed(of)
+        for column in columns or ("",)
+    ]
+
+
+def against(
+    ones: str | Sequence[str], others: str | Sequence[str], *columns: str, **bounds: float
+) -> list[Ask]:
+    """Each of some methods minus each of others."""
+    return pairs([f"{a} - {b}" for a in listed(ones) for b in listed(others)], *columns, **bounds)
+
+
+def each(form: str, names: str | Sequence[str]) -> list[str]:
+    """A text with each of the names in the place of its braces."""
+    return [form.replace("{}", name) for name in listed(names)]
+
+
+def levels(methods: str | Sequence[str], *columns: str, **bounds: float) -> list[Ask]:
+    """Each column of each method by itself."""
+    return [Ask(f"{name}:{column}", **bounds) for name in listed(methods) for column in columns]
+
+
+def changes(methods: str | Sequence[str], columns: Iterable[tuple[str, str]], **bounds: float) -> list[Ask]:
+    """Of each method one column minus another."""
+    return [Ask(f"{name}:{a}", f"{name}:{b}", **bounds) for name in listed(methods) for a, b in columns]
+
+
+def listed(names: str | Sequence[str]) -> Sequence[str]:
+    """Names, of which a text holds several separated by commas."""
+    return names.split(", ") if isinstance(names, str) else names
+
+
+FAR = ("2x", "4x", "8x")
+"""The bins past the trained length, by the multiple of it at which each ends."""
+
+
+def gap(readings: str | Sequence[str], places: Sequence[str] = FAR) -> list[str]:
+    """The columns that hold the bits per byte of a reading minus those of the sliding window over the same
+    bytes."""
+    readings = [readings] if isinstance(readings, str) else readings
+    return [f"gap/{reading}/{place}" for reading in readings for place in places]
+
+
+class Floor(NamedTuple):
+    """What every method that is compared must clear in the mean over seeds, so that it has learned anything.
+
+    Args:
+        bound: of `column`; below it where lower is better, above it where higher is.
+        only: the ending of the methods that must clear it.
+        but: the beginning of methods that need not.
+    """
+
+    bound: float
+    column: str = "bits_per_byte"
+    only: str = ""
+    but: str | None = None
+
+    def holds_for(self, method: str) -> bool:
+        """Whether this method must clear the floor."""
+        return method.endswith(self.only) and not (self.but is not None and method.startswith(self.but))
+
+
+def unless(why: str, asks: Iterable[Ask], **options: bool) -> tuple["Unless", ...]:
+    """One condition, as `Claim.unless` takes it."""
+    return (Unless(tuple(asks), why, **options),)
+
+
+@dataclass(frozen=True)
+class Unless:
+    """A condition without which a claim is not testable: means over seeds inside their bounds, without a
+    test.
+
+    Args:
+        asks: the condition.
+        why: what is the matter where it is not so.
+        any: one of the asks is enough.
+        ratio: bounds are on mean(a) / mean(b).
+        tested: the asks must hold by the test of the claim itself.
+    """
+
+    asks: tuple[Ask, ...]
+    why: str
+    any: bool = False
+    ratio: bool = False
+    tested: bool = False
