@@ -63,7 +63,7 @@ from sepnb.evaluation import evaluate
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
-from sepnb.records import summaries
+from sepnb.records.run_table import RunTable, text_of
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 
@@ -730,7 +730,7 @@ for name in runs:
     sizes = {run.model.streams.d_model for run in experiments.get(name).grid(profile)}
     numbers[f"{name}_width"] = ", ".join(map(str, sorted(sizes)))
 differences = {
-    label: summaries.paired(runs[name], changed, reference, "bits_per_byte")
+    label: RunTable(runs[name]).difference(changed, reference, "bits_per_byte")
     for name, changed, reference, label in COMPARED
 }
 figures.show_table(
@@ -738,7 +738,7 @@ figures.show_table(
         {
             "the code is added": label,
             "experiment": name,
-            "minus added once": summaries.told(differences[label]),
+            "minus added once": text_of(differences[label]),
             "seeds": len(differences[label]),
         }
         for name, _, _, label in COMPARED
@@ -784,7 +784,7 @@ figures.provenance(runs["encodings"])
 for (*_, label), key in zip(
     COMPARED, ("sinusoid", "table", "per_layer", "query_key"), strict=True
 ):
-    numbers[f"every_layer_{key}"] = summaries.told(differences[label])
+    numbers[f"every_layer_{key}"] = text_of(differences[label])
 rates = {
     name: {run.method: run.training.learning_rate for run in one.grid("laptop")}
     for name, one in ((name, experiments.get(name)) for name in runs)

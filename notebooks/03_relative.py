@@ -68,7 +68,7 @@ from sepnb.experiments import shaw_clip
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
-from sepnb.records import summaries
+from sepnb.records.run_table import RunTable, text_of
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 from sepnb.training.memory import SegmentMemory, in_segments
@@ -504,12 +504,14 @@ there = sweep[sweep.status != "not run"]
 def costs_of_clips(column):
     """What each clip costs beside no clip: one value a seed."""
     pairs = {one: (f"keys-{one}", shaw_clip.UNCLIPPED) for one in shaw_clip.CLIPS}
-    return {one: summaries.paired(sweep, *pair, column) for one, pair in pairs.items()}
+    return {
+        one: RunTable(sweep).difference(*pair, column) for one, pair in pairs.items()
+    }
 
 
 def costs_of_hiding(kept=""):
     """What the unclipped model pays more through each window: one value a seed."""
-    of = partial(summaries.by_seed, sweep, shaw_clip.UNCLIPPED)
+    of = partial(RunTable(sweep).values, shaw_clip.UNCLIPPED)
     return {
         one: of(f"val_bits_window_{one}{kept}") - of("val_bits_per_byte")
         for one in shaw_clip.CLIPS
@@ -519,8 +521,8 @@ def costs_of_hiding(kept=""):
 tested, clipped = map(costs_of_clips, ("bits_per_byte", "val_bits_per_byte"))
 hidden, but_first = costs_of_hiding(), costs_of_hiding("_sinks")
 with_values = {
-    name: summaries.paired(
-        sweep, f"keys-values-{name}", f"keys-{name}", "bits_per_byte"
+    name: RunTable(sweep).difference(
+        f"keys-values-{name}", f"keys-{name}", "bits_per_byte"
     )
     for name in ("8", "unclipped")
 }
@@ -529,10 +531,10 @@ figures.show_table(
     pd.DataFrame(
         {
             "distance": one,
-            "not labelled apart, test": summaries.told(tested[one]),
-            "not labelled apart": summaries.told(clipped[one]),
-            "not seen": summaries.told(hidden[one]),
-            "not seen, first kept": summaries.told(but_first[one]),
+            "not labelled apart, test": text_of(tested[one]),
+            "not labelled apart": text_of(clipped[one]),
+            "not seen": text_of(hidden[one]),
+            "not seen, first kept": text_of(but_first[one]),
             "seeds": len(clipped[one]),
         }
         for one in shaw_clip.CLIPS
@@ -604,11 +606,11 @@ numbers |= claims.show(
     caption="The two claims on the clip, judged by rules written beforehand.",
 )
 for one in shaw_clip.CLIPS:
-    numbers[f"clip_{one}"] = summaries.told(clipped[one])
-    numbers[f"hidden_{one}"] = summaries.told(hidden[one])
-    numbers[f"but_first_{one}"] = summaries.told(but_first[one])
-numbers["values_at_8"] = summaries.told(with_values["8"])
-numbers["values_unclipped"] = summaries.told(with_values["unclipped"])
+    numbers[f"clip_{one}"] = text_of(clipped[one])
+    numbers[f"hidden_{one}"] = text_of(hidden[one])
+    numbers[f"but_first_{one}"] = text_of(but_first[one])
+numbers["values_at_8"] = text_of(with_values["8"])
+numbers["values_unclipped"] = text_of(with_values["unclipped"])
 
 # %% [markdown]
 # On validation text, not labelling keys from distance 8 on apart costs {num}`03_relative/clip_8` bits per byte; not seeing them,

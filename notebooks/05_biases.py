@@ -69,7 +69,7 @@ from sepnb.extrapolators import CONTROLS
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
-from sepnb.records import summaries
+from sepnb.records.run_table import RunTable, text_of
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 
@@ -361,15 +361,13 @@ asked = {
 read = pd.DataFrame(
     {"reading": label}
     | {
-        f"to {p[:-1]}L": summaries.told(
-            summaries.by_seed(runs, "alibi", f"{name}/{p}"), ".3f"
-        )
+        f"to {p[:-1]}L": text_of(RunTable(runs).values("alibi", f"{name}/{p}"), ".3f")
         for p in PLACES
     }
     for name, label in asked.items()
 )
 gap = {
-    f"to {p[:-1]}L": summaries.told(summaries.by_seed(runs, "alibi", f"gap/native/{p}"))
+    f"to {p[:-1]}L": text_of(RunTable(runs).values("alibi", f"gap/native/{p}"))
     for p in PLACES
 }
 figures.show_table(
@@ -383,7 +381,7 @@ figures.provenance(runs)
 # %%
 tested = ("alibi-flat-beyond-length", "alibi-does-not-use-longer-context")
 numbers["alibi_gap_8x"] = chapter_numbers.mean_of(
-    summaries.by_seed(runs, "alibi", "gap/native/8x")
+    RunTable(runs).values("alibi", "gap/native/8x")
 )
 numbers |= claims.show(
     claims.judge(tested, {"experiment/extrapolation": runs}),
@@ -442,7 +440,7 @@ print(
 
 # %%
 by_length = {
-    name: summaries.by_seed(runs, name, "train_cpu_s") for name in ("rope", "rope-long")
+    name: RunTable(runs).values(name, "train_cpu_s") for name in ("rope", "rope-long")
 }
 took = (by_length["rope-long"] / by_length["rope"]).dropna()
 numbers["rope_long_dearer"] = chapter_numbers.mean_of(took)
@@ -1013,7 +1011,7 @@ def left(name, column, length):
     """The share of fused attention's speed that is left, from the records."""
     if there.empty or column not in there:
         return None
-    return summaries.by_seed(there[there.length == length], name, column).mean()
+    return RunTable(there[there.length == length]).values(name, column).mean()
 
 
 of_speed = pd.DataFrame(
@@ -1082,13 +1080,13 @@ highlighted = [n for n, name in enumerate(of_grid) if name in OF_THIS_CHAPTER]
 # %%
 def bits(table, method, column):
     """A column of a method's runs as a cell: the mean over seeds and its interval."""
-    return summaries.told(summaries.by_seed(table, method, column), ".2f")
+    return text_of(RunTable(table).values(method, column), ".2f")
 
 
 def past(method, column, before=""):
     """A column of the encoding's own rule or, for a table, of its last row held."""
-    own = summaries.by_seed(ran, method, f"{before}native{column}")
-    held = summaries.by_seed(ran, method, f"{before}clamp{column}")
+    own = RunTable(ran).values(method, f"{before}native{column}")
+    held = RunTable(ran).values(method, f"{before}clamp{column}")
     return own if len(own) else held
 
 
@@ -1100,7 +1098,7 @@ LONG = {"rope-long": "RoPE", "separated-sinusoidal-long": "separated sinusoid"}
 paid = [
     {"encoding": f"{figures.METHODS[name].label}: {METHODS[name].says}"}
     | {"inside L": bits(ran, name, "bits_per_byte")}
-    | {k: summaries.told(past(name, c), ".2f") for k, c in (BINS | MASKED).items()}
+    | {k: text_of(past(name, c), ".2f") for k, c in (BINS | MASKED).items()}
     | {head: bits(ran, name, column) for head, column in SLID.items()}
     for name in of_grid
 ]
@@ -1118,9 +1116,9 @@ paid += [
     for name, label in LONG.items()
 ]
 for floor, counted in {"unigram": "bytes", "bigram": "pairs of bytes"}.items():
-    mean = summaries.by_seed(runs, "rope", f"{floor}_bits_per_byte")[:1]
+    mean = RunTable(runs).values("rope", f"{floor}_bits_per_byte")[:1]
     label = f"counting {counted}: {floor} entropy"
-    paid.append({"encoding": label, "inside L": summaries.told(mean, ".2f")})
+    paid.append({"encoding": label, "inside L": text_of(mean, ".2f")})
 
 # %% tags=["hide-input"]
 figures.show_table(
@@ -1156,21 +1154,21 @@ def change(method, reading, instead, than=None):
     """What a reading pays more than another one of the same bytes, by seed; that of
     the same model, or of another one."""
     more = past(method, reading) - past(than or method, instead)
-    return summaries.told(more.dropna(), "+.2f")
+    return text_of(more.dropna(), "+.2f")
 
 
 costs = [
     {
         "encoding": figures.METHODS[name].label,
-        "gap at 8L": summaries.told(past(name, "/8x", "gap/"), "+.2f"),
+        "gap at 8L": text_of(past(name, "/8x", "gap/"), "+.2f"),
         "survives": survives[name].word,
         "uses": change(name, "-window/8x", "/8x"),
         "quality": change(name, "/8x", "/8x", than="rope"),
         "quality, masked RoPE": change(name, "/8x", "-window/8x", than="rope"),
         "sharpened": change(name, "-log/8x", "/8x"),
         "begins at 7L": change(name, "-at-7x", "/1x"),
-        "parameters": summaries.by_seed(ran, name, "parameters").mean(),
-        "CPU s": summaries.told(summaries.by_seed(ran, name, "train_cpu_s"), ".0f"),
+        "parameters": RunTable(ran).values(name, "parameters").mean(),
+        "CPU s": text_of(RunTable(ran).values(name, "train_cpu_s"), ".0f"),
     }
     for name in of_grid
 ]
@@ -1202,7 +1200,7 @@ figures.provenance(in_all)
 filled = [
     {"table": figures.METHODS[name].label}
     | {
-        rule: summaries.told(summaries.by_seed(ran, name, f"gap/{rule}/8x"), "+.2f")
+        rule: text_of(RunTable(ran).values(name, f"gap/{rule}/8x"), "+.2f")
         for rule in CONTROLS
     }
     for name in of_grid
@@ -1236,7 +1234,7 @@ def less_the_paper(name, column):
     """What a form pays more than the paper's, paired over seeds."""
     if name == DA:
         return None
-    return summaries.told(summaries.paired(in_all, name, DA, column), "+.3f")
+    return text_of(RunTable(in_all).difference(name, DA, column), "+.3f")
 
 
 forms = pd.DataFrame(
@@ -1246,7 +1244,7 @@ forms = pd.DataFrame(
         "less the paper's": less_the_paper(name, "bits_per_byte"),
         "to 8L": bits(ran, name, "native/8x"),
         "at 8L, less the paper's": less_the_paper(name, "native/8x"),
-        "gap at 8L": summaries.told(past(name, "/8x", "gap/"), "+.2f"),
+        "gap at 8L": text_of(past(name, "/8x", "gap/"), "+.2f"),
     }
     for name, label in FORMS.items()
 )
@@ -1317,17 +1315,17 @@ TOLD = {
 for what, names in TOLD.items():
     for name in names:
         found = {
-            "inside": summaries.by_seed(ran, name, "bits_per_byte"),
+            "inside": RunTable(ran).values(name, "bits_per_byte"),
             "far": past(name, "/8x"),
             "gap": past(name, "/8x", "gap/"),
-            "slides": summaries.by_seed(ran, name, "oracle-coarse/8x"),
+            "slides": RunTable(ran).values(name, "oracle-coarse/8x"),
         }[what]
         key = f"{what}_{name.replace('-', '_')}"
         numbers[key] = chapter_numbers.mean_of(found)
 
 # %%
 for key in ("added", "signed", "added-signed"):
-    more = summaries.paired(in_all, f"{DA}-{key}", DA, "bits_per_byte")
+    more = RunTable(in_all).difference(f"{DA}-{key}", DA, "bits_per_byte")
     numbers[f"more_{key.replace('-', '_')}"] = chapter_numbers.mean_of(more)
 for name in ("rope", "rope-partial"):
     key = name.replace("-", "_")
@@ -1351,8 +1349,8 @@ if profile == "laptop" and len(ran) == len(in_all):  # what is said of the recor
     assert all(lower(name, "alibi") for name in FRONT)
     assert (past(DA, "/8x", "gap/") > 0).all() and past(DA, "/8x", "gap/").max() < 0.1
     assert past(f"{DA}-added", "/8x", "gap/").min() > 0.5
-    added = summaries.paired(in_all, f"{DA}-added", DA, "bits_per_byte")
-    unrectified = summaries.paired(in_all, f"{DA}-signed", DA, "bits_per_byte")
+    added = RunTable(in_all).difference(f"{DA}-added", DA, "bits_per_byte")
+    unrectified = RunTable(in_all).difference(f"{DA}-signed", DA, "bits_per_byte")
     assert (added > 0.3).all() and (unrectified < 0).all()
     assert past("t5", "/8x", "gap/").min() > 0.3, "T5 falls off"
     assert (past("t5", "-window/8x") - past("t5", "/8x")).max() < -0.3, "and is mended"

@@ -66,7 +66,7 @@ from sepnb.encodings import (
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
-from sepnb.records import summaries
+from sepnb.records.run_table import RunTable, text_of
 from sepnb.streams import Streams
 
 # %%
@@ -708,7 +708,7 @@ PLACES = ("1x", "2x", "4x", "8x", "16x")
 
 
 def scores_of(method, metric):
-    return summaries.by_seed(runs, method, metric)
+    return RunTable(runs).values(method, metric)
 
 
 def curve(method, reading):
@@ -817,24 +817,22 @@ def frozen_far(name):
 measured = pd.DataFrame(
     {
         "frequencies": look.label,
-        "frozen, inside L": summaries.told(scores_of(name, "frozen/1x"), ".2f"),
-        "frozen, to 4L": summaries.told(scores_of(name, "frozen/4x"), ".2f"),
-        "frozen for 16, to 16L": summaries.told(frozen_far(name), ".2f"),
-        "tuned, inside L": summaries.told(scores_of(name, "tuned/1x"), ".2f"),
-        "tuned, to 4L": summaries.told(scores_of(name, "tuned/4x"), ".2f"),
-        "tuned, to 16L": summaries.told(scores_of(name, "tuned/16x"), ".2f"),
+        "frozen, inside L": text_of(scores_of(name, "frozen/1x"), ".2f"),
+        "frozen, to 4L": text_of(scores_of(name, "frozen/4x"), ".2f"),
+        "frozen for 16, to 16L": text_of(frozen_far(name), ".2f"),
+        "tuned, inside L": text_of(scores_of(name, "tuned/1x"), ".2f"),
+        "tuned, to 4L": text_of(scores_of(name, "tuned/4x"), ".2f"),
+        "tuned, to 16L": text_of(scores_of(name, "tuned/16x"), ".2f"),
     }
     for name, look in LOOKS.items()
 )
 behind = {
     "frequencies": "RoPE, window",
-    "frozen, inside L": summaries.told(scores_of("rope", "frozen-window/1x"), ".2f"),
-    "frozen, to 4L": summaries.told(scores_of("rope", "frozen-window/4x"), ".2f"),
-    "frozen for 16, to 16L": summaries.told(
-        scores_of("rope", "frozen-window/16x"), ".2f"
-    ),
-    "tuned, to 4L": summaries.told(scores_of("rope", "tuned-window/4x"), ".2f"),
-    "tuned, to 16L": summaries.told(scores_of("rope", "tuned-window/16x"), ".2f"),
+    "frozen, inside L": text_of(scores_of("rope", "frozen-window/1x"), ".2f"),
+    "frozen, to 4L": text_of(scores_of("rope", "frozen-window/4x"), ".2f"),
+    "frozen for 16, to 16L": text_of(scores_of("rope", "frozen-window/16x"), ".2f"),
+    "tuned, to 4L": text_of(scores_of("rope", "tuned-window/4x"), ".2f"),
+    "tuned, to 16L": text_of(scores_of("rope", "tuned-window/16x"), ".2f"),
 }
 measured = pd.concat([measured, pd.DataFrame([behind])], ignore_index=True)
 figures.show_table(
@@ -853,22 +851,20 @@ figures.provenance(runs)
 compared = pd.DataFrame(
     {
         "frequencies": look.label,
-        "frozen, price inside L": summaries.told(
-            over(name, "frozen/1x", "rope", "frozen/1x")
-        ),
-        "frozen, against the window": summaries.told(
+        "frozen, price inside L": text_of(over(name, "frozen/1x", "rope", "frozen/1x")),
+        "frozen, against the window": text_of(
             over(name, "frozen/4x", "rope", "frozen-window/4x")
         ),
-        "tuned, against RoPE tuned": summaries.told(
+        "tuned, against RoPE tuned": text_of(
             over(name, "tuned/4x", "rope", "tuned/4x")
         ),
-        "tuned, against its own oracle": summaries.told(
+        "tuned, against its own oracle": text_of(
             over(name, "tight/tuned/4x", name, "tight/tuned-oracle/4x")
         ),
-        "the same to 16L": summaries.told(
+        "the same to 16L": text_of(
             over(name, "tight/tuned/16x", name, "tight/tuned-oracle/16x")
         ),
-        "its oracle, against the plain one": summaries.told(
+        "its oracle, against the plain one": text_of(
             over(name, "tight/tuned-oracle/4x", "rope", "tight/oracle/4x")
         ),
     }
@@ -903,17 +899,15 @@ def at_an_end(name):
 chosen = pd.DataFrame(
     {
         "frequencies": look.label,
-        "share of the peak rate": summaries.told(
+        "share of the peak rate": text_of(
             (
                 scores_of(name, "tuning_rate") / scores_of(name, "learning_rate")
             ).dropna(),
             ".2f",
         ),
         "at an end": at_an_end(name),
-        "validation at 4L": summaries.told(scores_of(name, "val_bits_per_byte"), ".2f"),
-        "CPU s of its three tunings": summaries.told(
-            scores_of(name, "tune_cpu_s"), ".0f"
-        ),
+        "validation at 4L": text_of(scores_of(name, "val_bits_per_byte"), ".2f"),
+        "CPU s of its three tunings": text_of(scores_of(name, "tune_cpu_s"), ".0f"),
     }
     for name, look in LOOKS.items()
 )
@@ -942,9 +936,9 @@ for name in LOOKS:
         numbers[f"{stage}_{key}"] = chapter_numbers.mean_of(
             scores_of(name, f"{stage}/4x")
         )
-    numbers[f"far_{key}"] = summaries.told(scores_of(name, "tuned/16x"), ".2f")
+    numbers[f"far_{key}"] = text_of(scores_of(name, "tuned/16x"), ".2f")
 numbers["window"] = chapter_numbers.mean_of(scores_of("rope", "frozen-window/4x"))
-numbers["far_window"] = summaries.told(scores_of("rope", "tuned-window/16x"), ".2f")
+numbers["far_window"] = text_of(scores_of("rope", "tuned-window/16x"), ".2f")
 pi = "position-interpolation"
 numbers["pi_inside"] = chapter_numbers.mean_of(scores_of(pi, "frozen/1x"))
 numbers["pi_worse"] = chapter_numbers.mean_of(
@@ -966,7 +960,7 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
         assert (scores_of(name, "tuning_rate") == rates[0]).all()
     assert (over("rope", "tuned/4x", pi, "tuned/4x") < 0).all()
     assert (scores_of(pi, "tuning_rate") == rates[-1]).all()
-    counted = summaries.by_seed(long, "rope", "unigram_bits_per_byte").mean()
+    counted = RunTable(long).values("rope", "unigram_bits_per_byte").mean()
     assert scores_of(pi, "frozen/1x").mean() > counted, "worse than counting bytes"
 
 # %% [markdown]

@@ -59,7 +59,7 @@ from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.plots import diagrams, figures
 from sepnb.records import numbers as chapter_numbers
-from sepnb.records import summaries
+from sepnb.records.run_table import RunTable, summarise
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 
@@ -1206,7 +1206,7 @@ pairs = {
     "sinusoidal": ("strict-sinusoidal", "separated-sinusoidal"),
 }
 differences = {
-    name: summaries.paired(table, *pair, "bits_per_byte")
+    name: RunTable(table).difference(*pair, "bits_per_byte")
     for name, pair in pairs.items()
     if set(pair) <= set(have.method)
 }
@@ -1215,7 +1215,7 @@ for name in pairs:
     key = f"strict_minus_separated_{name}"
     numbers[key] = numbers[f"{key}_half"] = chapter_numbers.NOT_RUN
     if name in differences:
-        found = summaries.summarise(differences[name])
+        found = summarise(differences[name])
         numbers[key], numbers[f"{key}_half"] = (
             found.mean,
             float(np.nan_to_num(found.half)),

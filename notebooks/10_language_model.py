@@ -66,7 +66,8 @@ from sepnb.experiments.in_window import METHODS
 from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.plots import figures
-from sepnb.records import numbers, summaries
+from sepnb.records import numbers
+from sepnb.records.run_table import RunTable, summarise, text_of
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 
@@ -332,7 +333,7 @@ table = experiments.get("in_window").table(profile)
 have = table[table.status != "not run"]
 if have.empty:
     raise RuntimeError(f"there are no runs: sepnb run in_window --profile {profile}")
-score = summaries.by_method(table, "bits_per_byte")
+score = RunTable(table).intervals("bits_per_byte")
 facts = have.groupby("method")[
     ["parameters", "block_parameters", "train_cpu_s"]
 ].median()
@@ -397,13 +398,13 @@ pairs = {
     "sinusoidal, equal parameters": ("separated-sinusoidal-wide", "sinusoidal"),
 }
 differences = {
-    name: summaries.paired(table, *pair, "bits_per_byte")
+    name: RunTable(table).difference(*pair, "bits_per_byte")
     for name, pair in pairs.items()
 }
 for name, (separated, _) in pairs.items():
     key = f"difference_{separated.replace('-', '_')}"
     numbers_of_this_chapter[key] = differences[name].mean()
-    print(f"{name:30s}", summaries.summarise(differences[name]))
+    print(f"{name:30s}", summarise(differences[name]))
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 2.7))
@@ -594,7 +595,7 @@ def loaded(experiment: str) -> pd.DataFrame:
 def effect(name: str, reference: str | None = None) -> pd.Series:
     """A variant minus its reference, seed by seed; empty where either has not run."""
     against = reference or COMPARED[name].base
-    return summaries.paired(factors, name, against, "bits_per_byte")
+    return RunTable(factors).difference(name, against, "bits_per_byte")
 
 
 factors = loaded("ablation")
@@ -610,12 +611,12 @@ def told_of(name: str) -> dict[str, object]:
     reference."""
     variant = COMPARED[name]
     runs = factors[factors.method == name].dropna(subset=["bits_per_byte"])
-    level = str(summaries.summarise(runs.bits_per_byte)) if len(runs) else "not run"
+    level = str(summarise(runs.bits_per_byte)) if len(runs) else "not run"
     return {
         "reference": variant.base or "",
         "change": variant.says,
         "bits per byte": level,
-        "minus the reference": summaries.told(effect(name)) if variant.base else "",
+        "minus the reference": text_of(effect(name)) if variant.base else "",
         "seeds": len(runs),
         "block parameters": runs.block_parameters.median(),
         "rate": f"{rate_of[name]:g}" if name in rate_of else "",
@@ -793,16 +794,14 @@ numbers_of_this_chapter |= {
     "difference_constant_pos_stream": constant.mean()
     if len(constant)
     else numbers.NOT_RUN,
-    "effect_concatenation": summaries.told(effect("concatenated-sinusoidal")),
-    "effect_walls": summaries.told(
-        effect("separated-sinusoidal", "concatenated-sinusoidal")
-    ),
-    "effect_split_norm": summaries.told(
+    "effect_concatenation": text_of(effect("concatenated-sinusoidal")),
+    "effect_walls": text_of(effect("separated-sinusoidal", "concatenated-sinusoidal")),
+    "effect_split_norm": text_of(
         effect("separated-sinusoidal", "separated-sinusoidal-joint-norm")
     ),
-    "effect_strict": summaries.told(effect("strict-sinusoidal")),
-    "effect_every_layer_sinusoidal": summaries.told(effect("sinusoidal-reinjected")),
-    "effect_every_layer_learned": summaries.told(effect("learned-reinjected")),
+    "effect_strict": text_of(effect("strict-sinusoidal")),
+    "effect_every_layer_sinusoidal": text_of(effect("sinusoidal-reinjected")),
+    "effect_every_layer_learned": text_of(effect("learned-reinjected")),
 }
 
 # %% [markdown]
@@ -839,7 +838,7 @@ figures.show_table(
     pd.DataFrame(
         {"method": figures.METHODS[method].label}
         | {
-            f"{n}x": str(summaries.summarise(levels[method, n]))
+            f"{n}x": str(summarise(levels[method, n]))
             if (method, n) in levels
             else "not run"
             for n in BUDGETS
@@ -936,7 +935,7 @@ GAPS = {
     "RoPE minus separated sinusoidal": ("rope", "separated-sinusoidal"),
 }
 gaps = {
-    (name, n): summaries.paired(trained[trained.budget == n], *pair, "bits_per_byte")
+    (name, n): RunTable(trained[trained.budget == n]).difference(*pair, "bits_per_byte")
     for name, pair in GAPS.items()
     for n in read
 }
@@ -952,7 +951,7 @@ if ax.get_legend_handles_labels()[0]:
 else:
     figures.not_run(ax)
 told = "; ".join(
-    f"{name}: " + ", ".join(f"{n}x {summaries.told(gaps[name, n])}" for n in read)
+    f"{name}: " + ", ".join(f"{n}x {text_of(gaps[name, n])}" for n in read)
     for name in GAPS
 )
 figures.show(
@@ -966,11 +965,11 @@ figures.show(
 # %%
 for n in BUDGETS:
     gap = gaps.get(("separated minus dense, sinusoidal", n), pd.Series(dtype=float))
-    numbers_of_this_chapter[f"gain_at_{n}x"] = summaries.told(gap)
+    numbers_of_this_chapter[f"gain_at_{n}x"] = text_of(gap)
     wide = gaps.get(
         ("widened to equal parameters, minus dense", n), pd.Series(dtype=float)
     )
-    numbers_of_this_chapter[f"gain_wide_at_{n}x"] = summaries.told(wide)
+    numbers_of_this_chapter[f"gain_wide_at_{n}x"] = text_of(wide)
 numbers_of_this_chapter["budget_order_turned"] = (
     pairs_in_words(turned) if whole else "not run"
 )
@@ -1029,8 +1028,10 @@ figures.provenance(factors)
 figures.provenance(budgets)
 
 # %%
-beside_rope = summaries.paired(table, "separated-sinusoidal", "rope", "bits_per_byte")
-beside_rope = summaries.summarise(beside_rope)
+beside_rope = RunTable(table).difference(
+    "separated-sinusoidal", "rope", "bits_per_byte"
+)
+beside_rope = summarise(beside_rope)
 numbers_of_this_chapter["separated_sinusoidal_minus_rope"] = beside_rope.mean
 numbers_of_this_chapter["separated_sinusoidal_minus_rope_half"] = float(
     np.nan_to_num(beside_rope.half)
@@ -1168,9 +1169,9 @@ assert abs(needed / size.wide - 1) < 0.06
 # RoPE and *none* with the one you get when you forget which runs share a seed.
 
 # %% tags=["hide-cell"]
-pair = summaries.paired(table, "rope", "none", "bits_per_byte")
+pair = RunTable(table).difference("rope", "none", "bits_per_byte")
 apart = np.hypot(score["rope"].half, score["none"].half)
-together = summaries.summarise(pair)
+together = summarise(pair)
 print(
     f"paired: {together};  seeds forgotten: {together.mean:.3f} ± {apart:.3f}"
     if len(pair) > 1

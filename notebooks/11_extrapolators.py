@@ -76,7 +76,7 @@ from sepnb.extrapolators.sinusoidal import printed_columns
 from sepnb.models import LanguageModel
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
-from sepnb.records import summaries
+from sepnb.records.run_table import text_of
 from sepnb.streams import StreamNorm
 from sepnb.training import TrainingConfig, train
 
@@ -822,7 +822,7 @@ def mean(method, metric):
     return scores(method, metric).mean()
 
 
-told = partial(summaries.told, form="+.2f")
+told = partial(text_of, form="+.2f")
 status = runs.groupby("method", sort=False)["status"].agg(
     lambda s: (s != "not run").sum()
 )

@@ -79,7 +79,7 @@ from sepnb.experiments.recipes import WINNER
 from sepnb.models import LanguageModel, frozen_attention
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
-from sepnb.records import summaries
+from sepnb.records.run_table import RunTable, text_of
 from sepnb.training import train
 from sepnb.training.positions import RandomOffset, TrueGap
 from sepnb.training.toeplitz import (
@@ -685,14 +685,12 @@ ran = [name for name in methods if len(scores(name, "native/8x"))] or methods
 survival = pd.DataFrame(
     {
         "recipe": name.replace("-", " "),
-        "survives": summaries.told(scores(name, "gap/native/8x")),
-        "with ln n": summaries.told(scores(name, "gap/native-log/8x")),
-        "with a window": summaries.told(scores(name, "gap/native-window/8x")),
-        "window and sinks": summaries.told(scores(name, "gap/native-window-sinks/8x")),
-        "at 7L": summaries.told(less(f"{name}:native-at-7x", f"{name}:native/1x")),
-        "at 1,000,000": summaries.told(
-            less(f"{name}:native-at-1m", f"{name}:native/1x")
-        ),
+        "survives": text_of(scores(name, "gap/native/8x")),
+        "with ln n": text_of(scores(name, "gap/native-log/8x")),
+        "with a window": text_of(scores(name, "gap/native-window/8x")),
+        "window and sinks": text_of(scores(name, "gap/native-window-sinks/8x")),
+        "at 7L": text_of(less(f"{name}:native-at-7x", f"{name}:native/1x")),
+        "at 1,000,000": text_of(less(f"{name}:native-at-1m", f"{name}:native/1x")),
     }
     for name in ran
 )
@@ -711,9 +709,9 @@ figures.provenance(runs)
 quality = pd.DataFrame(
     {
         "recipe": name.replace("-", " "),
-        "uses": summaries.told(scores(name, "gain/8x")),
-        "quality": summaries.told(less(f"{name}:native/8x", "rope:native-window/8x")),
-        "price": summaries.told(
+        "uses": text_of(scores(name, "gain/8x")),
+        "quality": text_of(less(f"{name}:native/8x", "rope:native-window/8x")),
+        "price": text_of(
             less(f"{name}:bits_per_byte", f"{reference(name)}:bits_per_byte")
         ),
         "from": reference(name).replace("-", " "),
@@ -760,10 +758,8 @@ ladder = pd.DataFrame(
     {
         "score": score,
         "recipe": name.replace("-", " "),
-        "bits per byte": summaries.told(scores(name, "bits_per_byte"), form=".3f"),
-        "less RoPE": summaries.told(
-            less(f"{name}:bits_per_byte", "rope:bits_per_byte")
-        ),
+        "bits per byte": text_of(scores(name, "bits_per_byte"), form=".3f"),
+        "less RoPE": text_of(less(f"{name}:bits_per_byte", "rope:bits_per_byte")),
         "parameters / RoPE": times(name, "rope", "block_parameters"),
         "multiply-adds / RoPE": f"{multiply_adds(name) / multiply_adds('rope'):.2f}",
         "training / RoPE": times(name, "rope", "train_cpu_s"),
@@ -800,7 +796,7 @@ CONTROLS = {
 
 def at_8x(method, metric):
     """Mean and interval of a metric of chapter 11's runs."""
-    return summaries.told(summaries.by_seed(extrapolation, method, f"{metric}/8x"))
+    return text_of(RunTable(extrapolation).values(method, f"{metric}/8x"))
 
 
 held_against = pd.DataFrame(
@@ -814,12 +810,10 @@ held_against = pd.DataFrame(
 )
 held_against = held_against.replace({"with a window": {"not run": None}})
 floors = {
-    name: summaries.by_seed(extrapolation, "rope", f"{name}_bits_per_byte")
+    name: RunTable(extrapolation).values("rope", f"{name}_bits_per_byte")
     for name in ("unigram", "bigram")
 }
-counting = "; ".join(
-    f"{name} {summaries.told(v, form='.2f')}" for name, v in floors.items()
-)
+counting = "; ".join(f"{name} {text_of(v, form='.2f')}" for name, v in floors.items())
 figures.show_table(
     held_against,
     caption="In the bin that ends at eight trained lengths, bits per byte: over the "

@@ -59,7 +59,7 @@ from sepnb.data.draws import generator_of
 from sepnb.experiments import seqpe_geometry as geo
 from sepnb.plots import figures, interactive
 from sepnb.records import numbers as chapter_numbers
-from sepnb.records import summaries
+from sepnb.records.run_table import RunTable, text_of
 from sepnb.seqpe import (
     SequentialPositionEncoder,
     contrastive_loss,
@@ -388,7 +388,7 @@ numbers["live_other_ten"] = cosines[~same].mean().item()
 
 
 def signed(value):
-    return summaries.told([value], "+.2f")
+    return text_of([value], "+.2f")
 
 
 # %% tags=["hide-input"]
@@ -544,8 +544,8 @@ fresh = experiments.get("seqpe_distances").table(profile)
 def measured(variant, measure, group, state="trained"):
     """One value a seed; empty where nothing was run, or the measure is not there."""
     column = f"{measure}/{group}"
-    return summaries.by_seed(
-        sweep, variant, column if state == "trained" else f"drawn/{column}"
+    return RunTable(sweep).values(
+        variant, column if state == "trained" else f"drawn/{column}"
     )
 
 
@@ -567,7 +567,7 @@ for measure, about, spec in (
         pd.DataFrame(
             {"encoder": "as drawn" if state == "drawn" else geo.METHODS[name].says}
             | {
-                group: summaries.told(measured(name, measure, group, state), spec)
+                group: text_of(measured(name, measure, group, state), spec)
                 for group in groups
             }
             for name, state in listed
@@ -622,7 +622,7 @@ else:
     entries = axes[0].get_legend_handles_labels()
     fig.legend(*entries, loc="outside upper center", ncols=5, fontsize=8.5)
 far, near = (
-    [summaries.told(measured(v, "order", group), "+.2f") for v in (geo.BOTH, "around")]
+    [text_of(measured(v, "order", group), "+.2f") for v in (geo.BOTH, "around")]
     for group in ("spread", "misaligned")
 )
 figures.show(
@@ -662,7 +662,7 @@ for variant in (geo.BOTH, "contrastive", "distillation", "around"):
         ("adjacency", "misaligned", "adjacent"),
     ):
         values = measured(variant, measure, group)
-        numbers[f"{variant}_{short}"] = summaries.told(values, "+.2f")
+        numbers[f"{variant}_{short}"] = text_of(values, "+.2f")
 
 # %%
 for measure, group, short in (
@@ -676,22 +676,22 @@ for measure, group, short in (
     ("distance", "trained", "distance_home"),
 ):
     values = measured(geo.BOTH, measure, group, "drawn")
-    numbers[f"drawn_{short}"] = summaries.told(values, "+.2f")
+    numbers[f"drawn_{short}"] = text_of(values, "+.2f")
 for state in ("drawn", "trained"):
     values = measured(geo.BOTH, "norm", "trained", state)
-    numbers[f"norm_{state}"] = summaries.told(values, ".1f")
+    numbers[f"norm_{state}"] = text_of(values, ".1f")
 for variant in ("contrastive", "distillation"):
     values = measured(variant, "norm", "trained")
-    numbers[f"norm_{variant}"] = summaries.told(values, ".1f")
+    numbers[f"norm_{variant}"] = text_of(values, ".1f")
 values = measured(geo.BOTH, "adjacency", "misaligned", "drawn")
-numbers["drawn_adjacent"] = summaries.told(values, "+.2f")
+numbers["drawn_adjacent"] = text_of(values, "+.2f")
 
 
 # %%
 def change(variant, measure, group):
     """By how much a training changed what its own encoder had as drawn, over seeds."""
     trained = measured(variant, measure, group)
-    return summaries.told(trained - measured(variant, measure, group, "drawn"), "+.2f")
+    return text_of(trained - measured(variant, measure, group, "drawn"), "+.2f")
 
 
 for variant in (geo.BOTH, "distillation", "scale-free", "around"):
@@ -708,8 +708,8 @@ figures.provenance(fresh)
 # %%
 for variant in (geo.BOTH, "contrastive", "distillation"):
     for group, short in (("trained", "home"), ("misaligned", "near")):
-        values = summaries.by_seed(fresh, variant, f"distance/{group}")
-        numbers[f"fresh_{variant}_{short}"] = summaries.told(values, "+.2f")
+        values = RunTable(fresh).values(variant, f"distance/{group}")
+        numbers[f"fresh_{variant}_{short}"] = text_of(values, "+.2f")
 
 # %% [markdown]
 # {num}`14_two_losses/runs` of {num}`14_two_losses/runs_declared` runs are there.

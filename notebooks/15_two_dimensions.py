@@ -71,7 +71,7 @@ from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig
 from sepnb.models.image import with_origin
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
-from sepnb.records import summaries
+from sepnb.records.run_table import RunTable, text_of
 from sepnb.seqpe import SequentialPositionEncoder, digits
 from sepnb.seqpe.geometry import geometry
 from sepnb.seqpe.prefixes import PrefixTree
@@ -261,10 +261,10 @@ figures.show(
     caption="How like row 5, column 5 (white square) every place is; each map on its "
     "own scale, bright is more. Dotted: a grid of 7 x 7. Rank correlation of nearness "
     "with the inner product on these places: SeqPE as drawn "
-    f"{summaries.told([numbers['order_near_drawn']], '+.2f')}, after {LESSONS} steps "
-    f"of its losses {summaries.told([numbers['order_near_schooled']], '+.2f')}; on "
-    f"places seven apart {summaries.told([numbers['order_far_drawn']], '+.2f')} and "
-    f"{summaries.told([numbers['order_far_schooled']], '+.2f')}.",
+    f"{text_of([numbers['order_near_drawn']], '+.2f')}, after {LESSONS} steps "
+    f"of its losses {text_of([numbers['order_near_schooled']], '+.2f')}; on "
+    f"places seven apart {text_of([numbers['order_far_drawn']], '+.2f')} and "
+    f"{text_of([numbers['order_far_schooled']], '+.2f')}.",
 )
 
 # %% [markdown]
@@ -497,7 +497,7 @@ LOOKS = {name: figures.METHODS[name] for name in im.METHODS}
 def seen(name, task, column):
     """One value a seed; empty where nothing was run, or a method has no such
     reading."""
-    return summaries.by_seed(table, f"{name}/{task}", column)
+    return RunTable(table).values(f"{name}/{task}", column)
 
 
 def larger_column(name, change, grid=WIDEST):
@@ -512,7 +512,7 @@ def cell(name, task, column):
     reading."""
     values = seen(name, task, column)
     run = len(seen(name, task, "learning_rate")) > 0
-    return None if run and not len(values) else summaries.told(100 * values, ".1f")
+    return None if run and not len(values) else text_of(100 * values, ".1f")
 
 
 # %%
@@ -734,7 +734,7 @@ for name in im.METHODS:
     for task in im.TASKS:
         for what, column in columns.items():
             short = f"{name.replace('-', '_')}_{task}_{what}"
-            numbers[short] = summaries.told(100 * seen(name, task, column), ".1f")
+            numbers[short] = text_of(100 * seen(name, task, column), ".1f")
 numbers["image_runs"], numbers["image_declared"] = len(there), len(table)
 
 # %%
@@ -843,14 +843,14 @@ CUBES = [f"{change}-{SIDES[-1]}" for change in vol.CHANGES]
 
 
 def in_cube(name, column):
-    return 100 * summaries.by_seed(cube, name, column)
+    return 100 * RunTable(cube).values(name, column)
 
 
 figures.show_table(
     pd.DataFrame(
         {"method": LOOKS[name].label}
         | {
-            title: summaries.told(in_cube(name, column), ".1f")
+            title: text_of(in_cube(name, column), ".1f")
             for title, column in (
                 ("as trained", "accuracy"),
                 ("places of others", "shuffled_accuracy"),
@@ -884,7 +884,7 @@ for name in vol.METHODS:
     for column in ["accuracy", *CUBES]:
         short = "trained" if column == "accuracy" else column.split("-")[0]
         key = f"cube_{name.replace('-', '_')}_{short}"
-        numbers[key] = summaries.told(in_cube(name, column), ".1f")
+        numbers[key] = text_of(in_cube(name, column), ".1f")
 figures.show(
     fig,
     name="fig-points-cube",

@@ -78,7 +78,7 @@ from sepnb.experiments.seqpe_stream import BESIDE, METHODS, run_of, starts
 from sepnb.models import LanguageModel
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
-from sepnb.records import summaries
+from sepnb.records.run_table import RunTable, text_of
 from sepnb.seqpe import digits, distillation_loss
 from sepnb.seqpe.digits import misaligned, period
 from sepnb.seqpe.geometry import displacement, spread
@@ -343,7 +343,7 @@ have = runs[runs.status != "not run"]
 def scores(method, metric):
     """A metric of each run of a method that has it, by seed; empty where nothing was
     run."""
-    return summaries.by_seed(together, method, metric)
+    return RunTable(together).values(method, metric)
 
 
 def less(a, b):
@@ -431,7 +431,7 @@ far = {
     mode: moved(f"{mode}-seqpe", "never-seen-misaligned")
     for mode in ("separated", "strict")
 }
-told = "; ".join(f"{mode} {summaries.told(costs)}" for mode, costs in far.items())
+told = "; ".join(f"{mode} {text_of(costs)}" for mode, costs in far.items())
 figures.show(
     fig,
     name="fig-stream-starts",
@@ -479,7 +479,7 @@ for number, start in ((1, 8000), (2, 91_000)):
         less(there, "separated-seqpe-plain:native/1x")
     )
 extrapolation = experiments.get("extrapolation").table(profile)
-without = summaries.by_seed(extrapolation, "none", "native/1x")
+without = RunTable(extrapolation).values("none", "native/1x")
 covered = sum(
     scores("separated-seqpe", f"native-at-covered-{kind}-{number}")
     for kind in begun
@@ -530,7 +530,7 @@ longer = {
     mode: scores(f"{mode}-seqpe", "gap/native/8x")
     for mode in ("separated", "strict", "dense")
 }
-told = "; ".join(f"{mode} {summaries.told(gap)}" for mode, gap in longer.items())
+told = "; ".join(f"{mode} {text_of(gap)}" for mode, gap in longer.items())
 figures.show(
     fig,
     name="fig-stream-longer",
@@ -638,9 +638,9 @@ def shape(method, measure, group=None):
     if measure == "lengths":
         return (shape(method, "moved", group) * shape(method, "resolution")).dropna()
     if group is None:
-        return summaries.by_seed(shapes, method, measure)
+        return RunTable(shapes).values(method, measure)
     parts = [
-        summaries.by_seed(shapes, method, f"{measure}/{group}-{number}")
+        RunTable(shapes).values(method, f"{measure}/{group}-{number}")
         for number in (1, 2)
     ]
     return sum(parts) / len(parts)
@@ -663,8 +663,7 @@ for told, (measure, groups) in MEASURES.items():
             }
 figures.show_table(
     pd.DataFrame(
-        {"": row}
-        | {CHAIN[name][0]: summaries.told(one, ".2f") for name, one in cells.items()}
+        {"": row} | {CHAIN[name][0]: text_of(one, ".2f") for name, one in cells.items()}
         for row, cells in rows.items()
     ),
     caption="Windows of the stream of the separated model; each column is one change "
@@ -846,13 +845,13 @@ found = {
 numbers |= {key: n if hot else chapter_numbers.NOT_RUN for key, n in found.items()}
 numbers |= {
     f"fold_{one.replace('/', '_')}": chapter_numbers.mean_of(
-        summaries.by_seed(turned, SCORE, one)
+        RunTable(turned).values(SCORE, one)
     )
     for one in (*ASKED, "mended/past")
 }
 numbers |= {
     f"stream_{one.replace('/', '_')}": chapter_numbers.mean_of(
-        summaries.by_seed(shapes, "separated-seqpe", one) if whole else ()
+        RunTable(shapes).values("separated-seqpe", one) if whole else ()
     )
     for one in ("folded", "bits/folded", "bits/others", "mended/past", "past")
 }
@@ -939,13 +938,11 @@ def times(name, other, metric):
 judged = pd.DataFrame(
     {
         "method": name.replace("-", " "),
-        "survives": summaries.told(worst(name, "native")),
-        "with a window": summaries.told(worst(name, "native-window")),
-        "uses": summaries.told(scores(name, "gain/8x")),
-        "quality": summaries.told(less(f"{name}:native/8x", "rope:native-window/8x")),
-        "price": summaries.told(
-            less(f"{name}:bits_per_byte", f"{root(name)}:bits_per_byte")
-        ),
+        "survives": text_of(worst(name, "native")),
+        "with a window": text_of(worst(name, "native-window")),
+        "uses": text_of(scores(name, "gain/8x")),
+        "quality": text_of(less(f"{name}:native/8x", "rope:native-window/8x")),
+        "price": text_of(less(f"{name}:bits_per_byte", f"{root(name)}:bits_per_byte")),
         "parameters": scores(name, "parameters").median(),
         "training": times(name, root(name), "train_cpu_s"),
     }
@@ -969,7 +966,7 @@ figures.show_table(
     pd.DataFrame(
         {"method": name.replace("-", " ")}
         | {
-            one.removeprefix("native-").replace("-", " and "): summaries.told(
+            one.removeprefix("native-").replace("-", " and "): text_of(
                 scores(name, f"{one}/8x"), ".3f"
             )
             for one in ALSO
@@ -1064,7 +1061,7 @@ if profile == "laptop" and len(have) == len(runs):
         masked = less(f"{SCORE}:native/{k}", f"{SCORE}:native-window/{k}")
         assert masked.abs().max() < 1e-6, "nothing farther weighs anything"
         assert less(f"{SCORE}:native/{k}", f"rope:native-window/{k}").min() > 0
-        alibi = summaries.by_seed(extrapolation, "alibi", f"native/{k}")
+        alibi = RunTable(extrapolation).values("alibi", f"native/{k}")
         assert (scores(SCORE, f"native/{k}") - alibi).dropna().min() > 0
     assert apart(BOTH, "dense-seqpe", "bits_per_byte").max() < 0
     gaps = pd.DataFrame({k: scores(SCORE, f"gap/native/{k}") for k in BINS.values()})
@@ -1158,7 +1155,7 @@ told = {
     "longer_rope": less(f"{SCORE}:native/8x", "rope:native/8x"),
     "longer_sinusoid": less(f"{SCORE}:native/8x", f"{LONGER}:native/8x"),
 }
-alibi = summaries.by_seed(tables["experiment/extrapolation"], "alibi", "native/8x")
+alibi = RunTable(tables["experiment/extrapolation"]).values("alibi", "native/8x")
 told["longer_alibi"] = (scores(SCORE, "native/8x") - alibi).dropna()
 numbers |= {f"score_{key}": chapter_numbers.mean_of(v) for key, v in told.items()}
 
@@ -1219,7 +1216,7 @@ figures.provenance(cost)
 # %%
 narrow = cost.method.iloc[0]  # the narrowest encoder, the most often
 for name in ("share", "products", "products_columns", "products_teacher"):
-    found = summaries.by_seed(cost, narrow, name)
+    found = RunTable(cost).values(narrow, name)
     numbers[f"cost_{name}"] = chapter_numbers.mean_of(found)
 
 # %% [markdown]

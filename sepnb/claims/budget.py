@@ -14,7 +14,7 @@ from itertools import combinations
 import pandas as pd
 
 from sepnb.claims.verdict import NOT_RUN
-from sepnb.records.summaries import paired, summarise
+from sepnb.records.run_table import RunTable, summarise
 
 TABLE = "experiment/budget"
 DEPENDENT, KEPT = "budget-dependent", "no exchange"
@@ -63,7 +63,7 @@ def places(
     for budget in budgets:
         runs = table[table["budget"] == budget]
         for a, b in pairs if only is None else only:
-            mean, half, _ = summarise(paired(runs, a, b, "bits_per_byte"), confidence)
+            mean, half, _ = summarise(RunTable(runs).difference(a, b, "bits_per_byte"), confidence)
             if max(mean + half, half - mean) < margin:
                 place = "level"
             elif abs(mean) > half:

@@ -9,6 +9,7 @@ sums may differ (thread count, processor). Between a GPU and a CPU, bfloat16 rou
 """
 
 import hashlib
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sepnb.companion import workers
-from sepnb.records.store import Record, Store
+from sepnb.records.store import Record, Store, flattened
 
 RTOL = {"same device": 1e-4, "other device": 2e-3}
 PROFILES = ("laptop", "gpu")
@@ -55,6 +56,20 @@ def differs(stored: Fingerprint, now: Fingerprint, rtol: float) -> str | None:
             if not math.isclose(old, new, rel_tol=rtol, abs_tol=0.0):
                 return f"{name}[{index}] was {old:.7g}, is {new:.7g} (tolerance {rtol:g} relative)"
     return None
+
+
+def other_settings(stored: Mapping[str, Any], declared: Mapping[str, Any]) -> str | None:
+    """Where the config of a record parts from that of the grid's run of its name, in words; None if nowhere.
+
+    A fingerprint sees the first steps only: a record could name any number of steps.
+    """
+    told, own = flattened(dict(stored)), flattened(json.loads(json.dumps(declared)))
+    parted = [name for name in {**told, **own} if told.get(name) != own.get(name)]
+    if not parted:
+        return None
+    first, more = parted[0], f", and {len(parted) - 1} more" if parted[1:] else ""
+    here, there = own.get(first), told.get(first)
+    return f"its config is not that of the grid: {first} is {there!r} there and {here!r} here{more}"
 
 
 def check(
@@ -101,6 +116,8 @@ def check(
         where = (record.profile, experiment.name, record.key)
         if config is None:
             replays.append(Replay(*where, "orphaned", "no grid has this run any more; delete its file"))
+        elif why := other_settings(record.config, config.resolved()):
+            replays.append(Replay(*where, "stale", why))
         elif why := absent.get((experiment.name, record.profile)):
             replays.append(Replay(*where, "not replayed", why))
         else:

@@ -14,7 +14,8 @@ from pathlib import Path
 import pandas as pd
 
 from sepnb.companion.runs import store_for
-from sepnb.records import numbers, summaries
+from sepnb.records import numbers
+from sepnb.records.run_table import RunTable, text_of
 
 NAME = re.compile(
     r"(?P<experiment>[a-z]\w*)/(?P<a>[^/:]+?)(?: minus (?P<b>[^/:]+))?/(?P<metric>[^:]+)(?::(?P<format>.+))?"
@@ -51,13 +52,13 @@ def text(name: str, profile: str) -> str:
         columns = ", ".join(map(str, table.columns))
         raise ValueError(f"{parts['experiment']} has no column {parts['metric']!r}; it has {columns}")
     if parts["b"] is None:
-        values = summaries.by_seed(table, parts["a"], parts["metric"])
+        values = RunTable(table).values(parts["a"], parts["metric"])
     else:
-        values = summaries.paired(table, parts["a"], parts["b"], parts["metric"])
+        values = RunTable(table).difference(parts["a"], parts["b"], parts["metric"])
     if not len(values):
         return numbers.NOT_RUN
     if form.endswith("±"):
-        return summaries.told(values, form.removesuffix("±"))
+        return text_of(values, form.removesuffix("±"))
     return format(float(values.mean()), form)
 
 

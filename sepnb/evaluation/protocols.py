@@ -28,7 +28,7 @@ from torch import nn
 
 from ..encodings import Encoding
 from ..models import LanguageModel
-from ..training.loop import TrainingConfig
+from ..training.config import TrainingConfig
 from ..training.positions import PositionSampler
 from .losses import AtDrawnPositions, Losses, evaluate, sliding
 

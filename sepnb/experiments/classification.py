@@ -16,7 +16,8 @@ from ..evaluation.protocols import unseen_sides
 from ..models import TransformerConfig
 from ..records.provenance import Clock
 from ..records.store import Record, digest
-from ..training.loop import Diverged, Labelled, TrainingConfig, autocast, train
+from ..training.config import TrainingConfig
+from ..training.loop import Diverged, Labelled, autocast, train
 from ..training.shifts import GridShiftSteps
 from .base import Experiment, Progress
 from .image_tasks import HELD_OUT_SEED

@@ -27,7 +27,8 @@ from ..records.provenance import Clock, code_state
 from ..records.store import Record, digest
 from ..training import checkpoints
 from ..training.checkpoints import Checkpoint
-from ..training.loop import Diverged, TrainingConfig, optimiser, train
+from ..training.config import TrainingConfig
+from ..training.loop import Diverged, optimiser, train
 from . import language_modelling as lm
 from .base import Progress
 from .context_extension_runs import EXPERIMENT, METHODS, TIMES, ContextExtensionRun

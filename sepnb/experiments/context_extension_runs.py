@@ -17,7 +17,7 @@ from ..encodings.context import (
 )
 from ..evaluation.long_windows import Beyond, blocks_of
 from ..evaluation.protocols import SINKS, Reading, oracles, unseen
-from ..training.loop import TrainingConfig
+from ..training.config import TrainingConfig
 from . import language_modelling as lm
 from .extrapolation import ExtrapolationRun
 from .in_window import LR_SCREEN

@@ -128,5 +128,10 @@ zero or the embeddings of neighbours alike, or meet new positions in every step.
 
 
 def learning_rate(profile: str, method: str) -> float:
-    """The rate of a method in the runs of a profile."""
+    """The rate of a method in the runs of a profile.
+
+    Raises:
+        ValueError: an unknown method.
+    """
+    methods.get(method)
     return (LR_SCREEN if method in SPINE else SCREEN).rate(profile, method)

@@ -43,7 +43,8 @@ from ..models import Transformer, TransformerConfig, compile_formulas, kernels
 from ..models.softmax import attention_weights, causal_mask
 from ..records.store import Record, digest
 from ..streams import Streams
-from ..training.loop import PRECISIONS, autocast
+from ..training.config import PRECISIONS
+from ..training.loop import autocast
 from . import peer
 from .base import Progress
 from .language_modelling import Metrics, Rows

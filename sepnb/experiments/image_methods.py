@@ -22,7 +22,7 @@ from ..encodings import AxialRoPE, Learned, Sinusoidal
 from ..models import TransformerConfig
 from ..seqpe import SeqPE
 from ..streams import Streams
-from ..training.loop import TrainingConfig
+from ..training.config import TrainingConfig
 from ..training.seqpe_schedule import grid_losses, grid_shifts
 from .image_tasks import Direction, Frame
 from .methods import EQUAL, Method, changed, listed

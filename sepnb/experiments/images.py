@@ -200,8 +200,8 @@ class ImageRun(ClassifierRun):
         """Patches shuffled, the trained grid moved, larger pictures; shuffled on canvases, too, under the
         rule that suits them."""
 
-        def mixed(asked: Asked) -> Asked:
-            at = model.positions(*model.grid(asked.inputs))
+        def mixed(asked: Asked, reader: ImageClassifier = model) -> Asked:
+            at = reader.positions(*reader.grid(asked.inputs))
             return asked._replace(places=at[shuffled(len(asked.inputs), len(at))])
 
         plain = self.held_out("test")
@@ -219,7 +219,7 @@ class ImageRun(ClassifierRun):
                 yield View(f"{change}-{grid}/{rule}", {"kind": "view", **about}, asked, reader)
                 if change == "canvas" and rule == self.suited(change):
                     about = {"kind": "shuffled", **about}
-                    yield View(f"{change}-{grid}/shuffled", about, mixed(asked), reader)
+                    yield View(f"{change}-{grid}/shuffled", about, mixed(asked, reader), reader)
 
     def sources(self) -> dict[str, Any]:
         pixels = self.training.steps * self.training.batch_size * self.size.frame.side**2

@@ -18,7 +18,8 @@ from ..evaluation.losses import Losses, as_trained, evaluate
 from ..models import LanguageModel, TransformerConfig
 from ..records.provenance import Clock
 from ..records.store import Record, digest
-from ..training.loop import Diverged, TrainingConfig, train
+from ..training.config import TrainingConfig
+from ..training.loop import Diverged, train
 from ..training.positions import Batch
 from .base import Experiment, Progress
 

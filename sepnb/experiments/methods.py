@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from ..models import TransformerConfig
 from ..streams import Streams
-from ..training.loop import TrainingConfig
+from ..training.config import TrainingConfig
 from . import language_modelling as lm
 
 POS_SHARE = 4

@@ -7,6 +7,7 @@ the root against the recipe, and those between recipes of different roots either
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from ..encodings import Phase, RoPE, Sinusoidal, base_of_longest_wave
 from ..streams import Streams
@@ -64,6 +65,26 @@ def _with_phase(times: int) -> Callable[[lm.Size], tuple]:
     return lambda size: ("sinusoidal", Phase(times * size.length))
 
 
+def _moved(name: str, base: str, per: str, *, far: bool = False) -> Method:
+    says = "random offset in every sequence" if per == "sequence" else "one random offset a step"
+    return Method(name, says + (", below 100,000" if far else ""), base, training=_offsets(per, far=far))
+
+
+def _gapped(name: str, base: str) -> Method:
+    return Method(name, "two chunks at their distance", base, training=_gaps())
+
+
+def _foreign(name: str, base: str) -> Method:
+    return Method(name, "the second chunk is of another novel", base, training=_gaps(second="other"))
+
+
+def _encoded(name: str, says: str, base: str, encoding: Any) -> Method:
+    return Method(name, says, base, {"encoding": encoding})
+
+
+SHORT, LONG = "phase read up to the trained length", "phase read up to 8 trained lengths"
+TORUS = "longest wave twice the trained length"
+
 MATCHED = "separated-sinusoidal-38-114"
 """Named after its columns on a laptop. The model called `-wide` is another: it has dense's parameters without
 the phase read, this one with it."""
@@ -81,83 +102,29 @@ BASES = ("separated-sinusoidal", "strict-sinusoidal", "sinusoidal", "rope", "ali
 
 
 _OFFSETS = listed(
-    Method(
-        "separated-offsets",
-        "random offset in every sequence",
-        "separated-sinusoidal",
-        training=_offsets("sequence"),
-    ),
-    Method(
-        "separated-offsets-step",
-        "one random offset a step",
-        "separated-sinusoidal",
-        training=_offsets("step"),
-    ),
-    Method("strict-offsets", "one random offset a step", "strict-sinusoidal", training=_offsets("step")),
-    Method(
-        "sinusoidal-offsets", "random offset in every sequence", "sinusoidal", training=_offsets("sequence")
-    ),
-    Method(
-        "separated-torus",
-        "longest wave twice the trained length",
-        "separated-sinusoidal",
-        {"encoding": _torus},
-    ),
-    Method(
-        "separated-torus-offsets",
-        "random offset below 100,000",
-        "separated-torus",
-        training=_offsets("sequence", far=True),
-    ),
-    Method(
-        "strict-torus", "longest wave twice the trained length", "strict-sinusoidal", {"encoding": _torus}
-    ),
-    Method(
-        "strict-torus-offsets",
-        "one random offset a step, below 100,000",
-        "strict-torus",
-        training=_offsets("step", far=True),
-    ),
+    _moved("separated-offsets", "separated-sinusoidal", "sequence"),
+    _moved("separated-offsets-step", "separated-sinusoidal", "step"),
+    _moved("strict-offsets", "strict-sinusoidal", "step"),
+    _moved("sinusoidal-offsets", "sinusoidal", "sequence"),
+    _encoded("separated-torus", TORUS, "separated-sinusoidal", _torus),
+    _moved("separated-torus-offsets", "separated-torus", "sequence", far=True),
+    _encoded("strict-torus", TORUS, "strict-sinusoidal", _torus),
+    _moved("strict-torus-offsets", "strict-torus", "step", far=True),
 )
 
 
 _SCORES = listed(
-    Method(
-        "separated-phase",
-        "phase read up to the trained length",
-        "separated-sinusoidal",
-        {"encoding": _with_phase(1)},
-    ),
-    Method(
-        "separated-phase-long",
-        "phase read up to 8 trained lengths",
-        "separated-sinusoidal",
-        {"encoding": _with_phase(TIMES)},
-    ),
-    Method(
-        "separated-phase-offsets",
-        "random offset in every sequence",
-        "separated-phase-long",
-        training=_offsets("sequence"),
-    ),
-    Method(
-        "dense-phase",
-        "phase read in the place of RoPE",
-        "rope",
-        {"encoding": lambda size: Phase(size.length)},
-    ),
-    Method(
+    _encoded("separated-phase", SHORT, "separated-sinusoidal", _with_phase(1)),
+    _encoded("separated-phase-long", LONG, "separated-sinusoidal", _with_phase(TIMES)),
+    _moved("separated-phase-offsets", "separated-phase-long", "sequence"),
+    _encoded("dense-phase", "phase read in the place of RoPE", "rope", lambda size: Phase(size.length)),
+    _encoded(
         "dense-phase-long",
         "phase read up to 8 trained lengths in the place of RoPE",
         "rope",
-        {"encoding": lambda size: Phase(TIMES * size.length)},
+        lambda size: Phase(TIMES * size.length),
     ),
-    Method(
-        "strict-phase",
-        "phase read up to the trained length",
-        "strict-sinusoidal",
-        {"encoding": _with_phase(1)},
-    ),
+    _encoded("strict-phase", SHORT, "strict-sinusoidal", _with_phase(1)),
     Method(
         "strict-phase-narrow",
         "fewer parameters than without the phase read",
@@ -165,69 +132,40 @@ _SCORES = listed(
         {"streams": _narrow},
     ),
     Method("untied", "no cross terms", "strict-sinusoidal", {"query_key": "untied"}),
-    Method(
-        "untied-rope", "RoPE in the sem heads", "untied", {"encoding": ("sinusoidal", RoPE(streams=("sem",)))}
-    ),
-    Method("untied-offsets", "one random offset a step", "untied", training=_offsets("step")),
+    _encoded("untied-rope", "RoPE in the sem heads", "untied", ("sinusoidal", RoPE(streams=("sem",)))),
+    _moved("untied-offsets", "untied", "step"),
     Method("untied-clamp", "Toeplitz clamp, weight 0.1", "untied", training=_clamp(0.1)),
     Method("untied-constant", "pos stream constant over layers", "untied", {"pos_stream": "constant"}),
     Method("untied-constant-clamp", "Toeplitz clamp, weight 0.1", "untied-constant", training=_clamp(0.1)),
     Method(
         "untied-constant-clamp-strong", "Toeplitz clamp, weight 1", "untied-constant", training=_clamp(1.0)
     ),
-    Method(
+    _encoded(
         "strict-rotated",
         "RoPE in the position heads",
         "strict-sinusoidal",
-        {"encoding": ("sinusoidal", RoPE(streams=("pos",)))},
+        ("sinusoidal", RoPE(streams=("pos",))),
     ),
-    Method(
-        "untied-constant-clamp-gaps",
-        "two chunks at their distance",
-        "untied-constant-clamp",
-        training=_gaps(),
-    ),
-    Method(
-        "separated-rope", "RoPE in all heads", "separated-sinusoidal", {"encoding": ("sinusoidal", "rope")}
-    ),
-    Method(
-        "separated-rope-offsets",
-        "random offset in every sequence",
-        "separated-rope",
-        training=_offsets("sequence"),
-    ),
+    _gapped("untied-constant-clamp-gaps", "untied-constant-clamp"),
+    _encoded("separated-rope", "RoPE in all heads", "separated-sinusoidal", ("sinusoidal", "rope")),
+    _moved("separated-rope-offsets", "separated-rope", "sequence"),
 )
 
 
 _GAPS = listed(
-    Method("separated-gaps", "two chunks at their distance", "separated-sinusoidal", training=_gaps()),
+    _gapped("separated-gaps", "separated-sinusoidal"),
     Method(
         "separated-gaps-hidden",
         "the distance is hidden",
         "separated-gaps",
         training=_gaps(indices="contiguous"),
     ),
-    Method(
-        "separated-gaps-other",
-        "the second chunk is of another novel",
-        "separated-gaps",
-        training=_gaps(second="other"),
-    ),
-    Method("separated-phase-gaps", "two chunks at their distance", "separated-phase-long", training=_gaps()),
-    Method(
-        "separated-phase-gaps-other",
-        "the second chunk is of another novel",
-        "separated-phase-gaps",
-        training=_gaps(second="other"),
-    ),
-    Method("dense-phase-gaps", "two chunks at their distance", "dense-phase-long", training=_gaps()),
-    Method(
-        "dense-phase-gaps-other",
-        "the second chunk is of another novel",
-        "dense-phase-gaps",
-        training=_gaps(second="other"),
-    ),
-    Method("rope-gaps", "two chunks at their distance", "rope", training=_gaps()),
+    _foreign("separated-gaps-other", "separated-gaps"),
+    _gapped("separated-phase-gaps", "separated-phase-long"),
+    _foreign("separated-phase-gaps-other", "separated-phase-gaps"),
+    _gapped("dense-phase-gaps", "dense-phase-long"),
+    _foreign("dense-phase-gaps-other", "dense-phase-gaps"),
+    _gapped("rope-gaps", "rope"),
 )
 
 
@@ -235,91 +173,50 @@ def _torus_with_phase(times: int) -> Callable[[lm.Size], tuple]:
     return lambda size: (_torus(size), Phase(times * size.length))
 
 
-SHORT, LONG = "phase read up to the trained length", "phase read up to 8 trained lengths"
-
 _COMBINED = listed(
-    Method("separated-torus-phase", SHORT, "separated-torus", {"encoding": _torus_with_phase(1)}),
-    Method(
-        "separated-torus-phase-offsets",
-        "random offset below 100,000",
-        "separated-torus-phase",
-        training=_offsets("sequence", far=True),
-    ),
-    Method(
-        "separated-torus-phase-gaps",
-        "two chunks at their distance",
-        "separated-torus-phase",
-        training=_gaps(),
-    ),
+    _encoded("separated-torus-phase", SHORT, "separated-torus", _torus_with_phase(1)),
+    _moved("separated-torus-phase-offsets", "separated-torus-phase", "sequence", far=True),
+    _gapped("separated-torus-phase-gaps", "separated-torus-phase"),
     Method(
         "separated-torus-phase-gaps-wide",
         "as many parameters as dense",
         "separated-torus-phase-gaps",
         {"streams": _matched},
     ),
-    Method("separated-torus-phase-long", LONG, "separated-torus", {"encoding": _torus_with_phase(TIMES)}),
-    Method(
-        "separated-torus-phase-long-gaps",
-        "two chunks at their distance",
-        "separated-torus-phase-long",
-        training=_gaps(),
-    ),
+    _encoded("separated-torus-phase-long", LONG, "separated-torus", _torus_with_phase(TIMES)),
+    _gapped("separated-torus-phase-long-gaps", "separated-torus-phase-long"),
     Method(
         "separated-torus-phase-long-gaps-wide",
         "as many parameters as dense",
         "separated-torus-phase-long-gaps",
         {"streams": _matched},
     ),
-    Method(
-        "sinusoidal-torus", "longest wave twice the trained length", "sinusoidal", {"encoding": _added_torus}
-    ),
-    Method(
-        "sinusoidal-torus-offsets",
-        "random offset below 100,000",
-        "sinusoidal-torus",
-        training=_offsets("sequence", far=True),
-    ),
-    Method(
+    _encoded("sinusoidal-torus", TORUS, "sinusoidal", _added_torus),
+    _moved("sinusoidal-torus-offsets", "sinusoidal-torus", "sequence", far=True),
+    _encoded(
         "sinusoidal-torus-phase-long",
         LONG,
         "sinusoidal-torus",
-        {"encoding": lambda size: (_added_torus(size), Phase(TIMES * size.length))},
+        lambda size: (_added_torus(size), Phase(TIMES * size.length)),
     ),
-    Method(
-        "sinusoidal-torus-phase-long-gaps",
-        "two chunks at their distance",
-        "sinusoidal-torus-phase-long",
-        training=_gaps(),
-    ),
-    Method("untied-torus", "longest wave twice the trained length", "untied", {"encoding": _torus}),
-    Method(
-        "untied-torus-offsets",
-        "one random offset a step, below 100,000",
-        "untied-torus",
-        training=_offsets("step", far=True),
-    ),
-    Method("untied-torus-phase-offsets", SHORT, "untied-torus-offsets", {"encoding": _torus_with_phase(1)}),
-    Method(
+    _gapped("sinusoidal-torus-phase-long-gaps", "sinusoidal-torus-phase-long"),
+    _encoded("untied-torus", TORUS, "untied", _torus),
+    _moved("untied-torus-offsets", "untied-torus", "step", far=True),
+    _encoded("untied-torus-phase-offsets", SHORT, "untied-torus-offsets", _torus_with_phase(1)),
+    _encoded(
         "untied-torus-phase-alibi-offsets",
         "ALiBi in all heads",
         "untied-torus-phase-offsets",
-        {"encoding": lambda size: (_torus(size), Phase(size.length), "alibi")},
+        lambda size: (_torus(size), Phase(size.length), "alibi"),
     ),
-    Method("untied-torus-phase-long", LONG, "untied-torus", {"encoding": _torus_with_phase(TIMES)}),
-    Method(
-        "untied-torus-phase-long-gaps",
-        "two chunks at their distance",
-        "untied-torus-phase-long",
-        training=_gaps(),
-    ),
-    Method(
-        "dense-phase-alibi",
-        "ALiBi in all heads",
-        "dense-phase",
-        {"encoding": lambda size: (Phase(size.length), "alibi")},
+    _encoded("untied-torus-phase-long", LONG, "untied-torus", _torus_with_phase(TIMES)),
+    _gapped("untied-torus-phase-long-gaps", "untied-torus-phase-long"),
+    _encoded(
+        "dense-phase-alibi", "ALiBi in all heads", "dense-phase", lambda size: (Phase(size.length), "alibi")
     ),
 )
-
+"""Remedies put together, one for each thing that is new past the trained length: the torus and random offsets
+for the index, gaps or ALiBi for the distance of keys, the phase read for quality."""
 
 RECIPES: dict[str, Method] = {
     **{name: SPINE[name] for name in BASES},

@@ -11,7 +11,7 @@ too: digits that positions share make embeddings alike before anything is learne
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Any, ClassVar
 
@@ -26,7 +26,8 @@ from ..seqpe import SequentialPositionEncoder, contrastive_loss
 from ..seqpe.digits import misaligned, period
 from ..seqpe.geometry import geometry, likeness
 from ..seqpe.sampling import CandidateSampler, WindowSampler
-from ..training.loop import Diverged, TrainingConfig, train
+from ..training.config import TrainingConfig
+from ..training.loop import Diverged, train
 from ..training.seqpe_losses import RELEASED, SeqPELosses
 from .base import Experiment, Progress
 from .methods import Method, listed
@@ -183,7 +184,7 @@ def trained(
     encoder, curve = drawn(config).to(device), []
     training, loss = config.training, config.losses.bind(config.seed)
 
-    def told(model: nn.Module) -> Tensor:
+    def noted(model: nn.Module) -> Tensor:
         value = loss(model)
         curve.append(value.detach())
         return value
@@ -193,7 +194,7 @@ def trained(
         letters(training.steps),
         training,
         device=device,
-        auxiliary=told,
+        auxiliary=replace(loss, value=noted),
         stop_after=stop_after,
         on_step=None if progress is None else lambda step: progress(step + 1, training.steps),
     )

@@ -26,7 +26,8 @@ from ..analysis.timing import paired_ratio
 from ..models import Transformer, TransformerConfig
 from ..records.store import digest
 from ..streams import Streams
-from ..training.loop import PRECISIONS, autocast
+from ..training.config import PRECISIONS
+from ..training.loop import autocast
 from .base import Experiment
 from .language_modelling import Metrics, Rows
 from .timed import Steps, Timed, TimedRun, Times, with_quartiles

@@ -23,7 +23,8 @@ from ..encodings import AxialRoPE, Sinusoidal
 from ..models import TransformerConfig
 from ..seqpe import SeqPE
 from ..streams import Streams
-from ..training.loop import Labelled, TrainingConfig
+from ..training.config import TrainingConfig
+from ..training.loop import Labelled
 from ..training.seqpe_schedule import grid_losses, grid_shifts
 from . import classification
 from .classification import Asked, Classification, ClassifierRun, View, shuffled

@@ -24,7 +24,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from ..records.summaries import summarise
+from ..records.run_table import summarise
 from .looks import FAINT, GROUND, INK, Method
 from .looks import METHODS as METHODS
 from .looks import MIXED as MIXED

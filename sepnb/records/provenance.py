@@ -19,6 +19,8 @@ from typing import Any
 
 from .. import __version__, paths
 
+PACKAGE = Path(__file__).resolve().parents[1]
+
 
 def git_state(root: Path | None = None) -> tuple[str | None, bool | None]:
     """The commit, and whether tracked or new files differ from it; (None, None) outside a git checkout.
@@ -41,10 +43,71 @@ def git_state(root: Path | None = None) -> tuple[str | None, bool | None]:
         return None, None
 
 
+def tree_digest(folder: Path) -> str:
+    """What git calls the tree of a folder, computed from the files themselves: the digest of their content.
+
+    It is that of `git rev-parse HEAD:sepnb` as long as they are what is committed, and survives a history
+    that is written anew. No index is asked, so that nothing can be declared unchanged. Modules count and what
+    lies beside them; caches and hidden files do not.
+    """
+    entries = []
+    for path in folder.iterdir():
+        if path.name.startswith(".") or path.name == "__pycache__" or path.suffix in (".pyc", ".pyo"):
+            continue
+        if path.is_dir():
+            mode, digest = "40000", tree_digest(path)
+            if digest == EMPTY_TREE:
+                continue  # git knows no empty folders
+        else:
+            content = path.read_bytes()
+            mode = "100755" if path.stat().st_mode & 0o111 else "100644"
+            digest = _object(b"blob", content)
+        order = path.name + ("/" if mode == "40000" else "")
+        entries.append((order.encode(), f"{mode} {path.name}".encode() + b"\0" + bytes.fromhex(digest)))
+    return _object(b"tree", b"".join(entry for _, entry in sorted(entries)))
+
+
+def _object(kind: bytes, content: bytes) -> str:
+    return hashlib.sha1(kind + b" %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+EMPTY_TREE = _object(b"tree", b"")
+
+
+def running_tree() -> str:
+    """`tree_digest` of the package that this process runs, wherever `SEPNB_ROOT` points."""
+    return tree_digest(PACKAGE)
+
+
+def committed_tree(root: Path | None = None) -> str | None:
+    """The tree of `sepnb/` in the commit of a checkout; None outside of one."""
+    root = paths.root() if root is None else root
+    try:
+        done = subprocess.run(
+            ["git", "rev-parse", "HEAD:sepnb"], cwd=root, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
 @cache
 def code_state() -> tuple[str | None, bool | None]:
-    """`git_state` when this process first asked: it runs that code, whatever is committed meanwhile."""
-    return git_state()
+    """`git_state` when this process first asked: it runs that code, whatever is committed meanwhile.
+
+    A checkout that looks clean and is not what runs is dirty: another one at `SEPNB_ROOT`, or files that git
+    was told to take for unchanged.
+    """
+    commit, dirty = git_state()
+    if dirty is False and running_tree() != committed_tree():
+        dirty = True
+    return commit, dirty
+
+
+@cache
+def code_tree() -> str:
+    """`running_tree` when this process first asked."""
+    return running_tree()
 
 
 def processor_name() -> str:
@@ -88,12 +151,13 @@ class Clock:
     device: str = "cpu"
     commit: str | None = None
     dirty: bool | None = None
+    tree: str = ""
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     wall: float = field(default_factory=time.perf_counter)
     cpu: float = field(default_factory=time.process_time)
 
     def __post_init__(self) -> None:
-        self.commit, self.dirty = code_state()
+        (self.commit, self.dirty), self.tree = code_state(), code_tree()
         if self.device.startswith("cuda"):
             import torch
 
@@ -119,6 +183,7 @@ class Clock:
             "sepnb": __version__,
             "lock_sha256": hashlib.sha256(lock.read_bytes()).hexdigest() if lock.exists() else "",
             "commit": self.commit,
+            "tree": self.tree,
             "dirty": self.dirty,
             "seed": seed,
             "data": dict(data),

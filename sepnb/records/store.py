@@ -16,6 +16,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from .. import paths
 
 SCHEMA = 1
@@ -239,15 +241,26 @@ class Store:
 
     def mark_stale(self, profile: str, experiment: str, key: str, reason: str | None) -> None:
         """Say that the code no longer gives this record's numbers; None takes the mark back."""
-        marks = self._stale(profile)
-        marks.pop(f"{experiment}/{key}", None)
-        if reason is not None:
-            marks[f"{experiment}/{key}"] = reason
         path = self.root / profile / "stale.json"
-        if marks:
-            write_atomically(path, json.dumps(marks, indent=1, sort_keys=True) + "\n")
-        else:
-            path.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _one_at_a_time(path):
+            marks = self._stale(profile)
+            marks.pop(f"{experiment}/{key}", None)
+            if reason is not None:
+                marks[f"{experiment}/{key}"] = reason
+            if marks:
+                write_atomically(path, json.dumps(marks, indent=1, sort_keys=True) + "\n")
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _one_at_a_time(path: Path) -> FileLock:
+    """What a process holds while it reads a file and writes it anew; the lock lies in the build folder, so
+    that none is left beside the records."""
+    name = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]
+    folder = paths.build() / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    return FileLock(folder / f"{name}.lock")
 
 
 _TYPES: dict[str, type] = {

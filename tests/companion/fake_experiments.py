@@ -24,6 +24,9 @@ class FakeRun:
     def label(self) -> str:
         return self.method
 
+    def resolved(self) -> dict[str, Any]:
+        return {"method": self.method}
+
 
 @dataclass(frozen=True)
 class Fake:
@@ -66,7 +69,7 @@ class Fake:
         facts = {"seed": config.seed, "dirty": self.dirty, "device": device}
         metrics = {"loss": 1.0 + config.seed}
         first = self.fingerprint(config, device=device)
-        return Record(self.name, "laptop", config.key, {"method": config.method}, metrics, [], first, facts)
+        return Record(self.name, "laptop", config.key, config.resolved(), metrics, [], first, facts)
 
     @staticmethod
     def killed(job: int, report: Any) -> None:

@@ -1,5 +1,6 @@
 """Records are replayed: equal ones stand, changed ones are marked, and the mark is taken back."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,19 @@ def test_a_changed_computation_is_marked_and_the_mark_is_taken_back(fake, store:
     assert not (store.root / "laptop" / "stale.json").exists()
 
 
+def test_a_config_that_is_not_that_of_the_grid_is_stale_whatever_was_computed(fake, store: Store) -> None:
+    """A name is a digest of the config, and nothing but this holds a record to it: any steps would do."""
+    record = store.load("laptop", "fake")["a-seed1"]
+    store.write(replace(record, config=record.config | {"steps": 10**9}))
+    replays = {replay.key: replay for replay in published.check([fake()])}
+    assert statuses(list(replays.values()))["a-seed2"] == "equal"
+    assert replays["a-seed1"].status == "stale" and published.exit_status(list(replays.values())) == 1
+    told = "its config is not that of the grid: steps is 1000000000 there and None here"
+    assert replays["a-seed1"].detail == told == store.load("laptop", "fake")["a-seed1"].stale
+    store.write(replace(record, config={}))
+    assert "method is None there and 'a' here" in str(published.check([fake()])[0])
+
+
 def test_a_drift_below_the_tolerance_is_rounding(fake, store: Store) -> None:
     assert set(statuses(published.check([fake(drift=5e-5)])).values()) == {"equal"}
 
@@ -65,7 +79,7 @@ def test_a_replay_that_fails_makes_the_record_stale(fake, store: Store) -> None:
     broken = Store().load("laptop", "fake")["b-seed1"]
     assert broken.stale is None
     config = fake(methods=("broken",)).grid("laptop", [1])[0]
-    record = type(broken)(**{**vars(broken), "key": config.key})
+    record = replace(broken, key=config.key, config=config.resolved())
     store.write(record)
     replays = published.check([fake(methods=("a", "b", "broken"))])
     assert statuses(replays)["broken-seed1"] == "stale"

@@ -19,7 +19,7 @@ SAME = 1e-9
 OF_METHODS = {
     name: run_of("x", "smoke", name, 1, 1e-3).model.encodings[0]
     for name, method in METHODS.items()
-    if method.positions is None
+    if "positions" not in method.training
 }
 ENCODINGS = {name: encodings.build(name) for name in encodings.names(axes=1)} | OF_METHODS
 ENCODINGS |= {

@@ -77,23 +77,6 @@ def test_the_published_grid_runs_every_method_with_three_seeds_that_read_all_blo
 # --- one factor
 
 
-@pytest.mark.parametrize("profile", experiments.PROFILES)
-@pytest.mark.parametrize("name", [name for name in METHODS if name != "none"])
-def test_a_method_differs_from_the_model_without_an_encoding_in_its_encoding_alone(name, profile):
-    run, bare = (run_of("x", profile, method, 1, 1e-3) for method in (name, "none"))
-    expected = {"method", "model.encoding"}
-    if name in RANDOMISED:
-        carrier = run_of("x", profile, name.removesuffix("-randomised"), 1, 1e-3)
-        drawn = {key for key in differing(run, carrier) if key.startswith("training.positions.")}
-        assert drawn and differing(run, carrier) == {"method"} | drawn
-        expected |= drawn
-    if name in SHIFTED:
-        own = {key for key in differing(run, bare) if key.startswith(("training.positions.", "training.aux"))}
-        assert {key.split(".")[1] for key in own} == {"positions", "auxiliary"}
-        expected |= own
-    assert differing(run, bare) == expected
-
-
 def test_no_two_methods_are_the_same_run():
     for profile in experiments.PROFILES:
         runs = [run_of("x", profile, name, 1, 1e-3) for name in METHODS]

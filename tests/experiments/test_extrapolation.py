@@ -14,6 +14,7 @@ from sepnb import experiments
 from sepnb.data import text
 from sepnb.data.documents import Document, Text
 from sepnb.evaluation import evaluate, sliding
+from sepnb.evaluation.long_windows import BLOCKS
 from sepnb.evaluation.protocols import Reading
 from sepnb.experiments import extrapolation as ex
 from sepnb.experiments import in_window
@@ -266,7 +267,7 @@ def test_six_seeds_read_different_bytes_of_the_same_novels_more_than_a_megabyte(
     beyond = ex.BEYOND[profile]
     data_set("eltec-eng")
     novels = text.load("eltec-eng").test
-    blocks = [ex.long_windows(novels, beyond, [block]) for block in range(ex.BLOCKS)]
+    blocks = [ex.long_windows(novels, beyond, [block]) for block in range(BLOCKS)]
     assert len({item.tokens.shape for item in blocks}) == 1
     scored = sum(item.tokens[:, 1:].size for item in blocks)
     assert scored > 1_000_000

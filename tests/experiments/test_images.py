@@ -170,7 +170,7 @@ def test_models_of_a_profile_are_as_wide_as_they_say_and_have_the_encodings_of_t
         "col": 10,
         "sem": 60,
     }
-    with pytest.raises(ValueError, match="unknown method 'rope'; did you mean axial-rope"):
+    with pytest.raises(ValueError, match="unknown method 'rope'; did you mean none, learned"):
         im.model_config("rope", size)
     with pytest.raises(ValueError, match="unknown task 'clothes'; use one of class, direction"):
         smoke(task="clothes")

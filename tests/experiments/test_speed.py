@@ -279,7 +279,7 @@ def test_a_compiled_cell_compiles_each_model_once_and_whole():
 
 def test_a_missing_compiler_is_named_before_anything_is_timed(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler -O3")
-    monkeypatch.setattr(speed, "interleaved", lambda *_, **__: pytest.fail("something was timed"))
+    monkeypatch.setattr(timed, "interleaved", lambda *_, **__: pytest.fail("something was timed"))
     with pytest.raises(CompilerMissing, match="needs the C\\+\\+ compiler no-such-compiler, which is"):
         SPEED.run(replace(TINY, compiler="inductor"))
 
@@ -296,22 +296,22 @@ def printed(monkeypatch, *arguments: str) -> tuple[int, str]:
 
 def test_bench_prints_what_is_reached_beside_the_exact_limit_and_stores_nothing(monkeypatch, tmp_path):
     monkeypatch.setenv("SEPNB_RESULTS", str(tmp_path))
-    monkeypatch.setattr(
-        speed, "_cells", lambda profile: [{**CELL, "batch_size": 8}, {**CELL, "batch_size": 4}]
-    )
-    timed = []
+    strict = {**CELL, "variant": "strict"}
+    cells = [{**strict, "batch_size": 8}, {**strict, "batch_size": 4}]
+    monkeypatch.setattr(speed.Speed, "cells", lambda self, profile: cells)
+    asked = []
 
     def interleaved(steps, *, repeats, **_):
-        timed.append(repeats)
+        asked.append(repeats)
         dense, variant, attention = steps
         return {dense: [3.0, 3.0, 3.3], variant: [2.0, 2.5, 2.0], attention: [1.5, 1.5, 1.65]}
 
-    monkeypatch.setattr(speed, "interleaved", interleaved)
+    monkeypatch.setattr(timed, "interleaved", interleaved)
     status, output = printed(monkeypatch, "strict", "--profile", "laptop", "--repeats", "11")
-    assert status == 0 and timed == [11, 11]
+    assert status == 0 and asked == [11, 11]
     lines = output.splitlines()[-2:]
     for line, batch in zip(lines, (8, 4), strict=True):
-        cell = SpeedRun("speed", "laptop", "strict", repeats=11, **CELL, batch_size=batch)
+        cell = SpeedRun("speed", "laptop", **strict | {"repeats": 11, "batch_size": batch})
         assert line.split() == [
             *cell.label.split(),
             "1.500",

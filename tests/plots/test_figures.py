@@ -19,7 +19,7 @@ from matplotlib.colors import to_rgb
 from sepnb.companion.images import lift
 from sepnb.experiments.encoding_methods import METHODS
 from sepnb.plots import figures
-from sepnb.records.summaries import summarise
+from sepnb.records.run_table import summarise
 
 # Machado, Oliveira and Fernandes 2009, severity 1.0, on linear RGB.
 DEFICIENCIES = {

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import sepnb
+from sepnb.records import provenance
 from sepnb.records.provenance import (
     Clock,
     code_state,
@@ -26,7 +27,7 @@ from sepnb.records.provenance import (
 FACTS = {
     *("device", "device_name", "driver", "torch", "numpy", "python", "platform", "lock_sha256"),
     *("commit", "dirty", "seed", "data", "bytes_seen", "wall_s", "cpu_s", "peak_memory_mb", "threads"),
-    *("started", "sepnb"),
+    *("started", "sepnb", "tree"),
 }
 
 
@@ -39,9 +40,11 @@ def git(root: Path, *arguments: str) -> str:
 @pytest.fixture(autouse=True)
 def no_memory() -> Iterator[None]:
     """Each test is a process of its own, as far as the code's commit goes."""
-    code_state.cache_clear()
+    for known in (code_state, provenance.code_tree):
+        known.cache_clear()
     yield
-    code_state.cache_clear()
+    for known in (code_state, provenance.code_tree):
+        known.cache_clear()
 
 
 @pytest.fixture
@@ -52,13 +55,18 @@ def checkout(tmp_path, monkeypatch) -> Path:
     root = tmp_path / "checkout"
     (root / "results").mkdir(parents=True)
     (root / "code.py").write_text("one = 1\n")
+    (root / "sepnb" / "deep").mkdir(parents=True)
+    (root / "sepnb" / "a.py").write_text("a = 1\n")
+    (root / "sepnb" / "deep" / "b.tsv").write_text("b\t1\n")
+    (root / "sepnb" / "deep.py").write_text("")
     (root / "requirements.lock").write_text("torch==2.13.0\n")
-    (root / ".gitignore").write_text("build/\n")
+    (root / ".gitignore").write_text("build/\n__pycache__/\n")
     (root / "results" / "a.json").write_text("{}")
     git(root, "init", "-q")
     git(root, "add", ".")
     git(root, "commit", "-q", "-m", "one")
     monkeypatch.setenv("SEPNB_ROOT", str(root))
+    monkeypatch.setattr(provenance, "PACKAGE", root / "sepnb")
     return root
 
 
@@ -156,3 +164,40 @@ def test_without_a_lock_or_a_checkout_a_run_still_tells_the_rest(tmp_path, monke
 
 def test_a_device_that_is_no_gpu_is_named_after_its_processor():
     assert device_facts("cpu") == {"device": "cpu", "device_name": processor_name(), "driver": ""}
+
+
+# --- the content of the code that ran
+
+
+def test_the_digest_of_the_package_is_the_tree_that_git_names(checkout):
+    """Folders sort with a slash, caches and empty folders do not count."""
+    (checkout / "sepnb" / "__pycache__").mkdir()
+    (checkout / "sepnb" / "__pycache__" / "a.pyc").write_bytes(b"cache")
+    (checkout / "sepnb" / "empty").mkdir()
+    assert provenance.running_tree() == git(checkout, "rev-parse", "HEAD:sepnb")
+    facts = Clock().facts(seed=0, data={}, bytes_seen=0)
+    assert facts["tree"] == git(checkout, "rev-parse", "HEAD:sepnb") and facts["dirty"] is False
+
+
+def test_another_checkout_at_the_root_does_not_pass_for_the_code_that_runs(checkout, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "a.py").write_text("a = 2\n")
+    monkeypatch.setattr(provenance, "PACKAGE", elsewhere)
+    assert git_state() == (git(checkout, "rev-parse", "HEAD"), False)
+    assert code_state() == (git(checkout, "rev-parse", "HEAD"), True)
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_a_file_that_git_was_told_to_take_for_unchanged_is_seen(checkout, flag):
+    git(checkout, "update-index", flag, "sepnb/a.py")
+    (checkout / "sepnb" / "a.py").write_text("a = 2\n")
+    assert git_state()[1] is False
+    assert code_state()[1] is True
+
+
+def test_the_tree_of_a_commit_survives_a_history_that_is_written_anew(checkout):
+    before = provenance.running_tree(), git(checkout, "rev-parse", "HEAD")
+    git(checkout, "commit", "-q", "--amend", "-m", "the same with another message")
+    assert provenance.running_tree() == before[0] == provenance.committed_tree()
+    assert git(checkout, "rev-parse", "HEAD") != before[1]

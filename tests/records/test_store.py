@@ -4,6 +4,9 @@ import dataclasses
 import json
 import os
 import stat
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -415,3 +418,18 @@ def test_what_is_loaded_is_noted_where_the_environment_asks_for_it(store, tmp_pa
     store.load("laptop", "in_window")
     store.load("smoke", "none_yet")
     assert log.read_text() == "laptop/in_window\nsmoke/none_yet\n"
+
+
+def _mark(root, key):
+    Store(root).mark_stale("laptop", "in_window", key, "why")
+
+
+def test_marks_that_several_processes_write_at_once_are_all_kept(tmp_path, monkeypatch):
+    """Read, change and write are one: without the lock about half of these were lost."""
+    monkeypatch.setenv("SEPNB_BUILD", str(tmp_path / "build"))
+    root, keys = tmp_path / "results", [f"key-{number}" for number in range(40)]
+    with ProcessPoolExecutor(4, mp_context=get_context("fork")) as pool:
+        list(pool.map(partial(_mark, root), keys))
+    marks = json.loads((root / "laptop" / "stale.json").read_text())
+    assert marks == {f"in_window/{key}": "why" for key in keys}
+    assert [path.name for path in (root / "laptop").iterdir()] == ["stale.json"], "no lock beside the records"

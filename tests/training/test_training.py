@@ -20,8 +20,9 @@ from sepnb.training import (
     optimiser,
     train,
 )
+from sepnb.training.loop import Labelled
 from sepnb.training.losses import AuxiliaryLoss, BoundLoss
-from sepnb.training.positions import Batch
+from sepnb.training.positions import Batch, RandomOffset
 
 CONFIG = TrainingConfig(steps=20, batch_size=4, length=8, learning_rate=1e-2)
 
@@ -85,7 +86,7 @@ def test_the_loop_uses_the_schedule(monkeypatch):
         ({"clip": -1.0}, "clip is -1.0; it must be finite and above 0"),
         ({"warmup": 1.5}, "warmup is 1.5; it is a share of the steps, from 0 to 1"),
         ({"weight_decay": -0.1}, "weight_decay is -0.1; it must be at least 0"),
-        ({"betas": (0.9, 1.0)}, "betas are (0.9, 1.0); both must be at least 0 and below 1"),
+        ({"betas": (0.9, 1.0)}, "betas are (0.9, 1.0); give two, both at least 0 and below 1"),
         ({"precision": "float16"}, "unknown precision 'float16'; use one of float32, bfloat16"),
     ],
 )
@@ -272,3 +273,50 @@ def test_bfloat16_autocast_keeps_float32_parameters_and_follows_the_float32_run(
         assert m(torch.zeros(1, 2, dtype=torch.long)).dtype == torch.bfloat16
     with autocast("cpu", "float32"):
         assert m(torch.zeros(1, 2, dtype=torch.long)).dtype == torch.float32
+
+
+# --- what a config says is what is trained
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "told"),
+    [
+        ({"steps": 1.5}, TypeError, "steps must be an int, got 1.5"),
+        ({"batch_size": True}, TypeError, "batch_size must be an int, got True"),
+        ({"length": 0}, ValueError, "length is 0; it must be at least 1"),
+        ({"betas": (0.9, 0.95, 0.99)}, ValueError, r"betas are \(0.9, 0.95, 0.99\); give two"),
+        ({"betas": (0.9,)}, ValueError, r"betas are \(0.9,\); give two"),
+    ],
+)
+def test_a_config_that_cannot_be_meant_is_refused(change, error, told, unhooked):
+    with pytest.raises(error, match=told):
+        TrainingConfig(**{"steps": 1, "batch_size": 4, "length": 8, "learning_rate": 1e-3} | change)
+
+
+@pytest.mark.parametrize(
+    ("batch", "error", "told"),
+    [
+        (np.zeros((2, 6), np.int64), ValueError, r"a batch has the shape \(2, 6\), .* says \(4, 9\)"),
+        (np.zeros((4, 9)), TypeError, "a batch must hold integers, got float64"),
+        (np.full((4, 9), -100), ValueError, "a batch holds -100; a target is the number of a token"),
+        (Labelled(np.zeros((4, 3)), np.full(4, -100)), ValueError, "targets holds -100"),
+        (Labelled(np.zeros((4, 3)), np.zeros(3, np.int64)), ValueError, r"targets has the shape \(3,\)"),
+        (Labelled(np.zeros((3, 3)), np.zeros(4, np.int64)), ValueError, "3 inputs, and batch_size is 4"),
+    ],
+)
+def test_a_batch_that_the_config_does_not_tell_is_refused(batch, error, told, unhooked):
+    model = torch.nn.Embedding(256, 256)
+    with pytest.raises(error, match=told):
+        train(model, iter([batch]), TrainingConfig(1, 4, 8, 1e-3))
+
+
+def test_a_drawn_batch_of_another_size_is_refused_too(unhooked):
+    config = TrainingConfig(1, 4, 8, 1e-3, positions=RandomOffset(16))
+    sizes = np.zeros((4, 8), np.int64)
+    for drawn, told in (
+        (Batch(sizes[:2], sizes, sizes), r"inputs has the shape \(2, 8\)"),
+        (Batch(sizes, sizes[:, :3], sizes), r"targets has the shape \(4, 3\)"),
+        (Batch(sizes, sizes, sizes[0, :3]), r"positions has the shape \(3,\)"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            train(torch.nn.Embedding(256, 256), iter([drawn]), config)

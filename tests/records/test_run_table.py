@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 
-from sepnb.records.summaries import by_method, by_seed, paired, summarise, told
+from sepnb.records.run_table import RunTable, summarise, text_of
 
 
 def runs(**scores: dict[int, float]) -> pd.DataFrame:
@@ -34,10 +34,10 @@ def test_one_seed_has_a_mean_and_no_interval():
 def test_one_value_a_seed_of_a_method_and_none_where_nothing_was_run():
     table = runs(a={2: 1.0, 1: 3.0}, b={1: 2.0})
     table.loc[len(table)] = {"method": "a", "seed": 3, "status": "not run", "score": np.nan}
-    assert by_seed(table, "a", "score").to_dict() == {2: 1.0, 1: 3.0}
+    assert RunTable(table).values("a", "score").to_dict() == {2: 1.0, 1: 3.0}
     for method, column in (("c", "score"), ("a", "other")):
-        assert by_seed(table, method, column).empty
-    assert by_seed(table[:0], "a", "score").empty
+        assert RunTable(table).values(method, column).empty
+    assert RunTable(table[:0]).values("a", "score").empty
 
 
 def test_more_confidence_is_a_wider_interval():
@@ -57,35 +57,50 @@ def test_nothing_to_summarise_is_refused():
 
 def test_differences_are_taken_within_a_seed_whatever_the_order_of_the_rows():
     table = runs(a={1: 1.0, 2: 5.0, 3: 9.0}, b={3: 8.0, 1: 0.5, 2: 3.0}).sample(frac=1, random_state=0)
-    assert paired(table, "a", "b", "score").sort_index().to_dict() == {1: 0.5, 2: 2.0, 3: 1.0}
+    assert RunTable(table).difference("a", "b", "score").sort_index().to_dict() == {1: 0.5, 2: 2.0, 3: 1.0}
 
 
 def test_a_seed_that_only_one_method_has_is_left_out():
-    assert list(paired(runs(a={1: 1.0, 2: 2.0}, b={2: 1.0}), "a", "b", "score").index) == [2]
+    assert list(RunTable(runs(a={1: 1.0, 2: 2.0}, b={2: 1.0})).difference("a", "b", "score").index) == [2]
 
 
 def test_runs_that_were_not_made_count_for_nothing():
     table = runs(a={1: 1.0, 2: 3.0}, b={1: 2.0})
     table.loc[len(table)] = ["c", 1, "not run", np.nan]
     table.loc[table.query("method == 'a' and seed == 2").index, "status"] = "not run"
-    assert {method: summary.mean for method, summary in by_method(table, "score").items()} == {
+    assert {method: summary.mean for method, summary in RunTable(table).intervals("score").items()} == {
         "a": 1.0,
         "b": 2.0,
     }
 
 
 def test_a_sentence_gets_mean_and_interval_with_a_sign_and_as_many_decimals():
-    assert told([-0.5]) == "\N{MINUS SIGN}0.500"
+    assert text_of([-0.5]) == "\N{MINUS SIGN}0.500"
     half = summarise([-0.3, -0.1, -0.2]).half
-    assert told([-0.3, -0.1, -0.2], "+.2f") == f"\N{MINUS SIGN}0.20 ± {half:.2f}"
-    assert told(pd.Series([2.0, 2.0]), ".1f") == "2.0 ± 0.0"
-    assert told([]) == told(pd.Series(dtype=float)) == "not run"
+    assert text_of([-0.3, -0.1, -0.2], "+.2f") == f"\N{MINUS SIGN}0.20 ± {half:.2f}"
+    assert text_of(pd.Series([2.0, 2.0]), ".1f") == "2.0 ± 0.0"
+    assert text_of([]) == text_of(pd.Series(dtype=float)) == "not run"
 
 
 def test_where_nothing_has_run_there_are_no_differences_and_it_says_so():
     bare = runs(a={1: 1.0}, b={1: 2.0}).drop(columns="score").assign(status="not run")
-    assert paired(bare, "a", "b", "score").empty and told(paired(bare, "a", "b", "score")) == "not run"
+    assert (
+        RunTable(bare).difference("a", "b", "score").empty
+        and text_of(RunTable(bare).difference("a", "b", "score")) == "not run"
+    )
     some = runs(a={1: 1.0}, b={1: 2.0})
-    assert paired(some, "a", "c", "score").empty
+    assert RunTable(some).difference("a", "c", "score").empty
     with pytest.raises(KeyError, match="scores"):
-        paired(some, "a", "b", "scores")
+        RunTable(some).difference("a", "b", "scores")
+
+
+def test_a_table_tells_mean_interval_and_text_of_a_method():
+    table = RunTable(runs(a={1: 1.0, 2: 3.0}))
+    assert table.mean("a", "score") == 2.0 and np.isnan(table.mean("b", "score"))
+    assert table.interval("a", "score") == summarise([1.0, 3.0])
+    assert (
+        table.text("a", "score", ".1f") == text_of([1.0, 3.0], ".1f")
+        and table.text("b", "score") == "not run"
+    )
+    with pytest.raises(ValueError, match="nothing to summarise"):
+        table.interval("b", "score")

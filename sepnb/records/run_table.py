@@ -1,0 +1,105 @@
+"""The runs of an experiment, asked by method and metric: what prose, plots and claims share."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
+
+NOT_RUN = "not run"
+
+
+class Summary(NamedTuple):
+    """A mean over seeds and half the width of its interval, NaN with a single seed."""
+
+    mean: float
+    half: float
+    seeds: int
+
+    def __str__(self) -> str:
+        return self.text(".3f")
+
+    def text(self, form: str = "+.3f") -> str:
+        """Mean and half the interval, such as "+0.120 ± 0.030". `form` is the format of the mean; the
+        interval has as many decimals."""
+        half = "" if np.isnan(self.half) else f" ± {self.half:{form.removeprefix('+')}}"
+        return f"{self.mean:{form}}{half}".replace("-", "\N{MINUS SIGN}")
+
+
+def summarise(values: ArrayLike, confidence: float = 0.95) -> Summary:
+    """The mean of one value a seed, with Student's t interval: it describes seeds, not bytes or documents.
+
+    Raises:
+        ValueError: no values, or a confidence outside (0, 1).
+    """
+    array = np.asarray(values, dtype=float)
+    if array.size == 0:
+        raise ValueError("there is nothing to summarise; are the runs there?")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is {confidence}; it lies between 0 and 1, such as 0.95")
+    if array.size == 1:
+        return Summary(float(array[0]), float("nan"), 1)
+    spread = array.std(ddof=1) / np.sqrt(array.size)
+    half = spread * stdtrit(array.size - 1, (1 + confidence) / 2)
+    return Summary(float(array.mean()), float(half), array.size)
+
+
+def text_of(values: ArrayLike, form: str = "+.3f") -> str:
+    """The mean of one value a seed and half its interval, as `Summary.text`; "not run" of none. NaN counts as
+    a value."""
+    return summarise(values).text(form) if np.size(values) else NOT_RUN
+
+
+@dataclass(frozen=True)
+class RunTable:
+    """A table of runs, as `Experiment.table` loads it: `method`, `seed`, `status` and a column a metric.
+
+    What is asked of a method is one value a seed, a series indexed by seed; a run that was not made counts
+    for nothing, a stale one as it is.
+    """
+
+    frame: pd.DataFrame
+
+    @property
+    def made(self) -> pd.DataFrame:
+        """The rows of runs that were made."""
+        return self.frame[self.frame["status"] != NOT_RUN]
+
+    def values(self, method: str, metric: str) -> pd.Series:
+        """The metric of each run of a method that has it; empty where nothing was run."""
+        runs = self.made
+        if metric not in runs:
+            return pd.Series(dtype=float)
+        return runs[runs["method"] == method].set_index("seed")[metric].astype(float).dropna()
+
+    def mean(self, method: str, metric: str) -> float:
+        """The mean over seeds; NaN where nothing was run."""
+        return float(self.values(method, metric).mean())
+
+    def interval(self, method: str, metric: str, confidence: float = 0.95) -> Summary:
+        """The mean over seeds with its interval.
+
+        Raises:
+            ValueError: the method has no run with this metric.
+        """
+        return summarise(self.values(method, metric), confidence)
+
+    def intervals(self, metric: str) -> dict[str, Summary]:
+        """`interval` of every method that was run, in the order of the table."""
+        return {method: self.interval(method, metric) for method in dict.fromkeys(self.made["method"])}
+
+    def difference(self, a: str, b: str, metric: str) -> pd.Series:
+        """The metric of method `a` minus that of `b`, for every seed that both have.
+
+        Raises:
+            KeyError: runs were made, and none has a metric of this name.
+        """
+        if metric not in self.frame and len(self.made):
+            raise KeyError(f"no run has {metric!r}; there are {', '.join(map(str, self.frame.columns))}")
+        return (self.values(a, metric) - self.values(b, metric)).dropna()
+
+    def text(self, method: str, metric: str, form: str = ".3f") -> str:
+        """Mean and interval for a sentence or a table, "not run" where nothing was run."""
+        return text_of(self.values(method, metric), form)
