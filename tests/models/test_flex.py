@@ -19,6 +19,7 @@ from torch import Tensor
 from sepnb import encodings, training
 from sepnb.models import LanguageModel, TransformerConfig, compile_formulas, flex, kernels
 from sepnb.streams import Streams
+from sepnb.training import loop
 
 GATED = "distance-aware"
 BIASES = [
@@ -211,7 +212,7 @@ def asked(monkeypatch) -> list[tuple[str, str]]:
     told = []
     monkeypatch.setattr(kernels, "check_compiler", lambda backend, device: None)
     monkeypatch.setattr(
-        training.torch,
+        loop.torch,
         "compile",
         lambda made, backend: told.append(("whole", backend)) or torch.nn.Identity(),
     )
@@ -231,13 +232,13 @@ def config(**fields) -> training.TrainingConfig:
 @pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_a_training_on_cuda_compiles_formulas_where_flex_attention_takes_the_biases(name, asked):
     made = model(name)
-    on_cuda = training.forward_of(made, config(compiler="inductor"), "cuda")
+    on_cuda = loop.forward_of(made, config(compiler="inductor"), "cuda")
     taken = name in (*BIASES, GATED)
     assert asked == [("formulas" if taken else "whole", "inductor")]
     assert (on_cuda is made) == taken == (made.transformer.compiler == "inductor")
     asked.clear()
-    assert training.forward_of(made, config(compiler="inductor"), "cpu") is not made
-    assert training.forward_of(made, config(), "cuda") is made
+    assert loop.forward_of(made, config(compiler="inductor"), "cpu") is not made
+    assert loop.forward_of(made, config(), "cuda") is made
     assert asked == [("whole", "inductor")]
 
 
@@ -252,8 +253,8 @@ def test_what_flex_attention_does_not_take_is_compiled_as_a_whole():
 
 def test_a_training_reaches_the_kernel_and_leaves_the_model_eager(calls, asked, monkeypatch):
     """The stand-in takes the place of the kernel, and a CPU that of the GPU."""
-    chosen = training.forward_of
-    monkeypatch.setattr(training, "forward_of", lambda made, how, device: chosen(made, how, "cuda"))
+    chosen = loop.forward_of
+    monkeypatch.setattr(loop, "forward_of", lambda made, how, device: chosen(made, how, "cuda"))
     batch = (torch.arange(2 * (N + 1)).reshape(2, -1) % VOCABULARY).numpy()
     losses = [
         training.train(model("t5"), iter([batch]), config(compiler=compiler))
