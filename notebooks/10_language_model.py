@@ -1059,8 +1059,8 @@ numbers_of_this_chapter |= {
 #    {num}`10_language_model/difference_separated_sinusoidal_wide:+.3f`. Negative is better. That separation
 #    costs nothing is *{num}`10_language_model/verdict_separation_costs_nothing_at_equal_width`* at equal
 #    width and *{num}`10_language_model/verdict_separation_costs_nothing_at_equal_parameters`* at equal
-#    parameters. These are verdicts on one budget. What more training does to their order, seen in smaller models with
-#    the sinusoid: *{num}`10_language_model/budget_separation_costs_nothing_at_equal_width`* at equal width,
+#    parameters. These are verdicts on one budget, but where more training turns an order. What it does to these, seen
+#    in smaller models with the sinusoid: *{num}`10_language_model/budget_separation_costs_nothing_at_equal_width`* at equal width,
 #    *{num}`10_language_model/budget_separation_costs_nothing_at_equal_parameters`* at equal parameters.
 # 2. **The learned table.** That it works better in dimensions of its own than added to the embedding is
 #    *{num}`10_language_model/verdict_separation_improves_a_learned_table`*. A guess at the reason, not
