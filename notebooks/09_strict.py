@@ -405,7 +405,7 @@ figures.show(
     fig,
     name="fig-strict-tables",
     alt="Diagram of a strict model of three blocks. On the left a narrow position "
-    "position branch runs from positions through norms, position heads and pos MLPs; its last "
+    "branch runs from positions through norms, position heads and pos MLPs; its last "
     "block is a norm only. On the right a dense transformer runs from a text through "
     "sem heads and sem MLPs to the next byte. In each layer an arrow leads from the "
     "norm on the left through a table, added to queries and keys, to the attention on "

@@ -51,7 +51,7 @@ profile = "smoke"
 seed = 0
 device = "cpu"
 
-# %%
+# %% tags=["hide-input"]
 from dataclasses import replace
 from itertools import pairwise
 

@@ -227,10 +227,10 @@ def test_each_recipe_for_contributors_is_short():
     recipes = re.split(r"(?m)^## ", GUIDES["CONTRIBUTING.md"])[1:]
     assert [recipe.splitlines()[0] for recipe in recipes[:5]] == [
         "An encoding",
-        "An extrapolator",
+        "A method",
         "An experiment",
-        "A chapter",
         "A claim",
+        "A chapter",
     ]
     for recipe in recipes:
         assert len([line for line in recipe.splitlines()[1:] if line]) < 10, recipe

@@ -53,7 +53,7 @@ METHODS = Methods(
         "separated-learned": Method("separated learned", "#00558a", "-", "s"),
         "separated-sinusoidal-wide": Method("separated sinusoidal, wide", "#6b4500", (0, (3, 1)), "o", False),
         "separated-sinusoidal-38-114": Method(
-            "separated sinusoidal, 38 + 114", "#6b4500", (0, (2, 1)), "o", False
+            "separated sinusoidal, 38 + 114", "#6b4500", (0, (2, 1)), "p", False
         ),
         "separated-learned-wide": Method("separated learned, wide", "#00558a", (0, (3, 1)), "s", False),
         "strict-sinusoidal": Method("strict sinusoidal", "#6b4500", (0, (1, 1.2)), "v"),
