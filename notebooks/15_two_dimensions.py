@@ -348,8 +348,8 @@ figures.show(
 sides = []
 for name in im.METHODS:
     run = im.ImageRun.of("images", "laptop", name, "class", 1, 1e-3)
-    told = {rule: run.unseen(14, rule) for rule in run.rules}
-    moved = {how: run.unseen(7, move=move) for how, move in run.moves.items()}
+    told = {rule: run.unseen_at(14, rule) for rule in run.rules}
+    moved = {how: run.unseen_at(7, move=move) for how, move in run.moves.items()}
     sides.append(
         {
             "method": figures.METHODS[name].label,
