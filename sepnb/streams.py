@@ -25,8 +25,7 @@ GATED = ("swiglu",)
 JOINT = "joint"
 """The one block of a map that is not split."""
 
-MOST_WEIGHTS = 2**36
-"""Of one map: what asks for more is a slip."""
+MOST_WEIGHTS = 2**36  # of one map: what asks for more is a slip
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -121,11 +120,7 @@ class Streams:
 
 
 def _given(x: Tensor, weight: Tensor) -> Tensor:
-    """Refuse an input that is not where the weights are, or of another dtype than theirs.
-
-    Raises:
-        TypeError, ValueError: with what it is.
-    """
+    """Refuse an input that is not where the weights are, or of another dtype than theirs."""
     floating("x", x)
     if x.device != weight.device:
         raise ValueError(f"x is on {x.device} and the weights on {weight.device}; move one of them")

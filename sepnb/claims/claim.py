@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
-from sepnb.claims import budget, evidence
+from sepnb.claims import budget, evidence, measured
 from sepnb.claims.asks import Ask, Floor, Unless
 from sepnb.claims.verdict import OF_OURS, PARTLY, Tables, Verdict
 
@@ -35,12 +35,12 @@ def by_seeds(claim: "Claim", tables: Tables) -> Verdict:
 
 def by_rounds(claim: "Claim", tables: Tables) -> Verdict:
     """Judged over the rounds of timed records."""
-    return evidence.rounds(claim.table(tables), claim.asks, claim.parts)
+    return measured.rounds(claim.table(tables), claim.asks, claim.parts)
 
 
 def exactly(claim: "Claim", tables: Tables) -> Verdict:
     """Judged by numbers of a chapter in which there is no chance."""
-    return evidence.exactly(tables.get(claim.experiments[0]), claim.asks, claim.unless)
+    return measured.exactly(tables.get(claim.experiments[0]), claim.asks, claim.unless)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Claim:
         for ask in [*self.asks, *(ask for one in self.unless for ask in one.asks)]:
             for quantity in (ask.a, ask.b):
                 for column in filter(None, quantity.partition(":")[2].split("+")):
-                    wanted |= dict.fromkeys([column, *(f"{column}{end}" for end in evidence.ENDS)])
+                    wanted |= dict.fromkeys([column, *(f"{column}{end}" for end in measured.ENDS)])
         found = []
         for name in (self.experiments[0], *self.beside):
             runs = tables.get(name)
@@ -170,7 +170,13 @@ class Claim:
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 
-CORE = ("sepnb.claims.asks", "sepnb.claims.claim", "sepnb.claims.evidence", "sepnb.claims.verdict")
+CORE = (
+    "sepnb.claims.asks",
+    "sepnb.claims.claim",
+    "sepnb.claims.evidence",
+    "sepnb.claims.measured",
+    "sepnb.claims.verdict",
+)
 """What all claims share; its functions are named in a digest and not followed."""
 
 

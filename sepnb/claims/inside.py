@@ -11,9 +11,10 @@ import pandas as pd
 
 from sepnb.claims.asks import Ask, levels, pairs, unless
 from sepnb.claims.claim import Claim
-from sepnb.claims.evidence import Runs, inside, judge, obstacle, share
+from sepnb.claims.evidence import Runs, inside, judge, obstacle
 from sepnb.claims.extrapolation import FIVE
 from sepnb.claims.language_model import BAR
+from sepnb.claims.measured import share
 from sepnb.claims.verdict import NOT_REPRODUCED, NOT_TESTABLE, PARTLY, REPRODUCED, UNDECIDED, Tables, Verdict
 
 TABLE = "experiment/inside"

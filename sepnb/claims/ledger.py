@@ -14,12 +14,14 @@ from sepnb.claims import (
     encoding_speed,
     exact,
     extrapolation,
+    image_counts,
     images,
     inside,
     language_model,
     recipes,
     seqpe_geometry,
     seqpe_stream,
+    seqpe_stream_geometry,
     shaw_clip,
 )
 from sepnb.claims.budget import Dependence, dependence
@@ -37,7 +39,9 @@ CLAIMS: tuple[Claim, ...] = (
     *recipes.CLAIMS,
     *seqpe_geometry.CLAIMS,
     *images.CLAIMS,
+    *image_counts.CLAIMS,
     *seqpe_stream.CLAIMS,
+    *seqpe_stream_geometry.CLAIMS,
     *encoding_speed.CLAIMS,
     *inside.CLAIMS,
 )

@@ -1,7 +1,6 @@
-"""Experiments `seqpe_stream`, `seqpe_stream_geometry` and `seqpe_cost` (chapter 16): a position stream of
-SeqPE.
+"""Experiment `seqpe_stream` (chapter 16): a position stream of SeqPE.
 
-**The stream.** Written before its records. Known were those of the methods beside it; one seed of each dense
+Written before its records. Known were those of the methods beside it; one seed of each dense
 form at three rates on validation text (`encoding_screen`); and, of one to three seeds, the model and training
 of `dense-seqpe-score` on the same novels (`encodings`). *Gap*, *gain* and bins are those of `claims.recipes`.
 *Covered* starts lie below the largest position of shift steps and losses, the others past it, two at about
@@ -17,48 +16,24 @@ methods of other experiments have rates that were chosen after 500 of its 1,200 
 worth beside others was asked when it was known that the text has nothing to give past the trained length, by
 the records of `extrapolation`, so that `a-seqpe-stream-uses-the-far-past` is *not testable here* whatever
 these models do.
-
-**Where embeddings lie.** *Moved* is how far a window of the stream lies from the trained one, place by place,
-*narrowed* its spread, both in units of the spread of the trained window: its own places in an order drawn at
-random have moved by 1.41. Where a rule says *twice* or *half*, it compares logarithms to base 2. Rules on
-windows were written when the bits per byte of one seed of these models in `seqpe_stream` were known, and the
-same measures of strict models of the size of a smoke test, trained for 240 steps with three seeds. The unit
-shrinks with the resolution, so that *moved* and *resolution* are not two independent findings.
-
-A position is *folded* where the curve of embeddings repeats itself: to some embedding a sixteenth of a
-trained length or more before it a position is nearer than half of how near it is to the one exactly so far
-before. Rules on folds were written when curves and costs of SeqPE in the score with seeds 1 to 5 were known,
-and are about seeds 7 to 18, of which nothing was. Compared are those whose curve folds at eight positions or
-more between one and eight trained lengths; with fewer than six a claim is *undecided*.
-
-**Cost.** Written before its records. A record is one machine, timed in rounds; the quartiles over its rounds
-stand in the place of seeds.
 """
 
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
 import pandas as pd
 
 from sepnb.claims import extrapolation, recipes
 from sepnb.claims.asks import FAR, Ask, Unless, against, changes, each, gap, levels, pairs
-from sepnb.claims.claim import Claim, by_rounds
-from sepnb.claims.evidence import incomplete, judge
+from sepnb.claims.claim import Claim
 from sepnb.claims.extrapolation import TEXT_HAS_MORE
 from sepnb.claims.language_model import BAR
-from sepnb.claims.verdict import NOT_TESTABLE, Tables, Verdict
 
 TABLE = "experiment/seqpe_stream"
-GEOMETRY = "experiment/seqpe_stream_geometry"
-COST = "experiment/seqpe_cost"
 
 MODES = ("separated", "strict")
 BOTH = ("separated-seqpe", "strict-seqpe")
 SCORE = "dense-seqpe-score"
-CHAIN = tuple(f"separated-seqpe{stage}" for stage in ("-plain", "-shifts", "-contrastive", ""))
-"""The models of the geometry, each with one change of the one before."""
-
 GROUPS = ("covered", "never-seen")
 KINDS = ("aligned", "misaligned")
 
@@ -129,55 +104,9 @@ def starts(group: str) -> list[Ask]:
     return changes(BOTH, [(column, "native/1x") for column in far(group)], high=0.03)
 
 
-def logarithms(table: pd.DataFrame) -> pd.DataFrame:
-    """`moved` and `narrowed` averaged over the two starts of a kind, and their logarithms to base
-    2 as `log2 <column>`."""
-    names = [f"{m}/{g}-{k}" for m in ("moved", "narrowed") for g in GROUPS for k in KINDS]
-    means = averaged(table, names)
-    return means.assign(**{f"log2 {one}": np.log2(means[one].where(means[one] > 0)) for one in names})
-
-
-def ranks(claim: Claim, tables: Tables) -> Verdict:
-    """Spearman's correlation, in each seed, of how far a window moved with what its start costs."""
-    ours, costs = map(tables.get, claim.experiments)
-    if obstacle := incomplete(ours, CHAIN) or incomplete(costs, CHAIN):
-        return obstacle
-    own = ours[ours.method.isin(CHAIN)]
-    joined = own.merge(costs, on=["method", "seed"], suffixes=("", " of the costs"))
-    at = [f"{group}-{kind}-{n}" for group in GROUPS for kind in KINDS for n in (1, 2)]
-    found = []
-    for seed, runs in joined.groupby("seed"):
-        moved = runs[[f"moved/{one}" for one in at]].astype(float)
-        paid = runs[[f"native-at-{one}" for one in at]].astype(float)
-        paid = paid.sub(runs["native/1x"].astype(float), axis=0)
-        one, other = (pd.Series(values.to_numpy().ravel()).rank() for values in (moved, paid))
-        rank = one.corr(other) if one.notna().all() and other.notna().all() else float("nan")
-        found.append({"method": "chain", "seed": seed, "status": "ok", "rank": rank})
-    return judge(pd.DataFrame(found), claim.asks)
-
-
-def where_curves_fold(claim: Claim, tables: Tables) -> Verdict:
-    """Over the seeds from 7 on whose curve folds at eight positions or more."""
-    table = tables.get(claim.experiments[0])
-    if obstacle := incomplete(table, [SCORE]):
-        return obstacle
-    own = table[(table.method == SCORE) & (table.seed > 6) & (table.folded.astype(float) >= 8)]
-    return Verdict(NOT_TESTABLE, "the curve of no model turns back") if own.empty else judge(own, claim.asks)
-
-
-def as_shares(table: pd.DataFrame) -> pd.DataFrame:
-    """`added`, the share of a step by which it is longer than without an encoding."""
-    ends = ("", "_lower", "_upper")
-    longer = table.reindex(columns=[f"longer{end}" for end in ends]).astype(float)
-    return pd.DataFrame({f"added{end}": 1 - 1 / longer[f"longer{end}"] for end in ends})
-
-
 _of = partial(Claim, experiments=(TABLE,), floors=(BAR._replace(but="none"),), derive=averaged_starts)
 _heard = partial(_of, beside=WITHOUT)
 _beside = partial(_of, beside=BESIDE)
-_geometry = partial(Claim, experiments=(GEOMETRY,), derive=logarithms)
-_folds = partial(Claim, experiments=(GEOMETRY,), how=where_curves_fold)
-_cost = partial(Claim, experiments=(COST,), derive=as_shares, how=by_rounds)
 
 CLAIMS = (
     _heard(
@@ -391,108 +320,5 @@ CLAIMS = (
         against(SCORE, "dense-sinusoidal-shifts, rope, alibi", *each("native/{}", FAR), high=0.0),
         source="seqpe-abstract",
         beside=BESIDE | ALIBI,
-    ),
-    _geometry(
-        "digit-strings-keep-an-aligned-window",
-        "Digit strings alone keep a window with the same low digits in place",
-        "Where only the text trains digit strings, a window of the stream with the low digits of the "
-        "trained one lies where that lies, and one with other low digits elsewhere.",
-        "With digit strings alone, without shift steps and losses, a window at covered aligned starts has "
-        "moved by less than 0.5, at covered misaligned starts by more than 1.",
-        levels("separated-seqpe-plain", "moved/covered-aligned", high=0.5)
-        + levels("separated-seqpe-plain", "moved/covered-misaligned", low=1.0),
-    ),
-    _geometry(
-        "the-losses-move-an-aligned-window",
-        "The losses move a window that shift steps leave in place",
-        "The losses of SeqPE move a window of the stream that shift steps alone leave where the trained one "
-        "lies.",
-        "With both losses a window at covered aligned starts has moved more than twice as far as with shift "
-        "steps alone.",
-        pairs("separated-seqpe - separated-seqpe-shifts", "log2 moved/covered-aligned", low=1.0),
-    ),
-    _geometry(
-        "the-losses-narrow-far-windows",
-        "The losses narrow windows elsewhere",
-        "Under the losses of SeqPE the places of a window elsewhere lie closer together, beside those of "
-        "the trained window, than under shift steps alone.",
-        "At covered starts, aligned and misaligned, the spread of a window is with both losses less than "
-        "half of what it is with shift steps alone.",
-        pairs(
-            "separated-seqpe - separated-seqpe-shifts",
-            *(f"log2 narrowed/covered-{kind}" for kind in KINDS),
-            high=-1.0,
-        ),
-    ),
-    _geometry(
-        "the-losses-cost-resolution",
-        "The losses cost resolution in the trained window",
-        "Under the losses of SeqPE the places of the trained window differ by a smaller part of what they "
-        "have in common.",
-        "The resolution of the trained window, its spread over the mean length of its embeddings, is lower "
-        "with both losses than with shift steps alone (difference below 0).",
-        pairs("separated-seqpe - separated-seqpe-shifts", "resolution", high=0.0),
-    ),
-    _geometry(
-        "a-start-costs-what-its-window-moved",
-        "A start costs the more the farther its window moved",
-        "Over the starts and models of the chain together, windows of the stream that moved farther cost "
-        "more.",
-        "Over the eight starts of the four models of a seed, the rank correlation of how far a window moved "
-        "with what the same bytes cost more there than from 0 on, in the same model, is above 0.5 "
-        "(Spearman, one value a seed).",
-        levels("chain", "rank", low=0.5),
-        experiments=(GEOMETRY, TABLE),
-        how=ranks,
-    ),
-    _folds(
-        "seqpe-fails-where-its-curve-turns-back",
-        "SeqPE fails where the curve of its embeddings turns back",
-        "In a long text SeqPE in a term of the score fails at indices at which the curve of its embeddings "
-        "has turned back on itself.",
-        "In a long text, past the trained length, bytes at folded positions cost dense with SeqPE as a term "
-        "of the score more than 0.5 bits per byte more than bytes at the others, in the mean over each.",
-        changes(SCORE, [("bits/folded", "bits/others")], low=0.5),
-    ),
-    _folds(
-        "it-is-the-look-alike-in-sight",
-        "It fails there because of a look-alike that is visible",
-        "It does not fail at these indices where no earlier position is in sight that they could be taken "
-        "for.",
-        "Of the same models: read from the first folded position on, at that index and with nothing before "
-        "it, the bytes of its run of folded positions cost less than 0.1 bits per byte more than read from "
-        "0 on.",
-        changes(SCORE, [("alone/folded", "alone/first")], high=0.1),
-    ),
-    _folds(
-        "positions-that-are-not-folded-mend-it",
-        "Read at positions that do not fold, the same models do not fail",
-        "Read at positions that leave out those where the curve has turned back, the same models do not "
-        "fail, without further training.",
-        "Of the same models: where the text is read at the positions that are not folded, in their order, "
-        "all bytes past the trained length together cost less than as first read (difference below 0), and "
-        "less than 0.05 bits per byte more than those that first stood at positions that are not folded.",
-        changes(SCORE, [("mended/past", "past")], high=0.0)
-        + changes(SCORE, [("mended/past", "bits/others")], high=0.05),
-    ),
-    _cost(
-        "the-encoder-is-lightweight",
-        "SeqPE's encoder is lightweight",
-        "The sequential position encoder is lightweight: the embeddings and their losses take a small part "
-        "of a training step.",
-        "With an encoder of 32 columns and both losses in every step, on the profile's batch of sequences "
-        "of 512 tokens, what is done for positions alone takes less than 5 % of the time of a training "
-        "step, in three quarters of the rounds. Left out is that the term of the score makes queries and "
-        "keys longer.",
-        levels("width-32-every-1", "share", high=0.05),
-        source="seqpe-abstract",
-    ),
-    _cost(
-        "all-that-seqpe-adds-is-light",
-        "All that SeqPE adds to a step is light",
-        "So is everything that a step with it has more, longer queries and keys among it.",
-        "With the same encoder and losses on the same batch, everything by which the step is longer than "
-        "without an encoding takes less than 5 % of its time, in three quarters of the rounds.",
-        levels("width-32-every-1", "added", high=0.05),
     ),
 )

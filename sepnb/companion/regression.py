@@ -1,14 +1,10 @@
 """Are a chapter's numbers still what they were? Fresh numbers against committed ones, metric by metric.
 
 `tests/reference/<profile>/<chapter>.json` holds what a chapter published when the reference was taken, and
-why it was taken. `tolerances.json` beside it says how far each metric may move. A tolerance is not an
-opinion: the chapters are recomputed with other thread counts and with narrower instructions, which stands
-for another processor, and ten times the widest spread is allowed, with a floor for float32 rounding. The
-spread over seeds is stored beside it but never widens it: another seed is another experiment.
+why it was taken. `tolerances.json` beside it says how far each metric may move; `tolerances` measures it.
 """
 
 import json
-import math
 import os
 import re
 import shutil
@@ -24,25 +20,6 @@ from typing import Any
 from sepnb import paths
 from sepnb.companion.chapters import Chapter, discover, find
 from sepnb.records.numbers import Number, write_json
-
-FACTOR = 10.0
-FLOOR_RTOL = 1e-6  # eight units in the last place of float32
-FLOOR_ATOL = 1e-7  # float32 rounding of quantities of order one
-ZERO = 1e-12  # what is below this under every variant is zero in float64, and has to stay so
-# Measured time and memory cannot be pinned; a chapter says so by the name.
-UNPINNED = ("_seconds", "_s", "_ms", "_mb")
-NARROW = {
-    "ATEN_CPU_CAPABILITY": "avx2",
-    "ONEDNN_MAX_CPU_ISA": "AVX2",
-    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-    "OPENBLAS_CORETYPE": "Haswell",
-}
-VARIANTS: Mapping[str, tuple[int, Mapping[str, str]]] = {
-    "1 thread": (1, {}),
-    "2 threads": (2, {}),
-    "1 thread, AVX2 only": (1, NARROW),
-}
-SEEDS = (0, 1, 2)
 
 
 class RecomputeError(RuntimeError):
@@ -262,99 +239,3 @@ def update(numbers: Mapping[str, Mapping[str, Number]], profile: str, reason: st
         write_json(file, {"chapter": chapter, "profile": profile, "made": made, "numbers": dict(metrics)})
         written.append(file)
     return written
-
-
-def measure(
-    work: Path,
-    *,
-    chapters: Sequence[str] = (),
-    profile: str = "smoke",
-    say: Callable[[str], None] = print,
-) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Number]]]:
-    """Recompute chapters, all of them where none is named, under `VARIANTS` and `SEEDS`.
-
-    Returns the tolerances that follow, chapter to metric to entry, and the numbers of the first variant.
-
-    Raises:
-        RecomputeError: a recomputation failed.
-        ValueError: a whole number or a text differs between variants, so that nothing can pin it; or a
-            metric is published under some of them only.
-    """
-    options = {"chapters": chapters, "profile": profile}
-    (first, (threads, environment)), *others = VARIANTS.items()
-    say(f"recomputing with {first}")
-    base = recompute(work / "first", **options, threads=threads, environment=environment)
-    variants, seeds = {first: base}, {SEEDS[0]: base}
-    for seed in SEEDS[1:]:  # before the other variants: a check that holds for one seed only ends it early
-        say(f"recomputing with seed {seed}")
-        seeds[seed] = recompute(work / f"seed-{seed}", **options, seed=seed, records=work / "first")
-    for name, (threads, environment) in others:
-        say(f"recomputing with {name}")
-        place = work / name.replace(" ", "-").replace(",", "")
-        variants[name] = recompute(place, **options, threads=threads, environment=environment)
-    return tolerances_from(variants, seeds), base
-
-
-def tolerances_from(
-    variants: Mapping[str, Mapping[str, Mapping[str, Number]]],
-    seeds: Mapping[int, Mapping[str, Mapping[str, Number]]],
-) -> dict[str, dict[str, Any]]:
-    """Tolerances from numbers that should be equal (`variants`) and numbers that need not be (`seeds`)."""
-    base = next(iter(variants.values()))
-    for name, numbers in [*variants.items(), *seeds.items()]:
-        for chapter in base.keys() | numbers.keys():
-            if odd := base.get(chapter, {}).keys() ^ numbers.get(chapter, {}).keys():
-                raise ValueError(
-                    f"{chapter} publishes {', '.join(sorted(odd))} only sometimes (not with {name})"
-                )
-    how = (
-        f"atol is {FACTOR:g} times the widest spread between {', '.join(variants)}, at least {FLOOR_ATOL:g} "
-        f"({ZERO:g} for what is zero in float64); "
-        f"rtol is {FLOOR_RTOL:g}, for float32 rounding; torch {version('torch')}, numpy {version('numpy')}"
-    )
-    found: dict[str, dict[str, Any]] = {}
-    for chapter, metrics in base.items():
-        found[chapter] = {}
-        for key, value in metrics.items():
-            same = [numbers[chapter].get(key) for numbers in variants.values()]
-            if key.endswith(UNPINNED):
-                found[chapter][key] = {"unpinned": "a measured time or memory differs from run to run"}
-            elif isinstance(value, float):
-                spread = _spread(same)
-                between = _spread([numbers[chapter].get(key) for numbers in seeds.values()])
-                measured = {"how": how, "spread": spread, "variants": list(variants)}
-                measured |= {"seeds": list(seeds), "spread_over_seeds": between}
-                measured["threads"] = sorted({VARIANTS[name][0] for name in variants if name in VARIANTS})
-                floor = ZERO if all(abs(number) < ZERO for number in same) else FLOOR_ATOL
-                atol = max(floor, float(f"{FACTOR * spread:.2g}"))
-                found[chapter][key] = {"rtol": FLOOR_RTOL, "atol": atol, "measured": measured}
-            elif any(other != value for other in same):
-                raise ValueError(f"{chapter}/{key} is {same} under {list(variants)}: nothing can pin it")
-    return found
-
-
-def loose(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Metrics whose tolerance is wider than their spread over seeds: it would hardly notice a change.
-
-    Where the chapter's seed makes no difference, the spread says nothing and the metric is passed over.
-    """
-    wide = []
-    for chapter, metrics in found.items():
-        for key, entry in metrics.items():
-            between = entry.get("measured", {}).get("spread_over_seeds", math.inf)
-            if 0 < between < entry.get("atol", 0.0) and entry["atol"] > FLOOR_ATOL:
-                wide.append(f"{chapter}/{key}: atol {entry['atol']:g}, spread over seeds {between:.3g}")
-    return wide
-
-
-def write_tolerances(found: Mapping[str, Mapping[str, Any]], profile: str, known: Iterable[str]) -> Path:
-    """Store measured tolerances beside the references. Those of the other `known` chapters stay."""
-    target = folder(profile) / "tolerances.json"
-    every = tolerances(profile) | dict(found)
-    write_json(target, {chapter: every[chapter] for chapter in sorted(every.keys() & set(known))})
-    return target
-
-
-def _spread(values: Iterable[Any]) -> float:
-    numbers = list(values)
-    return float(max(numbers) - min(numbers))

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from sepnb.companion import chapters, execute, published, regression, runs, screens
+from sepnb.companion import chapters, execute, published, regression, runs, screens, tolerances
 from sepnb.companion.chapters import Chapter
 from sepnb.records.store import Store
 
@@ -197,9 +197,9 @@ def check_numbers(
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="sepnb-check-") as work:
         if measure:
-            found, numbers = regression.measure(Path(work), chapters=chosen, profile=profile, say=say)
-            say(f"tolerances: {regression.write_tolerances(found, profile, known)}")
-            for line in regression.loose(found):
+            found, numbers = tolerances.measure(Path(work), chapters=chosen, profile=profile, say=say)
+            say(f"tolerances: {tolerances.write_tolerances(found, profile, known)}")
+            for line in tolerances.loose(found):
                 say(f"wider than the spread over seeds, so it guards little: {line}")
         else:
             say(f"recomputing {', '.join(chosen) or 'every chapter'} at {profile} in an empty store")

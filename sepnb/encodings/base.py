@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..settings import without_defaults
+from ..records.settings import without_defaults
 
 if TYPE_CHECKING:
     from .reference import Reference

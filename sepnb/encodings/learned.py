@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..settings import without_defaults
+from ..records.settings import without_defaults
 from ..validation import number
 from .base import Encoding, Heads, InputModule, Site
 

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..settings import without_defaults
+from ..records.settings import without_defaults
 from ..validation import FARTHEST, WIDEST, floating_dtype, number, one_of, reals, whole, within
 from .base import Encoding, InputModule, Site
 from .coordinates import check_dims

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..settings import without_defaults
+from ..records.settings import without_defaults
 from ..validation import floats, number
 from .base import Encoding, Heads, PairModule, Site
 from .relative import from_distances

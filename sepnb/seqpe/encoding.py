@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .. import validation
 from ..encodings.base import Encoding, Heads, InputModule, QueryKeyModule, Site
-from ..settings import without_defaults
+from ..records.settings import without_defaults
 from .digits import checked_places
 from .encoder import SequentialPositionEncoder
 from .injection import EmbeddedInput, EmbeddedQueryKey

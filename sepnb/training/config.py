@@ -5,7 +5,7 @@ from math import cos, inf, pi
 from typing import Any
 
 from ..data.draws import at_least
-from ..settings import without_defaults
+from ..records.settings import without_defaults
 from .losses import AuxiliaryLoss, BoundLoss
 from .positions import PositionSampler
 from .segments import Segments

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..data.draws import at_least, generator_of, uniform
 from ..encodings import grid_positions
-from ..settings import without_defaults
+from ..records.settings import without_defaults
 from .positions import RandomOffset
 
 

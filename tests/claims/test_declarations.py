@@ -14,6 +14,7 @@ from sepnb.claims import (
     get,
     images,
     seqpe_stream,
+    seqpe_stream_geometry,
 )
 from sepnb.claims.asks import ZERO, Ask
 from sepnb.claims.claim import by_seeds
@@ -84,8 +85,8 @@ def test_what_is_compared_is_run_with_the_seeds_that_a_verdict_needs():
         lent = {m: need.partition("/")[2] for need, methods in claim.beside.items() for m in methods}
         compared = set(methods_of(claim.asks))
         conditions = set(methods_of(ask for one in claim.unless for ask in one.asks))
-        if claim.how is seqpe_stream.ranks:
-            compared = set(seqpe_stream.CHAIN)
+        if claim.how is seqpe_stream_geometry.ranks:
+            compared = set(seqpe_stream_geometry.CHAIN)
         for method in compared | conditions:
             seeds = grids[lent[method]][method] if method in lent else own.get(method, set())
             assert seeds, f"{claim.id}: {method} is not run"

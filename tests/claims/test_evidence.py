@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from sepnb.claims.asks import ZERO, Ask, Floor, Unless, against, changes, each, gap, levels, pairs, unless
-from sepnb.claims.evidence import _paired_t, exactly, holm, judge, rounds
+from sepnb.claims.evidence import _paired_t, holm, judge
+from sepnb.claims.measured import exactly, rounds
 from sepnb.claims.verdict import Verdict
 
 BETTER = [Ask("a", "b", high=0.0)]

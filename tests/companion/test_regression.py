@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sepnb.companion import regression
+from sepnb.companion import regression, tolerances
 from sepnb.companion.chapters import Chapter
-from sepnb.companion.regression import compare, tolerances_from
+from sepnb.companion.regression import compare
+from sepnb.companion.tolerances import tolerances_from
 from sepnb.records.numbers import write_json
 
 NUMBERS = {"loss": 2.5, "n_runs": 3, "best_method": "rope", "agrees": True, "took_seconds": 1.5}
@@ -101,12 +102,12 @@ def test_tolerances_come_from_the_spread_between_threads_not_between_seeds() -> 
     assert found["loss"]["measured"]["spread"] == pytest.approx(3e-4)
     assert found["loss"]["measured"]["spread_over_seeds"] == pytest.approx(0.4)
     assert found["loss"]["measured"]["threads"] == [1, 2]
-    assert found["zero"]["atol"] == regression.ZERO
+    assert found["zero"]["atol"] == tolerances.ZERO
     assert "unpinned" in found["took_seconds"]
-    assert found["steady"]["atol"] == regression.FLOOR_ATOL
-    assert regression.loose({"01_order": found}) == []
+    assert found["steady"]["atol"] == tolerances.FLOOR_ATOL
+    assert tolerances.loose({"01_order": found}) == []
     narrow = {0: variants["1 thread"], 1: {"01_order": {**variants["1 thread"]["01_order"], "loss": 2.501}}}
-    (line,) = regression.loose(tolerances_from(variants, narrow))
+    (line,) = tolerances.loose(tolerances_from(variants, narrow))
     assert line.startswith("01_order/loss: atol 0.003")
 
 
