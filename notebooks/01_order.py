@@ -39,7 +39,7 @@ profile = "smoke"
 seed = 0
 device = "cpu"
 
-# %%
+# %% tags=["hide-input"]
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -48,18 +48,16 @@ import torch.nn.functional as F
 
 from sepnb.encodings import ALiBi, ScoreModule, build
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
-from sepnb.plots import diagrams, figures
+from sepnb.plots import diagrams, figures, shapes
+from sepnb.records import numbers as chapter_numbers
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, optimiser
 
 compared = ("none", "sinusoidal", "learned", "rope", "alibi")
 figures.use_style()
 # The profile chooses sizes; every profile runs the same code.
-SIZES = {
-    "smoke": (32, 12, 3, 220),
-    "laptop": (64, 32, 5, 260),
-    "gpu": (128, 64, 8, 320),
-}
+SIZES = {"smoke": (32, 12, 3, 220), "laptop": (64, 32, 5, 260)}
+SIZES["gpu"] = (128, 64, 8, 320)
 width, n_tokens, n_seeds, n_steps = SIZES[profile]
 numbers = {}
 
@@ -71,12 +69,11 @@ numbers = {}
 # %%
 words = ["the", "dog", "bit", "the", "man"]
 vocabulary = sorted(set(words))
-tokens = torch.tensor(
-    [[vocabulary.index(word) for word in words]], device=device
-)  # [B, N] = [1, 5]
+tokens = [[vocabulary.index(word) for word in words]]
+tokens = torch.tensor(tokens, device=device)  # [B, N] = [1, 5]
 order = torch.tensor(
     [0, 4, 2, 3, 1], device=device
-)  # the n-th word of the shuffle is word order[n]
+)  # word n of the shuffle is order[n]
 shuffled = tokens[:, order]
 print(" ".join(words), "->", " ".join(vocabulary[t] for t in shuffled[0]))
 
@@ -88,30 +85,17 @@ print(" ".join(words), "->", " ".join(vocabulary[t] for t in shuffled[0]))
 
 
 # %%
-def build_model(
-    encoding="none", *, causal=False, n_layers=2, vocab_size=256, seed=seed, n_heads=4
-):
+def build_model(encoding="none", *, causal=False, n_layers=2, vocab=256, seed=seed):
     """A dense model with random weights, in float64."""
     torch.manual_seed(seed)
-    config = TransformerConfig(
-        Streams.dense(width),
-        n_layers,
-        n_heads,
-        encoding,
-        max_length=2 * n_tokens,
-        causal=causal,
-    )
-    return (
-        LanguageModel(config, vocab_size)
-        .to(device)
-        .double()
-        .eval()
-        .requires_grad_(False)
-    )
+    settings = {"max_length": 2 * n_tokens, "causal": causal}
+    config = TransformerConfig(Streams.dense(width), n_layers, 4, encoding, **settings)
+    model = LanguageModel(config, vocab).to(device).double()
+    return model.eval().requires_grad_(False)
 
 
 # %%
-model = build_model(vocab_size=len(vocabulary))
+model = build_model(vocab=len(vocabulary))
 with frozen_attention(model) as tapes:  # records the attention weights of every layer
     before = model(tokens)
 weights_before = tapes[0].weights[0, 0]  # first layer, first head: [N, M]
@@ -122,42 +106,26 @@ print("attention weights", tuple(weights_before.shape), "  logits", tuple(before
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.5), sharey=False)
-for ax, weights, ids, title in (
-    (axes[0], weights_before, tokens, "as written"),
-    (axes[1], weights_after, shuffled, "shuffled"),
-):
+top = float(weights_before.max()) * 1.1
+pairs = (weights_before, tokens, "as written"), (weights_after, shuffled, "shuffled")
+for ax, (weights, ids, title) in zip(axes, pairs, strict=True):
     labels = [vocabulary[t] for t in ids[0]]
-    ax.imshow(
-        weights.cpu(), cmap="Blues", vmin=0, vmax=float(weights_before.max()) * 1.1
-    )
-    for i in range(5):
-        for j in range(5):
-            ink = "white" if weights[i, j] > 0.7 * weights.max() else figures.INK
-            ax.text(
-                j,
-                i,
-                f"{weights[i, j]:.2f}",
-                ha="center",
-                va="center",
-                fontsize=9,
-                color=ink,
-            )
+    shapes.heat_map(ax, weights.cpu(), cmap="Blues", vmin=0, vmax=top)
+    words_in = [[f"{weight:.2f}" for weight in row] for row in weights]
+    shapes.write_cells(ax, words_in, white=weights > 0.7 * weights.max(), fontsize=9)
     ax.set_xticks(range(5), labels)
     ax.set_yticks(range(5), labels)
     ax.set(title=title, xlabel="key", ylabel="query")
     ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
 figures.show(
     fig,
     name="fig-order-attention",
     alt="Two five by five tables of attention weights, for 'the dog bit the man' and "
-    "'the man bit the dog'. The second "
-    "has the same entries as the first, with the rows and columns of dog and man "
-    "exchanged.",
+    "'the man bit the dog'. The second has the same entries as the first, with the "
+    "rows and columns of dog and man exchanged.",
     caption="The attention weights of the shuffle are those of the sentence with rows "
-    "and columns exchanged: *dog* looks "
-    "at *bit* with the same weight in both. The two rows of *the* are equal, because "
-    "nothing tells the two apart.",
+    "and columns exchanged: *dog* looks at *bit* with the same weight in both. The "
+    "two rows of *the* are equal, because nothing tells the two apart.",
 )
 
 # %% [markdown]
@@ -226,17 +194,12 @@ torch.testing.assert_close(head(x.flip(0)), by_hand.flip(0), rtol=0, atol=1e-15)
 # %%
 def equivariance_error(model, tokens, order, positions=None):
     """Largest entry of |f(Pi x) - Pi f(x)|, equation (eq-order-equivariance)."""
-    return (
-        (model(tokens[:, order], positions) - model(tokens)[:, order])
-        .abs()
-        .max()
-        .item()
-    )
+    moved = model(tokens[:, order], positions) - model(tokens)[:, order]
+    return moved.abs().max().item()
 
 
 def invariance_error(model, tokens, order):
-    """Largest entry of |f(Pi x) - f(x)|: what 'the same output regardless of order'
-    would need to be 0."""
+    """Largest entry of |f(Pi x) - f(x)|."""
     return (model(tokens[:, order]) - model(tokens)).abs().max().item()
 
 
@@ -248,12 +211,8 @@ plain = build_model()
 numbers["equivariance_error"] = equivariance_error(plain, text, shuffle)
 numbers["invariance_error"] = invariance_error(plain, text, shuffle)
 print({name: f"{value:.1e}" for name, value in numbers.items()})
-assert numbers["equivariance_error"] < 1e-12, (
-    "without positions and mask, a shuffle must only move the outputs"
-)
-assert numbers["invariance_error"] > 1e-3, (
-    "the outputs do move: the model is not invariant"
-)
+assert numbers["equivariance_error"] < 1e-12, "a shuffle only moves the outputs"
+assert numbers["invariance_error"] > 1e-3, "and they do move: it is not invariant"
 
 # %% [markdown]
 # ```{admonition} Deviation from the source
@@ -286,14 +245,13 @@ sentences = torch.tensor(orders, device=device)  # [60, 5]
 
 
 def distinct_answers(model, sentences):
-    """Number of different rows, to eight decimals, of the mean over tokens (the pooled
-    output)."""
+    """Number of different pooled outputs, to eight decimals."""
     return len(torch.unique(model(sentences).mean(dim=1).mul(1e8).round(), dim=0))
 
 
 numbers["orders"] = len(orders)
 for encoding in compared:
-    pooled = build_model(encoding, vocab_size=len(vocabulary))
+    pooled = build_model(encoding, vocab=len(vocabulary))
     numbers[f"distinct_{encoding}"] = distinct_answers(pooled, sentences)
 print({name: value for name, value in numbers.items() if name.startswith("distinct")})
 assert numbers["orders"] == 60 and numbers["distinct_none"] == 1
@@ -315,9 +273,7 @@ assert numbers["distinct_learned"] == 60
 causal = build_model(causal=True)
 numbers["causal_equivariance_error"] = equivariance_error(causal, text, shuffle)
 print(f"with a causal mask: {numbers['causal_equivariance_error']:.2f}")
-assert numbers["causal_equivariance_error"] > 1e-3, (
-    "a causal model must notice the shuffle"
-)
+assert numbers["causal_equivariance_error"] > 1e-3, "it must notice the shuffle"
 
 # %% [markdown]
 # A causal model without an encoding is called {term}`NoPE`. It is known to pick up positional information in training
@@ -327,27 +283,17 @@ assert numbers["causal_equivariance_error"] > 1e-3, (
 
 # %%
 def last_token_change(n_layers, causal, seed):
-    """Largest change of the last token's logits when the tokens before it are
-    shuffled."""
+    """Largest change of the last token's logits when those before it are shuffled."""
     model = build_model(causal=causal, n_layers=n_layers, seed=seed)
-    order = torch.cat(
-        [
-            torch.randperm(n_tokens - 1, generator=generator),
-            torch.tensor([n_tokens - 1]),
-        ]
-    )
+    before = torch.randperm(n_tokens - 1, generator=generator)
+    order = torch.cat([before, torch.tensor([n_tokens - 1])])
     return (model(text[:, order.to(device)]) - model(text))[:, -1].abs().max().item()
 
 
 # %%
-depths = [1, 2, 3, 4]
+depths, seeds = [1, 2, 3, 4], range(n_seeds)
 changes = {
-    causal: np.array(
-        [
-            [last_token_change(depth, causal, s) for depth in depths]
-            for s in range(n_seeds)
-        ]
-    )
+    causal: np.array([[last_token_change(n, causal, s) for n in depths] for s in seeds])
     for causal in (False, True)
 }
 numbers["last_token_change_depth_1"] = float(changes[True][:, 0].max())
@@ -357,38 +303,27 @@ assert numbers["last_token_change_depth_2"] > 1e-3
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.6, 3.3))
-for causal_mask, colour, marker, label in (
-    (True, "#d55e00", "^", "causal mask"),
-    (False, "#6b6f74", "o", "no mask"),
-):
+looks = (True, "#d55e00", "^", "causal mask"), (False, "#6b6f74", "o", "no mask")
+for causal_mask, colour, marker, label in looks:
     values = np.maximum(changes[causal_mask], 1e-17)
     shift = 0.05 if causal_mask else -0.05
+    dots = {"marker": marker, "color": colour, "alpha": 0.55, "linestyle": "none"}
     for row in values:
-        ax.plot(
-            np.array(depths) + shift,
-            row,
-            marker,
-            color=colour,
-            alpha=0.55,
-            linestyle="none",
-        )
+        ax.plot(np.array(depths) + shift, row, **dots)
     middle = np.median(values, axis=0)
     ax.plot(np.array(depths) + shift, middle, color=colour, linewidth=1.2)
     ax.text(4.12, middle[-1], label, color=colour, va="center")
 ax.axhspan(1e-17, 1e-13, color=figures.FAINT, alpha=0.13, linewidth=0)
 ax.text(1.3, 1e-14, "rounding error", fontsize=9, color=figures.INK)
-ax.set_yscale("log")
-ax.set_ylim(1e-17, 30)
-ax.set_xticks(depths)
-ax.set(xlabel="blocks", ylabel="change of the last token's logits", xlim=(0.7, 4.9))
+ax.set(yscale="log", ylim=(1e-17, 30), xticks=depths, xlim=(0.7, 4.9))
+ax.set(xlabel="blocks", ylabel="change of the last token's logits")
 figures.show(
     fig,
     name="fig-order-depth",
     alt="Change of the last token's logits when earlier tokens are shuffled, on a "
-    "logarithmic scale, for one to four "
-    "blocks. Without a mask the change stays at rounding error for all depths. With a "
-    "causal mask it is rounding error "
-    "for one block and about one from two blocks on.",
+    "logarithmic scale, for one to four blocks. Without a mask the change stays at "
+    "rounding error for all depths. With a causal mask it is rounding error for one "
+    "block and about one from two blocks on.",
     caption="With one block a causal model without encoding still treats the past as a "
     "bag; from two blocks on it does "
     f"not. Every dot is a random model ({n_seeds} seeds), the line their median.",
@@ -448,8 +383,7 @@ figures.show(
     "(sinusoidal, learned), query/key (RoPE), score (ALiBi) and value (none of these "
     "encodings).",
     caption="The four sites at which position can enter a block, and the encodings of "
-    "this chapter that act there. All "
-    "but the input site act inside every block.",
+    "this chapter that act there. All but the input site act inside every block.",
 )
 
 # %% [markdown]
@@ -491,19 +425,14 @@ figures.show_table(
     formats=dict.fromkeys(table.columns[1:], ".1e"),
 )
 errors = table.set_index("encoding")
-assert (errors["with positions"] < 1e-12).all(), (
-    "order must lie in the positions that are handed over"
-)
-assert (errors["tokens alone"].drop("none") > 1e-3).all() and errors["tokens alone"][
-    "none"
-] < 1e-12
-assert (errors["shift by 7"][["none", "rope", "alibi"]] < 1e-12).all()
-assert (errors["shift by 7"][["sinusoidal", "learned"]] > 1e-3).all()
-numbers |= {
-    f"{name}_equivariance_error": errors["tokens alone"][name] for name in compared[1:]
-}
+assert (errors["with positions"] < 1e-12).all(), "order lies in what is handed over"
+alone, shift = errors["tokens alone"], errors["shift by 7"]
+assert (alone.drop("none") > 1e-3).all() and alone["none"] < 1e-12
+assert (shift[["none", "rope", "alibi"]] < 1e-12).all()
+assert (shift[["sinusoidal", "learned"]] > 1e-3).all()
+numbers |= {f"{name}_equivariance_error": alone[name] for name in compared[1:]}
 numbers["worst_error_with_positions"] = errors["with positions"].max()
-numbers |= {f"{name}_shift_error": errors["shift by 7"][name] for name in compared}
+numbers |= {f"{name}_shift_error": shift[name] for name in compared}
 
 # %% [markdown]
 # Read row by row, the table sorts the encodings. *none* passes everything and knows nothing. *sinusoidal* and *learned*
@@ -527,8 +456,7 @@ A, B, SYMBOLS, LENGTH = 0, 1, 6, 8
 
 
 def draw(size, generator):
-    """Sequences [size, 8] that hold A and B once each, and whether B came first (0 or
-    1)."""
+    """Sequences [size, 8] that hold A and B once each, and whether B came first."""
     x = torch.randint(2, SYMBOLS, (size, LENGTH), generator=generator)
     places = torch.rand(size, LENGTH, generator=generator).argsort(dim=1)[:, :2]
     x.scatter_(1, places, torch.tensor([[A, B]]).expand(size, 2))
@@ -538,12 +466,8 @@ def draw(size, generator):
 x_test, _ = draw(300, torch.Generator().manual_seed(10_000))
 x_test = torch.cat([x_test, x_test.flip(1)])
 y_test = ((x_test == A).long().argmax(1) > (x_test == B).long().argmax(1)).long()
-print(
-    "test set",
-    tuple(x_test.shape),
-    " share of 'B first':",
-    y_test.double().mean().item(),
-)
+share = y_test.double().mean().item()
+print("test set", tuple(x_test.shape), " share of 'B first':", share)
 assert y_test.sum() * 2 == len(y_test)
 
 # %% [markdown]
@@ -553,8 +477,7 @@ assert y_test.sum() * 2 == len(y_test)
 
 # %%
 def answers(model, x):
-    """Logits of the two answers, [B, 2]: the first two columns, averaged over
-    tokens."""
+    """Logits of the two answers, [B, 2], averaged over tokens."""
     return model(x).mean(dim=1)[:, :2]
 
 
@@ -586,12 +509,9 @@ def learn(encoding, seed, every=10):
 
 
 # %%
-curves = {
-    name: [learn(name, s) for s in range(seed, seed + n_seeds)] for name in compared
-}
-final = {
-    name: np.array([curve[-1, 1] for curve in runs]) for name, runs in curves.items()
-}
+seeds = range(seed, seed + n_seeds)
+curves = {name: [learn(name, s) for s in seeds] for name in compared}
+final = {name: np.array([c[-1, 1] for c in runs]) for name, runs in curves.items()}
 numbers |= {f"accuracy_{name}": float(values.mean()) for name, values in final.items()}
 numbers["training_seeds"] = n_seeds
 
@@ -603,20 +523,16 @@ for ax, (name, runs) in zip(axes, curves.items(), strict=True):
     for curve in runs:
         ax.plot(curve[:, 0], curve[:, 1], color=look.colour, linewidth=1.1, alpha=0.85)
     ax.set_title(look.label, color=look.colour, fontsize=10.5)
-    ax.set_ylim(0.3, 1.03)
-    ax.set_xticks([0, n_steps // 2, n_steps])
-axes[0].text(
-    n_steps, 0.47, "chance", ha="right", va="top", fontsize=9, color=figures.INK
-)
+    ax.set(ylim=(0.3, 1.03), xticks=[0, n_steps // 2, n_steps])
+axes[0].text(n_steps, 0.47, "chance", ha="right", va="top", fontsize=9)
 axes[0].set_ylabel("accuracy on the test set")
 axes[2].set_xlabel("training steps (32 sequences each)")
 figures.show(
     fig,
     name="fig-order-learning",
     alt="Five panels of test accuracy over training steps, one line per seed, chance "
-    "drawn at one half. Sinusoidal, "
-    "learned and RoPE rise from one half to one. The model without encoding and the "
-    "one with ALiBi stay at one half.",
+    "drawn at one half. Sinusoidal, learned and RoPE rise from one half to one. The "
+    "model without encoding and the one with ALiBi stay at one half.",
     caption="In a bidirectional model with averaged outputs, *which of two symbols "
     "came first?* cannot be learned without an encoding. With ALiBi it cannot either: "
     f"order is not direction. Every line is one of {n_seeds} seeds.",
@@ -644,18 +560,13 @@ assert min(final[name].mean() for name in ("sinusoidal", "learned", "rope")) > 0
 
 # %%
 reversal = torch.arange(n_tokens - 1, -1, -1, device=device)
-numbers["alibi_reversal_error"] = equivariance_error(
-    build_model("alibi"), text, reversal
-)
-numbers["rope_reversal_error"] = equivariance_error(build_model("rope"), text, reversal)
-print(
-    f"reversal: ALiBi {numbers['alibi_reversal_error']:.1e}, RoPE "
-    f"{numbers['rope_reversal_error']:.2f}"
-)
+for name in ("alibi", "rope"):
+    error = equivariance_error(build_model(name), text, reversal)
+    numbers[f"{name}_reversal_error"] = error
+    print(f"reversal, {name}: {error:.1e}")
 assert numbers["alibi_reversal_error"] < 1e-12 and numbers["rope_reversal_error"] > 1e-3
-assert numbers["distinct_alibi"] == len(
-    {min(sentence, sentence[::-1]) for sentence in orders}
-)
+up_to_mirror = {min(sentence, sentence[::-1]) for sentence in orders}
+assert numbers["distinct_alibi"] == len(up_to_mirror)
 
 # %% [markdown]
 # ## Takeaways
@@ -686,9 +597,9 @@ assert numbers["distinct_alibi"] == len(
 # %% tags=["hide-cell"]
 # Exchanging the two equal words gives the same input back, so their outputs must be
 # equal; a learned table separates them.
-outputs = build_model(vocab_size=len(vocabulary))(tokens)[0]
+outputs = build_model(vocab=len(vocabulary))(tokens)[0]
 torch.testing.assert_close(outputs[0], outputs[3], rtol=0, atol=1e-12)
-learned = build_model("learned", vocab_size=len(vocabulary))(tokens)[0]
+learned = build_model("learned", vocab=len(vocabulary))(tokens)[0]
 assert (learned[0] - learned[3]).abs().max() > 1e-3
 
 # %% [markdown]
@@ -749,12 +660,9 @@ class Directed(ALiBi):
 directed = build_model(Directed())
 here = torch.arange(n_tokens, device=device)
 assert equivariance_error(directed, text, reversal) > 1e-3
-torch.testing.assert_close(
-    directed(text, here + 7), directed(text, here), rtol=0, atol=1e-12
-)
+moved = directed(text, here + 7)
+torch.testing.assert_close(moved, directed(text, here), rtol=0, atol=1e-12)
 assert build("alibi").sites == Directed().sites
 
-# %%
-from sepnb.records import numbers as chapter_numbers
-
+# %% tags=["hide-cell"]
 chapter_numbers.publish("01_order", numbers, profile=profile)

@@ -47,7 +47,7 @@ profile = "smoke"
 seed = 0
 device = "cpu"
 
-# %%
+# %% tags=["hide-input"]
 import math
 
 import matplotlib.pyplot as plt
@@ -61,7 +61,7 @@ from sepnb.data import text
 from sepnb.encodings import Learned, sinusoidal
 from sepnb.evaluation import evaluate
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
-from sepnb.plots import figures
+from sepnb.plots import figures, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
 from sepnb.streams import Streams
@@ -96,6 +96,12 @@ def code(positions, dim=d, layout="interleaved"):
 #
 # with $b = 10{,}000$: from a wave of $2\pi$ tokens to one of nearly $2\pi b$. Every entry lies between $-1$ and $1$, at any
 # index, and nothing has to be trained or stored. `sinusoidal` is this formula; a double loop says so.
+#
+# ```{literalinclude} ../../sepnb/encodings/sinusoidal.py
+# :pyobject: sinusoidal
+# :start-at: exponents =
+# :dedent:
+# ```
 
 # %%
 table = code(torch.arange(40), 10)  # [N, dim]
@@ -104,22 +110,13 @@ for i in range(40):
         angle = i * base ** (-2 * m / 10)
         assert abs(table[i, 2 * m] - math.sin(angle)) < 1e-14
         assert abs(table[i, 2 * m + 1] - math.cos(angle)) < 1e-14
-assert torch.equal(table[0], torch.tensor([0.0, 1.0] * 5, dtype=F64))
+assert table[0].tolist() == [0.0, 1.0] * 5
 print(tuple(table.shape), " row 0:", table[0].long().tolist())
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(7.4, 3.2))
-image = ax.imshow(
-    code(torch.arange(128)).T.numpy(),
-    cmap="PuOr",
-    vmin=-1,
-    vmax=1,
-    aspect="auto",
-    interpolation="nearest",
-)
-ax.set(xlabel="index $i$", ylabel="column")
-ax.set_yticks([0, 16, 32, 48, 63])
-ax.spines[:].set_visible(False)
+image = shapes.heat_map(ax, code(torch.arange(128)).T, reach=1, aspect="auto")
+ax.set(xlabel="index $i$", ylabel="column", yticks=[0, 16, 32, 48, 63])
 fig.colorbar(image, ax=ax, label="entry", ticks=[-1, 0, 1])
 wavelength = 2 * np.pi * base ** (2 * np.arange(d // 2) / d)
 numbers["waves_longer_than_128"] = int((wavelength > 128).sum())
@@ -127,9 +124,8 @@ figures.show(
     fig,
     name="fig-absolute-code",
     alt="Heat map of the sinusoid, 64 columns over 128 indices. The upper columns "
-    "flicker, then come ever broader stripes; "
-    "the lower half alternates between rows that are nearly zero and rows that are "
-    "nearly one.",
+    "flicker, then come ever broader stripes; the lower half alternates between rows "
+    "that are nearly zero and rows that are nearly one.",
     caption=f"The codes of the first 128 indices. {numbers['waves_longer_than_128']} "
     f"of {d // 2} pairs have waves longer than the figure: their columns hardly differ "
     "from one index to the next, and count what the fast ones repeat.",
@@ -162,8 +158,8 @@ near = pd.DataFrame(rows)
 figures.show_table(
     near,
     caption="Among the first 2048 indices: the two most similar codes, and how many "
-    "different codes are left when the "
-    "codes are rounded to bfloat16, or the indices before anything is computed.",
+    "different codes are left when the codes are rounded to bfloat16, or the indices "
+    "before anything is computed.",
     formats={"distance": ".2g"},
 )
 numbers["nearest_2_columns"] = near.distance[0]
@@ -197,11 +193,10 @@ slowest = torch.asin(one["halves-endpoint"][1, d // 2 - 1])
 assert abs(slowest - 1 / base) < 1e-12, "the last frequency is 1/b itself"
 gram = {layout: codes @ codes.T for layout, codes in one.items()}
 torch.testing.assert_close(gram["halves"], gram["interleaved"], rtol=0, atol=1e-12)
-numbers["endpoint_gram_difference"] = (
-    (gram["halves-endpoint"] - gram["interleaved"]).abs().max().item()
-)
-assert numbers["endpoint_gram_difference"] > 1
-print(f"{numbers['endpoint_gram_difference']:.1f} of {d // 2}")
+difference = (gram["halves-endpoint"] - gram["interleaved"]).abs().max().item()
+assert difference > 1
+numbers["endpoint_gram_difference"] = difference
+print(f"{difference:.1f} of {d // 2}")
 
 # %% [markdown]
 # The first two differ by a permutation of the columns: whatever a layer makes of the one it can make of the other, with
@@ -217,8 +212,7 @@ print(f"{numbers['endpoint_gram_difference']:.1f} of {d // 2}")
 
 # %%
 def literal(positions, dim):
-    """The slide's formula with its range of k: a column 2k and a column 2k + 1 for
-    every k."""
+    """The slide's formula: a column 2k and a column 2k + 1 for every k in its range."""
     columns = []
     for k in range(dim // 2 + 1):
         angle = positions.double() / 10_000 ** (2 * k / dim)
@@ -268,10 +262,8 @@ for dim in (8, 9, 64, 65):
 def shift_matrix(c, dim=d):
     """R_c of (eq-absolute-shift) for rows on the left, layout "interleaved"."""
     angles = c * base ** (-2 * torch.arange(dim // 2, dtype=F64) / dim)
-    blocks = [
-        torch.stack([a.cos(), -a.sin(), a.sin(), a.cos()]).view(2, 2) for a in angles
-    ]
-    return torch.block_diag(*blocks)
+    turns = torch.stack([angles.cos(), -angles.sin(), angles.sin(), angles.cos()])
+    return torch.block_diag(*turns.T.reshape(-1, 2, 2))
 
 
 def shift_error(c, layout="interleaved", matrix=None):
@@ -302,8 +294,7 @@ torch.testing.assert_close(shift_matrix(3) @ shift_matrix(4), shift_matrix(7))
 
 # %%
 def unexplained(rows):
-    """Share of the sum of squares of the rows i + 1 that no linear map of the rows i
-    gives."""
+    """Share of the squares of rows i + 1 that no linear map of rows i gives."""
     here, following = rows[:-1], rows[1:]
     best = torch.linalg.lstsq(here, following, driver="gelsd").solution
     return ((following - here @ best).square().sum() / following.square().sum()).item()
@@ -331,42 +322,32 @@ assert numbers["unexplained_sinusoid"] < 1e-12 < 0.5 < numbers["unexplained_rand
 # left from right, since the cosine is even. Nor does it say *how far*: it falls at first and then goes up and down.
 
 # %%
-distance = torch.arange(0, 257)
-dots = {
-    (dim, layout): (
-        code(torch.tensor([1000]), dim, layout)
-        @ code(1000 - distance, dim, layout).T
-        / (dim // 2)
-    )[0]
-    for dim, layout in ((16, "interleaved"), (64, "interleaved"), (512, "interleaved"))
-}
-dots[64, "halves-endpoint"] = (
-    code(torch.tensor([1000]), d, "halves-endpoint")
-    @ code(1000 - distance, d, "halves-endpoint").T
-    / (d // 2)
-)[0]
+distance, there = torch.arange(0, 257), torch.tensor([1000])
+
+
+def dot(dim, layout="interleaved"):
+    """The code of 1000 with those before it, over D/2."""
+    with_all = code(there, dim, layout) @ code(1000 - distance, dim, layout).T
+    return (with_all / (dim // 2))[0]
+
+
+dots = {f"{dim} columns": dot(dim) for dim in (16, 64, 512)}
+dots["64, endpoint"] = dot(64, "halves-endpoint")
 w = base ** (-2 * torch.arange(d // 2, dtype=F64) / d)
 by_equation = torch.cos(distance[:, None] * w).mean(dim=-1)
-torch.testing.assert_close(dots[64, "interleaved"], by_equation, rtol=0, atol=1e-12)
-after = code(torch.tensor([1000])) @ code(1000 + distance).T / (d // 2)
+torch.testing.assert_close(dots["64 columns"], by_equation, rtol=0, atol=1e-12)
+after = code(there) @ code(1000 + distance).T / (d // 2)
 torch.testing.assert_close(after[0], by_equation, rtol=0, atol=1e-12)  # left = right
 assert int((256 * w < 0.5).sum()) == 10, "the pairs that have hardly turned"
-rises = torch.nonzero(dots[64, "interleaved"].diff() > 0)
+rises = torch.nonzero(dots["64 columns"].diff() > 0)
 numbers["dot_rises_at"] = int(rises[0]) + 1
-numbers["dot_at_256"] = dots[64, "interleaved"][-1].item()
+numbers["dot_at_256"] = dots["64 columns"][-1].item()
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(7.2, 3.5))
-looks = {
-    (16, "interleaved"): ("16 columns", "#009e73", (0, (7, 1.5, 1, 1.5))),
-    (64, "interleaved"): ("64 columns", "#e69f00", "-"),
-    (512, "interleaved"): ("512 columns", "#0072b2", (0, (1, 1.2))),
-    (64, "halves-endpoint"): ("64, endpoint", "#b3364f", (0, (5, 2))),
-}
-for key, (label, colour, dash) in looks.items():
-    ax.plot(
-        distance, dots[key], label=label, color=colour, linestyle=dash, linewidth=1.4
-    )
+looks = ("#009e73", "", (0, (7, 1.5, 1, 1.5))), ("#e69f00", "", "-")
+looks += ("#0072b2", "", shapes.DOTTED), ("#b3364f", "", shapes.DASHED)
+shapes.curves(ax, distance, dots, looks, linewidth=1.4)
 ax.axhline(0, color=figures.FAINT, linewidth=0.8)
 ax.set(xlabel="distance $|i - j|$ (tokens)", ylabel="$p_i \\cdot p_j$ over $D/2$")
 ax.set(xlim=(0, 256))
@@ -378,9 +359,8 @@ figures.show(
     "start at one, fall steeply within three tokens and then decline slowly, with "
     "ripples: wild ones at 16 columns, smaller ones at 64, hardly any at 512.",
     caption="The dot product of two codes depends on their distance only. It falls "
-    "within three tokens, and from "
-    f"{numbers['dot_rises_at']} on it also rises in places (64 columns): one value "
-    "belongs to several distances.",
+    f"within three tokens, and from {numbers['dot_rises_at']} on it also rises in "
+    "places (64 columns): one value belongs to several distances.",
 )
 
 # %% [markdown]
@@ -434,20 +414,17 @@ assert not torch.equal(wrong[5:].argmax(dim=1), torch.arange(59))
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 3, figsize=(8.4, 3.5), sharey=True)
 for ax, (name, values) in zip(axes, scores.items(), strict=True):
-    reach = values.abs().max().item()
-    ax.imshow(values, cmap="PuOr", vmin=-reach, vmax=reach, interpolation="nearest")
+    shapes.heat_map(ax, values)
     share = max(0.0, from_distance(values))
     ax.set_title(f"{name}\ndistance explains {share:.0%}", loc="center", fontsize=10)
     ax.set(xlabel="key $j$", xticks=[0, 32, 63], yticks=[0, 32, 63])
-    ax.spines[:].set_visible(False)
 axes[0].set_ylabel("query $i$")
 figures.show(
     fig,
     name="fig-absolute-scores",
     alt="Three heat maps of scores for 64 queries and keys. The first two are made of "
-    "parallel diagonals, darkest on the main "
-    "diagonal and on the one five to its left. The third is a patchwork without "
-    "diagonals.",
+    "parallel diagonals, darkest on the main diagonal and on the one five to its "
+    "left. The third is a patchwork without diagonals.",
     caption="Scores of codes with codes, dark where they are high. Left: the dot "
     "product. Middle: one rotation between them, and every query looks five "
     "back. Right: a matrix drawn at random, in whose scores the distance explains "
@@ -498,9 +475,8 @@ assert numbers["float32_error_1e6"] > 1e-3
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 3.1))
-looks = (("#b3364f", "s", "-"), ("#e69f00", "o", (0, (5, 2))), ("#0072b2", "^", "-"))
-for (name, values), (colour, marker, dash) in zip(errors.items(), looks, strict=True):
-    ax.plot(powers, values, marker=marker, color=colour, label=name, linestyle=dash)
+looks = ("#b3364f", "s", "-"), ("#e69f00", "o", shapes.DASHED), ("#0072b2", "^", "-")
+shapes.curves(ax, powers, errors, looks)
 ax.set(xscale="log", yscale="log", xlabel="index", ylabel="largest error of an entry")
 figures.label_lines(ax)
 figures.show(
@@ -569,9 +545,8 @@ model.zero_grad()
 
 # %%
 library = text.load("sympy")
-batches = text.sample_batches(
-    library.train, batch_size=8, length=short, seed=seed, steps=n_steps
-)
+order = {"batch_size": 8, "length": short, "seed": seed, "steps": n_steps}
+batches = text.sample_batches(library.train, **order)
 train(model, batches, TrainingConfig(n_steps, 8, short, 4e-3), device=device)
 model.eval().requires_grad_(False)
 trained = rows_of.detach().cpu().clone()
@@ -599,17 +574,16 @@ numbers["cosine_untrained"] = alike.diagonal(1)[short:].mean().item()
 assert numbers["cosine_neighbours"] > 0.1 > abs(numbers["cosine_untrained"])
 
 # %% tags=["hide-input"]
+of_rows = f"{numbers['cosine_neighbours']:.2f} one row apart and "
+of_rows += f"{numbers['cosine_32_apart']:.2f} at 32 rows".replace("-", "\N{MINUS SIGN}")
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.4), width_ratios=(1.1, 1))
 axes[0].plot(trained.norm(dim=1), "s", color=figures.METHODS["learned"].colour)
 axes[0].plot(before.cpu().norm(dim=1), "_", color=figures.INK, markersize=7)
 figures.trained_length(axes[0], short, "longest text")
 axes[0].text(2, before.norm(dim=1).max() + 0.01, "before training", fontsize=9)
 axes[0].set(xlabel="row", ylabel="length of the row", ylim=(0, None))
-image = axes[1].imshow(
-    alike, cmap="PuOr", vmin=-1, vmax=1, interpolation="nearest", origin="upper"
-)
+image = shapes.heat_map(axes[1], alike, reach=1)
 axes[1].set(xlabel="row", ylabel="row", xticks=[0, 24, 48], yticks=[0, 24, 48])
-axes[1].spines[:].set_visible(False)
 fig.colorbar(image, ax=axes[1], label="cosine of two rows", ticks=[-1, 0, 1])
 figures.show(
     fig,
@@ -619,12 +593,8 @@ figures.show(
     "marks. Right: cosines between rows; near rows among the first 48 are alike, far "
     "ones are opposed, and the rest are unrelated.",
     caption=f"A table of {L} rows after texts of {short} tokens. What was read has "
-    "grown, and knows early from late: the "
-    f"cosine is {numbers['cosine_neighbours']:.2f} one row apart and "
-    f"{numbers['cosine_32_apart']:.2f} at 32 rows. The last "
-    f"{L - short} rows are as they were drawn. One seed.".replace(
-        " -", " \N{MINUS SIGN}"
-    ),
+    f"grown, and knows early from late: the cosine is {of_rows}. The last {L - short} "
+    "rows are as they were drawn. One seed.",
 )
 
 # %% [markdown]
@@ -677,18 +647,16 @@ def heard_by_values(model):
 
 
 # %%
-rows = []
-for name, fields in PLACED.items():
-    one = placed(**fields)
-    rows.append(
-        {
-            "where": name,
-            "tables": len(tables(one)),
-            "their parameters": sum(table.numel() for table in tables(one)),
-            "heard by values": heard_by_values(one),
-        }
-    )
-where = pd.DataFrame(rows)
+models = ((name, placed(**fields)) for name, fields in PLACED.items())
+where = pd.DataFrame(
+    {
+        "where": name,
+        "tables": len(tables(one)),
+        "their parameters": sum(table.numel() for table in tables(one)),
+        "heard by values": heard_by_values(one),
+    }
+    for name, one in models
+)
 figures.show_table(
     where,
     caption=f"Four places for a table of {L} rows in a model of 3 layers and width 32. "
@@ -723,9 +691,7 @@ COMPARED = (
     ("encodings", "learned-per-layer", "learned", "a table for every layer"),
     ("encodings", "learned-query-key", "learned", "queries and keys only"),
 )
-runs = {
-    name: experiments.get(name).table(profile) for name in ("ablation", "encodings")
-}
+runs = {n: experiments.get(n).table(profile) for n in ("ablation", "encodings")}
 for name in runs:
     sizes = {run.model.streams.d_model for run in experiments.get(name).grid(profile)}
     numbers[f"{name}_width"] = ", ".join(map(str, sorted(sizes)))
@@ -733,16 +699,14 @@ differences = {
     label: RunTable(runs[name]).difference(changed, reference, "bits_per_byte")
     for name, changed, reference, label in COMPARED
 }
+added = {
+    "the code is added": [label for *_, label in COMPARED],
+    "experiment": [name for name, *_ in COMPARED],
+    "minus added once": [text_of(values) for values in differences.values()],
+    "seeds": [len(values) for values in differences.values()],
+}
 figures.show_table(
-    pd.DataFrame(
-        {
-            "the code is added": label,
-            "experiment": name,
-            "minus added once": text_of(differences[label]),
-            "seeds": len(differences[label]),
-        }
-        for name, _, _, label in COMPARED
-    ),
+    pd.DataFrame(added),
     caption="Test bits per byte inside the trained length, minus those of the model "
     "that is given the same code once, at the "
     "input: mean over seeds and 95 % t interval. Below zero the change helps.",
@@ -753,9 +717,8 @@ fig, ax = plt.subplots(figsize=(6.8, 2.6))
 ax.axvline(0, color=figures.FAINT, linewidth=1.2)
 shown = list(reversed(COMPARED))
 for row, (_, _, reference, label) in enumerate(shown):
-    figures.seed_row(
-        ax, row, differences[label], figures.METHODS[reference], missing="not run"
-    )
+    look = figures.METHODS[reference]
+    figures.seed_row(ax, row, differences[label], look, missing="not run")
 ax.set_yticks(range(len(shown)), [label for *_, label in shown])
 ax.set(xlabel="minus the code added once (bits per byte)", ylim=(-0.6, 3.6))
 reach = max(0.03, *(abs(end) for end in ax.get_xlim()))  # intervals included
@@ -770,8 +733,9 @@ figures.show(
     "difference in bits per byte to the model that adds it "
     "once; one tick per seed, a line at zero.",
     caption=f"Four ways to add a code, against adding it once. {len(run)} of "
-    f"{len(differences)} have run at this "
-    f"profile. {found}".replace("(-", "(\N{MINUS SIGN}"),
+    f"{len(differences)} have run at this profile. {found}".replace(
+        "(-", "(\N{MINUS SIGN}"
+    ),
 )
 
 # %% tags=["remove-input"]
@@ -780,11 +744,7 @@ figures.provenance(runs["ablation"])
 # %% tags=["remove-input"]
 figures.provenance(runs["encodings"])
 
-# %%
-for (*_, label), key in zip(
-    COMPARED, ("sinusoid", "table", "per_layer", "query_key"), strict=True
-):
-    numbers[f"every_layer_{key}"] = text_of(differences[label])
+# %% tags=["hide-input"]
 rates = {
     name: {run.method: run.training.learning_rate for run in one.grid("laptop")}
     for name, one in ((name, experiments.get(name)) for name in runs)
@@ -792,17 +752,16 @@ rates = {
 assert len({rates["ablation"][m] for n, *pair, _ in COMPARED[:2] for m in pair}) == 1
 for name in ("learned", "learned-per-layer", "learned-query-key"):
     numbers[f"rate_{name.replace('-', '_')}"] = f"{rates['encodings'][name]:g}"
-verdict = claims.judge(
-    ["position-at-every-layer-helps"], {"experiment/ablation": runs["ablation"]}
-)
+judged = {"experiment/ablation": runs["ablation"]}
 numbers |= claims.show(
-    verdict, caption="The claim of the notes, judged by a rule written beforehand."
+    claims.judge(["position-at-every-layer-helps"], judged),
+    caption="The claim of the notes, judged by a rule written beforehand.",
 )
 
 # %% [markdown]
-# In every layer instead of once: the sinusoid {num}`02_absolute/every_layer_sinusoid`, one table
-# {num}`02_absolute/every_layer_table`, a table for each layer {num}`02_absolute/every_layer_per_layer`, queries and keys only
-# {num}`02_absolute/every_layer_query_key` bits per byte. The statement of the notes is judged on the first two, by a rule
+# In every layer instead of once: the sinusoid {num}`ablation/sinusoidal-reinjected minus sinusoidal/bits_per_byte:+.3f±`, one table
+# {num}`ablation/learned-reinjected minus learned/bits_per_byte:+.3f±`, a table for each layer {num}`encodings/learned-per-layer minus learned/bits_per_byte:+.3f±`, queries and keys only
+# {num}`encodings/learned-query-key minus learned/bits_per_byte:+.3f±` bits per byte. The statement of the notes is judged on the first two, by a rule
 # that was committed before their records: **{num}`02_absolute/verdict_position_at_every_layer_helps`**. The other two are
 # declared with three seeds each, which can show the size of a difference and carry no verdict; they also have rates of their own, and more parameters (a table for each layer) or one path less (queries and
 # keys only), so that they are not a change of one thing only. The table for queries and keys pays less inside the trained length and more past it, where
@@ -893,5 +852,5 @@ for at in (by_column, by_mask):
     reached.append(torch.nonzero(tables(learner)[0].grad.abs().sum(dim=1)).flatten())
 assert reached[0].tolist() == [3, 4] and reached[1].tolist() == [0, 1]
 
-# %%
+# %% tags=["hide-cell"]
 chapter_numbers.publish("02_absolute", numbers, profile=profile)

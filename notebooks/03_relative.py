@@ -40,7 +40,7 @@ profile = "smoke"
 seed = 0
 device = "cpu"
 
-# %%
+# %% tags=["hide-input"]
 import math
 from functools import partial
 
@@ -49,10 +49,11 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import FlopCounterMode
 
 from sepnb import claims, experiments
+from sepnb.analysis.flops import products_of
+from sepnb.analysis.memory import MemoryWatch
+from sepnb.analysis.states import inputs_of
 from sepnb.data import text
 from sepnb.encodings import (
     Shaw,
@@ -66,14 +67,13 @@ from sepnb.encodings import (
 from sepnb.evaluation import evaluate
 from sepnb.experiments import shaw_clip
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
-from sepnb.plots import figures
+from sepnb.plots import figures, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 from sepnb.training.memory import SegmentMemory, in_segments
 
-# %%
 figures.use_style()
 # The profile chooses sizes; every profile runs the same code.
 n_steps = {"smoke": 250, "laptop": 250, "gpu": 500}[profile]
@@ -146,7 +146,6 @@ def signed_label(label):
     return f"{label:+d}".replace("-", "\N{MINUS SIGN}") if label else "0"
 
 
-# %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 2.7), width_ratios=(1.7, 1))
 axes[0].set(xlim=(-0.6, 4.6), ylim=(-0.75, 1.75), aspect="equal")
 axes[0].axis("off")
@@ -160,14 +159,11 @@ for j, word in enumerate(words):
         style["connectionstyle"] = f"arc3,rad={-0.75 * np.sign(j - 1):.2f}"
         axes[0].annotate("", (j, 0.22), (1, 0.22), arrowprops=style)
 axes[0].set_title("edges of the query “dog”, $k = 2$", loc="center", fontsize=10)
-at = np.arange(7)
-axes[1].imshow(np.clip(at - at[:, None], -2, 2), cmap="PuOr_r", vmin=-3, vmax=3)
-for i, j in np.ndindex(7, 7):
-    label = int(np.clip(j - i, -2, 2))
-    ink = "white" if abs(label) == 2 else figures.INK
-    axes[1].text(j, i, signed_label(label), color=ink, fontsize=8, **about)
+labels = np.clip(np.arange(7) - np.arange(7)[:, None], -2, 2)
+shapes.heat_map(axes[1], labels, reach=3, cmap="PuOr_r")
+words_in = [[signed_label(label) for label in row] for row in labels]
+shapes.write_cells(axes[1], words_in, white=abs(labels) == 2, fontsize=8)
 axes[1].set(xlabel="key $j$", ylabel="query $i$", xticks=[], yticks=[])
-axes[1].spines[:].set_visible(False)
 figures.show(
     fig,
     name="fig-relative-graph",
@@ -191,6 +187,14 @@ figures.show(
 #
 # Written like this it asks for a vector for every pair. We write it like this once, as a reference, and hold
 # `shaw_scores` and `shaw_output` against it, together with the mistakes that are easily made.
+#
+# The scores of `shaw_scores` need no such vector, as the next heading shows:
+#
+# ```{literalinclude} ../../sepnb/encodings/shaw.py
+# :pyobject: shaw_scores
+# :start-at: index =
+# :dedent:
+# ```
 
 
 # %%
@@ -226,8 +230,7 @@ mistakes = pd.DataFrame(
 figures.show_table(
     mistakes,
     caption="Largest difference between shaw_scores and the formula with a vector for "
-    "every pair, as printed and with "
-    "four mistakes (float64).",
+    "every pair, as printed and with four mistakes (float64).",
     formats={"largest difference": ".1e"},
     highlight=[0],
 )
@@ -247,9 +250,7 @@ by_hand = torch.zeros(3, 1, dtype=F64)
 by_hand[0] = 1.0  # the label "one or more back"
 nothing, ask = torch.zeros(1, 1, 3, 1, dtype=F64), torch.ones(1, 1, 3, 1, dtype=F64)
 three = shaw_scores(ask, nothing, by_hand, clip=1)[0, 0]
-assert three.tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0]], (
-    "below the diagonal: the past"
-)
+assert three.tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0]], "the past is below"
 
 # %% [markdown]
 # The little matrix at the end is the case to do by hand: width 1, $k = 1$, all queries 1, all keys 0, and only the label *one or more
@@ -270,20 +271,7 @@ assert three.tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0]], (
 # model has tables for every layer and head), and reshapes; gathering and binning need no reshaping and work for any positions.
 # We let PyTorch report every tensor that is made, and keep the size of the largest.
 
-
 # %%
-class Largest(TorchDispatchMode):
-    """Remembers the number of entries of the largest tensor that any operation made."""
-
-    entries = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        out = function(*args, **(kwargs or {}))
-        if isinstance(out, torch.Tensor):
-            self.entries = max(self.entries, out.numel())
-        return out
-
-
 HEADS, HEAD_WIDTH, CLIP = 4, 32, 16
 
 
@@ -291,35 +279,29 @@ def largest(n, direct):
     """Entries of the largest tensor in the score of n queries and keys."""
     q, k = (torch.zeros(1, HEADS, n, HEAD_WIDTH) for _ in range(2))
     table, at = torch.zeros(2 * CLIP + 1, HEAD_WIDTH), torch.arange(n)
-    with Largest() as seen:
+    with MemoryWatch() as seen:
         if direct:
             vectors = table[(at - at[:, None]).clamp(-CLIP, CLIP) + CLIP]
             q @ k.mT + torch.einsum("bhnd,nmd->bhnm", q, vectors)
         else:
             shaw_scores(q, k, table, clip=CLIP)
-    return seen.entries
+    return seen.largest
 
 
-# %%
 lengths = [64, 128, 256, 512]
-held = {
-    "a vector for every pair": [largest(n, True) for n in lengths],
-    "ours": [largest(n, False) for n in lengths],
-}
-assert held["a vector for every pair"] == [n * n * HEAD_WIDTH for n in lengths]
-assert held["ours"] == [HEADS * n * n for n in lengths], "no more than the scores"
-numbers["memory_ratio"] = held["a vector for every pair"][-1] / held["ours"][-1]
+for_pairs, ours = ([largest(n, direct) for n in lengths] for direct in (True, False))
+assert for_pairs == [n * n * HEAD_WIDTH for n in lengths]
+assert ours == [HEADS * n * n for n in lengths], "no more than the scores"
+held = {"a vector for every pair": for_pairs, "ours": ours}
+numbers["memory_ratio"] = for_pairs[-1] / ours[-1]
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.6, 3.0))
-looks = (("#b3364f", "s", (0, (5, 2))), ("#0072b2", "o", "-"))
-for (name, entries), (colour, marker, dash) in zip(held.items(), looks, strict=True):
-    mebibytes = 4 * np.array(entries) / 2**20
-    ax.plot(lengths, mebibytes, marker=marker, color=colour, linestyle=dash, label=name)
-ax.set_xscale("log", base=2)
+looks = ("#b3364f", "s", shapes.DASHED), ("#0072b2", "o", "-")
+mebibytes = {name: 4 * np.array(entries) / 2**20 for name, entries in held.items()}
+shapes.curves(ax, lengths, mebibytes, looks)
 ax.set_yscale("log")
-ax.set_xticks(lengths, [str(n) for n in lengths])
-ax.minorticks_off()
+shapes.powers_of_two(ax, lengths)
 ax.set(xlabel="tokens", ylabel="largest tensor (MiB)")
 figures.label_lines(ax)
 figures.show(
@@ -372,9 +354,8 @@ print("clip 4, 16 tokens:", rows_with_gradient(4, 16))
 
 # %%
 library = text.load("sympy")
-held_out = text.windows(library.validation, length=4 * L, per_document=8 * L).tokens[
-    :48
-]
+held_out = text.windows(library.validation, length=4 * L, per_document=8 * L)
+held_out = held_out.tokens[:48]
 
 
 def trained(encoding):
@@ -382,9 +363,8 @@ def trained(encoding):
     torch.manual_seed(seed)
     config = TransformerConfig(Streams.dense(width), 2, 2, encoding, max_length=L)
     model = LanguageModel(config).to(device)
-    batches = text.sample_batches(
-        library.train, batch_size=8, length=L, seed=seed, steps=n_steps
-    )
+    order = {"batch_size": 8, "length": L, "seed": seed, "steps": n_steps}
+    batches = text.sample_batches(library.train, **order)
     train(model, batches, TrainingConfig(n_steps, 8, L, 4e-3), device=device)
     return model.eval().requires_grad_(False)
 
@@ -393,18 +373,11 @@ def trained(encoding):
 def caught(model, tokens):
     """Per layer: the module that makes the scores, its q and k, and the weights."""
     layers = [block.attention.averaging.pairs for block in model.transformer.blocks]
-    found = []
-    hooks = [
-        layer.register_forward_pre_hook(lambda one, given: found.append((one, *given)))
-        for layer in layers
-    ]
-    with torch.no_grad(), frozen_attention(model) as tapes:
+    with torch.no_grad(), frozen_attention(model) as tapes, inputs_of(layers) as found:
         model(tokens)
-    for hook in hooks:
-        hook.remove()
     return [
-        (one, q, k, tape.weights)
-        for (one, q, k, *_), tape in zip(found, tapes, strict=True)
+        (layer, *given[:2], tape.weights)
+        for layer, given, tape in zip(layers, found, tapes, strict=True)
     ]
 
 
@@ -440,17 +413,14 @@ assert abs(beyond["window"][:L].mean() - numbers["shaw_inside"]) < 1e-6
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 3.3))
-for (layer, head), one in added.items():
-    colour, dash = ("#0072b2", "#d55e00")[layer], ("-", (0, (5, 2)))[head]
-    marker = "os^D"[2 * layer + head]
-    label = f"block {layer + 1}, head {head + 1}"
-    ax.plot(one, color=colour, linestyle=dash, marker=marker, markersize=4, label=label)
+looks = ("#0072b2", "o", "-"), ("#0072b2", "s", shapes.DASHED)
+looks += ("#d55e00", "^", "-"), ("#d55e00", "D", shapes.DASHED)
+named = {f"block {n + 1}, head {head + 1}": one for (n, head), one in added.items()}
+shapes.curves(ax, range(CLIP + 1), named, looks, markersize=4)
 ax.axhline(0, color=figures.FAINT, linewidth=0.8)
 ax.set_xticks([0, 4, 8, 12, 16], ["0", "4", "8", "12", "16 or more"])
-ax.set(
-    xlabel="distance into the past (tokens)",
-    ylabel="mean of what is added\nto the score",
-)
+ax.set(xlabel="distance into the past (tokens)")
+ax.set_ylabel("mean of what is added\nto the score")
 figures.label_lines(ax)
 figures.show(
     fig,
@@ -520,13 +490,8 @@ def costs_of_hiding(kept=""):
 
 tested, clipped = map(costs_of_clips, ("bits_per_byte", "val_bits_per_byte"))
 hidden, but_first = costs_of_hiding(), costs_of_hiding("_sinks")
-with_values = {
-    name: RunTable(sweep).difference(
-        f"keys-values-{name}", f"keys-{name}", "bits_per_byte"
-    )
-    for name in ("8", "unclipped")
-}
-# %%
+
+# %% tags=["hide-input"]
 figures.show_table(
     pd.DataFrame(
         {
@@ -548,14 +513,10 @@ figures.show_table(
 
 # %% tags=["hide-input"]
 level = [one for one in clipped if len(clipped[one]) and clipped[one].mean() < 0.03]
-found = (
-    "The least distance at which the mean cost of not labelling apart is below 0.03 is "
-    f"{min(level)}."
-    if level
-    else "No clip has a mean cost below 0.03."
-    if len(there)
-    else "The runs are still to come."
-)
+found = "The runs are still to come." if there.empty else "No clip costs below 0.03."
+if level:
+    found = "The least distance at which the mean cost of not labelling apart is below "
+    found += f"0.03 is {min(level)}."
 drawn = (
     ("not seen", hidden, "#6b6f74", "s"),
     ("not seen, first kept", but_first, "#e69f00", "^"),
@@ -565,7 +526,6 @@ seen_costs = pd.concat([one for _, costs, *_ in drawn for one in costs.values()]
 top = max([0.3, *seen_costs])
 ticks = [tick for tick in (-0.03, 0, 0.03, 0.1, 0.3, 1) if tick <= top]
 
-# %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 3.4))
 ax.axhspan(-0.03, 0.03, color=figures.FAINT, alpha=0.15, linewidth=0)
 ax.axhline(0, color=figures.FAINT, linewidth=0.8)
@@ -576,12 +536,10 @@ for name, costs, colour, marker in drawn:
         ax.plot(have, means, marker=marker, color=colour, label=name)
     for one in have:
         ax.plot([one] * len(costs[one]), costs[one], "_", color=colour, markersize=10)
-ax.set_xscale("log", base=2)
 ax.set_yscale("symlog", linthresh=0.1)
-ax.set_xticks(shaw_clip.CLIPS, [str(one) for one in shaw_clip.CLIPS])
-ax.set(xlabel="from this distance on (tokens)", ylabel="cost (bits per byte)")
 ax.set_yticks(ticks, [f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in ticks])
-ax.minorticks_off()
+shapes.powers_of_two(ax, shaw_clip.CLIPS)
+ax.set(xlabel="from this distance on (tokens)", ylabel="cost (bits per byte)")
 ax.set(xlim=(0.8, 33), ylim=(-0.05, 1.3 * top))
 figures.not_run(ax) if there.empty else figures.label_lines(ax)
 figures.show(
@@ -591,38 +549,34 @@ figures.show(
     "labelled apart, not seen, and not seen but for the first tokens; distances from 1 "
     "to 32, every seed a tick, a band for the margin.",
     caption="What it costs not to label keys from a distance on apart, and not to see "
-    "them, with the first four tokens in sight or not "
-    "(validation text; band: ±0.03, linear to 0.1). Not seeing costs at least what "
-    "the keys say. " + found,
+    "them, with the first four tokens in sight or not (validation text; band: ±0.03, "
+    "linear to 0.1). Not seeing costs at least what the keys say. " + found,
 )
 
 # %% tags=["remove-input"]
 figures.provenance(sweep)
 
-# %%
+# %% tags=["hide-input"]
 IDS = ("precise-position-is-useless-far-away", "precise-position-helps-nearby")
 numbers |= claims.show(
     claims.judge(IDS, {"experiment/shaw_clip": sweep}),
     caption="The two claims on the clip, judged by rules written beforehand.",
 )
 for one in shaw_clip.CLIPS:
-    numbers[f"clip_{one}"] = text_of(clipped[one])
     numbers[f"hidden_{one}"] = text_of(hidden[one])
     numbers[f"but_first_{one}"] = text_of(but_first[one])
-numbers["values_at_8"] = text_of(with_values["8"])
-numbers["values_unclipped"] = text_of(with_values["unclipped"])
 
 # %% [markdown]
-# On validation text, not labelling keys from distance 8 on apart costs {num}`03_relative/clip_8` bits per byte; not seeing them,
+# On validation text, not labelling keys from distance 8 on apart costs {num}`shaw_clip/keys-8 minus keys-unclipped/val_bits_per_byte:+.3f±` bits per byte; not seeing them,
 # {num}`03_relative/hidden_8`, and with the first four tokens in sight {num}`03_relative/but_first_8`. From distance 4 on it is
-# {num}`03_relative/clip_4`, {num}`03_relative/hidden_4` and {num}`03_relative/but_first_4`; from distance 1 on,
-# {num}`03_relative/clip_1`, {num}`03_relative/hidden_1` and {num}`03_relative/but_first_1`.
+# {num}`shaw_clip/keys-4 minus keys-unclipped/val_bits_per_byte:+.3f±`, {num}`03_relative/hidden_4` and {num}`03_relative/but_first_4`; from distance 1 on,
+# {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:+.3f±`, {num}`03_relative/hidden_1` and {num}`03_relative/but_first_1`.
 #
 # - That precise position is useless far away: **{num}`03_relative/verdict_precise_position_is_useless_far_away`**.
 # - That it helps nearby, without which the first would say little: **{num}`03_relative/verdict_precise_position_helps_nearby`**.
 #
-# Vectors at the values too, against keys alone, are worth {num}`03_relative/values_at_8` with a clip of 8 and
-# {num}`03_relative/values_unclipped` without one (below zero they help; three seeds, no verdict). The paper found keys alone as good as
+# Vectors at the values too, against keys alone, are worth {num}`shaw_clip/keys-values-8 minus keys-8/bits_per_byte:+.3f±` with a clip of 8 and
+# {num}`shaw_clip/keys-values-unclipped minus keys-unclipped/bits_per_byte:+.3f±` without one (below zero they help; three seeds, no verdict). The paper found keys alone as good as
 # both, on one translation task.
 #
 # ## Transformer-XL: four terms again
@@ -652,6 +606,12 @@ numbers["values_unclipped"] = text_of(with_values["unclipped"])
 # ```
 #
 # We train the same tiny model with it and take its scores apart.
+#
+# ```{literalinclude} ../../sepnb/encodings/transformer_xl.py
+# :pyobject: transformer_xl_scores
+# :start-at: content =
+# :dedent:
+# ```
 
 # %%
 xl = trained(TransformerXL())
@@ -673,9 +633,8 @@ terms = {
 terms = {name: (term / d_x**0.5).cpu() for name, term in terms.items()}
 total = transformer_xl_scores(q_x, k_x, r, module.u, module.v)
 seen = ~ahead.cpu()
-torch.testing.assert_close(
-    sum(terms.values())[seen], total[one, head].cpu()[seen], rtol=0, atol=1e-4
-)
+again, own = sum(terms.values())[seen], total[one, head].cpu()[seen]
+torch.testing.assert_close(again, own, rtol=0, atol=1e-4)
 mine = total.masked_fill(ahead, -torch.inf).softmax(dim=-1)
 torch.testing.assert_close(mine, a_x, rtol=0, atol=1e-5)
 
@@ -685,18 +644,14 @@ torch.testing.assert_close(mine, a_x, rtol=0, atol=1e-5)
 # them is a different function.
 
 # %%
-shares = {}
 for name, term in terms.items():
-    spread = term[seen].var().item()
-    shares[name] = spread
+    numbers[f"xl_sd_{name[1]}"] = term[seen].var().item() ** 0.5
     rest = sum(terms.values()) - term
     assert (rest - total[one, head].cpu())[seen].abs().max() > 1e-3, name
 assert torch.equal(terms["(c) global content"][0], terms["(c) global content"][-1])
 diagonals = terms["(d) global distance"]
 assert torch.equal(diagonals[1:, 1:][seen[1:, 1:]], diagonals[:-1, :-1][seen[1:, 1:]])
-for name, spread in shares.items():
-    numbers[f"xl_sd_{name[1]}"] = spread**0.5
-print({name: f"{spread**0.5:.2f}" for name, spread in shares.items()})
+print({name: f"{numbers[f'xl_sd_{name[1]}']:.2f}" for name in terms})
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 5, figsize=(9.2, 2.5), sharey=True)
@@ -704,19 +659,13 @@ panels = terms | {"sum": sum(terms.values())}
 for ax, (name, one) in zip(axes, panels.items(), strict=True):
     own = (one - one[seen].mean()).masked_fill(~seen, torch.nan)
     reach = own[seen].abs().quantile(0.99).item()
-    ax.imshow(own, cmap="PuOr", vmin=-reach, vmax=reach, interpolation="nearest")
+    shapes.heat_map(ax, own, reach)
     title = f"{name}\ns.d. {one[seen].std().item():.2f}"
     ax.set_title(title, loc="center", fontsize=8.5)
     ax.set(xticks=[0, 32, 63], yticks=[0, 32, 63])
-    ax.spines[:].set_visible(False)
 axes[0].set_ylabel("query $i$")
 axes[2].set_xlabel("key $j$")
-named = {
-    "a": "content",
-    "b": "content, distance",
-    "c": "global content",
-    "d": "global distance",
-}
+named = {name[1]: name.partition(" ")[2] for name in terms}
 loudest = max("abcd", key=lambda one: numbers[f"xl_sd_{one}"])
 figures.show(
     fig,
@@ -789,12 +738,11 @@ with torch.no_grad():
         read.append({"reading": way, "bits per byte": paid, "heard up to byte": heard})
 read = pd.DataFrame(read)
 heard = dict(zip(read["reading"], read["heard up to byte"], strict=True))
-torch.testing.assert_close(
-    logits["memory of the whole text"], logits["at once"], rtol=0, atol=1e-4
-)
+at_once, remembered = logits["at once"], logits["memory of the whole text"]
+torch.testing.assert_close(remembered, at_once, rtol=0, atol=1e-4)
 assert heard["each segment alone"] == segment - 1
 assert heard["memory of one segment"] == (1 + 2) * segment - 1, "two layers, two on"
-wrong = (logits["memory, positions from 0 on"] - logits["at once"]).abs().max()
+wrong = (logits["memory, positions from 0 on"] - at_once).abs().max()
 assert wrong > 1e-2, "two tokens at one distance"
 figures.show_table(
     read,
@@ -823,8 +771,7 @@ for key, way in (("alone", 0), ("one", 2), ("whole", 4)):
 
 # %%
 def relative_shift(x):
-    """Columns for distances M - 1 down to 0 to columns for keys 0 to M - 1, as the
-    authors' code does."""
+    """Columns for distances M - 1 to 0 to columns for keys, as the authors' code."""
     n, m = x.shape
     padded = F.pad(x, (1, 0))  # [N, M + 1]
     return padded.reshape(m + 1, n)[1:].reshape(n, m)
@@ -877,15 +824,14 @@ def padded_right(x):
     return F.pad(x, (0, 1)).reshape(m + 1, n)[1:].reshape(n, m)
 
 
+heads = q[None, None], k[None, None], r[None]
 ways = {
     "shift, distances M-1 to 0": shifted(r.flip(0)),
     "distances M to 1": shifted(more[1:].flip(0)),
     "padding on the right": shifted(r.flip(0), padded_right),
     "ascending distances": shifted(r),
     "no shift": shifted(r.flip(0), lambda x: x),
-    "transformer_xl_scores": transformer_xl_scores(
-        q[None, None], k[None, None], r[None], u[None], v[None]
-    )[0, 0],
+    "transformer_xl_scores": transformer_xl_scores(*heads, u[None], v[None])[0, 0],
 }
 # %%
 truth = by_loop(q, k, r, u, v)
@@ -929,48 +875,40 @@ def multiply_adds(encoding, n):
     torch.manual_seed(seed)
     model = LanguageModel(TransformerConfig(Streams.dense(D), 1, 4, encoding), 11)
     tokens = torch.zeros(B, n, dtype=torch.int64)
-    counter = FlopCounterMode(display=False)
-    with torch.no_grad(), frozen_attention(model), counter:
-        model(tokens)
-    return counter.get_total_flops() / (2 * B * n)
+    with torch.no_grad(), frozen_attention(model):
+        return products_of(lambda: model(tokens)) / (B * n)
 
 
 spans = [64, 128, 256, 512, 1024]
 plain = np.array([multiply_adds("none", n) for n in spans])
-extra = {
-    "Shaw, keys": np.array([multiply_adds(Shaw(CLIP, values=False), n) for n in spans]),
-    "Shaw, keys and values": np.array([multiply_adds(Shaw(CLIP), n) for n in spans]),
-    "Transformer-XL": np.array([multiply_adds(TransformerXL(), n) for n in spans]),
-}
-extra = {name: counted - plain for name, counted in extra.items()}
+of = {"Shaw, keys": Shaw(CLIP, values=False), "Shaw, keys and values": Shaw(CLIP)}
+of["Transformer-XL"] = TransformerXL()
+counted = {name: [multiply_adds(one, n) for n in spans] for name, one in of.items()}
+extra = {name: np.array(found) - plain for name, found in counted.items()}
 of_attention = 2 * D * np.array(spans)
 assert (np.diff(plain) == np.diff(of_attention)).all(), "what grows is 2 N D"
 assert (extra["Shaw, keys"] == (CLIP + 1) * D).all()
 assert (extra["Shaw, keys and values"] == (3 * CLIP + 2) * D).all()
 assert (extra["Transformer-XL"] == of_attention / 2 + D * D / B).all()
-shares = {name: counted / of_attention for name, counted in extra.items()}
+shares = {name: more / of_attention for name, more in extra.items()}
 numbers["cost_shaw_512"] = shares["Shaw, keys and values"][3]
 numbers["cost_xl_512"] = shares["Transformer-XL"][3]
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 3.2))
-looks = (("#0072b2", "o", (0, (5, 2))), ("#0072b2", "s", "-"), ("#d55e00", "^", "-"))
-for (name, share), (colour, marker, dash) in zip(shares.items(), looks, strict=True):
-    ax.plot(spans, share, marker=marker, color=colour, linestyle=dash, label=name)
-ax.set_xscale("log", base=2)
+looks = ("#0072b2", "o", shapes.DASHED), ("#0072b2", "s", "-"), ("#d55e00", "^", "-")
+shapes.curves(ax, spans, shares, looks)
 ax.set_yscale("log")
-ax.set_xticks(spans, [str(one) for one in spans])
 ax.yaxis.set_major_formatter("{x:g}")
-ax.minorticks_off()
+shapes.powers_of_two(ax, spans)
 ax.set(xlabel="tokens $N$", ylabel="more multiply-adds,\nas a share of $2ND$")
 figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-relative-cost",
     alt="Additional multiply-adds as a share of those of attention against the number "
-    "of tokens, both axes logarithmic. The two lines "
-    "for Shaw fall in proportion to the length; that for Transformer-XL levels off at "
-    "one half.",
+    "of tokens, both axes logarithmic. The two lines for Shaw fall in proportion to "
+    "the length; that for Transformer-XL levels off at one half.",
     caption=f"Counted, for a width of {D}, a clip of {CLIP} and {B} sequences. Shaw's "
     "share falls with the length; Transformer-XL "
     "adds a third product beside scores and averages, so its share goes to one half.",
@@ -1071,9 +1009,8 @@ falling = torch.arange(n - 1, -n, -1).double().expand(n, 2 * n - 1)
 both_ways = relative_shift(falling)[:, :n]
 at = torch.arange(n)
 assert torch.equal(both_ways, (at[:, None] - at).double())
-assert not torch.equal(
-    relative_shift(falling)[:, 1 : n + 1], (at[:, None] - at).double()
-)
+next_to_it = relative_shift(falling)[:, 1 : n + 1]
+assert not torch.equal(next_to_it, (at[:, None] - at).double())
 
-# %%
+# %% tags=["hide-cell"]
 chapter_numbers.publish("03_relative", numbers, profile=profile)

@@ -40,8 +40,9 @@ profile = "smoke"
 seed = 0
 device = "cpu"
 
-# %%
+# %% tags=["hide-input"]
 import copy
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -49,6 +50,7 @@ import pandas as pd
 import torch
 from matplotlib.patches import Wedge
 
+from sepnb.analysis.states import inputs_of
 from sepnb.data import text
 from sepnb.encodings import (
     Heads,
@@ -61,12 +63,11 @@ from sepnb.encodings import (
 )
 from sepnb.evaluation import evaluate
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
-from sepnb.plots import figures
+from sepnb.plots import figures, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 
-# %%
 figures.use_style()
 # The profile chooses sizes; every profile runs the same code.
 width, L = 64, 128
@@ -74,11 +75,8 @@ n_steps = {"smoke": 250, "laptop": 300, "gpu": 600}[profile]
 QUERY, KEY = "#d55e00", "#0072b2"
 generator = torch.Generator().manual_seed(seed)
 numbers = {}
-
-
-def noise(*shape):
-    """Normal numbers in float64, so that "equal" can mean "equal to rounding"."""
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+# Normal numbers in float64, so that "equal" can mean "equal to rounding".
+noise = partial(torch.randn, generator=generator, dtype=torch.float64)
 
 
 # %% [markdown]
@@ -114,8 +112,7 @@ def scores(put, put_key=None, shift=0):
 
 
 def shift_error(put, put_key=None):
-    """Largest change of a score when all positions move by 5: 0 is
-    (eq-rotation-ask)."""
+    """Largest change of a score when all move by 5: 0 is (eq-rotation-ask)."""
     moved = scores(put, put_key, shift=5) - scores(put, put_key)
     return moved.abs().max().item()
 
@@ -209,11 +206,10 @@ for ax, (i, j) in zip(axes[1:], ((3, 1), (7, 5)), strict=True):
 figures.show(
     fig,
     name="fig-rotation-plane",
-    alt="Three unit circles. First: one arrow drawn six times, each turned by the same "
-    "angle beyond the last. Second: a "
-    "query and a key at positions 3 and 1 with the angle between them shaded. Third: "
-    "both at positions 7 and 5, "
-    "turned further, with the same shaded angle.",
+    alt="Three unit circles. First: one arrow drawn six times, each turned by the "
+    "same angle beyond the last. Second: a query and a key at positions 3 and 1 with "
+    "the angle between them shaded. Third: both at positions 7 and 5, turned further, "
+    "with the same shaded angle.",
     caption="A position turns a vector and leaves its length alone. Query and key that "
     "move on together keep the angle "
     "between them (shaded), and with it their score.",
@@ -241,9 +237,8 @@ def hand(i, j):
 
 
 assert abs(hand(2, 1) - 1) < 1e-15 and abs(hand(3, 2) - 1) < 1e-15
-assert (
-    abs(hand(0, 0)) < 1e-15 and abs(hand(1, 2) + 1) < 1e-15
-)  # the sign of i - j counts
+assert abs(hand(0, 0)) < 1e-15
+assert abs(hand(1, 2) + 1) < 1e-15  # the sign of i - j counts
 
 pair = noise(6, 2)
 angles = torch.arange(6) * quarter / 3
@@ -278,6 +273,14 @@ assert (backwards - ours).abs().max() > 1e-3, "the other way round is another fu
 # $$ (eq-rotation-hadamard)
 #
 # where $x^{\perp}$ holds $(-x_2, x_1)$ for each pair $(x_1, x_2)$, and each $w_m$ stands twice.
+#
+# In the package, where `cos` and `sin` are those of $p\,w$:
+#
+# ```{literalinclude} ../../sepnb/encodings/rope.py
+# :pyobject: rotate
+# :start-at: if layout
+# :dedent:
+# ```
 
 # %%
 d = 8
@@ -288,11 +291,8 @@ assert not torch.allclose(w, 10_000.0 ** (-torch.arange(d // 2).double() / d))
 
 def rotation_matrix(p):
     """R_p of (eq-rotation-score), for pairs of neighbouring columns."""
-    blocks = [
-        torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()]).view(2, 2)
-        for angle in p * w
-    ]
-    return torch.block_diag(*blocks)
+    cos, sin = (p * w).cos(), (p * w).sin()
+    return torch.block_diag(*torch.stack([cos, -sin, sin, cos]).T.reshape(-1, 2, 2))
 
 
 def neighbours(x, positions):
@@ -413,9 +413,8 @@ def ratio_and_weight(tokens):
 
 
 # %%
-(ratio_short, weight_short), (ratio_long, weight_long) = map(
-    ratio_and_weight, (short, long)
-)
+ratio_short, weight_short = ratio_and_weight(short)
+ratio_long, weight_long = ratio_and_weight(long)
 dog = pd.DataFrame(
     {
         "block": [1, 2],
@@ -481,21 +480,13 @@ torch.testing.assert_close(read(5, True), turned_by_5, rtol=0, atol=1e-13)
 shown_w, _ = rope_frequencies(64)
 far = torch.arange(0, 513)
 fig, ax = plt.subplots(figsize=(7.4, 3.4))
-image = ax.imshow(
-    torch.cos(shown_w[:, None] * far).numpy(),
-    cmap="PuOr",
-    vmin=-1,
-    vmax=1,
-    aspect="auto",
-    interpolation="nearest",
-)
+of_pairs = torch.cos(shown_w[:, None] * far)
+image = shapes.heat_map(ax, of_pairs, reach=1, aspect="auto")
 period = 2 * np.pi / shown_w.numpy()
 ticks = [0, 4, 8, 12, 16, 20, 24, 28, 31]
 ax.set_yticks(ticks, [f"{m}  ({period[m]:,.0f})" for m in ticks])
-ax.set(
-    xlabel=r"distance $\delta = i - j$ (tokens)", ylabel="pair $m$ (period in tokens)"
-)
-ax.spines[:].set_visible(False)
+ax.set_xlabel(r"distance $\delta = i - j$ (tokens)")
+ax.set_ylabel("pair $m$ (period in tokens)")
 fig.colorbar(image, ax=ax, label=r"$\cos(\delta\, w_m)$", ticks=[-1, 0, 1])
 numbers["pairs_below_half_turn_512"] = int((period > 1024).sum())
 figures.show(
@@ -505,9 +496,8 @@ figures.show(
     "up to 512. The upper rows flicker, "
     "the middle rows show a few broad stripes, the lower rows are uniformly one.",
     caption="A wave for each pair. The first pairs tell neighbours apart; "
-    f"{numbers['pairs_below_half_turn_512']} of 32 make "
-    "less than half a turn in 512 tokens, and the last ones hardly know that there are "
-    "positions.",
+    f"{numbers['pairs_below_half_turn_512']} of 32 make less than half a turn in 512 "
+    "tokens, and the last ones hardly know that there are positions.",
 )
 assert abs(period[0] - 2 * np.pi) < 1e-12 and period[-1] < 2 * np.pi * 10_000
 
@@ -605,38 +595,29 @@ assert 0.24 < bound_ramp[-100:].mean() < 0.26, "a quarter of the simple bound"
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(7.2, 3.7))
-curves = (
-    ("bound (Abel)", bound, "#26282b", (0, (5, 2))),
-    ("bound (simple)", torch.ones_like(bound), "#6b6f74", (0, (1, 1.2))),
-    ("tuned to 300", tuned, "#d55e00", "-"),
-    ("all equal", equal, "#0072b2", "-"),
-    ("random phases, rms", at_random, "#009e73", (0, (7, 1.5, 1, 1.5))),
-)
-for label, curve, colour, dash in curves:
-    ax.plot(far, curve, color=colour, linestyle=dash, label=label, linewidth=1.4)
+curves = {"bound (Abel)": bound, "bound (simple)": torch.ones_like(bound)}
+curves |= {"tuned to 300": tuned, "all equal": equal, "random phases, rms": at_random}
+looks = ("#26282b", "", shapes.DASHED), ("#6b6f74", "", shapes.DOTTED)
+looks += ("#d55e00", "", "-"), ("#0072b2", "", "-")
+looks += (("#009e73", "", (0, (7, 1.5, 1, 1.5))),)
+shapes.curves(ax, far, curves, looks, linewidth=1.4)
 ax.set_yscale("symlog", linthresh=1, linscale=1.6)
 ax.set_yticks([0, 0.5, 1, 5, 10], ["0", "0.5", "1", "5", "10"])
 ax.minorticks_off()
-ax.set(
-    xlabel=r"distance $\delta$ (tokens)",
-    ylabel=r"share of $\sum_m |h_m|$",
-    ylim=(-0.08, 20),
-    xlim=(0, 512),
-)
+ax.set(xlabel=r"distance $\delta$ (tokens)", ylabel=r"share of $\sum_m |h_m|$")
+ax.set(xlim=(0, 512), ylim=(-0.08, 20))
 figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-rotation-decay",
-    alt="Curves over distances to 512. The Abel bound falls from sixteen and a half in "
-    "waves but stays above one, the simple "
-    "bound. The score of equal products falls from one in waves. That of a tuned key "
-    "peaks at one at distance 300. "
-    "The root mean square for random phases is flat.",
+    alt="Curves over distances to 512. The Abel bound falls from sixteen and a half "
+    "in waves but stays above one, the simple bound. The score of equal products "
+    "falls from one in waves. That of a tuned key peaks at one at distance 300. The "
+    "root mean square for random phases is flat.",
     caption="What falls is a bound. For equal products it stays above the simple one, "
-    "which does not fall. A key tuned to distance 300 "
-    "has its largest score there, and for random phases the distance makes no "
-    "difference. (Linear below 1, logarithmic "
-    "above.)",
+    "which does not fall. A key tuned to distance 300 has its largest score there, "
+    "and for random phases the distance makes no difference. (Linear below 1, "
+    "logarithmic above.)",
 )
 
 # %% [markdown]
@@ -662,9 +643,8 @@ torch.manual_seed(seed)
 config = TransformerConfig(Streams.dense(width), 2, 2, "rope", max_length=L)
 model = LanguageModel(config).to(device)
 untrained = copy.deepcopy(model).eval()
-batches = text.sample_batches(
-    library.train, batch_size=8, length=L, seed=seed, steps=n_steps
-)
+order = {"batch_size": 8, "length": L, "seed": seed, "steps": n_steps}
+batches = text.sample_batches(library.train, **order)
 train(model, batches, TrainingConfig(n_steps, 8, L, 4e-3), device=device)
 model.eval().requires_grad_(False)
 held_out = text.windows(library.validation, length=L, per_document=2 * L).tokens[:128]
@@ -684,9 +664,8 @@ print("windows", held_out.shape, f" {numbers['bits']:.3f} bits per byte")
 
 # %%
 d = config.head_width
-other = TransformerConfig(
-    Streams.dense(width), 2, 2, RoPE(layout="interleaved"), max_length=L
-)
+neighbouring = RoPE(layout="interleaved")
+other = TransformerConfig(Streams.dense(width), 2, 2, neighbouring, max_length=L)
 stranger = LanguageModel(other).to(device)
 stranger.load_state_dict(model.state_dict())
 numbers["bits_wrong_layout"] = bits(stranger)
@@ -696,9 +675,7 @@ for block in stranger.transformer.blocks:
     weight = block.attention.query_key[0].weight  # [2 H d, D]: queries, then keys
     weight.data = weight.data.unflatten(0, (-1, d))[:, back].flatten(0, 1)
 numbers["bits_permuted"] = bits(stranger)
-print(
-    {key: round(numbers[f"bits{key}"], 4) for key in ("", "_wrong_layout", "_permuted")}
-)
+print({key: round(bits, 4) for key, bits in numbers.items() if key.startswith("bits")})
 assert abs(numbers["bits_permuted"] - numbers["bits"]) < 1e-4
 assert numbers["bits_wrong_layout"] > numbers["bits"] + 0.05
 
@@ -715,20 +692,13 @@ assert numbers["bits_wrong_layout"] > numbers["bits"] + 0.05
 # %%
 def queries_and_keys(model, tokens):
     """Per layer q and k before rotation, [B, H, N, d] each, and the weights."""
-    inputs = []
     layers = [block.attention for block in model.transformer.blocks]
-    hooks = [
-        layer.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
-        for layer in layers
-    ]
-    with torch.no_grad(), frozen_attention(model) as tapes:
+    with torch.no_grad(), frozen_attention(model) as tapes, inputs_of(layers) as read:
         model(tokens)
+        given = zip(layers, list(read), strict=True)
         parts = [
-            layer.queries_and_keys(0, given)[0]
-            for layer, given in zip(layers, inputs, strict=True)
+            layer.queries_and_keys(0, streams)[0] for layer, (streams, *_) in given
         ]
-    for hook in hooks:
-        hook.remove()
     weights = [tape.weights.cpu() for tape in tapes]
     return [(part.queries[0].cpu(), part.keys[0].cpu()) for part in parts], weights
 
@@ -754,21 +724,16 @@ i, j = torch.tril_indices(L, L)
 
 def all_products(pairs):
     """h_m of every query with every key that it sees, both layers and all heads."""
-    return torch.cat(
-        [
-            products(q_l[..., i, :].double(), k_l[..., j, :].double()).flatten(0, 2)
-            for q_l, k_l in pairs
-        ]
-    )
+    seen = ((q_l[..., i, :].double(), k_l[..., j, :].double()) for q_l, k_l in pairs)
+    return torch.cat([products(*one).flatten(0, 2) for one in seen])
 
 
 h = all_products(pairs)
 real_distance = (i - j).repeat(len(h) // len(i))
 score = (h * waves(real_distance, trained_w)).sum(dim=-1).real / d**0.5
 simple = h.abs().sum(dim=-1) / d**0.5
-abel = (
-    largest_step(h) * partial_sums(torch.arange(L), trained_w)[real_distance] / d**0.5
-)
+falls = partial_sums(torch.arange(L), trained_w)[real_distance]
+abel = largest_step(h) * falls / d**0.5
 assert (score.abs() <= torch.minimum(simple, abel) + 1e-12).all()
 numbers["abel_says_more"] = (abel < simple).double().mean().item()
 assert numbers["abel_says_more"] < 0.01, "or the decay of the bound would bind"
@@ -808,26 +773,20 @@ assert learned > 10 * abs(drawn_so), "the preference for near keys was learned"
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), sharey=True)
 at = np.arange(L)
 by_distance = [score[real_distance == one].numpy() for one in range(L)]
-low, middle, high = np.array([np.quantile(s, (0.05, 0.5, 0.95)) for s in by_distance]).T
-axes[0].fill_between(at, low, high, color="#d55e00", alpha=0.2, linewidth=0)
-axes[0].plot(at, middle, color="#d55e00", label="median score")
-axes[0].set_title("pairs where they stand")
-low, middle, high = np.quantile(moved.numpy(), (0.05, 0.5, 0.95), axis=0)
-axes[1].fill_between(at, low, high, color="#0072b2", alpha=0.2, linewidth=0)
-axes[1].plot(at, middle, color="#0072b2", label="median score")
-axes[1].set_title("the same pairs, moved apart")
+where = np.array([np.quantile(s, (0.05, 0.5, 0.95)) for s in by_distance]).T
+apart = np.quantile(moved.numpy(), (0.05, 0.5, 0.95), axis=0)
 abel_at = [abel[real_distance == one].median().item() for one in range(L)]
-for ax in axes:
-    ax.plot(at, abel_at, color=figures.INK, linestyle=(0, (5, 2)), label="bound (Abel)")
-    level = simple.median().item()
-    ax.plot(
-        at,
-        [level] * L,
-        color="#6b6f74",
-        linestyle=(0, (1, 1.2)),
-        label="bound (simple)",
-    )
-    ax.set(xlabel=r"distance $\delta$ (tokens)", xlim=(0, L - 1))
+bounds = {"bound (Abel)": abel_at, "bound (simple)": [simple.median().item()] * L}
+looks = (figures.INK, "", shapes.DASHED), ("#6b6f74", "", shapes.DOTTED)
+panels = (
+    (where, "#d55e00", "pairs where they stand"),
+    (apart, "#0072b2", "the same pairs, moved apart"),
+)
+for ax, ((low, middle, high), colour, title) in zip(axes, panels, strict=True):
+    ax.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
+    ax.plot(at, middle, color=colour, label="median score")
+    shapes.curves(ax, at, bounds, looks)
+    ax.set(title=title, xlabel=r"distance $\delta$ (tokens)", xlim=(0, L - 1))
     ax.set_yscale("symlog", linthresh=10)
 axes[0].set_ylabel("scaled score")
 figures.label_lines(axes[1])
@@ -835,13 +794,11 @@ figures.show(
     fig,
     name="fig-rotation-trained",
     alt="Two panels of trained scores against distance to the trained length: a band "
-    "from the fifth to the ninety-fifth "
-    "percentile with its median, far below two lines for the bounds. The falling bound "
-    "lies above the flat one.",
-    caption="Scores of a trained model (band: nine of ten; both layers, all heads) and "
-    "the medians of the two bounds. The "
-    "bound that falls lies above the simple one for "
-    f"{1 - numbers['abel_says_more']:.0%} of the pairs. Near keys are "
+    "from the fifth to the ninety-fifth percentile with its median, far below two "
+    "lines for the bounds. The falling bound lies above the flat one.",
+    caption="Scores of a trained model (band: nine of ten; both layers, all heads) "
+    "and the medians of the two bounds. The bound that falls lies above the simple "
+    f"one for {1 - numbers['abel_says_more']:.0%} of the pairs. Near keys are "
     "preferred, and the same pairs score less a dozen tokens apart than side by side; "
     "beyond that nothing fades.",
 )
@@ -872,10 +829,8 @@ figures.show(
 
 # %%
 n_pairs, near_window = d // 2, 8
-bands = [
-    list(range(first, first + n_pairs // 4))
-    for first in range(0, n_pairs, n_pairs // 4)
-]
+quarter = n_pairs // 4
+bands = [list(range(first, first + quarter)) for first in range(0, n_pairs, quarter)]
 third, slowest = (rope_frequencies(d)[0][band] * (L - 1) for band in bands[2:])
 assert slowest.max() < 0.13 and third.max() > 1, "radians, in the window"
 
@@ -919,9 +874,7 @@ numbers["length"] = L
 print(cost.round(3).to_string(index=False))
 assert abs(bits(stopped([])) - base_full) < 1e-6, "stopping nothing changes nothing"
 slow = cost[(cost.band == 3) & (cost.change == "stopped")]
-assert slow[["near", "far"]].abs().to_numpy().max() < 0.01, (
-    "they hardly turn in L tokens"
-)
+assert slow[["near", "far"]].abs().to_numpy().max() < 0.01, "they hardly turn"
 still = cost[cost.change == "stopped"].set_index("band")
 assert still.near.idxmax() == 0 and still.far.idxmax() == 1
 fastest = cost[cost.band == 0].set_index("change").near
@@ -950,9 +903,8 @@ figures.show(
     fig,
     name="fig-rotation-bands",
     alt="Cost in bits per byte of stopping or removing each of four bands of pairs, "
-    "near and far. Near, stopping costs "
-    "most in the fastest band; far, in the second. Stopping the two slow bands costs "
-    "nothing, removing them does.",
+    "near and far. Near, stopping costs most in the fastest band; far, in the second. "
+    "Stopping the two slow bands costs nothing, removing them does.",
     caption=f"Four bands of {n_pairs // 4} pairs in a model trained at length {L}. "
     "Stopping the fastest costs most near, stopping the second costs most far, "
     "stopping the slow ones next to nothing. Removed, the slow ones cost too: their "
@@ -1007,9 +959,8 @@ def score_errors(rotate):
     errors = []
     for start in starts.tolist():
         at = torch.arange(64) + start  # 64 neighbouring places
-        true = (
-            apply_rope(exact_q, at + 3, trained_w) * apply_rope(exact_k, at, trained_w)
-        ).sum(-1)
+        q_true = apply_rope(exact_q, at + 3, trained_w)
+        true = (q_true * apply_rope(exact_k, at, trained_w)).sum(-1)
         got = (rotate(one_q, at + 3).double() * rotate(one_k, at).double()).sum(-1)
         errors.append(((got - true).pow(2).mean() / true.pow(2).mean()).sqrt().item())
     return np.array(errors)
@@ -1023,10 +974,9 @@ assert right.max() < 0.02 and wrong[starts >= 512].min() > 0.1
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 3.2))
-ax.plot(starts, wrong, "s-", color="#b3364f", label="angles in bfloat16")
-ax.plot(starts, right, "o-", color="#0072b2", label="angles in float64, then cast")
-ax.axvline(256, color=figures.FAINT, linewidth=1.2, linestyle=(0, (2, 2)))
-ax.text(256, 1.02, "256", transform=ax.get_xaxis_transform(), ha="center", fontsize=9)
+errors = {"angles in bfloat16": wrong, "angles in float64, then cast": right}
+shapes.curves(ax, starts, errors, (("#b3364f", "s", "-"), ("#0072b2", "o", "-")))
+shapes.mark(ax, 256, "256")
 ax.set_xscale("log", base=2)
 ax.set_yscale("log")
 ax.set(xlabel="position of the key", ylabel="relative error of the scores")
@@ -1035,13 +985,11 @@ figures.show(
     fig,
     name="fig-rotation-bf16",
     alt="Relative error of scores at distance three against the position of the key, "
-    "both axes logarithmic. With angles in "
-    "bfloat16 it rises to order one past a few hundred; with angles in float64 it "
-    "stays below one per cent.",
-    caption="The same queries and keys, all at distance 3. With angles in bfloat16 the "
-    "error grows with the position and reaches "
-    "the size of the scores themselves; with float64 angles it is that of the format, "
-    "everywhere.",
+    "both axes logarithmic. With angles in bfloat16 it rises to order one past a few "
+    "hundred; with angles in float64 it stays below one per cent.",
+    caption="The same queries and keys, all at distance 3. With angles in bfloat16 "
+    "the error grows with the position and reaches the size of the scores themselves; "
+    "with float64 angles it is that of the format, everywhere.",
 )
 
 # %% [markdown]
@@ -1071,26 +1019,18 @@ figures.show(
 # so this is for causal models.
 
 # %%
-one_x, other_x = apply_xpos(
-    wide_q[:40], wide_k[:40], torch.arange(40), torch.arange(40)
-)
+at = torch.arange(40)
+one_x, other_x = apply_xpos(wide_q[:40], wide_k[:40], at, at)
 zeta = (torch.arange(32).double() / 32 + 0.4) / 1.4
 torch.testing.assert_close(xpos_scales(torch.tensor([512]), 64)[0], zeta)
-h_xpos = products(wide_q[39], wide_k[:40]) * zeta ** (
-    (39 - torch.arange(40.0))[:, None] / 512
-)
-by_equation = (h_xpos * waves(39 - torch.arange(40), shown_w)).sum(dim=-1).real
+h_xpos = products(wide_q[39], wide_k[:40]) * zeta ** ((39.0 - at)[:, None] / 512)
+by_equation = (h_xpos * waves(39 - at, shown_w)).sum(dim=-1).real
 torch.testing.assert_close((one_x @ other_x.T)[39], by_equation, rtol=0, atol=1e-12)
-shifted = apply_xpos(wide_q[:40], wide_k[:40], *([torch.arange(40) + 300] * 2))
-torch.testing.assert_close(
-    shifted[0] @ shifted[1].T, one_x @ other_x.T, rtol=0, atol=1e-10
-)
-
+later_x, later = apply_xpos(wide_q[:40], wide_k[:40], at + 300, at + 300)
+torch.testing.assert_close(later_x @ later.T, one_x @ other_x.T, rtol=0, atol=1e-10)
 reach = (zeta ** (torch.arange(0, 2049)[:, None] / 512)).mean(dim=-1)
-numbers["xpos_reach_512"], numbers["xpos_reach_2048"] = (
-    reach[512].item(),
-    reach[2048].item(),
-)
+for far_off in (512, 2048):
+    numbers[f"xpos_reach_{far_off}"] = reach[far_off].item()
 assert reach[0] == 1 and (reach.diff() < 0).all()
 
 # %% tags=["hide-input"]
@@ -1099,15 +1039,10 @@ at = np.arange(2049)
 ax.plot(at, np.ones(2049), color="#d55e00", label="RoPE")
 ax.plot(at, reach, color="#7b5ea7", linestyle=(0, (5, 2)), label="xPos")
 for m, name in ((0, "xPos, fastest pair"), (31, "xPos, slowest pair")):
-    ax.plot(
-        at, zeta[m].item() ** (at / 512), color="#7b5ea7", lw=0.9, alpha=0.8, label=name
-    )
-ax.set(
-    xlabel=r"distance $\delta$ (tokens)",
-    ylabel="largest score",
-    ylim=(0, 1.08),
-    xlim=(0, 2048),
-)
+    share = zeta[m].item() ** (at / 512)
+    ax.plot(at, share, color="#7b5ea7", lw=0.9, alpha=0.8, label=name)
+ax.set(xlabel=r"distance $\delta$ (tokens)", xlim=(0, 2048))
+ax.set(ylabel="largest score", ylim=(0, 1.08))
 figures.label_lines(ax)
 figures.show(
     fig,
@@ -1116,9 +1051,8 @@ figures.show(
     "distance zero. RoPE stays at one. xPos "
     "falls, its fastest pair to almost nothing, its slowest hardly.",
     caption="The largest score that products of equal size can reach at a distance. "
-    "Under RoPE it does not fall; under "
-    "xPos it does, and the fast pairs leave first, so that far away only the slow ones "
-    "speak.",
+    "Under RoPE it does not fall; under xPos it does, and the fast pairs leave first, "
+    "so that far away only the slow ones speak.",
 )
 
 # %% [markdown]
@@ -1172,9 +1106,8 @@ assert abs(rope_frequencies(128, base=slowest_base)[0][-1] * 4096 - 2 * torch.pi
 # %% tags=["hide-cell"]
 # Re(h e^{Jx}) - Re(h e^{-Jx}) = -2 Im(h) sin x: it is blind exactly where every h_m is
 # real, e.g. for k = q.
-right_of, left_of = (
-    apply_rope(wide_q[:1], torch.tensor([p]), shown_w) for p in (7, -7)
-)
+turned = [apply_rope(wide_q[:1], torch.tensor([p]), shown_w) for p in (7, -7)]
+right_of, left_of = turned
 assert abs(((right_of - left_of) * wide_k[0]).sum()) > 1e-3
 assert abs(((right_of - left_of) * wide_q[0]).sum()) < 1e-12
 real = products(wide_q[0], 3 * wide_q[0])
@@ -1197,16 +1130,14 @@ def repaired(c):
 
 torch.testing.assert_close(repaired(5), repaired(0), rtol=0, atol=1e-13)
 assert (repaired(0) - weights @ v).abs().max() > 1e-3
-by_pairs = torch.stack(
-    [
-        sum(
-            weights[n, m] * apply_rope(v[m : m + 1], torch.tensor([m - n]), w8)[0]
-            for m in range(12)
-        )
-        for n in range(12)
-    ]
-)
-torch.testing.assert_close(repaired(0), by_pairs, rtol=0, atol=1e-13)
+by_pairs = [
+    sum(
+        weights[n, m] * apply_rope(v[m : m + 1], torch.tensor([m - n]), w8)[0]
+        for m in range(12)
+    )
+    for n in range(12)
+]
+torch.testing.assert_close(repaired(0), torch.stack(by_pairs), rtol=0, atol=1e-13)
 
 # %% [markdown]
 # **4. (medium)** "Partial" rotary exists in two forms: `RoPE(partial=0.5)` turns the first half of the columns with
@@ -1219,10 +1150,8 @@ torch.testing.assert_close(repaired(0), by_pairs, rtol=0, atol=1e-13)
 spread_anew, kept = rope_frequencies(8)[0], rope_frequencies(16, p=0.5)[0]
 assert kept.count_nonzero() == 4 and spread_anew[-1] < kept[3]
 x16, places = noise(1, 1, 12, 16), torch.arange(12)
-both = [
-    RoPE(**share).at_query_key(Heads(width=16))
-    for share in ({"partial": 0.5}, {"p": 0.5})
-]
+kinds = RoPE(partial=0.5), RoPE(p=0.5)
+both = [kind.at_query_key(Heads(width=16)) for kind in kinds]
 partial, proportional = (one(x16, one.prepare(places, places)[0]) for one in both)
 assert (partial - proportional).abs().max() > 1e-3
 
@@ -1245,5 +1174,5 @@ for one in (0, 16, 64, L - 1):
     print(f"distance {one}: below the simple bound for {share:.0%} of the pairs")
     assert share < 0.5, "phases still jump between neighbours, so the steps stay large"
 
-# %%
+# %% tags=["hide-cell"]
 chapter_numbers.publish("04_rotation", numbers, profile=profile)

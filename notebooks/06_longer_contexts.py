@@ -41,9 +41,10 @@ profile = "smoke"
 seed = 0
 device = "cpu"
 
-# %%
+# %% tags=["hide-input"]
 import itertools
 import math
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -64,23 +65,18 @@ from sepnb.encodings import (
     rope_frequencies,
 )
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.plots import figures
+from sepnb.plots import figures, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
 from sepnb.streams import Streams
 
-# %%
 figures.use_style()
 generator = torch.Generator().manual_seed(seed)
 numbers = {}
-# The size at which the methods were published; our own measurement is smaller and says
-# so.
+# The size at which the methods were published; our own is smaller and says so.
 d, L, s = 64, 2048, 4
-
-
-def noise(*shape):
-    """Normal numbers in float64, so that "equal" can mean "equal to rounding"."""
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+# Normal numbers in float64, so that "equal" can mean "equal to rounding".
+noise = partial(torch.randn, generator=generator, dtype=torch.float64)
 
 
 # %% tags=["hide-input"]
@@ -114,10 +110,7 @@ half_turned = int((turns < 1).sum())
 numbers["pairs"], numbers["pairs_below_a_turn"] = len(w), half_turned
 numbers["turns_fastest"] = turns[0].item()
 numbers["turns_slowest"] = turns[-1].item()
-print(
-    f"{half_turned} of {len(w)} pairs make less than a turn; the fastest makes "
-    f"{turns[0]:.0f}"
-)
+print(f"{half_turned} of {len(w)} make less than a turn, the fastest {turns[0]:.0f}")
 assert turns[0] == L / (2 * math.pi) and (turns.diff() < 0).all()
 
 # %% tags=["hide-input"]
@@ -180,14 +173,10 @@ torch.testing.assert_close(apply_rope(x, places, slowed), squeezed, rtol=0, atol
 both = apply_rope(x, places / s, slowed)
 assert (both - squeezed).abs().max() > 0.1, "dividing twice is another function"
 assert factor == 1.0
-assert ((s * L - 1) * slowed <= (L - 1) * w + w).all() and (
-    (s * L - 1) * slowed < L * w
-).all()
-
-article = PositionInterpolation(20 / 4)  # from 4K to 20K
-assert torch.equal(
-    rope_frequencies(d, extension=article)[0], w * (1 / 5)
-) or torch.allclose(rope_frequencies(d, extension=article)[0], w / 5, rtol=1e-15)
+furthest = (s * L - 1) * slowed
+assert (furthest <= (L - 1) * w + w).all() and (furthest < L * w).all()
+article = rope_frequencies(d, extension=PositionInterpolation(20 / 4))[0]  # 4K to 20K
+torch.testing.assert_close(article, w / 5, rtol=1e-15, atol=0)
 
 # %% [markdown]
 # The price is paid inside the window. The fastest pair used to turn by one radian from a token to the next; now it
@@ -200,10 +189,8 @@ one = torch.ones(len(near), d, dtype=torch.float64)
 
 
 def agreement(frequencies):
-    """Score of equal vectors by distance, as a share of that at distance 0: a mean of
-    cosines."""
-    turned = apply_rope(one, near, frequencies)
-    return (turned @ one[0]) / d
+    """Score of equal vectors by distance, as a share of that at distance 0."""
+    return (apply_rope(one, near, frequencies) @ one[0]) / d
 
 
 by_plain, by_pi = agreement(w), agreement(slowed)
@@ -267,13 +254,17 @@ assert reach.min() < s * L and reach.max() > s * L * (1 - 1e-12)
 #
 # Pairs with 32 turns or more are kept, those with one or less are interpolated, and between the share that is kept
 # grows linearly with the turns.
+#
+# ```{literalinclude} ../../sepnb/encodings/context.py
+# :pyobject: _by_parts
+# :start-at: turns =
+# :dedent:
+# ```
 
 # %%
 parts, factor = rope_frequencies(d, extension=NTKByParts(s, L))
 gamma = ((turns - 1) / 31).clamp(0, 1)
-by_equation = torch.stack(
-    [(1 - g) * one_w / s + g * one_w for g, one_w in zip(gamma, w, strict=True)]
-)
+by_equation = (1 - gamma) * w / s + gamma * w
 torch.testing.assert_close(parts, by_equation, rtol=1e-15, atol=0)
 kept, divided = turns >= 32, turns <= 1
 assert factor == 1.0 and kept.any() and divided.any()
@@ -282,12 +273,11 @@ between = ~(kept | divided)
 assert ((parts[between] > w[between] / s) & (parts[between] < w[between])).all()
 assert (parts.diff() < 0).all(), "faster pairs stay faster"
 print(
-    int(kept.sum()),
-    "kept,",
-    int(between.sum()),
-    "between,",
-    int(divided.sum()),
-    "divided",
+    {
+        "kept": int(kept.sum()),
+        "divided": int(divided.sum()),
+        "between": int(between.sum()),
+    }
 )
 
 # %% [markdown]
@@ -311,24 +301,19 @@ here = torch.arange(40)
 
 def scores(frequencies, attention_factor, shift=0):
     """All scores [N, M] of queries and keys at positions `shift` + 0..39."""
-    how = {"attention_factor": attention_factor}
-    turned = (apply_rope(one, here + shift, frequencies, **how) for one in (q, k))
-    return torch.matmul(*(t if n == 0 else t.T for n, t in enumerate(turned)))
+    turn = partial(apply_rope, attention_factor=attention_factor)
+    return turn(q, here + shift, frequencies) @ turn(k, here + shift, frequencies).T
 
 
 assert a == 0.1 * math.log(s) + 1
-torch.testing.assert_close(
-    scores(yarn, a), a**2 * scores(yarn, 1.0), rtol=0, atol=1e-11
-)
-assert (scores(yarn, a) - a * scores(yarn, 1.0)).abs().max() > 1e-2
-torch.testing.assert_close(
-    scores(yarn, a, shift=700), scores(yarn, a), rtol=0, atol=1e-9
-)
+sharper, plain = scores(yarn, a), scores(yarn, 1.0)
+torch.testing.assert_close(sharper, a**2 * plain, rtol=0, atol=1e-11)
+assert (sharper - a * plain).abs().max() > 1e-2
+torch.testing.assert_close(scores(yarn, a, shift=700), sharper, rtol=0, atol=1e-9)
 assert YaRN(1, L)(w, dim=d, base=10_000, length=None)[1] == 1.0
 for factor in (2, 4, 8):
-    numbers[f"yarn_factor_{factor}"] = YaRN(factor, L)(w, dim=d, base=1e4, length=None)[
-        1
-    ]
+    named = rope_frequencies(d, extension=YaRN(factor, L))[1]
+    numbers[f"yarn_factor_{factor}"] = named
 
 # %% [markdown]
 # For $s = 2, 4, 8$ the factor is {num}`06_longer_contexts/yarn_factor_2:.3f`,
@@ -349,10 +334,8 @@ by_index = rope_frequencies(d, extension=YaRN(example, L))[0]
 by_turns = rope_frequencies(d, extension=YaRN(example, L, ramp="rotations"))[0]
 assert torch.equal(by_turns, rope_frequencies(d, extension=NTKByParts(example, L))[0])
 ratio = by_index / by_turns
-numbers["ramps_differ_most"], numbers["ramps_differ_at"] = (
-    ratio.max().item(),
-    int(ratio.argmax()),
-)
+numbers["ramps_differ_most"] = ratio.max().item()
+numbers["ramps_differ_at"] = int(ratio.argmax())
 
 
 def index_of(rotations):
@@ -367,24 +350,18 @@ numbers["ramp_first"], numbers["ramp_last"] = first, last
 
 
 def kept_share(frequencies):
-    """gamma, recovered from frequencies: 1 where a pair is kept, 0 where it is divided
-    by the factor."""
+    """gamma, from frequencies: 1 where a pair is kept, 0 where it is divided."""
     return (frequencies / w - 1 / example) / (1 - 1 / example)
 
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.1), sharey=True)
-for ax, x_values, label in (
-    (axes[0], m, "pair $m$"),
-    (axes[1], turns.numpy(), "turns in $L$"),
-):
-    for name, frequencies, look in (
-        ("code: linear in the index", by_index, {"color": "#b3364f", "marker": "v"}),
-        ("text: linear in the turns", by_turns, {"color": "#0072b2", "marker": "s"}),
-    ):
-        ax.plot(
-            x_values, kept_share(frequencies), label=name, markersize=4, lw=1.3, **look
-        )
+ramps = {"code: linear in the index": by_index, "text: linear in the turns": by_turns}
+ramps = {name: kept_share(frequencies) for name, frequencies in ramps.items()}
+looks = ("#b3364f", "v", "-"), ("#0072b2", "s", "-")
+over_what = (m, "pair $m$"), (turns.numpy(), "turns in $L$")
+for ax, (x_values, label) in zip(axes, over_what, strict=True):
+    shapes.curves(ax, x_values, ramps, looks, markersize=4, lw=1.3)
     ax.set_xlabel(label)
 axes[1].set_xscale("log")
 axes[1].invert_xaxis()
@@ -396,14 +373,12 @@ figures.show(
     fig,
     name="fig-longer-ramps",
     alt="Share of the plain frequency that is kept, for the two ramps, over the index "
-    "of the pair and over its turns. By "
-    "index one is a straight line from pair 8 to 21 and the other a steeply falling "
-    "curve below it; over turns on a "
-    "logarithmic axis, fast pairs first, the same.",
+    "of the pair and over its turns. By index one is a straight line from pair 8 to "
+    "21 and the other a steeply falling curve below it; over turns on a logarithmic "
+    "axis, fast pairs first, the same.",
     caption=f"Two methods by one name (d = {d}, L = {L}, s = {example}). Between 32 "
-    "turns and one, the code keeps much more of "
-    f"the plain frequency than the text: up to {ratio.max():.2f} times as much, at "
-    f"pair {int(ratio.argmax())}.",
+    "turns and one, the code keeps much more of the plain frequency than the text: up "
+    f"to {ratio.max():.2f} times as much, at pair {int(ratio.argmax())}.",
 )
 
 # %% [markdown]
@@ -422,9 +397,8 @@ figures.show(
 # %%
 llama, factor = rope_frequencies(d, extension=Llama3(s, L))
 assert factor == 1.0
-assert torch.equal(
-    llama, rope_frequencies(d, extension=NTKByParts(s, L, alpha=1, beta=4))[0]
-)
+same = rope_frequencies(d, extension=NTKByParts(s, L, alpha=1, beta=4))[0]
+assert torch.equal(llama, same)
 wavelengths = 2 * math.pi / w
 assert torch.equal(llama[wavelengths < L / 4], w[wavelengths < L / 4])
 torch.testing.assert_close(llama[wavelengths > L], w[wavelengths > L] / s)
@@ -433,9 +407,8 @@ lists = (1.0,) * (d // 2), tuple(np.linspace(1, s, d // 2))
 searched = LongRoPE(*lists, factor=s, original_length=L)
 short, factor = rope_frequencies(d, extension=searched, length=L)
 long, same_factor = rope_frequencies(d, extension=searched, length=L + 1)
-assert torch.equal(short, w) and factor == same_factor == math.sqrt(
-    1 + math.log(s) / math.log(L)
-)
+assert factor == same_factor == math.sqrt(1 + math.log(s) / math.log(L))
+assert torch.equal(short, w)
 assert (w / long)[-1] == s, "one token more, and every pair turns at another speed"
 
 # %% [markdown]
@@ -467,11 +440,10 @@ figures.show(
     fig,
     name="fig-longer-divisors",
     alt="Divisor of each pair against its wavelength in trained lengths, both axes "
-    "logarithmic. PI is flat at 4. "
-    "NTK-aware rises in a straight line from 1 to 4. By-parts, YaRN and llama3 stay at "
-    "1 on the left, rise between, "
-    "and are 4 from about one trained length on; llama3 rises last. The raised base "
-    "rises in a straight line to more than 30.",
+    "logarithmic. PI is flat at 4. NTK-aware rises in a straight line from 1 to 4. "
+    "By-parts, YaRN and llama3 stay at 1 on the left, rise between, and are 4 from "
+    "about one trained length on; llama3 rises last. The raised base rises in a "
+    "straight line to more than 30.",
     caption=f"The extensions on one scale (s = {s}, d = {d}, L = {L}). PI slows "
     "everything; NTK-aware and the raised base slow in "
     "proportion to the index; by-parts, YaRN and llama3 leave fast pairs alone and "
@@ -495,14 +467,9 @@ table = pd.DataFrame(
 figures.show_table(
     table,
     caption="What each extension does to the fastest and the slowest pair, how many "
-    "pairs it leaves as they are, by how much "
-    "it sharpens scores, and how many of the pairs that made less than a turn still "
-    "meet new angles at 4L.",
-    formats={
-        "fastest divided by": ".2f",
-        "slowest divided by": ".2f",
-        "scores times": ".3f",
-    },
+    "pairs it leaves as they are, by how much it sharpens scores, and how many of the "
+    "pairs that made less than a turn still meet new angles at 4L.",
+    formats=dict.fromkeys(table.columns[1:3], ".2f") | {"scores times": ".3f"},
 )
 left = table.set_index("extension")["slow pairs with new angles at 4L"]
 assert (left.drop("NTK-aware") == 0).all() and left["NTK-aware"] == half_turned - 1
@@ -516,29 +483,30 @@ numbers["ntk_slow_pairs_left"] = int(left["NTK-aware"])
 
 # %%
 border = math.ceil(32 * 2 * math.pi)  # the fastest pair turns by one radian a token
-sizes = {}
+rows, plain = [], rope_frequencies(32)[0]
 for length in (64, 128, 256, 2048, 8192):
-    fastest = length / (2 * math.pi)
     by_parts = rope_frequencies(32, extension=NTKByParts(4, length))[0]
     by_four = rope_frequencies(32, extension=Llama3(4, length))[0]
-    sizes[length] = {
-        "L": length,
-        "turns of the fastest pair": fastest,
-        "kept whole, beta 32": int((by_parts == rope_frequencies(32)[0]).sum()),
-        "kept whole, beta 4": int((by_four == rope_frequencies(32)[0]).sum()),
-    }
+    whole = [int((one == plain).sum()) for one in (by_parts, by_four)]
+    rows.append([length, length / (2 * math.pi), *whole])
+columns = [
+    "L",
+    "turns of the fastest pair",
+    "kept whole, beta 32",
+    "kept whole, beta 4",
+]
+sizes = pd.DataFrame(rows, columns=columns)
 figures.show_table(
-    pd.DataFrame(sizes.values()),
+    sizes,
     caption="Of the 16 pairs of a head of 32 columns, how many NTK-by-parts leaves "
-    "alone with the published border of 32 turns "
-    f"(in its text), and with the 4 turns of llama3. Below L = {border} the published "
-    "border keeps none.",
+    "alone with the published border of 32 turns (in its text), and with the 4 turns "
+    f"of llama3. Below L = {border} the published border keeps none.",
     formats={"turns of the fastest pair": ".1f"},
 )
 assert rope_frequencies(32, extension=NTKByParts(4, border))[0][0] == 1.0
 assert rope_frequencies(32, extension=NTKByParts(4, border - 1))[0][0] < 1.0
 numbers["least_length_for_32_turns"] = border
-assert sizes[128]["kept whole, beta 32"] == 0 < sizes[128]["kept whole, beta 4"]
+assert rows[1][2] == 0 < rows[1][3], "at a length of 128"
 
 # %%
 # The model of the measurement below, at this profile.
@@ -548,12 +516,10 @@ one_run = experiment.grid(profile)[0]
 L_ours, ours = one_run.training.length, one_run.model
 head = ours.streams.d_model // ours.n_heads
 w_ours = rope_frequencies(head)[0]
-kept_of = {
-    "by_parts": rope_frequencies(head, extension=NTKByParts(4, L_ours))[0] == w_ours,
-    "llama3": rope_frequencies(head, extension=Llama3(4, L_ours))[0] == w_ours,
-    "yarn": rope_frequencies(head, extension=YaRN(4, L_ours))[0] == w_ours,
-}
-numbers |= {f"ours_kept_{name}": int(same.sum()) for name, same in kept_of.items()}
+kinds = {"by_parts": NTKByParts, "llama3": Llama3, "yarn": YaRN}
+for name, kind in kinds.items():
+    of_ours = rope_frequencies(head, extension=kind(4, L_ours))[0]
+    numbers[f"ours_kept_{name}"] = int((of_ours == w_ours).sum())
 numbers["ours_length"], numbers["ours_pairs"] = L_ours, len(w_ours)
 assert (numbers["ours_kept_by_parts"] > 0) == (L_ours >= border)
 assert numbers["ours_kept_by_parts"] <= numbers["ours_kept_llama3"]
@@ -604,17 +570,15 @@ def base_at(n):
 
 whole_k = apply_rope(keys, torch.arange(n_text), base_at(n_text))
 whole_q = apply_rope(queries, torch.arange(n_text), base_at(n_text))
-as_they_came = torch.cat(
-    [
-        apply_rope(keys[n : n + 1], torch.tensor([n]), base_at(n + 1))
-        for n in range(n_text)
-    ]
-)
+came = [
+    apply_rope(keys[n : n + 1], torch.tensor([n]), base_at(n + 1))
+    for n in range(n_text)
+]
+as_they_came = torch.cat(came)
 full = whole_q[-1] @ whole_k.T  # the scores of the last query, in one pass
 cached = whole_q[-1] @ as_they_came.T  # and with keys rotated when they came
-numbers["cache_score_error"] = (
-    ((cached - full).pow(2).mean() / full.pow(2).mean()).sqrt().item()
-)
+off = (cached - full).pow(2).mean() / full.pow(2).mean()
+numbers["cache_score_error"] = off.sqrt().item()
 numbers["cache_key_error"] = (as_they_came - whole_k).abs().max().item()
 assert numbers["cache_score_error"] > 0.1
 print(f"error of the scores: {numbers['cache_score_error']:.2f} of their size")
@@ -640,9 +604,8 @@ text = torch.randint(256, (1, n_text), generator=generator)
 def one_by_one(model, length):
     """Logits of all tokens, read one at a time with a cache."""
     cache = model.make_cache(1, length=length)
-    return torch.cat(
-        [model(text[:, n : n + 1], cache=cache) for n in range(n_text)], dim=1
-    )
+    read = [model(text[:, n : n + 1], cache=cache) for n in range(n_text)]
+    return torch.cat(read, dim=1)
 
 
 with torch.no_grad():
@@ -705,16 +668,11 @@ numbers["prefix_moved_fixed"] = moved["YaRN"]
 runs = experiment.table(profile)
 have = runs[runs.status != "not run"]
 PLACES = ("1x", "2x", "4x", "8x", "16x")
-
-
-def scores_of(method, metric):
-    return RunTable(runs).values(method, metric)
+scores_of = RunTable(runs).values  # of a method, in a metric
 
 
 def curve(method, reading):
-    return np.array(
-        [scores_of(method, f"{reading}/{place}").mean() for place in PLACES]
-    )
+    return np.array([scores_of(method, f"{reading}/{at}").mean() for at in PLACES])
 
 
 def over(method, metric, other, bar):
@@ -744,42 +702,33 @@ to_4L = {
 def extremes(stage):
     """Who pays least and who most between 2L and 4L, in words."""
     of = to_4L[stage]
-    least, most = (
-        f"{LOOKS[name].label} {of[name]:.2f}" for name in (of.idxmin(), of.idxmax())
-    )
+    ends = of.idxmin(), of.idxmax()
+    least, most = (f"{LOOKS[name].label} {of[name]:.2f}" for name in ends)
     return f"{stage}, from {least} to {most}"
 
 
 measured_to = "Not run yet: the records of the experiment are missing at this profile."
 if all(len(of) for of in to_4L.values()):
-    measured_to = (
-        f"Bits per byte between 2L and 4L: {extremes('frozen')}; {extremes('tuned')}. "
-        f"Plain RoPE behind a window of L: {curve('rope', 'frozen-window')[2]:.2f}. "
-        "Means over seeds."
+    window = curve("rope", "frozen-window")[2]
+    measured_to = f"Bits per byte between 2L and 4L: {extremes('frozen')}; "
+    measured_to += (
+        f"{extremes('tuned')}. Plain RoPE behind a window of L: {window:.2f}. "
     )
+    measured_to += "Means over seeds."
 
 # %% tags=["hide-input"]
 masked = {"linestyle": (0, (2, 1.5)), "markerfacecolor": figures.GROUND}
-WINDOWS = {  # of plain RoPE, in each panel
-    "frozen": {"frozen-window": "RoPE, window of L"},
-    "tuned": {
-        "frozen-window": "RoPE not tuned, window of L",
-        "tuned-window": "RoPE, window of 4L",
-    },
-}
-oracle = {
-    "color": figures.INK,
-    "linewidth": 3,
-    "label": "sliding window, stride L/2",
-    "marker": "",
-    "alpha": 0.5,
-}
+windows = {"frozen": {"frozen-window": "RoPE, window of L"}}  # of plain RoPE, by panel
+windows["tuned"] = {"frozen-window": "RoPE not tuned, window of L"}
+windows["tuned"]["tuned-window"] = "RoPE, window of 4L"
+oracle = {"color": figures.INK, "linewidth": 3, "marker": "", "alpha": 0.5}
+oracle["label"] = "sliding window, stride L/2"
 fig, axes = plt.subplots(2, 1, figsize=(6.8, 7.6), sharex=True, sharey=True)
 for ax, stage in zip(axes, ("frozen", "tuned"), strict=True):
     lines = {(name, stage): look.line(markersize=5) for name, look in LOOKS.items()}
     lines |= {
         ("rope", reading): LOOKS["rope"].line(label=label, **masked)
-        for reading, label in WINDOWS[stage].items()
+        for reading, label in windows[stage].items()
     }
     lines["rope", "oracle-coarse"] = oracle
     for (method, reading), look in lines.items():
@@ -807,40 +756,34 @@ figures.provenance(runs)
 
 
 # %% tags=["hide-input"]
-def frozen_far(name):
-    """Frozen with a factor of 16, to 16L; a method without a factor has one frozen
-    reading."""
-    made_for_it = scores_of(name, "frozen-16/16x")
-    return made_for_it if len(made_for_it) else scores_of(name, "frozen/16x")
-
-
-measured = pd.DataFrame(
-    {
-        "frequencies": look.label,
-        "frozen, inside L": text_of(scores_of(name, "frozen/1x"), ".2f"),
-        "frozen, to 4L": text_of(scores_of(name, "frozen/4x"), ".2f"),
-        "frozen for 16, to 16L": text_of(frozen_far(name), ".2f"),
-        "tuned, inside L": text_of(scores_of(name, "tuned/1x"), ".2f"),
-        "tuned, to 4L": text_of(scores_of(name, "tuned/4x"), ".2f"),
-        "tuned, to 16L": text_of(scores_of(name, "tuned/16x"), ".2f"),
-    }
-    for name, look in LOOKS.items()
-)
-behind = {
-    "frequencies": "RoPE, window",
-    "frozen, inside L": text_of(scores_of("rope", "frozen-window/1x"), ".2f"),
-    "frozen, to 4L": text_of(scores_of("rope", "frozen-window/4x"), ".2f"),
-    "frozen for 16, to 16L": text_of(scores_of("rope", "frozen-window/16x"), ".2f"),
-    "tuned, to 4L": text_of(scores_of("rope", "tuned-window/4x"), ".2f"),
-    "tuned, to 16L": text_of(scores_of("rope", "tuned-window/16x"), ".2f"),
+BINS = {  # of which reading; the second where an extension has no factor
+    "frozen, inside L": ("frozen/1x",),
+    "frozen, to 4L": ("frozen/4x",),
+    "frozen for 16, to 16L": ("frozen-16/16x", "frozen/16x"),
+    "tuned, inside L": ("tuned/1x",),
+    "tuned, to 4L": ("tuned/4x",),
+    "tuned, to 16L": ("tuned/16x",),
 }
-measured = pd.concat([measured, pd.DataFrame([behind])], ignore_index=True)
+
+
+def first_of(name, readings):
+    found = [values for one in readings if len(values := scores_of(name, one))]
+    return text_of(found[0] if found else [], ".2f")
+
+
+measured = [
+    {"frequencies": look.label} | {of: first_of(name, one) for of, one in BINS.items()}
+    for name, look in LOOKS.items()
+]
+window = {of: one[-1].replace("/", "-window/") for of, one in BINS.items()}
+del window["tuned, inside L"]
+behind = {of: first_of("rope", [one]) for of, one in window.items()}
+measured = pd.DataFrame([*measured, {"frequencies": "RoPE, window"} | behind])
 figures.show_table(
     measured,
     caption="Bits per byte in three bins. The raised base and plain RoPE follow no "
-    "factor. The window of the frozen model is L "
-    "wide, that of the tuned one 4L. Means over seeds with 95 % t intervals; all "
-    "methods of a seed read the same bytes.",
+    "factor. The window of the frozen model is L wide, that of the tuned one 4L. Means "
+    "over seeds with 95 % t intervals; all methods of a seed read the same bytes.",
 )
 figures.provenance(runs)
 
@@ -848,30 +791,23 @@ figures.provenance(runs)
 # What each costs or gains beside the two rivals that change no frequency:
 
 # %% tags=["hide-input"]
+BESIDE = {  # a reading, less another one of RoPE or of the method itself
+    "frozen, price inside L": ("frozen/1x", "rope", "frozen/1x"),
+    "frozen, against the window": ("frozen/4x", "rope", "frozen-window/4x"),
+    "tuned, against RoPE tuned": ("tuned/4x", "rope", "tuned/4x"),
+    "tuned, against its own oracle": ("tight/tuned/4x", "", "tight/tuned-oracle/4x"),
+    "the same to 16L": ("tight/tuned/16x", "", "tight/tuned-oracle/16x"),
+}
+last = "its oracle, against the plain one"
+BESIDE[last] = ("tight/tuned-oracle/4x", "rope", "tight/oracle/4x")
 compared = pd.DataFrame(
-    {
-        "frequencies": look.label,
-        "frozen, price inside L": text_of(over(name, "frozen/1x", "rope", "frozen/1x")),
-        "frozen, against the window": text_of(
-            over(name, "frozen/4x", "rope", "frozen-window/4x")
-        ),
-        "tuned, against RoPE tuned": text_of(
-            over(name, "tuned/4x", "rope", "tuned/4x")
-        ),
-        "tuned, against its own oracle": text_of(
-            over(name, "tight/tuned/4x", name, "tight/tuned-oracle/4x")
-        ),
-        "the same to 16L": text_of(
-            over(name, "tight/tuned/16x", name, "tight/tuned-oracle/16x")
-        ),
-        "its oracle, against the plain one": text_of(
-            over(name, "tight/tuned-oracle/4x", "rope", "tight/oracle/4x")
-        ),
+    {"frequencies": look.label}
+    | {
+        column: text_of(over(name, metric, other or name, bar))
+        for column, (metric, other, bar) in BESIDE.items()
     }
     for name, look in LOOKS.items()
 )
-
-# %% tags=["hide-input"]
 figures.show_table(
     compared,
     caption="Differences in bits per byte, seed by seed; negative is better. In the "
@@ -889,36 +825,31 @@ rates = sorted(tuning.learning_rate for tuning in one_run.tunings)
 
 
 def at_an_end(name):
-    """How many seeds chose the lowest or the highest rate, beyond which a better one
-    may lie."""
+    """How many seeds chose an end of the rates, beyond which a better one may lie."""
     rate = scores_of(name, "tuning_rate")
     ends = rate.isin([rates[0], rates[-1]]).sum()
     return f"{ends} of {len(rate)} seeds" if len(rate) else "not run"
 
 
+def share_of_peak(name):
+    return (scores_of(name, "tuning_rate") / scores_of(name, "learning_rate")).dropna()
+
+
 chosen = pd.DataFrame(
     {
         "frequencies": look.label,
-        "share of the peak rate": text_of(
-            (
-                scores_of(name, "tuning_rate") / scores_of(name, "learning_rate")
-            ).dropna(),
-            ".2f",
-        ),
+        "share of the peak rate": text_of(share_of_peak(name), ".2f"),
         "at an end": at_an_end(name),
         "validation at 4L": text_of(scores_of(name, "val_bits_per_byte"), ".2f"),
         "CPU s of its three tunings": text_of(scores_of(name, "tune_cpu_s"), ".0f"),
     }
     for name, look in LOOKS.items()
 )
-
-# %% tags=["hide-input"]
 figures.show_table(
     chosen,
     caption="Which rate the validation text chose, as a mean over seeds of its share "
-    "of the highest rate of the training, and "
-    f"how many seeds chose the lowest or the highest of the {len(rates)}; "
-    f"{len(tuned_rows)} tunings were tried.",
+    "of the highest rate of the training, and how many seeds chose the lowest or the "
+    f"highest of the {len(rates)}; {len(tuned_rows)} tunings were tried.",
 )
 figures.provenance(runs)
 
@@ -929,22 +860,10 @@ numbers |= claims.show(
 )
 figures.provenance(runs)
 
-# %%
-for name in LOOKS:
-    key = name.replace("-", "_")
-    for stage in ("frozen", "tuned"):
-        numbers[f"{stage}_{key}"] = chapter_numbers.mean_of(
-            scores_of(name, f"{stage}/4x")
-        )
-    numbers[f"far_{key}"] = text_of(scores_of(name, "tuned/16x"), ".2f")
-numbers["window"] = chapter_numbers.mean_of(scores_of("rope", "frozen-window/4x"))
-numbers["far_window"] = text_of(scores_of("rope", "tuned-window/16x"), ".2f")
+# %% tags=["hide-input"]
 pi = "position-interpolation"
-numbers["pi_inside"] = chapter_numbers.mean_of(scores_of(pi, "frozen/1x"))
-numbers["pi_worse"] = chapter_numbers.mean_of(
-    over(pi, "tight/tuned-oracle/4x", "rope", "tight/oracle/4x")
-)
-numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
+worse = over(pi, "tight/tuned-oracle/4x", "rope", "tight/oracle/4x")
+numbers["pi_worse"] = chapter_numbers.mean_of(worse)
 
 # %% tags=["hide-input"]
 LATE = ("yarn", "llama3", "raised-base")
@@ -964,18 +883,18 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
     assert scores_of(pi, "frozen/1x").mean() > counted, "worse than counting bytes"
 
 # %% [markdown]
-# In the bin that ends at $4L$ plain RoPE pays {num}`06_longer_contexts/frozen_rope:.2f` bits per byte as it is,
-# {num}`06_longer_contexts/tuned_rope:.2f` tuned, and {num}`06_longer_contexts/window:.2f` behind a window. YaRN pays
-# {num}`06_longer_contexts/frozen_yarn:.2f` frozen and {num}`06_longer_contexts/tuned_yarn:.2f` tuned; NTK-aware scaling
-# {num}`06_longer_contexts/frozen_ntk_aware:.2f` and {num}`06_longer_contexts/tuned_ntk_aware:.2f`; interpolation
-# {num}`06_longer_contexts/frozen_position_interpolation:.2f` and
-# {num}`06_longer_contexts/tuned_position_interpolation:.2f`. Frozen interpolation breaks the model where it was trained: inside $L$ it pays
-# {num}`06_longer_contexts/pi_inside:.2f`, more than whoever counts bytes. Tuned, YaRN, llama3 and the raised base pay less than plain RoPE in every seed, and
+# In the bin that ends at $4L$ plain RoPE pays {num}`context_extension/rope/frozen/4x:.2f` bits per byte as it is,
+# {num}`context_extension/rope/tuned/4x:.2f` tuned, and {num}`context_extension/rope/frozen-window/4x:.2f` behind a window. YaRN pays
+# {num}`context_extension/yarn/frozen/4x:.2f` frozen and {num}`context_extension/yarn/tuned/4x:.2f` tuned; NTK-aware scaling
+# {num}`context_extension/ntk-aware/frozen/4x:.2f` and {num}`context_extension/ntk-aware/tuned/4x:.2f`; interpolation
+# {num}`context_extension/position-interpolation/frozen/4x:.2f` and
+# {num}`context_extension/position-interpolation/tuned/4x:.2f`. Frozen interpolation breaks the model where it was trained: inside $L$ it pays
+# {num}`context_extension/position-interpolation/frozen/1x:.2f`, more than whoever counts bytes. Tuned, YaRN, llama3 and the raised base pay less than plain RoPE in every seed, and
 # as much as plain RoPE behind its window, which nobody tuned.
 #
 # Past the length of the tuning every extension pays more than plain RoPE that was tuned alike, in every seed. In the bin that ends at $16L$ that one pays
-# {num}`06_longer_contexts/far_rope`, NTK-aware scaling {num}`06_longer_contexts/far_ntk_aware`, the raised base {num}`06_longer_contexts/far_raised_base`, YaRN
-# {num}`06_longer_contexts/far_yarn`; and a window of $4L$ on the tuned plain one {num}`06_longer_contexts/far_window`. A factor of 4 was made for $4L$.
+# {num}`context_extension/rope/tuned/16x:.2f±`, NTK-aware scaling {num}`context_extension/ntk-aware/tuned/16x:.2f±`, the raised base {num}`context_extension/raised-base/tuned/16x:.2f±`, YaRN
+# {num}`context_extension/yarn/tuned/16x:.2f±`; and a window of $4L$ on the tuned plain one {num}`context_extension/rope/tuned-window/16x:.2f±`. A factor of 4 was made for $4L$.
 #
 # The rules say, in words that were fixed beforehand: NTK-aware scaling helps without tuning,
 # *{num}`06_longer_contexts/verdict_ntk_frozen_helps`*; a window helps plain RoPE,
@@ -1054,16 +973,13 @@ for width in (64, 128):
 # NTK-aware: divisors are s^(2m/(d-2)), which multiply: yes. By parts: blends do not
 # multiply: no, between the borders.
 def then(first, second):
-    """The second extension on the frequencies of the first; both with the turns of
-    plain RoPE."""
-    return first(w, dim=d, base=10_000, length=None)[0] * (
-        second(w, dim=d, base=10_000, length=None)[0] / w
-    )
+    """The second on the frequencies of the first; both with the turns of plain RoPE."""
+    plain = {"dim": d, "base": 10_000, "length": None}
+    return first(w, **plain)[0] * (second(w, **plain)[0] / w)
 
 
-torch.testing.assert_close(
-    then(NTKAware(2), NTKAware(3)), rope_frequencies(d, extension=NTKAware(6))[0]
-)
+by_6 = rope_frequencies(d, extension=NTKAware(6))[0]
+torch.testing.assert_close(then(NTKAware(2), NTKAware(3)), by_6)
 twice = then(NTKByParts(2, L), NTKByParts(3, L))
 at_once = rope_frequencies(d, extension=NTKByParts(6, L))[0]
 torch.testing.assert_close(twice[~between], at_once[~between])
@@ -1095,15 +1011,12 @@ def entropy(logits):
 target, low, high = entropy(random_scores[:, :512]), 1.0, 3.0
 for _ in range(40):
     middle = (low + high) / 2
-    low, high = (
-        (middle, high) if entropy(middle * random_scores) > target else (low, middle)
-    )
+    above = entropy(middle * random_scores) > target
+    low, high = (middle, high) if above else (low, middle)
 assert entropy(a**2 * random_scores) < entropy(random_scores)
 assert abs(entropy(low * random_scores) - target) < 1e-6
 print(f"scores times {low:.2f}; YaRN's a squared is {a**2:.2f}")
-assert low > a**2, (
-    "for normal scores of variance 1 YaRN's factor gives back a part only"
-)
+assert low > a**2, "for normal scores YaRN's factor gives back a part only"
 
-# %%
+# %% tags=["hide-cell"]
 chapter_numbers.publish("06_longer_contexts", numbers, profile=profile)

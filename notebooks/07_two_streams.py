@@ -40,7 +40,7 @@ profile = "smoke"
 seed = 0
 device = "cpu"
 
-# %%
+# %% tags=["hide-input"]
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -50,7 +50,8 @@ from torch import nn
 
 from sepnb.analysis.isolation import jacobian, join_streams, leak, through_blocks
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
-from sepnb.plots import figures
+from sepnb.plots import figures, shapes
+from sepnb.records import numbers as chapter_numbers
 from sepnb.streams import BlockDiagonalLinear, Streams
 
 figures.use_style()
@@ -69,29 +70,23 @@ numbers = {}
 
 # %%
 def build_model(d_pos=8, *, seed=seed, dtype=torch.float64, **changes):
-    """A separated model with random weights; `readout="both"` keeps the last block's
-    pos stream."""
+    """Separated, with random weights; `readout="both"` keeps the last pos stream."""
     torch.manual_seed(seed)
-    streams = Streams(pos=d_pos, sem=D - d_pos)
     settings = {
         "n_layers": 2,
         "n_heads": H,
         "encoding": "sinusoidal",
         "readout": "both",
-    } | changes
-    return (
-        LanguageModel(TransformerConfig(streams, **settings))
-        .to(device, dtype)
-        .requires_grad_(False)
-    )
+    }
+    config = TransformerConfig(Streams(pos=d_pos, sem=D - d_pos), **settings | changes)
+    return LanguageModel(config).to(device, dtype).requires_grad_(False)
 
 
 def input_state(model, text):
     """The residual state before the first block: one [1, N, w] per stream."""
     tokens = torch.tensor([list(text.encode())], device=device)
-    return model.transformer.input_state(
-        model.embedding(tokens), torch.arange(len(text), device=device)
-    )
+    positions = torch.arange(len(text), device=device)
+    return model.transformer.input_state(model.embedding(tokens), positions)
 
 
 # %%
@@ -99,15 +94,14 @@ model = build_model()
 one, two = input_state(model, "position"), input_state(model, "semantic")
 print({name: tuple(part.shape) for name, part in one.items()})
 assert torch.equal(one["pos"], two["pos"]) and not torch.equal(one["sem"], two["sem"])
-assert torch.equal(
-    one["sem"][0, 1], one["sem"][0, 6]
-)  # the two letters o of "position"
+first_o, second_o = one["sem"][0, 1], one["sem"][0, 6]  # of "position"
+assert torch.equal(first_o, second_o)
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(7.8, 2.7))
 for ax, state, text in ((axes[0], one, "position"), (axes[1], two, "semantic")):
     x = model.config.streams.join(state)[0]
-    image = ax.imshow(x.cpu(), cmap="PuOr", vmin=-2.5, vmax=2.5, aspect="auto")
+    image = shapes.heat_map(ax, x.cpu(), reach=2.5, aspect="auto")
     ax.axvline(7.5, color=figures.INK, linewidth=2)
     ax.set_yticks(range(8), list(text))
     ax.set_xticks([0, 8, 31])
@@ -115,15 +109,13 @@ for ax, state, text in ((axes[0], one, "position"), (axes[1], two, "semantic")):
     ax.text(3.5, -0.9, "pos", ha="center", weight="bold", color=figures.POS)
     ax.text(19.5, -0.9, "sem", ha="center", weight="bold", color="#a87400")
     ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
 fig.colorbar(image, ax=axes, shrink=0.8, label="value", ticks=[-2, 0, 2])
 figures.show(
     fig,
     name="fig-streams-input",
     alt="Two heat maps of an eight by thirty-two input, for the words 'position' and "
-    "'semantic'. A line separates eight "
-    "pos columns from twenty-four sem columns. The pos columns of the two are "
-    "identical, the sem columns differ.",
+    "'semantic'. A line separates eight pos columns from twenty-four sem columns. The "
+    "pos columns of the two are identical, the sem columns differ.",
     caption="The input of a separated model for two words of eight letters. The pos "
     "columns depend on the index only and "
     "are the same in both; the sem columns depend on the letter only.",
@@ -146,7 +138,14 @@ figures.show(
 # \end{aligned}
 # $$ (eq-streams-values)
 #
-# The book's `BlockDiagonalLinear` stores the two blocks and nothing else. By hand, with two columns each:
+# The book's `BlockDiagonalLinear` stores the two blocks and nothing else:
+#
+# ```{literalinclude} ../../sepnb/streams.py
+# :pyobject: BlockDiagonalLinear.parts
+# :dedent:
+# ```
+#
+# By hand, with two columns each:
 #
 # $$
 # [\,1, 1 \,\Vert\, 2, 1\,] \begin{pmatrix} 1 & 2 & & \\ 0 & 1 & & \\ & & 3 & 0 \\ & & 1 & 1 \end{pmatrix}
@@ -154,10 +153,8 @@ figures.show(
 # $$
 
 # %%
-W_pos, W_sem = (
-    torch.tensor([[1.0, 2.0], [0.0, 1.0]]),
-    torch.tensor([[3.0, 0.0], [1.0, 1.0]]),
-)
+W_pos = torch.tensor([[1.0, 2.0], [0.0, 1.0]])
+W_sem = torch.tensor([[3.0, 0.0], [1.0, 1.0]])
 u = torch.tensor([1.0, 1.0, 2.0, 1.0])
 
 split = BlockDiagonalLinear(Streams(pos=2, sem=2))  # (eq-streams-values)
@@ -165,9 +162,7 @@ with torch.no_grad():
     split.blocks["pos"].weight.copy_(W_pos.T)  # torch's Linear stores the transpose
     split.blocks["sem"].weight.copy_(W_sem.T)
 assert split(u).tolist() == [1, 3, 7, 1]
-assert torch.equal(
-    split(u), u @ torch.block_diag(W_pos, W_sem)
-)  # the full matrix, zeros included
+assert torch.equal(split(u), u @ torch.block_diag(W_pos, W_sem))  # zeros included
 
 # %% [markdown]
 # Then the values are averaged with the attention weights. For output column $c$ of token $i$,
@@ -178,13 +173,20 @@ assert torch.equal(
 #
 # The sum runs over the *keys* $j$, that is over the rows of $V$, while the column $c$ stays fixed. So column $c$ of $z$
 # is a mixture of column $c$ of other tokens' values, never of another column: attention mixes tokens, not
-# dimensions. Written as the loops of {eq}`eq-streams-sum`, with literal numbers:
+# dimensions. The layer of the package, from normalised streams `u` to its output:
+#
+# ```{literalinclude} ../../sepnb/models/attention.py
+# :pyobject: Attention.forward
+# :start-at: values =
+# :dedent:
+# ```
+#
+# Written as the loops of {eq}`eq-streams-sum`, with literal numbers:
 
 # %%
 a = torch.tensor([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])  # N = 2 queries, M = 3 keys
-V = torch.tensor(
-    [[1.0, 3.0, 7.0, 1.0], [2.0, 0.0, 0.0, 4.0], [0.0, 2.0, 1.0, 1.0]]
-)  # [M, D]
+V = [[1.0, 3.0, 7.0, 1.0], [2.0, 0.0, 0.0, 4.0], [0.0, 2.0, 1.0, 1.0]]
+V = torch.tensor(V)  # [M, D]
 
 z = torch.zeros(2, 4)
 for i in range(2):
@@ -196,9 +198,7 @@ assert z[0].tolist() == [1.5, 1.5, 3.5, 2.5]
 
 V_other_text = V.clone()
 V_other_text[:, 2:] = 99.0  # other semantics at every token
-assert torch.equal((a @ V_other_text)[:, :2], z[:, :2]), (
-    "the pos columns must not notice"
-)
+assert torch.equal((a @ V_other_text)[:, :2], z[:, :2]), "pos must not notice"
 
 # %% [markdown]
 # ```{admonition} Deviation from the source: four slips
@@ -216,9 +216,7 @@ assert torch.equal((a @ V_other_text)[:, :2], z[:, :2]), (
 L = 4
 short = build_model(encoding="learned", max_length=L)
 tokens = torch.zeros(1, 1, dtype=torch.long, device=device)
-short(
-    tokens, positions=torch.tensor([L - 1], device=device)
-)  # the last row of the table
+short(tokens, positions=torch.tensor([L - 1], device=device))  # the table's last row
 try:
     short(tokens, positions=torch.tensor([L], device=device))
 except ValueError as error:
@@ -240,28 +238,17 @@ for row, d_pos in enumerate((8, 5, 12)):
     y = -1.45 * row
     for column in range(D):
         colour = figures.POS if column < d_pos else figures.SEM
-        ax.add_patch(
-            plt.Rectangle(
-                (column + 0.05, y), 0.9, 0.8, facecolor=colour, alpha=0.85, linewidth=0
-            )
-        )
+        look = {"facecolor": colour, "alpha": 0.85, "linewidth": 0}
+        ax.add_patch(plt.Rectangle((column + 0.05, y), 0.9, 0.8, **look))
     for h in range(H):
         frame = {"fill": False, "edgecolor": figures.INK, "linewidth": 1.4}
         ax.add_patch(plt.Rectangle((h * 8, y - 0.07), 8, 0.94, **frame))
-        label = f"head {h} straddles" if h * 8 < d_pos < (h + 1) * 8 else f"head {h}"
-        weight = "bold" if "straddles" in label else "normal"
-        ax.text(
-            h * 8 + 4,
-            y + 0.93,
-            label,
-            ha="center",
-            va="bottom",
-            fontsize=9,
-            weight=weight,
-        )
-    ax.text(
-        -0.7, y + 0.4, f"$d_{{\\mathrm{{pos}}}} = {d_pos}$", ha="right", va="center"
-    )
+        straddles = h * 8 < d_pos < (h + 1) * 8
+        look = {"ha": "center", "va": "bottom", "fontsize": 9}
+        look["weight"] = "bold" if straddles else "normal"
+        ax.text(h * 8 + 4, y + 0.93, f"head {h}" + " straddles" * straddles, **look)
+    own = f"$d_{{\\mathrm{{pos}}}} = {d_pos}$"
+    ax.text(-0.7, y + 0.4, own, ha="right", va="center")
 ax.text(0, -3.15, "pos columns", color=figures.POS, weight="bold", va="top")
 ax.text(32, -3.15, "sem columns", color="#a87400", weight="bold", ha="right", va="top")
 ax.set(xlim=(-5, 32.5), ylim=(-3.75, 1.4))
@@ -269,10 +256,9 @@ ax.axis("off")
 figures.show(
     fig,
     name="fig-streams-heads",
-    alt="Three rows of thirty-two columns in four heads of eight. With d_pos 8 the pos "
-    "columns fill head 0 exactly. With "
-    "d_pos 5 they fill five columns of head 0, with d_pos 12 head 0 and half of head "
-    "1: these heads straddle.",
+    alt="Three rows of thirty-two columns in four heads of eight. With d_pos 8 the "
+    "pos columns fill head 0 exactly. With d_pos 5 they fill five columns of head 0, "
+    "with d_pos 12 head 0 and half of head 1: these heads straddle.",
     caption="Which head owns which columns of $z$, for three values of "
     "$d_{\\text{pos}}$. $W_O$ is cut where the colours "
     "change, not at a head's border, so a straddling head mixes nothing.",
@@ -311,17 +297,12 @@ figures.show(
 
 # %%
 def measure(d_pos, seed, control=()):
-    """The largest entry of each block of the Jacobian that leads from stream to stream,
-    frozen and live."""
+    """The largest entry of each block of the Jacobian from stream to stream."""
     model = build_model(d_pos, seed=seed)
-    streams, state = (
-        model.config.streams,
-        input_state(model, "semantic streams"[:n_tokens]),
-    )
-    for where in control:
-        join_streams(
-            model.transformer, where
-        )  # the controls: full matrices instead of blocks
+    state = input_state(model, "semantic streams"[:n_tokens])
+    streams = model.config.streams
+    for where in control:  # full matrices instead of blocks
+        join_streams(model.transformer, where)
     frozen, live = (
         jacobian(model.transformer, state, frozen=flag) for flag in (True, False)
     )
@@ -350,20 +331,14 @@ measured = {
 }
 
 # %%
-columns = [
-    "frozen, pos by sem",
-    "frozen, sem by pos",
-    "live, pos by sem",
-    "live, sem by pos",
-]
-largest = {
-    name: [max(run[c] for run in runs) for c in columns]
+ways = ("pos by sem", "sem by pos")
+columns = [f"{kind}, {way}" for kind in ("frozen", "live") for way in ways]
+by_run = {
+    name: np.array([[run[column] for column in columns] for run in runs])
     for name, runs in measured.items()
 }
-smallest = {
-    name: [min(run[c] for run in runs) for c in columns]
-    for name, runs in measured.items()
-}
+largest = {name: found.max(axis=0).tolist() for name, found in by_run.items()}
+smallest = {name: found.min(axis=0).tolist() for name, found in by_run.items()}
 figures.show_table(
     pd.DataFrame(
         [[name, *values] for name, values in largest.items()],
@@ -376,15 +351,11 @@ figures.show_table(
 # %%
 split_models = [name for name in variants if name.startswith("d_pos")]
 controls = [name for name in variants if name.startswith("control")]
-assert all(largest[name][:2] == [0.0, 0.0] for name in split_models), (
-    "frozen: exactly zero, or it is not separated"
-)
-assert all(min(smallest[name][2:]) > 1e-3 for name in split_models), (
-    "live: the routing leak must be visible"
-)
-assert all(min(smallest[name][:2]) > 1e-3 for name in controls), (
-    "the controls must leak, or the test is blind"
-)
+for name in split_models:
+    assert largest[name][:2] == [0.0, 0.0], "frozen: exactly zero, or not separated"
+    assert min(smallest[name][2:]) > 1e-3, "live: the routing leak must be visible"
+for name in controls:
+    assert min(smallest[name][:2]) > 1e-3, "controls must leak, or the test is blind"
 numbers["frozen_jacobian_split"] = max(max(largest[name][:2]) for name in split_models)
 numbers["live_jacobian_split"] = min(smallest[name][2] for name in split_models)
 numbers["live_jacobian_sem_by_pos"] = min(smallest[name][3] for name in split_models)
@@ -400,24 +371,17 @@ numbers["frozen_jacobian_full_output"] = min(smallest["control: full W_O"][:2])
 # replaces the other. These controls show that the instrument sees a leak where there is one.
 
 # %% tags=["hide-input"]
-pictures = (
-    ("separated, frozen", measured["d_pos = 8"][0]["jacobians"][0]),
-    ("separated, live", measured["d_pos = 8"][0]["jacobians"][1]),
-    (
-        "full $W_V$ and $W_O$, frozen",
-        measured["control: full W_V and W_O"][0]["jacobians"][0],
-    ),
-)
+separated = measured["d_pos = 8"][0]["jacobians"]
+joined = measured["control: full W_V and W_O"][0]["jacobians"]
+pictures = {"separated, frozen": separated[0], "separated, live": separated[1]}
+pictures["full $W_V$ and $W_O$, frozen"] = joined[0]
 fig, axes = plt.subplots(1, 3, figsize=(8.0, 3.0), sharey=True)
 colours = plt.get_cmap("Blues").copy()
 colours.set_bad(figures.GROUND)
-for ax, (title, jac) in zip(axes, pictures, strict=True):
-    size = (
-        jac.abs().amax(dim=(0, 2)).cpu().numpy()
-    )  # [D_out, D]: the largest over token pairs
-    image = ax.imshow(
-        np.ma.masked_equal(size, 0.0), cmap=colours, norm=LogNorm(1e-2, 10)
-    )
+for ax, (title, jac) in zip(axes, pictures.items(), strict=True):
+    size = jac.abs().amax(dim=(0, 2)).cpu().numpy()  # [D_out, D]: over token pairs
+    seen = np.ma.masked_equal(size, 0.0)
+    image = ax.imshow(seen, cmap=colours, norm=LogNorm(1e-2, 10))
     ax.axhline(7.5, color=figures.INK, linewidth=1)
     ax.axvline(7.5, color=figures.INK, linewidth=1)
     ax.set_title(title)
@@ -428,14 +392,8 @@ for ax, (title, jac) in zip(axes, pictures, strict=True):
     ax.set_xlabel("input column")
     for (x, y), here in {(19.5, 3.5): size[:8, 8:], (3.5, 19.5): size[8:, :8]}.items():
         if not here.any():
-            ax.text(
-                x,
-                y,
-                "0" if x < 8 else "exactly 0",
-                ha="center",
-                va="center",
-                fontsize=10,
-            )
+            word = "0" if x < 8 else "exactly 0"
+            ax.text(x, y, word, ha="center", va="center", fontsize=10)
 axes[0].set_ylabel("output column")
 fig.colorbar(image, ax=axes, shrink=0.75, label="largest derivative", extend="min")
 figures.show(
@@ -445,10 +403,9 @@ figures.show(
     "frozen attention: the two blocks that lead from stream to stream are empty, "
     "exactly zero. Separated with live attention: they are filled. Full value and "
     "output matrices with frozen attention: filled.",
-    caption="Which output column hears which input column (largest derivative over all "
-    "pairs of tokens, one random "
-    "model). Block-diagonal values and outputs cut the value path exactly; live "
-    "attention brings a leak back.",
+    caption="Which output column hears which input column (largest derivative over "
+    "all pairs of tokens, one random model). Block-diagonal values and outputs cut "
+    "the value path exactly; live attention brings a leak back.",
 )
 
 # %% [markdown]
@@ -466,10 +423,8 @@ figures.show(
 model32 = build_model(dtype=torch.float32)
 one, two = input_state(model32, "position"), input_state(model32, "semantic")
 with frozen_attention(model32):
-    first = through_blocks(
-        model32.transformer, one
-    )  # records the weights of "position"
-    second = through_blocks(model32.transformer, two)  # reuses them for "semantic"
+    first = through_blocks(model32.transformer, one)  # records its weights
+    second = through_blocks(model32.transformer, two)  # reuses them
 assert torch.equal(first["pos"], second["pos"]), "float32, and still bit for bit"
 assert not torch.equal(first["sem"], second["sem"])
 
@@ -488,8 +443,7 @@ factors = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0]
 
 
 def routing_leak(factor, seed):
-    """The live leak from sem to pos when queries and keys are both scaled by
-    `factor`."""
+    """The live leak from sem to pos when queries and keys are scaled by `factor`."""
     model = build_model(seed=seed)
     for block in model.transformer.blocks:
         for projection in block.attention.query_key:
@@ -507,31 +461,18 @@ numbers["routing_leak_at_quarter"] = float(np.median(leaks[:, factors.index(0.25
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.4, 3.3))
 ax.plot(factors[1:], leaks[:, 1:].T, color=figures.MIXED, linewidth=0.9, alpha=0.45)
-ax.plot(
-    factors[1:], np.median(leaks[:, 1:], axis=0), color=figures.MIXED, linewidth=2.4
-)
-ax.set_xscale("log", base=2)
+middle = np.median(leaks[:, 1:], axis=0)
+ax.plot(factors[1:], middle, color=figures.MIXED, linewidth=2.4)
 ax.set_yscale("log")
-ax.set_xticks(factors[1:], ["1/8", "1/4", "1/2", "1", "2", "4"])
-ax.minorticks_off()
-ax.axvline(1, color=figures.FAINT, linewidth=1, linestyle=(0, (2, 2)))
-ax.text(
-    1,
-    1.01,
-    "as initialised",
-    transform=ax.get_xaxis_transform(),
-    ha="center",
-    va="bottom",
-    fontsize=9,
-)
+shapes.powers_of_two(ax, factors[1:], ["1/8", "1/4", "1/2", "1", "2", "4"])
+shapes.mark(ax, 1, "as initialised", height=1.01)
 ax.set(xlabel="factor $g$ on $W_Q$ and on $W_K$", ylabel="live leak, pos by sem")
 figures.show(
     fig,
     name="fig-streams-routing",
     alt="The live leak from sem to pos against the factor on the query and key "
-    "matrices, both axes logarithmic. It rises "
-    "in nearly a straight line of slope two. One thin line "
-    "per seed, a thick line for the median.",
+    "matrices, both axes logarithmic. It rises in nearly a straight line of slope "
+    "two. One thin line per seed, a thick line for the median.",
     caption="The routing leak grows about with the square of $g$ over five octaves. It "
     f"is exactly zero at $g = 0$ (not on a logarithmic axis). Thin lines are {n_seeds} "
     "random models.",
@@ -570,48 +511,32 @@ def formula(width, d_pos, n_layers):
 
 def counted(width, d_pos, n_layers, readout="both"):
     """The same, counted on a model."""
+    streams = Streams(pos=d_pos, sem=width - d_pos)
     encoding = "sinusoidal" if d_pos else "none"
-    config = TransformerConfig(
-        Streams(pos=d_pos, sem=width - d_pos), n_layers, 4, encoding, readout=readout
-    )
+    config = TransformerConfig(streams, n_layers, 4, encoding, readout=readout)
     return LanguageModel(config).parameter_counts()["blocks"]
 
 
 # %%
 rows = []
-for width, d_pos, n_layers in (
-    (64, 0, 3),
-    (64, 16, 3),
-    (64, 32, 3),
-    (128, 0, 4),
-    (128, 32, 4),
-    (76, 19, 3),
-):
-    assert counted(width, d_pos, n_layers) == formula(width, d_pos, n_layers)
-    total, sem_only = (
-        formula(width, d_pos, n_layers),
-        counted(width, d_pos, n_layers, readout="sem"),
-    )
-    rows.append(
-        [width, d_pos, n_layers, total, total / formula(width, 0, n_layers), sem_only]
-    )
-# %%
-costs = pd.DataFrame(
-    rows,
-    columns=["D", "d_pos", "blocks", "parameters", "of dense", "without dead ones"],
-)
+sizes = (64, 0, 3), (64, 16, 3), (64, 32, 3), (128, 0, 4), (128, 32, 4), (76, 19, 3)
+for size in sizes:  # width, d_pos and number of blocks
+    total = formula(*size)
+    assert counted(*size) == total
+    of_dense = total / formula(size[0], 0, size[2])
+    rows.append([*size, total, of_dense, counted(*size, readout="sem")])
+columns = ["D", "d_pos", "blocks", "parameters", "of dense", "without dead ones"]
+costs = pd.DataFrame(rows, columns=columns)
 figures.show_table(
     costs,
     caption="Parameters of the blocks by formula (equal to the count on the model), "
     "and what is left when the output reads sem only.",
     formats={"parameters": ",", "of dense": ".3f", "without dead ones": ","},
 )
-numbers["parameters_dense_64"], numbers["parameters_separated_64"] = (
-    formula(64, 0, 3),
-    formula(64, 16, 3),
-)
-numbers["share_of_dense_quarter"] = formula(64, 16, 3) / formula(64, 0, 3)
-numbers["wide_over_dense"] = formula(76, 19, 3) / formula(64, 0, 3)
+dense, quarter = formula(64, 0, 3), formula(64, 16, 3)
+numbers["parameters_dense_64"], numbers["parameters_separated_64"] = dense, quarter
+numbers["share_of_dense_quarter"] = quarter / dense
+numbers["wide_over_dense"] = formula(76, 19, 3) / dense
 
 # %% [markdown]
 # At $d_{\text{pos}} = D/4$ the separated blocks have {num}`07_two_streams/share_of_dense_quarter:.1%` of the dense ones'
@@ -643,11 +568,9 @@ for layer in (full, blocks):
         adamw.step()
 numbers["drift_of_initial_zeros"] = full.weight[outside].abs().max().item()
 stored = torch.block_diag(*(block.weight for block in blocks.blocks.values()))
-print(
-    f"off-block entries: {numbers['drift_of_initial_zeros']:.3f} (full), "
-    f"{stored[outside].abs().max():.1f} (blocks)"
-)
-assert numbers["drift_of_initial_zeros"] > 1e-3 and not stored[outside].any()
+drift = numbers["drift_of_initial_zeros"]
+print(f"off-block: {drift:.3f} (full), {stored[outside].abs().max():.1f} (blocks)")
+assert drift > 1e-3 and not stored[outside].any()
 
 # %% [markdown]
 # The zeros have moved to {num}`07_two_streams/drift_of_initial_zeros:.3f`, close to five times the learning rate: nothing held
@@ -700,9 +623,8 @@ assert abs(matrices - 7 / 12) < 1e-12
 
 # %% tags=["hide-cell"]
 # Columns 5 to 7 of z are semantic, but the wrong cut counts them to the pos block: its
-# first five outputs hear
-# them (sem to pos), and its last three, which belong to sem, hear the pos columns. Both
-# directions leak.
+# first five outputs hear them (sem to pos), and its last three, which belong to sem,
+# hear the pos columns. Both directions leak.
 from sepnb.analysis.isolation import DenseMap
 
 
@@ -714,9 +636,8 @@ class CutElsewhere(DenseMap):
 
 straddling = build_model(5)
 for block in straddling.transformer.blocks:
-    block.attention.output = CutElsewhere(
-        straddling.config.streams, cut=8
-    ).requires_grad_(False)
+    elsewhere = CutElsewhere(straddling.config.streams, cut=8)
+    block.attention.output = elsewhere.requires_grad_(False)
 wrong = jacobian(straddling.transformer, input_state(straddling, "border"), frozen=True)
 assert leak(wrong, straddling.config.streams) > 1e-3
 assert leak(wrong, straddling.config.streams, "pos", "sem") > 1e-3
@@ -730,25 +651,18 @@ assert leak(wrong, straddling.config.streams, "pos", "sem") > 1e-3
 # Value columns 0 to 4 are pos. Repeated, z holds them at 0 to 4 and again at 8 to 12:
 # no single cut separates them.
 is_pos = torch.arange(16) < 5
-origin = (
-    torch.arange(16).view(2, 8).repeat_interleave(2, dim=0).flatten()
-)  # column of z -> column of v
+origin = torch.arange(16).view(2, 8).repeat_interleave(2, dim=0).flatten()  # z to v
 assert is_pos[origin].nonzero().flatten().tolist() == [0, 1, 2, 3, 4, 8, 9, 10, 11, 12]
 v = torch.randn(6, 16, dtype=torch.float64, requires_grad=True)
 weights = torch.full((6, 6), 1 / 6, dtype=torch.float64)
-z = weights @ v[:, origin]
-W_O = torch.block_diag(
-    torch.randn(10, 8), torch.randn(22, 24)
-).double()  # a cut after as many columns as are pos
+z = weights @ v[:, origin]  # W_O is cut after as many columns as are pos
+W_O = torch.block_diag(torch.randn(10, 8), torch.randn(22, 24)).double()
 (gradient,) = torch.autograd.grad((z @ W_O)[:, :8].sum(), v, retain_graph=True)
 assert gradient[:, ~is_pos].abs().max() > 1e-3, "sem values reach the pos outputs"
-relabelled = torch.cat(
-    [is_pos[origin].nonzero(), (~is_pos[origin]).nonzero()]
-).flatten()  # pos columns first
+pos_first = [is_pos[origin].nonzero(), (~is_pos[origin]).nonzero()]
+relabelled = torch.cat(pos_first).flatten()
 (gradient,) = torch.autograd.grad((z[:, relabelled] @ W_O)[:, :8].sum(), v)
 assert not gradient[:, ~is_pos].any() and gradient[:, is_pos].abs().max() > 1e-3
 
-# %%
-from sepnb.records import numbers as chapter_numbers
-
+# %% tags=["hide-cell"]
 chapter_numbers.publish("07_two_streams", numbers, profile=profile)

@@ -34,7 +34,7 @@ profile = "smoke"
 seed = 0
 device = "cpu"
 
-# %%
+# %% tags=["hide-input"]
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -43,16 +43,12 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from sepnb.analysis.isolation import (
-    DenseMLP,
-    jacobian,
-    join_streams,
-    leak,
-    through_blocks,
-)
+from sepnb.analysis.isolation import jacobian, join_streams, leak, through_blocks
+from sepnb.analysis.states import inputs_of
 from sepnb.encodings import build, sinusoidal
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.plots import figures
+from sepnb.plots import figures, shapes
+from sepnb.records import numbers as chapter_numbers
 from sepnb.streams import StreamMLP, StreamNorm, Streams
 
 figures.use_style()
@@ -77,21 +73,22 @@ numbers = {}
 # `sem`. By hand, one column per stream, expansion 2 and $g = \max(0, \cdot)$: with $W_{l,\text{pos}} = (1, -1)$ and
 # $W_{p,\text{pos}} = (1, 1)^\top$ the pos MLP computes $|w|$; with $W_{l,\text{sem}} = (1, 1)$ and $W_{p,\text{sem}} = (1, 1)^\top$
 # the sem MLP computes $2\max(0, w)$.
+#
+# ```{literalinclude} ../../sepnb/streams.py
+# :pyobject: StreamMLP.parts
+# :dedent:
+# ```
 
 # %%
 toy = StreamMLP(Streams(pos=1, sem=1), expansion=2, activation="relu")  # (eq-split-mlp)
 with torch.no_grad():
-    toy.up.blocks["pos"].weight.copy_(
-        torch.tensor([[1.0], [-1.0]])
-    )  # Linear stores the transpose
+    mirrored = torch.tensor([[1.0], [-1.0]])  # Linear stores the transpose
+    toy.up.blocks["pos"].weight.copy_(mirrored)
     toy.down.blocks["pos"].weight.fill_(1.0)
     toy.up.blocks["sem"].weight.fill_(1.0)
     toy.down.blocks["sem"].weight.fill_(1.0)
 assert toy(torch.tensor([-3.0, 5.0])).tolist() == [3, 10]
-assert toy(torch.tensor([-3.0, -5.0])).tolist() == [
-    3,
-    0,
-]  # other semantics, same position
+assert toy(torch.tensor([-3.0, -5.0])).tolist() == [3, 0]  # only other semantics
 
 # %% [markdown]
 # ### Two MLPs are one masked MLP
@@ -104,15 +101,11 @@ assert toy(torch.tensor([-3.0, -5.0])).tolist() == [
 torch.manual_seed(seed)
 streams = Streams(pos=8, sem=24)
 split = StreamMLP(streams).double()
-up = (
-    torch.block_diag(*(block.weight for block in split.up.blocks.values()))
+up, down = (
+    torch.block_diag(*(block.weight for block in layer.blocks.values()))
     .detach()
     .requires_grad_()
-)
-down = (
-    torch.block_diag(*(block.weight for block in split.down.blocks.values()))
-    .detach()
-    .requires_grad_()
+    for layer in (split.up, split.down)
 )
 print("full matrices, zeros included:", tuple(up.shape), tuple(down.shape))
 
@@ -121,18 +114,14 @@ w = torch.randn(3, 10, D, dtype=torch.float64, requires_grad=True)
 direction = torch.randn(3, 10, D, dtype=torch.float64)
 ours, masked = split(w), F.gelu(w @ up.T) @ down.T
 # A loss whose gradient touches every output.
-(gradient,) = torch.autograd.grad((masked * direction).sum(), w, retain_graph=True)
+loss = (masked * direction).sum()
+gradient, *of_matrices = torch.autograd.grad(loss, (w, up, down))
 (expected,) = torch.autograd.grad((ours * direction).sum(), w, retain_graph=True)
-gradient_up, gradient_down = torch.autograd.grad((masked * direction).sum(), (up, down))
 (ours * direction).sum().backward()
-for full, blocks in (
-    (gradient_up, split.up.blocks),
-    (gradient_down, split.down.blocks),
-):
-    inside = (
-        torch.block_diag(*(torch.ones_like(b.weight) for b in blocks.values())) == 1
-    )
-    stored = torch.block_diag(*(b.weight.grad for b in blocks.values()))
+for full, layer in zip(of_matrices, (split.up, split.down), strict=True):
+    parts = [block.weight for block in layer.blocks.values()]
+    inside = torch.block_diag(*(torch.ones_like(part) for part in parts)) == 1
+    stored = torch.block_diag(*(part.grad for part in parts))
     torch.testing.assert_close(full[inside], stored[inside], rtol=0, atol=1e-10)
 torch.testing.assert_close(ours, masked, rtol=0, atol=1e-10)
 torch.testing.assert_close(gradient, expected, rtol=0, atol=1e-10)
@@ -164,45 +153,24 @@ def count(module, width):
     return sum(p.numel() for p in module.parameters()), counter.get_total_flops()
 
 
-class Joined(DenseMLP):
-    """The dense MLP on the joined width, to be counted."""
-
-    def forward(self, x):
-        return self.streams.join(self.parts(self.streams.split(x)))
-
-
-# %%
 rows = []
-for share in (1 / 8, 1 / 4, 1 / 2):
+for share_name, share in {"eighth": 1 / 8, "quarter": 1 / 4, "half": 1 / 2}.items():
     parted = Streams(pos=int(share * 128), sem=128 - int(share * 128))
-    (ours, flops), (full, full_flops) = (
-        count(StreamMLP(parted), 128),
-        count(Joined(parted), 128),
-    )
-    assert (
-        ours == 8 * sum(width**2 for width in parted.widths.values())
-        and full == 8 * 128**2
-    )
+    ours, flops = count(StreamMLP(parted), 128)
+    full, full_flops = count(StreamMLP(parted, split=False), 128)
+    d_pos, d_sem = parted.widths.values()
+    assert ours == 8 * (d_pos**2 + d_sem**2) and full == 8 * 128**2
     assert ours / full == flops / full_flops
-    rows.append(
-        [f"{parted.widths['pos']} / {parted.widths['sem']}", ours, flops, ours / full]
-    )
-# %%
-savings = pd.DataFrame(
-    rows,
-    columns=["d_pos / d_sem", "parameters", "operations per token", "of the dense MLP"],
-)
+    rows.append([f"{d_pos} / {d_sem}", ours, flops, ours / full])
+    numbers[f"mlp_share_{share_name}"] = ours / full
+columns = ["d_pos / d_sem", "parameters", "operations per token", "of the dense MLP"]
+savings = pd.DataFrame(rows, columns=columns)
 figures.show_table(
     savings,
     caption="The split MLP of width 128: parameters and operations, and their share of "
     "the dense MLP.",
     formats={"parameters": ",", "operations per token": ",", "of the dense MLP": ".3f"},
 )
-numbers |= {
-    "mlp_share_eighth": rows[0][-1],
-    "mlp_share_quarter": rows[1][-1],
-    "mlp_share_half": rows[2][-1],
-}
 
 # %% [markdown]
 # With a quarter of the width for position, the split MLP needs {num}`08_split_mlp_norm/mlp_share_quarter:.1%` of the dense
@@ -229,6 +197,13 @@ numbers |= {
 #
 # The 1 comes from the mean, the product from the variance. (An RMS norm has no mean, so only the product is left.) This
 # vanishes only by accident. It shrinks as $1/D$, but a pos column hears $d_{\text{sem}}$ such terms.
+#
+# In the package the two kinds differ in what is given to the norm, a stream or the joined width:
+#
+# ```{literalinclude} ../../sepnb/streams.py
+# :pyobject: StreamNorm.parts
+# :dedent:
+# ```
 
 # %%
 torch.manual_seed(seed)
@@ -241,15 +216,12 @@ y = joint(x).detach()[0]
 scale = (x.var(correction=0) + eps).sqrt()
 formula = -(1 + torch.outer(y, y)) / (D * scale)  # (eq-split-norm-jacobian), for c != k
 off_diagonal = ~torch.eye(D, dtype=torch.bool)
-torch.testing.assert_close(
-    exact[off_diagonal], formula[off_diagonal], rtol=0, atol=1e-12
-)
+by_formula = formula[off_diagonal]
+torch.testing.assert_close(exact[off_diagonal], by_formula, rtol=0, atol=1e-12)
 
 per_stream = StreamNorm(streams, split=True, eps=eps).double()
 apart = torch.autograd.functional.jacobian(per_stream, x)[0, :, 0]
-assert not apart[:8, 8:].any() and not apart[8:, :8].any(), (
-    "one norm per stream: exactly zero"
-)
+assert not apart[:8, 8:].any() and not apart[8:, :8].any(), "exactly zero"
 numbers["joint_norm_leak_alone"] = exact[:8, 8:].abs().max().item()
 
 # %% [markdown]
@@ -273,23 +245,14 @@ numbers["joint_norm_leak_alone"] = exact[:8, 8:].abs().max().item()
 
 # %%
 def build_model(seed, norm="split", kind="layer", control=()):
-    """Two separated blocks with random weights in float64, and an input state of one
-    text."""
+    """Two separated blocks with random weights, float64, and the input of a text."""
     torch.manual_seed(seed)
-    config = TransformerConfig(
-        streams,
-        n_layers=2,
-        n_heads=H,
-        encoding="sinusoidal",
-        norm=norm,
-        norm_kind=kind,
-        readout="both",
-    )
+    settings = {"norm": norm, "norm_kind": kind, "readout": "both"}
+    config = TransformerConfig(streams, 2, H, "sinusoidal", **settings)
     model = LanguageModel(config).to(device).double().requires_grad_(False)
     tokens = torch.tensor([list(b"split the norm"[:n_tokens])], device=device)
-    state = model.transformer.input_state(
-        model.embedding(tokens), torch.arange(n_tokens, device=device)
-    )
+    positions = torch.arange(n_tokens, device=device)
+    state = model.transformer.input_state(model.embedding(tokens), positions)
     for where in control:
         join_streams(model.transformer, where)
     return model, state
@@ -303,14 +266,15 @@ variants = {
     "joint RMS norm": {"norm": "joint", "kind": "rms"},
     "joint MLP": {"control": ("mlp",)},
 }
-leaks = {}
-for name, factor in variants.items():
-    leaks[name] = []
-    for s in range(seed, seed + n_seeds):
-        model, state = build_model(s, **factor)
-        leaks[name].append(
-            leak(jacobian(model.transformer, state, frozen=True), streams)
-        )
+
+
+def frozen_leak(s, factor):
+    model, state = build_model(s, **factor)
+    return leak(jacobian(model.transformer, state, frozen=True), streams)
+
+
+seeds = range(seed, seed + n_seeds)
+leaks = {name: [frozen_leak(s, one) for s in seeds] for name, one in variants.items()}
 for name in ("everything split", "everything split, RMS norm"):
     assert max(leaks[name]) == 0.0, f"{name}: exactly zero, or it is not separated"
 for name in ("joint layer norm", "joint RMS norm", "joint MLP"):
@@ -327,21 +291,10 @@ for row, values in enumerate(leaks.values()):
     values = np.array(values)
     leaking = values.max() > 0
     colour = figures.MIXED if leaking else figures.POS
-    ax.plot(
-        np.where(values > 0, values, floor),
-        np.full(len(values), -row),
-        "o",
-        color=colour,
-        alpha=0.5,
-    )
-    ax.plot(
-        max(np.median(values), floor),
-        -row,
-        "|",
-        color=colour,
-        markersize=20,
-        markeredgewidth=2.4,
-    )
+    dots = {"color": colour, "alpha": 0.5}
+    ax.plot(np.where(values > 0, values, floor), [-row] * len(values), "o", **dots)
+    bar = {"color": colour, "markersize": 20, "markeredgewidth": 2.4}
+    ax.plot(max(np.median(values), floor), -row, "|", **bar)
 ax.axvspan(floor / 2, floor * 2, color=figures.FAINT, alpha=0.15, linewidth=0)
 ax.set_xscale("log")
 ax.set(xlim=(floor / 2, 12), xlabel="largest derivative, pos by sem (attention frozen)")
@@ -353,10 +306,9 @@ ax.set_ylim(-len(leaks) + 0.4, 0.6)
 figures.show(
     fig,
     name="fig-split-leaks",
-    alt="Dots of the leak from sem to pos for five variants, one dot per seed. The two "
-    "variants with everything split lie "
-    "at exactly zero. Joint layer norm, joint RMS norm and joint MLP lie between about "
-    "a tenth and several units.",
+    alt="Dots of the leak from sem to pos for five variants, one dot per seed. The "
+    "two variants with everything split lie at exactly zero. Joint layer norm, joint "
+    "RMS norm and joint MLP lie between about a tenth and several units.",
     caption="One joint part is enough to mix the streams. Every dot is one of "
     f"{n_seeds} random models, the bar their median; "
     "a joint norm leaks although values, outputs and MLP are all split.",
@@ -378,15 +330,12 @@ widths = [16, 32, 64, 128, 256, 512]
 
 
 def norm_leak(width, seed):
-    """Root of the summed squares of what one pos column hears from all sem columns, the
-    mean over pos columns."""
+    """Norm of what a pos column hears from all sem columns, the mean over columns."""
     torch.manual_seed(seed)
-    norm = StreamNorm(
-        Streams(pos=width // 4, sem=width - width // 4), split=False
-    ).double()
-    jac = torch.autograd.functional.jacobian(
-        norm, torch.randn(width, dtype=torch.float64)
-    )
+    streams = Streams(pos=width // 4, sem=width - width // 4)
+    norm = StreamNorm(streams, split=False).double()
+    given = torch.randn(width, dtype=torch.float64)
+    jac = torch.autograd.functional.jacobian(norm, given)
     return jac[: width // 4, width // 4 :].norm(dim=1).mean().item()
 
 
@@ -416,23 +365,19 @@ assert -0.75 < slope < -0.35
 
 # %%
 torch.manual_seed(seed)
-codes = {
-    "sinusoidal code": sinusoidal(torch.arange(128), 32, dtype=torch.float64),
-    "fresh learned table": build("learned").std
-    * torch.randn(128, 32, dtype=torch.float64),
-}
+table = build("learned").std * torch.randn(128, 32, dtype=torch.float64)
+code = sinusoidal(torch.arange(128), 32, dtype=torch.float64)
+codes = {"sinusoidal code": code, "fresh learned table": table}
 scales = np.logspace(-4, 2, 61)
 
 
 def size(p, c, eps):
-    """Root mean square of norm(c p) over positions and columns; 1 when eps does not
-    matter."""
+    """Root mean square of norm(c p); 1 when eps does not matter."""
     return F.layer_norm(c * p, p.shape[-1:], eps=eps).square().mean().sqrt().item()
 
 
 def predicted(p, c, eps):
-    """The same from (eq-split-scale): each row has size sqrt(v / (v + eps / c^2)), v
-    its variance."""
+    """The same from (eq-split-scale), v the variance of a row."""
     v = p.var(dim=-1, correction=0)
     return (v / (v + eps / c**2)).mean().sqrt().item()
 
@@ -444,9 +389,8 @@ curves = {
     for eps in (1e-5, 1e-6)
 }
 for (name, eps), curve in curves.items():
-    np.testing.assert_allclose(
-        curve, [predicted(codes[name], c, eps) for c in scales], rtol=1e-9
-    )
+    by_equation = [predicted(codes[name], c, eps) for c in scales]
+    np.testing.assert_allclose(curve, by_equation, rtol=1e-9)
 numbers["size_sinusoidal"] = size(codes["sinusoidal code"], 1.0, 1e-5)
 numbers["size_learned"] = size(codes["fresh learned table"], 1.0, 1e-5)
 numbers["size_learned_tenth"] = size(codes["fresh learned table"], 0.1, 1e-5)
@@ -455,48 +399,26 @@ numbers["size_learned_tenth"] = size(codes["fresh learned table"], 0.1, 1e-5)
 fig, ax = plt.subplots(figsize=(6.8, 3.3))
 for (name, eps), curve in curves.items():
     look = figures.METHODS["sinusoidal" if "sin" in name else "learned"]
-    ax.plot(
-        scales,
-        curve,
-        color=look.colour,
-        linestyle="-" if eps == 1e-5 else (0, (2, 1.5)),
-    )
+    dash = "-" if eps == 1e-5 else (0, (2, 1.5))
+    ax.plot(scales, curve, color=look.colour, linestyle=dash)
 ax.set_xscale("log")
-ax.axvline(1, color=figures.FAINT, linewidth=1, linestyle=(0, (2, 2)))
-ax.text(
-    1,
-    1.03,
-    "as is",
-    ha="center",
-    va="bottom",
-    fontsize=9,
-    transform=ax.get_xaxis_transform(),
-)
-ax.set(
-    xlabel="scale $c$ of the position vector",
-    ylabel=r"size of $\mathrm{norm}(c\,p)$",
-    ylim=(0, 1.05),
-)
-middle = scales[np.argmin(abs(np.array(curves["sinusoidal code", 1e-6]) - 0.5))]
-ax.text(
-    middle * 0.7,
-    0.5,
-    "sinusoidal\ncode",
-    color=figures.METHODS["sinusoidal"].colour,
-    ha="right",
-    va="center",
-)
-middle = scales[np.argmin(abs(np.array(curves["fresh learned table", 1e-5]) - 0.5))]
-ax.text(
-    middle * 1.3, 0.42, "fresh\nlearned\ntable", color="#2a86bd", ha="left", va="center"
-)
-ax.text(
-    30,
-    0.12,
-    "solid: $\\varepsilon = 10^{-5}$\ndashed: $\\varepsilon = 10^{-6}$",
-    fontsize=9,
-    ha="center",
-)
+shapes.mark(ax, 1, "as is", height=1.03)
+ax.set(xlabel="scale $c$ of the position vector", ylim=(0, 1.05))
+ax.set_ylabel(r"size of $\mathrm{norm}(c\,p)$")
+
+
+def middle(name, eps):
+    """Where a curve is nearest to one half."""
+    return scales[np.argmin(abs(np.array(curves[name, eps]) - 0.5))]
+
+
+at = middle("sinusoidal code", 1e-6) * 0.7, 0.5
+look = {"color": figures.METHODS["sinusoidal"].colour, "va": "center"}
+ax.text(*at, "sinusoidal\ncode", ha="right", **look)
+at = middle("fresh learned table", 1e-5) * 1.3, 0.42
+ax.text(*at, "fresh\nlearned\ntable", color="#2a86bd", ha="left", va="center")
+words = "solid: $\\varepsilon = 10^{-5}$\ndashed: $\\varepsilon = 10^{-6}$"
+ax.text(30, 0.12, words, fontsize=9, ha="center")
 figures.show(
     fig,
     name="fig-split-scale",
@@ -505,10 +427,9 @@ figures.show(
     "epsilon. All curves are one over most of the range and fall to zero below a scale "
     "that depends on epsilon; the learned table with epsilon ten to the minus five "
     "falls just below scale one.",
-    caption="The split norm erases the magnitude of the position vector over orders of "
-    "magnitude. Where it does not, "
-    "$\\varepsilon$ is at work, and a freshly initialised learned table is close to "
-    "that edge.",
+    caption="The split norm erases the magnitude of the position vector over orders "
+    "of magnitude. Where it does not, $\\varepsilon$ is at work, and a freshly "
+    "initialised learned table is close to that edge.",
 )
 
 # %% [markdown]
@@ -537,18 +458,14 @@ figures.show(
 # %%
 torch.manual_seed(seed)
 L = 64
-table = torch.randn(
-    L, 8, dtype=torch.float64
-)  # a table of trained size: entries of order one
+table = torch.randn(L, 8, dtype=torch.float64)  # of trained size: entries of order one
 
 
 def fade(i):
     """The slides' (6), here (eq-split-fade)."""
     i = torch.as_tensor(i)
-    return (
-        table[i.clamp(max=L - 1)]
-        / (1 + torch.log1p((i - L + 1).clamp(min=0).double()))[:, None]
-    )
+    beyond = (i - L + 1).clamp(min=0).double()
+    return table[i.clamp(max=L - 1)] / (1 + torch.log1p(beyond))[:, None]
 
 
 def norm(p):
@@ -557,9 +474,7 @@ def norm(p):
 
 # %%
 unseen = [L, 2 * L, 8 * L, 64 * L]
-typical = (
-    torch.pdist(norm(table)).median().item()
-)  # how far apart two trained positions are
+typical = torch.pdist(norm(table)).median().item()  # between two trained positions
 rows = []
 for i in unseen:
     raw = (fade([i]) - table[-1]).norm() / table[-1].norm()
@@ -569,9 +484,8 @@ faded = pd.DataFrame(rows, columns=["i", "i / L", "change of p", "change of norm
 figures.show_table(
     faded,
     caption="The slides' (6) beyond L = 64: relative change of the raw vector against "
-    "the last trained one, and its change "
-    "after the split norm in units of the median distance between two trained "
-    "positions.",
+    "the last trained one, and its change after the split norm in units of the median "
+    "distance between two trained positions.",
     formats={"i / L": ".0f", "change of p": ".2f", "change of norm(p)": ".1e"},
 )
 assert faded["change of p"].iloc[0] > 0.3 and faded["change of norm(p)"].max() < 1e-2
@@ -592,60 +506,41 @@ numbers["fade_seen_last"] = rows[-1][3]
 torch.manual_seed(seed)
 config = TransformerConfig(Streams(pos=8, sem=24), 2, H, "sinusoidal", readout="both")
 model = LanguageModel(config).double().requires_grad_(False)
-content = torch.randn(
-    1, 1, 24, dtype=torch.float64
-)  # one token, so that only its own position matters
-after_blocks = {0: [], 1: [], 2: []}
+content = torch.randn(1, 1, 24, dtype=torch.float64)  # one token, only its own position
+seen = []  # per index, the normalised pos stream at depth 0, 1 and 2
 for i in [L - 1, *unseen]:
-    state = {"pos": fade([i])[None], "sem": content}
-    full, model.transformer.blocks = model.transformer.blocks, nn.ModuleList()
-    for depth in after_blocks:
-        model.transformer.blocks = full[:depth]
-        after_blocks[depth].append(
-            norm(through_blocks(model.transformer, state)["pos"][0, 0])
+    with inputs_of(model.transformer.blocks) as read:
+        last = through_blocks(
+            model.transformer, {"pos": fade([i])[None], "sem": content}
         )
-    model.transformer.blocks = full
-moved = {
-    depth: [(p - seen[0]).norm().item() / typical for p in seen[1:]]
-    for depth, seen in after_blocks.items()
-}
+    states = [*(state for state, *_ in read), last]
+    seen.append(torch.stack([norm(state["pos"][0, 0]) for state in states]))
+moved = torch.stack([(one - seen[0]).norm(dim=1) / typical for one in seen[1:]], dim=1)
+moved = dict(enumerate(moved.tolist()))
 numbers["fade_seen_after_block_1"] = moved[1][-1]
 numbers["fade_seen_after_block_2"] = moved[2][-1]
 assert max(moved[0]) < 1e-2 < min(moved[1][-1], moved[2][-1])
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 3.2))
-for depth, colour, marker in (
-    (0, "#6b6f74", "o"),
-    (1, "#009e73", "D"),
-    (2, "#d55e00", "^"),
-):
-    label = "what the first block reads" if depth == 0 else f"after block {depth}"
-    ax.plot(
-        np.array(unseen) / L, moved[depth], color=colour, marker=marker, label=label
-    )
-ax.set_xscale("log", base=2)
-ax.set_xticks([1, 2, 8, 64], ["L", "2L", "8L", "64L"])
-ax.minorticks_off()
-ax.set(
-    xlabel="unseen index $i$",
-    ylabel="distance from position $L-1$\n(in typical distances)",
-    ylim=(-0.04, None),
-)
+labels = "what the first block reads", "after block 1", "after block 2"
+looks = ("#6b6f74", "o", "-"), ("#009e73", "D", "-"), ("#d55e00", "^", "-")
+named = dict(zip(labels, moved.values(), strict=True))
+shapes.curves(ax, np.array(unseen) / L, named, looks)
+shapes.powers_of_two(ax, [1, 2, 8, 64], ["L", "2L", "8L", "64L"])
+ax.set(xlabel="unseen index $i$", ylim=(-0.04, None))
+ax.set_ylabel("distance from position $L-1$\n(in typical distances)")
 figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-split-fade",
-    alt="Distance of the normalised pos stream at unseen indices from that of the last "
-    "trained position, under the "
-    "slides' (6). What the first block reads stays at zero up to 64 L. After block 1 "
-    "and after block 2 the distance "
-    "rises to 2L and then stays nearly level.",
+    alt="Distance of the normalised pos stream at unseen indices from that of the "
+    "last trained position, under the slides' (6). What the first block reads stays "
+    "at zero up to 64 L. After block 1 and after block 2 the distance rises to 2L and "
+    "then stays nearly level.",
     caption="Under the slides' (6) the first block reads every unseen position as the "
-    "last trained one; later blocks see "
-    "that it is another, because the residual path turns magnitude into direction, but "
-    "beyond $2L$ hardly which. One "
-    "random model.",
+    "last trained one; later blocks see that it is another, because the residual path "
+    "turns magnitude into direction, but beyond $2L$ hardly which. One random model.",
 )
 
 # %% [markdown]
@@ -682,9 +577,8 @@ rms = StreamNorm(streams, kind="rms", split=False, eps=eps).double()
 exact_rms = torch.autograd.functional.jacobian(rms, x)[0, :, 0]
 y_rms = rms(x).detach()[0]
 formula_rms = -torch.outer(y_rms, y_rms) / (D * (x.square().mean() + eps).sqrt())
-torch.testing.assert_close(
-    exact_rms[off_diagonal], formula_rms[off_diagonal], rtol=0, atol=1e-12
-)
+by_formula = formula_rms[off_diagonal]
+torch.testing.assert_close(exact_rms[off_diagonal], by_formula, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # **2. (easy)** Can the gain of a joint norm be chosen so that the streams do not mix? At what price?
@@ -696,9 +590,7 @@ muted = StreamNorm(streams, split=False).double()
 with torch.no_grad():
     muted.gain["pos"].zero_()
 silent = torch.autograd.functional.jacobian(muted, x)[0, :, 0]
-assert (
-    not silent[:8].any() and silent[8:, :8].abs().max() > 1e-3
-)  # pos hears nothing, and says nothing
+assert not silent[:8].any() and silent[8:, :8].abs().max() > 1e-3, "pos is silenced"
 
 # %% [markdown]
 # **3. (medium)** In exact arithmetic $\operatorname{norm}(2p) = \operatorname{norm}(p)$ when $\varepsilon = 0$. In float32, for which factors
@@ -734,17 +626,12 @@ class TableNorm(nn.Module):
 
 keeps = TableNorm(table)
 loud, quiet = keeps(table[-1]), keeps(fade([8 * L])[0])
-assert (
-    loud - quiet
-).norm() > 0.3 * loud.norm()  # the first block sees the magnitude ...
-assert abs(keeps(table).square().mean() - 1) < 1e-12  # ... at the usual size ...
+# The first block sees the magnitude, at the usual size, and nothing of the other part.
+assert (loud - quiet).norm() > 0.3 * loud.norm()
+assert abs(keeps(table).square().mean() - 1) < 1e-12
 everything = torch.randn(32, dtype=torch.float64, requires_grad=True)
 (gradient,) = torch.autograd.grad(keeps(everything[:8]).sum(), everything)
-assert (
-    not gradient[8:].any() and gradient[:8].all()
-)  # ... and nothing of the other stream
+assert not gradient[8:].any() and gradient[:8].all()
 
-# %%
-from sepnb.records import numbers as chapter_numbers
-
+# %% tags=["hide-cell"]
 chapter_numbers.publish("08_split_mlp_norm", numbers, profile=profile)

@@ -5,12 +5,12 @@ The model runs as it always does, so that a strict one shows the stream that it 
 Shape letters: B sequences, N tokens, w width of one stream, H heads.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..models import LanguageModel, frozen_attention
 
@@ -121,6 +121,18 @@ def _owner(model: LanguageModel, head: int) -> str:
         if columns.start <= head * d and (head + 1) * d <= columns.stop:
             return name
     return "both"
+
+
+@contextmanager
+def inputs_of(modules: Iterable[nn.Module]) -> Iterator[list[tuple]]:
+    """Inside, every call of one of `modules` adds its positional arguments to the list that this yields."""
+    found: list[tuple] = []
+    handles = [module.register_forward_pre_hook(lambda _, given: found.append(given)) for module in modules]
+    try:
+        yield found
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def _positions(tokens: Tensor, positions: Tensor | None) -> Tensor:

@@ -30,6 +30,7 @@ from .looks import METHODS as METHODS
 from .looks import MIXED as MIXED
 from .looks import POS as POS
 from .looks import SEM as SEM
+from .shapes import mark
 
 HEAVY_SVG = 200_000  # bytes; above this a figure is a PNG
 PIXELS_PER_INCH = 96  # of a web page
@@ -115,11 +116,7 @@ def picture(fig: Figure) -> tuple[dict[str, str], dict[str, Any]]:
 
 def trained_length(ax: Axes, length: int, label: str = "trained length") -> None:
     """A vertical line where training stopped. `length` is in units of the x axis."""
-    ax.axvline(length, color=FAINT, linewidth=1.2, linestyle=(0, (2, 2)), zorder=0.5)
-    where = ax.get_xaxis_transform()
-    ax.text(
-        length, 1.01, f"{label} {length}", transform=where, ha="center", va="bottom", fontsize=9, color=INK
-    )
+    mark(ax, length, f"{label} {length}", height=1.01)
 
 
 def entropy_floors(ax: Axes, table: pd.DataFrame, at: float) -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sepnb.analysis import attention_maps, held_attention_states, residual_states, stream_state
-from sepnb.analysis.states import BATCH
+from sepnb.analysis.states import BATCH, inputs_of
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.models.layout import readout as readout_of
 from sepnb.streams import Streams
@@ -152,3 +152,17 @@ def test_joint_is_all_streams_and_absent_where_one_is():
     assert torch.equal(stream_state(dense, state, "joint"), state["sem"])
     with pytest.raises(ValueError, match="unknown stream 'row'; this model has pos, sem and joint"):
         stream_state(model, states[0], "row")
+
+
+def test_the_inputs_of_modules_are_those_of_their_calls_and_only_inside():
+    model, tokens = built("rope"), text(7)
+    layers = [block.attention for block in model.transformer.blocks]
+    with inputs_of(layers) as found, torch.no_grad():
+        model(tokens)
+    assert len(found) == len(layers)
+    states = residual_states(model, tokens)
+    for (given, *_), block, state in zip(found, model.transformer.blocks, states[:-1], strict=True):
+        torch.testing.assert_close(given["sem"], block.attention_norm.parts(state)["sem"])
+    with torch.no_grad():
+        model(tokens)
+    assert len(found) == len(layers)

@@ -1,0 +1,59 @@
+"""Shapes that several figures share are drawn from what they are given."""
+
+import matplotlib
+
+matplotlib.use("agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from sepnb.plots import shapes
+
+
+@pytest.fixture
+def ax():
+    fig, ax = plt.subplots()
+    yield ax
+    plt.close(fig)
+
+
+def test_every_curve_has_its_name_its_values_and_its_look(ax):
+    looks = ("#0072b2", "o", "-"), ("#d55e00", "", shapes.DASHED)
+    shapes.curves(ax, [1, 2], {"one": [3, 4], "two": [5, 6]}, looks, linewidth=0.5)
+    one, two = ax.get_lines()
+    assert [line.get_label() for line in (one, two)] == ["one", "two"]
+    assert list(two.get_ydata()) == [5, 6] and two.get_color() == "#d55e00" and one.get_marker() == "o"
+    assert one.get_linewidth() == two.get_linewidth() == 0.5
+
+
+def test_a_curve_without_a_look_is_refused(ax):
+    with pytest.raises(ValueError, match="zip"):
+        shapes.curves(ax, [1], {"one": [3], "two": [5]}, [("#0072b2", "o", "-")])
+
+
+def test_powers_of_two_have_the_given_ticks_alone(ax):
+    ax.set_yscale("log")
+    shapes.powers_of_two(ax, [64, 128])
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["64", "128"] and ax.get_xscale() == "log"
+    assert not len(ax.get_xticks(minor=True)) and not len(ax.get_yticks(minor=True))
+    shapes.powers_of_two(ax, [1, 2], ["L", "2L"])
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["L", "2L"]
+
+
+def test_a_heat_map_is_white_at_zero_unless_told_otherwise(ax):
+    image = shapes.heat_map(ax, [[-3.0, 1.0], [np.nan, 2.0]])
+    assert image.get_clim() == (-3, 3) and not any(spine.get_visible() for spine in ax.spines.values())
+    assert shapes.heat_map(ax, [[-3.0, 1.0]], reach=5).get_clim() == (-5, 5)
+    assert shapes.heat_map(ax, [[0.0, 1.0]], cmap="Blues", vmin=0, vmax=2).get_clim() == (0, 2)
+
+
+def test_words_stand_in_their_cells_and_are_white_where_asked(ax):
+    shapes.write_cells(ax, [["a", "b"], ["c", "d"]], white=[[False, True], [False, False]])
+    assert {text.get_text(): text.get_position() for text in ax.texts}["b"] == (1, 0)
+    assert [text.get_text() for text in ax.texts if text.get_color() == "white"] == ["b"]
+
+
+def test_a_mark_stands_at_its_place_with_its_words_above(ax):
+    shapes.mark(ax, 8, "as is")
+    assert ax.get_lines()[0].get_xdata()[0] == 8
+    assert ax.texts[0].get_text() == "as is" and ax.texts[0].get_position() == (8, 1.02)
