@@ -73,8 +73,9 @@ from sepnb.data import text as texts
 from sepnb.evaluation import evaluate
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.encoding_methods import RANDOM_POSITIONS
+from sepnb.experiments.methods import run_of
 from sepnb.experiments.recipe_methods import root
-from sepnb.experiments.seqpe_stream import BESIDE, METHODS, run_of, starts
+from sepnb.experiments.seqpe_stream import BESIDE, METHODS, starts
 from sepnb.models import LanguageModel
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
@@ -103,7 +104,8 @@ numbers = {}
 
 # %%
 small = lm.SIZES["smoke"]
-config = run_of("demo", "smoke", "strict-seqpe", seed).model
+RATE = 4e-3  # of what is trained live
+config = run_of("demo", "smoke", "strict-seqpe", seed, RATE).model
 torch.manual_seed(seed)
 model = LanguageModel(config).eval()
 encoder = encoder_of(model)
@@ -142,7 +144,7 @@ except ValueError as refusal:
 # one what the encoder writes *is* the position stream. (One clip holds for all gradients together, so that the others feel their size.)
 
 # %%
-losses = run_of("demo", "smoke", "strict-seqpe", seed).training.auxiliary
+losses = run_of("demo", "smoke", "strict-seqpe", seed, RATE).training.auxiliary
 model.train()
 losses.bind(seed)(model).backward()
 touched = {name for name, p in model.named_parameters() if p.grad is not None}
@@ -218,7 +220,7 @@ THREE = {
 }
 models, live = {}, {}
 for what, name in THREE.items():
-    run = run_of("demo", "smoke", name, seed)
+    run = run_of("demo", "smoke", name, seed, RATE)
     run = replace(run, training=replace(run.training, steps=2 * run.training.steps))
     models[what], loss = lm.build(run).double(), run.training.bound_auxiliary(seed)
     train(models[what], lm.batches(run), run.training, device=device, auxiliary=loss)
@@ -1302,7 +1304,7 @@ print([24_384 % period(length) == 0 for length in (128, 8)])
 # positions. per="sequence" would give
 # each its own: the stream then runs once for every sequence, and the encoder reads as
 # many windows as there are sequences.
-shared = run_of("demo", "smoke", "strict-seqpe", seed).training.positions
+shared = run_of("demo", "smoke", "strict-seqpe", seed, RATE).training.positions
 sizes = {"batch_size": 3, "length": 8, "seed": 1, "steps": 1}
 for per, shape in (("step", (8,)), ("sequence", (3, 8))):
     always = replace(shared, probability=1.0, per=per)
