@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from sepnb.companion.regression import folder, recompute, tolerances
+from sepnb.companion import regression
 from sepnb.records.numbers import Number, write_json
 
 FACTOR = 10.0
@@ -53,15 +53,17 @@ def measure(
     options = {"chapters": chapters, "profile": profile}
     (first, (threads, environment)), *others = VARIANTS.items()
     say(f"recomputing with {first}")
-    base = recompute(work / "first", **options, threads=threads, environment=environment)
+    base = regression.recompute(work / "first", **options, threads=threads, environment=environment)
     variants, seeds = {first: base}, {SEEDS[0]: base}
     for seed in SEEDS[1:]:  # before the other variants: a check that holds for one seed only ends it early
         say(f"recomputing with seed {seed}")
-        seeds[seed] = recompute(work / f"seed-{seed}", **options, seed=seed, records=work / "first")
+        seeds[seed] = regression.recompute(
+            work / f"seed-{seed}", **options, seed=seed, records=work / "first"
+        )
     for name, (threads, environment) in others:
         say(f"recomputing with {name}")
         place = work / name.replace(" ", "-").replace(",", "")
-        variants[name] = recompute(place, **options, threads=threads, environment=environment)
+        variants[name] = regression.recompute(place, **options, threads=threads, environment=environment)
     return tolerances_from(variants, seeds), base
 
 
@@ -119,8 +121,8 @@ def loose(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def write_tolerances(found: Mapping[str, Mapping[str, Any]], profile: str, known: Iterable[str]) -> Path:
     """Store measured tolerances beside the references. Those of the other `known` chapters stay."""
-    target = folder(profile) / "tolerances.json"
-    every = tolerances(profile) | dict(found)
+    target = regression.folder(profile) / "tolerances.json"
+    every = regression.tolerances(profile) | dict(found)
     write_json(target, {chapter: every[chapter] for chapter in sorted(every.keys() & set(known))})
     return target
 
