@@ -16,8 +16,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
 
-from ..validation import option as checked_option
-from ..validation import shown, whole
+from ..validation import option, shown, whole
 from .alibi import ALiBi, alibi_bias, alibi_slopes
 from .axial import AxialRoPE, apply_axial_rope, axial_rope_frequencies, grid_positions
 from .base import (
@@ -160,9 +159,8 @@ def build(name: str, **options: object) -> Encoding:
     Options may be in the JSON form of `Encoding.resolved`: a list for a tuple, an extension by its settings.
 
     Raises:
-        TypeError: a name that is no string, an option of another type than its field.
-        ValueError: an unknown name (answered with near matches), an unknown option, or a value that the
-            encoding refuses.
+        TypeError, ValueError: an unknown name (answered with near matches) or option, or a value of another
+            type than its field or that the encoding refuses.
     """
     if not isinstance(name, str):
         raise TypeError(f"an encoding's name is a string, got {shown(name)}; give several as a tuple")
@@ -170,16 +168,16 @@ def build(name: str, **options: object) -> Encoding:
         near = get_close_matches(name, names()) or names()
         raise ValueError(f"unknown encoding {name!r}; did you mean {', '.join(near)}?")
     known = [field.name for field in fields(encoding)]
-    if unknown := [option for option in options if option not in known]:
+    if unknown := [one for one in options if one not in known]:
         raise ValueError(f"{name} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")
     if isinstance(extension := options.get("extension"), dict):
         if not isinstance(extension.get("name"), str):
             raise TypeError(f"an extension is told by its name and options, got {shown(extension)}")
         options["extension"] = build_extension(**extension)
-    options = {option: from_json(value) for option, value in options.items()}
+    options = {key: from_json(value) for key, value in options.items()}
     for field in fields(encoding):
         if field.name in options:
-            checked_option(field.name, options[field.name], field.type)
+            option(field.name, options[field.name], field.type)
     return encoding(**options)
 
 

@@ -1,7 +1,6 @@
 """Attention with linear biases (ALiBi; Press et al. 2022): scores fall in proportion to the distance."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -20,8 +19,7 @@ def alibi_slopes(n_heads: int, *, dtype: torch.dtype = torch.float32) -> Float[T
     float64 and given in `dtype`, which is that of `alibi_bias` too: attention in float64 asks for float64.
 
     Raises:
-        TypeError: a number of heads that is no int, a dtype that is not floating.
-        ValueError: fewer than 1 head, or more than `WIDEST`.
+        TypeError, ValueError: no int from 1 to `WIDEST` heads, a dtype that is not floating.
     """
     whole("n_heads", n_heads, 1, WIDEST, needs="ALiBi needs at least 1 head")
     floating_dtype("dtype", dtype)
@@ -59,10 +57,7 @@ def _bias(slopes: Tensor, query_positions: Tensor, key_positions: Tensor) -> Ten
 
 class AlibiScore(ScoreModule):
     """`alibi_bias` with fixed slopes, in float32, and in float64 where the model is in that; attention rounds
-    the sum with the mask to its own dtype.
-
-    In bfloat16 that keeps distances apart up to 256 only, and beyond it neighbouring ones tie.
-    """
+    the sum with the mask to its own dtype, and bfloat16 keeps distances apart up to 256 only."""
 
     toeplitz = True
 
@@ -82,9 +77,9 @@ class AlibiScore(ScoreModule):
 class ALiBi(Encoding):
     """Fixed linear penalties on the scores, one slope per head."""
 
-    name: ClassVar[str] = "alibi"
-    order: ClassVar[float] = 5
-    sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
+    name = "alibi"
+    order = 5
+    sites = frozenset({Site.SCORE})
 
     def at_score(self, heads: Heads) -> ScoreModule:
         return AlibiScore(heads.count)

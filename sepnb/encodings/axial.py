@@ -13,16 +13,15 @@ layout of the pairs is as in `apply_rope`, over the whole head. A larger image t
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from ..validation import one_of
-from .base import Encoding, Heads, Place, QueryKeyModule, Site
+from .base import Encoding, Heads, QueryKeyModule, Site
 from .coordinates import check_dims
-from .rope import LAYOUTS, check_base, rope_frequencies, rotate
+from .rope import LAYOUTS, Rotation, angles_of, check_base, rope_frequencies, rotate
 
 
 def axial_rope_frequencies(
@@ -32,7 +31,7 @@ def axial_rope_frequencies(
     for two, `[dim/4]` for the rows and for the columns.
 
     Raises:
-        ValueError: `dim` is no multiple of 2 dims, or a base that is not above 1.
+        TypeError, ValueError: `dim` is no multiple of 2 dims, or a base that is not above 1.
     """
     check_dims(dims)
     unit = 2 * dims
@@ -83,8 +82,7 @@ def apply_axial_rope(
     Raises:
         ValueError: an unknown layout, or frequencies or positions that do not fit the shape of `x`.
     """
-    if layout not in LAYOUTS:
-        raise ValueError(f"unknown layout {layout!r}; use one of {', '.join(LAYOUTS)}")
+    one_of("layout", layout, LAYOUTS)
     if x.shape[-1] != (needed := 2 * dims * inv_freq.shape[-1]):
         raise ValueError(f"x has width {x.shape[-1]}, {inv_freq.shape[-1]} frequencies need {needed}")
     if positions.shape not in ((*x.shape[-2:-1], dims), (*x.shape[:-1], dims)):
@@ -92,24 +90,15 @@ def apply_axial_rope(
             f"positions of shape {list(positions.shape)} do not fit x of shape {list(x.shape)}; give "
             f"[{x.shape[-2]}, {dims}], or the coordinates of every vector"
         )
-    angles = axial_angles(positions, inv_freq)
+    angles = angles_of(positions, inv_freq).flatten(-2)
     return rotate(x, angles.cos().to(x.dtype), angles.sin().to(x.dtype), layout)
 
 
-def axial_angles(positions: Tensor, inv_freq: Tensor) -> Float[Tensor, "... half"]:
-    """By how much each pair of a head turns: points `[..., n]` to `[..., dim/2]` in float64, those of the
-    first coordinate first."""
-    angles = positions.to(torch.float64)[..., None] * inv_freq.to(positions.device, torch.float64)
-    return angles.flatten(-2)
-
-
-class AxialQueryKey(QueryKeyModule):
-    """`apply_axial_rope` split in two: the table once per forward pass, the rotation once per layer."""
+class AxialQueryKey(Rotation):
+    """`apply_axial_rope` at every layer."""
 
     def __init__(self, head_width: int, encoding: "AxialRoPE") -> None:
         super().__init__()
-        if encoding.layout not in LAYOUTS:
-            raise ValueError(f"unknown layout {encoding.layout!r}; use one of {', '.join(LAYOUTS)}")
         self.layout, self.dims = encoding.layout, encoding.dims
         # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
         self.inv_freq = axial_rope_frequencies(head_width, base=encoding.base, dims=encoding.dims)
@@ -117,18 +106,12 @@ class AxialQueryKey(QueryKeyModule):
     def prepare(
         self, query_positions: Tensor, key_positions: Tensor, length: int | None = None
     ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-        queries = self._table(query_positions)
-        return queries, queries if key_positions is query_positions else self._table(key_positions)
+        def of(positions: Tensor) -> tuple[Tensor, Tensor]:
+            points = positions if self.dims > 1 else positions[..., None]
+            return self.table(angles_of(points, self.inv_freq).flatten(-2))
 
-    def _table(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        angles = axial_angles(positions if self.dims > 1 else positions[..., None], self.inv_freq)
-        if angles.dim() == 3:  # one row of angles per sequence: make room for the heads
-            angles = angles[:, None]
-        return angles.cos(), angles.sin()
-
-    def forward(self, x: Tensor, prepared: tuple[Tensor, Tensor], place: Place | None = None) -> Tensor:
-        cos, sin = prepared
-        return rotate(x, cos.to(x.dtype), sin.to(x.dtype), self.layout)
+        queries = of(query_positions)
+        return queries, queries if key_positions is query_positions else of(key_positions)
 
 
 @dataclass(frozen=True)
@@ -139,16 +122,13 @@ class AxialRoPE(Encoding):
         base: the frequencies of one coordinate are those of a RoPE head of dim / dims columns.
         layout: which two columns make a pair, "half" or "interleaved".
         dims: coordinates of a position. The head width must be a multiple of 2 dims.
-
-    Raises:
-        TypeError, ValueError: `dims` that is no int or below 1, a base or layout that `RoPE` refuses.
     """
 
-    name: ClassVar[str] = "axial-rope"
-    order: ClassVar[float] = 7
-    sites: ClassVar[frozenset[Site]] = frozenset({Site.QUERY_KEY})
-    real_positions: ClassVar[bool] = True
-    left_out: ClassVar[str | None] = "for the patches of images, which have a row and a column"
+    name = "axial-rope"
+    order = 7
+    sites = frozenset({Site.QUERY_KEY})
+    real_positions = True
+    left_out = "for the patches of images, which have a row and a column"
 
     base: float = 10_000.0
     layout: str = "half"
@@ -161,7 +141,6 @@ class AxialRoPE(Encoding):
 
     @property
     def axes(self) -> tuple[int, ...]:
-        """As many as it was built for."""
         return (self.dims,)
 
     def at_query_key(self, heads: Heads) -> QueryKeyModule:

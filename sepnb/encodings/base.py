@@ -1,10 +1,9 @@
 """What an encoding is: a frozen description that says at which sites it acts, and builds a module for each.
 
-There are four sites and as many builders: `at_input`, `at_query_key`, `at_score`, `at_value`.
-
-The description is what a record stores and what two models can share; the modules hold the parameters and
-belong to one model. Positions are always arguments, never read off a shape, so that caches, offsets, gaps
-and packed documents need no special case.
+There are four sites and as many builders: `at_input`, `at_query_key`, `at_score`, `at_value`. The description
+is what a record stores and what two models can share; the modules hold the parameters and belong to one
+model. Positions are always arguments, never read off a shape, so that caches, offsets, gaps and packed
+documents need no special case.
 
 Shape letters: B batch, H heads, N query length, M key length, d head width. Positions are `[N]`, or `[B, N]`
 when the rows of a batch differ; in a model of n > 1 axes `[N, n]` or `[B, N, n]`, see `coordinates`.
@@ -95,24 +94,20 @@ class QueryKeyModule(nn.Module, ABC):
 
     streams: tuple[str, ...] | None = None
     """It acts on what is made from these streams alone; None: on everything."""
+    bounds_span: bool = False
+    """Whether keys too far apart have no answer; `check_span` then refuses them."""
+    by_length: bool = False
+    """Whether its answers depend on the length of the whole text."""
+    more: int = 0
+    """How many columns it puts beside those of a head: a term of the score."""
+    once: bool = False
+    """Where queries and keys of a head are made in parts, of content and of positions: whether it acts on the
+    first of them alone, because every head has once what it adds."""
 
     @property
     def settings(self) -> Hashable:
         """What its answers depend on beside positions and parameters, and what may be set anew."""
         return None
-
-    bounds_span: ClassVar[bool] = False
-    """Whether keys too far apart have no answer; `check_span` then refuses them."""
-
-    by_length: bool = False
-    """Whether its answers depend on the length of the whole text."""
-
-    more: int = 0
-    """How many columns it puts beside those of a head: a term of the score."""
-
-    once: bool = False
-    """Where queries and keys of a head are made in parts, of content and of positions: whether it acts on the
-    first of them alone, because every head has once what it adds."""
 
     def extend(self, extension: Any) -> bool:
         """Take the frequencies of a context extension from now on; whether it has any: not unless it says so.
@@ -137,10 +132,8 @@ class QueryKeyModule(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, x: Tensor, prepared: Any, place: Place | None = None) -> Tensor:
-        """x, queries or keys `[B, H, N, d]`, to the same shape, or with `more` columns.
-
-        place: whose they are; None: of all heads of the first layer.
-        """
+        """x, queries or keys `[B, H, N, d]`, to the same shape, or with `more` columns. `place`: whose they
+        are; None: of all heads of the first layer."""
 
 
 class TermModule(nn.Module, ABC):
@@ -151,7 +144,6 @@ class TermModule(nn.Module, ABC):
 
     more: int
     """How many columns it puts beside those of a head."""
-
     products: int
     """Multiply-adds of its maps for one token: what a count of the model adds for them."""
 
@@ -168,7 +160,7 @@ class TermModule(nn.Module, ABC):
 class ScoreModule(nn.Module, ABC):
     """A bias on the scaled scores: positions to `[H, N, M]`, or `[B, H, N, M]` where sequences differ."""
 
-    toeplitz: ClassVar[bool] = False
+    toeplitz: bool = False
     """Whether the bias of a pair is a function of its distance alone."""
 
     @abstractmethod
@@ -192,12 +184,14 @@ class PairModule(nn.Module, ABC):
         """The second argument of `combine`: relative positions int `[T]`, key minus query, to `[H, T]`."""
         raise NotImplementedError(f"{type(self).__name__} makes no score of its product and a number")
 
+    def share(self, first: "PairModule") -> None:
+        """Take over from the module of the first layer what all layers have in common: nothing, unless the
+        encoding says so."""
+
     @abstractmethod
     def prepare(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Any:
         """What `forward` needs of the positions, computed once and shared by the modules of all layers.
-
-        `consecutive`: as in `sepnb.encodings.relative.by_distance`.
-        """
+        `consecutive`: as in `sepnb.encodings.relative.by_distance`."""
 
     @abstractmethod
     def forward(self, q: Tensor, k: Tensor, prepared: Any, heads: slice) -> Tensor:
@@ -209,10 +203,6 @@ class PairModule(nn.Module, ABC):
             prepared: of `prepare`.
             heads: which of the heads that the module was built for.
         """
-
-    def share(self, first: "PairModule") -> None:
-        """Take over from the module of the first layer what all layers have in common: nothing, unless the
-        encoding says so."""
 
 
 class ValueModule(nn.Module, ABC):
@@ -238,7 +228,9 @@ class Encoding:
     """Base of all encodings. A subclass sets `name` and `sites` and overrides the builders of its sites.
 
     With a `name` of its own it is in the registry from its definition on. One that inherits its name is a
-    variant, which is built from its class alone.
+    variant, which is built from its class alone. Its options are its fields; what stands here without one
+    is set without an annotation. An option of another type is a TypeError where the description is made, one
+    out of its bounds a ValueError; what does not fit a model, one where its module is built.
     """
 
     name: ClassVar[str]
@@ -259,13 +251,15 @@ class Encoding:
     counts_tokens: ClassVar[bool] = False
     """Whether it counts the tokens itself and reads nothing of their positions but the order: a model takes
     consecutive ones only, from any start."""
-    streams = None  # without annotation, as `per_layer` below
-    """The streams from which queries and keys must be made for it to act on them; None: any."""
     axes: ClassVar[tuple[int, ...] | None] = (1,)
     """How many coordinates its positions may have; None: any number."""
     real_positions: ClassVar[bool] = False
     """Whether it takes points between the integers, where positions have several coordinates."""
-    per_layer = False  # without annotation: a subclass may make it a field, in its own place
+    saturates_at: ClassVar[int | float] = inf
+    """The distance from which on all are encoded alike: inf if none are, 0 if all are."""
+    streams = None  # without annotation, as `per_layer`: a subclass may make it a field, in its own place
+    """The streams from which queries and keys must be made for it to act on them; None: any."""
+    per_layer = False
     """Whether every layer has parameters of its own; else all share them."""
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -289,11 +283,6 @@ class Encoding:
     def for_length(self, length: int | float) -> "Encoding":
         """The same encoding, where it measures positions against a length with this one in its place."""
         return self
-
-    @property
-    def saturates_at(self) -> int | float:
-        """The distance from which on all are encoded alike: inf if none are, 0 if all are."""
-        return inf
 
     def each_layer(self, site: Site) -> bool:
         """Whether every layer has a module of its own at this site; else one is built that all layers share,
@@ -321,21 +310,21 @@ class Encoding:
         """For the table of properties, where no rotation, columns or bias shows it: what it makes of a
         position, or of a distance, before that meets content. In a few words, such as "distance: the factor
         of each head", and as a function of positions int `[N]`, or distances, to `[N, width]`. None: nothing.
-
-        width, length: of the code and of the trained window.
+        `length` is that of the trained window.
         """
         return None
 
     def resolved(self) -> dict[str, Any]:
         """Name and options in plain JSON types. An option that is None is left out."""
         options = asdict(self)
-        options = without_defaults(options, **dict.fromkeys(options))
-        return {
-            "name": self.name,
-            **{k: list(v) if isinstance(v, tuple) else v for k, v in options.items()},
-        }
+        return {"name": self.name} | to_json(without_defaults(options, **dict.fromkeys(options)))
+
+
+def to_json(options: dict[str, Any]) -> dict[str, Any]:
+    """Settings as a record holds them: a tuple is a list."""
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
 
 
 def from_json(value: object) -> object:
-    """A setting as a field holds it: what `resolved` tells as a list was a tuple."""
+    """A setting as a field holds it: what a record tells as a list was a tuple."""
     return tuple(value) if isinstance(value, list) else value

@@ -10,19 +10,84 @@ called with the plain frequencies and returns others and the attention factor, w
 keys and so enters a score squared.
 """
 
-from dataclasses import MISSING, dataclass, fields
-from math import ceil, floor, log, pi
-from typing import ClassVar
+from abc import ABC, abstractmethod
+from dataclasses import MISSING, asdict, dataclass, fields
+from math import ceil, floor, inf, log, pi, sqrt
+from typing import Any, ClassVar
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
-from ..validation import one_of
-from .base import from_json
-from .extension import Extension, check_number, check_order, check_original_length, current_length
-from .longrope import LongRoPE
+from ..validation import number, one_of, shown, whole
+from .base import from_json, to_json
+
+LONGEST = 2**53
+"""No length and no factor is larger: beyond, not every position is a float64."""
 
 RAMPS = ("dimension", "rotations")
+
+
+@dataclass(frozen=True)
+class Extension(ABC):
+    """Base of all context extensions: a frozen description that is called with frequencies.
+
+    What its fields mean wherever they stand, and when they are refused with a TypeError or a ValueError:
+
+    Args:
+        factor: s, a finite number of at least 1.
+        original_length: L, at least 2.
+    """
+
+    name: ClassVar[str]
+    by_length: ClassVar[bool] = False
+    """Whether the frequencies depend on the current length of the text."""
+    turns: ClassVar[tuple[str, ...]] = ()
+    """Two fields that are numbers of turns in training, of at least 0, the first below the second."""
+
+    def __post_init__(self) -> None:
+        given = vars(self)
+        if "factor" in given:
+            self._check_number(
+                "factor", 1, "; a smaller one would shorten the context, for which RoPE needs nothing"
+            )
+        if "original_length" in given:
+            needs = "give the trained length, at least 2"
+            whole("original_length", self.original_length, 2, LONGEST, needs=needs)
+        for field in self.turns:
+            self._check_number(field, 0)
+        if self.turns:
+            (low, a), (high, b) = ((field, given[field]) for field in self.turns)
+            if not a < b:
+                raise ValueError(f"{low} is {a} and {high} is {b}; {low} must be below {high}")
+
+    def _check_number(self, field: str, least: int, hint: str = "", most: float = LONGEST) -> None:
+        needs = f"it must be finite and at least {least}{hint}"
+        number(field, getattr(self, field), least=least, most=most, needs=needs)
+
+    @abstractmethod
+    def __call__(
+        self, inv_freq: Float[Tensor, " half"], *, dim: int, base: int | float, length: int | None
+    ) -> tuple[Float[Tensor, " half"], float]:
+        """Plain frequencies `[dim/2]` in; changed ones and the attention factor out."""
+
+    def current_length(self, length: int | None) -> int:
+        """The current length n of the whole text, at least the original one.
+
+        Raises:
+            TypeError, ValueError: it is not known, or no length.
+        """
+        if length is None:
+            raise ValueError(
+                f"length is None; the frequencies of {self.name} follow the length of the text: give "
+                f"rope_frequencies(..., length=n), or make_cache(batch_size, length=n) to a model"
+            )
+        whole("length", length, 1, LONGEST, needs="a text has at least 1 token")
+        return max(length, self.original_length)
+
+    def resolved(self) -> dict[str, Any]:
+        """Name and options in plain JSON types."""
+        return {"name": self.name} | to_json(asdict(self))
 
 
 def _rebased(inv_freq: Tensor, dim: int, ratio: int | float) -> Tensor:
@@ -53,20 +118,11 @@ class PositionInterpolation(Extension):
     """Every frequency is divided by s, as if positions were (PI; Chen et al. 2023).
 
     No angle is larger than in training, but neighbours come closer at every frequency.
-
-    Args:
-        factor: s.
-
-    Raises:
-        TypeError, ValueError: a factor that is no number, not finite or below 1.
     """
 
-    name: ClassVar[str] = "position-interpolation"
+    name = "position-interpolation"
 
     factor: int | float
-
-    def __post_init__(self) -> None:
-        check_number(self, "factor", 1)
 
     def __call__(self, inv_freq, *, dim, base, length):
         return inv_freq / self.factor, 1.0
@@ -75,21 +131,15 @@ class PositionInterpolation(Extension):
 @dataclass(frozen=True)
 class RaisedBase(Extension):
     """The frequencies of a larger base (Xiong et al. 2023): weights that were trained with one are read with
-    another. `RoPE(base=...)` trains with it.
-
-    Args:
-        base: the larger one.
-
-    Raises:
-        TypeError, ValueError: a base that is no number, not finite, or below that of the model.
+    another, `base`, which is refused below that of the model. `RoPE(base=...)` trains with it.
     """
 
-    name: ClassVar[str] = "raised-base"
+    name = "raised-base"
 
     base: int | float
 
     def __post_init__(self) -> None:
-        check_number(self, "base", 1)
+        self._check_number("base", 1, most=inf)
 
     def __call__(self, inv_freq, *, dim, base, length):
         if self.base < base:
@@ -103,21 +153,13 @@ class RaisedBase(Extension):
 class NTKAware(Extension):
     """A larger base, base s^(d/(d-2)): the first frequency stays, the last is divided by s (bloc97 2023).
 
-    Those between are divided by less than s, so some leave the trained range before s L.
-
-    Args:
-        factor: s.
-
-    Raises:
-        TypeError, ValueError: a factor that is no number, not finite or below 1; a rotary width of 2.
+    Those between are divided by less than s, so some leave the trained range before s L. A rotary width of 2
+    is refused.
     """
 
-    name: ClassVar[str] = "ntk-aware"
+    name = "ntk-aware"
 
     factor: int | float
-
-    def __post_init__(self) -> None:
-        check_number(self, "factor", 1)
 
     def __call__(self, inv_freq, *, dim, base, length):
         return _ntk(inv_freq, dim, self.factor, self.name), 1.0
@@ -130,55 +172,31 @@ class DynamicNTK(Extension):
     The frequencies are those of one length for a whole text: with n the number of tokens so far, every token
     would be read under frequencies of its own, and what it left behind, keys rotated or not, would no longer
     be what a pass over the whole text computes. A cache must therefore be told the length of the text.
-
-    Args:
-        factor, original_length: s and L.
-
-    Raises:
-        TypeError, ValueError: a factor that is no number, not finite or below 1; a trained length that is no
-            int or below 2; a current length that is not known; a rotary width of 2.
     """
 
-    name: ClassVar[str] = "dynamic-ntk"
-    by_length: ClassVar[bool] = True
+    name = "dynamic-ntk"
+    by_length = True
 
     factor: int | float
     original_length: int
 
-    def __post_init__(self) -> None:
-        check_number(self, "factor", 1)
-        check_original_length(self)
-
     def __call__(self, inv_freq, *, dim, base, length):
-        beyond = current_length(self, length) / self.original_length - 1  # 0 exactly up to L
+        beyond = self.current_length(length) / self.original_length - 1  # 0 exactly up to L
         return _ntk(inv_freq, dim, 1 + self.factor * beyond, self.name), 1.0
 
 
 @dataclass(frozen=True)
 class NTKByParts(Extension):
     """Pairs with at least `beta` turns in training are kept, pairs with at most `alpha` are divided by s, and
-    between the share that is kept grows linearly with the turns (Peng et al. 2024).
+    between the share that is kept grows linearly with the turns (Peng et al. 2024)."""
 
-    Args:
-        factor, original_length: s and L.
-        alpha, beta: turns in training.
-
-    Raises:
-        TypeError, ValueError: a factor that is no number, not finite or below 1; a trained length that is no
-            int or below 2; turns that are no numbers, or `alpha` not below `beta`.
-    """
-
-    name: ClassVar[str] = "ntk-by-parts"
+    name = "ntk-by-parts"
+    turns = ("alpha", "beta")
 
     factor: int | float
     original_length: int
     alpha: int | float = 1
     beta: int | float = 32
-
-    def __post_init__(self) -> None:
-        check_number(self, "factor", 1)
-        check_original_length(self)
-        check_order(self, "alpha", "beta")
 
     def __call__(self, inv_freq, *, dim, base, length):
         return _by_parts(inv_freq, self.factor, self.original_length, self.alpha, self.beta), 1.0
@@ -189,18 +207,14 @@ class YaRN(Extension):
     """By parts, and queries and keys multiplied by 0.1 ln s + 1, which sharpens attention (Peng et al. 2024).
 
     Args:
-        factor, original_length: s and L.
         beta_fast, beta_slow: turns in training from which on a pair is kept, and up to which it is divided.
         ramp: what stands between is linear in the index of the pair ("dimension": the authors' code, and what
-            the name means in practice) or in its turns ("rotations": the text of the paper).
-
-    Raises:
-        TypeError, ValueError: a factor that is no number, not finite or below 1; a trained length that is no
-            int or below 2; turns that are no numbers, `beta_slow` not below `beta_fast`, or where the ramp is
-            of indices not below what the fastest pair makes; an unknown ramp.
+            the name means in practice) or in its turns ("rotations": the text of the paper). By the index
+            `beta_slow` must be below what the fastest pair makes.
     """
 
-    name: ClassVar[str] = "yarn"
+    name = "yarn"
+    turns = ("beta_slow", "beta_fast")
 
     factor: int | float
     original_length: int
@@ -209,9 +223,7 @@ class YaRN(Extension):
     ramp: str = "dimension"
 
     def __post_init__(self) -> None:
-        check_number(self, "factor", 1)
-        check_original_length(self)
-        check_order(self, "beta_slow", "beta_fast")
+        super().__post_init__()
         one_of("ramp", self.ramp, RAMPS)
         if self.ramp == "dimension" and not 0 < self.beta_slow < self.original_length / (2 * pi):
             raise ValueError(
@@ -244,46 +256,62 @@ class Llama3(Extension):
     divided by s; it is `NTKByParts` with `low` and `high` turns.
 
     It stands in the released code. The paper (Grattafiori et al. 2024) names the raised base alone.
-
-    Args:
-        factor, original_length: s and L.
-        low_freq_factor, high_freq_factor: turns in training.
-
-    Raises:
-        TypeError, ValueError: a factor that is no number, not finite or below 1; a trained length that is no
-            int or below 2; turns that are no numbers, or the low ones not below the high ones.
     """
 
-    name: ClassVar[str] = "llama3"
+    name = "llama3"
+    turns = ("low_freq_factor", "high_freq_factor")
 
     factor: int | float
     original_length: int
     low_freq_factor: int | float = 1
     high_freq_factor: int | float = 4
 
-    def __post_init__(self) -> None:
-        check_number(self, "factor", 1)
-        check_original_length(self)
-        check_order(self, "low_freq_factor", "high_freq_factor")
-
     def __call__(self, inv_freq, *, dim, base, length):
         low, high = self.low_freq_factor, self.high_freq_factor
         return _by_parts(inv_freq, self.factor, self.original_length, low, high), 1.0
 
 
-EXTENSIONS: dict[str, type[Extension]] = {
-    extension.name: extension
-    for extension in (
-        PositionInterpolation,
-        RaisedBase,
-        NTKAware,
-        DynamicNTK,
-        NTKByParts,
-        YaRN,
-        Llama3,
-        LongRoPE,
-    )
-}
+@dataclass(frozen=True)
+class LongRoPE(Extension):
+    """A divisor above 0 for every pair, from a search (Ding et al. 2024): `short` where the text has at most
+    L positions, else `long`; queries and keys are multiplied by sqrt(1 + ln s / ln L) in both cases.
+
+    The length is that of the whole text, as in `DynamicNTK`. There are no default lists: they belong to a
+    checkpoint.
+    """
+
+    name = "longrope"
+    by_length = True
+
+    short: tuple[int | float, ...]
+    long: tuple[int | float, ...]
+    factor: int | float
+    original_length: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for field in ("short", "long"):
+            divisors = getattr(self, field)
+            if not isinstance(divisors, tuple):
+                raise TypeError(
+                    f"{field} must be a tuple of divisors, one for each pair, got {shown(divisors)}"
+                )
+            if wrong := [x for x in divisors if not number(f"a divisor of {field}", x) > 0]:
+                raise ValueError(f"{field} holds {wrong[0]}; divisors must be finite and above 0")
+
+    def __call__(self, inv_freq, *, dim, base, length):
+        for field in ("short", "long"):
+            if (given := len(getattr(self, field))) != len(inv_freq):
+                raise ValueError(
+                    f"{field} holds {given} divisors for {len(inv_freq)} pairs; give one for each, half the "
+                    f"rotary width {dim}"
+                )
+        divisors = self.short if self.current_length(length) == self.original_length else self.long
+        divided = inv_freq / torch.tensor(divisors, dtype=torch.float64, device=inv_freq.device)
+        return divided, sqrt(1 + log(self.factor) / log(self.original_length))
+
+
+EXTENSIONS: dict[str, type[Extension]] = {kind.name: kind for kind in Extension.__subclasses__()}
 
 
 def extensions() -> list[str]:

@@ -9,7 +9,7 @@ of axes, and asks here.
 import torch
 from torch import Tensor
 
-from ..validation import shown
+from ..validation import whole
 from .base import InputModule
 
 MOST_AXES = 64
@@ -64,17 +64,8 @@ def highest(positions: Tensor, axes: int = 1) -> list[int | float]:
 
 
 def check_dims(dims: int) -> None:
-    """Refuse what is no number of coordinates.
-
-    Raises:
-        TypeError, ValueError: with the value.
-    """
-    if isinstance(dims, bool) or not isinstance(dims, int):
-        raise TypeError(f"dims must be an int, the coordinates of a position, got {shown(dims)}")
-    if not 1 <= dims <= MOST_AXES:
-        raise ValueError(
-            f"dims is {shown(dims)}; a position has at least 1 coordinate, and at most {MOST_AXES}"
-        )
+    """Refuse what is no number of coordinates."""
+    whole("dims", dims, 1, MOST_AXES, needs="a position has at least 1 coordinate")
 
 
 class OneCoordinate(InputModule):

@@ -6,20 +6,19 @@
 
 with e[p] read between the rows of a table `[P, d]` by linear interpolation. The sum holds the key's own gate
 and that of the query's own place. Tokens are counted and their positions play no part: a model refuses gaps,
-which it could not hear, and takes consecutive positions from any start. Each query needs its whole row of
+which do not reach it, and takes consecutive positions from any start. Each query needs its whole row of
 gates, and a count makes sense towards the past only: causal models.
 
 Shape letters: B batch, H heads, N query length, M key length, d head width, P rows of the table.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..validation import WIDEST, whole
+from ..validation import WIDEST, one_of, whole
 from .base import Encoding, Heads, PairModule, Site
 
 GATES = ("raw", "scaled")
@@ -75,10 +74,8 @@ def _bias(rows: Tensor, logits: Tensor) -> Tensor:
 
 
 def _check(n_positions: int, gate: str) -> None:
-    if n_positions < 2:
-        raise ValueError(f"the table has {n_positions} rows; counting needs at least 2, a nearest and a next")
-    if gate not in GATES:
-        raise ValueError(f"unknown gate {gate!r}; use one of {', '.join(GATES)}")
+    whole("n_positions", n_positions, 2, WIDEST, needs="counting needs at least 2, a nearest and a next")
+    one_of("gate", gate, GATES)
 
 
 class CopeScore(PairModule):
@@ -106,40 +103,27 @@ class Cope(Encoding):
     Behind a window a query counts the tokens that it does not see too: distances keep their meaning.
 
     Args:
-        n_positions: P; whatever is counted beyond P - 1 shares the last row.
+        n_positions: P, at least 2; whatever is counted beyond P - 1 shares the last row.
         gate: as in `cope_scores`.
-
-    Raises:
-        TypeError: a number of positions that is no int.
-        ValueError: fewer than 2 positions, or an unknown gate.
     """
 
-    name: ClassVar[str] = "cope"
-    order: ClassVar[float] = 15
-    sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
-    causal_only: ClassVar[bool] = True
-    counts_tokens: ClassVar[bool] = True
+    name = "cope"
+    order = 15
+    sites = frozenset({Site.SCORE})
+    causal_only = True
+    counts_tokens = True
+    per_layer = True
 
     n_positions: int = 64
     gate: str = "raw"
 
     def __post_init__(self) -> None:
-        whole(
-            "n_positions",
-            self.n_positions,
-            2,
-            WIDEST,
-            needs="counting needs at least 2, a nearest and a next",
-        )
         _check(self.n_positions, self.gate)
 
     @property
     def saturates_at(self) -> int | float:
         """Where every gate is open; where some are shut, later: nearer keys are never counted as farther."""
         return self.n_positions - 2
-
-    def each_layer(self, site: Site) -> bool:
-        return True
 
     def at_score(self, heads: Heads) -> PairModule:
         return CopeScore(heads.width, self.n_positions, self.gate)

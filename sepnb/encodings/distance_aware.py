@@ -19,13 +19,12 @@ An added gate that falls to 0 takes at most f(0) - 0 = 1 from a far key: a facto
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ..validation import above_zero, flag, floats, number, reals, shaped, shown, together, within
+from ..validation import above_zero, flag, floats, number, one_of, reals, shaped, together, within
 from .base import Encoding, Heads, PairModule, Site
 from .relative import by_distance, check_pairs, relative_positions
 
@@ -89,12 +88,8 @@ def distance_aware_scores(
     gate: str = "multiplied",
     relu: bool = True,
 ) -> Float[Tensor, "B H N M"]:
-    """relu(q k^T) * gate * d^-0.5. No mask is applied: it belongs after the ReLU, which would undo it.
-
-    Args:
-        q, k, w, v, query_positions, key_positions: of the equation above.
-        gate: "added" gives relu(q k^T) * d^-0.5 + gate.
-        relu: False leaves products their sign.
+    """relu(q k^T) * gate * d^-0.5; with `gate="added"` relu(q k^T) * d^-0.5 + gate, and with `relu=False`
+    products keep their sign. No mask is applied: it belongs after the ReLU, which would undo it.
 
     Raises:
         TypeError: queries and keys that are not floating or of different dtypes, positions that are no
@@ -107,7 +102,7 @@ def distance_aware_scores(
     for name, value in (("w", w), ("v", v)):
         if isinstance(value, Tensor) and value.dim():
             shaped(sizes, name, value, "H")
-    _checked(gate)
+    one_of("gate", gate, GATES)
     flag("relu", relu)
     distance = relative_positions(query_positions, key_positions).abs()
     f = distance_aware_gate(distance, w, v)  # [H, N, M], or [H, B, N, M]
@@ -117,7 +112,7 @@ def distance_aware_scores(
 
 def _combined(scaled: Tensor, f: Tensor, gate: str, relu: bool) -> Tensor:
     scaled = torch.relu(scaled) if relu else scaled
-    return scaled * f if _checked(gate) == "multiplied" else scaled + f
+    return scaled * f if gate == "multiplied" else scaled + f
 
 
 @cache
@@ -126,25 +121,18 @@ def _combination(gate: str, relu: bool) -> Callable[[Tensor, Tensor], Tensor]:
     return partial(_combined, gate=gate, relu=relu)
 
 
-def _checked(gate: str) -> str:
-    if not isinstance(gate, str) or gate not in GATES:
-        raise ValueError(f"gate is {shown(gate)}; it is {' or '.join(GATES)}")
-    return gate
-
-
 class DistanceAwareScore(PairModule):
     """`distance_aware_scores` of one layer; the gate is computed once per distance.
 
     At the start v = 0 and w is spread evenly over the heads from -`spread` to `spread` (our choice).
     """
 
-    def __init__(self, n_heads: int, head_width: int, encoding: "DistanceAware") -> None:
+    def __init__(self, heads: Heads, encoding: "DistanceAware") -> None:
         super().__init__()
-        self.head_width = head_width
+        self.head_width = heads.width
         self.combine = _combination(encoding.gate, encoding.relu)
-        spread = encoding.spread
-        self.w = nn.Parameter(torch.linspace(-spread, spread, n_heads))
-        self.v = nn.Parameter(torch.zeros(n_heads))
+        self.w = nn.Parameter(torch.linspace(-encoding.spread, encoding.spread, heads.count))
+        self.v = nn.Parameter(torch.zeros(heads.count))
 
     def prepare(
         self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False
@@ -165,37 +153,28 @@ class DistanceAware(Encoding):
     """Scores through a ReLU, multiplied by a learned sigmoid of the distance.
 
     Args:
-        spread: w of the heads starts between -`spread` and `spread`.
+        spread: above 0; w of the heads starts between -`spread` and `spread`.
         gate: "multiplied", as in the paper, or "added" to the scaled score.
         relu: whether negative products become 0, as in the paper.
-
-    Raises:
-        TypeError: a spread that is no number, a `relu` that is no bool.
-        ValueError: a spread that is not above 0, at which no head would know of distances, or another gate.
     """
 
-    name: ClassVar[str] = "distance-aware"
-    order: ClassVar[float] = 14
-    sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
+    name = "distance-aware"
+    order = 14
+    sites = frozenset({Site.SCORE})
+    per_layer = True
 
     spread: float = 0.1
     gate: str = "multiplied"
     relu: bool = True
 
     def __post_init__(self) -> None:
-        _checked(self.gate)
+        one_of("gate", self.gate, GATES)
         above_zero("spread", self.spread)
         flag("relu", self.relu)
 
-    def each_layer(self, site: Site) -> bool:
-        return True
-
     def at_score(self, heads: Heads) -> PairModule:
-        return DistanceAwareScore(heads.count, heads.width, self)
+        return DistanceAwareScore(heads, self)
 
     def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]]:
-        module = self.at_score(Heads(count=width))
-        return (
-            "distance: the factor of each head",
-            lambda at: distance_aware_gate(at, module.w, module.v).T,
-        )
+        w, v = self.at_score(Heads(count=width)).parameters()
+        return "distance: the factor of each head", lambda at: distance_aware_gate(at, w, v).T

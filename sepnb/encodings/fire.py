@@ -4,18 +4,17 @@
 
 with learned c, threshold L and perceptron 1 -> 32 -> H, positions counting from 0. The quotient lies in
 [0, 1] at every length. It depends on i as well as on the distance: up to the threshold the bias is a function
-of the distance, beyond it is not, and where a text starts is heard. Causal models only.
+of the distance; beyond, it also depends on where a text starts. Causal models only.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from ..validation import WIDEST, whole
+from ..validation import WIDEST, above_zero, whole
 from .base import Encoding, Heads, ScoreModule, Site
 from .relative import relative_positions
 
@@ -48,13 +47,10 @@ def fire_bias(
     query_positions: Int[Tensor, "*queries N"],
     key_positions: Int[Tensor, "*keys M"],
 ) -> Float[Tensor, "*pairs H N M"]:
-    """The perceptron of `fire_ratio`.
+    """The perceptron of `fire_ratio`; of c the absolute value counts.
 
-    Args:
-        c, threshold: scalars; of c the absolute value counts.
-        hidden: weights and biases of the hidden units, a row each.
-        out: weights of the hidden units for every head, and in the last column the bias.
-        query_positions, key_positions: `[N]` and `[M]`, or `[B, N]` and `[B, M]`.
+    `hidden`: weights and biases of the hidden units, a row each. `out`: weights of the hidden units for every
+    head, and in the last column the bias. Positions are `[N]` and `[M]`, or `[B, N]` and `[B, M]`.
     """
     ratio = fire_ratio(c, threshold, query_positions, key_positions)
     weights, biases = hidden.to(ratio.dtype)[..., None]
@@ -83,18 +79,9 @@ class FireScore(ScoreModule):
     def forward(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
         threshold = (self.multiplier * self.length).abs()
         rows = max(1, _AT_ONCE // max(1, key_positions.numel() * self.hidden.shape[-1]))
+        parameters, how = (self.c, threshold, self.hidden, self.out), {"preserve_rng_state": False}
         pieces = [
-            checkpoint(
-                fire_bias,
-                self.c,
-                threshold,
-                self.hidden,
-                self.out,
-                queries,
-                key_positions,
-                use_reentrant=False,
-                preserve_rng_state=False,
-            )
+            checkpoint(fire_bias, *parameters, queries, key_positions, use_reentrant=False, **how)
             for queries in query_positions.split(rows, dim=-1)
         ]
         return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=-2)
@@ -105,27 +92,23 @@ class Fire(Encoding):
     """A learned bias of the distance, measured against the position of the query.
 
     Args:
-        threshold: L at the start, a number of positions; up to it the bias depends on the distance alone.
+        threshold: L at the start, above 0 positions; up to it the bias depends on the distance alone.
         hidden: units of the perceptron.
         per_layer: parameters of its own for every layer; False shares one bias.
-
-    Raises:
-        ValueError: a threshold that is not above 0, fewer than 1 hidden unit.
     """
 
-    name: ClassVar[str] = "fire"
-    order: ClassVar[float] = 11
-    sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
-    causal_only: ClassVar[bool] = True
-    reads_index: ClassVar[bool] = True
+    name = "fire"
+    order = 11
+    sites = frozenset({Site.SCORE})
+    causal_only = True
+    reads_index = True
 
     threshold: float = 512.0
     hidden: int = 32
     per_layer: bool = True
 
     def __post_init__(self) -> None:
-        if not self.threshold > 0:
-            raise ValueError(f"threshold is {self.threshold}; it must be above 0")
+        above_zero("threshold", self.threshold)
         whole("hidden", self.hidden, 1, WIDEST, needs="the perceptron needs at least 1 unit")
 
     def for_length(self, length: int | float) -> "Fire":

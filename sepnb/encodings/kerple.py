@@ -7,15 +7,15 @@ with one pair (r1, r2) per head and layer. ALiBi is the power form with r2 = 1 a
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ..validation import one_of
 from .base import Encoding, Heads, ScoreModule, Site
-from .relative import by_distance, relative_positions
+from .relative import DistanceBias, relative_positions
 
 FORMS = ("logarithmic", "power")
 
@@ -39,26 +39,19 @@ def kerple_bias(
     *,
     form: str = "logarithmic",
 ) -> Float[Tensor, "*pairs H N M"]:
-    """The kernel of every pair, in float32 or wider; 0 at distance 0.
-
-    Raises:
-        ValueError: an unknown form.
-    """
-    if form not in FORMS:
-        raise ValueError(f"unknown form {form!r}; use one of {', '.join(FORMS)}")
+    """The kernel of every pair, in float32 or wider; 0 at distance 0. An unknown form is a ValueError."""
+    one_of("form", form, FORMS)
     distance = relative_positions(query_positions, key_positions).abs()
     return _kernel(r1, r2, distance, form).movedim(0, -3)
 
 
-class KerpleScore(ScoreModule):
-    """`kerple_bias`, computed once per distance.
+class KerpleScore(DistanceBias):
+    """`kerple_bias` with its parameters.
 
     Drawn as in the authors' release, r1 from U(0, 2) and r2 from U(0, 1). There a clamp at 0.01 keeps them
     positive, below which they get no gradient; here they are the softplus of what is trained, and r2 of the
     power form is 2 sigmoid of it.
     """
-
-    toeplitz = True
 
     def __init__(self, n_heads: int, form: str) -> None:
         super().__init__()
@@ -75,13 +68,8 @@ class KerpleScore(ScoreModule):
     def r2(self) -> Tensor:
         return 2 * torch.sigmoid(self.raw_r2) if self.form == "power" else F.softplus(self.raw_r2)
 
-    def forward(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
-        return by_distance(
-            lambda relative: _kernel(self.r1, self.r2, relative.abs(), self.form),
-            query_positions,
-            key_positions,
-            consecutive,
-        )
+    def of_distance(self, relative: Tensor) -> Tensor:
+        return _kernel(self.r1, self.r2, relative.abs(), self.form)
 
 
 def _inverse_softplus(x: Tensor) -> Tensor:
@@ -95,21 +83,17 @@ class Kerple(Encoding):
     Args:
         form: "logarithmic" or "power".
         per_layer: a pair (r1, r2) of its own for every layer, as in the paper; False shares one.
-
-    Raises:
-        ValueError: an unknown form.
     """
 
-    name: ClassVar[str] = "kerple"
-    order: ClassVar[float] = 9
-    sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
+    name = "kerple"
+    order = 9
+    sites = frozenset({Site.SCORE})
 
     form: str = "logarithmic"
     per_layer: bool = True
 
     def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise ValueError(f"unknown form {self.form!r}; use one of {', '.join(FORMS)}")
+        one_of("form", self.form, FORMS)
 
     def at_score(self, heads: Heads) -> ScoreModule:
         return KerpleScore(heads.count, self.form)

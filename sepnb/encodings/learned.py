@@ -6,13 +6,13 @@ between them it is interpolated, so that an image of another resolution finds it
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ..records.settings import without_defaults
-from ..validation import number
+from ..validation import number, one_of, whole
 from .base import Encoding, Heads, InputModule, Site
 
 SITES = ("input", "query_key")
@@ -20,12 +20,11 @@ INTERPOLATIONS = ("bicubic", "bilinear")
 
 
 class LearnedInput(InputModule):
-    """A table `[max_length, width]`; row i is the code of position i. There is no row `max_length`."""
+    """A table `[max_length, width]`; row i is the embedding of position i. There is no row `max_length`."""
 
     def __init__(self, width: int, max_length: int, std: float) -> None:
         super().__init__()
-        if max_length < 1:
-            raise ValueError(f"max_length is {max_length}; a learned table needs at least 1 row")
+        whole("max_length", max_length, needs="a learned table needs at least 1 row")
         self.limit = max_length
         self.table = nn.Parameter(std * torch.randn(max_length, width))
 
@@ -62,8 +61,13 @@ class LearnedGrid(InputModule):
         """
         outside = (positions < 1).any(-1)
         placeless = (positions == 0).all(-1)
-        if positions.device.type == "cpu" and not torch.compiler.is_compiling():
-            self._check(positions, outside & ~placeless)
+        readable = positions.device.type == "cpu" and not torch.compiler.is_compiling()
+        if readable and (wrong := outside & ~placeless).any():
+            row, column = positions[wrong][0].tolist()
+            raise ValueError(
+                f"({row:g}, {column:g}) is no cell of the learned grid, which runs from (1, 1) to "
+                f"{self.grid}, nor (0, 0), the token without a place; count patches from 1"
+            )
         if positions.is_floating_point():
             rows = self._between(positions)
         else:
@@ -88,14 +92,6 @@ class LearnedGrid(InputModule):
         )
         return sampled[0, :, 0].T.reshape(*positions.shape[:-1], -1).to(self.table.dtype)
 
-    def _check(self, positions: Tensor, wrong: Tensor) -> None:
-        if wrong.any():
-            row, column = positions[wrong][0].tolist()
-            raise ValueError(
-                f"({row:g}, {column:g}) is no cell of the learned grid, which runs from (1, 1) to "
-                f"{self.grid}, nor (0, 0), the token without a place; count patches from 1"
-            )
-
 
 @dataclass(frozen=True)
 class Learned(Encoding):
@@ -103,23 +99,18 @@ class Learned(Encoding):
 
     Args:
         std: of the first rows.
-        per_layer: every layer has a table of its own, added to what enters it; else there is one, at the
-            input.
+        per_layer: at the input, every layer has a table of its own, added to what enters it.
         site: "input"; or "query_key": one table, added to the normalised sem stream of every layer where it
             makes queries and keys, W_Q (x_i + P_i) and W_K (x_j + P_j), so that values hold no position.
         grid: rows and columns of the cells that a table of points has, see `LearnedGrid`; None: one row for
             each index below the model's `max_length`.
         interpolation: "bicubic" or "bilinear", between the cells of a grid.
-
-    Raises:
-        TypeError: a grid that is no tuple.
-        ValueError: an unknown site or interpolation, a grid that is not rows and columns, or options that
-            exclude each other.
     """
 
-    name: ClassVar[str] = "learned"
-    order: ClassVar[float] = 2
-    reads_index: ClassVar[bool] = True
+    name = "learned"
+    order = 2
+    reads_index = True
+    saturates_at = 0  # a table holds no differences
 
     std: float = 0.02
     per_layer: bool = False
@@ -129,38 +120,26 @@ class Learned(Encoding):
 
     def __post_init__(self) -> None:
         number("std", self.std, least=0)
-        if self.interpolation not in INTERPOLATIONS:
-            raise ValueError(
-                f"unknown interpolation {self.interpolation!r}; use one of {', '.join(INTERPOLATIONS)}"
-            )
+        one_of("interpolation", self.interpolation, INTERPOLATIONS)
+        one_of("site", self.site, SITES)
         if self.grid is not None and not isinstance(self.grid, tuple):
             raise TypeError(f"grid must be a tuple, rows and columns, got {self.grid!r}")
         if self.grid is not None and (len(self.grid) != 2 or min(self.grid) < 1):
             raise ValueError(f"grid is {self.grid}; give rows and columns, each at least 1")
-        if self.site not in SITES:
-            raise ValueError(f"unknown site {self.site!r}; use one of {', '.join(SITES)}")
         if self.per_layer and self.site != "input":
             raise ValueError(f"per_layer is for tables at the input, and site is {self.site!r}; give one")
 
     @property
     def sites(self) -> frozenset[Site]:
-        """Where the table acts."""
         return frozenset({Site.INPUT if self.site == "input" else Site.QUERY_KEY})
 
     @property
     def axes(self) -> tuple[int, ...]:
-        """One, or the two of a grid."""
         return (1,) if self.grid is None else (2,)
 
     @property
     def real_positions(self) -> bool:
-        """Between the cells of a grid it is interpolated."""
         return self.grid is not None
-
-    @property
-    def saturates_at(self) -> int | float:
-        """0: a table holds no differences."""
-        return 0
 
     def at_input(self, width: int, max_length: int) -> InputModule | None:
         return self._table(width, max_length) if self.site == "input" else None
@@ -174,6 +153,5 @@ class Learned(Encoding):
         return LearnedGrid(width, self.grid, self.std, self.interpolation)
 
     def resolved(self) -> dict[str, Any]:
-        """As of every encoding; of the options after `std` those that are used."""
         later = {"per_layer": False, "site": "input", "interpolation": "bicubic"}
         return without_defaults(super().resolved(), **later)

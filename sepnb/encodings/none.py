@@ -5,7 +5,6 @@ causal mask it is not blind to order (Haviv et al. 2022; Kazemnejad et al. 2023)
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from .base import Encoding
 
@@ -14,11 +13,8 @@ from .base import Encoding
 class NoEncoding(Encoding):
     """Acts nowhere and has no parameters."""
 
-    name: ClassVar[str] = "none"
-    order: ClassVar[float] = 0
-    axes: ClassVar[tuple[int, ...] | None] = None
-    real_positions: ClassVar[bool] = True
-
-    @property
-    def saturates_at(self) -> int | float:
-        return 0
+    name = "none"
+    order = 0
+    axes = None
+    real_positions = True
+    saturates_at = 0

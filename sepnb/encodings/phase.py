@@ -1,6 +1,6 @@
-"""Query-gated phase read: what a query says decides at which distance a head looks.
+"""A content-to-position term with waves: what a query says decides at which distance a head looks.
 
-With linear maps of absolute codes a score holds products of content with *absolute* positions and of
+With linear maps of position embeddings a score holds products of content with *absolute* positions and of
 positions with positions, never of content with a *distance*. This term is that product, as term (b) of
 Transformer-XL is (Dai et al. 2019), with fixed waves and coefficients of their own:
 
@@ -8,7 +8,7 @@ Transformer-XL is (Dai et al. 2019), with fixed waves and coefficients of their 
 
 The coefficients c_m are linear in the normalised content s_i of the query and differ from head to head and
 from layer to layer; the phases z_m(i) = exp(1j w_m i) are fixed. The term depends on positions through i - j
-alone, so it needs no code at the input and no offsets. RoPE has such waves too, but there the coefficients
+alone, so it needs no position embedding and no offsets. RoPE has such waves too, but there the coefficients
 are products of query and key: here the key gives its position and nothing else, and a cache holds no more.
 
 Written as more columns of queries and keys it costs no N x M bias: the columns of the query are the real and
@@ -18,14 +18,13 @@ Shape letters: B batch, H heads, N query length, M key length, W waves.
 """
 
 from dataclasses import dataclass
-from math import inf, pi
-from typing import ClassVar
+from math import pi
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..validation import WIDEST, whole
+from ..validation import WIDEST, number, whole
 from .base import Encoding, Heads, Site, TermModule
 
 SHORTEST = 4.0
@@ -36,14 +35,11 @@ def phase_frequencies(waves: int, longest: int | float) -> Float[Tensor, " W"]:
     """Angular frequencies in float64, fastest first: wavelengths geometric from `SHORTEST` to `longest`.
 
     Raises:
-        ValueError: fewer than 2 waves, or a longest wave that is not longer than the shortest.
+        TypeError, ValueError: fewer than 2 waves, or a longest one that is not above the shortest.
     """
-    if waves < 2:
-        raise ValueError(f"waves is {waves}; give at least 2, the shortest and the longest")
-    if not SHORTEST < longest < inf:
-        raise ValueError(
-            f"longest is {longest}; it must be finite and above the shortest wavelength, {SHORTEST}"
-        )
+    whole("waves", waves, 2, WIDEST, needs="give at least 2, the shortest and the longest")
+    needs = f"it must be finite and above the shortest wavelength, {SHORTEST}"
+    number("longest", longest, above=SHORTEST, needs=needs)
     steps = torch.arange(waves, dtype=torch.float64) / (waves - 1)
     return 2 * pi / (SHORTEST * (longest / SHORTEST) ** steps)
 
@@ -65,12 +61,12 @@ def phase_scores(
 class PhaseTerm(TermModule):
     """The term of one layer. It shares the scale d^-1/2 of the score, which the coefficients can undo."""
 
-    def __init__(self, content_width: int, n_heads: int, waves: int, longest: int | float) -> None:
+    def __init__(self, heads: Heads, waves: int, longest: int | float) -> None:
         super().__init__()
         # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
         self.frequencies = phase_frequencies(waves, longest)
-        self.n_heads, self.waves = n_heads, waves
-        self.coefficients = nn.Linear(content_width, n_heads * 2 * waves, bias=False)
+        self.n_heads, self.waves = heads.reading, waves
+        self.coefficients = nn.Linear(heads.content_width, heads.reading * 2 * waves, bias=False)
         self.more, self.products = 2 * waves, self.coefficients.weight.numel()
 
     def _phases(self, positions: Tensor) -> Tensor:
@@ -93,31 +89,24 @@ class PhaseTerm(TermModule):
 
 @dataclass(frozen=True)
 class Phase(Encoding):
-    """The query-gated phase read, in every head that reads the sem stream.
+    """The content-to-position term with waves, in every head that reads the sem stream.
 
     Args:
-        longest: wavelength of the slowest wave, in positions; None takes the trained length. Within this
+        longest: wavelength of the slowest wave, above 4 positions; None takes the trained length. Within this
             distance every wave has turned once: further on, each alone is at an angle near one that it has
             met, and all together are at angles that they have not met together.
-        waves: how many, with wavelengths geometric from 4 to `longest`.
-
-    Raises:
-        TypeError: waves that are no int, a longest wave that is no number.
-        ValueError: fewer than 2 waves, or a longest one that is not longer than 4.
+        waves: how many, at least 2, with wavelengths geometric from 4 to `longest`.
     """
 
-    name: ClassVar[str] = "phase"
-    order: ClassVar[float] = 6
-    sites: ClassVar[frozenset[Site]] = frozenset({Site.QUERY_KEY})
-    left_out: ClassVar[str | None] = "a recipe of this book, compared as `dense-phase` in `recipes`"
+    name = "phase"
+    order = 6
+    sites = frozenset({Site.QUERY_KEY})
+    left_out = "a variant of this book, compared as `dense-phase` in `recipes`"
 
     longest: int | float | None = None
     waves: int = 16
 
     def __post_init__(self) -> None:
-        whole("waves", self.waves, 2, WIDEST, needs="give at least 2")
-        if isinstance(self.longest, bool) or not isinstance(self.longest, int | float | None):
-            raise TypeError(f"longest must be a number of positions, got {self.longest!r}")
         phase_frequencies(self.waves, 2 * SHORTEST if self.longest is None else self.longest)
 
     def each_layer(self, site: Site) -> bool:
@@ -125,4 +114,4 @@ class Phase(Encoding):
 
     def at_query_key(self, heads: Heads) -> TermModule:
         longest = heads.max_length if self.longest is None else self.longest
-        return PhaseTerm(heads.content_width, heads.reading, self.waves, longest)
+        return PhaseTerm(heads, self.waves, longest)

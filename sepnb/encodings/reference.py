@@ -26,7 +26,7 @@ class Layer:
         encoder: of SeqPE, with leaves for parameters; None elsewhere.
         at: positions `[B, N]` or `[B, N, n]`.
         max_length: of the model.
-        number: counted from 0.
+        number: of the layer, counted from 0.
     """
 
     encoding: Any

@@ -3,6 +3,7 @@
 Shape letters: B batch, H heads, N query length, M key length, T relative positions.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
 
 import torch
@@ -10,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..validation import integers, shaped, together, within
+from .base import ScoreModule
 
 LARGEST = 2**62
 """The largest position that has a distance from every other in int64."""
@@ -21,13 +23,11 @@ def widened(positions: Tensor) -> Tensor:
 
 
 def check_pairs(query_positions: Tensor, key_positions: Tensor, sizes: dict[str, int] | None = None) -> None:
-    """Refuse what are no positions of queries and keys: integers, `[N]` or `[B, N]`, and `[M]` or `[B, M]`.
-
-    sizes: what B, N and M are, where that is known.
+    """Refuse what are no positions of queries and keys: integers on one device, `[N]` or `[B, N]`, and `[M]`
+    or `[B, M]`, whose distances int64 holds. `sizes`: what B, N and M are, where that is known.
 
     Raises:
-        TypeError: no integers.
-        ValueError: another shape, another device, or distances that int64 does not hold.
+        TypeError, ValueError: with the argument and what to give.
     """
     sizes = {} if sizes is None else sizes
     shaped(sizes, "query_positions", integers("query_positions", query_positions), "N", "B N")
@@ -77,6 +77,19 @@ def by_distance(
     else:  # more distances between the ends than there are pairs
         spread = function(relative.flatten()).unflatten(-1, relative.shape)
     return spread.movedim(0, -3)
+
+
+class DistanceBias(ScoreModule):
+    """A bias that is a function of the distance alone, computed once for each distance."""
+
+    toeplitz = True
+
+    @abstractmethod
+    def of_distance(self, relative: Tensor) -> Tensor:
+        """Relative positions int `[T]`, key minus query, to `[H, T]`."""
+
+    def forward(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
+        return by_distance(self.of_distance, query_positions, key_positions, consecutive)
 
 
 def are_consecutive(query_positions: Tensor, key_positions: Tensor) -> bool:

@@ -7,7 +7,7 @@ code disagrees: "half" pairs (m, m + d/2) as in Llama, "interleaved" pairs (2m, 
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -28,7 +28,7 @@ from ..validation import (
     within,
 )
 from .base import Encoding, Heads, Place, QueryKeyModule, Site
-from .extension import LONGEST, Extension
+from .context import LONGEST, Extension
 
 LAYOUTS = ("half", "interleaved")
 
@@ -65,20 +65,14 @@ def rope_frequencies(
             (p-RoPE; Barbero et al. 2025). None keeps all.
 
     Raises:
-        TypeError: a width or length that is no int, a base or share that is no number, an extension that
-            cannot be called.
-        ValueError: `dim` odd, below 2 or above `WIDEST`, a base that is not finite and above 1, a length
-            below 1, a share that leaves no whole pairs, and what the extension refuses.
+        TypeError, ValueError: `dim` no even int from 2 to `WIDEST`, a base that is not finite and above 1, a
+            length below 1, a share that leaves no whole pairs, what is no extension, and what it refuses.
     """
     needs = f"RoPE rotates pairs of columns: the head width must be even and at least 2, got {shown(dim)}"
     if whole("dim", dim, 2, WIDEST, needs=needs) % 2:
         raise ValueError(f"dim is {dim}; {needs}")
     check_base(base)
-    if extension is not None and (isinstance(extension, type) or not callable(extension)):
-        raise TypeError(
-            f"extension must be a context extension such as PositionInterpolation(4.0), got "
-            f"{shown(extension)}"
-        )
+    _check_extension(extension)
     if length is not None:
         whole("length", length, 1, LONGEST, needs="a text has at least 1 token")
     inv_freq = base ** -(torch.arange(0, dim, 2, dtype=torch.float64) / dim)
@@ -88,21 +82,21 @@ def rope_frequencies(
 
 
 def check_base(base: int | float) -> None:
-    """Refuse what is no base of frequencies.
-
-    Raises:
-        TypeError: no number.
-        ValueError: not finite, or not above 1.
-    """
+    """Refuse what is no finite number above 1, as a base of frequencies is."""
     number("base", base, above=1, needs="it must be above 1, or no pair turns slower than the first")
+
+
+def _check_extension(extension: object) -> None:
+    if extension is not None and (isinstance(extension, type) or not callable(extension)):
+        such = "a context extension such as PositionInterpolation(4.0)"
+        raise TypeError(f"extension must be {such}, got {shown(extension)}")
 
 
 def rotary_width(dim: int, option: str, share: int | float) -> int:
     """The columns, whole pairs of them, that are `share` of a head of `dim`; `option` names it in errors.
 
     Raises:
-        TypeError: a share that is no number.
-        ValueError: one that is not above 0 and at most 1, or that leaves no even number of columns.
+        TypeError, ValueError: a share that is not above 0 and at most 1, or leaves no even number of columns.
     """
     check_share(option, share)
     nearest = max(2, 2 * round(share * dim / 2))
@@ -115,29 +109,20 @@ def rotary_width(dim: int, option: str, share: int | float) -> int:
 
 
 def check_share(option: str, share: int | float) -> None:
-    """Refuse what is no share of a head; `option` names it.
-
-    Raises:
-        TypeError: no number.
-        ValueError: not above 0, or above 1.
-    """
+    """Refuse what is no number above 0 and at most 1, as a share of a head is; `option` names it."""
     needs = "it must be above 0 and at most 1; without RoPE nothing turns"
     if number(option, share, above=0, needs=needs) > 1:
         raise ValueError(f"{option} is {shown(share)}; {needs}")
 
 
-def rotation_table(
-    positions: Tensor, inv_freq: Tensor, attention_factor: float, dtype: torch.dtype
-) -> tuple[Tensor, Tensor]:
-    """cos and sin of every angle, `[..., N, dim/2]`, times the attention factor.
+def angles_of(positions: Tensor, inv_freq: Tensor) -> Float[Tensor, "... half"]:
+    """By how much every pair turns, `[..., N, dim/2]`. Frequencies are `[dim/2]`, or `[B, 1, dim/2]` where
+    every sequence has its own.
 
-    Frequencies are `[dim/2]`, or `[B, 1, dim/2]` where every sequence has its own.
-
-    Angles are computed in float64 whatever the dtype of the model: in bfloat16 integers above 256 are not
-    exact, and a rotation by a rounded position is another position.
+    In float64 whatever the dtype of the model: in bfloat16 integers above 256 are not exact, and a rotation
+    by a rounded position is another position.
     """
-    angles = positions.to(torch.float64)[..., None] * inv_freq.to(positions.device, torch.float64)
-    return (angles.cos() * attention_factor).to(dtype), (angles.sin() * attention_factor).to(dtype)
+    return positions.to(torch.float64)[..., None] * inv_freq.to(positions.device, torch.float64)
 
 
 def rotate(
@@ -171,10 +156,9 @@ def apply_rope(
     angles are right to about p times 1e-16, 1e-4 at 2^40: positions beyond that are refused.
 
     Raises:
-        TypeError: an `x` or frequencies that are not floating, positions that are no real numbers, a factor
-            that is no number.
+        TypeError: an `x` or frequencies that are not floating, positions that are no real numbers.
         ValueError: an unknown layout, frequencies or positions that do not fit the shape of `x` or are on
-            another device, a position beyond 2^40, or a factor that is not above 0.
+            another device, or a factor that is not above 0.
     """
     one_of("layout", layout, LAYOUTS)
     above_zero("attention_factor", attention_factor)
@@ -196,17 +180,32 @@ def apply_rope(
     together(x=x, positions=positions)
     movable("inv_freq", inv_freq, x.device)
     within("positions", positions, -FARTHEST, FARTHEST, "beyond which no float64 resolves an angle")
-    cos, sin = rotation_table(positions, inv_freq, attention_factor, x.dtype)
-    return rotate(x, cos, sin, layout)
+    angles = angles_of(positions, inv_freq)
+    cos, sin = angles.cos() * attention_factor, angles.sin() * attention_factor
+    return rotate(x, cos.to(x.dtype), sin.to(x.dtype), layout)
 
 
-class RotaryQueryKey(QueryKeyModule):
-    """`apply_rope` split in two: the table once per forward pass, the rotation once per layer."""
+class Rotation(QueryKeyModule):
+    """A rotation split in two: `table` once per forward pass, `rotate` once per layer."""
+
+    layout: str
+
+    def table(self, angles: Tensor, factor: float = 1.0) -> tuple[Tensor, Tensor]:
+        """cos and sin of angles `[*B, N, dim/2]` in float64, times a factor."""
+        if angles.dim() == 3:  # one row of angles per sequence: make room for the heads
+            angles = angles[:, None]
+        return angles.cos() * factor, angles.sin() * factor
+
+    def forward(self, x: Tensor, prepared: tuple[Tensor, Tensor], place: Place | None = None) -> Tensor:
+        cos, sin = prepared
+        return rotate(x, cos.to(x.dtype), sin.to(x.dtype), self.layout)
+
+
+class RotaryQueryKey(Rotation):
+    """`apply_rope` at every layer."""
 
     def __init__(self, head_width: int, encoding: "RoPE") -> None:
         super().__init__()
-        if encoding.layout not in LAYOUTS:
-            raise ValueError(f"unknown layout {encoding.layout!r}; use one of {', '.join(LAYOUTS)}")
         self.streams, self.layout = encoding.streams, encoding.layout
         self.base, self.p, partial = encoding.base, encoding.p, encoding.partial
         self.width = head_width if partial is None else rotary_width(head_width, "partial", partial)
@@ -214,10 +213,7 @@ class RotaryQueryKey(QueryKeyModule):
 
     def extend(self, extension: ContextExtension | None) -> bool:
         """Take the frequencies of a context extension from now on; None: those of plain RoPE."""
-        if extension is not None and not callable(extension):
-            raise TypeError(
-                f"extension must be a context extension such as PositionInterpolation(4.0), got {extension!r}"
-            )
+        _check_extension(extension)
         self.extension, self.by_length = extension, getattr(extension, "by_length", False)
         # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
         self.inv_freq, self.attention_factor = self._frequencies(1 if self.by_length else None)
@@ -240,20 +236,10 @@ class RotaryQueryKey(QueryKeyModule):
             ends = key_positions.amax(dim=-1) + 1 if length is None else torch.tensor(length)
             rows = [self._frequencies(n)[0] for n in ends.flatten().tolist()]
             inv_freq = torch.stack(rows)[:, None] if ends.dim() else rows[0]
-        queries = self._table(query_positions, inv_freq)
+        queries = self.table(angles_of(query_positions, inv_freq), self.attention_factor)
         if key_positions is query_positions:
             return queries, queries
-        return queries, self._table(key_positions, inv_freq)
-
-    def _table(self, positions: Tensor, inv_freq: Tensor) -> tuple[Tensor, Tensor]:
-        cos, sin = rotation_table(positions, inv_freq, self.attention_factor, torch.float64)
-        if cos.dim() == 3:  # one row of angles per sequence: make room for the heads
-            cos, sin = cos[:, None], sin[:, None]
-        return cos, sin
-
-    def forward(self, x: Tensor, prepared: tuple[Tensor, Tensor], place: Place | None = None) -> Tensor:
-        cos, sin = prepared
-        return rotate(x, cos.to(x.dtype), sin.to(x.dtype), self.layout)
+        return queries, self.table(angles_of(key_positions, inv_freq), self.attention_factor)
 
 
 @dataclass(frozen=True)
@@ -261,28 +247,24 @@ class RoPE(Encoding):
     """Rotates queries and keys by their position.
 
     Args:
-        base: the frequencies run from 1 down to about 1/base.
+        base: above 1; the frequencies run from 1 down to about 1/base.
         layout: which two columns make a pair, "half" or "interleaved".
         streams: rotate only queries and keys that are made from these streams alone, such as ("pos",): the
             position heads of a strict model, and in an untied one also the position part of the sem heads.
             ("sem",) rotates the content part of an untied model. None rotates all.
         partial: share of the columns of a head, its first ones, that turn; the frequencies are those of a
             head of so many columns, so the slowest stays (partial rotary, as in GPT-NeoX). None turns all.
-        p: share of the pairs that turn, the fastest, with the frequencies of the whole head (p-RoPE; Barbero
-            et al. 2025). None turns all.
+        p: in its place, share of the pairs that turn, the fastest, with the frequencies of the whole head
+            (p-RoPE; Barbero et al. 2025). None turns all.
         extension: train with the frequencies of a context extension. `LanguageModel.extended` changes those
             of a trained model.
 
-    Raises:
-        TypeError: `streams` is one name, not a tuple, or a base or share that is no number.
-        ValueError: a base that is not finite and above 1, an unknown layout, a share that is not above 0 and
-            at most 1, or both `partial` and `p`. What does not fit a head, an odd width or a share that
-            leaves no whole pairs, is refused when a model is built.
+    An odd width of the heads, and a share that leaves no whole pairs, are refused when a model is built.
     """
 
-    name: ClassVar[str] = "rope"
-    order: ClassVar[float] = 3
-    sites: ClassVar[frozenset[Site]] = frozenset({Site.QUERY_KEY})
+    name = "rope"
+    order = 3
+    sites = frozenset({Site.QUERY_KEY})
 
     base: float = 10_000.0
     layout: str = "half"

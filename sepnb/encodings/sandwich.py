@@ -1,4 +1,4 @@
-"""Sandwich (Chi et al. 2023): the inner product of two sinusoidal codes, compressed head by head.
+"""Sandwich (Chi et al. 2023): the inner product of two sinusoidal position embeddings, compressed by heads.
 
     bias_h(i, j) = (sum_m cos(|i - j| w_m) - D'/2) H / (8 h),    w_m = 10000^(-2m/D'), m = 1..D'/2, h = 1..H
 
@@ -6,7 +6,6 @@ The constant changes no softmax. Published code differs in the index set, m from
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -14,20 +13,7 @@ from torch import Tensor
 
 from ..validation import WIDEST, number, whole
 from .base import Encoding, Heads, ScoreModule, Site
-from .relative import by_distance, relative_positions
-
-
-def _sum_of_waves(distance: Tensor, width: int, base: float) -> Tensor:
-    """sum_m cos(distance w_m) - width/2 in float64, wave by wave: the largest tensor is the result."""
-    distance = distance.to(torch.float64)
-    total = torch.full_like(distance, -width / 2)
-    for m in range(1, width // 2 + 1):
-        total += torch.cos(distance * base ** (-2 * m / width))
-    return total
-
-
-def _compression(n_heads: int) -> Tensor:
-    return n_heads / (8 * torch.arange(1, n_heads + 1, dtype=torch.float64))
+from .relative import DistanceBias, relative_positions
 
 
 def sandwich_bias(
@@ -47,28 +33,37 @@ def sandwich_bias(
         base: of the frequencies.
 
     Raises:
-        ValueError: fewer than 1 head, an odd width or one below 2, a base that is not above 1.
+        TypeError, ValueError: fewer than 1 head, an odd width or one below 2, a base that is not above 1.
     """
-    _check(n_heads, width, base)
+    whole("n_heads", n_heads, needs="give at least 1")
+    _check(width, base)
     distance = relative_positions(query_positions, key_positions).abs()
     waves = _sum_of_waves(distance, width, base)[..., None, :, :]
     return waves * _compression(n_heads).to(distance.device)[:, None, None]
 
 
-def _check(n_heads: int, width: int, base: float) -> None:
-    if n_heads < 1:
-        raise ValueError(f"n_heads is {n_heads}; give at least 1")
-    if width < 2 or width % 2:
-        raise ValueError(f"width is {width}; the code has pairs of columns, so give an even number")
-    if base <= 1:
-        raise ValueError(f"base is {base}; it must be above 1, or no wave is longer than the first")
+def _sum_of_waves(distance: Tensor, width: int, base: float) -> Tensor:
+    """sum_m cos(distance w_m) - width/2 in float64, wave by wave: the largest tensor is the result."""
+    distance = distance.to(torch.float64)
+    total = torch.full_like(distance, -width / 2)
+    for m in range(1, width // 2 + 1):
+        total += torch.cos(distance * base ** (-2 * m / width))
+    return total
 
 
-class SandwichScore(ScoreModule):
-    """`sandwich_bias`, computed once per distance; rounded to float32, and in a float64 model not at all. No
-    parameters."""
+def _compression(n_heads: int) -> Tensor:
+    return n_heads / (8 * torch.arange(1, n_heads + 1, dtype=torch.float64))
 
-    toeplitz = True
+
+def _check(width: int, base: float) -> None:
+    needs = "the embedding has pairs of columns, so give an even number"
+    if whole("width", width, 2, WIDEST, needs=needs) % 2:
+        raise ValueError(f"width is {width}; {needs}")
+    number("base", base, above=1, needs="it must be above 1, or no wave is longer than the first")
+
+
+class SandwichScore(DistanceBias):
+    """`sandwich_bias`, rounded to float32, and in a float64 model not at all. No parameters."""
 
     def __init__(self, n_heads: int, width: int, base: float) -> None:
         super().__init__()
@@ -77,10 +72,7 @@ class SandwichScore(ScoreModule):
         # Holds nothing, and has the dtype of the model: there is no parameter that would tell it.
         self.register_buffer("cast", torch.empty(0), persistent=False)
 
-    def forward(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
-        return by_distance(self._of, query_positions, key_positions, consecutive)
-
-    def _of(self, relative: Tensor) -> Tensor:
+    def of_distance(self, relative: Tensor) -> Tensor:
         waves = _sum_of_waves(relative.abs(), self.width, self.base)
         wide = torch.promote_types(self.cast.dtype, torch.float32)
         return (self.compression.to(relative.device)[:, None] * waves).to(wide)
@@ -91,23 +83,19 @@ class Sandwich(Encoding):
     """Fixed sums of cosines of the distance, one compression per head.
 
     Args:
-        width: D', of the code whose inner product it is; not the width of a head.
-        base: of its frequencies.
-
-    Raises:
-        ValueError: an odd width or one below 2, a base that is not above 1.
+        width: D', even, of the embedding whose inner product it is; not the width of a head.
+        base: of its frequencies, above 1.
     """
 
-    name: ClassVar[str] = "sandwich"
-    order: ClassVar[float] = 10
-    sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
+    name = "sandwich"
+    order = 10
+    sites = frozenset({Site.SCORE})
 
     width: int = 128
     base: float = 10_000.0
 
     def __post_init__(self) -> None:
-        whole("width", self.width, 2, WIDEST, needs="the code has pairs of columns, so give an even number")
-        _check(1, self.width, number("base", self.base))
+        _check(self.width, self.base)
 
     def at_score(self, heads: Heads) -> ScoreModule:
         return SandwichScore(heads.count, self.width, self.base)

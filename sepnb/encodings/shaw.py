@@ -11,7 +11,6 @@ Shape letters: B batch, H heads, N query length, M key length, d head width, e c
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -88,12 +87,10 @@ def _binned(weights: Tensor, index: Tensor, rows: int) -> Tensor:
 class ShawScore(PairModule):
     """`shaw_scores` of one layer at any positions. The table is shared by the heads, or each has its own."""
 
-    def __init__(
-        self, n_heads: int, head_width: int, clip: int, std: float, per_head: bool, causal: bool
-    ) -> None:
+    def __init__(self, heads: Heads, encoding: "Shaw") -> None:
         super().__init__()
-        self.head_width, self.clip, self.causal = head_width, clip, causal
-        self.table = nn.Parameter(std * torch.randn(n_heads if per_head else 1, 2 * clip + 1, head_width))
+        self.head_width, self.clip, self.causal = heads.width, encoding.clip, heads.causal
+        self.table = encoding.table(heads)
 
     def prepare(
         self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False
@@ -121,10 +118,9 @@ class ShawScore(PairModule):
 class ShawValue(ValueModule):
     """What `shaw_output` adds to the averaged values, in one layer and at any positions."""
 
-    def __init__(self, n_heads: int, head_width: int, clip: int, std: float, per_head: bool) -> None:
+    def __init__(self, heads: Heads, encoding: "Shaw") -> None:
         super().__init__()
-        self.clip = clip
-        self.table = nn.Parameter(std * torch.randn(n_heads if per_head else 1, 2 * clip + 1, head_width))
+        self.clip, self.table = encoding.clip, encoding.table(heads)
 
     def prepare(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
         return clipped_relative(query_positions, key_positions, self.clip)
@@ -147,14 +143,11 @@ class Shaw(Encoding):
         per_head: tables of each head. The paper describes both: its base model has them for every layer and
             head, its big one shares them over the heads of a layer, as is the default here.
         std: of the tables when they are drawn (our choice: the paper was not read on it).
-
-    Raises:
-        TypeError: a clip that is no int, a deviation that is no number.
-        ValueError: a negative clip or deviation.
     """
 
-    name: ClassVar[str] = "shaw"
-    order: ClassVar[float] = 12
+    name = "shaw"
+    order = 12
+    per_layer = True
 
     clip: int = 16
     values: bool = True
@@ -173,20 +166,18 @@ class Shaw(Encoding):
     def saturates_at(self) -> int | float:
         return self.clip
 
-    def each_layer(self, site: Site) -> bool:
-        return True
+    def table(self, heads: Heads) -> nn.Parameter:
+        """A vector for each clipped distance, `[1 or H, 2 clip + 1, d]`."""
+        tables = heads.count if self.per_head else 1
+        return nn.Parameter(self.std * torch.randn(tables, 2 * self.clip + 1, heads.width))
 
     def at_score(self, heads: Heads) -> PairModule:
-        return ShawScore(heads.count, heads.width, self.clip, self.std, self.per_head, heads.causal)
+        return ShawScore(heads, self)
 
     def at_value(self, heads: Heads) -> ValueModule | None:
-        if not self.values:
-            return None
-        return ShawValue(heads.count, heads.width, self.clip, self.std, self.per_head)
+        return ShawValue(heads, self) if self.values else None
 
     def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]]:
-        module, here = self.at_score(Heads(width=width)), torch.zeros(1, dtype=torch.int64)
-        return (
-            "distance: the vector for keys, clipped",
-            lambda at: module.table[0][clipped_relative(at, here, self.clip)[:, 0]],
-        )
+        (rows,), here = self.table(Heads(width=width)), torch.zeros(1, dtype=torch.int64)
+        says = "distance: the vector for keys, clipped"
+        return says, lambda at: rows[clipped_relative(at, here, self.clip)[:, 0]]

@@ -1,12 +1,12 @@
 """Sinusoidal positions (Vaswani et al. 2017, section 3.5): fixed sines and cosines, at the input.
 
-A position of several coordinates, such as the row and the column of a patch, has the codes of its coordinates
-side by side, each in its share of the columns.
+A position of several coordinates, such as the row and the column of a patch, has the embeddings of its
+coordinates side by side, each in its share of the columns.
 """
 
 from dataclasses import dataclass
 from math import pi
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -21,12 +21,12 @@ LAYOUTS = ("interleaved", "halves", "halves-endpoint")
 
 
 def base_of_longest_wave(dim: int, length: int | float) -> float:
-    """The base with which the slowest pair of a code of `dim` columns has a wavelength of `length` positions.
+    """The base with which the slowest pair of `dim` columns has a wavelength of `length` positions.
 
     The slowest angular frequency is base^-e, e = (dim - 2)/dim (odd `dim`: (dim - 1)/dim), hence
     base = (length / 2 pi)^(1/e). A longest wave of twice the trained length L, base = (L/pi)^(dim/(dim-2)),
-    makes a text of L positions show every wave for at least half a turn: the code then moves on a torus whose
-    every axis random offsets can cover. Not for the layout "halves-endpoint", of which e is 1.
+    makes a text of L positions show every wave for at least half a turn: random offsets can then cover all
+    its angles. Not for the layout "halves-endpoint", of which e is 1.
 
     Raises:
         ValueError: fewer than 3 columns, which have the fastest wave only, or a wave not longer than that.
@@ -47,7 +47,7 @@ def sinusoidal(
     layout: str = "interleaved",
     dtype: torch.dtype | None = None,
 ) -> Float[Tensor, "... dim"]:
-    """The sinusoidal code of `positions`: `[N] -> [N, dim]`.
+    """The sinusoidal embedding of `positions`: `[N] -> [N, dim]`.
 
     Pair m has the angular frequency w_m = base^(-2m/dim). In the layout "interleaved" column 2m is
     sin(p w_m) and column 2m+1 is cos(p w_m), as printed by Vaswani et al.; in "halves" the sines come
@@ -61,16 +61,13 @@ def sinusoidal(
 
     Args:
         positions: any shape, integers or floats, of either sign.
-        dim: columns, at least 1.
-        base: the longest wavelength is about 2 pi base ("halves-endpoint": exactly).
+        dim: columns, 1 to `WIDEST`; with "halves-endpoint" even and at least 4.
+        base: above 1; the longest wavelength is about 2 pi base ("halves-endpoint": exactly).
         layout: "interleaved", "halves" or "halves-endpoint".
-        dtype: of the result; by default that of floating `positions`, else torch's default.
+        dtype: of the result, floating; by default that of floating `positions`, else torch's default.
 
     Raises:
-        TypeError: positions that are no tensor of real numbers, a `dim` that is no int, a base that is no
-            number, a dtype that is not floating.
-        ValueError: `dim` below 1 or above `WIDEST`, an unknown layout, a base that is not finite and above 1,
-            "halves-endpoint" with a `dim` that is odd or below 4, or a position beyond 2^40.
+        TypeError, ValueError: an argument of another type, or out of these bounds.
     """
     reals("positions", positions)
     _check(dim, base, layout)
@@ -81,7 +78,7 @@ def sinusoidal(
 
 
 def _check(dim: int, base: float, layout: str) -> None:
-    whole("dim", dim, 1, WIDEST, needs="a sinusoidal code needs at least 1 column")
+    whole("dim", dim, 1, WIDEST, needs="a sinusoidal embedding needs at least 1 column")
     one_of("layout", layout, LAYOUTS)
     number("base", base, above=1, needs="it must be above 1, or no wave is longer than the first")
     if layout == "halves-endpoint" and (dim < 4 or dim % 2):
@@ -98,9 +95,9 @@ def _code(positions: Tensor, dim: int, base: float, layout: str, dtype: torch.dt
     sines, cosines = angles.sin(), angles.cos()[..., : dim // 2]
     if layout != "interleaved":
         return torch.cat([sines, cosines], dim=-1).to(dtype)
-    code = torch.empty(*positions.shape, dim, dtype=torch.float64, device=positions.device)
-    code[..., 0::2], code[..., 1::2] = sines, cosines
-    return code.to(dtype)
+    both = torch.empty(*positions.shape, dim, dtype=torch.float64, device=positions.device)
+    both[..., 0::2], both[..., 1::2] = sines, cosines
+    return both.to(dtype)
 
 
 def grid_sinusoidal(
@@ -111,23 +108,17 @@ def grid_sinusoidal(
     layout: str = "interleaved",
     dtype: torch.dtype | None = None,
 ) -> Float[Tensor, "... dim"]:
-    """The codes of n coordinates side by side: points `[N, n]` to `[N, dim]`.
+    """The embeddings of n coordinates side by side: points `[N, n]` to `[N, dim]`.
 
-    Each coordinate has the `sinusoidal` code of dim/n columns, the first coordinate the first of them; where
-    n does not divide `dim`, the first coordinates have a column more. Of an image, rows have one half and
-    columns the other.
+    Each coordinate has the `sinusoidal` embedding of dim/n columns, the first coordinate the first of them;
+    where n does not divide `dim`, the first coordinates have a column more. Of an image, rows have one half
+    and columns the other.
 
     Raises:
-        TypeError: as `sinusoidal`.
-        ValueError: fewer columns than coordinates, and whatever `sinusoidal` refuses.
+        TypeError, ValueError: fewer columns than coordinates, and whatever `sinusoidal` refuses.
     """
-    return torch.cat(
-        [
-            sinusoidal(coordinate, width, base=base, layout=layout, dtype=dtype)
-            for coordinate, width in _shares(positions, dim)
-        ],
-        dim=-1,
-    )
+    how = {"base": base, "layout": layout, "dtype": dtype}
+    return torch.cat([sinusoidal(one, width, **how) for one, width in _shares(positions, dim)], dim=-1)
 
 
 def _shares(positions: Tensor, dim: int) -> list[tuple[Tensor, int]]:
@@ -135,7 +126,7 @@ def _shares(positions: Tensor, dim: int) -> list[tuple[Tensor, int]]:
     if not reals("positions", positions).dim() or not positions.shape[-1]:
         raise ValueError(f"positions have shape {list(positions.shape)}; give points, [N, n]")
     n = positions.shape[-1]
-    whole("dim", dim, n, WIDEST, needs=f"a sinusoidal code of {n} coordinates needs a column for each")
+    whole("dim", dim, n, WIDEST, needs=f"a sinusoidal embedding of {n} coordinates needs a column for each")
     widths = [dim // n + (place < dim % n) for place in range(n)]
     return list(zip(positions.unbind(-1), widths, strict=True))
 
@@ -147,34 +138,25 @@ class SinusoidalInput(InputModule):
     def __init__(self, width: int, base: float, layout: str, dims: int = 1) -> None:
         super().__init__()
         self.width, self.base, self.layout, self.dims = width, base, layout, dims
-        for _, columns in self._parts(torch.zeros(1) if dims == 1 else torch.zeros(1, dims)):
+        for _, columns in _shares(torch.zeros(1, dims), width):
             _check(columns, base, layout)  # refuses bad arguments at once
 
     def forward(self, positions: Tensor) -> Tensor:
-        parts = self._parts(positions)
-        codes = [_code(one, columns, self.base, self.layout, torch.float64) for one, columns in parts]
-        return codes[0] if self.dims == 1 else torch.cat(codes, dim=-1)
-
-    def _parts(self, positions: Tensor) -> list[tuple[Tensor, int]]:
-        """Each coordinate and its columns. The model has checked the positions: nothing is read here."""
-        return [(positions, self.width)] if self.dims == 1 else _shares(positions, self.width)
+        points = positions if self.dims > 1 else positions[..., None]
+        how = self.base, self.layout, torch.float64  # the model has checked the positions: none is read here
+        return torch.cat([_code(one, width, *how) for one, width in _shares(points, self.width)], dim=-1)
 
 
 @dataclass(frozen=True)
 class Sinusoidal(Encoding):
     """Fixed sines and cosines at the input, unscaled; with `dims` coordinates, each in its share of the
-    columns.
+    columns."""
 
-    Raises:
-        TypeError, ValueError: `dims` that is no int or below 1, a base that is not a finite number above 1,
-            an unknown layout.
-    """
-
-    name: ClassVar[str] = "sinusoidal"
-    order: ClassVar[float] = 1
-    sites: ClassVar[frozenset[Site]] = frozenset({Site.INPUT})
-    reads_index: ClassVar[bool] = True
-    real_positions: ClassVar[bool] = True
+    name = "sinusoidal"
+    order = 1
+    sites = frozenset({Site.INPUT})
+    reads_index = True
+    real_positions = True
 
     base: float = 10_000.0
     layout: str = "interleaved"
@@ -186,12 +168,10 @@ class Sinusoidal(Encoding):
 
     @property
     def axes(self) -> tuple[int, ...]:
-        """As many as it was built for."""
         return (self.dims,)
 
     def at_input(self, width: int, max_length: int) -> InputModule:
         return SinusoidalInput(width, self.base, self.layout, self.dims)
 
     def resolved(self) -> dict[str, Any]:
-        """As of every encoding; `dims` where there are several."""
         return without_defaults(super().resolved(), dims=1)

@@ -7,7 +7,6 @@ here it stays unless `scale=1` is asked for, so that the bias is the one differe
 
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 
 from ..validation import FARTHEST, flag, integers, number, whole
 from .base import Encoding, Heads, Place, QueryKeyModule, ScoreModule, Site
-from .relative import by_distance, relative_positions
+from .relative import DistanceBias, relative_positions
 
 MOST_BUCKETS = 2**10
 """How many buckets there may be."""
@@ -56,15 +55,14 @@ def t5_buckets(
 
     Args:
         relative: j - i, integers of any shape.
-        n_buckets: at least 2 and at most 1,024; bidirectional an even number of at least 4.
+        n_buckets: 2 to 1,024; bidirectional an even number of at least 4.
         max_distance: from here on all is one bucket; above n_buckets/2, bidirectional above n_buckets/4, and
             at most 2^40.
         bidirectional: the second half of the buckets is for keys after the query; otherwise these share
             bucket 0 with the query itself.
 
     Raises:
-        TypeError: positions that are no integers, settings of another type.
-        ValueError: buckets or a largest distance that leave nothing to divide, or too many of them.
+        TypeError, ValueError: positions that are no integers, settings out of these bounds.
     """
     integers("relative", relative)
     flag("bidirectional", bidirectional)
@@ -102,23 +100,15 @@ def t5_bias(
     return table[t5_buckets(relative, n_buckets=len(table), **settings)].movedim(-1, -3)
 
 
-class T5Score(ScoreModule):
-    """`t5_bias`, looked up once per distance. The table is `[n_buckets, H]`, drawn from N(0, std^2)."""
+class T5Score(DistanceBias):
+    """`t5_bias` with its table `[n_buckets, H]`, drawn from N(0, std^2)."""
 
-    toeplitz = True
-
-    def __init__(
-        self, n_heads: int, n_buckets: int, max_distance: int, bidirectional: bool, std: float
-    ) -> None:
+    def __init__(self, n_heads: int, encoding: "T5") -> None:
         super().__init__()
-        self.bidirectional = bidirectional
-        self.edges = _edges(n_buckets // 2 if bidirectional else n_buckets, max_distance)
-        self.table = nn.Parameter(std * torch.randn(n_buckets, n_heads))
+        self.bidirectional, self.edges = encoding.bidirectional, encoding.edges
+        self.table = nn.Parameter(encoding.std * torch.randn(encoding.n_buckets, n_heads))
 
-    def forward(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
-        return by_distance(self._of, query_positions, key_positions, consecutive)
-
-    def _of(self, relative: Tensor) -> Tensor:
+    def of_distance(self, relative: Tensor) -> Tensor:
         return self.table.T[:, _between(self.edges, relative, self.bidirectional)]
 
 
@@ -149,14 +139,11 @@ class T5(Encoding):
         per_layer: a table of its own for every layer; T5 has one for all.
         scale: of the products q k^T, to which the bias is added; None is d^-1/2, and T5 itself has 1. The
             weights of queries must then be drawn smaller, as T5 does, for logits of the same size.
-
-    Raises:
-        ValueError: buckets as in `t5_buckets`, a scale that is not finite and above 0.
     """
 
-    name: ClassVar[str] = "t5"
-    order: ClassVar[float] = 8
-    sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
+    name = "t5"
+    order = 8
+    sites = frozenset({Site.SCORE})
 
     n_buckets: int = 32
     max_distance: int = 128
@@ -174,12 +161,17 @@ class T5(Encoding):
             number("scale", self.scale, above=0, needs=needs)
 
     @property
+    def edges(self) -> tuple[int, ...]:
+        """The smallest distance of every bucket but the first, of one direction."""
+        return _edges(self.n_buckets // 2 if self.bidirectional else self.n_buckets, self.max_distance)
+
+    @property
     def saturates_at(self) -> int | float:
         """Where the last bucket of the past begins."""
-        return _edges(self.n_buckets // 2 if self.bidirectional else self.n_buckets, self.max_distance)[-1]
+        return self.edges[-1]
 
     def at_query_key(self, heads: Heads) -> QueryKeyModule | None:
         return None if self.scale is None else ScaledQueries(self.scale * heads.width**0.5)
 
     def at_score(self, heads: Heads) -> ScoreModule:
-        return T5Score(heads.count, self.n_buckets, self.max_distance, self.bidirectional, self.std)
+        return T5Score(heads.count, self)

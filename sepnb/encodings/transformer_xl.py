@@ -12,7 +12,7 @@ Shape letters: B batch, H heads, N query length, M key length, d head width, D w
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -74,24 +74,17 @@ class TransformerXLScore(PairModule):
     with D columns of the key.
     """
 
-    def __init__(
-        self,
-        n_heads: int,
-        head_width: int,
-        width: int,
-        base: float,
-        std: float,
-        causal: bool,
-        tie: bool = False,
-    ) -> None:
+    def __init__(self, heads: Heads, encoding: "TransformerXL") -> None:
         super().__init__()
-        self.tie = tie
-        self.n_heads, self.head_width, self.width, self.causal = n_heads, head_width, width, causal
+        self.n_heads, self.head_width, self.width = heads.count, heads.width, heads.model_width
+        self.causal, self.tie = heads.causal, encoding.tie
         # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
-        self.frequencies = base ** -(torch.arange(0, width, 2, dtype=torch.float64) / width)
-        self.u = nn.Parameter(std * torch.randn(n_heads, head_width))
-        self.v = nn.Parameter(std * torch.randn(n_heads, head_width))
-        self.distances = nn.Linear(width, n_heads * head_width, bias=False)
+        self.frequencies = encoding.base ** -(
+            torch.arange(0, self.width, 2, dtype=torch.float64) / self.width
+        )
+        self.u = nn.Parameter(encoding.std * torch.randn(heads.count, heads.width))
+        self.v = nn.Parameter(encoding.std * torch.randn(heads.count, heads.width))
+        self.distances = nn.Linear(self.width, heads.count * heads.width, bias=False)
 
     def share(self, first: PairModule) -> None:
         """u and v of the first layer, if they are tied.
@@ -158,15 +151,12 @@ class TransformerXL(Encoding):
         std: of u and v when they are drawn; 0.02 as in the release.
         tie: all layers share one u and one v, as in the authors' release unless it is told otherwise; False
             gives every layer its own.
-
-    Raises:
-        TypeError: a base or deviation that is no number.
-        ValueError: a base that is not finite and above 1, or a negative deviation.
     """
 
-    name: ClassVar[str] = "transformer-xl"
-    order: ClassVar[float] = 13
-    sites: ClassVar[frozenset[Site]] = frozenset({Site.SCORE})
+    name = "transformer-xl"
+    order = 13
+    sites = frozenset({Site.SCORE})
+    per_layer = True
 
     base: float = 10_000.0
     std: float = 0.02
@@ -176,12 +166,8 @@ class TransformerXL(Encoding):
         number("base", self.base, above=1, needs="it must be above 1, or no wave is longer than the first")
         number("std", self.std, least=0)
 
-    def each_layer(self, site: Site) -> bool:
-        return True
-
     def at_score(self, heads: Heads) -> PairModule:
-        sizes = heads.count, heads.width, heads.model_width
-        return TransformerXLScore(*sizes, self.base, self.std, heads.causal, self.tie)
+        return TransformerXLScore(heads, self)
 
     def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]]:
         module = self.at_score(Heads(width=width, model_width=width))
@@ -195,5 +181,4 @@ class TransformerXL(Encoding):
         return "distance: its waves, projected for keys", projected
 
     def resolved(self) -> dict[str, Any]:
-        """As of every encoding; `tie` where something is tied."""
         return without_defaults(super().resolved(), tie=False)

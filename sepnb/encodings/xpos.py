@@ -11,7 +11,6 @@ no single factor is larger than it must be. Queries and keys on their own do dep
 
 from dataclasses import dataclass
 from math import log
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -34,8 +33,7 @@ def xpos_scales(
     key's are their inverses.
 
     Raises:
-        TypeError: a scale base or a gamma that is no number.
-        ValueError: one that is not above 0.
+        TypeError, ValueError: a scale base or a gamma that is no number, or not above 0.
     """
     for name, value in (("scale_base", scale_base), ("gamma", gamma)):
         if not isinstance(value, float):  # inf: nothing decays
@@ -83,11 +81,10 @@ ROOM = 16
 
 
 class XPosQueryKey(RotaryQueryKey):
-    """`apply_xpos` split in two; the factors stand in the table of cosines and sines.
+    """`apply_xpos` at every layer; the factors stand in the table of cosines and sines.
 
     The centre is the middle of the keys of a call. A cache keeps keys as they were before, so all keys of a
-    call have its centre, whenever they came. `check_span` says how far these may span;
-    a model, which knows the dtype of its heads, asks it.
+    call have its centre, whenever they came.
     """
 
     bounds_span = True
@@ -95,14 +92,9 @@ class XPosQueryKey(RotaryQueryKey):
     def __init__(self, head_width: int, encoding: "XPos") -> None:
         super().__init__(head_width, RoPE(encoding.base, encoding.layout))
         self.scale_base, self.gamma = encoding.scale_base, encoding.gamma
-        self._scales(torch.zeros(1), 0)  # refuses bad options here, not mid-training
 
     def extend(self, extension: ContextExtension | None) -> bool:
-        """Refuse a context extension.
-
-        Raises:
-            ValueError: there is one.
-        """
+        """Refuse a context extension, with a ValueError."""
         if extension is not None:
             raise ValueError(
                 "a context extension changes frequencies, and xPos has a decay of the distance beside them, "
@@ -125,11 +117,7 @@ class XPosQueryKey(RotaryQueryKey):
         return _times(for_queries, queries), _times(for_keys, keys)
 
     def check_span(self, span: int, dtype: torch.dtype) -> None:
-        """Refuse a span at whose ends a key times the factor of the fastest pair may be inf in this dtype.
-
-        Raises:
-            ValueError: with the span, the bound and what would do.
-        """
+        """Refuse a span at whose ends a key times the factor of the fastest pair may be inf in this dtype."""
         largest = log(torch.finfo(dtype).max / ROOM) / log((1 + self.gamma) / self.gamma)
         if span > (limit := 2 * self.scale_base * largest):
             raise ValueError(
@@ -154,17 +142,14 @@ class XPos(Encoding):
 
     Args:
         base, layout: of the rotation, as in `RoPE`.
-        scale_base: positions after which a pair has decayed by its zeta.
-        gamma: the larger, the less the pairs differ and the slower all decay.
-
-    Raises:
-        TypeError, ValueError: a base or layout that `RoPE` refuses, a scale base or gamma not above 0.
+        scale_base: positions after which a pair has decayed by its zeta; above 0.
+        gamma: above 0; the larger, the less the pairs differ and the slower all decay.
     """
 
-    name: ClassVar[str] = "xpos"
-    order: ClassVar[float] = 4
-    sites: ClassVar[frozenset[Site]] = frozenset({Site.QUERY_KEY})
-    causal_only: ClassVar[bool] = True
+    name = "xpos"
+    order = 4
+    sites = frozenset({Site.QUERY_KEY})
+    causal_only = True
 
     base: int | float = 10_000.0
     layout: str = "half"

@@ -212,7 +212,7 @@ def test_options_that_cannot_be_are_refused_before_any_training(unhooked):
         AxialRoPE(dims=3).at_query_key(Heads(width=8))
     with pytest.raises(ValueError, match="dims is 0; a position has at least 1 coordinate"):
         AxialRoPE(dims=0)
-    with pytest.raises(TypeError, match=r"dims must be an int, .* got 2\.0"):
+    with pytest.raises(TypeError, match=r"dims must be an int, got 2\.0"):
         AxialRoPE(dims=2.0)
     for sides, fit in (((), None), ((2, 2), (2,))):
         with pytest.raises(ValueError, match="give both as many sides, at least 1"):

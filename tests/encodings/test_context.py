@@ -24,7 +24,7 @@ from sepnb.encodings import (
     build_extension,
     rope_frequencies,
 )
-from sepnb.encodings.extension import Extension
+from sepnb.encodings.context import Extension
 from sepnb.encodings.rope import ContextExtension
 
 F64 = torch.float64

@@ -122,7 +122,7 @@ def test_the_forms_are_four_functions_and_any_other_gate_is_refused():
         lambda: DistanceAware(gate="divided"),
         lambda: distance_aware_scores(q, k, w, v, UNSORTED, UNSORTED, gate="divided"),
     ):
-        with pytest.raises(ValueError, match="gate is 'divided'; it is multiplied or added"):
+        with pytest.raises(ValueError, match="unknown gate 'divided'; use one of multiplied, added"):
             refusing()
 
 

@@ -189,7 +189,7 @@ def test_with_frozen_attention_the_pos_stream_does_not_hear_the_content(query_ke
         ({"waves": 1}, ValueError, "waves is 1; give at least 2"),
         ({"waves": 4.0}, TypeError, r"waves must be an int, got 4\.0"),
         ({"waves": True}, TypeError, "waves must be an int, got True"),
-        ({"longest": "64"}, TypeError, "longest must be a number of positions, got '64'"),
+        ({"longest": "64"}, TypeError, "longest must be a number, got '64'"),
         ({"longest": 4}, ValueError, "longest is 4; it must be finite and above the shortest wavelength"),
         ({"longest": float("inf")}, ValueError, "longest is inf; it must be finite"),
     ],

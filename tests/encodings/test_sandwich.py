@@ -58,7 +58,7 @@ def test_it_falls_on_average_and_oscillates_on_the_way():
 
 def test_a_code_that_does_not_exist_is_refused():
     for make, message in (
-        (lambda: Sandwich(width=7), "width is 7; the code has pairs of columns, so give an even number"),
+        (lambda: Sandwich(width=7), "width is 7; the embedding has pairs of columns, so give an even number"),
         (lambda: Sandwich(base=1.0), r"base is 1\.0; it must be above 1"),
         (lambda: sandwich_bias(0, UNSORTED, UNSORTED), "n_heads is 0; give at least 1"),
     ):

@@ -111,7 +111,7 @@ def test_the_input_module_gives_float64_codes_to_a_float64_model():
 
 
 def test_bad_arguments_are_refused_and_by_the_encoding_before_any_training():
-    with pytest.raises(ValueError, match="dim is 0; a sinusoidal code needs at least 1 column"):
+    with pytest.raises(ValueError, match="dim is 0; a sinusoidal embedding needs at least 1 column"):
         sinusoidal(torch.arange(3), 0)
     with pytest.raises(ValueError, match=r"unknown layout 'half'; use one of interleaved, halves"):
         sinusoidal(torch.arange(3), 4, layout="half")
@@ -179,9 +179,11 @@ def test_no_two_patches_of_a_grid_have_the_same_code():
 
 
 def test_a_column_for_each_coordinate_is_needed_and_a_number_of_them(unhooked):
-    with pytest.raises(ValueError, match="dim is 2; a sinusoidal code of 3 coordinates needs a column for"):
+    with pytest.raises(
+        ValueError, match="dim is 2; a sinusoidal embedding of 3 coordinates needs a column for"
+    ):
         Sinusoidal(dims=3).at_input(2, max_length=4)
     with pytest.raises(ValueError, match="dims is -1; a position has at least 1 coordinate"):
         Sinusoidal(dims=-1)
-    with pytest.raises(TypeError, match="dims must be an int, the coordinates of a position, got True"):
+    with pytest.raises(TypeError, match="dims must be an int, got True"):
         Sinusoidal(dims=True)
