@@ -11,7 +11,7 @@ when the rows of a batch differ; in a model of n > 1 axes `[N, n]` or `[B, N, n]
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -243,6 +243,8 @@ class Encoding:
     """Options with which these tests build it beside its defaults."""
     left_out: ClassVar[str | None] = None
     """Why no method of `sepnb.experiments.encoding_methods` has it; None: one has."""
+    later: ClassVar[tuple[str, ...]] = ()
+    """Options that came when records existed: at their default these are left out of `resolved`."""
     sites: ClassVar[frozenset[Site]] = frozenset()
     causal_only: ClassVar[bool] = False
     """Whether it makes sense only where no query sees a later key."""
@@ -315,9 +317,9 @@ class Encoding:
         return None
 
     def resolved(self) -> dict[str, Any]:
-        """Name and options in plain JSON types. An option that is None is left out."""
-        options = asdict(self)
-        return {"name": self.name} | to_json(without_defaults(options, **dict.fromkeys(options)))
+        """Name and options in plain JSON types. An option that is None, or of `later`, is left out."""
+        unset = {field.name: field.default if field.name in self.later else None for field in fields(self)}
+        return {"name": self.name} | to_json(without_defaults(asdict(self), **unset))
 
 
 def to_json(options: dict[str, Any]) -> dict[str, Any]:

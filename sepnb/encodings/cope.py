@@ -45,10 +45,8 @@ def cope_scores(
 ) -> Float[Tensor, "B H N M"]:
     """Scaled scores and the bias of the counted positions, of queries that are the last N of the M keys.
 
-    Args:
-        q, k: queries and keys.
-        table: e; its products with queries are not scaled.
-        gate: "raw" gates by q . k, "scaled" by q . k / sqrt(d).
+    The table is e; its products with queries are not scaled. `gate`: "raw" by q . k, "scaled" by
+    q . k / sqrt(d).
 
     Raises:
         ValueError: an unknown gate, a table of fewer than 2 rows, or more queries than keys.
@@ -58,19 +56,19 @@ def cope_scores(
             f"{q.shape[-2]} queries cannot be the last of {k.shape[-2]} keys; give at most as many"
         )
     _check(len(table), gate)
-    products = q @ k.transpose(-1, -2)
-    scaled = products * q.shape[-1] ** -0.5
-    return scaled + _bias(q @ table.T, products if gate == "raw" else scaled)
+    return _scores(q, k, table, gate)
 
 
-def _bias(rows: Tensor, logits: Tensor) -> Tensor:
-    """q e^T `[B, H, N, P]` and the logits of the gates to the bias `[B, H, N, M]`."""
-    positions = cope_positions(logits, rows.shape[-1])
+def _scores(q: Tensor, k: Tensor, table: Tensor, gate: str) -> Tensor:
+    """The same of queries and keys that may have columns beside those of the head."""
+    products, width = q @ k.transpose(-1, -2), table.shape[-1]
+    scaled, rows = products * width**-0.5, q[..., :width] @ table.T
+    positions = cope_positions(products if gate == "raw" else scaled, rows.shape[-1])
     below = positions.detach().floor()
     share = (positions - below).to(rows.dtype)
     low = below.long()
     high = (low + 1).clamp(max=rows.shape[-1] - 1)
-    return torch.lerp(rows.gather(-1, low), rows.gather(-1, high), share)
+    return scaled + torch.lerp(rows.gather(-1, low), rows.gather(-1, high), share)
 
 
 def _check(n_positions: int, gate: str) -> None:
@@ -82,18 +80,16 @@ class CopeScore(PairModule):
     """`cope_scores` of one layer. One table for all heads, 0 at the start (our choice: the paper was not read
     on it)."""
 
-    def __init__(self, head_width: int, n_positions: int, gate: str) -> None:
+    def __init__(self, head_width: int, encoding: "Cope") -> None:
         super().__init__()
-        self.head_width, self.gate = head_width, gate
-        self.table = nn.Parameter(torch.zeros(n_positions, head_width))
+        self.gate = encoding.gate
+        self.table = nn.Parameter(torch.zeros(encoding.n_positions, head_width))
 
     def prepare(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> None:
         return None
 
     def forward(self, q: Tensor, k: Tensor, prepared: None, heads: slice) -> Tensor:
-        products, scale = q @ k.transpose(-1, -2), self.head_width**-0.5
-        logits = products if self.gate == "raw" else products * scale
-        return products * scale + _bias(q[..., : self.head_width] @ self.table.T, logits)
+        return _scores(q, k, self.table, self.gate)
 
 
 @dataclass(frozen=True)
@@ -126,4 +122,4 @@ class Cope(Encoding):
         return self.n_positions - 2
 
     def at_score(self, heads: Heads) -> PairModule:
-        return CopeScore(heads.width, self.n_positions, self.gate)
+        return CopeScore(heads.width, self)

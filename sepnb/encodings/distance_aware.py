@@ -7,13 +7,9 @@ with one w and one v per head and layer. f(0) = 1; where w > 0 it rises to 1 + e
 keys, where w < 0 it falls to 0. The ReLU keeps a negative product from sinking where the factor is larger;
 it also leaves every unwanted key the weight e^0, so that attention thins out as a text grows.
 
-Two options undo one decision of the paper each (our variants, not the paper's). With `gate="added"` the same
-f is added to the scaled score, where every bias of this package stands, and with `relu=False` products keep
-their sign:
-
-    S = ReLU(Q K^T) / sqrt(d) + f_h(R)                        and either with Q K^T in place of ReLU(Q K^T)
-
-An added gate that falls to 0 takes at most f(0) - 0 = 1 from a far key: a factor of e, and no horizon.
+Two options undo one decision of the paper each (our variants). With `gate="added"` the scaled score is
+ReLU(Q K^T) / sqrt(d) + f_h(R), and with `relu=False` products keep their sign in either form. An added gate
+that falls to 0 takes at most f(0) - 0 = 1 from a far key: a factor of e, and no horizon.
 """
 
 from collections.abc import Callable
@@ -40,17 +36,12 @@ def distance_aware_gate(
     Computed as exp(softplus(v) - softplus(v - w distance)): the quotient as it is written overflows at
     e^89 in float32, and its gradient is then NaN. (Where w > 0 the value itself tends to 1 + e^v.)
 
-    Args:
-        distance: any shape; negative ones, which are no distances, give what the formula says of them.
-        w, v: scalars, or `[H]`.
-
-    Returns:
-        The shape of the distance, or `[H, *distance]`.
+    Distances have any shape, which is that of the gate of scalars w and v; for `[H]` it is `[H, *distance]`.
+    Negative distances, which are none, give what the formula says of them.
 
     Raises:
-        TypeError: what is neither a number nor a tensor of real numbers.
-        ValueError: a distance that is not finite, or w and v of another shape, of different
-            numbers of heads or on another device.
+        TypeError, ValueError: what is neither a number nor a tensor of real numbers, a distance that is not
+            finite, or w and v of another shape, of different numbers of heads or on another device.
     """
     given = {"distance": distance, "w": w, "v": v}
     for name, value in given.items():
@@ -92,9 +83,8 @@ def distance_aware_scores(
     products keep their sign. No mask is applied: it belongs after the ReLU, which would undo it.
 
     Raises:
-        TypeError: queries and keys that are not floating or of different dtypes, positions that are no
-            integers, w and v as in `distance_aware_gate`.
-        ValueError: shapes or devices that do not fit together, another way to combine.
+        TypeError, ValueError: queries and keys that are not floating and of one dtype, positions that are no
+            integers, w and v as in `distance_aware_gate`, shapes or devices that do not fit together.
     """
     sizes = floats(q=(q, "B H N d+"), k=(k, "B H M d+"))
     check_pairs(query_positions, key_positions, sizes)
@@ -122,10 +112,8 @@ def _combination(gate: str, relu: bool) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 class DistanceAwareScore(PairModule):
-    """`distance_aware_scores` of one layer; the gate is computed once per distance.
-
-    At the start v = 0 and w is spread evenly over the heads from -`spread` to `spread` (our choice).
-    """
+    """`distance_aware_scores` of one layer. At the start v = 0 and w is spread evenly over the heads from
+    -`spread` to `spread` (our choice)."""
 
     def __init__(self, heads: Heads, encoding: "DistanceAware") -> None:
         super().__init__()
@@ -153,7 +141,7 @@ class DistanceAware(Encoding):
     """Scores through a ReLU, multiplied by a learned sigmoid of the distance.
 
     Args:
-        spread: above 0; w of the heads starts between -`spread` and `spread`.
+        spread: above 0, of w at the start.
         gate: "multiplied", as in the paper, or "added" to the scaled score.
         relu: whether negative products become 0, as in the paper.
     """

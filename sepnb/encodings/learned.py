@@ -6,12 +6,10 @@ between them it is interpolated, so that an image of another resolution finds it
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ..records.settings import without_defaults
 from ..validation import number, one_of, whole
 from .base import Encoding, Heads, InputModule, Site
 
@@ -111,6 +109,7 @@ class Learned(Encoding):
     order = 2
     reads_index = True
     saturates_at = 0  # a table holds no differences
+    later = ("per_layer", "site", "interpolation")
 
     std: float = 0.02
     per_layer: bool = False
@@ -151,7 +150,3 @@ class Learned(Encoding):
         if self.grid is None:
             return LearnedInput(width, max_length, self.std)
         return LearnedGrid(width, self.grid, self.std, self.interpolation)
-
-    def resolved(self) -> dict[str, Any]:
-        later = {"per_layer": False, "site": "input", "interpolation": "bicubic"}
-        return without_defaults(super().resolved(), **later)

@@ -5,45 +5,23 @@ depends on i - j only. Values are not rotated. Which two columns make a pair is 
 code disagrees: "half" pairs (m, m + d/2) as in Llama, "interleaved" pairs (2m, 2m+1) as in the paper.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..validation import (
-    FARTHEST,
-    WIDEST,
-    above_zero,
-    floating,
-    movable,
-    number,
-    one_of,
-    reals,
-    shown,
-    together,
-    whole,
-    within,
-)
+from .. import validation
 from .base import Encoding, Heads, Place, QueryKeyModule, Site
 from .context import LONGEST, Extension
 
 LAYOUTS = ("half", "interleaved")
 
-
-@runtime_checkable
-class ContextExtension(Protocol):
-    """A change of RoPE's frequencies for longer contexts, e.g. position interpolation."""
-
-    def __call__(
-        self, inv_freq: Tensor, *, dim: int, base: float, length: int | None
-    ) -> tuple[Tensor, float]:
-        """Plain frequencies `[dim/2]` in; changed ones and the attention factor out.
-
-        One whose frequencies depend on `length` says so by an attribute `by_length`; its factor must not.
-        """
+ContextExtension = Callable[..., tuple[Tensor, float]]
+"""A change of the frequencies, called as an `Extension` is. One whose frequencies depend on `length` says so
+by an attribute `by_length`; its factor must not."""
 
 
 def rope_frequencies(
@@ -57,24 +35,24 @@ def rope_frequencies(
     """Angular frequencies `[dim/2]` in float64, highest first, and the attention factor.
 
     Args:
-        dim: width of a head, even.
-        base: the frequencies run from 1 down to base^(-(dim-2)/dim).
+        dim: width of a head, even, from 2 to `WIDEST`.
+        base: above 1; the frequencies run from 1 down to base^(-(dim-2)/dim).
         extension: changes the frequencies for a longer context; None leaves them.
         length: current length, for an extension that depends on it.
         p: share of the pairs, those that turn fastest, that keep their frequency; that of the others is 0
             (p-RoPE; Barbero et al. 2025). None keeps all.
 
     Raises:
-        TypeError, ValueError: `dim` no even int from 2 to `WIDEST`, a base that is not finite and above 1, a
-            length below 1, a share that leaves no whole pairs, what is no extension, and what it refuses.
+        TypeError, ValueError: what is out of these bounds, leaves no whole pairs, or the extension refuses.
     """
-    needs = f"RoPE rotates pairs of columns: the head width must be even and at least 2, got {shown(dim)}"
-    if whole("dim", dim, 2, WIDEST, needs=needs) % 2:
+    got = validation.shown(dim)
+    needs = f"RoPE rotates pairs of columns: the head width must be even and at least 2, got {got}"
+    if validation.whole("dim", dim, 2, validation.WIDEST, needs=needs) % 2:
         raise ValueError(f"dim is {dim}; {needs}")
     check_base(base)
     _check_extension(extension)
     if length is not None:
-        whole("length", length, 1, LONGEST, needs="a text has at least 1 token")
+        validation.whole("length", length, 1, LONGEST, needs="a text has at least 1 token")
     inv_freq = base ** -(torch.arange(0, dim, 2, dtype=torch.float64) / dim)
     if p is not None:
         inv_freq[rotary_width(dim, "p", p) // 2 :] = 0
@@ -83,21 +61,19 @@ def rope_frequencies(
 
 def check_base(base: int | float) -> None:
     """Refuse what is no finite number above 1, as a base of frequencies is."""
-    number("base", base, above=1, needs="it must be above 1, or no pair turns slower than the first")
+    needs = "it must be above 1, or no pair turns slower than the first"
+    validation.number("base", base, above=1, needs=needs)
 
 
 def _check_extension(extension: object) -> None:
     if extension is not None and (isinstance(extension, type) or not callable(extension)):
         such = "a context extension such as PositionInterpolation(4.0)"
-        raise TypeError(f"extension must be {such}, got {shown(extension)}")
+        raise TypeError(f"extension must be {such}, got {validation.shown(extension)}")
 
 
 def rotary_width(dim: int, option: str, share: int | float) -> int:
-    """The columns, whole pairs of them, that are `share` of a head of `dim`; `option` names it in errors.
-
-    Raises:
-        TypeError, ValueError: a share that is not above 0 and at most 1, or leaves no even number of columns.
-    """
+    """The columns that are `share` of a head of `dim`; refuses, by the name of the option, a share that is
+    not above 0 and at most 1, or leaves no whole pairs."""
     check_share(option, share)
     nearest = max(2, 2 * round(share * dim / 2))
     if abs(share * dim - nearest) > 1e-6:
@@ -111,8 +87,8 @@ def rotary_width(dim: int, option: str, share: int | float) -> int:
 def check_share(option: str, share: int | float) -> None:
     """Refuse what is no number above 0 and at most 1, as a share of a head is; `option` names it."""
     needs = "it must be above 0 and at most 1; without RoPE nothing turns"
-    if number(option, share, above=0, needs=needs) > 1:
-        raise ValueError(f"{option} is {shown(share)}; {needs}")
+    if validation.number(option, share, above=0, needs=needs) > 1:
+        raise ValueError(f"{option} is {validation.shown(share)}; {needs}")
 
 
 def angles_of(positions: Tensor, inv_freq: Tensor) -> Float[Tensor, "... half"]:
@@ -128,10 +104,8 @@ def angles_of(positions: Tensor, inv_freq: Tensor) -> Float[Tensor, "... half"]:
 def rotate(
     x: Float[Tensor, "... N dim"], cos: Tensor, sin: Tensor, layout: str
 ) -> Float[Tensor, "... N dim"]:
-    """Rotate the pairs of `x` by the angles whose cos and sin are given, broadcast over the rest.
-
-    Where there are fewer angles than pairs, only the first columns turn, as a head of their own.
-    """
+    """Rotate the pairs of `x` by the angles whose cos and sin are given, broadcast over the rest. Where there
+    are fewer angles than pairs, only the first columns turn, as a head of their own."""
     turning = 2 * cos.shape[-1]
     if turning < x.shape[-1]:
         return torch.cat([rotate(x[..., :turning], cos, sin, layout), x[..., turning:]], dim=-1)
@@ -160,10 +134,11 @@ def apply_rope(
         ValueError: an unknown layout, frequencies or positions that do not fit the shape of `x` or are on
             another device, or a factor that is not above 0.
     """
-    one_of("layout", layout, LAYOUTS)
-    above_zero("attention_factor", attention_factor)
-    reals("positions", positions)
-    if floating("x", x).dim() < 2 or floating("inv_freq", inv_freq).dim() != 1:
+    validation.one_of("layout", layout, LAYOUTS)
+    validation.above_zero("attention_factor", attention_factor)
+    validation.floating("x", x)
+    validation.floating("inv_freq", inv_freq)
+    if x.dim() < 2 or inv_freq.dim() != 1:
         raise ValueError(
             f"x has shape {list(x.shape)} and inv_freq {list(inv_freq.shape)}; give [..., N, dim] and [dim/2]"
         )
@@ -177,9 +152,9 @@ def apply_rope(
             f"positions of shape {list(positions.shape)} do not fit x of shape {list(x.shape)}; "
             f"give [{x.shape[-2]}], or one position for every vector"
         )
-    together(x=x, positions=positions)
-    movable("inv_freq", inv_freq, x.device)
-    within("positions", positions, -FARTHEST, FARTHEST, "beyond which no float64 resolves an angle")
+    validation.together(x=x, positions=positions)
+    validation.movable("inv_freq", inv_freq, x.device)
+    validation.angular("positions", positions)
     angles = angles_of(positions, inv_freq)
     cos, sin = angles.cos() * attention_factor, angles.sin() * attention_factor
     return rotate(x, cos.to(x.dtype), sin.to(x.dtype), layout)
@@ -224,7 +199,6 @@ class RotaryQueryKey(Rotation):
 
     @property
     def settings(self) -> Hashable:
-        """The context extension, which may be set anew."""
         return self.base, self.p, self.width, self.extension
 
     def prepare(
@@ -250,8 +224,8 @@ class RoPE(Encoding):
         base: above 1; the frequencies run from 1 down to about 1/base.
         layout: which two columns make a pair, "half" or "interleaved".
         streams: rotate only queries and keys that are made from these streams alone, such as ("pos",): the
-            position heads of a strict model, and in an untied one also the position part of the sem heads.
-            ("sem",) rotates the content part of an untied model. None rotates all.
+            position heads of a strict model, and of an untied one also the position part of the sem heads.
+            None rotates all.
         partial: share of the columns of a head, its first ones, that turn; the frequencies are those of a
             head of so many columns, so the slowest stays (partial rotary, as in GPT-NeoX). None turns all.
         p: in its place, share of the pairs that turn, the fastest, with the frequencies of the whole head
@@ -275,7 +249,7 @@ class RoPE(Encoding):
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        one_of("layout", self.layout, LAYOUTS)
+        validation.one_of("layout", self.layout, LAYOUTS)
         if isinstance(self.streams, str):
             raise TypeError(f"streams={self.streams!r} is one name; give a tuple, ({self.streams!r},)")
         if self.partial is not None and self.p is not None:

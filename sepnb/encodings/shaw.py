@@ -31,9 +31,8 @@ def shaw_scores(
     """Scaled scores; the queries are the last N of the M positions, row `clip(j - i) + clip` is of key j.
 
     Raises:
-        TypeError: what is not floating, or not all of one dtype; a clip that is no int.
-        ValueError: shapes or devices that do not fit together, a table that does not have 2 clip + 1 rows, or
-            more queries than keys.
+        TypeError, ValueError: what is not floating and of one dtype, shapes or devices that do not fit
+            together, a table that does not have 2 clip + 1 rows, or more queries than keys.
     """
     floats(q=(q, "B H N d+"), k=(k, "B H M d+"), key_table=(key_table, "rows d+"))
     index = _index_of_last(q.shape[-2], k.shape[-2], key_table, clip)
@@ -48,11 +47,7 @@ def shaw_output(
     *,
     clip: int,
 ) -> Float[Tensor, "B H N d"]:
-    """The averages of values and rows of the table; positions and rows as in `shaw_scores`.
-
-    Raises:
-        TypeError, ValueError: as `shaw_scores`.
-    """
+    """The averages of values and rows of the table; positions, rows and refusals as in `shaw_scores`."""
     floats(weights=(weights, "B H N M"), v=(v, "B H M d"), value_table=(value_table, "rows d"))
     index = _index_of_last(weights.shape[-2], v.shape[-2], value_table, clip)
     return weights @ v + _binned(weights, index, 2 * clip + 1) @ value_table
@@ -74,10 +69,8 @@ def _spread(products: Tensor, index: Tensor) -> Tensor:
 
 
 def _binned(weights: Tensor, index: Tensor, rows: int) -> Tensor:
-    """`[B, H, N, M]` to `[B, H, N, 2k + 1]`: the sum of the weights of each clipped distance.
-
-    In float32 or wider: in bfloat16 a sum of many small weights stops growing.
-    """
+    """`[B, H, N, M]` to `[B, H, N, 2k + 1]`: the sum of the weights of each clipped distance, in float32 or
+    wider: in bfloat16 a sum of many small weights stops growing."""
     wide = weights.to(torch.promote_types(weights.dtype, torch.float32))
     index = index if index.dim() == 2 else index[:, None]
     bins = wide.new_zeros(*weights.shape[:-1], rows)
@@ -138,10 +131,10 @@ class Shaw(Encoding):
     model the rows of later keys are never used: they are no capacity.
 
     Args:
-        clip: k; farther keys share the vectors of those k away.
+        clip: k, at least 0; farther keys share the vectors of those k away.
         values: add vectors to the values too.
-        per_head: tables of each head. The paper describes both: its base model has them for every layer and
-            head, its big one shares them over the heads of a layer, as is the default here.
+        per_head: tables of each head, as in the paper's base model; else, as in its big one, the heads of a
+            layer share them.
         std: of the tables when they are drawn (our choice: the paper was not read on it).
     """
 

@@ -6,14 +6,12 @@ coordinates side by side, each in its share of the columns.
 
 from dataclasses import dataclass
 from math import pi
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..records.settings import without_defaults
-from ..validation import FARTHEST, WIDEST, floating_dtype, number, one_of, reals, whole, within
+from ..validation import WIDEST, angular, floating_dtype, number, one_of, reals, whole
 from .base import Encoding, InputModule, Site
 from .coordinates import check_dims
 
@@ -24,9 +22,8 @@ def base_of_longest_wave(dim: int, length: int | float) -> float:
     """The base with which the slowest pair of `dim` columns has a wavelength of `length` positions.
 
     The slowest angular frequency is base^-e, e = (dim - 2)/dim (odd `dim`: (dim - 1)/dim), hence
-    base = (length / 2 pi)^(1/e). A longest wave of twice the trained length L, base = (L/pi)^(dim/(dim-2)),
-    makes a text of L positions show every wave for at least half a turn: random offsets can then cover all
-    its angles. Not for the layout "halves-endpoint", of which e is 1.
+    base = (length / 2 pi)^(1/e). With a longest wave of twice the trained length a text shows every wave for
+    at least half a turn. Not for the layout "halves-endpoint", of which e is 1.
 
     Raises:
         ValueError: fewer than 3 columns, which have the fastest wave only, or a wave not longer than that.
@@ -69,9 +66,8 @@ def sinusoidal(
     Raises:
         TypeError, ValueError: an argument of another type, or out of these bounds.
     """
-    reals("positions", positions)
     _check(dim, base, layout)
-    within("positions", positions, -FARTHEST, FARTHEST, "beyond which no float64 resolves an angle")
+    angular("positions", positions)
     if dtype is None:
         dtype = positions.dtype if positions.is_floating_point() else torch.get_default_dtype()
     return _code(positions, dim, base, layout, floating_dtype("dtype", dtype))
@@ -132,18 +128,18 @@ def _shares(positions: Tensor, dim: int) -> list[tuple[Tensor, int]]:
 
 
 class SinusoidalInput(InputModule):
-    """`sinusoidal` in float64 as an input module, of several coordinates `grid_sinusoidal`; the model rounds.
-    No parameters, no largest position."""
+    """`grid_sinusoidal` in float64, which the model rounds. No parameters, no largest position."""
 
-    def __init__(self, width: int, base: float, layout: str, dims: int = 1) -> None:
+    def __init__(self, width: int, encoding: "Sinusoidal") -> None:
         super().__init__()
-        self.width, self.base, self.layout, self.dims = width, base, layout, dims
-        for _, columns in _shares(torch.zeros(1, dims), width):
-            _check(columns, base, layout)  # refuses bad arguments at once
+        self.width, self.encoding = width, encoding
+        for _, columns in _shares(torch.zeros(1, encoding.dims), width):
+            _check(columns, encoding.base, encoding.layout)
 
     def forward(self, positions: Tensor) -> Tensor:
-        points = positions if self.dims > 1 else positions[..., None]
-        how = self.base, self.layout, torch.float64  # the model has checked the positions: none is read here
+        points = positions if self.encoding.dims > 1 else positions[..., None]
+        # The model has checked the positions: none is read here.
+        how = self.encoding.base, self.encoding.layout, torch.float64
         return torch.cat([_code(one, width, *how) for one, width in _shares(points, self.width)], dim=-1)
 
 
@@ -157,6 +153,7 @@ class Sinusoidal(Encoding):
     sites = frozenset({Site.INPUT})
     reads_index = True
     real_positions = True
+    later = ("dims",)
 
     base: float = 10_000.0
     layout: str = "interleaved"
@@ -171,7 +168,4 @@ class Sinusoidal(Encoding):
         return (self.dims,)
 
     def at_input(self, width: int, max_length: int) -> InputModule:
-        return SinusoidalInput(width, self.base, self.layout, self.dims)
-
-    def resolved(self) -> dict[str, Any]:
-        return without_defaults(super().resolved(), dims=1)
+        return SinusoidalInput(width, self)

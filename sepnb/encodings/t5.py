@@ -54,7 +54,7 @@ def t5_buckets(
     n is in bucket exact + floor(ln(n/exact) / ln(max_distance/exact) * (n_buckets - exact)), or the last.
 
     Args:
-        relative: j - i, integers of any shape.
+        relative: integers of any shape.
         n_buckets: 2 to 1,024; bidirectional an even number of at least 4.
         max_distance: from here on all is one bucket; above n_buckets/2, bidirectional above n_buckets/4, and
             at most 2^40.
@@ -62,7 +62,7 @@ def t5_buckets(
             bucket 0 with the query itself.
 
     Raises:
-        TypeError, ValueError: positions that are no integers, settings out of these bounds.
+        TypeError, ValueError: no integers, settings out of these bounds.
     """
     integers("relative", relative)
     flag("bidirectional", bidirectional)

@@ -4,22 +4,20 @@
 
 (q_i + u) . k_j is content with content and a bias of the key's content; (q_i + v) . W_r R is content with
 distance and a bias of the distance. R_t holds the sines and then the cosines of t w_m, w_m = 10000^(-2m/D),
-and W_r maps it to one vector per head. The segment recurrence of the paper is `sepnb.training.memory`, for
-any encoding.
+and W_r maps it to one vector per head. The segment recurrence of the paper is `sepnb.training.memory`.
 
 Shape letters: B batch, H heads, N query length, M key length, d head width, D width of R, e columns.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..records.settings import without_defaults
 from ..validation import floats, number
 from .base import Encoding, Heads, PairModule, Site
 from .relative import from_distances
@@ -34,17 +32,12 @@ def transformer_xl_scores(
 ) -> Float[Tensor, "B H N M"]:
     """Scaled scores of queries that are the last N of the M positions.
 
-    Args:
-        q, k: queries and keys.
-        r: row t is W_r R_t, for the distances 0 to M - 1. (The authors' release stores them descending.)
-        u, v: the two biases.
-
-    Returns:
-        What is above the diagonal, where a key comes after the query, has no meaning: mask it.
+    Row t of r is W_r R_t, for the distances 0 to M - 1. (The authors' release stores them descending.) Above
+    the diagonal of the result, where a key comes after the query, it has no meaning: mask it.
 
     Raises:
-        TypeError: what is not floating, or not all of one dtype.
-        ValueError: shapes or devices that do not fit together, or more queries than keys.
+        TypeError, ValueError: what is not floating and of one dtype, shapes or devices that do not fit
+            together, or more queries than keys.
     """
     floats(q=(q, "B H N d+"), k=(k, "B H M d+"), r=(r, "H M d+"), u=(u, "H d+"), v=(v, "H d+"))
     n, m = q.shape[-2], k.shape[-2]
@@ -87,11 +80,7 @@ class TransformerXLScore(PairModule):
         self.distances = nn.Linear(self.width, heads.count * heads.width, bias=False)
 
     def share(self, first: PairModule) -> None:
-        """u and v of the first layer, if they are tied.
-
-        Raises:
-            ValueError: the layers do not have the same heads.
-        """
+        """u and v of the first layer, if they are tied; refuses a layer of other heads."""
         if not self.tie:
             return
         if first.u.shape != self.u.shape:
@@ -157,6 +146,7 @@ class TransformerXL(Encoding):
     order = 13
     sites = frozenset({Site.SCORE})
     per_layer = True
+    later = ("tie",)
 
     base: float = 10_000.0
     std: float = 0.02
@@ -179,6 +169,3 @@ class TransformerXL(Encoding):
             return waves @ module.distances.weight.T.to(waves.dtype)
 
         return "distance: its waves, projected for keys", projected
-
-    def resolved(self) -> dict[str, Any]:
-        return without_defaults(super().resolved(), tie=False)

@@ -27,6 +27,7 @@ from .scalars import (
     whole,
 )
 from .tensors import (
+    angular,
     floating,
     floating_dtype,
     floats,
@@ -45,6 +46,7 @@ __all__ = [
     "FARTHEST",
     "WIDEST",
     "above_zero",
+    "angular",
     "at_least",
     "choice",
     "flag",

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .scalars import shown
+from .scalars import FARTHEST, shown
 
 
 def tensor(name: str, value: Any) -> Tensor:
@@ -184,6 +184,11 @@ def within(
                 f"{remedy and f', {remedy}'}"
             )
     return value
+
+
+def angular(name: str, value: Any) -> Tensor:
+    """A tensor of positions whose angles float64 resolves: reals of which none is beyond `FARTHEST`."""
+    return within(name, reals(name, value), -FARTHEST, FARTHEST, "beyond which no float64 resolves an angle")
 
 
 def readable(name: str, value: Tensor) -> Tensor:
