@@ -10,10 +10,9 @@
 Heads that read the same streams form a group, whose queries and keys are one matrix product. A strict model
 has two groups: the position heads, which need no content and so run once for the whole batch, and the sem
 heads, to whose queries and keys the position streams only add a table, `u_pos W_Q,ps` and `u_pos W_K,ps`.
-
-What else adds to the score of a sem head does so by more columns of its queries and keys, under the same
-scale: in an untied model the position part, `u_pos W_Q,ps` beside `u_sem W_Q,ss` and not added to it; and the
-terms of encodings.
+Whatever else adds to the score of a sem head stands in more columns of its queries and keys, under the same
+scale: the position part of an untied model, which is not added to that of the content, and the terms of
+encodings.
 
 Shape letters: B batch, H heads, N query length, M key length, d head width, w width of one stream. A tensor
 that is the same for every sequence has a batch of 1.
@@ -32,7 +31,7 @@ from .attention_core import AttentionCore
 from .cache import KVCache
 from .config import TransformerConfig
 from .context import AttentionContext
-from .layout import BlockLayout, Group, Span, heads_for
+from .layout import BlockLayout, Span, heads_for
 
 
 @dataclass(frozen=True)
@@ -45,21 +44,20 @@ class Part:
 
 
 class Attention(nn.Module):
-    """One layer of attention that computes only the streams that its block needs.
+    """One layer of attention, counted from 0, that computes only the streams that its block needs.
 
-    A head whose columns lie wholly in streams that nobody reads is not built: its values would reach
-    nothing. In a head that straddles a border, the columns of an unread stream are zeros.
-
-    Args:
-        config: of the model.
-        layout: of this block.
-        layer: its number, counted from 0.
+    A head whose columns lie wholly in streams that nobody reads is not built. In a head that straddles a
+    border, the columns of an unread stream are zeros.
     """
 
     def __init__(self, config: TransformerConfig, layout: BlockLayout, layer: int) -> None:
         super().__init__()
         self.streams, self.head_width, self.shared = config.streams, config.head_width, config.heads_per_kv
         self.layer, self.heads, self.groups = layer, layout.heads, layout.groups
+        # The group whose queries and keys are made of content and positions; there is one at most.
+        self.both = next(
+            (n for n, g in enumerate(self.groups) if "sem" in g.reads and len(g.reads) > 1), None
+        )
         self.query_key = nn.ModuleList(
             nn.Linear(
                 sum(self.streams.widths[name] for name in group.reads),
@@ -69,14 +67,10 @@ class Attention(nn.Module):
             for group in self.groups
         )
         split, outputs = "value_output" in config.splits, layout.attended
-        self.value = BlockDiagonalLinear(
-            self.streams,
-            bias=config.bias,
-            reduction=self.shared,
-            split=split,
-            outputs=outputs if split else None,
-        )
-        self.output = BlockDiagonalLinear(self.streams, bias=config.bias, split=split, outputs=outputs)
+        how = {"bias": config.bias, "split": split}
+        values = outputs if split else None
+        self.value = BlockDiagonalLinear(self.streams, reduction=self.shared, outputs=values, **how)
+        self.output = BlockDiagonalLinear(self.streams, outputs=outputs, **how)
         heads = heads_for(config, layout)
         terms = [e.at_query_key(heads) for e in config.encodings if e.each_layer(Site.QUERY_KEY)]
         self.terms = nn.ModuleList(term for term in terms if term is not None)
@@ -101,8 +95,8 @@ class Attention(nn.Module):
         Streams absent from the input are not computed, nor are the heads that write to them alone.
 
         Args:
-            u: the streams. Where they hold more tokens than the context has queries, the last ones ask, and
-                those before them give keys and values only.
+            u: the streams. Tokens before the last, as many as the context has queries, give keys and values
+                only.
             context: of this forward pass.
             cache: extended in place.
             table: of `position_table`; the position streams may then be absent.
@@ -141,18 +135,16 @@ class Attention(nn.Module):
         Args:
             index: the group.
             parts: the streams; those whose contribution is in `table` may be absent.
-            table: of `position_table`, added to what the content gives; groups that read one kind of stream
-                take none.
+            table: of `position_table`, for the group that reads content and positions.
 
         Returns:
             One part. An untied group that reads content and positions has two, in this order.
         """
         group = self.groups[index]
-        table = table if _reads_both(group) else None
+        table = table if index == self.both else None
         if len(group.parts) > 1:
             of_content, of_positions = group.parts
-            if table is None:
-                table = self._projected(index, {name: parts[name] for name in of_positions})
+            table = self.position_table(parts) if table is None else table
             content = self._projected(index, {"sem": parts["sem"]})
             return [self._part(index, of_content, content), self._part(index, of_positions, table)]
         if table is None:
@@ -162,29 +154,24 @@ class Attention(nn.Module):
         return [self._part(index, tuple(group.reads), joined)]
 
     def position_table(self, parts: Mapping[str, Tensor]) -> Tensor | None:
-        """What the position streams give to the queries and keys of the sem heads: `[1, N, 2*H*d]`.
-
-        None where no group reads both. `parts` are the normalised position streams.
-        """
-        for index, group in enumerate(self.groups):
-            if _reads_both(group):
-                return self._projected(index, {n: parts[n] for n in group.reads if n != "sem"})
-        return None
+        """What the normalised position streams give to queries and keys of the sem heads, `[1, N, 2*H*d]`;
+        None where no group reads both."""
+        if self.both is None:
+            return None
+        positions = [name for name in self.groups[self.both].reads if name != "sem"]
+        return self._projected(self.both, {name: parts[name] for name in positions})
 
     @property
     def table_width(self) -> int | None:
         """Columns of a `position_table`; None where there is none."""
-        widths = [
-            len(layer.weight) for layer, g in zip(self.query_key, self.groups, strict=True) if _reads_both(g)
-        ]
-        return widths[0] if widths else None
+        return None if self.both is None else len(self.query_key[self.both].weight)
 
     def position_logits(self, table: Tensor, context: AttentionContext) -> Tensor:
         """Of an untied layer: the position part of the sem heads' scaled scores, `[H, N, N]`, no mask, in
         float32 or wider. A term of the score that an encoding adds of itself is no part of it."""
-        index, group = next((n, group) for n, group in enumerate(self.groups) if _reads_both(group))
+        group = self.groups[self.both]
         _, positions = group.parts
-        part = self._part(index, positions, table)
+        part = self._part(self.both, positions, table)
         (q,), (k,), (span,) = part.queries, part.keys, group.spans
         q, k = context.rotated(q, k, positions, Place(self.layer, span.heads), first=False)
         k = k.repeat_interleave(self.shared, dim=1)
@@ -196,10 +183,8 @@ class Attention(nn.Module):
         return x.unflatten(-1, (-1, self.head_width)).transpose(1, 2)
 
     def _projected(self, index: int, parts: Mapping[str, Tensor]) -> Tensor:
-        """What `parts`, some of the streams that a group reads, add to its queries and keys.
-
-        The bias counts as the content's, so that it is added once.
-        """
+        """What some of the streams that a group reads add to its queries and keys; the bias comes with the
+        content, so that it is added once."""
         projection, slices = self.query_key[index], self.groups[index].reads
         first, *others = (
             F.linear(x, projection.weight[:, slices[name]], projection.bias if name == "sem" else None)
@@ -238,14 +223,8 @@ class Attention(nn.Module):
 
     def _terms(self, u: Mapping[str, Tensor], context: AttentionContext) -> list[tuple[Tensor, Tensor]]:
         """Per term its columns of the queries and of the keys, of all heads that read the sem stream."""
-        content = u["sem"]
-        content = content[:, content.shape[1] - context.n_queries :]
-        pairs = zip(self.terms, context.terms, strict=True)
-        return [term(content, prepared) for term, prepared in pairs]
-
-
-def _reads_both(group: Group) -> bool:
-    return "sem" in group.reads and len(group.reads) > 1
+        content = u["sem"][:, u["sem"].shape[1] - context.n_queries :]
+        return [term(content, made) for term, made in zip(self.terms, context.terms, strict=True)]
 
 
 def _with_terms(

@@ -4,8 +4,7 @@
 
 Biases of positions join the mask, and torch's fused kernel takes both. The softmax is explicit where an
 encoding makes scores that are no product plus bias or adds to the averages, and where a hook asks for the
-weights (see `pattern`). What is for speed stands elsewhere, each behind one call: `pieces` cuts what is too
-large to be held at once and what is behind a window, `flex` is FlexAttention on CUDA, `kernels` compiles.
+weights (see `pattern`). What is for speed is one call each: `pieces`, `flex` and `kernels`.
 
 Shape letters: B batch, H heads, N query length, M key length, d head width, e columns of queries and keys.
 """
@@ -27,10 +26,7 @@ from .softmax import attention_weights, masked_softmax
 class AttentionCore(nn.Module):
     """What the heads of one layer do with queries, keys and values, as encodings change it.
 
-    Args:
-        config: of the model.
-        heads: those of the layer.
-        written: the streams to which they write; see `ValueModule` for those that are given positions.
+    `written` are the streams to which the heads write; see `ValueModule` for those that are given positions.
 
     Raises:
         ValueError: two encodings that both make the scores, or both add to the values.
@@ -64,17 +60,8 @@ class AttentionCore(nn.Module):
         return len(self.biases) > 0 or self.explicit
 
     def forward(self, span: Span, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:
-        """The values, averaged with the weights of these heads.
-
-        Args:
-            span: the heads.
-            q, k: `[B, H, N, e]` and `[B, H, M, e]`; of a head's own d columns, and others beside them.
-            v: `[B, H, M, d]`.
-            context: of this forward pass.
-
-        Returns:
-            `[B, H, N, d]`.
-        """
+        """Values `[B, H, M, d]` averaged with the weights of these heads, `[B, H, N, d]`; queries and keys,
+        `[B, H, N, e]` and `[B, H, M, e]`, may have more columns than the d of a head."""
         if self.pattern_hook is not None:
             return self.by_softmax(span, q, k, v, self.mask(span, q.dtype, context), context)
         if self._to_flex(q, k, context):
@@ -84,8 +71,7 @@ class AttentionCore(nn.Module):
         return pieces.attend(self, span, q, k, v, context)
 
     def _to_flex(self, q: Tensor, k: Tensor, context: AttentionContext) -> bool:
-        """Whether FlexAttention serves: on CUDA, where formulas are compiled and gradients are taken, for
-        scores that are biased or gated and a whole causal text."""
+        """Whether FlexAttention serves; see `flex` for where it does."""
         if context.compiler is None or not kernels.on_cuda(q) or torch.compiler.is_compiling():
             return False
         biased = len(context.biases) > 0 or len(self.biases) > 0
@@ -101,7 +87,9 @@ class AttentionCore(nn.Module):
         mask = self.mask(span, q.dtype, context)
         compiling = context.compiler is not None and torch.is_grad_enabled()
         if self.explicit or (compiling and mask is not None and mask.requires_grad):
-            self._prepare(context)
+            for site, module in (("pairs", self.pairs), ("values", self.added)):
+                if module is not None:  # made now, for all layers, and not while something is compiled
+                    context.prepared(site, module)
             formula = kernels.chosen(AttentionCore.by_softmax, context.compiler)
             return formula(self, span, q, k, v, mask, context)
         if compiling and mask is not None and mask.dim() == 3:
@@ -153,12 +141,6 @@ class AttentionCore(nn.Module):
             own = context.own_bias(self.biases)[..., span.built, :, :]
             mask = own if mask is None else mask + own
         return mask if mask is None else mask.to(dtype)
-
-    def _prepare(self, context: AttentionContext) -> None:
-        """Have what all layers share made now, and not while something is compiled."""
-        for site, module in (("pairs", self.pairs), ("values", self.added)):
-            if module is not None:
-                context.prepared(site, module)
 
 
 def share(layers: Iterable[AttentionCore]) -> None:

@@ -16,26 +16,22 @@ class KVCache:
 
     Keys are kept as projected, before any rotation: an encoding whose frequencies depend on the current
     length may then change them without leaving stale keys behind. What is the same for every sequence, such
-    as the position heads of a strict model, is kept once.
-
-    For a model with a window it rolls: a call is given back all that it may look at, and what is held after
-    it are the last W - 1 tokens. Nothing that an encoding reads of a pair is lost with the others: positions
-    are kept with their tokens, and what is counted between a query and a key lies between them.
+    as the position heads of a strict model, is kept once. For a model with a window it rolls: a call is given
+    back all that it may look at, and the last W - 1 tokens, with their positions, are held after it.
 
     Args:
-        batch_size: sequences.
-        n_layers: of the model.
-        length: positions of the whole text, for encodings that depend on it. What a layer leaves behind was
-            computed with one length and holds for no other, so it is said beforehand.
+        batch_size, n_layers: sequences, and layers of the model.
+        length: positions of the whole text, for encodings that depend on it: what a layer leaves behind was
+            computed with one length and holds for no other.
         axes: coordinates of a position. On several, positions have one more dimension than is said below.
         window: W, tokens that a query of the model sees, itself included; None keeps every token.
 
     Attributes:
         positions: of the tokens held, `[M]` or `[B, M]`.
-        counted: whether all that were read had positions from 0 on by default: no call has given others.
-        with_tables: whether position tables were given to a call; the position heads were then not computed,
-            and are not held.
-        read: tokens read so far, per sequence, those among them that are held no more.
+        counted: whether no call has given other positions than those from 0 on.
+        with_tables: whether a call was given position tables; the position heads were then not computed, and
+            are not held.
+        read: tokens read so far, per sequence, those held no more included.
         room: how many tokens are held at most; None: all.
     """
 
@@ -67,34 +63,19 @@ class KVCache:
         """Numbers held, keys and values of all layers."""
         return sum(keys.numel() + values.numel() for keys, values in self._held.values())
 
-    def check_window(self, window: int | None, sinks: int) -> None:
-        """Refuse a rule by which a query sees tokens that are held no more.
+    def check(self, batch: int, config: TransformerConfig, window: int | None, sinks: int) -> None:
+        """Refuse a batch, a model or a rule of evaluation that this cache is not for.
 
         Raises:
-            ValueError: this cache rolls, and the window is wider or there is none, or there are sinks.
-        """
-        if self.window is None or (window is not None and window <= self.window and not sinks):
-            return
-        sees = "all tokens" if window is None else f"{window} tokens and {sinks} sinks"
-        raise ValueError(
-            f"the cache holds what a query sees behind a window of {self.window} tokens, and this model sees "
-            f"{sees}; make a cache with this model"
-        )
-
-    def check(self, batch: int, config: TransformerConfig) -> None:
-        """Refuse a batch or a model that this cache is not for.
-
-        Raises:
-            ValueError: other sequences, layers or axes, or a model without a mask.
+            ValueError: other sequences, layers or axes, a model without a mask, or a rule by which a query
+                sees tokens that are held no more.
         """
         if self.batch_size != batch:
             raise ValueError(
                 f"the cache holds {self.batch_size} sequences, the input has {batch}; make a new cache"
             )
-        for what, own, needed in (
-            ("layers", self.n_layers, config.n_layers),
-            ("axes", self.axes, config.axes),
-        ):
+        sizes = (("layers", self.n_layers, config.n_layers), ("axes", self.axes, config.axes))
+        for what, own, needed in sizes:
             if own != needed:
                 raise ValueError(
                     f"the cache is of a model of {own} {what}, this one has {needed}; make a cache with this "
@@ -104,13 +85,15 @@ class KVCache:
             raise ValueError(
                 "a cache needs a causal model: without a mask, earlier tokens would have to change"
             )
+        if self.window is not None and (window is None or window > self.window or sinks):
+            sees = "all tokens" if window is None else f"{window} tokens and {sinks} sinks"
+            raise ValueError(
+                f"the cache holds what a query sees behind a window of {self.window} tokens, and this model "
+                f"sees {sees}; make a cache with this model"
+            )
 
     def whole_length(self, key_positions: Tensor) -> int:
-        """The length of the text that it is for, of which these are the positions so far.
-
-        Raises:
-            ValueError: it was not given, or a position is past it.
-        """
+        """The length of the text that it is for; ValueError where it was not given or a position is past."""
         if self.length is None:
             raise ValueError(
                 "the frequencies of this model follow the length of the text, and what a cache holds was "
@@ -124,11 +107,8 @@ class KVCache:
         return self.length
 
     def next_positions(self, count: int, device: torch.device) -> Tensor:
-        """The `count` positions after what was read: `[count]`, or `[B, count]` where sequences differ.
-
-        Raises:
-            ValueError: several axes: no point comes after another.
-        """
+        """The `count` positions after what was read: `[count]`, or `[B, count]` where sequences differ;
+        ValueError on several axes, where no point comes after another."""
         return coordinates.following(self._latest, count, device, self.axes)
 
     def positions_with(self, positions: Tensor) -> Tensor:
@@ -138,10 +118,8 @@ class KVCache:
         return coordinates.joined(self.positions, positions, self.batch_size, self.axes)
 
     def extend_positions(self, positions: Tensor, counted: bool = False, with_tables: bool = False) -> Tensor:
-        """Append `[N]` or `[B, N]`; returns the positions of all keys, `[M]` or `[B, M]`.
-
-        `counted`: they, and all before them, were given by default; `with_tables`: the call has tables.
-        """
+        """Append `[N]` or `[B, N]`; returns the positions of all keys, `[M]` or `[B, M]`. `counted` says that
+        they were made by default, `with_tables` that the call has tables."""
         whole, n = self.positions_with(positions), coordinates.tokens_of(positions, self.axes)
         m = coordinates.tokens_of(whole, self.axes)
         first = 0 if self.room is None else max(0, m - self.room)
@@ -160,11 +138,9 @@ class KVCache:
 
     def extend(self, place: Hashable, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Append `[B, H, N, d]` to what is held at `place`, a layer's group of heads; returns all of it,
-        `[B, H, M, d]`, and holds as much of it as there is room for. A batch of 1 stands for every sequence
-        until one that differs is appended."""
+        `[B, H, M, d]`, and holds as much as there is room for. A batch of 1 stands for every sequence."""
         if place in self._held:
-            keys = _append(self._held[place][0], keys)
-            values = _append(self._held[place][1], values)
+            keys, values = map(_append, self._held[place], (keys, values))
         self._held[place] = self._last(keys), self._last(values)
         return keys, values
 

@@ -1,7 +1,6 @@
 """What a model is: one frozen description for dense and separated, so that two models differ in one field.
 
-It is checked once, where it is made. What follows from it, such as which streams a block computes, is in
-`layout`.
+It is checked once, where it is made. What follows from it is in `layout`.
 """
 
 from collections.abc import Collection
@@ -27,39 +26,35 @@ class TransformerConfig:
 
     Args:
         streams: how the width is divided; `Streams.dense(D)` gives the dense baseline.
-        n_layers: blocks.
-        n_heads: heads; must divide the model width.
+        n_layers, n_heads: blocks, and heads, which must divide the model width.
         encoding: a name of `sepnb.encodings.names()`, a built encoding, or a tuple of them. One that acts at
             the input is added to the content of a one-stream model and fills the position streams of a
             separated one, which needs exactly one such.
         mode: "separated" or "strict", a preset of `query_key`; without effect on a single stream. What strict
-            computes once serves the sequences that share their positions and the mask. Positions `[B, N]` and
-            documents, as padding on the left and packed texts need them, are right and cost a position branch
-            for each sequence: pad a causal model on the right.
+            computes once serves the sequences that share their positions and the mask; positions `[B, N]` and
+            documents cost a position branch for each sequence, so pad a causal model on the right.
         norm: "split", one norm per stream, or "joint", one over the whole width; a preset of `split`.
         readout: "sem" or "both": the streams from which the output is computed.
         max_length: positions trained on; the number of rows of a learned table.
         causal: each query sees keys up to itself; False gives a bidirectional encoder.
         expansion, activation, norm_kind: as in `StreamMLP`, `StreamNorm`.
-        bias: biases on all maps of the blocks. Those of the keys add the same number to all scores of a
-            query, which a softmax takes out again, unless an encoding rotates keys or gates scores. They are
-            built and counted all the same: models that differ in their encoding then differ in nothing else.
+        bias: biases on all maps of the blocks, also on those of the keys, which a softmax takes out again:
+            models that differ in their encoding then differ in nothing else.
         embedding_std: of the token embedding when it is drawn. Half puts a token beside a sinusoid, whose
             root mean square is 0.71; at 0.02, the value of large models, an added sinusoid drowns the token.
         tie_embeddings: the output layer shares the weights of the token embedding; needs readout="sem".
         query_key: one of `QUERY_KEY`; None takes the mode's.
-        split: which of `SPLIT` are block diagonal; None takes all, less the norm where `norm` is "joint".
+        split: which of `SPLIT` are block diagonal; None takes all, minus the norm where `norm` is "joint".
         pos_stream: one of `POS_STREAM`.
         n_kv_heads: key and value heads, each shared by n_heads / n_kv_heads query heads (Ainslie et al.
             2023); must divide n_heads. None gives every query head its own.
         dropout: share of what enters the stack, and of what each sublayer adds to it, that is zeroed in
-            training. Where isolated position streams run once for the batch, one mask serves all sequences;
-            positions `[B, N]` give every sequence its own.
+            training. What isolated position streams compute once for the batch has one mask.
         axes: coordinates of a position: 1 for a text, 2 for the rows and columns of an image. Every encoding
             must take so many; but where there is a position stream for each coordinate, an input encoding of
             one coordinate fills each stream by its own, in the order of the streams.
         window: tokens that a query sees, itself included, in training, evaluation and with a cache; None is
-            all before it. For causal models; see `windows` for what it counts and costs.
+            all before it. For causal models; see `windows`.
 
     Raises:
         TypeError: streams, an encoding or a count of another type.
@@ -153,9 +148,8 @@ class TransformerConfig:
 
     @property
     def isolated(self) -> bool:
-        """Whether the position streams are functions of the positions alone, whatever the text, and can be
-        run on their own: that takes every split. With pos_stream="constant" and a joint map or norm the
-        streams do not change with the text either, but what a block makes of them does: this is False."""
+        """Whether what blocks make of the position streams is a function of the positions alone, so that
+        these can be run on their own: that takes every split."""
         closed = self.reading in ("strict", "untied") or self.pos_stream == "constant"
         return self.separated and closed and self.splits == frozenset(SPLIT)
 
@@ -179,16 +173,11 @@ class TransformerConfig:
         return [("sem",), positions] if untied else [reads]
 
     def resolved(self) -> dict[str, Any]:
-        """Every field in plain JSON types, for a record.
-
-        The fields after `tie_embeddings` are left out where they have their default. Streams are an object by
-        name, or a list of pairs where their order is not that of their names, because a key is taken from
-        objects with sorted names.
-        """
-        own = fields(self)
-        first = 1 + [field.name for field in own].index("tie_embeddings")
-        given = {field.name: getattr(self, field.name) for field in own}
-        resolved = without_defaults(given, **{field.name: field.default for field in own[first:]})
+        """Every field in plain JSON types, for a record; those after `tie_embeddings` where they differ from
+        their default. Streams are an object by name, or a list of pairs where their order is not that of
+        their names, because a key is taken from objects with sorted names."""
+        later = fields(self)[1 + [field.name for field in fields(self)].index("tie_embeddings") :]
+        resolved = without_defaults(vars(self), **{field.name: field.default for field in later})
         if "split" in resolved:
             resolved["split"] = sorted(self.splits)
         in_order = list(self.streams.names) == sorted(self.streams.names)
@@ -268,15 +257,9 @@ def _check_streams(config: TransformerConfig) -> None:
         )
     if config.pos_stream == "reinjected" and not at_input:
         raise ValueError("pos_stream='reinjected' needs an encoding at the input, e.g. 'sinusoidal'")
-    _check_whole_heads(config)
-
-
-def _check_whole_heads(config: TransformerConfig) -> None:
-    """Where a head, or the heads that share a key and value head, must not straddle a border of streams."""
-    if not config.separated:
-        return
+    # Where a head, or the heads that share a key and value head, must not straddle a border of streams:
     d, shared = config.head_width, config.heads_per_kv
-    for name in config.position_streams:
+    for name in config.position_streams if config.separated else ():
         columns = config.streams.slices[name]
         if config.reading in ("strict", "untied") and gcd(columns.start, columns.stop) % d:
             raise ValueError(
@@ -303,14 +286,19 @@ def _nearest(config: TransformerConfig, name: str, unit: int) -> str:
     fitting = [str(n) for n in (below, below + unit) if 0 < n < config.streams.d_model]
     if not fitting:
         return f", and none is below the model width {config.streams.d_model}; use more and narrower heads"
-    verb = "that are" if len(fitting) > 1 else "that is"
-    return f"; the nearest {verb}: {' and '.join(fitting)}"
+    return f"; the nearest that {'are' if len(fitting) > 1 else 'is'}: {' and '.join(fitting)}"
 
 
 def _check_encodings(config: TransformerConfig) -> None:
+    made_from = {part for head in range(config.n_heads) for part in config.parts(head)}
     for encoding in config.encodings:
-        if encoding.streams is not None:
-            _check_acts_somewhere(config, encoding)
+        chosen = config.streams.select(encoding.streams)
+        if encoding.streams is not None and not any(set(part) <= set(chosen) for part in made_from):
+            remedy = "'untied' or 'content'" if chosen == ("sem",) else "'strict' or 'untied'"
+            raise ValueError(
+                f"{encoding.name} on {', '.join(chosen)} only: every head of this model reads other streams "
+                f"too; use query_key={remedy}"
+            )
         if not (encoding.axes is None or config.axes in encoding.axes or config.by_coordinate(encoding)):
             takes = " or ".join(map(str, encoding.axes))
             fitting = [how for name in names() if (how := how_on_axes(name, config.axes)) is not None]
@@ -322,15 +310,3 @@ def _check_encodings(config: TransformerConfig) -> None:
             raise ValueError(
                 f"{encoding.name} is for causal models only; use causal=True, or another encoding"
             )
-
-
-def _check_acts_somewhere(config: TransformerConfig, encoding: Encoding) -> None:
-    """An encoding of some streams only needs queries and keys that are made from these alone."""
-    chosen = config.streams.select(encoding.streams)
-    made_from = {part for head in range(config.n_heads) for part in config.parts(head)}
-    if not any(set(part) <= set(chosen) for part in made_from):
-        remedy = "'untied' or 'content'" if chosen == ("sem",) else "'strict' or 'untied'"
-        raise ValueError(
-            f"{encoding.name} on {', '.join(chosen)} only: every head of this model reads other streams too; "
-            f"use query_key={remedy}"
-        )

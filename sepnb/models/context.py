@@ -3,7 +3,7 @@
 Shape letters: B batch, H heads, N query length, M key length.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,20 +24,16 @@ class AttentionContext:
         query_positions, key_positions: `[N]` and `[M]`, or `[B, N]` and `[B, M]`; the queries are the last N
             of the M keys. On n > 1 axes each has one more dimension, of the coordinates.
         dtype: of a mask without biases.
-        causal: each query sees keys up to itself.
+        causal, window, sinks: which keys a query sees, as in `softmax.visible`.
         consecutive: as in `sepnb.encodings.relative.by_distance`.
-        window, sinks: as in `visible`.
-        biases: the score modules that all layers share.
-        own_biases: layers add biases of their own.
+        biases, own_biases: the score modules that all layers share; whether layers have biases of their own.
         rotations: per query/key encoding its module and what it prepared for the queries and for the keys.
         terms: what the terms of a layer prepared of the positions, in their order.
         sharpening: factor of the logits of each query, `[N, 1]`; None is 1.
         compiler: a backend of torch.compile for the formulas, see `kernels`; None is eager.
-        embedding: `[N, w]` or `[B, N, w]`, of positions, added to the sem stream where it makes queries and
-            keys; None is 0.
+        embedding: `[N, w]` or `[B, N, w]`, added to the sem stream where it makes queries and keys.
         axes: coordinates of a position.
         query_documents, key_documents: `[B, N]` and `[B, M]`; a query sees keys of its own document only.
-            None: every sequence is one.
     """
 
     query_positions: Tensor
@@ -81,20 +77,15 @@ class AttentionContext:
         the last, and cannot be joined with a bias."""
         n, m = self.n_queries, self.n_keys
         windowed = self.window is not None and self.window < m
-        if self.key_documents is not None:
-            return True
-        return bool(self.biases) or (self.causal and (self.own_biases or windowed or n != m))
+        ours = self.causal and (self.own_biases or windowed or n != m)
+        return self.key_documents is not None or bool(self.biases) or ours
 
     @property
     def mask(self) -> Tensor | None:
         """Additive, with the shared biases: `[N, M]` or `[H, N, M]`, or where sequences differ `[B, 1, N, M]`
         or `[B, H, N, M]`; None if not `masked`."""
         if self._mask is None and self.masked:
-            mask = None
-            for module in self.biases:
-                bias = self._bias(module)
-                mask = bias if mask is None else mask + bias
-            seen = self._seen()
+            mask, seen = self._sum(self.biases) if self.biases else None, self._seen()
             if seen is not None and mask is None:
                 mask = torch.zeros(seen.shape, dtype=self.dtype, device=seen.device)
             if seen is not None and seen.dim() > mask.dim():
@@ -116,12 +107,13 @@ class AttentionContext:
     def own_bias(self, modules: nn.ModuleList) -> Tensor:
         """The sum of the biases of one layer; that of the layer asked last is kept for its other heads."""
         if self._own is None or self._own[0] is not modules:
-            first, *others = (self._bias(module) for module in modules)
-            self._own = modules, sum(others, start=first)
+            self._own = modules, self._sum(modules)
         return self._own[1]
 
-    def _bias(self, module: ScoreModule) -> Tensor:
-        return module(self.query_positions, self.key_positions, self.consecutive)
+    def _sum(self, modules: Iterable[ScoreModule]) -> Tensor:
+        at = self.query_positions, self.key_positions, self.consecutive
+        first, *others = (module(*at) for module in modules)
+        return sum(others, start=first)
 
     def prepared(self, site: str, module: PairModule | ValueModule) -> Any:
         """What a module needs of the positions: from the first layer that asks, for all."""
@@ -143,11 +135,8 @@ class AttentionContext:
         place: Place | None = None,
         first: bool = True,
     ) -> tuple[Tensor, Tensor]:
-        """Queries and keys that are made from the streams `reads`, as the encodings change them.
-
-        `place`: as in `QueryKeyModule.forward`. `first`: of the parts of a head this is the one that is given
-        whatever a head has once.
-        """
+        """Queries and keys that are made from the streams `reads`, as the encodings change them. The `first`
+        part of a head is given what a head has once; `place` is that of `QueryKeyModule.forward`."""
         both = kernels.chosen(_both, self.compiler)
         for module, for_queries, for_keys in self.rotations:
             acts = module.streams is None or set(reads) <= set(module.streams)
@@ -168,11 +157,8 @@ class AttentionContext:
         return first, before + stop if self.causal else m
 
     def rows(self, start: int, stop: int, *, keep: bool = False) -> "AttentionContext":
-        """That of the queries `start` to `stop` - 1 alone, with the keys that are `keys_of` them. What is
-        done before queries meet keys, rotations and terms, is done and left out.
-
-        With `keep`, all layers are given the same one, and what it makes of the positions is made once.
-        """
+        """That of the queries `start` to `stop` - 1 alone, with the keys that are `keys_of` them, after
+        rotations and terms. With `keep` all layers are given the same one."""
         if keep:
             if (start, stop) not in self._parts:
                 self._parts[start, stop] = self.rows(start, stop)

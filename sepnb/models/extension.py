@@ -17,18 +17,11 @@ from .weights import Model, sharing_copy
 
 
 class ExtrapolatedInput(InputModule):
-    """The position embeddings of an input encoding below `length`, as a table, continued by an extrapolator.
+    """The first `length` position embeddings of an input encoding, as a table, continued by an extrapolator;
+    method, form, options and errors are those of `sepnb.extrapolators.extrapolate`.
 
-    The continuation is fitted here, on the table as it is now: after a training of the encoding `extended` is
-    called anew. Where the model is moved to another device or dtype, it is fitted again.
-
-    Args:
-        module: a learned table, or any other input encoding: its first `length` embeddings are the table.
-        length: rows of the table, the trained length.
-        method, form, options: of `sepnb.extrapolators.extrapolate`.
-
-    Raises:
-        ValueError, TypeError: of `extrapolate`, at once and not at the first position past the table.
+    The continuation is fitted at once, on the table as it is now, and again where the model is moved to
+    another device or dtype.
     """
 
     def __init__(
@@ -76,11 +69,8 @@ def extended(
     """The same weights under another rule of evaluation; never retrains, never changes the original.
 
     The weights are shared. What an extrapolator continues is the table as it is now: after more training
-    call this anew.
-
-    Rules add up: of a model that follows some already, what is not given here stays. Window and sinks are
-    one rule and given together: a new window without sinks has none. The window of a config can be
-    narrowed, and neither widened nor given sinks.
+    call this anew. Rules add up: of a model that follows some already, what is not given here stays. Window
+    and sinks are one rule: a new window without sinks has none. The window of a config can be narrowed only.
 
     Args:
         extrapolator: one of `sepnb.extrapolators.METHODS`. What the encoding at the input gives to
@@ -96,8 +86,7 @@ def extended(
         options: of the extrapolator, such as `length` for "interpolate".
 
     Raises:
-        ValueError: a rule that this model cannot follow, or a window or sinks out of range; and
-            whatever the extrapolator refuses.
+        TypeError, ValueError: a rule that this model cannot follow, and what the extrapolator refuses.
     """
     windows.check(window, model.config.causal)
     validation.whole("sinks", sinks, 0, needs="give 0 or more")
@@ -130,11 +119,7 @@ def extended(
         transformer.window, transformer.sinks = window, sinks
     transformer.log_scale |= log_scale
     if extrapolator is not None:
-        tables = [
-            transformer.input_encodings,
-            *transformer.later_encodings,
-            transformer.projection_encodings,
-        ]
+        tables = (transformer.input_encodings, *transformer.later_encodings, transformer.projection_encodings)
         if not any(len(modules) for modules in tables):
             raise ValueError(
                 "this model has no encoding at the input, so there is nothing to extrapolate; RoPE takes "
@@ -143,14 +128,10 @@ def extended(
         length = clone.config.max_length
         for modules in tables:
             for index, module in enumerate(modules):
-                modules[index] = ExtrapolatedInput(_trained(module), length, extrapolator, form, options)
+                trained = module.module if isinstance(module, ExtrapolatedInput) else module
+                modules[index] = ExtrapolatedInput(trained, length, extrapolator, form, options)
     if extension is not None:
         changed = [module.extend(extension) for module in transformer.query_key_encodings]
         if not any(changed):
             raise ValueError("a context extension changes the frequencies of RoPE, and this model has none")
     return clone.eval()
-
-
-def _trained(module: InputModule) -> InputModule:
-    """The encoding that was trained, whatever continued it so far."""
-    return module.module if isinstance(module, ExtrapolatedInput) else module

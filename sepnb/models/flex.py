@@ -2,17 +2,14 @@
 them.
 
 A bias that is a function of the distance alone is `[H, N]` numbers: those of the last query with every key.
-The kernel looks them up while it makes the scores. So it does with the factors of the DA-Transformer. A bias
-that is no such function, as FIRE's, is looked up pair by pair, `[H, N, N]` for the whole batch. In the
-backward pass the gradient of what is looked up is summed by atomic additions, in no fixed order, so that two
-runs on a GPU may differ in the last bits.
+The kernel looks them up while it makes the scores, as it does the factors of the DA-Transformer. Another
+bias, such as FIRE's, is looked up pair by pair, `[H, N, N]` for the whole batch. The gradient of what is
+looked up is summed by atomic additions, in no fixed order: two runs on a GPU may differ in the last bits.
 
-For causal attention of a whole text with itself, on CUDA, where `compile_formulas` asks for it; elsewhere the
-bias joins the mask. Left out are windows, which go in pieces of queries, packed documents, and positions
-with gaps. Making the mask of a new length looks at all pairs once, see `_causal`. FlexAttention has
-no backward pass on a CPU. Scores that need more than their product and one number stay with the plain
-formula: those of Shaw and Transformer-XL, which multiply queries with vectors of the distance, could be
-looked up too, and are not; CoPE's need all products of a query.
+It serves causal attention of a whole text with itself, on CUDA, where `compile_formulas` asks for it and
+gradients are taken: FlexAttention has no backward pass on a CPU. Elsewhere the bias joins the mask: behind
+windows, which go in pieces of queries, in packed documents, and at positions with gaps. Scores that need
+more than their product and one number (Shaw, Transformer-XL, CoPE) stay with the plain formula.
 
 Shape letters: B batch, H heads, N tokens, d head width, e columns of queries and keys.
 """
@@ -44,8 +41,7 @@ def attend(core: nn.Module, span: Span, q: Tensor, k: Tensor, v: Tensor, context
 
 
 def _biases(core: nn.Module, span: Span, context: AttentionContext) -> Tensor:
-    """The sum of the biases of these heads: `[H, N]`, for the distances N - 1 to 0, if all of them are
-    functions of it, else `[H, N, N]`."""
+    """The sum of the biases of these heads, as `joined` takes it: by distance where all of them allow it."""
     of_distance = all(bias.toeplitz for bias in (*context.biases, *core.biases))
     queries, keys = context.query_positions, context.key_positions
     queries = queries[-1:] if of_distance else queries
@@ -58,9 +54,8 @@ def _biases(core: nn.Module, span: Span, context: AttentionContext) -> Tensor:
 def joined(table: Tensor, combine: Combine = torch.add) -> ScoreMod:
     """What FlexAttention calls for every score: it joins it with the number of the pair, a bias as a rule.
 
-    `table` is `[H, N]`, for the distances N - 1 down to 0, or `[H, N, N]`, for every query and key. Of the
-    first, keys after the query, which the mask hides, are given that of distance 0: a kernel looks up
-    whole blocks, hidden pairs among them.
+    `table` is `[H, N]`, for the distances N - 1 down to 0, or `[H, N, N]`, for every query and key. A kernel
+    looks up whole blocks: a hidden key after the query is given the number of distance 0.
     """
     if table.dim() == 3:
         return lambda score, batch, head, query, key: combine(score, table[head, query, key])

@@ -1,17 +1,15 @@
 """The image classifier: patches in, logits of the classes out (vision transformer; Dosovitskiy et al. 2021).
 
 The same transformer as that of the language model, without a mask. An image is cut into square patches, each
-of them is a token, and the class token, whose final state is read, is one more. It has no place in the image
-and stands at the origin: at (0, ..., 0), where no patch ever is, because patches are counted from 1 along
-each axis. So one rule serves all encodings: a rotation leaves it as it is, an embedding of positions gives it
-one that no patch has, and a learned grid a row of its own.
+of them is a token, and the class token, whose final state is read, is one more. It stands at the origin,
+(0, ..., 0), where no patch ever is, because patches are counted from 1 along each axis: a rotation leaves it
+as it is, and an embedding of positions or a learned grid gives it one that no patch has.
 
-An image of another resolution has more patches, or fewer, and there are two rules for where they are. The
-patches may keep their size and the grid grow: a larger canvas, whose outer patches have coordinates that were
-never trained. Or the trained grid keeps its corners, and the patches lie closer together, between the places
-that were trained: upscaling. The corner patches of both grids then share their places, while the centres of
-the pixels of an upscaled image lie up to half a small patch farther out. `extended` chooses; nothing is
-trained again.
+An image of another resolution has more patches, or fewer, and there are two rules for where they are. Either
+the grid grows: a larger canvas, whose outer patches have coordinates that were never trained. Or the trained
+grid keeps its corners, and the patches lie closer together, between the places that were trained: upscaling.
+(The corner patches of both grids then share their places, while the centres of their pixels lie up to half a
+small patch apart.) `extended` chooses; nothing is trained again.
 
 Shape letters: B images, C channels, N patches, n axes.
 """
@@ -32,8 +30,7 @@ from .weights import initialise_maps, parameter_counts, sharing_copy
 class ImageClassifier(nn.Module):
     """Patch embedding, class token, transformer, norm, output layer. Dense and separated are the same class.
 
-    With `config.axes` 2 the position of a patch is its row and column. With 1 it is its number, row by row:
-    what an encoding made for texts is given of an image.
+    With `config.axes` 2 the position of a patch is its row and column, with 1 its number, row by row.
 
     Args:
         config: the transformer; not causal, with 1 axis or 2. Its `embedding_std` is that of the content of a
@@ -99,16 +96,19 @@ class ImageClassifier(nn.Module):
         return height // self.patch, width // self.patch
 
     def positions(self, rows: int, columns: int) -> Tensor:
-        """The places of the patches of a grid, row by row, under the model's rule: int `[N]` on one axis,
-        `[N, 2]` on two, real where a grid is fitted into another."""
+        """The places of the patches of a grid, row by row: int `[N]` on one axis, `[N, 2]` on two, real where
+        a grid is fitted into another."""
         if self.config.axes == 1:
             return torch.arange(1, rows * columns + 1)
         places = grid_positions(rows, columns, fit=self.fit) + 1
         return places if self.fit is not None else places.to(torch.int64)
 
-    def patches(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B N pixels"]:
-        """The pixels of every patch, channel by channel; patches row by row."""
-        rows, columns = self.grid(images)
+    def patches(
+        self, images: Float[Tensor, "B C H W"], grid: tuple[int, int] | None = None
+    ) -> Float[Tensor, "B N pixels"]:
+        """The pixels of every patch, channel by channel; patches row by row. The grid is that of the images,
+        where it is known already."""
+        rows, columns = self.grid(images) if grid is None else grid
         cut = images.unflatten(3, (columns, self.patch)).unflatten(2, (rows, self.patch))
         return cut.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
 
@@ -125,10 +125,10 @@ class ImageClassifier(nn.Module):
         Raises:
             TypeError, ValueError: images or positions of another shape or type; a position past a table.
         """
-        content = self.embedding(self.patches(images))
+        grid = self.grid(images)
+        content = self.embedding(self.patches(images, grid))
         content = torch.cat([self.class_token.expand(len(images), 1, -1), content], dim=1)
-        if positions is None:
-            positions = self.positions(*self.grid(images)).to(content.device)
+        positions = self.positions(*grid).to(content.device) if positions is None else positions
         state = self.transformer(content, with_origin(positions, self.config.axes))
         read = {name: x[:, 0] for name, x in state.items()}
         return self.head(self.config.streams.join(self.norm.parts(read)))
@@ -142,12 +142,11 @@ class ImageClassifier(nn.Module):
                 grid grows with the image: a larger canvas.
 
         Raises:
-            TypeError: sides that are no ints.
-            ValueError: a side below 1, or a model that takes no places between two patches.
+            TypeError, ValueError: sides that are no ints or below 1, or a model that takes no places between
+                two patches.
         """
         if fit is not None:
-            sides = fit if isinstance(fit, tuple | list) else (None,)
-            if any(isinstance(side, bool) or not isinstance(side, int) for side in sides):
+            if not isinstance(fit, tuple | list) or any(type(side) is not int for side in fit):
                 raise TypeError(f"fit must be two ints, rows and columns, got {fit!r}")
             if len(fit) != 2 or min(fit) < 1:
                 raise ValueError(f"fit is {fit}; give rows and columns of the trained grid, each at least 1")
@@ -159,9 +158,7 @@ class ImageClassifier(nn.Module):
         clone.fit = fit
         return clone.eval()
 
-    def parameter_counts(self) -> dict[str, int]:
-        """As of `LanguageModel`: `blocks`, `tables` (patch embedding, positions, output) and `total`."""
-        return parameter_counts(self)
+    parameter_counts = parameter_counts
 
 
 def with_origin(positions: Tensor, axes: int) -> Tensor:

@@ -1,18 +1,15 @@
 """The formulas of attention, each compiled to one kernel, for a model that is asked to.
 
-`compile_formulas` changes four things, where gradients are taken. Rotations of queries and keys are
-compiled. So is the core of a layer whose softmax is explicit, or whose bias is trained: torch's fused kernel
-answers such a bias with its unfused formula anyway. And a fixed bias is handed over in the four
-dimensions without which the fused kernel does not take it. On a CPU, a long text whose attention is causal
-and needs a mask or the explicit softmax goes through in up to `PIECES` pieces, each some rows of queries
-with the keys up to the last of them: of the half of the square that causal attention hides, four equal ones
-never compute three quarters.
+Where gradients are taken, `compile_formulas` has rotations of queries and keys compiled, and the core of a
+layer whose softmax is explicit or whose bias is trained: torch's fused kernel answers such a bias with its
+unfused formula anyway. A fixed bias is handed over in the four dimensions that the fused kernel wants. On a
+CPU, a long text whose attention is causal and needs a mask or the explicit softmax goes through in up to
+`PIECES` pieces of queries, each with the keys up to the last of them: four equal pieces compute five eighths
+of the square. On CUDA biases go to FlexAttention, see `flex`.
 
 What a model computes stays the same up to the order of float32 sums, which is why nothing of this is done
-unless asked for: a record is replayed by the kernels that made it. On CUDA biases then go to FlexAttention,
-see `flex`; a training there asks for it where `flexible` says so, and compiles every other model as a whole.
-
-Evaluation stays eager: it meets many lengths, and each would be compiled anew.
+unless asked for: a record is replayed by the kernels that made it. Evaluation stays eager: it meets many
+lengths, and each would be compiled anew.
 """
 
 import inspect
@@ -63,15 +60,9 @@ def check_compiler(backend: str | None, device: str | torch.device) -> None:
 
 
 def compile_formulas(model: nn.Module, backend: str | None = "inductor") -> bool:
-    """Have a model train by compiled formulas from now on; None: by eager ones again.
-
-    Args:
-        model: a `Transformer`, or what holds some.
-        backend: of torch.compile.
-
-    Returns:
-        Whether the formulas will be compiled. Where a compiler is missing they stay eager, and a warning says
-        which.
+    """Have a `Transformer`, or what holds some, train by formulas compiled by a backend of torch.compile from
+    now on; None: by eager ones again. Returns whether they will be compiled: where a compiler is missing they
+    stay eager, and a warning says which.
 
     Raises:
         ValueError: nothing in the model has formulas to compile.
@@ -91,13 +82,8 @@ def compile_formulas(model: nn.Module, backend: str | None = "inductor") -> bool
 
 
 def flexible(model: nn.Module) -> bool:
-    """Whether FlexAttention would take the scores of every layer on CUDA: products and biases, or products
-    and the gates of the DA-Transformer, causal.
-
-    Scores that are made otherwise (Shaw's keys, Transformer-XL, CoPE, a gate beside a bias) and what is added
-    to averages (Shaw's values) stay with the explicit softmax; so does a model of heads of fewer than
-    `NARROWEST` columns, and one with a window, which goes in pieces of queries.
-    """
+    """Whether FlexAttention would take the scores of every layer on CUDA, as `flex` says: products and
+    biases, or products and the gates of the DA-Transformer, of heads of `NARROWEST` columns or more."""
     stacks = [module for module in model.modules() if hasattr(module, "score_encodings")]
     layers = [block.attention.core for stack in stacks for block in stack.blocks]
     biased = any(len(stack.score_encodings) for stack in stacks) or any(len(layer.biases) for layer in layers)
@@ -125,8 +111,7 @@ def on_cpu(x: torch.Tensor) -> bool:
 
 
 def compiles(backend: str | None) -> bool:
-    """Whether formulas are compiled now: there is a backend, gradients are taken, and this is not a part of
-    another compilation."""
+    """Whether formulas are compiled now: where gradients are taken, and not inside another compilation."""
     return backend is not None and torch.is_grad_enabled() and not torch.compiler.is_compiling()
 
 

@@ -26,13 +26,6 @@ class LanguageModel(nn.Module):
     packed into one sequence, are kept apart by `documents=`; positions that restart do not do that alone. In
     a strict model documents, and positions `[B, N]`, are computed for every sequence: the same answer,
     without the saving.
-
-    Args:
-        config: the transformer.
-        vocab_size: tokens; 256 for bytes.
-
-    Raises:
-        TypeError, ValueError: a size that is no int or below 1.
     """
 
     def __init__(self, config: TransformerConfig, vocab_size: int = 256) -> None:
@@ -50,33 +43,17 @@ class LanguageModel(nn.Module):
             self.head.weight = self.embedding.weight
 
     def make_cache(self, batch_size: int, length: int | None = None) -> KVCache:
-        """An empty cache; every call that is given it extends it in place.
+        """An empty cache for so many sequences; every call that is given it extends it in place.
 
-        Where the frequencies of RoPE follow the length of the text, as with `DynamicNTK`, it must be given.
-        Behind a window of W tokens it rolls: what it holds are the last W - 1, which is all that a later
-        query sees, by any encoding. With sinks it holds everything.
-
-        Args:
-            batch_size: sequences.
-            length: positions of the whole text.
+        `length`, positions of the whole text, must be given where the frequencies of RoPE follow it, as with
+        `DynamicNTK`. Behind a window of W tokens the cache holds the last W - 1; with sinks it holds all.
         """
         window = None if self.transformer.sinks else self.transformer.window
         return KVCache(batch_size, self.config.n_layers, length, self.config.axes, window)
 
     def position_tables(self, positions: Tensor | int, length: int | None = None) -> PositionTables:
-        """The position tables of a strict model, for calls with `tables=`; see `PositionTables`.
-
-        Made once, as a cache is, and for as long as the weights stay what they are. They serve every text at
-        these positions, shorter ones too, and a cache from its first call on.
-
-        Args:
-            positions: int `[N]`, or N for 0 to N-1.
-            length: of the whole text, where the frequencies of RoPE follow it; by default N.
-
-        Raises:
-            TypeError, ValueError: positions that the model refuses; a model whose position streams read the
-                content, or that has none.
-        """
+        """The position tables of a strict model, for calls with `tables=`; see `PositionTables` and
+        `Transformer.position_tables`."""
         return self.transformer.position_tables(positions, self.embedding.weight.dtype, length)
 
     def forward(
@@ -101,10 +78,8 @@ class LanguageModel(nn.Module):
             tables: of `position_tables`; a cache that was given them goes on with them.
 
         Raises:
-            TypeError: tokens, positions or documents that are not integers.
-            ValueError: tokens of another shape or outside the vocabulary; positions that are negative or past
-                a learned table; a cache of other sequences; tables of other positions or another model;
-                documents that are not in one piece, or with what they cannot be together with.
+            TypeError, ValueError: an argument of another type, shape or device, or out of range; a cache or
+                tables of something else; documents that are not in one piece each.
         """
         return self.logits(self.transformer(self.embedded(tokens), positions, cache, documents, tables))
 
@@ -121,7 +96,4 @@ class LanguageModel(nn.Module):
         return self.head(self.config.streams.join(self.norm.parts(x)))
 
     extended = extended
-
-    def parameter_counts(self) -> dict[str, int]:
-        """Trained numbers: `blocks`, `tables` and `total`; see `weights.parameter_counts`."""
-        return parameter_counts(self)
+    parameter_counts = parameter_counts

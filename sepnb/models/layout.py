@@ -1,7 +1,7 @@
 """What follows from a config: for every block the streams that it computes, its heads and their groups.
 
-It is worked out once, when a model is built. Whatever would reach nothing is found here and never built: a
-stream that nobody reads, a head that writes only to such streams.
+It is worked out once, when a model is built. What would reach nothing is never built: a stream that nobody
+reads, a head that writes only to such streams.
 
 Shape letters: B batch, H heads, N tokens, d head width.
 """
@@ -26,21 +26,15 @@ class Span:
     Attributes:
         number: of the span among those of its group.
         heads: their numbers in the model.
-        first: how many heads of the group stand before them.
-        built: where they stand among the heads that the layer has.
+        of_group, built: where they stand among the heads of the group, and among those of the layer.
         columns: how many of their columns lie in each stream, in order.
     """
 
     number: int
     heads: tuple[int, ...]
-    first: int
+    of_group: slice
     built: slice
     columns: Mapping[str, int]
-
-    @property
-    def of_group(self) -> slice:
-        """Where they stand among the heads of the group."""
-        return slice(self.first, self.first + len(self.heads))
 
     def divided(self, z: Tensor) -> dict[str, Tensor]:
         """The columns of the heads side by side, `[B, N, H*d]`, to those of each stream."""
@@ -117,11 +111,7 @@ class Layout:
 
     @classmethod
     def of(cls, config: TransformerConfig) -> "Layout":
-        """From the last block to the first: each computes what those after it need.
-
-        Raises:
-            TypeError: no config.
-        """
+        """From the last block to the first: each computes what those after it need."""
         instance("config", config, TransformerConfig)
         # A joint norm reads every stream.
         needed = last = readout(config) if "norm" in config.splits else config.streams.names
@@ -145,7 +135,7 @@ def evolving(config: TransformerConfig) -> tuple[str, ...]:
 
 
 def heads_for(config: TransformerConfig, layout: Layout | BlockLayout) -> Heads:
-    """What modules are built for that all layers share, or those of one block."""
+    """The heads that modules of one block are built for, or those that all layers share."""
     one = isinstance(layout, BlockLayout)
     groups = layout.groups if one else ()
     return Heads(
@@ -183,6 +173,7 @@ def _group(config: TransformerConfig, heads: tuple[int, ...], built: tuple[int, 
         overlaps = {name: min(stop, at.stop) - max(start, at.start) for name, at in slices.items()}
         columns = {name: count for name, count in overlaps.items() if count > 0}
         place = built.index(heads[first])
-        spans.append(Span(number, heads[first:last], first, slice(place, place + last - first), columns))
+        at = slice(first, last), slice(place, place + last - first)
+        spans.append(Span(number, heads[first:last], *at, columns))
     reads = Streams(**{name: config.streams.widths[name] for name in config.reads(heads[0])})
     return Group(reads.slices, len(heads), tuple(spans), tuple(config.parts(heads[0])))

@@ -15,26 +15,15 @@ Shape letters: B batch, H heads, N query length, M key length.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from .weights import own_modules
 
-
-@runtime_checkable
-class PatternHook(Protocol):
-    """What `attention_hook` takes."""
-
-    def __call__(self, layer: int, heads: tuple[int, ...], compute: Callable[[], Tensor]) -> Tensor:
-        """The weights to be used, `[B, H, N, M]` or what broadcasts to it.
-
-        Args:
-            layer: counted from 0.
-            heads: the numbers of the H heads.
-            compute: gives the model's own weights; what does not call it saves their cost.
-        """
+PatternHook = Callable[[int, tuple[int, ...], Callable[[], Tensor]], Tensor]
+"""`hook(layer, heads, compute)` gives the weights to be used by these heads of a layer, counted from 0:
+`[B, H, N, M]` or what broadcasts to it. What does not call `compute` saves the cost of the model's own."""
 
 
 class RecordedPattern:
@@ -44,7 +33,7 @@ class RecordedPattern:
         self._spans: dict[tuple[int, ...], Tensor] = {}
 
     def of(self, heads: tuple[int, ...], compute: Callable[[], Tensor]) -> Tensor:
-        """What was recorded of these heads; where nothing was, what `compute` gives now, without gradient."""
+        """What was recorded of these heads; where nothing was, what `compute` gives, without gradient."""
         if heads not in self._spans:
             self._spans[heads] = compute().detach()
         return self._spans[heads]
@@ -81,9 +70,9 @@ def attention_hook(model: nn.Module, hook: PatternHook) -> Iterator[int]:
 def frozen_attention(model: nn.Module) -> Iterator[list[RecordedPattern]]:
     """Hold the attention weights constant: the first forward pass inside records them, later ones reuse them.
 
-    With the weights frozen, everything that still passes from one stream to another passes through values,
-    outputs, MLPs and norms. With live weights there is also the routing leak: content decides where a
-    position is read. What is yielded has `weights` `[B, H, N, M]` for each layer, in their order.
+    What then passes from one stream to another passes through values, outputs, MLPs and norms; with live
+    weights content also decides where a position is read. What is yielded has `weights` `[B, H, N, M]` for
+    each layer, in their order.
     """
     patterns: list[RecordedPattern] = []
     with attention_hook(model, lambda layer, *asked: patterns[layer].of(*asked)) as n_layers:

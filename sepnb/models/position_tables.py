@@ -1,9 +1,9 @@
 """The position tables of an isolated model: its position streams, run once for many sequences and texts.
 
 Where the position streams read nothing of the content, a model is a transformer of the width of its sem
-stream, with a table added to the queries and keys of each layer. The tables depend on positions alone. A
-forward pass without them runs the *position branch* first, once for its batch. Whoever reads many texts with
-the same weights makes them once, as a KV cache is made, and gives them to every call:
+stream, with a table of positions added to the queries and keys of each layer. A forward pass without tables
+runs the *position branch* first, once for its batch. Whoever reads many texts with the same weights makes
+them once, as a KV cache is made, and gives them to every call:
 
     tables = model.position_tables(256)             # positions 0 to 255
     with torch.no_grad():
@@ -64,16 +64,8 @@ class PositionTables:
         return replace(self, positions=self.positions[start:stop], tables=tables, streams=streams)
 
     def check_model(self, widths: tuple[int | None, ...], rules: Hashable, length: int | None) -> None:
-        """Refuse tables of another model or another rule of evaluation.
-
-        Args:
-            widths: columns of the tables of this model.
-            rules: of this model.
-            length: of the whole text of this call, where frequencies follow it.
-
-        Raises:
-            ValueError: with what differs.
-        """
+        """Refuse tables of another model or another rule of evaluation than the one with these columns and
+        rules, and this length of the whole text, where frequencies follow it."""
         own = tuple(None if table is None else table.shape[-1] for table in self.tables)
         for what, held, needed in (
             ("columns by layer", own, widths),
@@ -87,16 +79,8 @@ class PositionTables:
                 )
 
     def check_positions(self, positions: Tensor, start: int, counted: bool) -> None:
-        """Refuse other positions than those of the rows from `start` on.
-
-        Args:
-            positions: of the call, `[N]`.
-            start: tokens before it.
-            counted: it is known that the call is at `start`, `start` + 1, ...
-
-        Raises:
-            ValueError: other positions, or more than there are.
-        """
+        """Refuse positions `[N]` of a call after `start` tokens that are not those of the rows from `start`
+        on. `counted`: they are known to be `start`, `start` + 1, ..."""
         stop = start + len(positions)
         if stop > len(self) or (self.whole and (start, stop) != (0, len(self))):
             only = " at once, because each row depends on all of them" if self.whole else ""
@@ -117,16 +101,10 @@ def position_branch(
     context: AttentionContext,
     cache: KVCache | None = None,
 ) -> PositionTables:
-    """The position streams of an isolated `Transformer` alone, for one set of positions.
+    """The position streams of an isolated `Transformer` alone, for the positions of the context.
 
-    Args:
-        model: the transformer.
-        embeddings: what its input encodings give at these positions, `[N, w]` for each position stream.
-        context: of the same positions.
-        cache: extended in place by keys and values of the position heads.
-
-    Raises:
-        ValueError: the position streams of this model read the content.
+    `embeddings` is what its input encodings give at these positions, `[N, w]` for each position stream; a
+    cache is extended in place by keys and values of the position heads.
     """
     check_isolated(model.config)
     embeddings = {name: embedding[None] for name, embedding in embeddings.items()}
@@ -140,11 +118,7 @@ def position_branch(
 
 
 def check_isolated(config: TransformerConfig) -> None:
-    """Refuse a model whose position streams read the content.
-
-    Raises:
-        ValueError: with the remedy.
-    """
+    """Refuse a model whose position streams read the content."""
     if config.isolated:
         return
     missing = [name for name in SPLIT if name not in config.splits]

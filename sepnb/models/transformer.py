@@ -3,10 +3,8 @@
     x_sem = content + position embeddings (one stream), or x_pos = position embeddings beside x_sem = content
     x = x + attention(norm(x)),  x = x + mlp(norm(x))        block by block, stream by stream
 
-The streams are kept as separate tensors from end to end; the only map that reads more than one of them is
-the projection to queries and keys.
-
-Shape letters: B batch, N tokens, w width of one stream.
+The streams are separate tensors from end to end; the only map that reads more than one of them is the
+projection to queries and keys. Shape letters: B batch, N tokens, w width of one stream.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -76,16 +74,13 @@ class Transformer(nn.Module):
 
         Args:
             content: of the tokens.
-            positions: int `[N]` or `[B, N]`; by default those after what the cache holds. On n > 1 axes
-                `[N, n]` or `[B, N, n]`, real where the encodings allow, and always given.
-            cache: of `LanguageModel.make_cache`; extended in place.
-            documents: `[B, N]`: a query sees keys of its own only, and by default each begins at 0.
-            tables: of `position_tables`, for positions that all sequences share. Without them the position
-                streams of an isolated model are run here: once for the batch, or, where positions or
-                documents differ by sequence, once for each.
+            positions, cache, documents, tables: as in `LanguageModel.forward`; on several axes positions may
+                be real where the encodings allow. Without tables the position streams of an isolated model
+                are run here: once for the batch, or, where positions or documents differ by sequence, once
+                for each.
 
         Raises:
-            TypeError, ValueError: see `validation.checked`. A cache is then left as it was.
+            TypeError, ValueError: of `validation.checked`. A cache is then left as it was.
         """
         call = validation.checked(self, content, positions, cache, documents, tables)
         context = self.attention_context(
@@ -131,10 +126,8 @@ class Transformer(nn.Module):
     def input_state(
         self, content: Tensor, positions: Tensor, embeddings: Mapping[str, Tensor] | None = None
     ) -> dict[str, Tensor]:
-        """The residual state before the first block, every stream with the batch of the content.
-
-        `embeddings`: of these positions, where they were made already.
-        """
+        """The residual state before the first block, every stream with the batch of the content; embeddings
+        of these positions that were made already can be given."""
         if embeddings is None or self.config.pos_stream == "reinjected":
             # What is added again is made anew: a gradient is the same sum in the same order as ever.
             embeddings = self.embeddings(positions, content.dtype)
@@ -145,17 +138,16 @@ class Transformer(nn.Module):
     def entering(
         self, layer: int, x: Mapping[str, Tensor], embeddings: Mapping[str, Tensor], positions: Tensor
     ) -> Mapping[str, Tensor]:
-        """The state as a layer other than the first is given it: with the same position embeddings again, or
-        with those that this layer has for itself."""
+        """The state as a layer is given it: after the first with the same position embeddings again, or with
+        those that this layer has for itself."""
         if layer == 0 or not (embeddings or self.later_streams):
             return x
         if self.config.pos_stream == "reinjected":
             return {name: y + embeddings[name] if name in embeddings else y for name, y in x.items()}
-        x = dict(x)
         later = self.later_encodings[layer - 1] if self.later_streams else ()
         for name, module in zip(self.later_streams, later, strict=True):
             if name in x:
-                x[name] = x[name] + module(positions).to(x[name].dtype)
+                x = {**x, name: x[name] + module(positions).to(x[name].dtype)}
         return x
 
     def dropped(self, x: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -220,7 +212,7 @@ class Transformer(nn.Module):
     def position_tables(
         self, positions: Tensor | int, dtype: torch.dtype | None = None, length: int | None = None
     ) -> PositionTables:
-        """The tables of an isolated model, for `forward(..., tables=)`; see `position_tables`.
+        """The tables of an isolated model, for calls with `tables=`; they serve shorter texts too.
 
         Args:
             positions: int `[N]`, or N for 0 to N-1; on n > 1 axes `[N, n]`.
@@ -270,7 +262,7 @@ class Transformer(nn.Module):
         return tuple(block.attention.table_width for block in self.blocks)
 
     def check_positions(self, positions: Tensor) -> None:
-        """Refuse, on the host, positions that this model cannot encode; see `validation.check_positions`."""
+        """Refuse, on the host, positions that this model cannot encode."""
         validation.check_positions(positions, self.config, self.limited)
 
 

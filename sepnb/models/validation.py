@@ -1,7 +1,7 @@
-"""The door of a model: what a call is given is checked here, once, and computed with afterwards.
+"""What a call of a model is given is checked here, once, before anything is computed.
 
-Whatever is here raises a TypeError for another type and a ValueError for another value, with the value, the
-bound and what would do. Values are read on the host. Under torch.compile, where a read would break the graph,
+Every check raises a TypeError for another type and a ValueError for another value, with the value, the bound
+and what would do. Values are read on the host. Under torch.compile, where a read would break the graph,
 shapes and types are checked and values are not: whoever draws positions for a compiled training checks them
 where they are drawn.
 """
@@ -58,9 +58,7 @@ def checked(
     check_content(content, config)
     batch, n = content.shape[:2]
     if cache is not None:
-        validation.instance("cache", cache, KVCache)
-        cache.check(batch, config)
-        cache.check_window(model.window, model.sinks)
+        validation.instance("cache", cache, KVCache).check(batch, config, model.window, model.sinks)
     if documents is not None:
         documents = checked_documents(documents, batch, n, model, cache, tables)
         positions = restarting(documents) if positions is None and axes == 1 else positions
@@ -83,7 +81,9 @@ def checked(
         check_counted(keys, model.counting, documents)
     consecutive = n > 0 if counted else None
     if model.bounded:
-        check_span(keys, model.bounded, _computed_in(content), consecutive)
+        kind = content.device.type  # maps are computed in its dtype under autocast
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else content.dtype
+        check_span(keys, model.bounded, dtype, consecutive)
     length = cache.whole_length(keys) if cache is not None and model.by_length else None
     if tables is not None:
         tables = checked_tables(tables, model, positions, cache, counted, length)
@@ -93,12 +93,6 @@ def checked(
             "tables=, of as many positions as the text will have"
         )
     return Call(positions, keys, consecutive, length, documents, counted, tables)
-
-
-def _computed_in(content: Tensor) -> torch.dtype:
-    """In what maps are computed: under autocast in its dtype."""
-    kind = content.device.type
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else content.dtype
 
 
 def check_tokens(tokens: Tensor, vocab_size: int, device: torch.device) -> Tensor:
@@ -141,7 +135,9 @@ def check_positions(positions: Tensor, config: TransformerConfig, limited: Seque
     if not real and (
         positions.is_floating_point() or positions.is_complex() or positions.dtype == torch.bool
     ):
-        raise TypeError(f"positions must be integers, got {positions.dtype}{_why(config)}")
+        refusing = [one.name for one in config.encodings if config.axes > 1 and not one.real_positions]
+        why = f": {', '.join(refusing)} takes no place between two patches" if refusing else ""
+        raise TypeError(f"positions must be integers, got {positions.dtype}{why}")
     if not positions.numel() or torch.compiler.is_compiling():
         return
     if real and not bool(positions.isfinite().all()):
@@ -155,14 +151,6 @@ def check_positions(positions: Tensor, config: TransformerConfig, limited: Seque
         check_highest(coordinates.highest(positions, config.axes), limited)
 
 
-def _why(config: TransformerConfig) -> str:
-    """On several axes, the encodings that take no place between two integers."""
-    if config.axes == 1:
-        return ""
-    refusing = [encoding.name for encoding in config.encodings if not encoding.real_positions]
-    return f": {', '.join(refusing)} takes no place between two patches" if refusing else ""
-
-
 def check_highest(ends: Sequence[int | float], modules: Sequence[InputModule]) -> None:
     """Refuse positions past a table; `ends` are their largest values, one for each coordinate."""
     for module in modules:
@@ -173,10 +161,8 @@ def check_highest(ends: Sequence[int | float], modules: Sequence[InputModule]) -
 
 
 def check_counted(positions: Tensor, counting: Sequence[str], documents: Tensor | None = None) -> None:
-    """Refuse positions of all keys, `[M]` or `[B, M]`, that an encoding which counts tokens could not tell.
-
-    `counting`: the names of the encodings that do.
-    """
+    """Refuse positions of all keys, `[M]` or `[B, M]`, with jumps that an encoding which counts tokens would
+    not see; `counting` are the names of these."""
     if not counting:
         return
     jumping = positions.diff(dim=-1) != 1
@@ -195,10 +181,8 @@ def check_counted(positions: Tensor, counting: Sequence[str], documents: Tensor 
 def check_span(
     positions: Tensor, bounded: Sequence[QueryKeyModule], dtype: torch.dtype, consecutive: bool | None
 ) -> None:
-    """Refuse positions of all keys, `[M]` or `[B, M]`, too far apart for some encoding in this dtype.
-
-    `consecutive`: it is known that they follow one another, and none is read.
-    """
+    """Refuse positions of all keys, `[M]` or `[B, M]`, too far apart for some encoding in this dtype. Where
+    they are known to be consecutive, none is read."""
     if not positions.numel() or (torch.compiler.is_compiling() and not consecutive):
         return
     if consecutive:
@@ -217,9 +201,7 @@ def checked_documents(
     cache: KVCache | None,
     tables: PositionTables | None,
 ) -> Tensor:
-    """The documents as int64 `[B, N]`; refused is what does not say of every token which document it is of,
-    and what a `Transformer` does that cannot be kept to documents.
-    """
+    """The documents as int64 `[B, N]`; whatever counts tokens over the borders of documents is refused."""
     if validation.integers("documents", documents).shape != (batch, n):
         raise ValueError(f"documents have shape {list(documents.shape)}; give [{batch}, {n}], one per token")
     documents = widened(documents)  # no difference of unsigned numbers is below zero
@@ -238,12 +220,11 @@ def checked_documents(
         "log_scale": model.log_scale,
         "frequencies that follow the length": model.by_length,
     }
-    for what, asked in over_borders.items():
-        if asked:
-            raise ValueError(
-                f"{what} cannot be had with documents: it counts tokens over their borders; read each "
-                f"document by itself"
-            )
+    if asked := [what for what, there in over_borders.items() if there]:
+        raise ValueError(
+            f"{asked[0]} cannot be had with documents: it counts tokens over their borders; read each "
+            f"document by itself"
+        )
     return documents
 
 
@@ -289,18 +270,17 @@ def table_positions(model: nn.Module, positions: Tensor | int, length: int | Non
     axes, device = model.config.axes, next(model.parameters()).device
     if length is not None:
         validation.whole("length", length)
-    counted = not isinstance(positions, Tensor)
-    if counted:
+    if not isinstance(positions, Tensor):
         validation.whole("positions", positions, 0, 2**26)
         positions = coordinates.following(None, positions, device, axes)
-    else:
-        if positions.dim() != (1 if axes == 1 else 2):
-            raise ValueError(
-                f"positions of shape {list(positions.shape)}; tables are of positions that all sequences "
-                f"share, [N{'' if axes == 1 else f', {axes}'}]"
-            )
+        check_positions(positions, model.config, model.limited)
+        return positions, True
+    if positions.dim() != (1 if axes == 1 else 2):
+        raise ValueError(
+            f"positions of shape {list(positions.shape)}; tables are of positions that all sequences share, "
+            f"[N{'' if axes == 1 else f', {axes}'}]"
+        )
     check_positions(positions, model.config, model.limited)
-    if not counted:
-        check_counted(positions, model.counting)
-        check_span(positions, model.bounded, next(model.parameters()).dtype, None)
-    return (positions if counted else widened(positions).to(device)), counted
+    check_counted(positions, model.counting)
+    check_span(positions, model.bounded, next(model.parameters()).dtype, None)
+    return widened(positions).to(device), False

@@ -1,16 +1,14 @@
 """A window: every query sees the last W tokens, itself included, and nothing before them.
 
-It is a mask and no encoding, and goes with each of them. Counted are tokens, in the order of the sequence,
-not positions: these keep their indices, and what an encoding makes of a pair is what it made without a
-window. What a layer gives a token comes from W - 1 tokens back at most, so that after n layers it depends
-on n (W - 1) + 1 tokens.
+It is a mask, and goes with every encoding. It counts tokens in the order of the sequence, not positions, and
+these stay as they are. After n layers a token depends on n (W - 1) + 1 tokens.
 
-`TransformerConfig(window=W)` sets it for everything that a model does: training, evaluation, and reading with
-a cache. `LanguageModel.extended(window=W)` sets it for evaluation, and narrows that of a config.
+`TransformerConfig(window=W)` sets it for training, evaluation and reading with a cache;
+`LanguageModel.extended(window=W)` sets it for evaluation, and narrows that of a config.
 
 Behind a window attention goes in pieces of queries, each with the keys that one of them sees: time and
-memory grow with N W, and not with the square of N. Sinks, the first tokens of a text, lie before every
-window, and with them the mask is one of all keys; so it is where the attention weights are recorded.
+memory grow with N W, and not with the square of N. With sinks, the first tokens of a text, the mask is one of
+all keys; so it is where the attention weights are recorded.
 
 Shape letters: B batch, H heads, N tokens, W tokens of a window.
 """
@@ -28,12 +26,7 @@ LEAST_ROWS = 64
 
 
 def check(window: Any, causal: bool) -> None:
-    """Refuse what is no window; None is none.
-
-    Raises:
-        TypeError: a window that is no int.
-        ValueError: a window below 1, or of a model whose queries see what comes after them.
-    """
+    """Refuse what is no window, and one for a model whose queries see what comes after them; None is none."""
     if window is None:
         return
     whole("window", window, needs="a query sees at least 1 token, itself")
@@ -53,8 +46,8 @@ def rows_of_a_piece(window: int) -> int:
 def cut(x: Tensor, bounds: Sequence[tuple[int, int]]) -> tuple[Tensor, ...]:
     """Of `[B, H, N, d]` the tokens `start` to `stop` - 1, for each of the bounds, which may overlap.
 
-    The gradient of a slice is as long as what it was cut from, zeros but for a piece of it: of N / P slices
-    these would be N^2 / P numbers. Here they are added up in one tensor.
+    The gradient of a slice is as long as what it was cut from: of many slices these would be many times N
+    numbers. Here they are added up in one tensor.
     """
     if torch.is_grad_enabled() and x.requires_grad:
         return _Cut.apply(x, tuple(bounds))

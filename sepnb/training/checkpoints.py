@@ -2,12 +2,10 @@
 what the rest of it draws by.
 
 The learning rate is a function of the step; batches, positions, shift steps and the positions of auxiliary
-losses are drawn by seed and step. `resumed` draws what was read again, drops it, and goes on; so the seed and
-the number of steps are the state of all samplers, and a checkpoint that is taken with its seed has both:
-it is resumed by samplers that draw as those did which it was left by.
-Dropout draws from torch's generators, whose state such a checkpoint has too. What is resumed therefore gives
-what the uninterrupted training gives, bit for bit on one thread of one machine; tests say so. Under another
-schedule the same checkpoint, with a seed or without, is where a fine-tuning starts.
+losses are drawn by seed and step. `resumed` draws what was read again, drops it, and goes on; so a checkpoint
+that is taken with its seed has the state of all samplers. Of torch's generators, from which dropout draws, it
+has the states too. What is resumed therefore gives what the uninterrupted training gives, bit for bit on one
+thread of one machine. Under another schedule a checkpoint, with a seed or without, starts a fine-tuning.
 """
 
 import json
@@ -62,15 +60,12 @@ def take(
 ) -> Checkpoint:
     """The training of `model` by `adamw` as it stands after one step for each of the losses; to be resumed,
     it is taken with the seed of its batches and losses, before anything else draws from torch."""
-    weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
-    averages, noise = _copied(adamw.state_dict()), None if seed is None else _noise(model)
+    weights, averages = _copied(dict(model.state_dict())), _copied(adamw.state_dict())
+    noise, device = None, next(model.parameters()).device
+    if seed is not None:
+        noise = {"cpu": torch.get_rng_state()}
+        noise |= {"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {}
     return Checkpoint(weights, averages, len(losses), list(losses), _plain(about), cpu_s, seed, noise)
-
-
-def _noise(model: nn.Module) -> dict[str, Tensor]:
-    device = next(model.parameters()).device
-    found = {"cpu": torch.get_rng_state()}
-    return found | ({"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {})
 
 
 def _plain(about: dict[str, Any]) -> dict[str, Any]:
@@ -89,13 +84,9 @@ def _copied(state: Any) -> Any:
 
 
 def restore(checkpoint: Checkpoint, model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
-    """Give `model` the weights, and return its optimiser with the averages: `train(..., adamw=...)`.
-
-    The model is moved to its device before. Learning rate and weight decay are those of `config`.
-
-    Raises:
-        RuntimeError: the weights are those of another model (torch names what differs).
-    """
+    """Give `model`, on its device already, the weights, and return its optimiser with the averages, for
+    `train(..., adamw=...)`. Learning rate and weight decay are those of `config`. RuntimeError of torch: the
+    weights are those of another model."""
     model.load_state_dict(checkpoint.weights)
     adamw = optimiser(model, config)
     own = [dict(group) for group in adamw.param_groups]
@@ -118,12 +109,10 @@ def resumed(
     optimiser, so that the training can be left again: `take` wants the losses of all its steps.
 
     Args:
-        checkpoint: taken with its seed.
+        checkpoint, config: taken with its seed; the schedule that was left.
         model: like the one that was trained, with any weights.
-        config: the schedule that was left.
         batches: of a seed, all batches of a run from its first step on; those that were read are dropped.
-        device: as in `train`.
-        how: what else `train` takes: `stop_after`, `on_step`.
+        device, how: as in `train`, with `stop_after` and `on_step`.
 
     Raises:
         ValueError: a checkpoint without a seed, and what `train` refuses.
@@ -149,16 +138,12 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def load(path: Path, about: dict[str, Any]) -> Checkpoint | None:
-    """The checkpoint at `path`; None if there is none, or one that is not `about` this.
-
-    Raises:
-        ValueError: a file that is not whole.
-    """
+    """The checkpoint at `path`; None if there is none, or one that is not `about` this. ValueError: a file
+    that is not whole."""
     if not path.exists():
         return None
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
-        checkpoint = Checkpoint(**found)
+        checkpoint = Checkpoint(**torch.load(path, map_location="cpu", weights_only=True))
     except (RuntimeError, EOFError, TypeError, pickle.UnpicklingError) as error:
         raise ValueError(f"{path}: not a whole checkpoint ({error}); delete it") from None
     return checkpoint if checkpoint.about == _plain(about) else None

@@ -1,10 +1,10 @@
 """How a model is trained: everything that a record tells of it, checked once."""
 
 from dataclasses import dataclass
-from math import cos, inf, pi
+from math import cos, pi
 from typing import Any
 
-from ..data.draws import at_least
+from .. import validation
 from ..records.settings import without_defaults
 from .losses import AuxiliaryLoss, BoundLoss
 from .positions import PositionSampler
@@ -19,13 +19,11 @@ class TrainingConfig:
     """How a model is trained: AdamW, linear warm-up, cosine to a tenth.
 
     Args:
-        steps: optimiser steps of the whole schedule.
-        batch_size: sequences per step.
+        steps, batch_size: optimiser steps of the whole schedule, and sequences in each.
         length: tokens predicted per sequence, the trained length L.
-        learning_rate: its highest value, after the warm-up.
-        warmup: share of the steps in which the learning rate rises.
-        weight_decay: acts on the weights of linear maps; not on tables, gains and biases. A tied embedding is
-            the weight of the output map, and decays.
+        learning_rate, warmup: its highest value, and the share of the steps in which it rises.
+        weight_decay: acts on the weights of linear maps, a tied embedding among them; not on tables, gains
+            and biases.
         betas, clip: AdamW's averages; the largest norm of the gradient.
         precision: "float32", or "bfloat16" for the forward pass under autocast.
         compiler: a backend of torch.compile, or None for eager; see `loop.forward_of`.
@@ -36,8 +34,8 @@ class TrainingConfig:
             `Segments` as positions.
 
     Raises:
-        TypeError: steps, a size or a memory that is no int.
-        ValueError: a value outside its range, with the range; a memory without segments, or compiled.
+        TypeError, ValueError: a value of another type or outside its range; a memory without segments, or
+            compiled.
     """
 
     steps: int
@@ -55,24 +53,17 @@ class TrainingConfig:
     memory: int = 0
 
     def __post_init__(self) -> None:
-        at_least(1, steps=self.steps, batch_size=self.batch_size, length=self.length)
+        validation.at_least(1, steps=self.steps, batch_size=self.batch_size, length=self.length)
         for field in ("learning_rate", "clip"):
-            if not 0 < getattr(self, field) < inf:
-                raise ValueError(f"{field} is {getattr(self, field)}; it must be finite and above 0")
-        if not 0 <= self.warmup <= 1:
-            raise ValueError(f"warmup is {self.warmup}; it is a share of the steps, from 0 to 1")
-        if not 0 <= self.weight_decay < inf:
-            raise ValueError(f"weight_decay is {self.weight_decay}; it must be at least 0")
+            validation.number(field, getattr(self, field), above=0)
+        validation.number("warmup", self.warmup, 0, 1)
+        validation.number("weight_decay", self.weight_decay, 0)
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas are {self.betas}; give two, both at least 0 and below 1")
-        if self.precision not in PRECISIONS:
-            raise ValueError(f"unknown precision {self.precision!r}; use one of {', '.join(PRECISIONS)}")
+        validation.one_of("precision", self.precision, PRECISIONS)
         if self.auxiliary is not None:
             self.auxiliary.check(self.positions, self.length)
-        if isinstance(self.memory, bool) or not isinstance(self.memory, int):
-            raise TypeError(f"memory must be an int, got {self.memory!r}")
-        if self.memory < 0:
-            raise ValueError(f"memory is {self.memory}; it is a number of tokens, 0 for none")
+        validation.whole("memory", self.memory, 0, needs="it is a number of tokens, 0 for none")
         if self.memory and not isinstance(self.positions, Segments):
             raise ValueError(
                 f"memory is {self.memory}, and what a step reads does not continue the step before; give "
@@ -85,17 +76,13 @@ class TrainingConfig:
             )
 
     def resolved(self) -> dict[str, Any]:
-        """Every field in plain JSON types, for a record.
-
-        `positions`, `auxiliary` and `memory` are left out where there are none.
-        """
+        """Every field in plain JSON types, for a record; the last three where there is something."""
         given = without_defaults(vars(self), positions=None, auxiliary=None, memory=0)
         parts = {name: given[name].resolved() for name in ("positions", "auxiliary") if name in given}
         return {**given, "betas": list(self.betas), **parts}
 
     def bound_auxiliary(self, seed: int, start: int = 0) -> BoundLoss | None:
-        """The auxiliary loss of a run of this seed after `start` steps, as `train` takes it; None where there
-        is none."""
+        """The auxiliary loss, if any, of a run of this seed after `start` steps, as `train` takes it."""
         return None if self.auxiliary is None else self.auxiliary.bind(seed, start)
 
     @property

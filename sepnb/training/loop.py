@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..models import kernels
+from ..validation import whole
 from .config import TrainingConfig
 from .losses import BoundLoss
 from .memory import SegmentMemory
@@ -17,8 +18,8 @@ from .positions import Batch
 
 
 class Labelled(NamedTuple):
-    """One step of inputs that are no tokens, such as images, and an int64 target for each, `[B]`; where the
-    config draws them, or where inputs have places of their own, int64 positions, as the model takes them."""
+    """One step of inputs that are no tokens, such as images, an int64 target for each, `[B]`, and where the
+    config draws them, or inputs have places of their own, int64 positions, as the model takes them."""
 
     inputs: np.ndarray
     targets: np.ndarray
@@ -28,10 +29,7 @@ class Labelled(NamedTuple):
 class Diverged(ValueError):
     """A loss that is not finite: its step, and the losses before it.
 
-    Args:
-        curve: the loss of the tokens in every step.
-        learning_rate: of the run.
-        objective: what each step minimised, where that is more than the loss of the tokens.
+    `curve` is the loss of the tokens in every step, `objective` what each step minimised, where that is more.
     """
 
     def __init__(
@@ -106,11 +104,9 @@ def train(
         batches: yields one item per step: a `Batch` where the config has `positions`, an integer array
             `[B, L+1]`, read at the positions from 0 on, where it has none; or `Labelled` inputs, which a
             model answers with logits `[B, V]`.
-        config: the schedule.
-        device: where the model is moved and trained.
-        auxiliary: the config's auxiliary loss, bound; added to the loss of the tokens before the gradient is
-            taken. What is returned is the loss of the tokens alone. It is bound with the same `start` and
-            `seed`.
+        config, device: the schedule; where the model is moved and trained.
+        auxiliary: the config's auxiliary loss, bound with the same `start` and `seed`; added to the loss of
+            the tokens before the gradient is taken. What is returned is the loss of the tokens alone.
         adamw: of `optimiser` for this model, continued with the averages that it holds; by default a new one.
         start: steps of the schedule that were taken before. `batches` then begins with the batch of this
             step. `sepnb.training.checkpoints.resumed` sees to all that a resumed training needs.
@@ -120,14 +116,11 @@ def train(
 
     Raises:
         Diverged: a loss is not finite, that of the tokens or the sum with the auxiliary one.
-        ValueError: the batches end before the steps do; positions or an auxiliary loss that the config has
-            and the call lacks, or the other way round; an auxiliary loss bound to another start or seed, or
-            one that expects a step at other positions; no step left between `start` and the end; a memory,
-            and a start in the middle of a text.
+        ValueError: batches that end before the steps do or have another form than the config says; another
+            auxiliary loss than the config's, or one bound to another start or seed; no step left to take; a
+            memory, and a start in the middle of a text.
     """
-    end = config.steps if stop_after is None else min(stop_after, config.steps)
-    if stop_after is not None and stop_after < 1:
-        raise ValueError(f"stop_after is {stop_after}; it must be at least 1")
+    end = config.steps if stop_after is None else min(whole("stop_after", stop_after), config.steps)
     if not 0 <= start < end:
         raise ValueError(f"start is {start}; of {end} steps give 0 to {end - 1}, those taken before")
     if auxiliary is not None and auxiliary.start != start:
@@ -183,11 +176,9 @@ def train(
 
 
 def forward_of(model: nn.Module, config: TrainingConfig, device: str) -> Callable:
-    """What computes the logits of a step: the model, compiled as a whole where the config has a compiler.
-
-    On CUDA a model whose biases FlexAttention takes has its formulas compiled one by one instead: inside of
-    a compiled model the choice between kernels is made by the compiler, which knows no such kernel.
-    """
+    """What computes the logits of a step: the model, compiled as a whole where the config has a compiler; on
+    CUDA, where FlexAttention takes its biases, formula by formula, because inside a compiled model the kernel
+    is chosen by the compiler, which knows no such one."""
     if config.compiler is None:
         return model
     if torch.device(device).type == "cuda" and kernels.flexible(model):
@@ -213,13 +204,7 @@ def _memory(
 def _parts(
     drawn: np.ndarray | Batch | Labelled, config: TrainingConfig, device: str
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Tokens, targets and positions of a batch on the device; no positions where it has none.
-
-    Raises:
-        TypeError: tokens, targets or positions that are no integers.
-        ValueError: a batch of another size than the config's, a target below 0, or positions where the config
-            has none, or none where it has some.
-    """
+    """Tokens, targets and positions of a batch on the device; no positions where it has none."""
     sizes, given = (config.batch_size, config.length), config.positions
     if isinstance(drawn, Labelled):
         if given is not None and drawn.positions is None:

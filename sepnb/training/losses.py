@@ -18,9 +18,9 @@ class BoundLoss:
 
     Args:
         value: the weighted loss as a function of the model, called once in every step.
-        seed, start: the seed and the step from which it draws; `train` holds them against its own.
+        seed, start: the seed and the step from which it draws; `train` compares them with its own.
         refuse: called before every step with its number and its positions; raises ValueError for positions
-            that the loss does not expect. None refuses nothing.
+            that the loss does not expect.
     """
 
     value: Callable[[nn.Module], Tensor]
@@ -32,11 +32,7 @@ class BoundLoss:
         return self.value(model)
 
     def check(self, step: int, positions: np.ndarray | None) -> None:
-        """Refuse a step at positions that the loss does not expect.
-
-        Raises:
-            ValueError: the batches draw other positions than the loss; the message says by which seed.
-        """
+        """Refuse a step at positions that the loss does not expect, because it draws by another seed."""
         if self.refuse is not None:
             self.refuse(step, positions)
 
@@ -49,26 +45,14 @@ class AuxiliaryLoss(ABC):
 
     @abstractmethod
     def bind(self, seed: int, start: int = 0) -> BoundLoss:
-        """The loss itself, weighted, a function of the model; called once in every step.
-
-        Args:
-            seed: of what it draws.
-            start: steps that were taken before: what they drew is drawn again and dropped, so that a training
-                which is resumed goes on as one that was not interrupted.
-        """
+        """The loss itself, for a run of this seed. What `start` steps drew before is drawn again and dropped,
+        so that a training which is resumed goes on as one that was not interrupted."""
 
     def check(  # noqa: B027 (most refuse nothing)
         self, positions: PositionSampler | GridShiftSteps | None, length: int
     ) -> None:
-        """Refuse a training with which this loss would be wrong: none, unless a subclass does.
-
-        Args:
-            positions: of the training; None reads those from 0 on.
-            length: of its sequences, 1 where it reads none.
-
-        Raises:
-            ValueError: the two do not fit together.
-        """
+        """Refuse a training with which this loss would be wrong: none, unless a subclass does. Positions None
+        are those from 0 on; the length is 1 where no sequence is read."""
 
     def trained_indices(self, length: int) -> int:
         """Positions that can occur in this loss lie below this; 0 where it reads none of its own."""

@@ -4,16 +4,12 @@
     q = h W_Q    k = h~ W_K    v = h~ W_V
 
 A text is read segment by segment. A query sees its own segment and what the memory holds, the last M tokens,
-and these depend on others before them. So a layer carries what stands at p to the end of the last
-segment that begins at p + M or before: with a memory of one segment, M = N, a byte reaches n_layers segments
-on, and with a shorter one the first bytes of a segment do not reach the next.
+and these depend on others before them. So a layer carries what stands at p to the end of the last segment
+that begins at p + M or before: with a memory of one segment, M = N, a byte reaches n_layers segments on.
 
-A cousin of the KV cache: this one holds states, and makes keys and values of them by the weights of today, so
-that it serves training too. With the same weights and room for the whole text the two are the same. It stands
-beside the model, which knows nothing of it: it runs the blocks itself.
-
-Positions continue over the segments, as in one long text. An encoding that has no row for a position refuses
-it; re-using those of the first segment would give two tokens one position.
+Unlike a KV cache it holds states, and makes keys and values of them by the weights of today, so that it
+serves training too. With the same weights and room for the whole text the two are the same. The model knows
+nothing of it: it runs the blocks itself. Positions continue over the segments, as in one long text.
 
 Shape letters: B batch, N tokens of a segment, M tokens remembered, w width of one stream, V vocabulary.
 """
@@ -29,17 +25,12 @@ from ..models import validation as door
 
 
 class SegmentMemory:
-    """Reads on where it stopped: logits of the tokens of a segment, after the last `size` tokens before it.
-
-    Args:
-        model: a `LanguageModel`.
-        batch_size: sequences.
-        size: tokens remembered, at most.
+    """Reads on where a `LanguageModel` stopped: logits of the tokens of a segment, after the last `size`
+    tokens before it, for `batch_size` sequences.
 
     Raises:
-        TypeError: a count that is no int.
-        ValueError: fewer than 1 sequence or 1 token; a model without a mask, with positions of several
-            coordinates, or with an encoding that serves no memory.
+        TypeError, ValueError: a count that is no int or below 1; a model without a mask, with positions of
+            several coordinates, or with an encoding that serves no memory.
     """
 
     def __init__(self, model: nn.Module, batch_size: int, size: int) -> None:
@@ -84,16 +75,9 @@ class SegmentMemory:
         return sum(x.numel() for state in self._states for x in state.values())
 
     def __call__(self, tokens: Tensor, positions: Tensor | None = None) -> Tensor:
-        """Logits `[B, N, V]` of the next segment, tokens `[B, N]`; the segment is then remembered.
-
-        Args:
-            tokens: integers below the vocabulary size.
-            positions: `[N]` or `[B, N]`; by default those after what was read.
-
-        Raises:
-            TypeError, ValueError: as of the model; another number of sequences. The memory is then left as it
-                was.
-        """
+        """Logits `[B, N, V]` of the next segment, tokens `[B, N]`; the segment is then remembered. Positions
+        `[N]` or `[B, N]` are by default those after what was read. Where the model refuses them, the memory
+        is left as it was."""
         stack, content = self.model.transformer, self.model.embedded(tokens)
         call = door.checked(stack, content, positions, self._read, None, None)
         context = stack.attention_context(call.positions, call.keys, content.dtype, call.consecutive)
@@ -119,17 +103,8 @@ class SegmentMemory:
 
 
 def in_segments(model: nn.Module, tokens: Tensor, *, length: int, size: int) -> Tensor:
-    """Logits `[B, N, V]` of tokens `[B, N]` that are read `length` at a time, with a memory of `size` tokens.
-
-    Args:
-        model: a `LanguageModel`.
-        tokens: of any length; the last segment may be shorter.
-        length: tokens of a segment.
-        size: tokens remembered.
-
-    Raises:
-        TypeError, ValueError: a segment without tokens, and what `SegmentMemory` and the model refuse.
-    """
+    """Logits `[B, N, V]` of tokens `[B, N]` that are read `length` at a time, the last segment perhaps
+    shorter, with a memory of `size` tokens."""
     validation.whole("length", length, needs="a segment has at least 1 token")
     memory = SegmentMemory(model, len(tokens), size)
     return torch.cat([memory(piece) for piece in tokens.split(length, dim=1)], dim=1)

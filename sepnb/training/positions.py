@@ -1,5 +1,5 @@
 """At which positions a model is trained: from 0 on, at a random offset, at random positions, or in two
-chunks with a true gap. Shift steps are in `sepnb.training.shifts`.
+chunks with a position gap (as in PoSE). Random-offset steps are in `sepnb.training.shifts`.
 
 A sampler is a frozen description that yields batches; `TrainingConfig.positions` holds it. Positions come
 from a generator of their own: a random offset leaves the bytes of a run, and their order, as they are.
@@ -16,6 +16,7 @@ import numpy as np
 
 from ..data import text as texts
 from ..data.draws import at_least, generator_of, uniform
+from ..validation import choice
 
 
 class Batch(NamedTuple):
@@ -69,14 +70,9 @@ class DrawnPositions(PositionSampler):
     """The bytes that a seed draws for every method, read at positions below a maximum drawn beside them.
 
     Args:
-        maximum: one more than the largest position that can occur.
+        maximum: one more than the largest position that can occur; at least 1.
         per: "step", one draw for the whole batch, or "sequence". Only positions that the whole batch shares
-            let a model with isolated position streams run these at batch 1; with one draw for each sequence
-            it runs them at batch B: the same function, without the saving.
-
-    Raises:
-        TypeError: a maximum that is no int.
-        ValueError: a maximum below 1, another word for `per`.
+            let a model run isolated position streams once for the batch.
     """
 
     maximum: int
@@ -84,23 +80,16 @@ class DrawnPositions(PositionSampler):
 
     def __post_init__(self) -> None:
         at_least(1, maximum=self.maximum)
-        if self.per not in ("step", "sequence"):
-            raise ValueError(f"per={self.per!r} is unknown; use 'step' or 'sequence'")
+        choice("per", self.per, ("step", "sequence"))
 
     def batches(
         self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
     ) -> Iterator[Batch]:
-        """The bytes of `text.sample_batches` of this seed, at drawn positions.
-
-        Raises:
-            ValueError: sequences longer than `maximum`, and whatever `sample_batches` refuses.
-        """
+        """The bytes of `text.sample_batches` of this seed, at drawn positions; ValueError where sequences are
+        longer than `maximum`."""
         sizes = {"batch_size": batch_size, "length": length, "seed": seed, "steps": steps}
-        drawn, read = self.positions(**sizes), texts.sample_batches(text, **sizes)
-        return (
-            Batch(tokens[:, :-1], tokens[:, 1:], positions)
-            for tokens, positions in zip(read, drawn, strict=True)
-        )
+        pairs = zip(self.positions(**sizes), texts.sample_batches(text, **sizes), strict=True)
+        return (Batch(tokens[:, :-1], tokens[:, 1:], positions) for positions, tokens in pairs)
 
     def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
         at_least(1, batch_size=batch_size, length=length, steps=steps)
@@ -115,12 +104,10 @@ class DrawnPositions(PositionSampler):
         return self.maximum
 
     def _steps(self, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
-        generator = generator_of(seed, "positions")
+        generator, each = generator_of(seed, "positions"), self.per == "sequence"
         for _ in range(steps):
-            if self.per == "sequence":
-                yield self._draw(generator, batch_size, length)
-            else:
-                yield self._draw(generator, 1, length)[0]
+            drawn = self._draw(generator, batch_size if each else 1, length)
+            yield drawn if each else drawn[0]
 
     @abstractmethod
     def _draw(self, generator: np.random.PCG64, rows: int, length: int) -> np.ndarray:
@@ -129,11 +116,11 @@ class DrawnPositions(PositionSampler):
 
 @dataclass(frozen=True)
 class RandomOffset(DrawnPositions):
-    """Each sequence is read at `length` neighbouring positions that begin at a random one.
+    """Each sequence is read at `length` neighbouring positions that begin at a random one (SHAPE; Kiyono et
+    al. 2021).
 
     The offset is uniform, and all positions lie below `maximum`: those *can occur*, and a short run need not
-    meet them all (see `coverage`); the `length` - 1 at either end occur less often than the rest. Nothing is
-    learned of a sequence longer than `length`. Kiyono et al. (2021) call it a shifted absolute position.
+    meet them all (see `coverage`); the `length` - 1 at either end occur less often than the rest.
     """
 
     name: ClassVar[str] = "random-offset"
@@ -150,10 +137,9 @@ class RandomOffset(DrawnPositions):
 class RandomPositions(DrawnPositions):
     """Each sequence is read at `length` random positions below `maximum`, without repetition and in order.
 
-    Every choice is as likely (Ruoss et al. 2023, randomised positional encodings, who draw one a step). The
-    order of the tokens is told, how far apart they stand is not. Longer texts are read in the same way, at
-    positions drawn anew for each of them: up to `maximum` tokens no position and no distance is new, but the
-    longer a text is, the closer its positions lie.
+    Every choice is as likely (Ruoss et al. 2023, randomised positional encodings, who draw one a step).
+    Longer texts are read in the same way, at positions drawn anew for each of them: up to `maximum` tokens no
+    position and no distance is new, but the longer a text is, the closer its positions lie.
     """
 
     name: ClassVar[str] = "random-positions"
@@ -174,23 +160,16 @@ class TrueGap(PositionSampler):
 
     The first chunk stands at positions 0 to L/2 - 1, the second, `gap` bytes further on in the document, at
     L/2 + gap to L + gap - 1. The gap lies in [0, `maximum`), and gap + 1 is log-uniform. Both chunks are
-    predicted, each byte from those before it in its chunk and, in the second, from the whole first chunk. A
-    step costs what it costs without a gap. The two fields that follow make the controls.
+    predicted, each byte from those before it in its chunk and, in the second, from the whole first chunk.
 
     More changes than the positions. A seed draws other bytes than without a sampler. Documents that cannot
     hold the largest gap, shorter than L + `maximum` bytes, are never read. And the longest contiguous context
-    is L/2: within a chunk, distances of L/2 and more occur across the gap only.
+    is L/2: distances of L/2 and more occur across the gap only.
 
     Args:
-        maximum: the gap is smaller, in bytes.
-        indices: "true", or "contiguous": the same chunks at positions 0 to L - 1, so that their distance is
-            hidden.
-        second: "same" document, or "other": the second chunk is of another document, so that the first has
-            nothing to say of it.
-
-    Raises:
-        TypeError: a maximum that is no int.
-        ValueError: a maximum below 1, another word for `indices` or `second`.
+        maximum: the gap is smaller, in bytes; at least 1.
+        indices: "true", or as a control "contiguous": the same chunks at positions 0 to L - 1.
+        second: "same" document, or as a control "other": the second chunk is of another document.
     """
 
     name: ClassVar[str] = "true-gap"
@@ -201,20 +180,14 @@ class TrueGap(PositionSampler):
 
     def __post_init__(self) -> None:
         at_least(1, maximum=self.maximum)
-        for field, words in (("indices", ("true", "contiguous")), ("second", ("same", "other"))):
-            if (value := getattr(self, field)) not in words:
-                raise ValueError(f"{field}={value!r} is unknown; use {' or '.join(map(repr, words))}")
+        choice("indices", self.indices, ("true", "contiguous"))
+        choice("second", self.second, ("same", "other"))
 
     def batches(
         self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
     ) -> Iterator[Batch]:
         """Every start from which the largest gap still fits, in every document that holds it, is equally
-        likely, whatever the gap: the last bytes of a document are read less often than the others.
-
-        Raises:
-            ValueError: a size below one, an odd length, no document that is long enough, or a single one
-                where two are needed.
-        """
+        likely, whatever the gap. ValueError: an odd length, or too few documents that are long enough."""
         _even(batch_size, length, steps)
         room = length + self.maximum  # of the largest gap, the last target included
         documents = [document.data for document in text.documents if len(document) >= room]

@@ -1,10 +1,5 @@
-"""Consecutive segments: every sequence of a batch reads on in its text, step after step.
-
-For training with a memory (`sepnb.training.memory`), and without one as its control: the bytes and their
-order are the same.
-
-Shape letters: B sequences, L tokens in each.
-"""
+"""Consecutive segments: every sequence of a batch reads on in its text, step after step; for training with a
+memory (`sepnb.training.memory`), and without one as its control. Shape letters: B sequences of L tokens."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,15 +18,8 @@ class Segments(PositionSampler):
     """Each sequence is read in `count` segments of L tokens, one in a step, at positions 0 to count L - 1.
 
     Then all sequences begin elsewhere, at position 0 again; a memory is emptied there. Every start from which
-    all segments fit into a document is equally likely, so that documents shorter than count L + 1 bytes are
-    never read, and the last bytes of a document less often than the others.
-
-    Args:
-        count: segments of a text.
-
-    Raises:
-        TypeError: a count that is no int.
-        ValueError: a count below 1.
+    all segments fit into a document is equally likely: documents shorter than count L + 1 bytes are never
+    read.
     """
 
     name: ClassVar[str] = "segments"
@@ -44,11 +32,7 @@ class Segments(PositionSampler):
     def batches(
         self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
     ) -> Iterator[Batch]:
-        """The texts are those that `text.sample_batches` draws at this seed, of `count` times the length.
-
-        Raises:
-            ValueError: a size below one, or no document as long as a text.
-        """
+        """The texts are those that `text.sample_batches` draws at this seed, of `count` times the length."""
         at_least(1, batch_size=batch_size, length=length, steps=steps)
         sizes = {"batch_size": batch_size, "length": self.count * length, "seed": seed}
         drawn = texts.sample_batches(text, **sizes, steps=-(-steps // self.count))

@@ -1,12 +1,11 @@
 """What SeqPE minimises beside the loss of the tokens: both losses, weighted, on positions of their own.
 
 The released code minimises L_main + 0.1 L_contrastive + 0.1 L_distillation, all three from the first step on.
-Here the divergence of a row counts whole and not divided by the m places of a window, and the weight is
-smaller instead: the default, 0.1/32, is the released strength where m is 32, as in the released text program.
+Here the divergence of a row is not divided by the m places of a window, and the weight is smaller instead:
+the default, 0.1/32, is the released strength where m is 32, as in the released text program.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import count, repeat
 from typing import Any, ClassVar
@@ -20,6 +19,7 @@ from ..records.settings import without_defaults
 from ..seqpe.encoder import RELEASED_STD, SequentialPositionEncoder
 from ..seqpe.losses import REDUCTIONS, contrastive_loss, distillation_loss
 from ..seqpe.sampling import Candidates, CandidateSampler, Windows, WindowSampler
+from ..validation import number, one_of
 from .losses import AuxiliaryLoss, BoundLoss
 from .positions import PositionSampler
 from .shifts import GridShiftSteps, Shifts, ShiftSteps
@@ -42,23 +42,15 @@ class SeqPELosses(AuxiliaryLoss):
         candidates: the anchors of a step and their candidates; None computes no contrastive loss.
         windows: the windows of teacher and student; None computes no distillation loss.
         contrastive, distillation: their weights, in nats; a loss of weight 0 is not computed.
-        n_heads: into which the embeddings are cut for the distillation loss.
         scale: of the contrastive loss, as there.
-        reduction: of the distillation loss, as there.
-        distillation_scale: of the distillation loss, `scale` there: 1.0 as released, None for the form whose
-            temperature does not hang on the lengths of embeddings.
+        n_heads, reduction, distillation_scale: of the distillation loss, the last as `scale` there.
         shifts: the sampler of the training, if it has shift steps: there the model does not read the trained
             window, and nothing is distilled. A training with others is refused, see `check`.
         every: the losses are computed in every so many steps, the first of them included, with so many times
             their weights.
 
     The teacher is read without dropout and gets no gradient: in a pass of its own, the third of a step after
-    the text's and that of the other positions. With `sepnb.analysis.seqpe_cost` that pass is counted.
-
-    Raises:
-        TypeError: `every` is no int.
-        ValueError: a weight below 0, an unknown reduction, samplers of different spaces, or neither of them;
-            `every` below 1.
+    the text's and that of the other positions.
     """
 
     name: ClassVar[str] = "seqpe"
@@ -77,10 +69,8 @@ class SeqPELosses(AuxiliaryLoss):
     def __post_init__(self) -> None:
         at_least(1, every=self.every)
         for field in ("contrastive", "distillation"):
-            if not getattr(self, field) >= 0:
-                raise ValueError(f"{field} is {getattr(self, field)}; a weight is at least 0")
-        if self.reduction not in REDUCTIONS:
-            raise ValueError(f"unknown reduction {self.reduction!r}; use one of {', '.join(REDUCTIONS)}")
+            number(field, getattr(self, field), 0)
+        one_of("reduction", self.reduction, REDUCTIONS)
         if not self._spaces:
             raise ValueError("neither candidates nor windows are given; give one, or no auxiliary loss")
         if len(set(self._spaces)) > 1:
@@ -91,15 +81,9 @@ class SeqPELosses(AuxiliaryLoss):
         return [sampler.ranges for sampler in (self.candidates, self.windows) if sampler is not None]
 
     def check(self, positions: PositionSampler | GridShiftSteps | None, length: int) -> None:
-        """Refuse windows whose teacher the model does not read in every step that is no shift step.
-
-        A training of length 1 reads no text, and without shift steps of a grid nothing says what it reads:
-        its windows are not held against anything.
-
-        Raises:
-            ValueError: a sampler that has other positions than those from 0 on in steps that are no shift
-                steps; `shifts` that is not the sampler; a teacher's window that is not inside what is read.
-        """
+        """Refuse windows whose teacher the model does not read in every step that is no shift step: a sampler
+        of other positions, `shifts` that is not the sampler, or a window that is not inside what is read. A
+        training of length 1 reads no text; only shift steps of a grid then say what is read."""
         if self.windows is None or not self.distillation:
             return
         if positions is not None and not isinstance(positions, ShiftSteps | GridShiftSteps):
@@ -130,8 +114,7 @@ class SeqPELosses(AuxiliaryLoss):
         return min(self._spaces[0])
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; `every` and `distillation_scale` where they are not 1, where the
-        trained window begins if not at 0, and offsets that are drawn once where they are."""
+        """Every setting in plain JSON types; those that came later where they differ from their default."""
         settings = json.loads(json.dumps({"name": self.name, **asdict(self)}))
         for part, later in (("windows", {"first": 0}), ("shifts", {"starts": None})):
             if settings[part] is not None:
@@ -148,16 +131,12 @@ class SeqPELosses(AuxiliaryLoss):
     def bind(self, seed: int, start: int = 0) -> BoundLoss:
         """The loss as a function of a model that holds one `SequentialPositionEncoder`, or of this itself.
 
-        The function raises ValueError for a model with no such encoder, or with several. Where windows teach
-        beside shift steps, `train` refuses a step that is read elsewhere and that these draws take for one
-        at the trained window: batches of another seed.
-
-        Raises:
-            ValueError: `start` below 0.
+        Where windows teach beside shift steps, `train` refuses a step that is read elsewhere and that these
+        draws take for one at the trained window: batches of another seed.
         """
         at_least(0, start=start)
         generator = generator_of(seed, "seqpe-losses")
-        shifted, told = (self._shifted(seed) for _ in range(2))
+        shifted, told = (self.shifts.decisions(seed) if self.shifts else repeat(False) for _ in range(2))
         steps = count()
 
         def drawn() -> tuple[Candidates | None, Windows | None]:
@@ -186,15 +165,8 @@ class SeqPELosses(AuxiliaryLoss):
         taught = self.shifts is not None and self.windows is not None and self.distillation
         return BoundLoss(loss, seed, start, refuse if taught else None)
 
-    def _shifted(self, seed: int) -> Iterator[bool]:
-        """Whether each step of a run is a shift step, without end."""
-        return repeat(False) if self.shifts is None else self.shifts.decisions(seed)
-
     def of(
-        self,
-        encoder: SequentialPositionEncoder,
-        candidates: Candidates | None,
-        windows: Windows | None,
+        self, encoder: SequentialPositionEncoder, candidates: Candidates | None, windows: Windows | None
     ) -> Tensor:
         """The weighted losses of an encoder on given positions; what is None is not computed."""
         asked: list[np.ndarray] = []
@@ -221,11 +193,7 @@ class SeqPELosses(AuxiliaryLoss):
 
 
 def encoder_of(model: nn.Module) -> SequentialPositionEncoder:
-    """The one sequential encoder of a model.
-
-    Raises:
-        ValueError: there is none, or there are several.
-    """
+    """The one sequential encoder of a model; ValueError where there is none, or there are several."""
     found = [module for module in model.modules() if isinstance(module, SequentialPositionEncoder)]
     if len(found) != 1:
         raise ValueError(f"the model has {len(found)} sequential position encoders; the losses shape one")

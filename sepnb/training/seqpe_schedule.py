@@ -1,15 +1,13 @@
 """The released schedule of the image program, for a trained grid on any number of axes (Li et al. 2025).
 
-As released: half of the anchors have uniform candidates, three in ten edited ones, the rest candidates from
-one box; 16 anchors with 64 candidates each; windows whose move is at least the trained grid on some axis; a
-tenth of the steps is shifted; the weights, of which that of the distillation is divided by the places of a
-window, as the release divides the loss. Released are two axes of 14 cells, with 64 of the 196 cells in a
-window and boxes of 17 x 17, which hold about five times as many cells as there are candidates: here a window
-has a third of the cells of the trained grid, at most 64, and a box at most as many cells as a released one,
-on any number of axes, unless the trained grid is larger.
+As released: the shares of the kinds; 16 anchors with 64 candidates each; windows whose move is at least the
+trained grid on some axis; a tenth of the steps is shifted; the weights, that of the distillation divided by
+the places of a window, as the release divides the loss. Released are two axes of 14 cells, with 64 of the 196
+cells in a window and boxes of 17 x 17, about five cells for a candidate: here a window has a third of the
+cells of the trained grid, at most 64, and a box as many cells as a released one or the trained grid.
 
-The trained grid is counted from 1, because the origin is the place of the class token; so are windows and
-shift steps. The contrastive loss sees every point from the origin on.
+The trained grid, windows and shift steps are counted from 1, because the origin is the place of the class
+token. The contrastive loss sees every point from the origin on.
 """
 
 from math import prod

@@ -1,8 +1,7 @@
 """Shift steps: some steps of a training are read at positions that all moved by the same (Li et al. 2025).
 
-One sampler of moves for any number of axes, `_Shifts.moved`: on one axis the offset of a text, on n axes the
-move of a grid. Which steps, and by how much, comes from generators of their own: a run without shift steps
-reads the same bytes in the same order.
+On one axis the move is the offset of a text, on n axes that of a grid. Which steps, and by how much, comes
+from generators of their own: a run without shift steps reads the same bytes in the same order.
 
 Shape letters: L tokens in a sequence, the trained length; N cells of a grid, n axes.
 """
@@ -41,11 +40,8 @@ class _Shifts:
 
     def moved(self, room: Sequence[int], *, rows: int, seed: int, steps: int) -> Iterator[np.ndarray]:
         """By how much `rows` sequences or grids moved in every step, int64 `[rows, n]`: by nothing but in
-        shift steps. Every move below `room`, one number an axis, is equally likely.
-
-        With `starts` a run draws so many moves once; every row that shifts takes the next of them, round and
-        round.
-        """
+        shift steps. Every move below `room`, one number an axis, is equally likely. With `starts` a run draws
+        so many moves once; every row that shifts takes the next of them, round and round."""
         generator, used = generator_of(seed, "positions"), 0
 
         def draw(count: int) -> np.ndarray:
@@ -62,18 +58,11 @@ class _Shifts:
 class ShiftSteps(_Shifts, RandomOffset):
     """Some steps of a text are read at random offsets, the others at the positions from 0 on.
 
-    The released code draws 320 offsets once and uses them in turn, 16 or 32 in a step; here every shift step
-    draws its own, one for the whole batch unless `per` says otherwise.
-
     Args:
         probability: of a shift step.
         starts: offsets that a run draws once, and uses in turn, one for each row that asks; None draws anew
-            every time. 320 is the released number, with `per` "sequence" and as many sequences as it has
-            offsets in a step.
-
-    Raises:
-        TypeError: `starts` is no int.
-        ValueError: a probability outside [0, 1], `starts` below 1, and what `RandomOffset` refuses.
+            every time, one for the whole batch unless `per` says otherwise. Released are 320, with `per`
+            "sequence" and 16 or 32 sequences in a step.
     """
 
     name: ClassVar[str] = "shift-steps"
@@ -97,7 +86,6 @@ class ShiftSteps(_Shifts, RandomOffset):
             yield positions if each else positions[0]
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; `starts` where there are some."""
         return without_defaults(super().resolved(), starts=None)
 
 
@@ -106,22 +94,16 @@ class GridShiftSteps(_Shifts):
     """Some steps are read at a grid that moved, each axis by a step count of its own.
 
     Every move that keeps the grid below `ranges` is equally likely, the one by nothing among them. The
-    released image program counts cells from 0 and draws 320 moves once, 32 of them for a step; here places
-    are counted from `first`, because the origin is that of the class token (see `sepnb.models.image`), and
-    every shift step draws its own move, one for the whole batch. With `first` 1 no cell meets the origin.
+    released image program counts cells from 0; here the first cell has another place, because the origin is
+    that of the class token (see `sepnb.models.image`).
 
     Args:
         grid: cells along each axis.
-        ranges: one more than the largest coordinate of each axis that can occur.
+        ranges: one more than the largest coordinate of each axis that can occur; the grid must fit.
         probability: of a shift step.
         first: the coordinate, on every axis, of the first cell of the grid that did not move.
-        starts: moves that a run draws once, and uses in turn; None draws anew in every shift step. 320 is the
-            released number.
-
-    Raises:
-        TypeError: a size that is no int.
-        ValueError: a size below 1, a grid that does not fit, a probability outside [0, 1], or `starts` below
-            1.
+        starts: moves that a run draws once, and uses in turn, 320 as released; None draws anew in every shift
+            step, one move for the whole batch.
     """
 
     name: ClassVar[str] = "grid-shift-steps"
@@ -165,14 +147,13 @@ class GridShiftSteps(_Shifts):
         return grid_positions(*self.grid).numpy().astype(np.int64) + self.first
 
     def outside(self, positions: np.ndarray) -> bool:
-        """Whether any of the places `[*B, N, n]` of a step, all cells or some, lies outside of the grid that
-        did not move."""
+        """Whether any of the places `[*B, N, n]` of a step lies outside of the grid that did not move."""
         within = positions - self.first
         return bool(((within < 0) | (within >= self.grid)).any())
 
     def coverage(self, *, seed: int, steps: int) -> dict[str, float]:
-        """What a run of this seed meets of what can occur: the share of the `coordinates` of an axis, the
-        mean over axes, and the share of the `cells`."""
+        """What a run of this seed meets of what can occur: the share of the `coordinates` of an axis, as a
+        mean over axes, and of the `cells`."""
         reached = np.zeros([end - self.first for end in self.ranges], dtype=bool)
         for places in self.positions(seed=seed, steps=steps):
             reached[tuple((places - self.first).T)] = True

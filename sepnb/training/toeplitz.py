@@ -1,8 +1,7 @@
 """Toeplitz-clamp distillation: far indices shall be scored as the distances of the trained window are.
 
 In an untied model (no cross terms) the score of a sem head is a term of content plus a term of positions,
-S_pos. The second is a function of indices alone, so it can be asked for at indices that no text ever had, at
-the cost of one pass of the position streams and of no tokens:
+S_pos, which can be asked for at indices that no text ever had, by one pass of the position streams:
 
 - teacher, per layer and head: the best description of S_pos inside the trained length L by the distance
   alone, `f(i - j)`, without gradient;
@@ -28,6 +27,7 @@ from torch import Tensor, nn
 from ..data.draws import at_least, generator_of, uniform
 from ..models import Transformer
 from ..models.position_tables import position_branch
+from ..validation import above_zero
 from .losses import AuxiliaryLoss, BoundLoss
 
 
@@ -36,18 +36,14 @@ def position_logits(transformer: Transformer, positions: Tensor) -> list[Tensor]
     positions `[N]`; entries above the diagonal have no meaning.
 
     Where the pos stream evolves, its heads see the given positions only, and not those between them.
-    Positions on the host are checked without waiting for a GPU.
 
     Raises:
-        TypeError: positions that are not integers.
-        ValueError: the model is not untied, its position streams hear the text or would be dropped from; a
-            position is negative or past a learned table.
+        TypeError, ValueError: positions that the model refuses; a model that is not untied or not isolated,
+            or whose position streams would be dropped from.
     """
-    if transformer.config.reading != "untied":
-        raise ValueError(
-            f"position logits of their own need query_key='untied', got {transformer.config.reading!r}"
-        )
     config = transformer.config
+    if config.reading != "untied":
+        raise ValueError(f"position logits of their own need query_key='untied', got {config.reading!r}")
     dropout = max([config.dropout, *(getattr(one, "dropout", 0.0) for one in config.encodings)])
     if transformer.training and dropout:
         raise ValueError(
@@ -87,9 +83,8 @@ def _solver(length: int) -> Tensor:
 def toeplitz_fit(logits: Float[Tensor, "H L L"]) -> Float[Tensor, "H L"]:
     """The f that minimises the sum over i >= j of (S_ij - r_i - f(i - j))^2, r_i being free.
 
-    Averaging the row-centred logits along each diagonal would be biased: short rows are centred over short
-    distances only. This is that average with the bias solved for; logits that are Toeplitz up to constants of
-    rows give their f back. It is known up to a constant; the smallest f is returned, in float32 or wider.
+    This is the average of the row-centred logits along each diagonal, unbiased: short rows are centred over
+    short distances only. f is known up to a constant; the smallest is returned, in float32 or wider.
     """
     logits = _wide(logits)
     length = logits.shape[-1]
@@ -104,13 +99,8 @@ def toeplitz_fit(logits: Float[Tensor, "H L L"]) -> Float[Tensor, "H L"]:
 def clamp_loss(
     logits: Float[Tensor, "H N N"], positions: Tensor, teacher: Float[Tensor, "H L"]
 ) -> Float[Tensor, ""]:
-    """Mean over i >= j of (S_ij - f(min(i - j, L - 1)))^2, each row's mean difference taken out.
-
-    Args:
-        logits: S_pos at `positions`.
-        positions: int `[N]`, not falling.
-        teacher: f, of `toeplitz_fit`.
-    """
+    """Mean over i >= j of (S_ij - f(min(i - j, L - 1)))^2, each row's mean difference taken out, of S_pos at
+    int positions `[N]` that do not fall, and f of `toeplitz_fit`."""
     n, logits, teacher = len(positions), _wide(logits), _wide(teacher)
     distance = (positions[:, None] - positions).clamp(0, teacher.shape[-1] - 1)
     visible = torch.ones(n, n, dtype=torch.bool, device=logits.device).tril()
@@ -131,10 +121,6 @@ class ToeplitzClamp(AuxiliaryLoss):
         samples: how many indices.
 
     The model is trained with dropout=0, and without a learned table, which has no row far out.
-
-    Raises:
-        TypeError: a count that is no int.
-        ValueError: a weight that is not above 0, or a count that leaves nothing to draw.
     """
 
     name: ClassVar[str] = "toeplitz-clamp"
@@ -145,10 +131,8 @@ class ToeplitzClamp(AuxiliaryLoss):
     samples: int = 64
 
     def __post_init__(self) -> None:
-        if not self.weight > 0:
-            raise ValueError(f"weight is {self.weight}; it must be above 0")
-        for field in ("reach", "farthest", "samples"):
-            at_least(2, **{field: getattr(self, field)})
+        above_zero("weight", self.weight)
+        at_least(2, reach=self.reach, farthest=self.farthest, samples=self.samples)
 
     def trained_indices(self, length: int) -> int:
         """Their position scores alone are trained: no text is read there."""
@@ -165,13 +149,8 @@ class ToeplitzClamp(AuxiliaryLoss):
         return start + self.reach - 1 - np.sort(np.append(back, 0))[::-1]
 
     def bind(self, seed: int, start: int = 0) -> BoundLoss:
-        """The loss as a function of a language model with an untied transformer.
-
-        The function raises ValueError for a model that has no position logits, or none at the farthest index.
-
-        Raises:
-            ValueError: `start` below 0.
-        """
+        """The loss as a function of a language model with an untied transformer; ValueError for one that has
+        no position logits, or none at the farthest index."""
         at_least(0, start=start)
         generator = generator_of(seed, "toeplitz-clamp")
         for _ in range(start):
