@@ -1322,7 +1322,7 @@ tables = {f"experiment/{name}": runs for name, runs in tables.items()}
 verdicts = claims.judge(IDS, tables | {"chapter/09_strict": numbers})
 numbers |= claims.show(
     verdicts,
-    budget=claims.under_budgets(IDS, more_training),
+    budget=True,
     caption="The claims of this chapter, judged by rules written beforehand. Two are "
     "about numbers of this page. More training: whether two models that a claim "
     "compares exchange places between the budgets of chapter 10.",

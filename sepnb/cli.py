@@ -303,6 +303,7 @@ def _nothing_collected() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.freeze()  # else the first collection would look at all of them
         gc.enable()
 
 

@@ -11,7 +11,7 @@ To add a claim, write one `Claim(...)` in the module of its chapter or experimen
 from sepnb.claims.asks import Ask
 from sepnb.claims.claim import Claim
 from sepnb.claims.encodings import survival
-from sepnb.claims.ledger import CLAIMS, Row, evaluate, get, under_budgets
+from sepnb.claims.ledger import CLAIMS, Row, evaluate, get
 from sepnb.claims.pages import page, source_map_page
 from sepnb.claims.shown import judge, show
 from sepnb.claims.sources import SourceMap, SourceMapError, Statement
@@ -37,5 +37,4 @@ __all__ = [
     "source_map",
     "source_map_page",
     "survival",
-    "under_budgets",
 ]

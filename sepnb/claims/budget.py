@@ -8,12 +8,11 @@ Its models are smaller than those of most verdicts, and a pair that it did not t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import pandas as pd
 
-from sepnb.claims.verdict import NOT_RUN
+from sepnb.claims.verdict import NOT_RUN, Dependence
 from sepnb.records.run_table import RunTable, summarise
 
 TABLE = "experiment/budget"
@@ -78,22 +77,6 @@ def exchanges(standing: pd.DataFrame) -> list[tuple[str, str]]:
     """The pairs of `places` of which each is ahead at some budget: where the ranking is budget-dependent."""
     seen = standing.groupby(["a", "b"], sort=False)["place"].agg(set)
     return [pair for pair, own in seen.items() if {"ahead", "behind"} <= own]
-
-
-@dataclass(frozen=True)
-class Dependence:
-    """What more training makes of a verdict.
-
-    Attributes:
-        label: `budget-dependent`, `no exchange` or `not run`.
-        detail: the places of every pair, by budget; empty where not run.
-    """
-
-    label: str
-    detail: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.label}: {self.detail}" if self.detail else self.label
 
 
 def dependence(pairs: Sequence[tuple[str, str]], table: pd.DataFrame | None) -> Dependence:

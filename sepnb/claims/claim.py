@@ -15,6 +15,7 @@ import pandas as pd
 
 from sepnb.claims import budget, evidence, measured
 from sepnb.claims.asks import Ask, Floor, Unless
+from sepnb.claims.rule import composed
 from sepnb.claims.verdict import OF_OURS, PARTLY, Tables, Verdict
 
 OURS = "ours, written before the records"
@@ -50,9 +51,10 @@ class Claim:
     Args:
         id: short kebab-case name.
         title: in plain words.
-        statement: the statement, in our words.
-        rule: what decides, in the reader's words.
         asks: the comparisons that must all lie inside their bounds.
+        statement: what a source says, in our words; of a hypothesis of ours only what the title leaves out.
+        rule: what decides, in the reader's words; left out, the asks and conditions say it (`composed`).
+        remark: what such a rule does not say.
         source: public short name of the document that makes the statement.
         experiments: those that are judged, `experiment/<name>` or `chapter/<name>`; the first one's table is
             read.
@@ -72,9 +74,10 @@ class Claim:
 
     id: str
     title: str
-    statement: str
-    rule: str
     asks: Sequence[Ask] = ()
+    statement: str = field(kw_only=True, default="")
+    rule: str = field(kw_only=True, default="")
+    remark: str = field(kw_only=True, default="")
     source: str = field(kw_only=True, default=OURS)
     experiments: tuple[str, ...] = field(kw_only=True)
     beside: Mapping[str, tuple[str, ...]] = field(kw_only=True, default_factory=dict)
@@ -89,7 +92,10 @@ class Claim:
 
     def __post_init__(self):
         object.__setattr__(self, "asks", tuple(self.asks))
-        for name in ("title", "statement", "rule"):
+        if not self.rule and self.asks:
+            said = [composed(self.asks, self.unless, self.metric, self.parts), self.remark]
+            object.__setattr__(self, "rule", " ".join(filter(None, said)))
+        for name in ("title", "rule") if self.is_ours else ("title", "statement", "rule"):
             if not getattr(self, name):
                 raise ValueError(f"claim {self.id!r} has no {name}; write it in the reader's words")
         for need in self.needs:
@@ -112,10 +118,11 @@ class Claim:
         More training that turns the order of two methods overrides what a short one decided: the claim then
         holds at some budgets, which is *partly*. A hypothesis of ours is held or refuted, not reproduced."""
         verdict = self.how(self, tables)
-        if self.turns and verdict.word in OF_OURS:
+        if self.turns:
             more = budget.dependence(self.turns, tables.get(budget.TABLE))
-            if more.label == budget.DEPENDENT:
+            if more.label == budget.DEPENDENT and verdict.word in OF_OURS:
                 verdict = replace(verdict, word=PARTLY, why=f"{verdict.why}; {more}")
+            verdict = replace(verdict, budget=more)
         return verdict.of_ours() if self.is_ours else verdict
 
     @property

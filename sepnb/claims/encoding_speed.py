@@ -30,45 +30,36 @@ _of = partial(Claim, experiments=(TABLE,), parts=True, derive=at_each_length, ho
 CLAIMS = (
     _of(
         "compiled-rope-is-nearly-free",
-        "Compiled RoPE is nearly free",
-        "On a CPU, rotating queries and keys by a compiled formula costs at most a twentieth of the speed "
-        "of attention.",
-        "RoPE leaves at least 0.95 of the speed, at N = 512 and at 1024.",
+        "On a CPU compiled RoPE is nearly free",
         levels("rope at 512, rope at 1024", "compiled", low=0.95),
+        rule="RoPE leaves at least 0.95 of the speed, at N = 512 and at 1024.",
     ),
     _of(
         "a-fixed-bias-is-cheap",
-        "A fixed bias is cheap",
-        "On a CPU, ALiBi's fixed bias costs at most a twentieth of the speed of attention at 512 tokens and "
-        "at most a quarter at 1024.",
-        "ALiBi leaves at least 0.95 of the speed at N = 512, and 0.75 at 1024.",
+        "On a CPU a fixed bias is cheap",
         levels("alibi at 512", "compiled", low=0.95) + levels("alibi at 1024", "compiled", low=0.75),
+        rule="ALiBi leaves at least 0.95 of the speed at N = 512, and 0.75 at 1024.",
     ),
     _of(
         "a-trained-bias-leaves-three-fifths",
-        "A trained bias leaves three fifths of the speed",
-        "On a CPU, a trained bias of the distance (T5, KERPLE) leaves three fifths of the speed of "
-        "attention at 512 tokens.",
-        "T5 and KERPLE leave at least 0.6 of the speed at N = 512.",
+        "On a CPU a trained bias leaves three fifths of the speed",
         levels("t5 at 512, kerple at 512", "compiled", low=0.6),
+        rule="T5 and KERPLE leave at least 0.6 of the speed at N = 512.",
     ),
     _of(
         "scores-of-their-own-leave-two-fifths",
-        "Scores of their own leave two fifths of the speed",
-        "On a CPU, encodings whose scores are no product plus bias (Transformer-XL, Shaw, DA-Transformer) "
-        "leave two fifths of the speed of attention at 512 tokens.",
-        "Transformer-XL, Shaw (keys and values) and the DA-Transformer leave at least 0.4 of the speed at N "
-        "= 512.",
+        "On a CPU scores of their own leave two fifths of the speed",
         levels(each("{} at 512", "transformer-xl, shaw, distance-aware"), "compiled", low=0.4),
+        rule="Transformer-XL, Shaw (keys and values) and the DA-Transformer leave at least 0.4 of the speed "
+        "at N = 512.",
     ),
     _of(
         "ahead-of-x-transformers",
-        "The encodings are faster than those of x-transformers",
-        "On a CPU, this package's encodings, compiled, are faster forward and backward than those of "
-        "x-transformers, compiled or not, wherever that package has them.",
-        "RoPE, xPos, ALiBi, T5 and CoPE, compiled, take less time than in x-transformers, eager or compiled "
-        "as a whole, whichever is the faster of these, timed in the same rounds, at N = 512 and at 1024. "
-        "Attention without positions, which both leave to the same fused kernel, is shown and not judged.",
+        "On a CPU the encodings are faster than those of x-transformers",
         levels(each("{} at 512", BESIDE) + each("{} at 1024", BESIDE), "ahead", low=1.0),
+        rule="RoPE, xPos, ALiBi, T5 and CoPE, compiled, take less time than in x-transformers, eager or "
+        "compiled as a whole, whichever is the faster of these, timed in the same rounds, at N = 512 and at "
+        "1024. Attention without positions, which both leave to the same fused kernel, is shown and not "
+        "judged.",
     ),
 )

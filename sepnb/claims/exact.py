@@ -43,95 +43,93 @@ CLAIMS = (
     _order(
         "attention-is-permutation-equivariant",
         "Without positions, attention treats a shuffled sentence alike",
-        "A transformer's attention without position processes a sentence and its shuffled copy identically: "
-        "each token gets the same output wherever it stands.",
-        "Permuting the tokens permutes the outputs up to rounding (error at most 1e-6), (a) without a mask "
-        "and (b) with the causal mask; one of the two gives *partly*. Not testable unless with RoPE, the "
-        "control, the error is above 1e-3.",
         rounding("equivariance_error", "causal_equivariance_error"),
+        statement="A transformer's attention without position processes a sentence and its shuffled copy "
+        "identically: each token gets the same output wherever it stands.",
+        rule="Permuting the tokens permutes the outputs up to rounding (error at most 1e-6), (a) without a "
+        "mask and (b) with the causal mask; one of the two gives *partly*. Not testable unless with RoPE, "
+        "the control, the error is above 1e-3.",
         source="article-positional-encoding",
         unless=control(apart("rope_equivariance_error")),
     ),
     _order(
         "attention-is-permutation-invariant",
         "Self-attention does not change when tokens are shuffled",
-        "Self-attention layers are permutation invariant by design.",
-        "Permuting the tokens leaves the output at each place unchanged, up to rounding (at most 1e-6), "
-        "without a mask.",
         rounding("invariance_error"),
+        statement="Self-attention layers are permutation invariant by design.",
+        rule="Permuting the tokens leaves the output at each place unchanged, up to rounding (at most "
+        "1e-6), without a mask.",
         source="seqpe-abstract",
     ),
     _order(
         "position-breaks-the-symmetry",
         "A position encoding lets the model tell places apart",
-        "Positional encoding lets the model tell tokens apart by their place in the sequence.",
-        "With each of sinusoid, learned table, RoPE and ALiBi, permuting the tokens does more to the "
+        apart(*(f"{name}_equivariance_error" for name in ("sinusoidal", "learned", "rope", "alibi"))),
+        statement="Positional encoding lets the model tell tokens apart by their place in the sequence.",
+        rule="With each of sinusoid, learned table, RoPE and ALiBi, permuting the tokens does more to the "
         "outputs than permute them (error above 1e-3); with some of the four, *partly*. Not testable unless "
         "the same measurement without an encoding gives zero (at most 1e-6).",
-        apart(*(f"{name}_equivariance_error" for name in ("sinusoidal", "learned", "rope", "alibi"))),
         source="article-positional-encoding",
         unless=control(rounding("equivariance_error")),
     ),
     _streams(
         "block-values-keep-streams-apart",
         "Block-diagonal values and outputs keep the streams apart",
-        "With block-diagonal W_V and W_O the positional and the semantic dimensions do not mix in attention.",
-        "With the attention weights held fixed, the derivative of one stream's output by the other stream's "
-        "input is exactly 0 for block-diagonal W_V and W_O; not testable unless it is above 1e-3 for dense "
-        "ones.",
         zero("frozen_jacobian_split"),
+        statement="With block-diagonal W_V and W_O the positional and the semantic dimensions do not mix in "
+        "attention.",
+        rule="With the attention weights held fixed, the derivative of one stream's output by the other "
+        "stream's input is exactly 0 for block-diagonal W_V and W_O; not testable unless it is above 1e-3 "
+        "for dense ones.",
         unless=control(apart("frozen_jacobian_dense")),
     ),
     _streams(
         "semantics-do-not-depend-on-position",
         "The semantic stream does not depend on position",
-        "Only the positional part depends on the index; the semantic representations stay invariant to "
-        "position.",
-        "The derivative of the semantic output by the positional input is exactly 0 (a) with the attention "
-        "weights held fixed and (b) with everything live; one of the two gives *partly*.",
         zero("frozen_jacobian_split", "live_jacobian_sem_by_pos"),
+        statement="Only the positional part depends on the index; the semantic representations stay "
+        "invariant to position.",
+        rule="The derivative of the semantic output by the positional input is exactly 0 (a) with the "
+        "attention weights held fixed and (b) with everything live; one of the two gives *partly*.",
     ),
     _split(
         "two-mlps-keep-streams-apart",
         "Two MLPs keep the streams apart",
-        "Two MLPs, one per stream, with their outputs concatenated, keep the dimensions apart.",
-        "With the attention weights held fixed, the derivative between streams through a whole block with "
-        "one MLP and one norm per stream is exactly 0; not testable unless it is above 1e-3 with a joint "
-        "MLP.",
         zero("frozen_jacobian_split_norm"),
+        statement="Two MLPs, one per stream, with their outputs concatenated, keep the dimensions apart.",
+        rule="With the attention weights held fixed, the derivative between streams through a whole block "
+        "with one MLP and one norm per stream is exactly 0; not testable unless it is above 1e-3 with a "
+        "joint MLP.",
         unless=control(apart("frozen_jacobian_joint_mlp")),
     ),
     _split(
         "values-output-and-mlp-suffice",
         "Splitting values, outputs and the MLP is enough",
-        "Modifying W_V, W_O and the MLP is what it takes to keep one stream from influencing the other (the "
-        "slides name no norm).",
-        "With W_V, W_O and the MLP split and the ordinary layer norm over the joint width, the derivative "
-        "between streams (attention weights held fixed) is exactly 0; not testable unless it is 0 with a "
-        "norm per stream, so that only the norm is left to blame.",
         zero("frozen_jacobian_joint_norm"),
+        statement="Modifying W_V, W_O and the MLP is what it takes to keep one stream from influencing the "
+        "other (the slides name no norm).",
+        rule="With W_V, W_O and the MLP split and the ordinary layer norm over the joint width, the "
+        "derivative between streams (attention weights held fixed) is exactly 0; not testable unless it is "
+        "0 with a norm per stream, so that only the norm is left to blame.",
         unless=control(zero("frozen_jacobian_split_norm")),
     ),
     _strict(
         "strict-pos-stream-ignores-the-text",
         "In the strict model the position stream is the same for every text",
-        "When position heads make their queries and keys from positions alone, the pos stream of every "
-        "layer is the same for every text.",
-        "With everything live, (a) the derivative of the pos stream by the semantic input is exactly 0 and "
-        "(b) the pos stream does not differ in a single bit between two texts, in any layer; one of the two "
-        "gives *partly*. Not testable unless in the separated model, the control, both are above 1e-3.",
         zero("strict_live_jacobian", "strict_text_difference"),
+        rule="With everything live, (a) the derivative of the pos stream by the semantic input is exactly 0 "
+        "and (b) the pos stream does not differ in a single bit between two texts, in any layer; one of the "
+        "two gives *partly*. Not testable unless in the separated model, the control, both are above 1e-3.",
         unless=control(apart("separated_live_jacobian", "separated_text_difference")),
     ),
     _strict(
         "strict-is-dense-plus-tables",
         "A strict model is a dense one with tables added to queries and keys",
-        "A strict model is a dense transformer of the width of its sem stream, with a table added to "
-        "queries and keys in each layer that can be computed before the text is known.",
-        "A dense transformer of the width of the sem stream, written out without a pos stream, gives the "
-        "logits of the strict model up to rounding (at most 1e-6) when the precomputed tables are added to "
-        "its queries and keys; not testable unless without the tables the logits are off by more than 1e-3.",
         rounding("dense_with_tables_error"),
+        rule="A dense transformer of the width of the sem stream, written out without a pos stream, gives "
+        "the logits of the strict model up to rounding (at most 1e-6) when the precomputed tables are added "
+        "to its queries and keys; not testable unless without the tables the logits are off by more than "
+        "1e-3.",
         unless=control(apart("dense_without_tables_error")),
     ),
 )

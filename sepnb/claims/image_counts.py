@@ -69,26 +69,26 @@ CLAIMS = (
     _counts(
         "no-manual-redesign",
         "SeqPE needs no redesign for more axes",
-        "SeqPE generalises to several dimensions without a manual redesign of the architecture.",
-        "On two and on three axes (a) SeqPE is the same encoding; (b) no line of its own code runs that did "
-        "not run on fewer axes; (c) no setting of model or training has another value but the number of "
-        "axes. Some of the three give *partly*. Not testable unless every coordinate moves the logits of a "
-        "model with SeqPE by more than 1e-3, on two axes and on three. The rule followed the counts. It "
-        "compares SeqPE with nothing: an earlier one asked for fewer new lines than RoPE has, and the "
-        "answer hung on which of two forms that are equal on one axis is called RoPE.",
+        statement="SeqPE generalises to several dimensions without a manual redesign of the architecture.",
+        rule="On two and on three axes (a) SeqPE is the same encoding; (b) no line of its own code runs "
+        "that did not run on fewer axes; (c) no setting of model or training has another value but the "
+        "number of axes. Some of the three give *partly*. Not testable unless every coordinate moves the "
+        "logits of a model with SeqPE by more than 1e-3, on two axes and on three. The rule followed the "
+        "counts. It compares SeqPE with nothing: an earlier one asked for fewer new lines than RoPE has, "
+        "and the answer hung on which of two forms that are equal on one axis is called RoPE.",
         how=no_redesign,
     ),
     _counts(
         "expert-designs-must-be-modified",
         "RoPE and ALiBi must be modified for more axes",
-        "Encodings designed by experts, such as RoPE and ALiBi, demand modifications to adapt to new "
-        "modalities.",
-        "Modified is what becomes another encoding, runs more lines of its own code, or has more settings "
-        "with other values than the number of axes, on two axes or on three. (a) ALiBi, as it is defined, "
-        "has no form on two axes and none on three; (b) RoPE, as the class of one axis that hands over to "
-        "the axial one, is modified; (c) RoPE, as the axial class alone, is modified too. Some of the three "
-        "give *partly*. Not testable unless both forms of RoPE give the same logits on one axis, to 1e-9. "
-        "The rule followed the counts; an earlier one counted the first form alone.",
+        statement="Encodings designed by experts, such as RoPE and ALiBi, demand modifications to adapt to "
+        "new modalities.",
+        rule="Modified is what becomes another encoding, runs more lines of its own code, or has more "
+        "settings with other values than the number of axes, on two axes or on three. (a) ALiBi, as it is "
+        "defined, has no form on two axes and none on three; (b) RoPE, as the class of one axis that hands "
+        "over to the axial one, is modified; (c) RoPE, as the axial class alone, is modified too. Some of "
+        "the three give *partly*. Not testable unless both forms of RoPE give the same logits on one axis, "
+        "to 1e-9. The rule followed the counts; an earlier one counted the first form alone.",
         how=modified,
     ),
 )

@@ -62,27 +62,20 @@ CLAIMS = (
     _inside(
         "semantic-integrity-is-preserved",
         "Extrapolating the position leaves the content as it was",
-        "Because only the positional dimensions are extrapolated, the integrity of the learned semantic "
-        "representations is preserved.",
-        "In separated learned under each of equations (2) to (6), corrected, the content of a text that "
-        "starts past the trained length drifts by less than 0.1 more than that of a text that starts "
-        "half-way inside it, where every index was trained; with some of the five, *partly*. Not testable "
-        "unless different texts are more than 0.5 apart in the same unit.",
         levels(LEARNED, *ADDED, high=0.1),
+        statement="Because only the positional dimensions are extrapolated, the integrity of the learned "
+        "semantic representations is preserved.",
         source="slides-separation",
         parts=True,
         derive=added_drift,
-        unless=unless("the content hardly differs between texts", [Ask(f"{LEARNED}:another_text", low=0.5)]),
+        unless=unless(
+            "different texts are less than 0.5 apart in the same unit",
+            [Ask(f"{LEARNED}:another_text", low=0.5)],
+        ),
     ),
     _inside(
         "separation-steadies-the-content",
         "Extrapolation disturbs the content less in a separated model",
-        "Past the trained length the same extrapolation disturbs the content less when position has "
-        "dimensions of its own than when it was added.",
-        "Under each of equations (2) to (6), corrected, the content of a text that starts past the trained "
-        "length drifts less in separated learned than in dense learned (difference below 0), in each less "
-        "the drift of a text that starts half-way inside it, where every index was trained; with some of "
-        "the five, *partly*.",
         pairs(f"{LEARNED} - learned", *ADDED, high=0.0),
         parts=True,
         derive=added_drift,
@@ -90,12 +83,11 @@ CLAIMS = (
     _inside(
         "only-the-routing-hears-a-new-index",
         "A new index reaches the content through attention weights alone",
-        "In a separated model a new index reaches the content through the attention weights alone.",
-        "With every head attending as it does at index 0, the content of a text read past the trained "
+        levels(f"{LEARNED}, separated-sinusoidal, strict-learned", "held", low=0.0, high=0.0),
+        rule="With every head attending as it does at index 0, the content of a text read past the trained "
         "length does not move at all (drift exactly 0, in every run, rule and layer) in separated learned, "
         "separated sinusoidal and strict learned; in some of the three, *partly*. Not testable unless it "
         "moves by more than 0.001 in every run of dense learned.",
-        levels(f"{LEARNED}, separated-sinusoidal, strict-learned", "held", low=0.0, high=0.0),
         parts=True,
         unless=unless("nothing moves in the dense model either", [Ask("learned:held", low=1e-3)]),
         how=routing_alone,
@@ -103,12 +95,11 @@ CLAIMS = (
     _inside(
         "position-is-readable-without-an-encoding",
         "Without an encoding a causal model still learns where its tokens are",
-        "A causal model without any position encoding still learns where its tokens are.",
-        "In the dense model without an encoding a linear probe, at its best layer, explains more than half "
-        "of the variance of the index, at positions and in documents that it was not fitted on; if it "
+        levels("none", "index/joint", "log_index/joint", low=0.5),
+        rule="In the dense model without an encoding a linear probe, at its best layer, explains more than "
+        "half of the variance of the index, at positions and in documents that it was not fitted on; if it "
         "explains that much of the logarithm of the index only, *partly*. Not testable unless the same "
         "probe on the embedding explains less than 0.05.",
-        levels("none", "index/joint", "log_index/joint", low=0.5),
         source="ours, after Haviv et al. (2022)",
         parts=True,
         unless=unless("the embedding tells the index already", [Ask("none:input/joint", high=0.05)]),
@@ -117,25 +108,22 @@ CLAIMS = (
     _inside(
         "pos-stream-carries-almost-no-text",
         "The position stream carries almost no text",
-        "Content could leak into the position stream through the attention weights; in a trained model it "
-        "hardly does.",
-        "In separated learned, at every layer, less than 1 % of the variance of the pos stream is between "
-        "texts, and a linear probe on it names the current or the previous byte less than 0.02 more often "
-        "than the most frequent byte is right; so also after the mean of each position is taken away. With "
-        "some of the three, *partly*. Not testable unless the probe on the sem stream gains 0.2.",
         levels(LEARNED, "text/pos", high=0.01)
         + levels(LEARNED, "byte/pos", "byte/pos_less_position", high=0.02),
+        rule="In separated learned, at every layer, less than 1 % of the variance of the pos stream is "
+        "between texts, and a linear probe on it names the current or the previous byte less than 0.02 more "
+        "often than the most frequent byte is right; so also after the mean of each position is taken away. "
+        "With some of the three, *partly*. Not testable unless the probe on the sem stream gains 0.2.",
         parts=True,
         unless=unless("the probe finds no bytes where they are", [Ask(f"{LEARNED}:byte/sem", low=0.2)]),
     ),
     _inside(
         "content-hides-the-position",
         "The semantic stream hardly tells where a token stands",
-        "The semantic stream of a trained separated model hardly tells where a token stands.",
-        "In separated learned a linear probe on the sem stream, at its best layer, explains less than 0.1 "
-        "of the variance of the index, even at positions that it was fitted on, in unseen documents. Not "
-        "testable unless it explains more than 0.5 on the pos stream.",
         levels(LEARNED, "known/sem", high=0.1),
+        rule="In separated learned a linear probe on the sem stream, at its best layer, explains less than "
+        "0.1 of the variance of the index, even at positions that it was fitted on, in unseen documents. "
+        "Not testable unless it explains more than 0.5 on the pos stream.",
         unless=unless("the probe finds no index where it is", [Ask(f"{LEARNED}:known/pos", low=0.5)]),
     ),
 )

@@ -2,14 +2,13 @@
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from sepnb.claims import (
-    budget,
     context_extension,
     encoding_speed,
     exact,
@@ -24,7 +23,6 @@ from sepnb.claims import (
     seqpe_stream_geometry,
     shaw_clip,
 )
-from sepnb.claims.budget import Dependence, dependence
 from sepnb.claims.claim import Claim
 from sepnb.claims.provenance import History, Pin
 from sepnb.claims.verdict import Verdict
@@ -78,7 +76,6 @@ class Row:
         rule_commit: the commit that first had the rule; None if git cannot tell.
         precedes: by each experiment that the claim judges, whether the rule came before its records; None if
             git cannot tell. Of experiments that only lend methods nothing is asked.
-        budget: what more training makes of the verdict; None where no run says.
         turned: how the verdict turned after the rule was made; None if it did not.
     """
 
@@ -87,7 +84,6 @@ class Row:
     sources: tuple[Source, ...]
     rule_commit: str | None
     precedes: Mapping[str, bool | None]
-    budget: Dependence | None = None
     turned: Pin | None = None
 
     @property
@@ -132,12 +128,6 @@ def get(claim_id: str) -> Claim:
     raise ValueError(f"no claim {claim_id!r} in the ledger; it has {', '.join(c.id for c in CLAIMS)}")
 
 
-def under_budgets(claim_ids: Iterable[str], table: pd.DataFrame | None) -> dict[str, Dependence]:
-    """What more training makes of those of the claims whose pairs the experiment `budget` trained."""
-    found = {claim_id: get(claim_id).turns for claim_id in claim_ids}
-    return {claim_id: dependence(pairs, table) for claim_id, pairs in found.items() if pairs}
-
-
 def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row]:
     """Judge every claim.
 
@@ -164,7 +154,6 @@ def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row
                 sources=tuple(sources[need] for need in claim.needs),
                 rule_commit=rule,
                 precedes={n: history.precedes(rule, sources[n].commits) for n in claim.experiments},
-                budget=dependence(claim.turns, sources[budget.TABLE].content) if claim.turns else None,
                 turned=history.turned(claim),
             )
         )

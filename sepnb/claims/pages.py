@@ -23,34 +23,32 @@ _SPELLED = {
     "rope": "RoPE",
 }
 _EVIDENCE = """
-A statement of a source is *reproduced* or *not reproduced*, a hypothesis of ours *held* or *refuted*. Where a
-claim compares bits per byte, every method compared needs a mean below 3.35 bits per byte inside the trained
-length, just under the bigram entropy of the text; otherwise the claim is *not testable here*. With fewer than
-six seeds it is *not judged*. The differences are means over seeds, below zero where the first is better. Each
-is held against the bounds of its rule by two-sided t tests, paired by seed, with Holm's correction over the
+A statement of a source is *reproduced* or *not reproduced*, a hypothesis of ours *held* or *refuted*.
+Differences are means over seeds, below zero where the first method is better in bits per byte. Each is held
+against the bounds of its rule by two-sided t tests, paired by seed, with Holm's correction over the
 comparisons of the claim at 5 %. A claim says that all of them hold: one that fails is enough against it, and
-one that is left open makes it *undecided* otherwise. *Partly* is for claims that count their parts, and for a
-verdict on short training whose ranking turns with more. In the experiment `extrapolation` a comparison past
-the trained length names model, reading and bin: 8x is the bin that ends at 8 times the trained length, and a
-*gap* is what the reading costs more than the same model through a window that slides byte by byte.
+one that is left open makes it *undecided* otherwise. With fewer than six seeds it is *not judged*. *Partly*
+is for claims that count their parts, and for a verdict on short training whose ranking turns with more. Where
+bits per byte are compared, every method needs a mean below 3.35 bits per byte inside the trained length, just
+under the bigram entropy of the text; otherwise the claim is *not testable here*.
 
-Other experiments compare other columns, in the same way. In `recipes` a comparison names model and column:
-*gain* is what a model pays more once the text further back than a trained length is that of another novel. In
-`budget` the bar holds for the longest training, and a ranking is decided by intervals that hold together,
-corrected after Bonferroni. In `inside` some quantities are no bits per byte, and some are held against a
-bound by themselves, without a partner. In `shaw_clip` a clip is judged at the largest distance from which on
-keys cost something when they are hidden, and the claim on near keys has a bar of 4.0.
+Rules name methods as the tables of their experiments do. 2x, 4x, 8x and 16x are the bins that end at so many
+times the trained length. The *gap* is what a model costs more than the same model through a window of the
+trained length that slides byte by byte over the same bytes. The *gain* is what it costs more once the text
+further back than a trained length is that of another novel. In `extrapolation` the sinusoidal, Fourier,
+cyclic, learned and ALiBi-like rules are the slides' equations (2) to (6), corrected; the sliding window has
+stride 1.
 
-In `context_extension` a comparison names method, state of the model, reading and bin. In `seqpe_geometry` and
-`seqpe_distances` it names variant and measure; nothing there is in bits per byte, higher is better, and there
-is no bar. In `seqpe_stream` it names model and reading; *covered* starts lie below the largest position of
-shift steps and losses, *never-seen* ones past it, *aligned* ones keep the low digits of the trained window.
-In `seqpe_stream_geometry` it names model, measure and kind of start, in units of the spread of the trained
-window and mostly as logarithms to base 2; there is no bar. In `images` it names method, task, what was done
-to the pictures, the patches along a side and the rule of the model, and *moved* is the trained grid read
-elsewhere; scores are shares of right answers, higher is better, and every method with places must answer more
-than half of the pictures of the trained grid rightly. In `volumes` it names method, what was done to the cube
-and the cells along its edge; scores are as in `images`, and the bar is that of the trained cube.
+In `budget` the bar holds for the longest training, and a ranking is decided by intervals that hold together
+(Bonferroni). In `inside` some quantities are no bits per byte, and some are held against a bound by
+themselves. In `shaw_clip` a clip is judged at the largest distance from which on keys cost something when
+they are hidden. In `seqpe_geometry`, `seqpe_distances` and `seqpe_stream_geometry` there is no bar. *Order*
+is the rank correlation of nearness with the inner product, *adjacency* how often the largest product is that
+of a nearest neighbour, *likeness* the correlation of a window's inner products with those of the trained
+window; windows are moved and narrowed in units of the spread of the trained one. In `seqpe_stream` *covered*
+starts lie below the largest position of training, *never seen* ones past it, and *aligned* ones keep the low
+digits of the trained window. In `images` and `volumes` scores are shares of right answers and higher is
+better; a method with places must answer more than half of the pictures or cubes rightly, as it was trained.
 """.strip()
 _KINDS = {
     "claim": "judged by a claim",
@@ -128,7 +126,7 @@ def _section(row: Row, titles: Mapping[str, str]) -> list[str]:
         f"(claim-{claim.id})=",
         f"### {claim.title}",
         "",
-        f"{_formulas(claim.statement)} (Source: {titles.get(claim.source, claim.source)}.)",
+        f"{_formulas(claim.statement)} (Source: {titles.get(claim.source, claim.source)}.)".lstrip(),
         "",
         "Rule",
         f": {_formulas(claim.rule)}",
@@ -148,13 +146,14 @@ def _section(row: Row, titles: Mapping[str, str]) -> list[str]:
 
 def _turned(row: Row) -> str:
     """Beside a verdict that more training turns."""
-    return f" *{DEPENDENT}*" if row.budget is not None and row.budget.label == DEPENDENT else ""
+    more = row.verdict.budget
+    return f" *{DEPENDENT}*" if more and more.label == DEPENDENT else ""
 
 
 def _more_training(row: Row) -> list[str]:
-    if row.budget is None:
+    if row.verdict.budget is None:
         return []
-    told = said(_sentence(str(row.budget)).removesuffix("."))
+    told = said(_sentence(str(row.verdict.budget)).removesuffix("."))
     return ["More training", f": {told} ({_need(budget.TABLE)}, smaller models).", ""]
 
 

@@ -37,26 +37,17 @@ CLAIMS = (
     _geometry(
         "the-losses-order-positions",
         "SeqPE's losses order the positions of a window",
-        "Trained on its two losses, the encoder of SeqPE orders the positions of a window: the nearer, the "
-        "more alike.",
-        "With both losses the order is more than 0.1 above that of the encoder as drawn, in the trained "
-        "window and in misaligned windows below the largest position.",
         over_drawn("both", "order", "trained", MISALIGNED),
     ),
     _geometry(
         "the-losses-order-far-positions",
         "SeqPE's losses order positions that lie far apart",
-        "Trained on its two losses, the encoder of SeqPE orders positions that lie far apart.",
-        "With both losses the order of 128 positions spread evenly below the largest is more than 0.1 above "
-        "that of the encoder as drawn.",
         over_drawn("both", "order", "spread"),
+        remark="They are 128 positions spread evenly below the largest.",
     ),
     _geometry(
         "contrast-alone-orders-positions",
         "It is the contrastive loss that orders positions",
-        "It is the contrastive loss that orders positions of a window: the nearer, the more alike.",
-        "In misaligned windows below the largest position the order with the contrastive loss alone is more "
-        "than 0.1 above that with the distillation alone, and above that of the encoder as drawn.",
         [
             Ask(f"contrastive:order/{MISALIGNED}", f"distillation:order/{MISALIGNED}", low=0.1),
             *over_drawn("contrastive", "order", MISALIGNED),
@@ -65,20 +56,13 @@ CLAIMS = (
     _geometry(
         "distillation-carries-the-geometry",
         "It is the distillation that repeats the geometry elsewhere",
-        "It is the distillation that repeats the geometry of the trained window elsewhere.",
-        "In misaligned windows the likeness to the trained window is more than 0.1 higher with both losses "
-        "than with the contrastive one alone: below the largest position, and where no loss ever was.",
         pairs("both - contrastive", f"likeness/{MISALIGNED}", f"likeness/{UNSEEN}", low=0.1),
+        statement="It is the distillation that repeats the geometry of the trained window elsewhere.",
         source="seqpe-abstract",
     ),
     _geometry(
         "the-geometry-reaches-positions-never-seen",
         "What the losses teach reaches positions never seen",
-        "What the losses teach holds for positions past the largest that they see.",
-        "With both losses, order and likeness in misaligned windows where no loss ever was are less than "
-        "0.1 below those in misaligned windows below the largest position. Not testable unless the means of "
-        "these are more than 0.1 above those of the encoder as drawn: else there is nothing to reach "
-        "further.",
         changes(
             "both",
             [(f"{name}/{UNSEEN}", f"{name}/{MISALIGNED}") for name in ("order", "likeness")],
@@ -87,26 +71,18 @@ CLAIMS = (
         unless=(
             Unless(
                 (*over_drawn("both", "order", MISALIGNED), *over_drawn("both", "likeness", MISALIGNED)),
-                "nothing learned that could reach further",
+                "training raised these by less than 0.1: nothing to reach further",
             ),
         ),
     ),
     _geometry(
         "neighbours-are-hardly-asked-for",
         "Neighbours are told apart better where they are asked for",
-        "The released candidates teach a coarse order: neighbours are told apart better where they are "
-        "asked for.",
-        "In misaligned windows below the largest position the adjacency is more than 0.1 higher where half "
-        "of the anchors take their candidates from around themselves than with the released mixture.",
         pairs("around - both", f"adjacency/{MISALIGNED}", low=0.1),
     ),
     _geometry(
         "shared-digits-look-like-geometry",
         "Shared digits look like geometry to an untrained encoder",
-        "Positions that share their low digits look alike to an untrained encoder; shifts that keep them "
-        "must be told from those that do not.",
-        "Before any training, aligned windows are more than 0.2 more like the trained window than "
-        "misaligned ones, with digits of base 10, 2 and 16.",
         changes(
             "both, base-2, base-16",
             [("drawn/likeness/aligned", f"drawn/likeness/{MISALIGNED}")],
@@ -116,22 +92,16 @@ CLAIMS = (
     _distances(
         "the-losses-order-distances",
         "SeqPE's losses order the distances in a window",
-        "Trained on its two losses, the encoder of SeqPE puts positions of a window the farther apart the "
-        "farther they are.",
-        "With both losses the distance is more than 0.1 above that of the encoder as drawn, in the trained "
-        "window and in misaligned windows below the largest position.",
         over_drawn("both", "distance", "trained", MISALIGNED),
     ),
     _distances(
         "the-contrast-aligns-distances",
         "It is the contrastive loss that aligns distances",
-        "It is the contrastive loss that aligns distances of embeddings with those of positions.",
-        "In misaligned windows below the largest position the distance with the contrastive loss alone is "
-        "more than 0.1 above that with the distillation alone, and above that of the encoder as drawn.",
         [
             Ask(f"contrastive:distance/{MISALIGNED}", f"distillation:distance/{MISALIGNED}", low=0.1),
             *over_drawn("contrastive", "distance", MISALIGNED),
         ],
+        statement="It is the contrastive loss that aligns distances of embeddings with those of positions.",
         source="seqpe-abstract",
     ),
 )

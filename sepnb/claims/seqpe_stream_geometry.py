@@ -87,104 +87,83 @@ CLAIMS = (
     _geometry(
         "digit-strings-keep-an-aligned-window",
         "Digit strings alone keep a window with the same low digits in place",
-        "Where only the text trains digit strings, a window of the stream with the low digits of the "
-        "trained one lies where that lies, and one with other low digits elsewhere.",
-        "With digit strings alone, without shift steps and losses, a window at covered aligned starts has "
-        "moved by less than 0.5, at covered misaligned starts by more than 1.",
         levels("separated-seqpe-plain", "moved/covered-aligned", high=0.5)
         + levels("separated-seqpe-plain", "moved/covered-misaligned", low=1.0),
     ),
     _geometry(
         "the-losses-move-an-aligned-window",
         "The losses move a window that shift steps leave in place",
-        "The losses of SeqPE move a window of the stream that shift steps alone leave where the trained one "
-        "lies.",
-        "With both losses a window at covered aligned starts has moved more than twice as far as with shift "
-        "steps alone.",
         pairs("separated-seqpe - separated-seqpe-shifts", "log2 moved/covered-aligned", low=1.0),
+        remark="One more is twice as far.",
     ),
     _geometry(
         "the-losses-narrow-far-windows",
         "The losses narrow windows elsewhere",
-        "Under the losses of SeqPE the places of a window elsewhere lie closer together, beside those of "
-        "the trained window, than under shift steps alone.",
-        "At covered starts, aligned and misaligned, the spread of a window is with both losses less than "
-        "half of what it is with shift steps alone.",
         pairs(
             "separated-seqpe - separated-seqpe-shifts",
             *(f"log2 narrowed/covered-{kind}" for kind in KINDS),
             high=-1.0,
         ),
+        remark="One less is half.",
     ),
     _geometry(
         "the-losses-cost-resolution",
         "The losses cost resolution in the trained window",
-        "Under the losses of SeqPE the places of the trained window differ by a smaller part of what they "
-        "have in common.",
-        "The resolution of the trained window, its spread over the mean length of its embeddings, is lower "
-        "with both losses than with shift steps alone (difference below 0).",
         pairs("separated-seqpe - separated-seqpe-shifts", "resolution", high=0.0),
+        remark="Resolution is the spread of the window over the mean length of its embeddings.",
     ),
     _geometry(
         "a-start-costs-what-its-window-moved",
         "A start costs the more the farther its window moved",
-        "Over the starts and models of the chain together, windows of the stream that moved farther cost "
-        "more.",
-        "Over the eight starts of the four models of a seed, the rank correlation of how far a window moved "
-        "with what the same bytes cost more there than from 0 on, in the same model, is above 0.5 "
-        "(Spearman, one value a seed).",
         levels("chain", "rank", low=0.5),
+        rule="Over the eight starts of the four models of a seed, the rank correlation of how far a window "
+        "moved with what the same bytes cost more there than from 0 on, in the same model, is above 0.5 "
+        "(Spearman, one value a seed).",
         experiments=(GEOMETRY, TABLE),
         how=ranks,
     ),
     _folds(
         "seqpe-fails-where-its-curve-turns-back",
         "SeqPE fails where the curve of its embeddings turns back",
-        "In a long text SeqPE in a term of the score fails at indices at which the curve of its embeddings "
-        "has turned back on itself.",
-        "In a long text, past the trained length, bytes at folded positions cost dense with SeqPE as a term "
-        "of the score more than 0.5 bits per byte more than bytes at the others, in the mean over each.",
         changes(SCORE, [("bits/folded", "bits/others")], low=0.5),
+        rule="In a long text, past the trained length, bytes at folded positions cost dense with SeqPE as a "
+        "term of the score more than 0.5 bits per byte more than bytes at the others, in the mean over each.",
     ),
     _folds(
         "it-is-the-look-alike-in-sight",
-        "It fails there because of a look-alike that is visible",
-        "It does not fail at these indices where no earlier position is in sight that they could be taken "
-        "for.",
-        "Of the same models: read from the first folded position on, at that index and with nothing before "
-        "it, the bytes of its run of folded positions cost less than 0.1 bits per byte more than read from "
-        "0 on.",
+        "SeqPE fails at folded positions because of a look-alike that is visible",
         changes(SCORE, [("alone/folded", "alone/first")], high=0.1),
+        rule="Of the same models: read from the first folded position on, at that index and with nothing "
+        "before it, the bytes of its run of folded positions cost less than 0.1 bits per byte more than "
+        "read from 0 on.",
     ),
     _folds(
         "positions-that-are-not-folded-mend-it",
-        "Read at positions that do not fold, the same models do not fail",
-        "Read at positions that leave out those where the curve has turned back, the same models do not "
-        "fail, without further training.",
-        "Of the same models: where the text is read at the positions that are not folded, in their order, "
-        "all bytes past the trained length together cost less than as first read (difference below 0), and "
-        "less than 0.05 bits per byte more than those that first stood at positions that are not folded.",
+        "Read at positions that do not fold, the same models of SeqPE do not fail",
         changes(SCORE, [("mended/past", "past")], high=0.0)
         + changes(SCORE, [("mended/past", "bits/others")], high=0.05),
+        rule="Of the same models: where the text is read at the positions that are not folded, in their "
+        "order, all bytes past the trained length together cost less than as first read (difference below "
+        "0), and less than 0.05 bits per byte more than those that first stood at positions that are not "
+        "folded.",
     ),
     _cost(
         "the-encoder-is-lightweight",
         "SeqPE's encoder is lightweight",
-        "The sequential position encoder is lightweight: the embeddings and their losses take a small part "
-        "of a training step.",
-        "With an encoder of 32 columns and both losses in every step, on the profile's batch of sequences "
-        "of 512 tokens, what is done for positions alone takes less than 5 % of the time of a training "
-        "step, in three quarters of the rounds. Left out is that the term of the score makes queries and "
-        "keys longer.",
         levels("width-32-every-1", "share", high=0.05),
+        statement="The sequential position encoder is lightweight: the embeddings and their losses take a "
+        "small part of a training step.",
+        rule="With an encoder of 32 columns and both losses in every step, on the profile's batch of "
+        "sequences of 512 tokens, what is done for positions alone takes less than 5 % of the time of a "
+        "training step, in three quarters of the rounds. Left out is that the term of the score makes "
+        "queries and keys longer.",
         source="seqpe-abstract",
     ),
     _cost(
         "all-that-seqpe-adds-is-light",
-        "All that SeqPE adds to a step is light",
-        "So is everything that a step with it has more, longer queries and keys among it.",
-        "With the same encoder and losses on the same batch, everything by which the step is longer than "
-        "without an encoding takes less than 5 % of its time, in three quarters of the rounds.",
+        "All that SeqPE adds to a training step is light",
         levels("width-32-every-1", "added", high=0.05),
+        rule="With the same encoder and losses on the same batch, everything by which the step is longer "
+        "than without an encoding takes less than 5 % of its time, in three quarters of the rounds.",
     ),
 )

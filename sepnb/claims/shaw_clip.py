@@ -80,14 +80,15 @@ CLAIMS = (
     _shaw(
         "precise-position-is-useless-far-away",
         "Precise position is useless far away",
-        "It is hypothesised that precise positional information is not useful beyond a certain distance.",
-        "At the largest of the distances 4, 8 and 16 at which far keys are used, vectors clipped there "
+        [*FAR.values(), *USED.values()],
+        statement="It is hypothesised that precise positional information is not useful beyond a certain "
+        "distance.",
+        rule="At the largest of the distances 4, 8 and 16 at which far keys are used, vectors clipped there "
         "minus unclipped ones are below +0.03 bits per byte. Used means: hidden from the unclipped model, "
         "all of them or all but the first four, the keys from there on cost it more than 0.03 either way. "
         "Not testable if they are used at none of the three. The smaller distances do not move the verdict: "
         "they show where the threshold lies. A clip that costs more decides nothing while it is open "
         "whether keys farther out are used.",
-        [*FAR.values(), *USED.values()],
         source="notes-positional-encoding",
         floors=(BAR,),
         derive=cost_of_hiding,
@@ -96,13 +97,11 @@ CLAIMS = (
     _shaw(
         "precise-position-helps-nearby",
         "Precise position helps nearby",
-        "Near the query precise position is useful: a model with labels of their own for the nearest eight "
-        "distances is better than one with a label for the token itself and one for all earlier tokens. "
-        "(Without this, that it is useless far away would say little.)",
-        "Vectors clipped at distance 8 minus vectors clipped at distance 1, one label for a token and one "
-        "for all before it, are below 0. The bar is 4.0, below the entropy of single bytes (about 4.48): a "
-        "model that its clip holds back is to be judged and not refused.",
         pairs("keys-8 - keys-1", high=0.0),
+        statement="A model with labels of their own for the nearest eight distances is better than one with "
+        "a label for the token itself and one for all earlier tokens.",
         floors=(Floor(4.0),),
+        remark="The bar is 4.0, below the entropy of single bytes (about 4.48): a model that its clip holds "
+        "back is to be judged and not refused.",
     ),
 )

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from sepnb.claims.budget import Dependence
 from sepnb.claims.ledger import get
 from sepnb.claims.verdict import Tables, Verdict
 
@@ -36,7 +35,7 @@ def show(
     *,
     caption: str,
     short: bool = False,
-    budget: Mapping[str, Dependence] | None = None,
+    budget: bool = False,
 ) -> dict[str, str]:
     """Display a table of claim, verdict and reason, and return the words as chapter numbers.
 
@@ -44,8 +43,7 @@ def show(
         verdicts: of `judge`.
         caption: as in `figures.show_table`.
         short: families of comparisons are counted, not listed; see `Verdict.in_short`.
-        budget: of `under_budgets`: what more training makes of some of the verdicts, in a column
-            beside the word.
+        budget: with a column that says what more training makes of a verdict.
 
     Returns:
         `verdict_<id>` to the word, dashes as underscores, and `budget_<id>` to the label, where there is one.
@@ -53,12 +51,12 @@ def show(
     from sepnb.plots.figures import show_table  # brings matplotlib, which nothing else here needs
 
     reasons = {name: one.in_short if short else one.detail for name, one in verdicts.items()}
-    labels = {} if budget is None else {name: budget[name] for name in verdicts if name in budget}
+    labels = {name: one.budget for name, one in verdicts.items() if budget and one.budget}
     table = pd.DataFrame(
         [[name, one.word, reasons[name]] for name, one in verdicts.items()],
         columns=["claim", "verdict", "because"],
     )
-    if budget is not None:
+    if budget:
         table.insert(2, "more training", [str(labels.get(name, "")) for name in verdicts])
     show_table(table, caption=caption)
     words = {f"verdict_{name.replace('-', '_')}": one.word for name, one in verdicts.items()}

@@ -40,6 +40,18 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Dependence:
+    """What more training makes of a verdict: `budget-dependent`, `no exchange` or `not run`, and the places
+    of every pair by budget."""
+
+    label: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.label}: {self.detail}" if self.detail else self.label
+
+
+@dataclass(frozen=True)
 class Verdict:
     """One word, what it stands on, and the numbers.
 
@@ -51,6 +63,7 @@ class Verdict:
         why: the reason in short, such as the number of seeds, or what stands in the way.
         answers: to each ask, where there was a test.
         numbers: by name; those of the answers if none are given.
+        budget: what more training makes of it; None of a claim about whose methods no run says.
 
     Raises:
         ValueError: a word that is not one of `WORDS`.
@@ -61,6 +74,7 @@ class Verdict:
     answers: tuple[Answer, ...] = ()
     numbers: dict[str, float] = field(default_factory=dict)
     stale: bool = False
+    budget: Dependence | None = None
 
     def __post_init__(self):
         if self.word not in WORDS:

@@ -97,17 +97,12 @@ class Sweep(Experiment):
     def fingerprint(self, config: Any, *, device: str = "cpu") -> dict[str, list[float]]:
         return self._fingerprint(config, device=device)
 
-    def best(self, profile: str) -> dict[str, float]:
+    def best(self, profile: str) -> Mapping[str, float]:
         """The rate with the least validation loss of every method that the published records of a profile
         have at every rate. A run that diverged has no loss; a method that diverged at every rate has none.
         """
-        scores = _scores(paths.root() / "results" / profile / self.name, self.score)
-        found = {}
-        for method in self.methods:
-            of_method = [scores.get((method, rate)) for rate in self.tried(profile, method)]
-            if None not in of_method and min(of_method) < inf:
-                found[method] = self.tried(profile, method)[of_method.index(min(of_method))]
-        return found
+        folder = paths.root() / "results" / profile / self.name
+        return _best(self, profile, folder, folder.stat().st_mtime_ns if folder.is_dir() else None)
 
     def at_an_end(self, profile: str) -> dict[str, float]:
         """The methods whose best rate is the lowest or the highest that was tried, and that rate: a sweep
@@ -143,17 +138,18 @@ class Sweep(Experiment):
             )
 
 
-def _scores(folder: Path, score: str) -> Mapping[tuple[str, float], float]:
-    """By method and rate the validation loss of the records in a folder, infinite where a run diverged."""
-    stamp = folder.stat().st_mtime_ns if folder.is_dir() else None
-    return _read(folder, score, stamp)
-
-
 @lru_cache(maxsize=64)
-def _read(folder: Path, score: str, stamp: int | None) -> Mapping[tuple[str, float], float]:
-    store = Store(folder.parents[1])
-    records = [store.read(path) for path in sorted(folder.glob("*.json"))] if stamp is not None else []
-    return {
-        (record.config["method"], record.config["training"]["learning_rate"]): record.metrics.get(score, inf)
-        for record in records
-    }
+def _best(sweep: Sweep, profile: str, folder: Path, stamp: int | None) -> Mapping[str, float]:
+    """`Sweep.best` by the records in a folder, read again once the folder has changed."""
+    store, scores = Store(folder.parents[1]), {}
+    for path in sorted(folder.glob("*.json")) if stamp is not None else []:
+        record = store.read(path)
+        run = record.config["method"], record.config["training"]["learning_rate"]
+        scores[run] = record.metrics.get(sweep.score, inf)
+    found = {}
+    for method in sweep.methods:
+        rates = sweep.tried(profile, method)
+        of_method = [scores.get((method, rate)) for rate in rates]
+        if None not in of_method and min(of_method) < inf:
+            found[method] = rates[of_method.index(min(of_method))]
+    return found

@@ -6,7 +6,8 @@ import pytest
 
 from sepnb import claims
 from sepnb.claims import budget
-from sepnb.claims.budget import DEPENDENT, KEPT, Dependence, budgets, dependence, exchanges, places
+from sepnb.claims.budget import DEPENDENT, KEPT, budgets, dependence, exchanges, places
+from sepnb.claims.verdict import Dependence
 
 RANKING = ("rope", "strict-sinusoidal", "separated-sinusoidal", "alibi", "sinusoidal", "learned")
 WIDE = "separated-sinusoidal-wide"
@@ -145,10 +146,7 @@ def test_every_pair_of_a_label_is_compared_by_the_rule_and_was_trained_at_every_
         compared = {(ask.a, ask.b) for ask in claim.asks}
         assert set(claim.turns) <= compared and {name for pair in claim.turns for name in pair} <= known
         assert {pair for pair in compared if set(pair) <= known} == set(claim.turns)
-    (frame,) = trained(ORDERED).values()
-    labels = claims.under_budgets([*TURNING, "split-norm-costs-nothing"], frame)
-    assert list(labels) == TURNING and len(TURNING) == 6
-    assert {one.label for one in labels.values()} == {KEPT}
+    assert len(TURNING) == 6 and {label(name).label for name in TURNING} == {KEPT}
 
 
 def test_a_verdict_whose_models_exchange_places_is_budget_dependent():
@@ -179,8 +177,8 @@ def test_without_the_whole_of_the_records_there_is_no_label():
     holes = frame.copy()
     holes.loc[(frame.method == WIDE) & (frame.budget == 4) & (frame.seed == 1), "status"] = "stale"
     for table in (None, pd.DataFrame(), frame[frame.budget < 16], frame[frame.method != WIDE], holes):
-        assert str(claims.under_budgets([EQUAL_WIDTH], table)[EQUAL_WIDTH]) == "not run"
-    assert claims.under_budgets(["split-norm-costs-nothing"], frame) == {}
+        assert str(claims.get(EQUAL_WIDTH).judge({budget.TABLE: table}).budget) == "not run"
+    assert claims.get("split-norm-costs-nothing").judge({}).budget is None
 
 
 def test_a_ranking_that_turns_overrides_what_a_short_training_decided():

@@ -9,8 +9,8 @@ import pytest
 
 from sepnb import claims, experiments
 from sepnb.claims import Verdict, exact, language_model, ledger, pages
-from sepnb.claims.budget import Dependence
 from sepnb.claims.evidence import judge
+from sepnb.claims.verdict import Dependence
 from sepnb.records.store import Record, Store
 
 LEVELS = {
@@ -149,7 +149,7 @@ def fake_row(claim_id="a-start-costs-what-its-window-moved", precedes=True, **ch
 def test_a_verdict_that_more_training_turns_says_so_on_the_page(monkeypatch):
     detail = "a beside b: ahead at 1x, behind at 16x"
     turned, kept, none = (
-        fake_row(name, budget=label)
+        fake_row(name, verdict=Verdict("undecided", "too few", budget=label))
         for name, label in (
             ("separation-costs-nothing-at-equal-width", Dependence("budget-dependent", detail)),
             ("separation-costs-nothing-at-equal-parameters", Dependence("no exchange", detail)),

@@ -4,22 +4,22 @@ import pytest
 
 from sepnb import claims
 from sepnb.claims import Claim, Verdict, shown
-from sepnb.claims.budget import Dependence
-from sepnb.claims.verdict import Answer
+from sepnb.claims.verdict import Answer, Dependence
 
 ANSWERS = (Answer("a minus b", 1.0, "holds"), Answer("a minus c", 2.0, "open"))
 
 
 def small(claim, tables):
     found = tables["chapter/01_order"]["small"]
-    return Verdict("reproduced" if found < 1 else "not reproduced", "6 seeds", ANSWERS)
+    word = "reproduced" if found < 1 else "not reproduced"
+    return Verdict(word, "6 seeds", ANSWERS, budget=tables["chapter/01_order"].get("budget"))
 
 
 CLAIM = Claim(
     "small-is-small",
     "Small is small",
-    "It is small.",
-    "Small is below 1.",
+    statement="It is small.",
+    rule="Small is below 1.",
     experiments=("chapter/01_order",),
     source="slides-separation",
     how=small,
@@ -64,11 +64,12 @@ def test_the_table_has_a_row_a_claim_and_the_words_become_chapter_numbers(displa
 
 
 def test_what_more_training_says_stands_beside_the_word(displayed):
-    verdicts = claims.judge([CLAIM.id], {"chapter/01_order": {"small": 0.5}})
     label = Dependence("budget-dependent", "a beside b: ahead at 1x, behind at 16x")
-    found = claims.show(verdicts, caption="one", budget={CLAIM.id: label, "another": label})
-    assert found == {"verdict_small_is_small": "reproduced", "budget_small_is_small": "budget-dependent"}
-    assert claims.show(verdicts, caption="two", budget={}) == {"verdict_small_is_small": "reproduced"}
-    (with_label, _), (without, _) = displayed
+    word, told = {"verdict_small_is_small": "reproduced"}, {"budget_small_is_small": "budget-dependent"}
+    for budget, asked, expected in ((label, True, word | told), (None, True, word), (label, False, word)):
+        numbers = {"small": 0.5, "budget": budget}
+        verdicts = claims.judge([CLAIM.id], {"chapter/01_order": numbers})
+        assert claims.show(verdicts, caption="", budget=asked) == expected
+    (with_label, _), (without, _), _ = displayed
     assert list(with_label) == list(without) == ["claim", "verdict", "more training", "because"]
     assert with_label["more training"].item() == str(label) and without["more training"].item() == ""
