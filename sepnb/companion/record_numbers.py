@@ -51,8 +51,9 @@ def text(name: str, profile: str) -> str:
         unknown = next((name for name in said if name not in known), parts["asked"])
         raise ValueError(f"{parts['experiment']} has no method {unknown!r}; it has {', '.join(known)}")
     metric, _, other = asked["metric"].partition(" minus ")
+    made = set(RunTable(table).made["method"])
     for column in (metric, other or metric):
-        if column not in table and not (table["status"] == "not run").all():
+        if column not in table and asked["a"] in made:
             columns = ", ".join(map(str, table.columns))
             raise ValueError(f"{parts['experiment']} has no column {column!r}; it has {columns}")
     values = RunTable(table).values(asked["a"], metric)
