@@ -765,8 +765,8 @@ numbers |= claims.show(
 # that was committed before their records: **{num}`02_absolute/verdict_position_at_every_layer_helps`**. The other two are
 # declared with three seeds each, which can show the size of a difference and carry no verdict; they also have rates of their own, and more parameters (a table for each layer) or one path less (queries and
 # keys only), so that they are not a change of one thing only. The table for queries and keys pays less inside the trained length and more past it, where
-# {doc}`chapter 5 <05_biases>` has both: {num}`05_biases/gap_learned_query_key:+.2f` bits per byte over its own sliding window in the bin that ends at $8L$, against
-# {num}`05_biases/gap_learned:+.2f`.
+# {doc}`chapter 5 <05_biases>` has both: {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per byte over its own sliding window in the bin that ends at $8L$, against
+# {num}`encodings/learned/gap/clamp/8x:+.2f`.
 #
 # ## Takeaways
 #

@@ -441,8 +441,8 @@ figures.show(
 # sight, it pays {num}`03_relative/shaw_beyond:.2f`; through a window of 64 keys, {num}`03_relative/shaw_beyond_window:.2f`. No row is new to it,
 # so nothing breaks for want of a vector. That the *number* of far keys is new is another matter, and one tiny model cannot judge it: the
 # experiment `encodings` reads both forms of Shaw's vectors at up to eight times the trained length. In {doc}`chapter 5 <05_biases>` they end
-# {num}`05_biases/gap_shaw:+.2f` (keys and values) and {num}`05_biases/gap_shaw_keys:+.2f` (keys) bits per byte above their own sliding windows, and Transformer-XL
-# {num}`05_biases/gap_transformer_xl:+.2f`, means of three seeds, which decide nothing.
+# {num}`encodings/shaw/gap/native/8x:+.2f` (keys and values) and {num}`encodings/shaw-keys/gap/native/8x:+.2f` (keys) bits per byte above their own sliding windows, and Transformer-XL
+# {num}`encodings/transformer-xl/gap/native/8x:+.2f`, means of three seeds, which decide nothing.
 #
 # (relative-clip)=
 # ## Is precise position useless beyond a distance?

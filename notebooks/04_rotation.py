@@ -1059,9 +1059,9 @@ figures.show(
 # At distance 512 the reach of xPos is {num}`04_rotation/xpos_reach_512:.2f`, at 2048 it is
 # {num}`04_rotation/xpos_reach_2048:.2f`. Its authors also read with blockwise causal attention: their results past the
 # trained length are of both together. Whether a model is better for it is another question. {doc}`Chapter 5 <05_biases>` trains both:
-# inside the trained length xPos pays {num}`05_biases/inside_xpos:.2f` bits per byte and RoPE {num}`05_biases/inside_rope:.2f`; in the bin that ends at $8L$, all keys in
-# sight, {num}`05_biases/far_xpos:.2f` and {num}`05_biases/far_rope:.2f`; through a window that slides, {num}`05_biases/slides_xpos:.2f` and
-# {num}`05_biases/slides_rope:.2f`. Three seeds: no verdict.
+# inside the trained length xPos pays {num}`encodings/xpos/bits_per_byte:.2f` bits per byte and RoPE {num}`encodings/rope/bits_per_byte:.2f`; in the bin that ends at $8L$, all keys in
+# sight, {num}`encodings/xpos/native/8x:.2f` and {num}`encodings/rope/native/8x:.2f`; through a window that slides, {num}`encodings/xpos/oracle-coarse/8x:.2f` and
+# {num}`encodings/rope/oracle-coarse/8x:.2f`. Three seeds: no verdict.
 #
 # ## Takeaways
 #

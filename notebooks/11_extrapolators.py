@@ -881,7 +881,7 @@ for ax, lines in zip(axes, (first, OTHERS), strict=True):
     for name, look in lines.items():
         if np.isfinite(values := curve(name)).any():
             ax.plot(x, values, **look)
-    figures.entropy_floors(ax, have, at=-0.1)
+    figures.entropy_lines(ax, have, at=-0.1)
     ax.set_ylabel("bits per byte")
     if have.empty:
         figures.not_run(ax)

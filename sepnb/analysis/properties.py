@@ -7,11 +7,11 @@ knows nothing else, before it meets content: all that it has of its own stands i
 are drawn before training. The fifth is judged on models of two coordinates. What a trained model makes of a
 code past the trained length is another question, which only records of trained models answer.
 
-    unique         in the window of L positions no two codes coincide
-    linear         one affine map takes the code of every position to that of the next, p + 1
-    generalises    from L to 4 L there are codes, all of them finite, and none coincides with another
-    deterministic  built twice, whatever the state of the random generator, it gives the same codes
-    dimensions     a model of two coordinates tells points apart that differ in one of them
+    unique           in the window of L positions no two codes coincide
+    linear           one affine map takes the code of every position to that of the next, p + 1
+    distinct beyond  up to 4 L there are codes, all of them finite, and none coincides with another
+    deterministic    built twice, whatever the state of the random generator, it gives the same codes
+    dimensions       a model of two coordinates tells points apart that differ in one of them
 
 Of an extrapolator the last one asks whether it continues the codes of such a model.
 """
@@ -28,7 +28,7 @@ from ..models import LanguageModel, TransformerConfig
 from ..streams import Streams
 from .inventory import tells_points_apart
 
-OF_CODES = ("unique", "linear", "generalises", "deterministic")
+OF_CODES = ("unique", "linear", "distinct beyond", "deterministic")
 PROPERTIES = (*OF_CODES, "dimensions")
 COLUMNS = 4
 """Of the codes of encodings: few beside the positions of a window, or an affine map could fit anything."""
@@ -159,7 +159,7 @@ def probe(build: Callable[[], Code], length: int) -> dict[str, float | bool]:
     return {
         "unique": apart > SAME,
         "linear": residual < SAME,
-        "generalises": apart_beyond > SAME,
+        "distinct beyond": apart_beyond > SAME,
         "deterministic": again is not None and torch.equal(window, again),
         "nearest": apart,
         "residual": residual,

@@ -119,16 +119,16 @@ def trained_length(ax: Axes, length: int, label: str = "trained length") -> None
     mark(ax, length, f"{label} {length}", height=1.01)
 
 
-def entropy_floors(ax: Axes, table: pd.DataFrame, at: float) -> None:
-    """Dotted lines at the bits per byte that counting bytes, and pairs of bytes, pays on the text of a table.
+def entropy_lines(ax: Axes, table: pd.DataFrame, at: float) -> None:
+    """Dotted lines at the loss of counting bytes, and pairs of bytes, on the text of a table.
 
     Their names begin at `at` on the x axis. Nothing is drawn where no run has them.
     """
-    for floor in ("unigram", "bigram"):
-        values = pd.to_numeric(table.get(f"{floor}_bits_per_byte", pd.Series(dtype=float))).dropna()
+    for name, counted in {"unigram": "bytes", "bigram": "pairs"}.items():
+        values = pd.to_numeric(table.get(f"{name}_bits_per_byte", pd.Series(dtype=float))).dropna()
         if len(values):
             ax.axhline(values.mean(), color=FAINT, linestyle=":", zorder=0.5)
-            ax.text(at, values.mean(), f"{floor} floor", fontsize=9, va="bottom", color=INK)
+            ax.text(at, values.mean(), f"counting {counted}", fontsize=9, va="bottom", color=INK)
 
 
 def seed_row(
@@ -156,6 +156,29 @@ def seed_row(
     half = found.half if interval and np.isfinite(found.half) else None
     line = look.line(linestyle="", label=look.label if labelled else "_", markersize=size)
     ax.errorbar(found.mean, height, xerr=half, elinewidth=0.4 * size, **line)
+
+
+def seed_rows(
+    ax: Axes,
+    rows: Mapping[str, Iterable[tuple[ArrayLike, Method]]],
+    *,
+    margin: float | int | None = None,
+    **row: Any,
+) -> None:
+    """Differences by name from top to bottom, beside a line at zero and a dashed one at the `margin` of a rule.
+
+    In the row of a name stand the values and the look of each of its series, as `seed_row` draws them; `row`
+    is what that function takes besides.
+    """
+    ax.axvline(0, color=FAINT, linewidth=1.2)
+    if margin is not None:
+        ax.axvline(margin, color=MIXED, linewidth=1.2, linestyle=(0, (2, 2)))
+    for height, name in enumerate(reversed(rows)):
+        series = list(rows[name])
+        for place, (values, look) in enumerate(series):
+            seed_row(ax, height + 0.32 * ((len(series) - 1) / 2 - place), values, look, **row)
+    ax.set_yticks(range(len(rows)), list(reversed(rows)))
+    ax.set_ylim(-0.6, len(rows) - 0.4)
 
 
 def not_run(ax: Axes) -> None:

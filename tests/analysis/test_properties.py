@@ -67,13 +67,13 @@ def test_each_probe_says_no_to_a_code_that_lacks_its_property():
     lacking = {
         "unique": lambda: lambda at: wave(at % (L // 2), 4, dtype=F64),
         "linear": lambda: lambda at: torch.stack([at, at], -1).to(F64) ** 1.5,
-        "generalises": lambda: lambda at: wave(at.clamp(max=L - 1), 4, dtype=F64),
+        "distinct beyond": lambda: lambda at: wave(at.clamp(max=L - 1), 4, dtype=F64),
         "deterministic": lambda: torch.randn(BEYOND * L, 4, dtype=F64).__getitem__,
     }
     for quality, build in lacking.items():
         assert not probe(build, L)[quality], quality
     refusing = probe(lambda: code_of("learned", 4, L).code, L)
-    assert refusing["unique"] and not refusing["generalises"]
+    assert refusing["unique"] and not refusing["distinct beyond"]
 
 
 def test_a_window_that_shows_nothing_and_a_code_without_one_are_refused():
@@ -111,10 +111,10 @@ def test_the_verdicts_on_encodings_are_those_that_follow_from_their_formulas(tab
     # Buckets and clips give the same code to several distances; a table has none beyond its rows.
     shared = {"t5", "shaw"}
     assert coded - has(table, "unique") == shared
-    assert coded - has(table, "generalises") >= shared | {"learned"}
+    assert coded - has(table, "distinct beyond") >= shared | {"learned"}
     relative = {"rope", "axial-rope", "alibi", "kerple", "transformer-xl"}
     # FIRE divides by the query from its threshold on, where keys are still told apart.
-    assert has(table, "generalises") >= relative | {"sinusoidal", "seqpe", "fire"}
+    assert has(table, "distinct beyond") >= relative | {"sinusoidal", "seqpe", "fire"}
     assert has(table, "linear") >= relative - {"kerple"} | {"sinusoidal", "xpos", "phase"}
     assert not has(table, "linear") & {"learned", "t5", "shaw", "kerple", "distance-aware", "seqpe"}
     drawn = {"learned", "t5", "kerple", "fire", "shaw", "seqpe", "transformer-xl"}
@@ -167,8 +167,8 @@ def test_an_encoding_that_is_deaf_to_columns_does_not_tell_points_apart(monkeypa
 
 def test_the_verdicts_on_the_slides_methods_are_measured_on_the_table_that_is_given(table):
     assert has(table, "deterministic", "extrapolator") == has(table, "unique", "extrapolator") == set(METHODS)
-    assert "fourier" not in has(table, "generalises", "extrapolator")  # it repeats with the period L
+    assert "fourier" not in has(table, "distinct beyond", "extrapolator")  # it repeats with the period L
     repeated = torch.cat([TABLE[: L // 2], TABLE[: L // 2]])
     assert not properties(repeated, ("fourier",)).query("kind == 'extrapolator'")["unique"].any()
     controls = properties(TABLE, ("clamp", "wrap", "zero")).query("kind == 'extrapolator'")
-    assert controls["unique"].all() and not controls["generalises"].any()
+    assert controls["unique"].all() and not controls["distinct beyond"].any()

@@ -248,13 +248,25 @@ def test_a_row_of_one_seed_has_no_interval_and_one_of_none_is_empty(values, line
     plt.close()
 
 
-def test_floors_are_drawn_at_the_entropies_of_the_table_and_nowhere_without_runs():
+def test_rows_of_seeds_stand_from_top_to_bottom_beside_zero_and_the_margin():
+    _, ax = plt.subplots()
+    look = figures.METHODS["rope"]
+    figures.seed_rows(ax, {"one": [([1.0], look)], "two": [([2.0], look), ([3.0], look)]}, margin=0.03)
+    zero, margin, *drawn = ax.lines
+    assert (zero.get_xdata()[0], margin.get_xdata()[0]) == (0, 0.03)
+    means = {float(line.get_xdata()[0]): float(line.get_ydata()[0]) for line in drawn}
+    assert means == pytest.approx({1.0: 1, 2.0: 0.16, 3.0: -0.16})
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["two", "one"]
+    plt.close()
+
+
+def test_lines_of_counting_are_drawn_at_the_entropies_of_the_table_and_nowhere_without_runs():
     _, (drawn, empty) = plt.subplots(1, 2)
     runs = pd.DataFrame({"unigram_bits_per_byte": [4.5, None, 4.5], "bigram_bits_per_byte": [3.4, None, 3.4]})
-    figures.entropy_floors(drawn, runs, at=2.0)
+    figures.entropy_lines(drawn, runs, at=2.0)
     assert [line.get_ydata()[0] for line in drawn.lines] == [4.5, 3.4]
     assert [text.get_position() for text in drawn.texts] == [(2.0, 4.5), (2.0, 3.4)]
-    figures.entropy_floors(empty, pd.DataFrame({"method": ["rope"]}), at=0.0)
+    figures.entropy_lines(empty, pd.DataFrame({"method": ["rope"]}), at=0.0)
     assert not empty.lines and not empty.texts
 
 
