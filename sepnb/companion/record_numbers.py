@@ -2,9 +2,11 @@
 
     experiment/method/metric:format               in_window/rope/bits_per_byte:.3f
     experiment/a minus b/metric:format            in_window/rope minus none/bits_per_byte:+.3f
+    experiment/a/metric minus other:format        recipes/rope/native-at-1m minus native/1x:+.3f
+    experiment/a minus b/metric minus other:format, a metric of a minus another of b
 
-The metric is a column of the experiment's table and may hold slashes. A `±` at the end of the format adds
-half the 95 % interval over seeds. Where no run is there, the text is "not run".
+A metric is a column of the experiment's table; it may hold slashes, as a method may. A `±` at the end of the
+format adds half the 95 % interval over seeds. Where no run is there, the text is "not run".
 """
 
 import re
@@ -17,9 +19,7 @@ from sepnb.companion.runs import store_for
 from sepnb.records import numbers
 from sepnb.records.run_table import RunTable, text_of
 
-NAME = re.compile(
-    r"(?P<experiment>[a-z]\w*)/(?P<a>[^/:]+?)(?: minus (?P<b>[^/:]+))?/(?P<metric>[^:]+)(?::(?P<format>.+))?"
-)
+NAME = re.compile(r"(?P<experiment>[a-z]\w*)/(?P<asked>[^/:]+/[^:]+)(?::(?P<format>.+))?")
 """Names of chapters begin with a digit, those of experiments with a letter."""
 
 
@@ -42,19 +42,22 @@ def text(name: str, profile: str) -> str:
     except ValueError as problem:
         raise ValueError(f"{name!r}: a number does not take the format {form!r} ({problem})") from None
     table = _table(parts["experiment"], profile)
-    methods = [method for method in (parts["a"], parts["b"]) if method is not None]
-    known = set(table["method"]) | _declared(parts["experiment"])
-    if unknown := [method for method in methods if method not in known]:
-        raise ValueError(
-            f"{parts['experiment']} has no method {unknown[0]!r}; it has {', '.join(sorted(known))}"
-        )
-    if parts["metric"] not in table and not (table["status"] == "not run").all():
-        columns = ", ".join(map(str, table.columns))
-        raise ValueError(f"{parts['experiment']} has no column {parts['metric']!r}; it has {columns}")
-    if parts["b"] is None:
-        values = RunTable(table).values(parts["a"], parts["metric"])
-    else:
-        values = RunTable(table).difference(parts["a"], parts["b"], parts["metric"])
+    known = sorted(set(table["method"]) | _declared(parts["experiment"]))
+    longer_first = map(re.escape, reversed(known))  # of two that begin alike
+    method = "|".join(longer_first)
+    asked = re.fullmatch(rf"(?P<a>{method})(?: minus (?P<b>{method}))?/(?P<metric>.+)", parts["asked"])
+    if asked is None:
+        said = parts["asked"].partition("/")[0].split(" minus ")
+        unknown = next((name for name in said if name not in known), parts["asked"])
+        raise ValueError(f"{parts['experiment']} has no method {unknown!r}; it has {', '.join(known)}")
+    metric, _, other = asked["metric"].partition(" minus ")
+    for column in (metric, other or metric):
+        if column not in table and not (table["status"] == "not run").all():
+            columns = ", ".join(map(str, table.columns))
+            raise ValueError(f"{parts['experiment']} has no column {column!r}; it has {columns}")
+    values = RunTable(table).values(asked["a"], metric)
+    if asked["b"] or other:
+        values = (values - RunTable(table).values(asked["b"] or asked["a"], other or metric)).dropna()
     if not len(values):
         return numbers.NOT_RUN
     if form.endswith("±"):

@@ -145,7 +145,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory):
     store, levels = Store(root), {"rope": 2.0, "none": 3.0}
     for config in experiments.get("in_window").grid("laptop"):
         if config.method in levels and config.seed <= 3:
-            metrics = {"bits_per_byte": levels[config.method] + 0.1 * config.seed * (config.method == "rope")}
+            level = levels[config.method] + 0.1 * config.seed * (config.method == "rope")
+            metrics = {"bits_per_byte": level, "floor": 1.0}
             facts = {"dirty": False, "seed": config.seed, "commit": "a" * 40}
             store.write(Record.of(config, metrics=metrics, rows=[], fingerprint={}, provenance=facts))
     with pytest.MonkeyPatch.context() as patch:
@@ -161,6 +162,10 @@ def recorded(tmp_path_factory: pytest.TempPathFactory):
         ("in_window/rope minus none/bits_per_byte:+.2f±", "\N{MINUS SIGN}0.80 ± 0.25"),
         ("in_window/alibi/bits_per_byte:.3f", "not run"),
         ("in_window/rope minus alibi/bits_per_byte:.3f±", "not run"),
+        ("in_window/rope/bits_per_byte minus floor:.2f", "1.20"),
+        ("in_window/rope minus none/bits_per_byte minus floor:+.2f±", "+1.20 ± 0.25"),
+        ("images/seqpe/class/accuracy:.1%", "not run"),
+        ("images/seqpe/class minus none/class/accuracy:.1%", "not run"),
     ],
 )
 def test_a_number_of_records_is_a_mean_over_seeds(recorded, name: str, shown: str) -> None:
@@ -172,6 +177,8 @@ def test_a_number_of_records_is_a_mean_over_seeds(recorded, name: str, shown: st
     [
         ("in_window/ropes/bits_per_byte:.3f", "in_window has no method 'ropes'; it has alibi"),
         ("in_window/rope/bits:.3f", "in_window has no column 'bits'; it has method"),
+        ("in_window/rope/bits_per_byte minus bits:.3f", "in_window has no column 'bits'; it has method"),
+        ("in_window/rope minus ropes/bits_per_byte:.3f", "in_window has no method 'ropes'; it has alibi"),
         ("in_windows/rope/bits_per_byte", "in_window"),
         ("in_window/rope/bits_per_byte:.3q", "does not take the format"),
     ],
