@@ -21,7 +21,7 @@
 # it may fail: a row that can be computed is not a row that the layers above have met. What must a model have met?
 #
 # Three things are new past the trained length $L$, and each has a remedy of its own. The *index*: show it other
-# indices, or take out of the code whatever is new there. The *number of keys*: hide some, or sharpen the attention. The
+# indices, or take out of the position embedding whatever is new there. The *number of keys*: hide some, or sharpen the attention. The
 # *distance*: show it far pairs, or write the score so that a distance is read and not looked up.
 #
 # ```{admonition} Before you start
@@ -30,7 +30,7 @@
 #   records behind the second half: `sepnb run recipe_screen recipes`, runs of two to three minutes on one core, two
 #   side by side, under 2 GB each; they read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: {doc}`chapter 9 <09_strict>` for the strict model, {doc}`chapter 10 <10_language_model>` for bits per
-#   byte, {doc}`chapter 11 <11_extrapolators>` for the oracle and the four verdicts.
+#   byte, {doc}`chapter 11 <11_extrapolators>` for the sliding-window baseline and the four verdicts.
 # - **You will learn**: what random offsets cover and what they do not; what a sinusoid without slow waves shows within
 #   the trained length; how content can choose a distance; how to teach a position branch about indices without any text; and how to
 #   tell a model that uses the far past from one that merely survives it.
@@ -63,13 +63,8 @@ import torch
 from sepnb import claims, experiments
 from sepnb.analysis.flops import per_token
 from sepnb.data import text as texts
-from sepnb.encodings import (
-    Heads,
-    Phase,
-    base_of_longest_wave,
-    phase_frequencies,
-    phase_scores,
-)
+from sepnb.encodings import Heads, Phase, base_of_longest_wave
+from sepnb.encodings import phase_frequencies, phase_scores
 from sepnb.evaluation import evaluate, sliding
 from sepnb.evaluation.context import with_foreign_past
 from sepnb.experiments import language_modelling as lm
@@ -77,17 +72,13 @@ from sepnb.experiments.methods import POS_SHARE, model_config
 from sepnb.experiments.recipe_methods import BASES, RECIPES, reference, run_of
 from sepnb.experiments.recipes import WINNER
 from sepnb.models import LanguageModel, frozen_attention
-from sepnb.plots import figures
+from sepnb.plots import figures, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
 from sepnb.training import train
 from sepnb.training.positions import RandomOffset, TrueGap
-from sepnb.training.toeplitz import (
-    ToeplitzClamp,
-    clamp_loss,
-    position_logits,
-    toeplitz_fit,
-)
+from sepnb.training.toeplitz import ToeplitzClamp, clamp_loss
+from sepnb.training.toeplitz import position_logits, toeplitz_fit
 
 figures.use_style()
 numbers = {}
@@ -105,45 +96,33 @@ size = lm.SIZES["laptop"]
 L, d_pos = size.length, size.width // POS_SHARE
 torus = base_of_longest_wave(d_pos, 2 * L)
 pairs = np.arange(d_pos // 2)
-periods = {
-    "base 10,000": 2 * np.pi * 10_000 ** (2 * pairs / d_pos),
-    "torus": 2 * np.pi * torus ** (2 * pairs / d_pos),
-}
+bases = {"base 10,000": 10_000, "torus": torus}
+periods = {n: 2 * np.pi * b ** (2 * pairs / d_pos) for n, b in bases.items()}
 assert np.isclose(periods["torus"][-1], 2 * L)
 assert np.isclose(torus, (L / np.pi) ** (d_pos / (d_pos - 2)))
 seen = {name: np.minimum(1, L / period) for name, period in periods.items()}
-numbers["slow_hands"] = int((periods["base 10,000"] > 2 * L).sum())
-numbers["hands"] = d_pos // 2
-numbers["torus_base"] = torus
+slow = int((periods["base 10,000"] > 2 * L).sum())
+numbers |= {"slow_hands": slow, "hands": d_pos // 2, "torus_base": torus}
 numbers["longest_period"] = float(periods["base 10,000"][-1])
-print(
-    f"L = {L}, d_pos = {d_pos}: {numbers['slow_hands']} of {d_pos // 2} periods exceed "
-    "2L"
-)
+print(f"L = {L}, d_pos = {d_pos}: {slow} of {d_pos // 2} periods exceed 2L")
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 3.0))
-looks = {
-    "base 10,000": {"color": "#b07500", "marker": "o", "linestyle": (0, (5, 2))},
-    "torus": {"color": "#6b4500", "marker": "s", "linestyle": "-"},
-}
-for name, share in seen.items():
-    ax.plot(pairs, share, label=name, **looks[name])
+looks = ("#b07500", "o", shapes.DASHED), ("#6b4500", "s", "-")
+shapes.curves(ax, pairs, seen, looks)
 ax.axhline(0.5, color=figures.FAINT, linewidth=1, linestyle=":")
-ax.set(
-    xlabel="hand $m$, fastest first", ylabel="share of the dial seen", ylim=(0, 1.05)
-)
+ax.set(xlabel="hand $m$, fastest first", ylabel="share of the dial seen")
+ax.set_ylim(0, 1.05)
 figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-works-dial",
     alt="Share of its dial that each clock hand of a sinusoid shows within the trained "
-    "length, against the number of the "
-    "hand. With base 10,000 it falls from one to almost nothing; with the torus it "
-    "never falls below one half.",
-    caption=f"Within {L} tokens {numbers['slow_hands']} of {d_pos // 2} hands of the "
-    "usual sinusoid go less than half "
-    f"round. With a base of {torus:.1f} the slowest goes exactly half round.",
+    "length, against the number of the hand. With base 10,000 it falls from one to "
+    "almost nothing; with the torus it never falls below one half.",
+    caption=f"Within {L} tokens {slow} of {d_pos // 2} hands of the usual sinusoid go "
+    f"less than half round. With a base of {torus:.1f} the slowest goes exactly half "
+    "round.",
 )
 
 # %% [markdown]
@@ -162,8 +141,8 @@ figures.show(
 # b = \left(\frac{L}{\pi}\right)^{d_{\text{pos}} / (d_{\text{pos}} - 2)},
 # $$ (eq-torus)
 #
-# here {num}`12_what_works/torus_base:.1f`. Each hand then shows at least half of its dial in every text, and the code
-# moves on a torus of bounded size. The other half of the slowest hands, and which *combinations* of hands occur, still
+# here {num}`12_what_works/torus_base:.1f`. Each hand then shows at least half of its dial in every text, and the
+# embedding moves on a torus of bounded size. The other half of the slowest hands, and which *combinations* of hands occur, still
 # depend on the index: they are left to random offsets or to gaps.
 #
 # Offsets are a matter of positions and not of the model, so they are a sampler:
@@ -171,13 +150,11 @@ figures.show(
 # %%
 small = lm.SIZES["smoke"]
 library = texts.load(small.text.name)
-shapes = {"batch_size": 3, "length": 8, "seed": seed, "steps": 1}
-plain = next(texts.sample_batches(library.train, **shapes))
+sizes = {"batch_size": 3, "length": 8, "seed": seed, "steps": 1}
+plain = next(texts.sample_batches(library.train, **sizes))
 for sampler in (RandomOffset(64), RandomOffset(64, per="sequence")):
-    batch = next(sampler.batches(library.train, **shapes))
-    assert (batch.inputs == plain[:, :-1]).all(), (
-        "the bytes of a seed stay what they are"
-    )
+    batch = next(sampler.batches(library.train, **sizes))
+    assert (batch.inputs == plain[:, :-1]).all(), "the bytes of a seed stay"
     print(f"per {sampler.per}:", *np.atleast_2d(batch.positions).tolist())
 
 # %% [markdown]
@@ -205,14 +182,14 @@ for sampler in (RandomOffset(64), RandomOffset(64, per="sequence")):
 torch.manual_seed(seed)
 model = LanguageModel(model_config("separated-sinusoidal", small))
 scaled = model.extended(log_scale=True)
-held_out = texts.windows(
-    library.validation, length=8 * small.length, per_document=8 * small.length
-)
+long = 8 * small.length
+held_out = texts.windows(library.validation, length=long, per_document=long)
 some = torch.from_numpy(held_out.tokens[:2, :-1].astype(np.int64))
 with torch.no_grad():
     difference = (scaled(some) - model(some)).abs().amax(dim=(0, 2))
-assert difference[: small.length].max() < 1e-4 < difference[small.length :].max()
-print(f"inside: {difference[: small.length].max():.1e}, past it: {difference[-1]:.2f}")
+inside, past = difference.split([small.length, len(difference) - small.length])
+assert inside.max() < 1e-4 < past.max()
+print(f"inside: {inside.max():.1e}, past it: {past[-1]:.2f}")
 
 # %% [markdown]
 # ## What a score can say
@@ -237,7 +214,13 @@ print(f"inside: {difference[: small.length].max():.1e}, past it: {difference[-1]
 # The **{term}`phase read`** is Transformer-XL's term (b) {cite:p}`dai2019` with fixed waves and free coefficients: $z_m(i) = e^{\mathrm{j} w_m i}$ and coefficients $c_m$ that are linear
 # in the content of the query. Its value depends on $i - j$ alone, so no offset is needed for it; only the query's
 # content chooses, the key gives its place and nothing more. In code it is more columns of queries and keys, here as many as a head has already:
-# real and imaginary parts of $c_m z_m(i)$ for the query, of $z_m(j)$ for the key.
+# real and imaginary parts of $c_m z_m(i)$ for the query, of $z_m(j)$ for the key. Its definition in the package:
+#
+# ```{literalinclude} ../../sepnb/encodings/phase.py
+# :pyobject: phase_scores
+# :start-at: distance =
+# :dedent:
+# ```
 
 # %%
 torch.manual_seed(seed)
@@ -249,8 +232,7 @@ content = torch.randn(1, 1, 8, dtype=torch.float64)
 
 
 def looks_at(start, content=content):
-    """Scores of one query, `[3, L]`, over the keys up to itself, the text beginning at
-    `start`."""
+    """Scores `[3, L]` of one query over the keys up to it, of a text from `start`."""
     keys = torch.arange(start, start + L)
     with torch.no_grad():
         query, key = term(content, term.prepare(keys[-1:], keys))
@@ -267,17 +249,14 @@ written = phase_scores(
 assert (looks_at(0) - written[0, :, 0]).abs().max() < 1e-12, "the columns are the sum"
 moved = (looks_at(10**6) - looks_at(0)).abs().max()
 assert 0 < moved < 1e-8
-print(
-    f"a shift of all positions by a million moves the scores by {moved:.1e}: rounding"
-)
+print(f"a shift by a million moves the scores by {moved:.1e}: rounding")
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 2.7))
-colours = ("#0072b2", "#d55e00", "#009e73")
-dashes = ("-", (0, (5, 2)), (0, (1, 1.2)))
-for n in range(3):
-    values = looks_at(0, torch.randn(1, 1, 8, dtype=torch.float64))[0].flip(-1)
-    ax.plot(values, color=colours[n], linestyle=dashes[n], label=f"content {n + 1}")
+looks = zip(("#0072b2", "#d55e00", "#009e73"), [""] * 3, ("-", shapes.DASHED, shapes.DOTTED))
+drawn = {n: torch.randn(1, 1, 8, dtype=torch.float64) for n in (1, 2, 3)}
+terms = {f"content {n}": looks_at(0, one)[0].flip(-1) for n, one in drawn.items()}
+shapes.curves(ax, np.arange(L), terms, looks)
 ax.set(xlabel="distance to the key", ylabel="term of the score")
 figures.label_lines(ax)
 figures.show(
@@ -286,26 +265,25 @@ figures.show(
     alt="Three wavy curves of the phase term against the distance, one for each of "
     "three random contents of the query.",
     caption="What the phase read adds to the score, for three random contents of the "
-    "query: each content draws a curve "
-    "of its own over the distance, the same at every index.",
+    "query: each content draws its own curve over the distance, the same at every "
+    "index.",
 )
 
 # %% [markdown]
 # The separation survives it: the term reads content for the *weights*, as every sem head does, and moves no value from
-# stream to stream. Attention held constant shows it exactly.
+# stream to stream. With attention held constant the position stream does not depend on content at all.
 
-# %%
+# %% tags=["hide-input"]
 with_phase = run_of("demo", "smoke", "separated-phase", seed).model
 torch.manual_seed(seed)
 reader = LanguageModel(replace(with_phase, readout="both"))
 content = torch.randn(1, 6, with_phase.streams.widths["sem"], requires_grad=True)
 with frozen_attention(reader):
     reader.transformer(content)  # records the weights
-    (heard,) = torch.autograd.grad(
-        reader.transformer(content)["pos"].sum(), content, allow_unused=True
-    )
-assert heard is None or heard.abs().max() == 0.0
-numbers["phase_frozen_leak"] = 0.0 if heard is None else float(heard.abs().max())
+    stream = reader.transformer(content)["pos"].sum()
+    (leak,) = torch.autograd.grad(stream, content, allow_unused=True)
+numbers["phase_frozen_leak"] = 0.0 if leak is None else float(leak.abs().max())
+assert numbers["phase_frozen_leak"] == 0.0
 
 # %% [markdown]
 # ## A position branch taught without text
@@ -315,7 +293,13 @@ numbers["phase_frozen_leak"] = 0.0 if heard is None else float(heard.abs().max()
 # trained length say by distance alone: the least-squares $f$ in $S_{ij} \approx r_i + f(i - j)$, the row constants $r_i$
 # being free because a softmax does not see them. A student, a few indices from far out, shall say
 # $f(\min(i - j, L - 1))$: the same at every index, and constant past the last trained distance. It costs one pass of
-# the narrow position stream a step, and no tokens.
+# the narrow position stream a step, and no tokens. The student's loss, for logits at some positions:
+#
+# ```{literalinclude} ../../sepnb/training/toeplitz.py
+# :pyobject: clamp_loss
+# :start-at: distance =
+# :dedent:
+# ```
 #
 # What holds the teacher up is the loss on text. Without it the two would soon agree on saying nothing: constant scores
 # agree with themselves. So for a live look, on an untied model of the smallest size, the teacher is fixed by hand:
@@ -323,9 +307,8 @@ numbers["phase_frozen_leak"] = 0.0 if heard is None else float(heard.abs().max()
 
 # %%
 torch.manual_seed(seed)
-tower = LanguageModel(
-    run_of("demo", "smoke", "untied-constant", seed).model
-).transformer
+untied = LanguageModel(run_of("demo", "smoke", "untied-constant", seed).model)
+branch = untied.transformer
 clamp = ToeplitzClamp(weight=1.0, reach=8 * small.length)
 recency = -torch.log1p(torch.arange(float(small.length)))
 far = 50_000 + torch.arange(2 * small.length)
@@ -333,20 +316,19 @@ wanted = recency[torch.arange(len(far)).clamp(max=small.length - 1)]
 
 
 def last_row(at):
-    """Position logits of the last query, first head of the first layer, by distance,
-    centred."""
+    """Centred position logits of the last query, layer 1, head 1, by distance."""
     with torch.no_grad():
-        row = position_logits(tower, at)[0][0, -1].flip(0)
+        row = position_logits(branch, at)[0][0, -1].flip(0)
     return row - row.mean()
 
 
 before, course = last_row(far), []
-tuned = [p for name, p in tower.named_parameters() if "query_key" in name]
+tuned = [p for name, p in branch.named_parameters() if "query_key" in name]
 optimiser = torch.optim.Adam(tuned, lr=1e-2)
 draws = np.random.PCG64(seed)
 for _ in range(150):
     at = torch.from_numpy(clamp.indices(draws).copy())
-    students = position_logits(tower, at)
+    students = position_logits(branch, at)
     losses = [clamp_loss(s, at, recency.expand(len(s), -1)) for s in students]
     optimiser.zero_grad()
     torch.stack(losses).mean().backward()
@@ -357,9 +339,10 @@ assert numbers["clamp_loss_ratio"] < 0.7
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 2.9))
-ax.plot(before, color="#8b8f94", linestyle=(0, (1, 1.2)), label="before")
-ax.plot(last_row(far), color="#6b4500", label="after")
-ax.plot(wanted - wanted.mean(), color="#d55e00", linestyle=(0, (5, 2)), label="teacher")
+rows = {"before": before, "after": last_row(far), "teacher": wanted - wanted.mean()}
+colours = figures.FAINT, "#6b4500", "#d55e00"
+looks = zip(colours, [""] * 3, (shapes.DOTTED, "-", shapes.DASHED), strict=True)
+shapes.curves(ax, np.arange(len(far)), rows, looks)
 figures.trained_length(ax, small.length)
 ax.set(xlabel="distance to the key", ylabel="position logit, centred")
 figures.label_lines(ax)
@@ -367,13 +350,12 @@ figures.show(
     fig,
     name="fig-works-clamp",
     alt="Position logits by distance at indices near fifty thousand before and after "
-    "teaching, and the teacher's curve, "
-    "which falls with the logarithm of the distance and is flat past the trained "
-    "length.",
+    "teaching, and the teacher's curve, which falls with the logarithm of the distance "
+    "and is flat past the trained length.",
     caption="Position logits at indices from 50,000 on. A hundred and fifty steps "
     f"without text bring the loss to {numbers['clamp_loss_ratio']:.0%} of what it was; "
     "a product of two linear maps of a sinusoid of "
-    f"{tower.config.streams.widths['pos'] // 2} hands follows a logarithm only so far.",
+    f"{branch.config.streams.widths['pos'] // 2} hands follows a logarithm only so far.",
 )
 
 # %% [markdown]
@@ -392,7 +374,7 @@ figures.show(
 # differ. What the recipe takes away is contiguous context: within a chunk it is $L/2$ at most.
 
 # %%
-batch = next(TrueGap(8 * 8).batches(library.train, **shapes))
+batch = next(TrueGap(8 * 8).batches(library.train, **sizes))
 for row in batch.positions:
     print(*row)
 assert (np.diff(batch.positions[:, :4]) == 1).all()
@@ -1035,7 +1017,7 @@ assert half_turn > 100 * L
 # **2. (easy)** Show that random offsets with a maximum of $L$ are the plain training.
 
 # %% tags=["hide-cell"]
-for batch in RandomOffset(8).batches(library.train, **shapes | {"steps": 20}):
+for batch in RandomOffset(8).batches(library.train, **sizes | {"steps": 20}):
     assert (batch.positions == np.arange(8)).all()
 
 # %% [markdown]

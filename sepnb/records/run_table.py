@@ -100,6 +100,15 @@ class RunTable:
             raise KeyError(f"no run has {metric!r}; there are {', '.join(map(str, self.frame.columns))}")
         return (self.values(a, metric) - self.values(b, metric)).dropna()
 
+    def minus(self, a: str, b: str) -> pd.Series:
+        """One `method:metric` minus another, for every seed that both have; empty where either is missing."""
+        return (self.values(*a.split(":")) - self.values(*b.split(":"))).dropna()
+
+    def times(self, a: str, b: str, metric: str) -> str:
+        """The metric of method `a` as a multiple of that of `b`: the median over seeds, as text."""
+        ratios = (self.values(a, metric) / self.values(b, metric)).dropna()
+        return f"{ratios.median():.2f}" if len(ratios) else NOT_RUN
+
     def text(self, method: str, metric: str, form: str = ".3f") -> str:
         """Mean and interval for a sentence or a table, "not run" where nothing was run."""
         return text_of(self.values(method, metric), form)

@@ -104,3 +104,10 @@ def test_a_table_tells_mean_interval_and_text_of_a_method():
     )
     with pytest.raises(ValueError, match="nothing to summarise"):
         table.interval("b", "score")
+
+
+def test_a_metric_of_one_method_minus_another_of_another_and_how_many_times_it_is():
+    of = RunTable(runs(a={1: 3.0, 2: 4.0, 3: 9.0}, b={1: 1.0, 2: 2.0}).assign(far=lambda one: one.score + 1))
+    assert of.minus("a:far", "b:score").to_dict() == {1: 3.0, 2: 3.0}
+    assert of.minus("a:far", "c:score").empty and of.minus("a:none", "b:score").empty
+    assert of.times("a", "b", "score") == "2.50" and of.times("a", "c", "score") == "not run"
