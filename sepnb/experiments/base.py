@@ -6,12 +6,15 @@ A run is one function of one frozen config, so that it can be computed anywhere 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import pandas as pd
 
+from ..models import TransformerConfig
 from ..records.run_table import RunTable
-from ..records.store import Record, Store
+from ..records.store import Record, Store, digest
+from ..training.config import TrainingConfig
 
 PROFILES = ("smoke", "laptop", "gpu")
 
@@ -21,31 +24,56 @@ Progress = Callable[[int, int], None]
 
 @runtime_checkable
 class RunConfig(Protocol):
-    """A frozen description of one run."""
+    """A frozen description of one run.
 
-    @property
-    def experiment(self) -> str:
-        """The name of the experiment that declares it."""
+    Attributes:
+        experiment, profile: who declares it.
+        method, seed: its cell of the grid.
+        label: what a table calls its row.
+        key: the file name of its record: readable, and different for every different config.
+    """
 
-    @property
-    def profile(self) -> str: ...
-
-    @property
-    def key(self) -> str:
-        """The file name of its record: readable, and different for every different config."""
-
-    @property
-    def label(self) -> str:
-        """What a table calls its row."""
-
-    @property
-    def method(self) -> str: ...
-
-    @property
-    def seed(self) -> int: ...
+    experiment: str
+    profile: str
+    method: str
+    seed: int
+    label: str
+    key: str
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """The config of a run that trains one model; a subclass adds what the model reads."""
+
+    experiment: str
+    profile: str
+    method: str
+    seed: int
+    model: TransformerConfig
+    training: TrainingConfig
+
+    @property
+    def label(self) -> str:
+        return f"{self.method.replace('/', ', ')}, learning rate {self.training.learning_rate:g}"
+
+    @property
+    def key(self) -> str:
+        name = f"{self.method.replace('/', '-')}-lr{self.training.learning_rate:g}-seed{self.seed}"
+        return f"{name}-{digest(self.resolved())[:8]}"
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types."""
+        return {
+            "experiment": self.experiment,
+            "profile": self.profile,
+            "method": self.method,
+            "seed": self.seed,
+            "model": self.model.resolved(),
+            "training": self.training.resolved(),
+        }
 
 
 def check_profile(profile: str) -> str:
@@ -81,8 +109,7 @@ class Experiment(ABC):
     smoke: ClassVar[Sequence[str]]
     """Of these, what the smoke profile runs, with the first seed."""
     seeds: ClassVar[tuple[int, ...]] = (1, 2, 3, 4, 5, 6)
-    """Six, because fewer allow no verdict; seed 0 chose the learning rates, and what is published uses fresh
-    ones."""
+    """Six, because fewer allow no verdict. Seed 0 chose the learning rates; what is published uses others."""
     shown: ClassVar[Sequence[str]] = ()
     """Methods that no claim compares: the first three seeds are enough to show them."""
     costs: ClassVar[Mapping[str, float]]
@@ -122,7 +149,7 @@ class Experiment(ABC):
         """The first numbers of the run, in about a second: what a published record is checked against."""
 
     def seconds(self, profile: str) -> float:
-        """A rough time of one run on one core of a laptop (gpu: on one GPU)."""
+        """The rough time of one run, see `costs`."""
         return self.costs[check_profile(profile)]
 
     def data_sets(self, profile: str) -> tuple[str, ...]:

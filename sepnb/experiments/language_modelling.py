@@ -15,13 +15,12 @@ import torch
 
 from ..data import text
 from ..evaluation.losses import Losses, as_trained, evaluate
-from ..models import LanguageModel, TransformerConfig
+from ..models import LanguageModel
 from ..records.provenance import Clock
-from ..records.store import Record, digest
-from ..training.config import TrainingConfig
+from ..records.store import Record
 from ..training.loop import Diverged, train
 from ..training.positions import Batch
-from .base import Experiment, Progress
+from .base import Experiment, Progress, TrainedRun
 
 FINGERPRINT_STEPS = 5
 FINGERPRINT_WINDOWS = 8
@@ -67,15 +66,9 @@ SIZES = {
 
 
 @dataclass(frozen=True)
-class LanguageModelRun:
+class LanguageModelRun(TrainedRun):
     """The frozen config of one run."""
 
-    experiment: str
-    profile: str
-    method: str
-    seed: int
-    model: TransformerConfig
-    training: TrainingConfig
     text: TextConfig
 
     @property
@@ -88,27 +81,9 @@ class LanguageModelRun:
         """Bytes predicted in one window of the held-out text, inside the trained length."""
         return self.training.length
 
-    @property
-    def label(self) -> str:
-        return f"{self.method}, learning rate {self.training.learning_rate:g}"
-
-    @property
-    def key(self) -> str:
-        return (
-            f"{self.method}-lr{self.training.learning_rate:g}-seed{self.seed}-{digest(self.resolved())[:8]}"
-        )
-
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
-        return {
-            "experiment": self.experiment,
-            "profile": self.profile,
-            "method": self.method,
-            "seed": self.seed,
-            "model": self.model.resolved(),
-            "training": self.training.resolved(),
-            "text": asdict(self.text),
-        }
+        return super().resolved() | {"text": asdict(self.text)}
 
 
 @lru_cache(maxsize=2)
