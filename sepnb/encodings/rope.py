@@ -147,6 +147,7 @@ def apply_rope(
             f"x has width {x.shape[-1]}, {inv_freq.shape[-1]} frequencies need {2 * inv_freq.shape[-1]}; "
             f"give one for each pair of columns, and at least one"
         )
+    validation.angular("positions", positions)
     if positions.shape not in (x.shape[-2:-1], x.shape[:-1]):
         raise ValueError(
             f"positions of shape {list(positions.shape)} do not fit x of shape {list(x.shape)}; "
@@ -154,7 +155,6 @@ def apply_rope(
         )
     validation.together(x=x, positions=positions)
     validation.movable("inv_freq", inv_freq, x.device)
-    validation.angular("positions", positions)
     angles = angles_of(positions, inv_freq)
     cos, sin = angles.cos() * attention_factor, angles.sin() * attention_factor
     return rotate(x, cos.to(x.dtype), sin.to(x.dtype), layout)

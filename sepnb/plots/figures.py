@@ -165,7 +165,7 @@ def seed_rows(
     margin: float | int | None = None,
     **row: Any,
 ) -> None:
-    """Differences by name from top to bottom, beside a line at zero and a dashed one at the `margin` of a rule.
+    """Differences by name from top to bottom, beside a line at zero and a dashed one at a rule's `margin`.
 
     In the row of a name stand the values and the look of each of its series, as `seed_row` draws them; `row`
     is what that function takes besides.
