@@ -1,8 +1,7 @@
 """Positions as digit strings: what SeqPE (Li et al. 2025) reads instead of looking up a row.
 
 A position with n coordinates becomes the digits of each coordinate, most significant first and padded with
-zeros on the left, one coordinate after the other (row before column for images). Every place of the string
-has the same place value in all strings, and the padding is the digit 0, with no symbol of its own.
+zeros on the left, one coordinate after the other: a place of the string has one place value in all strings.
 """
 
 from collections.abc import Sequence
@@ -29,9 +28,8 @@ def digits(positions: Positions, *, base: int = 10, width: int | Sequence[int]) 
             coordinate lies in [0, base^width).
 
     Raises:
-        TypeError: positions, a base or a width that are not whole numbers.
-        ValueError: another number of coordinates, a position outside the range, a base below 2, a width
-            below 1 or one whose range int64 does not hold.
+        TypeError, ValueError: what is no whole number, another number of coordinates, a position outside the
+            range, or a range that int64 does not hold.
     """
     places = checked_places(base, width)
     grid = as_grid(positions)
@@ -44,11 +42,7 @@ def digits(positions: Positions, *, base: int = 10, width: int | Sequence[int]) 
 
 
 def check_range(grid: Int[Tensor, "P n"], base: int, places: Sequence[int]) -> None:
-    """Refuse positions that `places` digits of each coordinate cannot write.
-
-    Raises:
-        ValueError: another number of coordinates, or one that is negative or too large.
-    """
+    """Refuse positions that `places` digits of each coordinate cannot write."""
     if len(places) != grid.shape[1]:
         raise ValueError(
             f"positions of shape {list(grid.shape)} have {grid.shape[1]} coordinates, {len(places)} widths "
@@ -81,12 +75,7 @@ def misaligned(length: int, base: int = 10) -> int:
 
 
 def as_grid(positions: Positions) -> Int[Tensor, "P n"]:
-    """Positions `[P]` or `[P, n]` as an int64 tensor `[P, n]`.
-
-    Raises:
-        TypeError: positions that are not whole numbers.
-        ValueError: another number of dimensions, no coordinate, or a number beyond int64.
-    """
+    """Positions `[P]` or `[P, n]` as an int64 tensor `[P, n]`; refused is what int64 cannot hold."""
     given = positions if isinstance(positions, Tensor) else torch.from_numpy(_whole(positions))
     readable("positions", tensor("positions", given))
     if given.dtype == torch.bool or given.is_floating_point() or given.is_complex():
