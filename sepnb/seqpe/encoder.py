@@ -77,12 +77,9 @@ class SequentialPositionEncoder(nn.Module):
     """Positions `[P]` or `[P, n]` to embeddings `[P, D]`, through their digits.
 
     Args:
-        width: w, of the encoder.
-        dims: n, coordinates of a position.
-        base: of the digits.
-        digits: of a coordinate, or one number for each.
-        layers, heads: of the transformer; `heads` None takes one for every 64 columns, as released, and
-            at least one.
+        width, dims: w, of the encoder, and n, coordinates of a position.
+        base, digits: of the strings; the digits of a coordinate, or one number for each.
+        layers, heads: of the transformer; `heads` None takes one for every 64 columns, as released.
         out_features: D; w where it is None.
         dropout: of what the sublayers of the transformer add. Where it is above 0, training takes the plain
             path: states with noise of their own cannot be shared.
@@ -116,16 +113,9 @@ class SequentialPositionEncoder(nn.Module):
         if out_features is not None:
             whole("out_features", out_features, 1, WIDEST)
         self.base, self.dims, places = base, dims, sum(self.digits)
-        self.transformer = _Layers(
-            TransformerConfig(
-                Streams.dense(width),
-                n_layers=layers,
-                n_heads=heads or max(1, width // 64),
-                max_length=places + 1,
-                bias=True,
-                dropout=dropout,
-            )
-        )
+        heads = heads or max(1, width // 64)
+        config = {"max_length": places + 1, "bias": True, "dropout": dropout}
+        self.transformer = _Layers(TransformerConfig(Streams.dense(width), layers, heads, **config))
         self.digit = nn.Embedding(base, width)
         self.place = nn.Embedding(places, width)
         self.dim = nn.Embedding(dims, width) if dims > 1 else None
@@ -200,10 +190,8 @@ def _block(
 ) -> list[Tensor]:
     """One block on the prefixes of each place, for the places in `wanted`: a slot attends to itself and to
     the prefixes above it."""
-    attention = block.attention
-    joined = torch.cat(states)
-    normed = block.attention_norm.parts({"sem": joined})["sem"]
-    sizes = [len(state) for state in states]
+    attention, sizes = block.attention, [len(state) for state in states]
+    normed = block.attention_norm.parts({"sem": torch.cat(states)})["sem"]
     projection, heads = attention.query_key[0], (-1, attention.head_width)
     to_query, to_key = zip(projection.weight.chunk(2), projection.bias.chunk(2), strict=True)
     keys = F.linear(normed, *to_key).unflatten(-1, heads).split(sizes)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..data.draws import at_least, uniform
 from ..validation import number
-from .numerals import edited, numeral_of, value_of
+from .digits import edited, numeral_of, value_of
 
 KINDS = ("uniform", "edited", "window", "around")
 EDIT_DRAWS = 2 + 3 * 3
