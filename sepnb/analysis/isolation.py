@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..models import Transformer, frozen_attention
-from ..models.factors import SPLIT
+from ..models.config import SPLIT
 from ..streams import Streams
 
 

@@ -44,11 +44,8 @@ class Part:
 
 
 class Attention(nn.Module):
-    """One layer of attention, counted from 0, that computes only the streams that its block needs.
-
-    A head whose columns lie wholly in streams that nobody reads is not built. In a head that straddles a
-    border, the columns of an unread stream are zeros.
-    """
+    """One layer of attention, counted from 0, with the heads and streams that its block needs. In a head that
+    straddles a border, the columns of a stream that nobody reads are zeros."""
 
     def __init__(self, config: TransformerConfig, layout: BlockLayout, layer: int) -> None:
         super().__init__()
@@ -92,14 +89,9 @@ class Attention(nn.Module):
     ) -> dict[str, Tensor]:
         """Normalised streams `[B, N, w]` in, the output streams `[B, N, w]` out.
 
-        Streams absent from the input are not computed, nor are the heads that write to them alone.
-
-        Args:
-            u: the streams. Tokens before the last, as many as the context has queries, give keys and values
-                only.
-            context: of this forward pass.
-            cache: extended in place.
-            table: of `position_table`; the position streams may then be absent.
+        Streams absent from the input are not computed, nor are the heads that write to them alone. Tokens
+        before those of the context's queries give keys and values only. The cache is extended in place; with
+        a `table` of `position_table` the position streams may be absent.
         """
         values = self.values(u)  # V = u W_V, stream by stream
         read, z = context.embedded(u), {}
@@ -130,16 +122,9 @@ class Attention(nn.Module):
     def queries_and_keys(
         self, index: int, parts: Mapping[str, Tensor], table: Tensor | None = None
     ) -> list[Part]:
-        """Normalised streams `[B, N, w]` to queries and keys of a group, before any rotation.
-
-        Args:
-            index: the group.
-            parts: the streams; those whose contribution is in `table` may be absent.
-            table: of `position_table`, for the group that reads content and positions.
-
-        Returns:
-            One part. An untied group that reads content and positions has two, in this order.
-        """
+        """Normalised streams `[B, N, w]` to queries and keys of the group with this index, before any
+        rotation: one part, or of an untied group that reads content and positions two, in this order. Streams
+        whose contribution is in `table` may be absent."""
         group = self.groups[index]
         table = table if index == self.both else None
         if len(group.parts) > 1:

@@ -73,17 +73,14 @@ def extended(
     and sinks are one rule: a new window without sinks has none. The window of a config can be narrowed only.
 
     Args:
-        extrapolator: one of `sepnb.extrapolators.METHODS`. What the encoding at the input gives to
-            positions below `max_length` is its table; it gives the rows from there on.
-        form: "corrected" or "literal", of the extrapolator.
+        extrapolator, form, options: of `sepnb.extrapolators.extrapolate`, such as `length` for "interpolate".
+            What the encoding at the input gives to positions below `max_length` is the table.
         extension: other frequencies for RoPE. One that follows the length of the text takes that of a
             call, its largest position + 1, or that of the cache.
         window: tokens that a query sees, itself included; positions keep their indices.
         sinks: tokens at the beginning that it sees besides (Xiao et al. 2024); with a window only.
-        log_scale: multiply a query's logits by max(1, ln n / ln L), n the keys that it sees: the entropy
-            of attention grows with their number, and this sharpens it again (Chiang and Cholak 2022).
-            Biases of the score, such as ALiBi's, are added afterwards and not multiplied.
-        options: of the extrapolator, such as `length` for "interpolate".
+        log_scale: multiply a query's logits, biases such as ALiBi's excepted, by max(1, ln n / ln L), n the
+            keys that it sees, to sharpen attention again over many keys (Chiang and Cholak 2022).
 
     Raises:
         TypeError, ValueError: a rule that this model cannot follow, and what the extrapolator refuses.

@@ -30,14 +30,16 @@ Combine = Callable[[Tensor, Tensor], Tensor]
 
 
 def attend(core: nn.Module, span: Span, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:
-    """What an `AttentionCore` attends to, by FlexAttention."""
+    """What an `AttentionCore` attends to, softmax(combine(q k^T scale, number of the pair)) v, with these
+    numbers from a table as `joined` takes it."""
     q = q if context.sharpening is None else q * context.sharpening
-    how = {"scale": core.head_width**-0.5, "backend": context.compiler}
     if core.pairs is not None:
-        positions = context.key_positions
-        table = core.pairs.of_distance(positions - positions[-1], span.built)
-        return attention(q, k, v, table, combine=core.pairs.combine, **how)
-    return attention(q, k, v, _biases(core, span, context), **how)
+        distances = context.key_positions - context.key_positions[-1]
+        table, combine = core.pairs.of_distance(distances, span.built), core.pairs.combine
+    else:
+        table, combine = _biases(core, span, context), torch.add
+    mask, scale = _causal(q.shape[-2], q.device), core.head_width**-0.5
+    return kernels.chosen(_attention, context.compiler)(q, k, v, table, mask, scale, combine)
 
 
 def _biases(core: nn.Module, span: Span, context: AttentionContext) -> Tensor:
@@ -65,30 +67,8 @@ def joined(table: Tensor, combine: Combine = torch.add) -> ScoreMod:
     )
 
 
-def attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    table: Tensor,
-    *,
-    scale: float,
-    backend: str,
-    combine: Combine = torch.add,
-) -> Tensor:
-    """softmax(combine(q k^T scale, number of the pair)) v, causal: queries and keys `[B, H, N, e]`, values
-    `[B, H, N, d]`, numbers `[H, N]` or `[H, N, N]` as in `joined`."""
-    mask = _causal(q.shape[-2], q.device)
-    return kernels.chosen(_attention, backend)(q, k, v, table, mask, scale, combine)
-
-
 def _attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    table: Tensor,
-    mask: BlockMask,
-    scale: float,
-    combine: Combine = torch.add,
+    q: Tensor, k: Tensor, v: Tensor, table: Tensor, mask: BlockMask, scale: float, combine: Combine
 ) -> Tensor:
     # The closure is made in here: one from outside is another function at every call, and compiled anew.
     return flex_attention(q, k, v, score_mod=joined(table, combine), block_mask=mask, scale=scale)

@@ -30,17 +30,12 @@ from .weights import initialise_maps, parameter_counts, sharing_copy
 class ImageClassifier(nn.Module):
     """Patch embedding, class token, transformer, norm, output layer. Dense and separated are the same class.
 
-    With `config.axes` 2 the position of a patch is its row and column, with 1 its number, row by row.
-
     Args:
-        config: the transformer; not causal, with 1 axis or 2. Its `embedding_std` is that of the content of a
-            patch whose pixels have a mean square of 1.
-        n_classes: logits.
+        config: the transformer, not causal. With `axes` 2 the position of a patch is its row and column, with
+            1 its number, row by row. `embedding_std` is that of the content of a patch whose pixels have a
+            mean square of 1.
+        n_classes, channels: logits, and channels of the images.
         patch: side of a patch, in pixels.
-        channels: of the images.
-
-    Raises:
-        TypeError, ValueError: a config of another kind, or a size below 1.
     """
 
     def __init__(self, config: TransformerConfig, n_classes: int, patch: int, *, channels: int = 1) -> None:
@@ -70,12 +65,7 @@ class ImageClassifier(nn.Module):
             self.embedding.weight.mul_(config.embedding_std)
 
     def grid(self, images: Tensor) -> tuple[int, int]:
-        """Rows and columns of patches of images `[B, C, H, W]`.
-
-        Raises:
-            TypeError: images of integers.
-            ValueError: another shape or number of channels, or sides that are no whole patches.
-        """
+        """Rows and columns of patches of images `[B, C, H, W]`; images that have none are refused."""
         if validation.tensor("images", images).dim() != 4:
             raise ValueError(f"images have shape {list(images.shape)}; give [batch, channels, height, width]")
         if not images.is_floating_point():
@@ -89,10 +79,8 @@ class ImageClassifier(nn.Module):
         for name, side in (("height", height), ("width", width)):
             if side < 1 or side % self.patch:
                 near = max(self.patch, round(side / self.patch) * self.patch)
-                raise ValueError(
-                    f"{name} is {side}, and patches have a side of {self.patch}; {near} would be whole "
-                    f"patches"
-                )
+                whole = f"patches have a side of {self.patch}; {near} would be whole patches"
+                raise ValueError(f"{name} is {side}, and {whole}")
         return height // self.patch, width // self.patch
 
     def positions(self, rows: int, columns: int) -> Tensor:
@@ -115,16 +103,9 @@ class ImageClassifier(nn.Module):
     def forward(
         self, images: Float[Tensor, "B C H W"], positions: Shaped[Tensor, "..."] | None = None
     ) -> Float[Tensor, "B classes"]:
-        """Logits of the classes.
-
-        Args:
-            images: floating, with sides that are whole patches.
-            positions: of the patches, `[N]` or `[B, N]`, on two axes `[N, 2]` or `[B, N, 2]`; by default
-                those of the model's rule. 0 along every axis is the place of the class token.
-
-        Raises:
-            TypeError, ValueError: images or positions of another shape or type; a position past a table.
-        """
+        """Logits of the classes of floating images with sides that are whole patches. The positions of the
+        patches, `[N]` or `[B, N]`, on two axes `[N, 2]` or `[B, N, 2]`, are by default those of the model's
+        rule; 0 along every axis is the place of the class token."""
         grid = self.grid(images)
         content = self.embedding(self.patches(images, grid))
         content = torch.cat([self.class_token.expand(len(images), 1, -1), content], dim=1)
@@ -135,16 +116,8 @@ class ImageClassifier(nn.Module):
 
     def extended(self, *, fit: tuple[int, int] | None) -> "ImageClassifier":
         """The same weights under another rule for where patches are; never retrains, never changes the
-        original.
-
-        Args:
-            fit: rows and columns of the trained grid, whose corners any grid then has: upscaling. None: the
-                grid grows with the image: a larger canvas.
-
-        Raises:
-            TypeError, ValueError: sides that are no ints or below 1, or a model that takes no places between
-                two patches.
-        """
+        original. `fit`: rows and columns of the trained grid, whose corners any grid then has, for a model
+        that takes places between two patches (upscaling); None: the grid grows (a larger canvas)."""
         if fit is not None:
             if not isinstance(fit, tuple | list) or any(type(side) is not int for side in fit):
                 raise TypeError(f"fit must be two ints, rows and columns, got {fit!r}")
@@ -162,11 +135,7 @@ class ImageClassifier(nn.Module):
 
 
 def with_origin(positions: Tensor, axes: int) -> Tensor:
-    """The positions of patches, and before them that of the class token: 0 along every axis.
-
-    Raises:
-        ValueError: positions of another number of axes.
-    """
+    """The positions of patches, and before them that of the class token: 0 along every axis."""
     if axes > 1 and (positions.dim() < 2 or positions.shape[-1] != axes):
         raise ValueError(f"positions of shape {list(positions.shape)}; give [N, {axes}] or [B, N, {axes}]")
     first = positions[..., :1] if axes == 1 else positions[..., :1, :]

@@ -44,11 +44,7 @@ class CompilerMissing(ValueError):
 
 
 def check_compiler(backend: str | None, device: str | torch.device) -> None:
-    """Refuse a backend of torch.compile that this machine cannot serve: on a CPU, inductor writes C++.
-
-    Raises:
-        CompilerMissing: no C++ compiler; the message has the remedy.
-    """
+    """Refuse a backend of torch.compile that this machine cannot serve: on a CPU, inductor writes C++."""
     if backend != "inductor" or torch.device(device).type != "cpu":
         return
     default = "clang++" if sys.platform == "darwin" else "g++"
@@ -62,11 +58,7 @@ def check_compiler(backend: str | None, device: str | torch.device) -> None:
 def compile_formulas(model: nn.Module, backend: str | None = "inductor") -> bool:
     """Have a `Transformer`, or what holds some, train by formulas compiled by a backend of torch.compile from
     now on; None: by eager ones again. Returns whether they will be compiled: where a compiler is missing they
-    stay eager, and a warning says which.
-
-    Raises:
-        ValueError: nothing in the model has formulas to compile.
-    """
+    stay eager, and a warning says which."""
     stacks = [module for module in model.modules() if hasattr(module, "compiler")]
     if not stacks:
         raise ValueError(f"{type(model).__name__} holds no Transformer; give a model of sepnb.models")

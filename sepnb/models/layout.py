@@ -49,8 +49,7 @@ class Group:
 
     Attributes:
         reads: the streams that make their queries and keys, and where each stands in the joined input.
-        n_heads: how many they are.
-        spans: the heads, cut where a stream begins.
+        n_heads, spans: how many they are, and the heads, cut where a stream begins.
         parts: the same streams as they are projected: in an untied model content, then positions.
     """
 
@@ -68,8 +67,7 @@ class BlockLayout:
         outputs: the streams that it computes.
         attended: those to which its attention adds so that it can: more than `outputs` before a joint MLP.
         normalised: those that its attention reads.
-        heads: the heads that are built, by their numbers in the model.
-        groups: the same, by what they read.
+        heads, groups: the heads that are built, by their numbers in the model and by what they read.
     """
 
     outputs: tuple[str, ...]
@@ -80,7 +78,6 @@ class BlockLayout:
 
     @classmethod
     def of(cls, config: TransformerConfig, outputs: tuple[str, ...]) -> "BlockLayout":
-        """The block of a config that computes `outputs`."""
         attended = outputs if "mlp" in config.splits else evolving(config)
         heads = _heads(config, attended)
         needed = set(attended if "value_output" in config.splits else config.streams.names)
@@ -97,13 +94,8 @@ class BlockLayout:
 
 @dataclass(frozen=True)
 class Layout:
-    """A stack of blocks.
-
-    Attributes:
-        blocks: in their order.
-        live: the streams of the input that reach the output.
-        last: the streams that the read-out and its norm need.
-    """
+    """A stack of blocks, the streams of its input that reach the output (`live`), and those that the read-out
+    and its norm need (`last`)."""
 
     blocks: tuple[BlockLayout, ...]
     live: tuple[str, ...]

@@ -163,18 +163,15 @@ class Transformer(nn.Module):
         length: int | None = None,
         documents: Tensor | None = None,
     ) -> AttentionContext:
-        """What the layers share; `key_positions` ends with `query_positions`.
-
-        `consecutive`: as in `sepnb.encodings.relative.by_distance`; None looks for itself where it matters.
-        `length`: as in `QueryKeyModule.prepare`. `documents`: `[B, N]`, of queries that are all of the keys.
-        """
+        """What the layers share; `key_positions` ends with `query_positions`. `consecutive` is that of
+        `AttentionContext`, None looks for itself where it matters; `length` that of `QueryKeyModule.prepare`;
+        documents `[B, N]` are of queries that are all of the keys."""
         rotations = [
             (module, *module.prepare(query_positions, key_positions, length))
             for module in self.query_key_encodings
         ]
         first = [block.attention for block in self.blocks[:1]]  # a stack may be left without blocks
         axes = self.config.axes
-        n, m = coordinates.tokens_of(query_positions, axes), coordinates.tokens_of(key_positions, axes)
         if consecutive is None:
             read = len(self.score_encodings) > 0 or any(layer.core.reads_positions for layer in first)
             may = read and not torch.compiler.is_compiling()
@@ -191,7 +188,7 @@ class Transformer(nn.Module):
             own_biases=any(len(layer.core.biases) > 0 for layer in first),
             rotations=rotations,
             terms=[term.prepare(query_positions, key_positions) for layer in first for term in layer.terms],
-            sharpening=self._sharpening(n, m, dtype, query_positions.device) if self.log_scale else None,
+            sharpening=self._sharpening(query_positions, key_positions, dtype) if self.log_scale else None,
             embedding=_sum(module(query_positions).to(dtype) for module in self.projection_encodings),
             compiler=self.compiler,
             axes=axes,
@@ -199,9 +196,10 @@ class Transformer(nn.Module):
             key_documents=documents,
         )
 
-    def _sharpening(self, n: int, m: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-        """max(1, ln n_i / ln L) for the n_i keys that each of the last `n` of `m` tokens sees, `[n, 1]`."""
-        seen = torch.arange(m - n + 1, m + 1, device=device)
+    def _sharpening(self, queries: Tensor, keys: Tensor, dtype: torch.dtype) -> Tensor:
+        """max(1, ln n_i / ln L) for the n_i keys that each query sees, `[N, 1]`, of all their positions."""
+        n, m = (coordinates.tokens_of(positions, self.config.axes) for positions in (queries, keys))
+        seen = torch.arange(m - n + 1, m + 1, device=queries.device)
         if not self.config.causal:
             seen = torch.full_like(seen, m)
         if self.window is not None:
@@ -237,8 +235,7 @@ class Transformer(nn.Module):
     @property
     def limited(self) -> list[InputModule]:
         """The encodings that have no answer from some position on."""
-        tables = [*self.input_encodings, *self.projection_encodings]
-        return [module for module in tables if module.limit is not None]
+        return [one for one in (*self.input_encodings, *self.projection_encodings) if one.limit is not None]
 
     @property
     def bounded(self) -> list[nn.Module]:
@@ -260,10 +257,6 @@ class Transformer(nn.Module):
     def table_widths(self) -> tuple[int | None, ...]:
         """Columns of the position tables of every layer."""
         return tuple(block.attention.table_width for block in self.blocks)
-
-    def check_positions(self, positions: Tensor) -> None:
-        """Refuse, on the host, positions that this model cannot encode."""
-        validation.check_positions(positions, self.config, self.limited)
 
 
 def _input_module(config: TransformerConfig, stream: str, encoding: Encoding) -> InputModule:

@@ -27,8 +27,7 @@ class Call:
     """What a transformer computes, checked.
 
     Attributes:
-        positions: of the queries, `[N]` or `[B, N]`; on n > 1 axes with one more dimension.
-        keys: of all keys, those of the cache before the others.
+        positions, keys: of the queries, `[N]` or `[B, N]`, and of all keys, those of the cache first.
         consecutive: whether the keys are known to be at p, p + 1, ...; None: not known.
         length: of the whole text, where frequencies follow it and a cache says it.
         documents: `[B, N]`, or None.

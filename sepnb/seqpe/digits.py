@@ -1,8 +1,7 @@
 """Positions as digit strings: what SeqPE (Li et al. 2025) reads instead of looking up a row.
 
 A position with n coordinates becomes the digits of each coordinate, most significant first and padded with
-zeros on the left, one coordinate after the other (row before column for images). Every place of the string
-has the same place value in all strings, and the padding is the digit 0, with no symbol of its own.
+zeros on the left, one coordinate after the other: a place of the string has one place value in all strings.
 """
 
 from collections.abc import Sequence
@@ -29,9 +28,8 @@ def digits(positions: Positions, *, base: int = 10, width: int | Sequence[int]) 
             coordinate lies in [0, base^width).
 
     Raises:
-        TypeError: positions, a base or a width that are not whole numbers.
-        ValueError: another number of coordinates, a position outside the range, a base below 2, a width
-            below 1 or one whose range int64 does not hold.
+        TypeError, ValueError: what is no whole number, another number of coordinates, a position outside the
+            range, or a range that int64 does not hold.
     """
     places = checked_places(base, width)
     grid = as_grid(positions)
@@ -44,11 +42,7 @@ def digits(positions: Positions, *, base: int = 10, width: int | Sequence[int]) 
 
 
 def check_range(grid: Int[Tensor, "P n"], base: int, places: Sequence[int]) -> None:
-    """Refuse positions that `places` digits of each coordinate cannot write.
-
-    Raises:
-        ValueError: another number of coordinates, or one that is negative or too large.
-    """
+    """Refuse positions that `places` digits of each coordinate cannot write."""
     if len(places) != grid.shape[1]:
         raise ValueError(
             f"positions of shape {list(grid.shape)} have {grid.shape[1]} coordinates, {len(places)} widths "
@@ -81,12 +75,7 @@ def misaligned(length: int, base: int = 10) -> int:
 
 
 def as_grid(positions: Positions) -> Int[Tensor, "P n"]:
-    """Positions `[P]` or `[P, n]` as an int64 tensor `[P, n]`.
-
-    Raises:
-        TypeError: positions that are not whole numbers.
-        ValueError: another number of dimensions, no coordinate, or a number beyond int64.
-    """
+    """Positions `[P]` or `[P, n]` as an int64 tensor `[P, n]`; refused is what int64 cannot hold."""
     given = positions if isinstance(positions, Tensor) else torch.from_numpy(_whole(positions))
     readable("positions", tensor("positions", given))
     if given.dtype == torch.bool or given.is_floating_point() or given.is_complex():
@@ -128,3 +117,44 @@ def checked_places(base: int, width: int | Sequence[int], name: str = "width") -
         if count > LARGEST.bit_length() or base ** (count - 1) > LARGEST:
             raise ValueError(f"{shown(count)} digits of base {base} write numbers beyond int64; give fewer")
     return places
+
+
+EDITS = ("insert", "delete", "swap", "replace")
+"""What a slip of the pen makes of a numeral, a list of digits, most significant first."""
+
+
+def numeral_of(value: int, base: int) -> list[int]:
+    """The digits of a number, without padding; [0] of 0."""
+    numeral = [value % base]
+    while value := value // base:
+        numeral.append(value % base)
+    return numeral[::-1]
+
+
+def value_of(numeral: list[int], base: int) -> int:
+    """The number; leading zeros count for nothing."""
+    value = 0
+    for digit in numeral:
+        value = value * base + digit
+    return value
+
+
+def edited(numeral: list[int], what: float, where: float, which: float, *, base: int) -> list[int]:
+    """One edit, chosen by three numbers in [0, 1): which of `EDITS`, at what place, with what digit.
+
+    A numeral of one digit is not deleted, and nothing is swapped in it: it stays as it is.
+    """
+    edit, digit = EDITS[int(what * len(EDITS))], int(which * base)
+    if edit == "insert":
+        at = int(where * (len(numeral) + 1))
+        return [*numeral[:at], digit, *numeral[at:]]
+    if edit == "replace":
+        at = int(where * len(numeral))
+        return [*numeral[:at], digit, *numeral[at + 1 :]]
+    if len(numeral) == 1:
+        return numeral
+    if edit == "delete":
+        at = int(where * len(numeral))
+        return [*numeral[:at], *numeral[at + 1 :]]
+    at = int(where * (len(numeral) - 1))
+    return [*numeral[:at], numeral[at + 1], numeral[at], *numeral[at + 2 :]]

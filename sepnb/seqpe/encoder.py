@@ -7,12 +7,11 @@ the position's embedding. Nothing is indexed by position, so any number with eno
     x_S = cls
     E   = Linear(LayerNorm(transformer(x)_S))
 
-`forward` computes the same function with less: each distinct prefix once (what a digit's state depends on),
-and in the last layer the last slot alone. `plain` is the definition.
+`plain` is the definition. `forward` computes the same function with less: each distinct prefix once (what a
+digit's state depends on), and in the last layer the last slot alone.
 
-There is no mask of the padding: a leading zero is a digit like any other, and is read, as in the release with
-its mask off, where a mask of ones gives the same. The released mask hides leading zeros; ours has no such
-option, because a slot hears the digits before it, and so whether a zero leads.
+There is no mask of the padding, as in the release with its mask off: a leading zero is a digit like any
+other. The released mask hides leading zeros, which a slot can tell from the digits before it anyway.
 
 Shape letters: P positions, n coordinates, S digits of a position, w width, H heads, D columns of the result.
 """
@@ -35,16 +34,36 @@ from .prefixes import PrefixTree
 RELEASED_WIDTH, RELEASED_STD = 768, 0.02
 """Width of the released text encoder, and the standard deviation of its first weights."""
 
-MOST_LAYERS = 2**10
-"""What asks for more is a slip."""
-
 AT_ONCE = 2**16
 """Positions that are encoded at once where no gradients are needed: a slot of all of them is held then."""
 
 
-def first_std(width: int) -> float:
-    """The standard deviation that gives a first map of this width the gain of the released one at its own."""
-    return RELEASED_STD * (RELEASED_WIDTH / width) ** 0.5
+def check_settings(
+    *,
+    width: int,
+    dims: int,
+    base: int,
+    digits: int | Sequence[int],
+    layers: int,
+    heads: int | None,
+    dropout: float,
+    std: float | None,
+) -> tuple[int, ...]:
+    """The digits of each coordinate, of settings of a `SequentialPositionEncoder` that fit together."""
+    whole("width", width, 1, WIDEST)
+    whole("dims", dims, 1, WIDEST)
+    whole("layers", layers, 1, 2**10)
+    if heads is not None and width % whole("heads", heads, 1, WIDEST):
+        raise ValueError(f"{heads} heads do not divide the encoder's width {width}")
+    share("dropout", dropout)
+    if std is not None:
+        above_zero("std", std)
+    given = checked_places(base, digits, "digits")
+    places = tuple(given * dims if isinstance(digits, int) else given)
+    if len(places) != dims:
+        raise ValueError(f"digits={digits} for {dims} coordinates; give one number, or one for each")
+    whole("the weights of the embeddings", max(base, sum(places)) * width, 1, MOST_WEIGHTS)
+    return places
 
 
 class _Layers(Transformer):
@@ -58,12 +77,9 @@ class SequentialPositionEncoder(nn.Module):
     """Positions `[P]` or `[P, n]` to embeddings `[P, D]`, through their digits.
 
     Args:
-        width: w, of the encoder.
-        dims: n, coordinates of a position.
-        base: of the digits.
-        digits: of a coordinate, or one number for each.
-        layers, heads: of the transformer; `heads` None takes one for every 64 columns, as released, and
-            at least one.
+        width, dims: w, of the encoder, and n, coordinates of a position.
+        base, digits: of the strings; the digits of a coordinate, or one number for each.
+        layers, heads: of the transformer; `heads` None takes one for every 64 columns, as released.
         out_features: D; w where it is None.
         dropout: of what the sublayers of the transformer add. Where it is above 0, training takes the plain
             path: states with noise of their own cannot be shared.
@@ -72,9 +88,7 @@ class SequentialPositionEncoder(nn.Module):
             are so alike that scores divided by sqrt(D) hardly differ.
 
     Raises:
-        TypeError: a count that is no int, a share or deviation that is no number.
-        ValueError: a count below 1, more than there can be, and what does not fit together; see
-            `TransformerConfig` and `digits`.
+        TypeError, ValueError: of `check_settings`.
     """
 
     standalone = True
@@ -94,46 +108,25 @@ class SequentialPositionEncoder(nn.Module):
         std: float | None = None,
     ) -> None:
         super().__init__()
-        given_counts = {"width": width, "dims": dims, "heads": heads, "out_features": out_features}
-        for name, value in given_counts.items():
-            if value is not None or name in ("width", "dims"):
-                whole(name, value, 1, WIDEST)
-        whole("layers", layers, 1, MOST_LAYERS)
-        share("dropout", dropout)
-        if std is not None:
-            above_zero("std", std)
-        self.base, self.dims = base, dims
-        given = checked_places(base, digits, "digits")
-        self.digits = tuple(given * dims if isinstance(digits, int) else given)
-        whole("the weights of the embeddings", max(base, sum(self.digits)) * width, 1, MOST_WEIGHTS)
-        if len(self.digits) != dims:
-            raise ValueError(f"digits={digits} for {dims} coordinates; give one number, or one for each")
-        places = sum(self.digits)
-        self.transformer = _Layers(
-            TransformerConfig(
-                Streams.dense(width),
-                n_layers=layers,
-                n_heads=heads or max(1, width // 64),
-                max_length=places + 1,
-                bias=True,
-                dropout=dropout,
-            )
-        )
+        shape = {"width": width, "dims": dims, "base": base, "digits": digits, "layers": layers}
+        self.digits = check_settings(**shape, heads=heads, dropout=dropout, std=std)
+        if out_features is not None:
+            whole("out_features", out_features, 1, WIDEST)
+        self.base, self.dims, places = base, dims, sum(self.digits)
+        heads = heads or max(1, width // 64)
+        config = {"max_length": places + 1, "bias": True, "dropout": dropout}
+        self.transformer = _Layers(TransformerConfig(Streams.dense(width), layers, heads, **config))
         self.digit = nn.Embedding(base, width)
         self.place = nn.Embedding(places, width)
         self.dim = nn.Embedding(dims, width) if dims > 1 else None
         self.cls = nn.Parameter(torch.empty(1, width))
         self.norm = nn.LayerNorm(width)
         self.output = nn.Linear(width, out_features or width)
-        self.std = first_std(width) if std is None else std
-        self._draw(self.std)
-
-    def _draw(self, std: float) -> None:
-        """N(0, std^2) for maps and embeddings, zero for biases; the gains of norms stay 1."""
-        nn.init.normal_(self.cls, std=std)
+        self.std = RELEASED_STD * (RELEASED_WIDTH / width) ** 0.5 if std is None else std
+        nn.init.normal_(self.cls, std=self.std)
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
-                nn.init.normal_(module.weight, std=std)
+                nn.init.normal_(module.weight, std=self.std)
             if isinstance(module, nn.Linear) and module.bias is not None:
                 nn.init.zeros_(module.bias)
 
@@ -148,11 +141,7 @@ class SequentialPositionEncoder(nn.Module):
         return digits(positions, base=self.base, width=self.digits).to(self.cls.device)
 
     def forward(self, positions: Positions) -> Float[Tensor, "P D"]:
-        """The embeddings of positions `[P]` or `[P, n]`.
-
-        Raises:
-            TypeError, ValueError: positions that `digits` refuses.
-        """
+        """The embeddings of positions `[P]` or `[P, n]` that `digits` can write."""
         if self.training and self.transformer.config.dropout > 0:
             return self.plain(positions)
         strings = self.strings(positions)
@@ -201,10 +190,8 @@ def _block(
 ) -> list[Tensor]:
     """One block on the prefixes of each place, for the places in `wanted`: a slot attends to itself and to
     the prefixes above it."""
-    attention = block.attention
-    joined = torch.cat(states)
-    normed = block.attention_norm.parts({"sem": joined})["sem"]
-    sizes = [len(state) for state in states]
+    attention, sizes = block.attention, [len(state) for state in states]
+    normed = block.attention_norm.parts({"sem": torch.cat(states)})["sem"]
     projection, heads = attention.query_key[0], (-1, attention.head_width)
     to_query, to_key = zip(projection.weight.chunk(2), projection.bias.chunk(2), strict=True)
     keys = F.linear(normed, *to_key).unflatten(-1, heads).split(sizes)

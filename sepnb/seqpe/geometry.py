@@ -1,7 +1,5 @@
-"""Does the space of embeddings know where positions lie? Measures that a trained and a drawn encoder share.
-
-Some read inner products, as both losses do, of some positions, mostly a window of neighbours: the first of
-the trained window, or any other, far out. The others read where embeddings lie, as the layers of a model do.
+"""Does the space of embeddings know where positions lie? Some measures read the inner products of a window,
+as both losses do; the others read where embeddings lie, as the layers of a model do.
 
 Shape letters: m positions of a window, n coordinates, D columns.
 """
@@ -13,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from ..validation import whole
 from .digits import as_grid
 
 
@@ -20,14 +19,14 @@ class Geometry(NamedTuple):
     """What the inner products of a window's embeddings say.
 
     Attributes:
-        order: Spearman's rank correlation of how near two positions are, less their distance, with the inner
-            product of their embeddings: 1 where the larger product is always that of the nearer pair.
-            Products, and distances, count as equal that differ by less than a millionth of the largest.
+        order: Spearman's rank correlation of minus the distance of two positions with the inner product of
+            their embeddings: 1 where the larger product is always that of the nearer pair. Products, and
+            distances, count as equal that differ by less than a millionth of the largest.
         adjacency: share of positions for which the largest product, itself left out, is that of a nearest
             neighbour.
         norm: mean length of an embedding.
-        distance: Spearman's rank correlation of the distance of two positions with the Euclidean distance of
-            their embeddings, which says the same as `order` where all embeddings are of one length.
+        distance: the same of the distance with the Euclidean distance of their embeddings: that is `order`
+            where all embeddings are of one length.
     """
 
     order: float
@@ -37,11 +36,7 @@ class Geometry(NamedTuple):
 
 
 def geometry(embeddings: Float[Tensor, "m D"], positions: Tensor | np.ndarray) -> Geometry:
-    """The measures of one window. Distances are Euclidean, in coordinates.
-
-    Raises:
-        ValueError: fewer than three positions, of which nothing can be ranked.
-    """
+    """The measures of one window of three positions or more. Distances are Euclidean, in coordinates."""
     from scipy.stats import spearmanr  # takes half a second to import
 
     at = as_grid(positions).double()
@@ -82,8 +77,8 @@ def spread(window: Float[Tensor, "m D"]) -> float:
 def displacement(one: Float[Tensor, "m D"], other: Float[Tensor, "m D"]) -> float:
     """How far one window lies from another, place by place: the root of the mean squared distance.
 
-    Of a window and the same places in an order drawn at random it is sqrt(2) times the spread in the mean. A
-    window that is turned, which its inner products do not tell, is displaced.
+    Of a window and the same places in random order it is sqrt(2) times the spread in the mean. A window that
+    is turned, which its inner products do not show, is displaced.
     """
     return float((one.detach().double() - other.detach().double()).square().sum(dim=1).mean().sqrt())
 
@@ -95,12 +90,8 @@ def folded(embeddings: Float[Tensor, "m D"], slack: int) -> Bool[Tensor, " m"]:
     A curve that leads ever farther away has none; where it turns back on itself, all have that retrace it;
     one that is periodic has all but those of its first period. A turn of fewer than `slack` places is not
     seen.
-
-    Raises:
-        ValueError: a slack below 1.
     """
-    if slack < 1:
-        raise ValueError(f"slack is {slack}; give at least 1")
+    whole("slack", slack, needs="give at least 1")
     embeddings = embeddings.detach().double()
     apart = torch.cdist(embeddings, embeddings, compute_mode="donot_use_mm_for_euclid_dist")
     earlier = torch.ones_like(apart, dtype=torch.bool).tril(-slack)

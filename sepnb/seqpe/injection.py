@@ -7,12 +7,10 @@
 
 with E the embeddings of the positions and P_q = W_q E + c_q, P_k = W_k E + c_k, cut into heads: one map for
 all layers, or one for each. The term of the score is written as more columns, [q || a P_q] and [k || P_k],
-under the scale of the head: no bias of N x M is held. At the sites other than the input
-values are given no position.
+under the scale of the head: no bias of N x M is held.
 
-The cache of a model keeps keys without their positions, and P_k is made of the positions of all keys in every
-pass. Whoever makes many passes with the same weights does so inside of `held_embeddings(model)`: there each
-position is encoded once. `HELD` numbers fit; of a text with more positions, all are encoded in every pass.
+P_k is made of the positions of all keys in every pass, also with a cache. Whoever makes many passes with the
+same weights does so inside of `held_embeddings(model)`: there each position is encoded once.
 
 Shape letters: B batch, H heads, N positions, d head width, n coordinates, D columns of an embedding.
 """
@@ -30,7 +28,7 @@ from .digits import LARGEST, as_grid, check_range
 from .encoder import SequentialPositionEncoder
 
 HELD = 2**26
-"""Numbers of embeddings that are held: 256 MiB in float32, a million positions of 64 columns."""
+"""Numbers of embeddings that are held, 256 MiB in float32; of a text with more, nothing is."""
 
 
 class Rows:
@@ -60,13 +58,8 @@ class Rows:
 class Embeddings(nn.Module):
     """Positions int `[*B, N]`, or of n > 1 coordinates `[*B, N, n]`, to embeddings `[*B, N, D]`.
 
-    A position that occurs more than once in a pass is encoded once (in training with dropout, each time
-    anew); inside of `held_embeddings`, once.
-
-    Args:
-        encoder: of the positions.
-        class_token: the origin has a vector of its own, drawn as the encoder's last slot is, and not the
-            embedding of its digits. The losses of the encoder do not see it.
+    With `class_token` the origin has a vector of its own, drawn as the encoder's last slot is, and not the
+    embedding of its digits. The losses of the encoder do not see it.
     """
 
     def __init__(self, encoder: SequentialPositionEncoder, *, class_token: bool = False) -> None:
@@ -79,10 +72,14 @@ class Embeddings(nn.Module):
     def forward(self, positions: Tensor) -> Tensor:
         grid = positions.unsqueeze(-1) if self.encoder.dims == 1 else positions
         shape, grid = grid.shape[:-1], as_grid(grid.flatten(end_dim=-2))
-        if self.held is not None and not torch.is_grad_enabled() and prod(self._sizes) <= LARGEST:
+        sizes = tuple(highest + 1 for highest in self.encoder.highest)
+        if self.held is not None and not torch.is_grad_enabled() and prod(sizes) <= LARGEST:
             check_range(grid, self.encoder.base, self.encoder.digits)
-            numbers = (grid * self._strides(grid.device)).sum(dim=-1)
-            embeddings = self.held.of(numbers, self._embedded)
+            strides = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+            numbers = (grid * torch.tensor(strides, device=grid.device)).sum(dim=-1)
+            embeddings = self.held.of(
+                numbers, lambda new: self.encoder(torch.stack(torch.unravel_index(new, sizes), dim=-1))
+            )
         else:
             embeddings = self.encoder(grid)
         if self.class_token is not None:
@@ -90,29 +87,11 @@ class Embeddings(nn.Module):
             embeddings = torch.where(origin.to(embeddings.device), self.class_token, embeddings)
         return embeddings.unflatten(0, shape)
 
-    @property
-    def _sizes(self) -> tuple[int, ...]:
-        """Positions of each coordinate."""
-        return tuple(highest + 1 for highest in self.encoder.highest)
-
-    def _strides(self, device: torch.device) -> Tensor:
-        """What a step of each coordinate adds to the number of a position, the last one fastest: `[n]`."""
-        strides = [1]
-        for size in reversed(self._sizes[1:]):
-            strides.append(strides[-1] * size)
-        return torch.tensor(strides[::-1], device=device)
-
-    def _embedded(self, numbers: Tensor) -> Tensor:
-        return self.encoder(torch.stack(torch.unravel_index(numbers, self._sizes), dim=-1))
-
 
 @contextmanager
 def held_embeddings(model: nn.Module) -> Iterator[None]:
-    """Inside, where no gradients are taken, every position is encoded once, however many passes read it.
-
-    The weights, their dtype and device, and the precision of the passes must stay what they are. A model
-    without SeqPE is left as it is.
-    """
+    """Inside, where no gradients are taken, every position is encoded once, however many passes read it. The
+    weights, their dtype and device, and the precision of the passes must stay what they are."""
     modules = [module for module in model.modules() if isinstance(module, Embeddings)]
     before = [module.held for module in modules]
     for module in modules:
@@ -147,8 +126,7 @@ class Columns(NamedTuple):
     """P_q or P_k of every head, in the maps of all layers or in the one that they share.
 
     Attributes:
-        maps: `[*B, H, N, d]` for each map.
-        heads: for each map the numbers of its H heads.
+        maps, heads: `[*B, H, N, d]` for each map, and the numbers of its H heads.
         shared: heads that ask, for one of these.
     """
 
@@ -173,16 +151,8 @@ class Columns(NamedTuple):
 class EmbeddedQueryKey(QueryKeyModule):
     """Queries and keys as P_q and P_k change them.
 
-    Args:
-        encoder: of the positions.
-        heads: those of the model.
-        site: "score", "add" or "multiply".
-        factor: a, of the score.
-        per_layer: each layer has maps of its own. Maps are made for the heads that a layer has.
-        class_token: as of `Embeddings`.
-
-    A shift c_k is there where it acts: at "score" and "add" it would add the same number to all scores of a
-    query, which the softmax takes out again.
+    The arguments are those of `SeqPE`; maps are made for the heads that a layer has. There is a shift c_k
+    where it acts: at "score" and "add" the softmax would take it out again.
     """
 
     def __init__(

@@ -31,17 +31,12 @@ def contrastive_loss(
 
         y = argmin_j |p - c_j|^2,  loss = -log softmax_j(scale <e_p, e_j>)_y
 
-    Both sides get a gradient. Of candidates equally near the first counts.
-
-    Args:
-        scale: of the inner products; None takes 1/sqrt(D), so that the loss of a drawn encoder does not grow
-            with its width; 1.0 is the released form.
+    Both sides get a gradient. Of candidates equally near the first counts. `scale` None takes 1/sqrt(D), so
+    that the loss of a drawn encoder does not grow with its width; 1.0 is the released form.
 
     Raises:
-        TypeError: embeddings that are not floating or of different dtypes, positions that are no integers, a
-            scale that is no number.
-        ValueError: no anchor, no candidate or no column, shapes or devices that do not fit together, a scale
-            that is not above 0, and positions that `nearest` refuses.
+        TypeError, ValueError: embeddings or positions of another type, shape, dtype or device, none of them,
+            a scale that is not above 0, and positions that `nearest` refuses.
     """
     sizes = floats(anchors=(anchors, "P D+"), candidates=(candidates, "P K D+"))
     if not sizes["P"] or not sizes["K"]:
@@ -59,13 +54,8 @@ def nearest(anchors: Int[Tensor, " P *n"], candidates: Int[Tensor, "P K *n"]) ->
     """The first of the candidates nearest to each anchor, by Euclidean distance of coordinates.
 
     Distances are exact: of one coordinate up to 2^63 - 1, of several as long as int64 holds the sum of their
-    squares, up to 2^31 or somewhat less. Where that can be read without waiting for a GPU, what is farther is
-    refused.
-
-    Raises:
-        TypeError: positions that are no integers.
-        ValueError: shapes or devices that do not fit together, no candidate, or positions that are negative
-            or too far apart.
+    squares, up to 2^31 or somewhat less. Where that can be read without waiting for a GPU, positions that are
+    negative or farther apart are refused.
     """
     _check_positions({}, anchors, candidates)
     return _nearest(anchors, candidates)
@@ -107,33 +97,25 @@ def distillation_loss(
 
     sg stops the gradient: at beta = 1 the teacher gets none.
 
-    Raw products, as released, are the default, and what all experiments have. They leave the temperature of
-    the softmax to the lengths of the embeddings, whose square is its inverse and which training changes. Free
-    of that is `scale` None; but the contrastive loss makes the embeddings of a window nearly alike, and with
-    a temperature that does not follow their length its rows end flat, so that there is little left to
-    distil. Chapter 14 trains both.
-
     Args:
         n_heads: H; must divide D.
         reduction: "row", the mean over windows, heads and rows of a row's divergence, or "released", the mean
             over all m^2 entries, which is m times smaller.
         beta: share of the term in which the student learns.
-        scale: of the products, teacher's and student's alike. None takes sqrt(D/H) over the mean squared
-            length of the teacher's vectors in a head, without gradient: the scale of attention, D/H to the
-            -1/2, for vectors whose entries have a mean square of 1. Embeddings stretched as a whole then pay
-            what they paid; a student that is longer than its teacher still pays for it.
+        scale: of the products, teacher's and student's alike. The raw products, as released, leave the
+            temperature of the softmax to the lengths of the embeddings, which training changes. None takes
+            sqrt(D/H) over the mean squared length of the teacher's vectors in a head, without gradient:
+            embeddings stretched as a whole then have the loss that they had. Chapter 14 trains both.
 
     Raises:
-        TypeError: embeddings that are not floating or of different dtypes, settings of another type.
-        ValueError: teacher and student of other shapes, none of them, heads that do not divide D, another
-            reduction, a beta outside [0, 1], or a scale that is not above 0.
+        TypeError, ValueError: teacher and student of another type, or of different dtypes, devices or shapes,
+            heads that do not divide D, a beta outside [0, 1], or another setting.
     """
     width = floats(teacher=(teacher, "R+ m+ D+"), student=(student, "R+ m+ D+"))["D"]
     if width % whole("n_heads", n_heads, 1, WIDEST):
         raise ValueError(f"n_heads={n_heads} does not divide {width} columns; give one that does")
     one_of("reduction", reduction, REDUCTIONS)
-    if not 0 <= number("beta", beta) <= 1:
-        raise ValueError(f"beta is {beta}; it lies between 0 and 1")
+    number("beta", beta, 0, 1)
     if scale is not None:
         above_zero("scale", scale)
     heads = [embeddings.unflatten(-1, (n_heads, -1)).transpose(1, 2) for embeddings in (teacher, student)]

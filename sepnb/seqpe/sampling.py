@@ -1,8 +1,7 @@
 """Which positions the losses of SeqPE read: anchors with candidates, and windows of teacher and student.
 
-All draws come from the raw output of one generator, as those of the batches do: a seed gives the same
-positions with every version of numpy, and seed and number of steps say what a generator has left, which is
-how `sepnb.training.checkpoints` resumes it. There is no process in the background.
+All draws come from the raw output of one generator: a seed gives the same positions with every version of
+numpy, and seed and number of steps are its whole state.
 
 Shape letters: P anchors, K candidates of each, n coordinates, R windows, m positions in each.
 """
@@ -14,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..data.draws import at_least, uniform
-from .numerals import edited, numeral_of, value_of
+from ..validation import number
+from .digits import edited, numeral_of, value_of
 
 KINDS = ("uniform", "edited", "window", "around")
 EDIT_DRAWS = 2 + 3 * 3
@@ -48,22 +48,16 @@ class CandidateSampler:
     - *window*: all in one box that stands anywhere, as released;
     - *around*: all in one box that the anchor is in, which asks for near neighbours.
 
-    The released code edits the numerals of all coordinates run together and cuts them anew at random; here
-    an edit stays within one coordinate. It goes through all anchors in a shuffled order, here every step
-    draws its own.
+    The released code edits the numerals of all coordinates run together; here an edit stays within one. It
+    goes through all anchors in a shuffled order, here every step draws its own.
 
     Args:
-        ranges: positions of each coordinate, from 0 on.
+        ranges: positions of each coordinate, from 0 on; more than K, as in a box.
         anchors, candidates: P and K.
         kinds: shares of the kinds, of `KINDS`; they sum to 1.
         window: sides of the box, one for each coordinate, cut to the range.
         edited: share of its candidates that an anchor of that kind tries to edit.
         base: of the numerals.
-
-    Raises:
-        TypeError: a count that is no int.
-        ValueError: an unknown kind, shares that are no shares, another number of sides, or a range or box
-            that has not K positions beside the anchor.
     """
 
     ranges: tuple[int, ...]
@@ -82,8 +76,7 @@ class CandidateSampler:
         shares = [share for _, share in self.kinds]
         if min(shares, default=-1) < 0 or abs(sum(shares) - 1) > 1e-9:
             raise ValueError(f"kinds={self.kinds} are no shares; give numbers of at least 0 that sum to 1")
-        if not 0 <= self.edited <= 1:
-            raise ValueError(f"edited is {self.edited}; it is a share, from 0 to 1")
+        number("edited", self.edited, 0, 1)
         if len(self.window) != len(self.ranges):
             raise ValueError(f"window={self.window} for {len(self.ranges)} coordinates; give a side for each")
         boxed = any(kind in ("window", "around") for kind, _ in self.kinds)
@@ -97,7 +90,7 @@ class CandidateSampler:
     @property
     def box(self) -> tuple[int, ...]:
         """The sides of the box, no longer than the ranges."""
-        return tuple(min(side, count) for side, count in zip(self.window, self.ranges, strict=True))
+        return tuple(map(min, self.window, self.ranges))
 
     def draw(self, generator: np.random.PCG64) -> Candidates:
         """The anchors of a step and their candidates."""
@@ -105,18 +98,16 @@ class CandidateSampler:
         drawn = uniform(generator, self.anchors * len(ranges)).reshape(-1, len(ranges))
         anchors = (drawn * ranges).astype(np.int64)
         edges = np.cumsum([share for _, share in self.kinds])[:-1]
-        kinds = np.searchsorted(edges, uniform(generator, self.anchors), side="right")
+        chosen = np.searchsorted(edges, uniform(generator, self.anchors), side="right")
+        kinds = np.array([kind for kind, _ in self.kinds])[chosen]
         corners, sides = np.zeros_like(anchors), np.broadcast_to(ranges, anchors.shape).copy()
         placed = uniform(generator, anchors.size).reshape(anchors.shape)
-        for number, (kind, _) in enumerate(self.kinds):
-            if kind in ("window", "around"):
-                rows = kinds == number
-                sides[rows] = self.box
-                corners[rows] = self._corners(kind, anchors[rows], placed[rows])
+        for kind in ("window", "around"):
+            rows = kinds == kind
+            sides[rows] = self.box
+            corners[rows] = self._corners(kind, anchors[rows], placed[rows])
         candidates = self._in_boxes(generator, anchors, corners, sides)
-        for number, (kind, _) in enumerate(self.kinds):
-            if kind == "edited":
-                self._edit(generator, anchors, candidates, np.flatnonzero(kinds == number))
+        self._edit(generator, anchors, candidates, np.flatnonzero(kinds == "edited"))
         return Candidates(anchors, candidates)
 
     def _corners(self, kind: str, anchors: np.ndarray, placed: np.ndarray) -> np.ndarray:
@@ -175,15 +166,10 @@ class WindowSampler:
     Args:
         ranges: positions of each coordinate, from 0 on.
         trained: sides of the trained window.
-        windows, places: R and m.
+        windows, places: R and m, no more than a window has.
         first: the coordinate, on every axis, at which the trained window begins.
         away: a window elsewhere begins at least this far out in one coordinate or more; 0 in one of them
             allows every start.
-
-    Raises:
-        TypeError: a count that is no int.
-        ValueError: sides that do not fit into the ranges, more places than a window has, or no start so far
-            out.
     """
 
     ranges: tuple[int, ...]
@@ -236,10 +222,8 @@ class WindowSampler:
 
 
 def distinct(generator: np.random.PCG64, counts: np.ndarray, k: int) -> np.ndarray:
-    """For each of some counts, `k` distinct numbers below it, every ordered choice as likely: `[len, k]`.
-
-    Floyd's algorithm (Bentley and Floyd 1987) for all rows at once, then a shuffle.
-    """
+    """For each of some counts, `k` distinct numbers below it, every ordered choice as likely, `[len, k]`: by
+    Floyd's algorithm (Bentley and Floyd 1987) for all rows at once, then a shuffle."""
     chosen = np.full((len(counts), k), -1, dtype=np.int64)
     for place, drawn in enumerate(uniform(generator, k * len(counts)).reshape(k, -1)):
         last = counts - k + place

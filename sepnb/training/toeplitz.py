@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from ..data.draws import at_least, generator_of, uniform
 from ..models import Transformer
+from ..models import validation as door
 from ..models.position_tables import position_branch
 from ..validation import above_zero
 from .losses import AuxiliaryLoss, BoundLoss
@@ -50,7 +51,7 @@ def position_logits(transformer: Transformer, positions: Tensor) -> list[Tensor]
             f"dropout is {dropout}: two passes in training would differ by what each drops; train with "
             f"dropout=0, or call model.eval() first"
         )
-    transformer.check_positions(positions)
+    door.check_positions(positions, config, transformer.limited)
     parameter = next(transformer.parameters())
     positions, dtype = positions.to(parameter.device), parameter.dtype
     with _exact(parameter):
@@ -160,7 +161,8 @@ class ToeplitzClamp(AuxiliaryLoss):
             transformer = model.transformer
             length = transformer.config.max_length
             # The farthest is refused at once, and not in the step that draws an index past a table.
-            transformer.check_positions(torch.tensor([self.trained_indices(length) - 1]))
+            farthest = torch.tensor([self.trained_indices(length) - 1])
+            door.check_positions(farthest, transformer.config, transformer.limited)
             parameter = next(transformer.parameters())
             with _exact(parameter):
                 with torch.no_grad():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sepnb.seqpe.numerals import edited, numeral_of, value_of
+from sepnb.seqpe.digits import edited, numeral_of, value_of
 from sepnb.seqpe.sampling import KINDS, CandidateSampler, WindowSampler, distinct
 
 TEXT = {"ranges": (20_000,), "window": (256,)}
