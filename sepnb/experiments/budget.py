@@ -5,13 +5,14 @@ lower one, and what that costs is not measured.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 
 from ..records.store import Store
 from . import ablation
 from . import language_modelling as lm
+from .texts import TextExperiment
 
 WIDE = "separated-sinusoidal-wide"
 """The separated model with as many block parameters as the dense one, within 5 %."""
@@ -31,36 +32,24 @@ class BudgetRun(lm.LanguageModelRun):
 
     budget: int
 
-    @classmethod
-    def of_budget(cls, profile: str, method: str, seed: int, budget: int) -> "BudgetRun":
-        """The run of a method and seed at a budget: the whole schedule, cosine included, is that long."""
-        steps = ablation.SIZES[profile].steps * budget // MIDDLE
-        rate = ablation.SCREEN.rate(profile, method)
-        run = ablation.run_of(Budget.name, profile, method, seed, rate, steps)
-        return cls(**vars(run), budget=budget)
-
     @property
     def label(self) -> str:
         return f"{self.method}, {self.training.steps} steps"
 
-    def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types."""
-        return super().resolved() | {"budget": self.budget}
 
-
-class Budget(lm.TextExperiment):
+class Budget(TextExperiment):
     """Does the ranking of the key models hold when they are trained longer?"""
 
-    name: ClassVar[str] = "budget"
-    title: ClassVar[str] = "More training"
-    question: ClassVar[str] = (
+    name = "budget"
+    title = "More training"
+    question = (
         "Is the ranking of six key models the same at 1, 4 and 16 times the training, and what if separated "
         "has as many parameters as dense?"
     )
-    order: ClassVar[int] = 5
-
-    methods: ClassVar = METHODS
-    smoke: ClassVar = ("rope", "separated-sinusoidal")
+    order = 5
+    sizes, sweeps = ablation.SIZES, (ablation.SCREEN,)
+    methods = METHODS
+    smoke = ("rope", "separated-sinusoidal")
     costs: ClassVar = {"smoke": 1.5, "laptop": 65.0, "gpu": 120.0}
 
     def cells(self, profile: str) -> list[tuple[str, int]]:
@@ -68,13 +57,14 @@ class Budget(lm.TextExperiment):
         return [(method, budget) for budget in budgets for method in super(Budget, self).cells(profile)]
 
     def config(self, profile: str, cell: tuple[str, int], seed: int) -> BudgetRun:
+        """The whole schedule, cosine included, is as long as the budget says."""
         method, budget = cell
-        return BudgetRun.of_budget(profile, method, seed, budget)
+        steps = self.sizes[profile].steps * budget // MIDDLE
+        return BudgetRun(**vars(self.training_of(profile, method, seed, steps)), budget=budget)
 
     def table(self, profile: str, store: Store | None = None) -> pd.DataFrame:
         """As in every experiment, with the budget of each run and its steps, missing runs included."""
-        table = super().table(profile, store)
-        grid = self.grid(profile)
-        table["budget"] = [config.budget for config in grid]
-        table["steps"] = [config.training.steps for config in grid]
-        return table
+        table, grid = super().table(profile, store), self.grid(profile)
+        return table.assign(
+            budget=[config.budget for config in grid], steps=[config.training.steps for config in grid]
+        )

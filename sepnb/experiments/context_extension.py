@@ -8,20 +8,23 @@ does; and it is read through a window, which changes no frequency at all.
 Every tuning starts from the same checkpoint of the seed, optimiser included, reads the same bytes in the same
 order, as many a step as the training did, and is repeated at three learning rates, of which the validation
 text at 4 L chooses. The checkpoint is kept under `build/`, for the runs of one commit; where it is absent a
-run trains the model again.
-
-Every seed reads one of the six blocks of text that `extrapolation` tells apart.
+run trains the model again. Every seed reads one of the six blocks of text that `extrapolation` tells apart.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from math import inf, log
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
 from .. import paths
 from ..data import text
+from ..encodings import context
+from ..encodings.context import Extension
+from ..evaluation.long_windows import Beyond, blocks_of
 from ..evaluation.losses import evaluate
+from ..evaluation.protocols import Reading, masks, oracles, unseen
 from ..models import LanguageModel
 from ..records.provenance import Clock, code_state
 from ..records.store import Record, digest
@@ -31,14 +34,110 @@ from ..training.config import TrainingConfig
 from ..training.loop import Diverged, optimiser, train
 from . import language_modelling as lm
 from .base import Progress
-from .context_extension_runs import EXPERIMENT, METHODS, TIMES, ContextExtensionRun
-from .extrapolation import read
+from .extrapolation import ExtrapolationRun, read
+from .in_window import LR_SCREEN
+from .methods import run_of
+from .texts import TextExperiment
+
+FACTOR = 4
+"""Of the context: texts of the tuning are this many trained lengths long, and extensions are built for it."""
+
+TIMES = 16
+"""Texts that are read are this many trained lengths long; a frozen model is read with this factor too."""
+
+SHARE = 20
+"""A tuning takes one step for so many of the training."""
+
+RATES = (0.1, 0.3, 1.0)
+"""Learning rates of a tuning, in shares of the highest one of the training, which ends at the first."""
 
 TUNING_SEED = 1_000_000
 """Added to the seed: a tuning draws other windows of the training text than the training did."""
 
 VALIDATION_WINDOWS = 40
 """Windows of the validation text, of the length of the tuning, that choose the rate."""
+
+EXTENSIONS: dict[str, Callable[[int, int], Extension | None]] = {
+    "position-interpolation": lambda factor, length: context.PositionInterpolation(factor),
+    "ntk-aware": lambda factor, length: context.NTKAware(factor),
+    "ntk-by-parts": context.NTKByParts,
+    "yarn": context.YaRN,
+    "llama3": context.Llama3,
+    "raised-base": lambda *_: context.RaisedBase(500_000.0),  # of Xiong et al. (2023), for any factor
+    "rope": lambda *_: None,
+}
+"""The methods: extensions for contexts of `factor` times `length`, with the options of their sources, then
+plain RoPE, whose run asks for more readings."""
+
+METHODS = tuple(EXTENSIONS)
+
+BEYOND = {
+    "smoke": Beyond(64, TIMES, documents=2, windows=1, part=1, tight=1, batch_bytes=2048),
+    "laptop": Beyond(128, TIMES, documents=20, windows=2, part=2, tight=6, batch_bytes=2048),
+    "gpu": Beyond(256, TIMES, documents=20, windows=4, part=4, tight=10, batch_bytes=131_072),
+}
+
+
+@dataclass(frozen=True)
+class ContextExtensionRun(ExtrapolationRun):
+    """The run of `in_window` that trains the plain model, a method, and what is read before and after a
+    tuning."""
+
+    tunings: tuple[TrainingConfig, ...]
+
+    @property
+    def label(self) -> str:
+        return self.method
+
+    @property
+    def base(self) -> lm.LanguageModelRun:
+        """The run that trains the plain model; all methods of a seed share it."""
+        own = {name: getattr(self, name) for name in lm.LanguageModelRun.__dataclass_fields__}
+        return lm.LanguageModelRun(**own | {"method": "rope"})
+
+    @property
+    def extension(self) -> Extension | None:
+        return EXTENSIONS[self.method](FACTOR, self.beyond.length)
+
+    @property
+    def far_extension(self) -> Extension | None:
+        """That of the longest texts, where the method follows a factor."""
+        far = EXTENSIONS[self.method](TIMES, self.beyond.length)
+        return None if far == self.extension else far
+
+    @property
+    def stages(self) -> dict[str, tuple[Reading, ...]]:
+        """What is read, by the state of the model: "frozen", "frozen-16" and "tuned". Every tuned model is
+        read at stride 1 through L too, so that its gain from further back is told from that of the tuning."""
+        length = self.beyond.length
+        tight, coarse, _ = oracles(length)
+        tuned = (Reading("tuned"), replace(tight, id="tuned-oracle"))
+        frozen = Reading("frozen")
+        if self.method != "rope":
+            far = {} if self.far_extension is None else {f"frozen-{TIMES}": (Reading(f"frozen-{TIMES}"),)}
+            return {"frozen": (frozen,), **far, "tuned": tuned}
+        masked = [Reading(f"frozen-{name}", **mask) for name, mask in masks(length).items()]
+        return {
+            "frozen": (tight, replace(coarse, scope="part"), frozen, *masked),
+            "tuned": (*tuned, Reading("tuned-window", window=FACTOR * length)),
+        }
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        return tuple(reading for stage in self.stages.values() for reading in stage)
+
+    def unseen(self, reading: Reading) -> str:
+        """Frequencies that were changed afterwards leave the sides that training never showed as they are:
+        what is new is the number of the keys, and a difference of positions. A tuned model has seen more."""
+        seen = self.beyond.length * (FACTOR if reading.id.startswith("tuned") else 1)
+        longest, encodings = self.beyond.longest, self.model.encodings
+        return unseen(reading, encodings, self.training, longest=longest, trained=(seen, seen))
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types; with the extensions."""
+        used = {"frozen": self.extension, f"frozen-{TIMES}": self.far_extension}
+        named = {stage: one.resolved() for stage, one in used.items() if one is not None}
+        return super().resolved() | {"extensions": named}
 
 
 def trained(
@@ -53,8 +152,8 @@ def trained(
     """
     base = config.base
     commit, dirty = code_state()
-    facts = {"commit": commit, "device": device, "torch": str(torch.__version__)}
-    about = facts | {"data": lm.splits_of(base.text.name).sha256, "config": base.resolved()}
+    about = {"commit": commit, "device": device, "torch": str(torch.__version__)}
+    about |= {"data": lm.splits_of(base.text.name).sha256, "config": base.resolved()}
     path = paths.build() / "checkpoints" / f"{digest(about)[:24]}.pt"
     if dirty is False and (found := checkpoints.load(path, about)):
         return found
@@ -123,8 +222,8 @@ def tuned(
             rows.append(row | {"diverged_at_step": error.step})
             continue
         score = _validated(config, model, device)
-        trained_at = {"first_bits_per_byte": losses[0] / log(2), "last_bits_per_byte": losses[-1] / log(2)}
-        rows.append(row | trained_at | {"val_bits_per_byte": score})
+        row |= {"first_bits_per_byte": losses[0] / log(2), "last_bits_per_byte": losses[-1] / log(2)}
+        rows.append(row | {"val_bits_per_byte": score})
         if score < best[0]:
             best = score, model
     return best[1], rows
@@ -132,34 +231,66 @@ def tuned(
 
 def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
     """Bits per byte by reading and bin, with k = 1, 2, 4, 8, 16 for the bin that ends at k times `length`:
-    `<reading>/<k>x` on all windows of the run but for the oracles at stride 1, and `tight/<reading>/<k>x` on
-    the few that these oracles read, for every reading."""
-    names = {"part": "", "tight": "tight/"}
-    return {
-        f"{names[row['scope']]}{row['reading']}/{row['stop'] // length}x": row["bits_per_byte"]
-        for row in rows
-        if row["kind"] == "reading"
-    }
+    `<reading>/<k>x` on all windows of the run but for the sliding-window baselines at stride 1, and
+    `tight/<reading>/<k>x` on the few that these read, for every reading."""
+    scopes = {"part": "", "tight": "tight/"}
+    read = [row for row in rows if row["kind"] == "reading"]
+    return {f"{scopes[r['scope']]}{r['reading']}/{r['stop'] // length}x": r["bits_per_byte"] for r in read}
 
 
-class ContextExtension(lm.TextExperiment):
+def _read(config: ContextExtensionRun, start: Checkpoint, device: str) -> tuple[lm.Metrics, lm.Rows]:
+    """The readings of every stage; `bits_per_byte` is that of the plain model inside its length."""
+    plain = LanguageModel(config.model).to(device)
+    checkpoints.restore(start, plain, config.training)
+    models = {"frozen": plain.extended(extension=config.extension)}
+    if config.far_extension is not None:
+        models[f"frozen-{TIMES}"] = plain.extended(extension=config.far_extension)
+    clock = Clock(device)
+    models["tuned"], rows = tuned(config, start, device=device)
+    metrics: lm.Metrics = {"tune_cpu_s": clock.cpu_s}
+    if models["tuned"] is not None:
+        scores = {row["learning_rate"]: row.get("val_bits_per_byte", inf) for row in rows}
+        metrics["tuning_rate"] = min(scores, key=scores.get)
+        metrics["val_bits_per_byte"] = min(scores.values())
+    for stage, asked in config.stages.items():
+        if models[stage] is not None:
+            rows += read(config, models[stage], asked=asked, device=device)
+    length, windows = config.beyond.length, config.passages().tokens
+    how = {"device": device, "precision": config.training.precision}
+    metrics["bits_per_byte"] = evaluate(plain, windows[:, : length + 1], **how).bits_per_byte
+    return metrics | metrics_of(rows, length), rows
+
+
+class ContextExtension(TextExperiment):
     """Which extension carries a trained RoPE model to longer texts, as it is and after a little tuning?"""
 
-    name: ClassVar[str] = EXPERIMENT
-    title: ClassVar[str] = "RoPE at longer contexts"
-    question: ClassVar[str] = (
+    name = "context_extension"
+    title = "RoPE at longer contexts"
+    question = (
         "What does a trained RoPE model pay at one to sixteen times its trained length under each context "
         "extension, frozen and tuned for a twentieth of the steps, beside plain RoPE tuned equally and a "
         "sliding window?"
     )
-    order: ClassVar[int] = 8
-
-    methods: ClassVar = METHODS
-    smoke: ClassVar = ("yarn", "rope")
+    order = 8
+    sweeps = (LR_SCREEN,)
+    methods = METHODS
+    smoke = ("yarn", "rope")
     costs: ClassVar = {"smoke": 3.0, "laptop": 90.0, "gpu": 60.0}
 
     def config(self, profile: str, cell: str, seed: int) -> ContextExtensionRun:
-        return ContextExtensionRun.of_method(profile, cell, seed)
+        if cell not in EXTENSIONS:
+            raise ValueError(f"unknown method {cell!r}; use one of {', '.join(METHODS)}")
+        beyond, rate = BEYOND[profile], LR_SCREEN.rate(profile, "rope")
+        run = run_of(self.name, profile, "rope", seed, rate)
+        tuning = replace(
+            run.training,
+            steps=max(1, run.training.steps // SHARE),
+            length=FACTOR * beyond.length,
+            batch_size=run.training.batch_size // FACTOR,
+        )
+        tunings = tuple(replace(tuning, learning_rate=share * rate) for share in RATES)
+        parts = vars(run) | {"method": cell, "tunings": tunings}
+        return ContextExtensionRun(**parts, beyond=beyond, blocks=blocks_of(seed))
 
     def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[ContextExtensionRun]:
         """Seeds inside methods: runs that start together then train models of different seeds, and those
@@ -169,6 +300,7 @@ class ContextExtension(lm.TextExperiment):
     def run(
         self, config: ContextExtensionRun, *, device: str = "cpu", progress: Progress | None = None
     ) -> Record:
+        LR_SCREEN.require(config.profile, "rope")
         clock, base = Clock(device), config.base
         fingerprint = self.fingerprint(config, device=device)
         metrics: lm.Metrics = {"learning_rate": base.training.learning_rate}
@@ -179,56 +311,28 @@ class ContextExtension(lm.TextExperiment):
             metrics["diverged_at_step"] = error.step
         else:
             metrics["train_cpu_s"] = start.cpu_s
-            more, rows = self._read(config, start, device)
+            more, rows = _read(config, start, device)
             metrics |= more
         # `bytes_seen` is what stands behind the record: the training, also where it was taken from the
         # checkpoint of an earlier run, and all tunings. The sum over records counts it once a method.
         seen = sum(one.targets for one in (base.training, *config.tunings))
+        data = {config.text.name: lm.splits_of(config.text.name).sha256}
         return Record.of(
             config,
             metrics=metrics,
             rows=rows,
             fingerprint=fingerprint,
-            provenance=clock.facts(
-                seed=config.seed,
-                data={config.text.name: lm.splits_of(config.text.name).sha256},
-                bytes_seen=seen,
-            ),
+            provenance=clock.facts(seed=config.seed, data=data, bytes_seen=seen),
         )
-
-    def _read(
-        self, config: ContextExtensionRun, start: Checkpoint, device: str
-    ) -> tuple[lm.Metrics, lm.Rows]:
-        """The readings of every stage; `bits_per_byte` is that of the plain model inside its length."""
-        plain = LanguageModel(config.model).to(device)
-        checkpoints.restore(start, plain, config.training)
-        models = {"frozen": plain.extended(extension=config.extension)}
-        if config.far_extension is not None:
-            models[f"frozen-{TIMES}"] = plain.extended(extension=config.far_extension)
-        clock = Clock(device)
-        models["tuned"], rows = tuned(config, start, device=device)
-        metrics: lm.Metrics = {"tune_cpu_s": clock.cpu_s}
-        scores = {row["learning_rate"]: row.get("val_bits_per_byte", inf) for row in rows}
-        if models["tuned"] is not None:
-            metrics["tuning_rate"] = min(scores, key=scores.get)
-            metrics["val_bits_per_byte"] = min(scores.values())
-        for stage, asked in config.stages.items():
-            if models[stage] is not None:
-                rows += read(config, models[stage], asked=asked, device=device)
-        length, held = config.beyond.length, config.passages()
-        how = {"device": device, "precision": config.training.precision}
-        inside = evaluate(plain, held.tokens[:, : length + 1], held.documents, **how)
-        metrics["bits_per_byte"] = inside.bits_per_byte
-        return metrics | metrics_of(rows, length), rows
 
     def fingerprint(self, config: ContextExtensionRun, *, device: str = "cpu") -> dict[str, list[float]]:
         """Those of the plain model; and of the model after these first steps, its score under the extension
         at the length of the tuning, and the first losses of the first tuning."""
-        base, few = config.base, lm.FINGERPRINT_STEPS
+        base = config.base
         model = lm.build(base).to(device)
         initial = lm.initial_score(base, model, device)
         adamw = optimiser(model, base.training)
-        how = {"device": device, "stop_after": few}
+        how = {"device": device, "stop_after": lm.FINGERPRINT_STEPS}
         losses = train(model, lm.batches(base), base.training, adamw=adamw, **how)
         start = checkpoints.take(model, adamw, losses, {})
         extended = model.extended(extension=config.far_extension or config.extension)

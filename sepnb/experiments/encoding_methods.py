@@ -19,7 +19,6 @@ from ..training.seqpe_losses import SeqPELosses
 from ..training.shifts import ShiftSteps
 from . import language_modelling as lm
 from . import methods
-from .in_window import LR_SCREEN
 from .methods import Method, listed, run_of
 from .sweep import STEPS, Sweep
 
@@ -125,13 +124,3 @@ SCREEN = Sweep(
 )
 """Those over the whole schedule begin without knowing the order of the bytes, their tables being small or
 zero or the embeddings of neighbours alike, or meet new positions in every step. Named before any was run."""
-
-
-def learning_rate(profile: str, method: str) -> float:
-    """The rate of a method in the runs of a profile.
-
-    Raises:
-        ValueError: an unknown method.
-    """
-    methods.get(method)
-    return (LR_SCREEN if method in SPINE else SCREEN).rate(profile, method)

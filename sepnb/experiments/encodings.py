@@ -12,46 +12,22 @@ There are three seeds, which show the size of a difference and leave comparisons
 two of the six blocks of `extrapolation`: together they read what six seeds read there.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
-from ..evaluation.long_windows import Beyond, blocks_of
+from ..evaluation.long_windows import Beyond
 from ..evaluation.protocols import ORACLE, Reading, masks, needed, oracles
 from ..extrapolators import CONTROLS
-from .base import check_profile
-from .encoding_methods import METHODS, learning_rate
+from .encoding_methods import METHODS, SCREEN
 from .extrapolation import BEYOND, Extrapolation, ExtrapolationRun
-from .methods import run_of
+from .in_window import LR_SCREEN
 
 DRAWS = 4
 """How often a window is read at drawn positions."""
 
 
-def beyond(profile: str) -> Beyond:
-    """How much text past the trained length a run reads: as in `extrapolation`, but the oracle at stride 1
-    reads half as many novels in each of the two blocks."""
-    read = BEYOND[check_profile(profile)]
-    return replace(read, tight=-(-read.tight // 2))
-
-
-@dataclass(frozen=True)
 class EncodingRun(ExtrapolationRun):
     """A run of a method and what it reads afterwards."""
-
-    @classmethod
-    def of_method(cls, profile: str, method: str, seed: int) -> "EncodingRun":
-        """The run of a method and seed.
-
-        Raises:
-            ValueError: an unknown method.
-        """
-        run = run_of(Encodings.name, profile, method, seed, learning_rate(profile, method))
-        return cls(**vars(run), beyond=beyond(profile), blocks=blocks_of(seed, 2))
-
-    @property
-    def describes_table(self) -> bool:
-        """Never: tables are the subject of `extrapolation`."""
-        return False
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -91,19 +67,22 @@ class EncodingRun(ExtrapolationRun):
 class Encodings(Extrapolation):
     """What does each way to tell positions pay inside and past the trained length?"""
 
-    name: ClassVar[str] = "encodings"
-    title: ClassVar[str] = "Every encoding in one table"
-    question: ClassVar[str] = (
+    name = "encodings"
+    title = "Every encoding in one table"
+    question = (
         "What does each position encoding pay inside the trained length, and what is left of it at one to "
         "eight times that length?"
     )
-    order: ClassVar[int] = 7
-
-    methods: ClassVar = tuple(METHODS)
-    smoke: ClassVar = ("t5", "rope-randomised")
-    shown: ClassVar = methods
+    order = 7
+    sweeps = (LR_SCREEN, SCREEN)
+    methods = tuple(METHODS)
+    smoke = ("t5", "rope-randomised")
+    shown = methods
     costs: ClassVar = {"smoke": 3.0, "laptop": 250.0, "gpu": 150.0}
+    runs = EncodingRun
+    describes_tables = False
 
-    def config(self, profile: str, cell: str, seed: int) -> EncodingRun:
-        """Seeds three apart read the same."""
-        return EncodingRun.of_method(profile, cell, seed)
+    def beyond(self, profile: str) -> Beyond:
+        """As in `extrapolation`, but at stride 1 half as many novels are read in each of the two blocks."""
+        read = BEYOND[profile]
+        return replace(read, tight=-(-read.tight // 2))

@@ -1,14 +1,14 @@
-"""Chapters 9, 11 and 12: what is left of each model past its trained length, under each way of reading.
+"""Chapters 9, 11 and 12: what is left of each model past its trained length, under each evaluation protocol.
 
 The runs are those of `in_window`, trained in the same way on the same batches. Then each model reads windows
-of eight times the trained length, under every reading of `readings`. Nothing is chosen by what it gives.
+of eight times the trained length, in every way of `readings`. Nothing is chosen by what it gives.
 
 Every seed reads other bytes: the beginning of each test novel is cut into six blocks, and block k belongs to
 seed k. Methods with three seeds read two blocks each. What seeds have in common is therefore not the text.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -20,11 +20,20 @@ from ..evaluation.protocols import ORACLE, SCOPES, Reading, masks, needed, oracl
 from ..extrapolators import METHODS as EXTRAPOLATORS
 from ..extrapolators import SOURCE_METHODS, describe, seam
 from ..models import LanguageModel
-from ..records.store import Record, Store
+from ..records.store import Store
 from . import language_modelling as lm
 from .base import Progress
 from .in_window import LR_SCREEN
-from .methods import run_of
+from .methods import Method, listed
+from .texts import TextExperiment
+
+BEYOND = {
+    "smoke": Beyond(64, 8, documents=3, windows=1, part=1, tight=1, batch_bytes=2048),
+    "laptop": Beyond(128, 8, documents=20, windows=9, part=2, tight=6, batch_bytes=2048),
+    "gpu": Beyond(256, 8, documents=20, windows=9, part=3, tight=20, batch_bytes=131_072),
+}
+TIMES = 8
+"""The long windows, in trained lengths."""
 
 METHODS = (
     "learned",
@@ -38,54 +47,56 @@ METHODS = (
 )
 """Compared in claims, hence six seeds."""
 
-CONTROLS = ("none", "rope-long", "separated-sinusoidal-long")
-"""Shown beside them with three. A `-long` model is trained at the long length, on as many bytes a step and at
-the rate of the short one: what it gains over its own sliding window, no wider than that of the short one, is
-what this text has to give to a model that uses it."""
+LONG = listed(
+    *(
+        Method(
+            f"{base}-long",
+            "trained at the length of the long windows",
+            base,
+            {"max_length": lambda size: TIMES * size.length},
+            {
+                "length": lambda size: TIMES * size.length,
+                "batch_size": lambda size: size.batch_size // TIMES,
+            },
+        )
+        for base in ("rope", "separated-sinusoidal")
+    )
+)
+"""Trained on as many bytes a step and at the rate of the short one: what such a model gains over its own
+sliding window, no wider than that of the short one, is what this text has to give to a model that uses it."""
 
-BEYOND = {
-    "smoke": Beyond(64, 8, documents=3, windows=1, part=1, tight=1, batch_bytes=2048),
-    "laptop": Beyond(128, 8, documents=20, windows=9, part=2, tight=6, batch_bytes=2048),
-    "gpu": Beyond(256, 8, documents=20, windows=9, part=3, tight=20, batch_bytes=131_072),
-}
+CONTROLS = ("none", *LONG)
+"""Shown beside them with three seeds."""
 
 
 def readings(encoding: str, length: int, longest: int) -> tuple[Reading, ...]:
     """What is read with a model of this encoding, trained at `length`, on texts of `longest` bytes."""
-    windows = masks(length)
-    far, at = longest - length, f"at-{longest // length - 1}x"
-    if encoding == "learned":
-        compared = (*SOURCE_METHODS, "clamp", "wrap")
-        own = [Reading(name, "all", extrapolator=name) for name in compared]
-        own += [
-            Reading(name, extrapolator=name, options=needed(name, longest))
-            for name in EXTRAPOLATORS
-            if name not in compared
-        ]
-        own += [Reading(f"{name}-literal", extrapolator=name, form="literal") for name in SOURCE_METHODS]
-        own += [
-            Reading(id, extrapolator=name, options=((option, value),))
-            for id, name, option, value in (
-                ("sinusoidal-aligned", "sinusoidal", "align", "procrustes"),
-                ("fourier-full", "fourier", "n_components", length // 2 + 1),
-                ("learned-masked-fit", "learned", "protocol", "masked"),
-                ("alibi-slow", "alibi", "tau", float(length)),
-                ("zero-everywhere", "zero", "everywhere", True),
-            )
-        ]
-        own += [Reading(f"{name}-window", extrapolator=name, **windows["window"]) for name in compared]
-        own += [Reading("clamp-window-sinks", extrapolator="clamp", **windows["window-sinks"])]
-        own += [Reading(f"{name}-{at}", "all", name, start=far) for name in compared]
-    else:
+    windows, far, at = masks(length), longest - length, f"at-{longest // length - 1}x"
+    if encoding != "learned":
         own = [Reading("native", "all"), Reading(f"native-{at}", "all", start=far)]
-        own += [Reading(f"native-{name}", **setting) for name, setting in windows.items()]
-    if encoding == "sinusoidal":
-        for name in ("clamp", "wrap"):
-            own += [
-                Reading(name, extrapolator=name),
-                Reading(f"{name}-{at}", "all", extrapolator=name, start=far),
-            ]
-    return (*oracles(length), *own)
+        own += [Reading(f"native-{name}", **mask) for name, mask in windows.items()]
+        for name in ("clamp", "wrap") if encoding == "sinusoidal" else ():
+            own += [Reading(name, extrapolator=name), Reading(f"{name}-{at}", "all", name, start=far)]
+        return (*oracles(length), *own)
+    compared = (*SOURCE_METHODS, "clamp", "wrap")
+    controls = [name for name in EXTRAPOLATORS if name not in compared]
+    variants = {
+        "sinusoidal-aligned": ("sinusoidal", ("align", "procrustes")),
+        "fourier-full": ("fourier", ("n_components", length // 2 + 1)),
+        "learned-masked-fit": ("learned", ("protocol", "masked")),
+        "alibi-slow": ("alibi", ("tau", float(length))),
+        "zero-everywhere": ("zero", ("everywhere", True)),
+    }
+    return (
+        *oracles(length),
+        *(Reading(name, "all", name) for name in compared),
+        *(Reading(name, extrapolator=name, options=needed(name, longest)) for name in controls),
+        *(Reading(f"{name}-literal", extrapolator=name, form="literal") for name in SOURCE_METHODS),
+        *(Reading(id, extrapolator=name, options=(option,)) for id, (name, option) in variants.items()),
+        *(Reading(f"{name}-window", extrapolator=name, **windows["window"]) for name in compared),
+        Reading("clamp-window-sinks", extrapolator="clamp", **windows["window-sinks"]),
+        *(Reading(f"{name}-{at}", "all", name, start=far) for name in compared),
+    )
 
 
 @dataclass(frozen=True)
@@ -94,30 +105,6 @@ class ExtrapolationRun(lm.LanguageModelRun):
 
     beyond: Beyond
     blocks: tuple[int, ...]
-
-    @classmethod
-    def of_method(cls, profile: str, method: str, seed: int) -> "ExtrapolationRun":
-        """The run of a method and seed; a `-long` method differs from the short one in the trained length.
-
-        Raises:
-            ValueError: a method that is neither in `METHODS` nor in `CONTROLS`.
-        """
-        if method not in (known := (*METHODS, *CONTROLS)):
-            raise ValueError(f"unknown method {method!r}; use one of {', '.join(known)}")
-        short, beyond = method.removesuffix("-long"), BEYOND[profile]
-        run = run_of(Extrapolation.name, profile, short, seed, LR_SCREEN.rate(profile, short))
-        if method != short:
-            run = replace(
-                run,
-                method=method,
-                model=replace(run.model, max_length=beyond.longest),
-                training=replace(
-                    run.training,
-                    length=beyond.longest,
-                    batch_size=run.training.batch_size * run.training.length // beyond.longest,
-                ),
-            )
-        return cls(**vars(run), beyond=beyond, blocks=blocks_of(seed, 2 if method in CONTROLS else 1))
 
     @property
     def scored_length(self) -> int:
@@ -135,11 +122,6 @@ class ExtrapolationRun(lm.LanguageModelRun):
     def encoding(self) -> str:
         (encoding,) = self.model.encodings
         return encoding.name
-
-    @property
-    def describes_table(self) -> bool:
-        """Whether a record holds what `about_the_table` says."""
-        return self.encoding == "learned"
 
     @property
     def held_out(self) -> text.Text:
@@ -160,9 +142,10 @@ class ExtrapolationRun(lm.LanguageModelRun):
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types; the readings with theirs."""
+        settings = super().resolved()
         asked = {reading.id: reading.described for reading in self.readings}
-        beyond = asdict(self.beyond) | {"blocks": list(self.blocks), "readings": asked}
-        return super().resolved() | {"beyond": beyond}
+        settings["beyond"] |= {"blocks": settings.pop("blocks"), "readings": asked}
+        return settings
 
 
 def read(
@@ -235,7 +218,7 @@ def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
     return metrics
 
 
-def _told_by_the_metrics(config: ExtrapolationRun, row: dict[str, Any]) -> bool:
+def _follows_from_the_metrics(config: ExtrapolationRun, row: dict[str, Any]) -> bool:
     """Whether a record needs no such row: of a secondary reading on the scope "tight" it holds the gaps. They
     do not tell marked bytes apart."""
     if "marked_share" in row:
@@ -256,43 +239,47 @@ def about_the_table(config: ExtrapolationRun, model: LanguageModel) -> lm.Rows:
     return rows
 
 
-class Extrapolation(lm.TextExperiment):
+class Extrapolation(TextExperiment):
     """What is left of each model past its trained length?"""
 
-    name: ClassVar[str] = "extrapolation"
-    title: ClassVar[str] = "Past the trained length"
-    question: ClassVar[str] = (
+    name = "extrapolation"
+    title = "Past the trained length"
+    question = (
         "What is left of each model at one to eight times its trained length, under each extrapolator, "
         "control and window?"
     )
-    order: ClassVar[int] = 2
-
-    methods: ClassVar = (*METHODS, *CONTROLS)
-    smoke: ClassVar = ("learned", "separated-learned", "rope")
-    shown: ClassVar = CONTROLS
+    order = 2
+    sweeps = (LR_SCREEN,)
+    methods = (*METHODS, *CONTROLS)
+    smoke = ("learned", "separated-learned", "rope")
+    shown = CONTROLS
     costs: ClassVar = {"smoke": 3.0, "laptop": 200.0, "gpu": 120.0}
+    runs: ClassVar[type[ExtrapolationRun]] = ExtrapolationRun
+    describes_tables: ClassVar[bool] = True
+    """Whether records of a learned table hold what `about_the_table` says."""
+
+    def beyond(self, profile: str) -> Beyond:
+        """How much text past the trained length a run reads."""
+        return BEYOND[profile]
 
     def config(self, profile: str, cell: str, seed: int) -> ExtrapolationRun:
-        """There are six blocks of text: seeds that are six apart read the same bytes, and a method of
-        `CONTROLS` reads with seeds three apart the same two blocks."""
-        return ExtrapolationRun.of_method(profile, cell, seed)
+        """There are six blocks of text: seeds that are six apart read the same bytes, and of a method that
+        is only shown, with two blocks a seed, those that are three apart."""
+        blocks = blocks_of(seed, 2 if cell in self.shown else 1)
+        run = self.training_of(profile, cell, seed)
+        return self.runs(**vars(run), beyond=self.beyond(profile), blocks=blocks)
 
-    def run(
-        self, config: ExtrapolationRun, *, device: str = "cpu", progress: Progress | None = None
-    ) -> Record:
-        steps, asked = config.training.steps, len(config.readings)
+    def looks(self, config: ExtrapolationRun) -> int:
+        return len(config.readings)
 
-        def report(offset: int) -> Progress | None:
-            return None if progress is None else lambda done, _: progress(offset + done, steps + asked)
-
-        def after(model: LanguageModel) -> tuple[lm.Metrics, lm.Rows]:
-            rows = read(config, model, device=device, progress=report(steps))
-            stored = [row for row in rows if not _told_by_the_metrics(config, row)]
-            if config.describes_table:
-                stored += about_the_table(config, model)
-            return metrics_of(rows, config.beyond.length), stored
-
-        return lm.run(config, device=device, progress=report(0), after=after)
+    def look(
+        self, config: ExtrapolationRun, model: LanguageModel, *, device: str, progress: Progress | None
+    ) -> tuple[lm.Metrics, lm.Rows]:
+        rows = read(config, model, device=device, progress=progress)
+        stored = [row for row in rows if not _follows_from_the_metrics(config, row)]
+        if self.describes_tables and config.encoding == "learned":
+            stored += about_the_table(config, model)
+        return metrics_of(rows, config.beyond.length), stored
 
     def by_bin(self, profile: str, scope: str = "part", store: Store | None = None) -> pd.DataFrame:
         """Bits per byte of every reading in every bin of one scope, tidy: method, label, seed, reading,

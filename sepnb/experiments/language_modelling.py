@@ -5,10 +5,10 @@ so that two methods differ in what their names say.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from math import log
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,10 +17,11 @@ from ..data import text
 from ..evaluation.losses import Losses, as_trained, evaluate
 from ..models import LanguageModel
 from ..records.provenance import Clock
+from ..records.settings import plain
 from ..records.store import Record
 from ..training.loop import Diverged, train
 from ..training.positions import Batch
-from .base import Experiment, Progress, TrainedRun
+from .base import Progress, TrainedRun
 
 FINGERPRINT_STEPS = 5
 FINGERPRINT_WINDOWS = 8
@@ -83,7 +84,7 @@ class LanguageModelRun(TrainedRun):
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
-        return super().resolved() | {"text": asdict(self.text)}
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
 
 @lru_cache(maxsize=2)
@@ -236,18 +237,3 @@ def run(
             seed=config.seed, data={config.text.name: splits.sha256}, bytes_seen=training.targets
         ),
     )
-
-
-class TextExperiment(Experiment):
-    """An experiment whose runs are language models; a subclass says which and how long they take."""
-
-    reads_test: ClassVar[bool] = True
-    """Whether a run scores the test text; a screening must not."""
-
-    def run(
-        self, config: LanguageModelRun, *, device: str = "cpu", progress: Progress | None = None
-    ) -> Record:
-        return run(config, device=device, progress=progress, test=self.reads_test)
-
-    def fingerprint(self, config: LanguageModelRun, *, device: str = "cpu") -> dict[str, list[float]]:
-        return fingerprint(config, device=device)

@@ -8,6 +8,7 @@ another method has).
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from ..models import TransformerConfig
@@ -110,9 +111,8 @@ def model_config(name: str, size: lm.Size) -> TransformerConfig:
     Raises:
         ValueError: an unknown method.
     """
-    bare = TransformerConfig(
-        Streams.dense(size.width), size.n_layers, size.n_heads, "none", max_length=size.length
-    )
+    dense = Streams.dense(size.width)
+    bare = TransformerConfig(dense, size.n_layers, size.n_heads, "none", max_length=size.length)
     return changed(bare, "model", name, size)
 
 
@@ -145,49 +145,40 @@ def run_of(
     return lm.LanguageModelRun(experiment, profile, name, seed, model, training, size.text)
 
 
-def part_for_position(parts: int, wide: bool = False) -> Callable[[lm.Size], Streams]:
-    """Streams in which position has one part in `parts` of the width of a size, or of its wide model."""
+def part_for_position(
+    parts: int, width: Callable[[lm.Size], int] = attrgetter("width")
+) -> Callable[[lm.Size], Streams]:
+    """Streams in which position has one part in `parts` of a width, by default that of the size."""
 
     def streams(size: lm.Size) -> Streams:
-        width = size.wide if wide else size.width
-        return Streams(pos=width // parts, sem=width - width // parts)
+        whole = width(size)
+        return Streams(pos=whole // parts, sem=whole - whole // parts)
 
     return streams
 
 
-QUARTER, WIDE = part_for_position(POS_SHARE), part_for_position(POS_SHARE, wide=True)
+QUARTER, WIDE = part_for_position(POS_SHARE), part_for_position(POS_SHARE, attrgetter("wide"))
 EQUAL = "as many parameters as dense"
 
 
-def _encoding(name: str) -> dict[str, str]:
-    return {"encoding": name}
-
-
 SPINE = listed(
-    Method("sinusoidal", "dense, sinusoid added", model=_encoding("sinusoidal")),
-    Method("none", "no encoding", "sinusoidal", _encoding("none")),
-    Method("learned", "dense, learned table added", model=_encoding("learned")),
-    Method("rope", "RoPE", "sinusoidal", _encoding("rope")),
-    Method("alibi", "ALiBi", "sinusoidal", _encoding("alibi")),
-    Method(
-        "separated-sinusoidal",
-        "separated, sinusoid",
-        model={"streams": QUARTER, **_encoding("sinusoidal")},
+    Method("sinusoidal", "dense, sinusoid added", None, {"encoding": "sinusoidal"}),
+    Method("none", "no encoding", "sinusoidal", {"encoding": "none"}),
+    Method("learned", "dense, learned table added", None, {"encoding": "learned"}),
+    Method("rope", "RoPE", "sinusoidal", {"encoding": "rope"}),
+    Method("alibi", "ALiBi", "sinusoidal", {"encoding": "alibi"}),
+    *(
+        Method(f"separated-{name}", f"separated, {table}", None, {"streams": QUARTER, "encoding": name})
+        for name, table in (("sinusoidal", "sinusoid"), ("learned", "learned table"))
     ),
-    Method(
-        "separated-learned",
-        "separated, learned table",
-        model={"streams": QUARTER, **_encoding("learned")},
+    *(
+        Method(f"separated-{name}-wide", EQUAL, f"separated-{name}", {"streams": WIDE})
+        for name in ("sinusoidal", "learned")
     ),
-    Method("separated-sinusoidal-wide", EQUAL, "separated-sinusoidal", {"streams": WIDE}),
-    Method("separated-learned-wide", EQUAL, "separated-learned", {"streams": WIDE}),
-    Method(
-        "strict-sinusoidal",
-        "position heads read position only",
-        "separated-sinusoidal",
-        {"mode": "strict"},
+    *(
+        Method(f"strict-{name}", "position heads read position only", f"separated-{name}", {"mode": "strict"})
+        for name in ("sinusoidal", "learned")
     ),
-    Method("strict-learned", "position heads read position only", "separated-learned", {"mode": "strict"}),
 )
 """What every comparison of texts begins with. `separated-` gives a quarter of the width to position, and
 `strict-` does the same with a pos stream that never reads the text; `-wide` is the separated model with about

@@ -1,40 +1,60 @@
-"""The recipes: changes of the training or of the score that may carry a model past its trained length.
+"""The variants of chapter 12: changes of the training or of the score that may carry a model past its trained
+length.
 
 Each is another method with one field of the model or of the training replaced, or a few that only make sense
-together, so that a difference from its base is what it does. At the root of every chain stands a method of
-the spine, whose swept learning rate all take: no recipe has a rate of its own, which tilts comparisons with
-the root against the recipe, and those between recipes of different roots either way.
+together, so that a difference from its base is what it does. Every series of bases ends at a method of the
+spine, whose swept learning rate all take: no variant has a rate of its own, which tilts comparisons with that
+method against the variant, and those between variants of different methods either way.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..encodings import Phase, RoPE, Sinusoidal, base_of_longest_wave
-from ..streams import Streams
 from ..training.positions import RandomOffset, TrueGap
 from ..training.toeplitz import ToeplitzClamp
 from . import language_modelling as lm
 from . import methods
+from .extrapolation import TIMES
 from .in_window import LR_SCREEN
-from .methods import POS_SHARE, SPINE, Method, chain, listed
-
-TIMES = 8
-"""Offsets and gaps cover, and long waves reach, this many trained lengths: as far as is read."""
+from .methods import EQUAL, POS_SHARE, SPINE, Method, chain, listed, part_for_position
 
 FAR = 100_000
-"""The torus is trained at indices below this."""
+"""The short-period sinusoid is trained at indices below this; other offsets and gaps cover, and long waves
+reach, as many trained lengths as are read."""
 
 
-def _offsets(per: str, *, far: bool = False) -> Mapping[str, Callable[[lm.Size], RandomOffset]]:
-    return {"positions": lambda size: RandomOffset(FAR if far else TIMES * size.length, per)}
+def _moved(name: str, base: str, per: str, *, far: bool = False) -> Method:
+    def offsets(size: lm.Size) -> RandomOffset:
+        return RandomOffset(FAR if far else TIMES * size.length, per)
+
+    says = "random offset in every sequence" if per == "sequence" else "one random offset a step"
+    return Method(name, says + (", below 100,000" if far else ""), base, training={"positions": offsets})
 
 
-def _gaps(**fields: str) -> Mapping[str, Callable[[lm.Size], TrueGap]]:
-    return {"positions": lambda size: TrueGap(TIMES * size.length, **fields)}
+def _gapped(name: str, base: str, says: str = "two chunks at their distance", **fields: str) -> Method:
+    gaps = {"positions": lambda size: TrueGap(TIMES * size.length, **fields)}
+    return Method(name, says, base, training=gaps)
 
 
-def _clamp(weight: float) -> Mapping[str, Callable[[lm.Size], ToeplitzClamp]]:
-    return {"auxiliary": lambda size: ToeplitzClamp(weight, TIMES * size.length)}
+def _foreign(name: str, base: str) -> Method:
+    return _gapped(name, base, "the second chunk is of another novel", second="other")
+
+
+def _distilled(name: str, base: str, weight: float) -> Method:
+    auxiliary = {"auxiliary": lambda size: ToeplitzClamp(weight, TIMES * size.length)}
+    return Method(name, f"Toeplitz distillation, weight {weight:g}", base, training=auxiliary)
+
+
+def _encoded(name: str, says: str, base: str, encoding: Any) -> Method:
+    return Method(name, says, base, {"encoding": encoding})
+
+
+Encodings = Callable[[lm.Size], tuple]
+
+
+def _with_phase(times: int) -> Encodings:
+    return lambda size: ("sinusoidal", Phase(times * size.length))
 
 
 def _torus(size: lm.Size) -> Sinusoidal:
@@ -47,61 +67,37 @@ def _added_torus(size: lm.Size) -> Sinusoidal:
     return Sinusoidal(base=base_of_longest_wave(size.width, 2 * size.length))
 
 
-def _matched(size: lm.Size) -> Streams:
-    """The streams with which a separated model with the phase read has about as many block parameters as the
-    dense one of the size (within 1 %)."""
-    width = size.width * 19 // 16
-    return Streams(pos=width // POS_SHARE, sem=width - width // POS_SHARE)
+def _torus_with_phase(times: int) -> Encodings:
+    return lambda size: (_torus(size), Phase(times * size.length))
 
 
-def _narrow(size: lm.Size) -> Streams:
-    """The streams of the widest strict model with the phase read, whole heads in each and an even width of
-    them, that has fewer block parameters than the strict one of the size without it."""
-    width = size.width * 15 // 16
-    return Streams(pos=width // POS_SHARE, sem=width - width // POS_SHARE)
+MATCHED_STREAMS: Mapping[str, Any] = {
+    "streams": part_for_position(POS_SHARE, lambda size: size.width * 19 // 16)
+}
+"""With a content-to-position term a separated model has so about as many block parameters as the dense one
+(within 1 %)."""
 
-
-def _with_phase(times: int) -> Callable[[lm.Size], tuple]:
-    return lambda size: ("sinusoidal", Phase(times * size.length))
-
-
-def _moved(name: str, base: str, per: str, *, far: bool = False) -> Method:
-    says = "random offset in every sequence" if per == "sequence" else "one random offset a step"
-    return Method(name, says + (", below 100,000" if far else ""), base, training=_offsets(per, far=far))
-
-
-def _gapped(name: str, base: str) -> Method:
-    return Method(name, "two chunks at their distance", base, training=_gaps())
-
-
-def _foreign(name: str, base: str) -> Method:
-    return Method(name, "the second chunk is of another novel", base, training=_gaps(second="other"))
-
-
-def _encoded(name: str, says: str, base: str, encoding: Any) -> Method:
-    return Method(name, says, base, {"encoding": encoding})
-
-
-SHORT, LONG = "phase read up to the trained length", "phase read up to 8 trained lengths"
-TORUS = "longest wave twice the trained length"
+NARROW_STREAMS: Mapping[str, Any] = {
+    "streams": part_for_position(POS_SHARE, lambda size: size.width * 15 // 16)
+}
+"""Those of the widest strict model with a content-to-position term, whole heads in each and an even width of
+them, that has fewer block parameters than the strict one without it."""
 
 MATCHED = "separated-sinusoidal-38-114"
 """Named after its columns on a laptop. The model called `-wide` is another: it has dense's parameters without
-the phase read, this one with it."""
+the content-to-position term, this one with it."""
 
-_REFERENCES = listed(
-    Method(
-        MATCHED,
-        "as wide as the combination that has dense's parameters",
-        "separated-sinusoidal",
-        {"streams": _matched},
-    ),
-)
 BASES = ("separated-sinusoidal", "strict-sinusoidal", "sinusoidal", "rope", "alibi")
 """The methods of the spine that are changed here."""
 
+SHORT = "content-to-position term up to the trained length"
+LONG = "content-to-position term up to 8 trained lengths"
+TORUS = "longest wave twice the trained length"
 
-_OFFSETS = listed(
+RECIPES: dict[str, Method] = listed(
+    *(SPINE[name] for name in BASES),
+    Method(MATCHED, "as wide as the one with dense's parameters", "separated-sinusoidal", MATCHED_STREAMS),
+    # For the index: random offsets, and waves that are short enough to be seen whole.
     _moved("separated-offsets", "separated-sinusoidal", "sequence"),
     _moved("separated-offsets-step", "separated-sinusoidal", "step"),
     _moved("strict-offsets", "strict-sinusoidal", "step"),
@@ -110,36 +106,21 @@ _OFFSETS = listed(
     _moved("separated-torus-offsets", "separated-torus", "sequence", far=True),
     _encoded("strict-torus", TORUS, "strict-sinusoidal", _torus),
     _moved("strict-torus-offsets", "strict-torus", "step", far=True),
-)
-
-
-_SCORES = listed(
+    # For quality: other scores.
     _encoded("separated-phase", SHORT, "separated-sinusoidal", _with_phase(1)),
     _encoded("separated-phase-long", LONG, "separated-sinusoidal", _with_phase(TIMES)),
     _moved("separated-phase-offsets", "separated-phase-long", "sequence"),
-    _encoded("dense-phase", "phase read in the place of RoPE", "rope", lambda size: Phase(size.length)),
-    _encoded(
-        "dense-phase-long",
-        "phase read up to 8 trained lengths in the place of RoPE",
-        "rope",
-        lambda size: Phase(TIMES * size.length),
-    ),
+    _encoded("dense-phase", f"{SHORT}, no RoPE", "rope", lambda size: Phase(size.length)),
+    _encoded("dense-phase-long", f"{LONG}, no RoPE", "rope", lambda size: Phase(TIMES * size.length)),
     _encoded("strict-phase", SHORT, "strict-sinusoidal", _with_phase(1)),
-    Method(
-        "strict-phase-narrow",
-        "fewer parameters than without the phase read",
-        "strict-phase",
-        {"streams": _narrow},
-    ),
-    Method("untied", "no cross terms", "strict-sinusoidal", {"query_key": "untied"}),
+    Method("strict-phase-narrow", "fewer parameters than without that term", "strict-phase", NARROW_STREAMS),
+    Method("untied", "no cross terms, TUPE-style", "strict-sinusoidal", {"query_key": "untied"}),
     _encoded("untied-rope", "RoPE in the sem heads", "untied", ("sinusoidal", RoPE(streams=("sem",)))),
     _moved("untied-offsets", "untied", "step"),
-    Method("untied-clamp", "Toeplitz clamp, weight 0.1", "untied", training=_clamp(0.1)),
+    _distilled("untied-clamp", "untied", 0.1),
     Method("untied-constant", "pos stream constant over layers", "untied", {"pos_stream": "constant"}),
-    Method("untied-constant-clamp", "Toeplitz clamp, weight 0.1", "untied-constant", training=_clamp(0.1)),
-    Method(
-        "untied-constant-clamp-strong", "Toeplitz clamp, weight 1", "untied-constant", training=_clamp(1.0)
-    ),
+    _distilled("untied-constant-clamp", "untied-constant", 0.1),
+    _distilled("untied-constant-clamp-strong", "untied-constant", 1.0),
     _encoded(
         "strict-rotated",
         "RoPE in the position heads",
@@ -149,48 +130,23 @@ _SCORES = listed(
     _gapped("untied-constant-clamp-gaps", "untied-constant-clamp"),
     _encoded("separated-rope", "RoPE in all heads", "separated-sinusoidal", ("sinusoidal", "rope")),
     _moved("separated-rope-offsets", "separated-rope", "sequence"),
-)
-
-
-_GAPS = listed(
+    # For the distance of keys: position gaps.
     _gapped("separated-gaps", "separated-sinusoidal"),
-    Method(
-        "separated-gaps-hidden",
-        "the distance is hidden",
-        "separated-gaps",
-        training=_gaps(indices="contiguous"),
-    ),
+    _gapped("separated-gaps-hidden", "separated-gaps", "the distance is hidden", indices="contiguous"),
     _foreign("separated-gaps-other", "separated-gaps"),
     _gapped("separated-phase-gaps", "separated-phase-long"),
     _foreign("separated-phase-gaps-other", "separated-phase-gaps"),
     _gapped("dense-phase-gaps", "dense-phase-long"),
     _foreign("dense-phase-gaps-other", "dense-phase-gaps"),
     _gapped("rope-gaps", "rope"),
-)
-
-
-def _torus_with_phase(times: int) -> Callable[[lm.Size], tuple]:
-    return lambda size: (_torus(size), Phase(times * size.length))
-
-
-_COMBINED = listed(
+    # Remedies put together, one for each thing that is new past the trained length.
     _encoded("separated-torus-phase", SHORT, "separated-torus", _torus_with_phase(1)),
     _moved("separated-torus-phase-offsets", "separated-torus-phase", "sequence", far=True),
     _gapped("separated-torus-phase-gaps", "separated-torus-phase"),
-    Method(
-        "separated-torus-phase-gaps-wide",
-        "as many parameters as dense",
-        "separated-torus-phase-gaps",
-        {"streams": _matched},
-    ),
+    Method("separated-torus-phase-gaps-wide", EQUAL, "separated-torus-phase-gaps", MATCHED_STREAMS),
     _encoded("separated-torus-phase-long", LONG, "separated-torus", _torus_with_phase(TIMES)),
     _gapped("separated-torus-phase-long-gaps", "separated-torus-phase-long"),
-    Method(
-        "separated-torus-phase-long-gaps-wide",
-        "as many parameters as dense",
-        "separated-torus-phase-long-gaps",
-        {"streams": _matched},
-    ),
+    Method("separated-torus-phase-long-gaps-wide", EQUAL, "separated-torus-phase-long-gaps", MATCHED_STREAMS),
     _encoded("sinusoidal-torus", TORUS, "sinusoidal", _added_torus),
     _moved("sinusoidal-torus-offsets", "sinusoidal-torus", "sequence", far=True),
     _encoded(
@@ -215,21 +171,10 @@ _COMBINED = listed(
         "dense-phase-alibi", "ALiBi in all heads", "dense-phase", lambda size: (Phase(size.length), "alibi")
     ),
 )
-"""Remedies put together, one for each thing that is new past the trained length: the torus and random offsets
-for the index, gaps or ALiBi for the distance of keys, the phase read for quality."""
-
-RECIPES: dict[str, Method] = {
-    **{name: SPINE[name] for name in BASES},
-    **_REFERENCES,
-    **_OFFSETS,
-    **_SCORES,
-    **_GAPS,
-    **_COMBINED,
-}
 
 
 def root(name: str) -> str:
-    """The method at the beginning of a recipe's chain, whose swept rate it takes.
+    """The method of the spine in which the bases of a variant end; its swept rate is the variant's.
 
     Raises:
         ValueError: an unknown method.
@@ -238,8 +183,8 @@ def root(name: str) -> str:
 
 
 def reference(name: str) -> str:
-    """What the price of a recipe is counted from: the method at its root, as wide as the recipe is where such
-    a model is among the recipes.
+    """What the price of a variant is counted from: its method of the spine, as wide as the variant is where
+    such a model is among the variants.
 
     Raises:
         ValueError: an unknown method.
@@ -251,10 +196,9 @@ def reference(name: str) -> str:
 
 
 def run_of(experiment: str, profile: str, name: str, seed: int) -> lm.LanguageModelRun:
-    """The run of a recipe, at the rate of its root.
+    """The run of a variant, at the rate of its method of the spine.
 
     Raises:
         ValueError: an unknown method.
     """
-    rate = LR_SCREEN.rate(profile, root(name))
-    return methods.run_of(experiment, profile, name, seed, rate)
+    return methods.run_of(experiment, profile, name, seed, LR_SCREEN.rate(profile, root(name)))

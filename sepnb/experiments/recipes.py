@@ -1,12 +1,12 @@
 """Chapter 12: which change of training or score makes a model survive, use and match, and at what price?
 
-Four questions are asked of every recipe, each with a number of its own:
+Four questions are asked of every variant, each with a number of its own:
 
 - *survives*: is it worse past its trained length than through its own sliding window at stride 1?
 - *uses*: does it lose when the text further back than a trained length is that of another novel?
 - *quality*: what does it pay beside RoPE, as it is and with a window?
-- *price*: what does it pay inside the trained length more than the method at its root, as wide as it is?
-  Where a recipe adds parameters, this is more than the price of the training.
+- *price*: what does it pay inside the trained length more than its method of the spine, as wide as it is?
+  Where a variant adds parameters, this is more than the price of the training.
 
 Past the trained length a seed reads the bytes that the methods with six seeds read in `extrapolation`, so
 that columns of one name compare. Inside it a laptop scores less text, so that `bits_per_byte` does not.
@@ -17,22 +17,21 @@ from typing import Any, ClassVar
 
 from ..data import text
 from ..evaluation.context import with_foreign_past
-from ..evaluation.long_windows import Beyond, blocks_of, long_windows
+from ..evaluation.long_windows import Beyond
 from ..evaluation.losses import Losses
-from ..evaluation.protocols import SINKS, Reading, oracles
+from ..evaluation.protocols import Reading, masks, oracles
 from ..models import LanguageModel
-from ..records.store import Record
 from . import language_modelling as lm
 from .base import Progress
-from .extrapolation import BEYOND, ExtrapolationRun, metrics_of, read
-from .recipe_methods import MATCHED, RECIPES, run_of
+from .extrapolation import Extrapolation, ExtrapolationRun, metrics_of, read
+from .recipe_methods import MATCHED, RECIPES
 
-TEST_BYTES = {"laptop": 20_480}
-"""Test text scored inside the trained length, in bytes of each novel: on a laptop less than in `in_window`,
-at the other profiles as much. It is the same for every recipe and for its base."""
+LAPTOP = lm.SIZES["laptop"]
+SIZES = lm.SIZES | {"laptop": replace(LAPTOP, text=replace(LAPTOP.text, test_bytes=20_480))}
+"""On a laptop less of each test novel is scored inside the trained length than in `in_window`."""
 
 ELSEWHERE = 1_000_000
-"""Where a text starts that no training reached: the largest offsets, those of the torus, end at 100,000."""
+"""Where a text starts that no training reached: the largest offsets end at 100,000."""
 
 WINNER = "separated-torus-phase-long-gaps-wide"
 """The separated model that the screening puts first at about the parameters of RoPE's (within 1 %)."""
@@ -69,38 +68,29 @@ PUBLISHED = (
     "untied-constant",
     "untied-constant-clamp",
 )
-"""What is read on the test text. Survivors, and one recipe of each kind that does not survive, were chosen on
-the validation text by `recipe_screen`; what they are compared with, as of gaps the same model without them
-and of a recipe for the separated model its dense twin, was added with or without it. ALiBi is in
+"""What is read on the test text. Survivors, and one variant of each kind that does not survive, were chosen
+on the validation text by `recipe_screen`; what they are compared with, as of gaps the same model without them
+and of a variant of the separated model its dense twin, was added with or without it. ALiBi is in
 `extrapolation`."""
 
 
 @dataclass(frozen=True)
 class RecipeRun(ExtrapolationRun):
-    """A run of a recipe and what it reads afterwards: the validation text, unless `reads_test`."""
+    """A run of a variant and what it reads afterwards: the test text, or else the validation text."""
 
-    reads_test: bool = False
-
-    @classmethod
-    def of(cls, run: lm.LanguageModelRun, beyond: Beyond, *, reads_test: bool = True) -> "RecipeRun":
-        """What a run of a text reads besides, at the block of its seed; without the test text at block 0."""
-        scored = replace(run.text, test_bytes=TEST_BYTES.get(run.profile, run.text.test_bytes))
-        blocks = blocks_of(run.seed) if reads_test else (0,)
-        return cls(**vars(run) | {"text": scored}, beyond=beyond, blocks=blocks, reads_test=reads_test)
+    reads_test: bool = True
 
     @property
     def readings(self) -> tuple[Reading, ...]:
         """What the trained model is asked to read."""
         length, longest = self.beyond.length, self.beyond.longest
-        tight, *coarse = oracles(length)
-        window = {"window": length}
+        tight, coarse, _ = oracles(length)
         return (
             tight,
-            replace(coarse[0], scope="part"),
+            replace(coarse, scope="part"),
             Reading("native"),
             Reading("native-log", log_scale=True),
-            Reading("native-window", **window),
-            Reading("native-window-sinks", window=length - SINKS, sinks=SINKS),
+            *(Reading(f"native-{name}", **mask) for name, mask in masks(length).items()),
             Reading(f"native-at-{longest // length - 1}x", start=longest - length),
             Reading("native-at-1m", start=ELSEWHERE),
         )
@@ -110,14 +100,14 @@ class RecipeRun(ExtrapolationRun):
         """How much of its own past a byte keeps before a foreign one, as in `with_foreign_past`."""
         return {"recent": self.beyond.length, "stride": self.beyond.length // 2}
 
-    def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; with the split that is read and what a foreign past leaves."""
-        return super().resolved() | {"reads_test": self.reads_test, "foreign": self.foreign}
-
     @property
     def held_out(self) -> text.Text:
         splits = lm.splits_of(self.text.name)
         return splits.test if self.reads_test else splits.validation
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types; with what a foreign past leaves."""
+        return super().resolved() | {"foreign": self.foreign}
 
 
 def gains(config: RecipeRun, model: LanguageModel, *, device: str = "cpu") -> lm.Rows:
@@ -128,7 +118,7 @@ def gains(config: RecipeRun, model: LanguageModel, *, device: str = "cpu") -> lm
     half of the bytes have nothing that lies further back.
     """
     beyond = config.beyond
-    held = long_windows(config.held_out, beyond, config.blocks)
+    held = config.passages()
     at = held.scopes["part"]
     how = {
         "device": device,
@@ -141,62 +131,57 @@ def gains(config: RecipeRun, model: LanguageModel, *, device: str = "cpu") -> lm
     return [{"kind": "gain", **row} for row in difference.by_position(beyond.edges[1:])]
 
 
-class Recipes(lm.TextExperiment):
+class Recipes(Extrapolation):
     """What makes extrapolation work?"""
 
-    name: ClassVar[str] = "recipes"
-    title: ClassVar[str] = "Recipes for longer texts"
-    question: ClassVar[str] = (
+    name = "recipes"
+    title = "Variants for longer texts"
+    question = (
         "Which change of training or of the score makes a model survive, use and match beyond its trained "
         "length, and at what price?"
     )
-    order: ClassVar[int] = 5
-    methods: ClassVar = PUBLISHED
-    smoke: ClassVar = ("separated-sinusoidal", "separated-phase-offsets")
+    order = 5
+    sizes = SIZES
+    methods = PUBLISHED
+    smoke = ("separated-sinusoidal", "separated-phase-offsets")
+    shown = ()
     costs: ClassVar = {"smoke": 4.0, "laptop": 160.0, "gpu": 90.0}
+    runs = RecipeRun
 
-    def beyond(self, profile: str) -> Beyond:
-        """How much text past the trained length a run reads."""
-        return BEYOND[profile]
+    def looks(self, config: RecipeRun) -> int:
+        return len(config.readings) + 1
 
-    def config(self, profile: str, cell: str, seed: int) -> RecipeRun:
-        run = run_of(self.name, profile, cell, seed)
-        return RecipeRun.of(run, self.beyond(profile), reads_test=self.reads_test)
-
-    def run(self, config: RecipeRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        steps, asked = config.training.steps, len(config.readings) + 1
-
-        def report(offset: int) -> Progress | None:
-            return None if progress is None else lambda done, _: progress(offset + done, steps + asked)
-
-        def after(model: LanguageModel) -> tuple[lm.Metrics, lm.Rows]:
-            rows = read(config, model, device=device, progress=report(steps))
-            gained = gains(config, model, device=device)
-            if progress is not None:
-                progress(steps + asked, steps + asked)
-            length = config.beyond.length
-            named = {f"gain/{row['stop'] // length}x": row["bits_per_byte"] for row in gained}
-            return metrics_of(rows, length) | named, rows + gained
-
-        return lm.run(config, device=device, progress=report(0), test=config.reads_test, after=after)
+    def look(
+        self, config: RecipeRun, model: LanguageModel, *, device: str, progress: Progress | None
+    ) -> tuple[lm.Metrics, lm.Rows]:
+        rows = read(config, model, device=device, progress=progress)
+        gained = gains(config, model, device=device)
+        if progress is not None:
+            progress(self.looks(config), self.looks(config))
+        length = config.beyond.length
+        named = {f"gain/{row['stop'] // length}x": row["bits_per_byte"] for row in gained}
+        return metrics_of(rows, length) | named, rows + gained
 
 
 class RecipeScreen(Recipes):
-    """Every recipe with one seed on the validation text: which are worth reading the test text with?"""
+    """Every variant with one seed on the validation text: which are worth reading the test text with?"""
 
-    name: ClassVar[str] = "recipe_screen"
-    title: ClassVar[str] = "Screening of the recipes"
-    question: ClassVar[str] = (
-        "Which recipes survive, use and match past the trained length, on the validation text with one seed?"
+    name = "recipe_screen"
+    title = "Choice of the variants"
+    question = (
+        "Which variants survive, use and match past the trained length, on the validation text with one seed?"
     )
-    order: ClassVar[int] = 4
-    reads_test: ClassVar[bool] = False
-    methods: ClassVar = tuple(RECIPES)
-    smoke: ClassVar = Recipes.smoke[1:]
-    seeds: ClassVar = (0,)
+    order = 4
+    reads_test = False
+    methods = tuple(RECIPES)
+    smoke = Recipes.smoke[1:]
+    seeds = (0,)
     costs: ClassVar = {"smoke": 4.0, "laptop": 150.0, "gpu": 80.0}
 
     def beyond(self, profile: str) -> Beyond:
-        """Of the validation novels all windows are read by every reading, four at stride 1."""
+        """Of the validation novels all windows are read in every way, four at stride 1."""
         few = {"documents": 10, "windows": 4, "part": 4, "tight": 4}
         return super().beyond(profile) if profile == "smoke" else replace(super().beyond(profile), **few)
+
+    def config(self, profile: str, cell: str, seed: int) -> RecipeRun:
+        return replace(super().config(profile, cell, seed), blocks=(0,), reads_test=False)

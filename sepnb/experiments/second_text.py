@@ -12,17 +12,15 @@ Some bytes of the articles are no English: `<unk>` stands for every rare word, a
 what the owner's tokeniser took apart. Every reading tells these marks from the rest.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from ..data import text
-from ..evaluation.long_windows import Beyond, LongWindows, blocks_of, long_windows
+from ..evaluation.long_windows import Beyond, LongWindows, long_windows
 from ..evaluation.protocols import ORACLE, Reading
 from . import language_modelling as lm
 from .extrapolation import BEYOND as OF_NOVELS
 from .extrapolation import Extrapolation, ExtrapolationRun
-from .in_window import LR_SCREEN
-from .methods import run_of
 
 METHODS = ("learned", "separated-learned", "strict-learned", "separated-sinusoidal", "rope", "alibi")
 
@@ -48,29 +46,12 @@ MARKERS = {
 """The marks of each text. Python source has none, so that at smoke an indentation stands for them."""
 
 
-@dataclass(frozen=True)
 class SecondTextRun(ExtrapolationRun):
     """A run on the second text: its primary readings, which tell the bytes of `markers` apart."""
 
-    markers: tuple[str, ...]
-
-    @classmethod
-    def of_method(cls, profile: str, method: str, seed: int) -> "SecondTextRun":
-        """The run of a method and seed.
-
-        Raises:
-            ValueError: a method that is not in `METHODS`.
-        """
-        if method not in METHODS:
-            raise ValueError(f"unknown method {method!r}; use one of {', '.join(METHODS)}")
-        source = TEXTS[profile]
-        run = run_of(SecondText.name, profile, method, seed, LR_SCREEN.rate(profile, method))
-        return cls(
-            **vars(run) | {"text": source},
-            beyond=BEYOND[profile],
-            blocks=blocks_of(seed, 2),
-            markers=MARKERS[source.name],
-        )
+    @property
+    def markers(self) -> tuple[str, ...]:
+        return MARKERS[self.text.name]
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -96,19 +77,19 @@ class SecondTextRun(ExtrapolationRun):
 class SecondText(Extrapolation):
     """What is left of each model past its trained length, on articles?"""
 
-    name: ClassVar[str] = "extrapolation_wikitext"
-    title: ClassVar[str] = "Past the trained length, on a second text"
-    question: ClassVar[str] = (
+    name = "extrapolation_wikitext"
+    title = "Past the trained length, on a second text"
+    question = (
         "On WikiText-2, with the bytes of its marks told apart, what is left of each model at one to eight "
         "times its trained length?"
     )
-    order: ClassVar[int] = 3
-
-    methods: ClassVar = METHODS
-    smoke: ClassVar = ("separated-learned", "rope")
-    shown: ClassVar = METHODS
+    order = 3
+    sizes: ClassVar = {profile: replace(size, text=TEXTS[profile]) for profile, size in lm.SIZES.items()}
+    methods = METHODS
+    smoke = ("separated-learned", "rope")
+    shown = METHODS
     costs: ClassVar = {"smoke": 3.0, "laptop": 160.0, "gpu": 90.0}
+    runs = SecondTextRun
 
-    def config(self, profile: str, cell: str, seed: int) -> SecondTextRun:
-        """Seeds three apart read the same."""
-        return SecondTextRun.of_method(profile, cell, seed)
+    def beyond(self, profile: str) -> Beyond:
+        return BEYOND[profile]

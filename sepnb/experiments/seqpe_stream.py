@@ -28,12 +28,10 @@ from dataclasses import replace
 from typing import ClassVar
 
 from ..evaluation.protocols import Reading
-from ..records.store import Record
 from ..seqpe import SeqPE
 from ..seqpe.digits import misaligned, period
 from . import language_modelling as lm
 from . import methods
-from .base import Progress
 from .encoding_methods import RANDOM_POSITIONS, SHIFTED, seqpe_losses
 from .in_window import LR_SCREEN
 from .methods import POS_SHARE, SPINE, Method, listed
@@ -225,10 +223,7 @@ class SeqPEStream(Recipes):
     methods: ClassVar = PUBLISHED
     smoke: ClassVar = ("separated-sinusoidal-shifts", "strict-seqpe")
     costs: ClassVar = {"smoke": 5.0, "laptop": 200.0, "gpu": 110.0}
+    runs = StreamRun
 
-    def config(self, profile: str, cell: str, seed: int) -> StreamRun:
-        return StreamRun.of(run_of(self.name, profile, cell, seed), self.beyond(profile))
-
-    def run(self, config: StreamRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        SCREEN.require(config.profile, swept_as(config.method))
-        return super().run(config, device=device, progress=progress)
+    def swept(self, method: str) -> tuple[Sweep, str]:
+        return SCREEN, swept_as(method)

@@ -24,14 +24,12 @@ import torch
 from ..evaluation.losses import evaluate
 from ..evaluation.protocols import Reading
 from ..models import LanguageModel
-from ..records.store import Record
 from ..seqpe import SequentialPositionEncoder
 from ..seqpe.geometry import displacement, folded, geometry, likeness, spread
 from ..training.seqpe_losses import encoder_of
 from . import language_modelling as lm
 from .base import Progress
-from .extrapolation import BEYOND
-from .seqpe_stream import SCREEN, StreamRun, run_of, starts, swept_as
+from .seqpe_stream import SeqPEStream, StreamRun, starts
 
 CHAIN = (
     "separated-seqpe-plain",
@@ -169,7 +167,7 @@ def folds_of(
     return metrics, rows
 
 
-class SeqPEStreamGeometry(lm.TextExperiment):
+class SeqPEStreamGeometry(SeqPEStream):
     """Where do the embeddings lie?"""
 
     name: ClassVar[str] = "seqpe_stream_geometry"
@@ -184,26 +182,22 @@ class SeqPEStreamGeometry(lm.TextExperiment):
     methods: ClassVar = (*CHAIN, SCORE)
     smoke: ClassVar = ("separated-seqpe", SCORE)
     costs: ClassVar = {"smoke": 3.0, "laptop": 140.0, "gpu": 80.0}
+    runs = StreamGeometryRun
+    reads_test = False
 
     def seeds_of(self, profile: str, cell: str) -> tuple[int, ...]:
         own = super().seeds_of(profile, cell)
         return (*own, *FRESH) if cell == SCORE and profile != "smoke" else own
 
-    def config(self, profile: str, cell: str, seed: int) -> StreamGeometryRun:
-        return StreamGeometryRun.of(run_of(self.name, profile, cell, seed), BEYOND[profile])
+    def looks(self, config: StreamGeometryRun) -> int:
+        return 0
 
-    def run(
-        self, config: StreamGeometryRun, *, device: str = "cpu", progress: Progress | None = None
-    ) -> Record:
-        SCREEN.require(config.profile, swept_as(config.method))
-        length = config.training.length
-
-        def after(model: LanguageModel) -> tuple[lm.Metrics, lm.Rows]:
-            metrics, rows = folds_of(config, model, device=device) if config.taught else ({}, [])
-            states = {"drawn": lm.build(config).to(device), "trained": model}
-            for state, one in states.items() if config.method != SCORE else ():
-                windows = windows_of(encoder_of(one), length, state)
-                metrics, rows = metrics | window_metrics(windows, state), rows + windows
-            return metrics, rows
-
-        return lm.run(config, device=device, progress=progress, test=False, after=after)
+    def look(
+        self, config: StreamGeometryRun, model: LanguageModel, *, device: str, progress: Progress | None
+    ) -> tuple[lm.Metrics, lm.Rows]:
+        metrics, rows = folds_of(config, model, device=device) if config.taught else ({}, [])
+        states = {"drawn": lm.build(config).to(device), "trained": model}
+        for state, one in states.items() if config.method != SCORE else ():
+            windows = windows_of(encoder_of(one), config.training.length, state)
+            metrics, rows = metrics | window_metrics(windows, state), rows + windows
+        return metrics, rows

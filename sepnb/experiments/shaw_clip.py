@@ -10,26 +10,25 @@ A clip that costs nothing may mean that precise position is of no use out there,
 are of none. So every trained model also reads the validation text, which chooses nothing here, through
 windows: what it pays more when the keys from distance k on are hidden is an upper bound of what they say to
 it. It was never trained with a window, and with these keys it loses what its softmax rests on, the first
-tokens and the number of keys; so it reads through every window a second time with the first tokens in sight.
+tokens and the number of keys; so it reads through every window a second time with the first tokens visible.
 
-All runs share one learning rate, 8e-3: the largest of the three of the screening of equal-sized models, and
-the best there for every model with an encoding (`ablation_screen`). Clips were not screened: that
-would let runs that are to be compared differ in a second thing.
+All runs share the learning rate at which the dense model with a sinusoid was best in `ablation_screen`, as
+was every model with an encoding there. Clips were not swept: runs that are to be compared could then differ
+in a second thing.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..encodings import Shaw
 from ..evaluation.protocols import SINKS
 from ..models import LanguageModel
-from ..records.store import Record
 from . import ablation
 from . import language_modelling as lm
 from .base import Progress
 from .methods import Method, listed
-
-LEARNING_RATE = 8e-3
+from .sweep import Sweep
+from .texts import TextExperiment
 
 CLIPS = (1, 2, 4, 8, 16, 32)
 """Below the trained length of every profile; each is also a window through which every model reads."""
@@ -58,25 +57,15 @@ JUDGED = ("keys-1", "keys-4", "keys-8", "keys-16", UNCLIPPED)
 @dataclass(frozen=True)
 class ClipRun(lm.LanguageModelRun):
     """A run of the ablation's size, the windows through which the trained model reads, and how many first
-    tokens stay in sight when it reads through them again."""
+    tokens stay visible when it reads through them again."""
 
     windows: tuple[int, ...]
     sinks: int
 
-    @classmethod
-    def of_method(cls, profile: str, method: str, seed: int) -> "ClipRun":
-        """The run of a method and seed."""
-        run = ablation.run_of(ShawClip.name, profile, method, seed, LEARNING_RATE)
-        return cls(**vars(run), windows=CLIPS, sinks=SINKS)
 
-    def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; with the windows and sinks."""
-        return super().resolved() | {"windows": list(self.windows), "sinks": self.sinks}
-
-
-def hidden(config: ClipRun, model: LanguageModel, *, device: str = "cpu") -> tuple[lm.Metrics, lm.Rows]:
+def hidden(config: ClipRun, model: LanguageModel, *, device: str = "cpu") -> lm.Metrics:
     """Validation bits per byte with the keys from distance w on hidden: all of them, `val_bits_window_<w>`,
-    and all but the first tokens, `val_bits_window_<w>_sinks`. Less the bits with all keys in sight, each is
+    and all but the first tokens, `val_bits_window_<w>_sinks`. Minus the bits with all keys visible, each is
     an upper bound of what the hidden keys say."""
     split, per_document = lm.splits_of(config.text.name).validation, config.text.validation_bytes
     return {
@@ -85,32 +74,32 @@ def hidden(config: ClipRun, model: LanguageModel, *, device: str = "cpu") -> tup
         ).bits_per_byte
         for window in config.windows
         for suffix, sinks in (("", 0), ("_sinks", config.sinks))
-    }, []
+    }
 
 
-class ShawClip(lm.TextExperiment):
+class ShawClip(TextExperiment):
     """From which distance on does it cost nothing to give all keys one label?"""
 
-    name: ClassVar[str] = "shaw_clip"
-    title: ClassVar[str] = "Clipped distances"
-    question: ClassVar[str] = (
+    name = "shaw_clip"
+    title = "Clipped distances"
+    question = (
         "From which distance on does it cost nothing to give all keys one label, and what does it cost not "
         "to see them?"
     )
-    order: ClassVar[int] = 4
-
-    methods: ClassVar = tuple(METHODS)
-    smoke: ClassVar = ("keys-1", UNCLIPPED)
-    shown: ClassVar = tuple(name for name in METHODS if name not in JUDGED)
+    order = 4
+    sizes, sweeps = ablation.SIZES, (ablation.SCREEN,)
+    methods = tuple(METHODS)
+    smoke = ("keys-1", UNCLIPPED)
+    shown = tuple(name for name in METHODS if name not in JUDGED)
     costs: ClassVar = {"smoke": 2.0, "laptop": 60.0, "gpu": 90.0}
 
-    def config(self, profile: str, cell: str, seed: int) -> ClipRun:
-        return ClipRun.of_method(profile, cell, seed)
+    def swept(self, method: str) -> tuple[Sweep, str]:
+        return ablation.SCREEN, ablation.DENSE
 
-    def run(self, config: ClipRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        return lm.run(
-            config,
-            device=device,
-            progress=progress,
-            after=lambda model: hidden(config, model, device=device),
-        )
+    def config(self, profile: str, cell: str, seed: int) -> ClipRun:
+        return ClipRun(**vars(self.training_of(profile, cell, seed)), windows=CLIPS, sinks=SINKS)
+
+    def look(
+        self, config: ClipRun, model: LanguageModel, *, device: str, progress: Progress | None
+    ) -> tuple[lm.Metrics, lm.Rows]:
+        return hidden(config, model, device=device), []

@@ -106,8 +106,8 @@ def settings(config: lm.LanguageModelRun) -> dict:
 def test_every_variant_has_three_seeds_what_claims_compare_six_on_the_same_schedule_and_text(profile):
     grid = ABLATION.grid(profile)
     seeds = {name: tuple(c.seed for c in grid if c.method == name) for name in COMPARED}
-    assert {seeds[name] for name in ablation.JUDGED} == {(1, 2, 3, 4, 5, 6)}
-    assert {seeds[name] for name in COMPARED} <= {(1, 2, 3), (1, 2, 3, 4, 5, 6)}
+    few = ablation.DESCRIBED if profile == "laptop" else ()
+    assert seeds == {name: (1, 2, 3) if name in few else (1, 2, 3, 4, 5, 6) for name in COMPARED}
     assert len(grid) == sum(map(len, seeds.values()))
     assert [c.method for c in ABLATION.grid(profile, seeds=[9])] == list(COMPARED)
     assert all(settings(config) == settings(grid[0]) for config in grid)
@@ -139,27 +139,6 @@ def test_smoke_runs_a_variant_and_its_reference():
     (reference, variant) = ABLATION.grid("smoke")
     assert COMPARED[variant.method].base == reference.method
     assert {config.budget for config in BUDGET.grid("smoke")} < set(budget.BUDGETS)
-
-
-# --- the runs
-
-
-def test_a_run_of_a_variant_scores_the_test_text_and_a_screening_does_not(tmp_path):
-    store = Store(tmp_path)
-    short = {"validation_bytes": 64, "test_bytes": 128}
-    for experiment, keys in (
-        (ABLATION, {"bits_per_byte", "val_bits_per_byte"}),
-        (SCREEN, {"val_bits_per_byte"}),
-    ):
-        config = experiment.grid("smoke")[0]
-        config = dataclasses.replace(
-            config,
-            training=dataclasses.replace(config.training, steps=3),
-            text=dataclasses.replace(config.text, **short),
-        )
-        record = experiment.run(config)
-        assert store.read(store.write(record)) == record and record.experiment == experiment.name
-        assert {key for key in record.metrics if key in ("bits_per_byte", "val_bits_per_byte")} == keys
 
 
 def test_the_budget_of_a_run_stands_in_its_config_and_of_every_row_in_the_table(tmp_path):

@@ -12,7 +12,6 @@ from sepnb.analysis.timing import one_thread
 from sepnb.evaluation.long_windows import BLOCKS
 from sepnb.evaluation.protocols import Reading
 from sepnb.experiments import context_extension as ce
-from sepnb.experiments import context_extension_runs as runs
 from sepnb.experiments import language_modelling as lm
 from sepnb.models import LanguageModel
 from sepnb.records.store import Store
@@ -26,7 +25,7 @@ TIMED = {"train_cpu_s", "tune_cpu_s"}
 
 def run_of(method: str, seed: int = 1) -> ce.ContextExtensionRun:
     """A smoke run with a shortened training and two tunings of two steps."""
-    config = ce.ContextExtensionRun.of_method("smoke", method, seed)
+    config = EXPERIMENT.config("smoke", method, seed)
     short = dataclasses.replace(config.beyond, documents=1)
     return dataclasses.replace(
         config,
@@ -63,7 +62,7 @@ def test_smoke_runs_an_extension_and_the_plain_model():
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 def test_methods_of_a_seed_share_the_training_and_the_tunings_and_differ_in_the_extension(profile):
-    runs = [ce.ContextExtensionRun.of_method(profile, method, 1) for method in ce.METHODS]
+    runs = [EXPERIMENT.config(profile, method, 1) for method in ce.METHODS]
     assert len({config.key for config in runs}) == len(runs)
     first = runs[0]
     for config in runs:
@@ -77,14 +76,14 @@ def test_methods_of_a_seed_share_the_training_and_the_tunings_and_differ_in_the_
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 def test_the_plain_model_is_trained_as_in_window_trains_it(profile):
     (inside,) = (c for c in experiments.get("in_window").grid(profile, [3]) if c.method == "rope")
-    base = ce.ContextExtensionRun.of_method(profile, "yarn", 3).base
+    base = EXPERIMENT.config(profile, "yarn", 3).base
     assert type(base) is lm.LanguageModelRun
     assert dataclasses.replace(base, experiment=inside.experiment) == inside
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 def test_a_tuning_is_a_twentieth_of_the_steps_at_four_times_the_length_with_as_many_bytes_a_step(profile):
-    config = ce.ContextExtensionRun.of_method(profile, "ntk-aware", 1)
+    config = EXPERIMENT.config(profile, "ntk-aware", 1)
     training = config.training
     for tuning in config.tunings:
         assert tuning.steps * 20 == training.steps
@@ -106,14 +105,14 @@ def test_an_extension_divides_the_slowest_pair_by_its_factor(method, factor, low
     from sepnb.encodings import rope_frequencies
 
     plain, _ = rope_frequencies(32)
-    changed, attention = rope_frequencies(32, extension=runs.extension(method, factor, 128))
+    changed, attention = rope_frequencies(32, extension=ce.EXTENSIONS[method](factor, 128))
     assert plain[-1] / changed[-1] == pytest.approx(lowest)
     assert attention == pytest.approx(1 + 0.1 * log(factor) if method == "yarn" else 1.0)
 
 
 def test_unknown_methods_are_refused():
     with pytest.raises(ValueError, match="unknown method 'yar'; use one of position-interpolation"):
-        ce.ContextExtensionRun.of_method("smoke", "yar", 1)
+        EXPERIMENT.config("smoke", "yar", 1)
 
 
 # --- what a record says is unseen
@@ -185,7 +184,7 @@ def test_the_oracle_of_the_tuning_is_the_tuned_model_that_sees_one_trained_lengt
     assert abs(got["tight/tuned-oracle/1x"] - got["tight/frozen/1x"]) > 1e-4, "not of the model before it"
     assert abs(got["tight/tuned-oracle/4x"] - got["tight/tuned/4x"]) > 1e-4, "there it sees less"
     for profile, method in itertools.product(experiments.PROFILES, ce.METHODS):
-        config = ce.ContextExtensionRun.of_method(profile, method, 1)
+        config = EXPERIMENT.config(profile, method, 1)
         (own,) = (one for one in config.stages["tuned"] if one.id == "tuned-oracle")
         assert (own.scope, own.window, own.stride) == ("tight", config.training.length, 1)
 

@@ -38,7 +38,7 @@ SHORT = Beyond(64, 2, documents=2, windows=1, part=1, tight=1, batch_bytes=2048)
 
 def smoke_run(name: str, steps: int = 4) -> table.EncodingRun:
     """A smoke run of any method, with a shortened schedule and texts of two trained lengths."""
-    config = table.EncodingRun.of_method("smoke", name, 1)
+    config = TABLE.config("smoke", name, 1)
     return shortened(config, steps, beyond=SHORT)
 
 
@@ -69,7 +69,7 @@ def test_the_published_grid_runs_every_method_with_three_seeds_that_read_all_blo
         blocks = {config.seed: config.blocks for config in grid}
         assert sorted(sum(blocks.values(), ())) == list(range(BLOCKS))
         assert all(config.blocks == blocks[config.seed] for config in grid)
-        assert {config.beyond for config in grid} == {table.beyond(profile)}
+        assert {config.beyond for config in grid} == {TABLE.beyond(profile)}
         assert {c.method for c in TABLE.grid(profile, seeds=[9])} == set(METHODS)
     assert {config.method for config in TABLE.grid("smoke")} == set(TABLE.smoke) < set(METHODS)
 
@@ -87,14 +87,14 @@ def test_no_two_methods_are_the_same_run():
 @pytest.mark.parametrize("name", SPINE)
 def test_the_spine_trains_as_in_window_does(name, profile):
     (inside,) = (c for c in experiments.get("in_window").grid(profile, [2]) if c.method == name)
-    ours = table.EncodingRun.of_method(profile, name, 2)
+    ours = TABLE.config(profile, name, 2)
     assert {key.split(".")[0] for key in differing(ours, inside)} == {"experiment", "beyond"}
     assert ours.model == inside.model
 
 
 def test_a_seed_and_its_partner_read_what_two_seeds_read_in_extrapolation():
     for profile in PUBLISHED:
-        ours, theirs = table.beyond(profile), extrapolation.BEYOND[profile]
+        ours, theirs = TABLE.beyond(profile), extrapolation.BEYOND[profile]
         assert differing_fields(ours, theirs) == {"tight"} and 2 * ours.tight >= theirs.tight
 
 
@@ -105,7 +105,7 @@ def differing_fields(one: Beyond, other: Beyond) -> set[str]:
 
 def test_all_methods_of_a_seed_read_the_same_bytes_in_the_same_order():
     def first(name: str) -> np.ndarray:
-        drawn = next(lm.batches(table.EncodingRun.of_method("smoke", name, 1)))
+        drawn = next(lm.batches(TABLE.config("smoke", name, 1)))
         return drawn if isinstance(drawn, np.ndarray) else np.c_[drawn.inputs, drawn.targets[:, -1]]
 
     expected = first("none")
@@ -115,7 +115,7 @@ def test_all_methods_of_a_seed_read_the_same_bytes_in_the_same_order():
 
 def test_an_unknown_method_is_answered_with_those_there_are():
     with pytest.raises(ValueError, match="unknown method 'ropes'; did you mean rope"):
-        table.EncodingRun.of_method("smoke", "ropes", 1)
+        TABLE.config("smoke", "ropes", 1)
 
 
 # --- what is read
@@ -123,7 +123,7 @@ def test_an_unknown_method_is_answered_with_those_there_are():
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_is_read_natively_behind_a_window_sharpened_and_through_both_oracles(name):
-    config = table.EncodingRun.of_method("laptop", name, 1)
+    config = TABLE.config("laptop", name, 1)
     asked = {reading.id: reading for reading in config.readings}
     rule = "clamp" if name.startswith("learned") else "native"
     last = {"contiguous"} if name in RANDOMISED else {f"{rule}-at-7x"}
@@ -173,7 +173,7 @@ def test_every_method_is_read_natively_behind_a_window_sharpened_and_through_bot
     ],
 )
 def test_each_reading_says_what_training_never_showed(name, unseen):
-    config = table.EncodingRun.of_method("laptop", name, 1)
+    config = TABLE.config("laptop", name, 1)
     asked = {reading.id: config.unseen(reading) for reading in config.readings}
     assert {id: asked[id] for id in unseen} == unseen
     assert asked["oracle"] == asked["oracle-coarse"] == "none"
@@ -182,7 +182,7 @@ def test_each_reading_says_what_training_never_showed(name, unseen):
 def test_buckets_that_training_never_reached_are_unseen_distances():
     """T5's last bucket begins at 113: within the trained length of a laptop, past that of smoke."""
     for profile, expected in (("laptop", "length"), ("smoke", "length+distance")):
-        config = table.EncodingRun.of_method(profile, "t5", 1)
+        config = TABLE.config(profile, "t5", 1)
         assert config.unseen(Reading("native")) == expected
 
 
@@ -207,7 +207,7 @@ def test_shift_steps_and_losses_cover_the_indices_that_are_read_and_no_others():
     assert SHIFTED == ("seqpe", "seqpe-input")
     for profile in experiments.PROFILES:
         for name in SHIFTED:
-            config = table.EncodingRun.of_method(profile, name, 1)
+            config = TABLE.config(profile, name, 1)
             training, longest = config.training, config.beyond.longest
             sampler, losses = training.positions, training.auxiliary
             assert sampler.maximum == losses.trained_indices(training.length) == 4 * longest
@@ -223,7 +223,7 @@ def test_shift_steps_and_losses_cover_the_indices_that_are_read_and_no_others():
 def test_a_longest_text_leaves_gaps_between_its_random_positions():
     for profile in experiments.PROFILES:
         for name in RANDOMISED:
-            config = table.EncodingRun.of_method(profile, name, 1)
+            config = TABLE.config(profile, name, 1)
             sampler = config.training.positions
             assert isinstance(sampler, RandomPositions)
             assert sampler.maximum == 4 * config.beyond.longest

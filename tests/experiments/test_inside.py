@@ -10,7 +10,7 @@ import torch
 from sepnb import experiments
 from sepnb.data.documents import Document, Text
 from sepnb.experiments import inside as ex
-from sepnb.experiments import inspection_rows as look
+from sepnb.experiments import inspection as look
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.in_window import InWindow
 from sepnb.experiments.inspection import RULES, Inspection, Sample, sample
@@ -89,7 +89,7 @@ def test_a_run_is_the_one_of_in_window_with_less_text_scored(profile):
     ],
 )
 def test_what_all_runs_share_is_part_of_their_keys(module, name, value, monkeypatch):
-    config = ex.InsideRun.of_method("smoke", "separated-learned", 1)
+    config = INSIDE.config("smoke", "separated-learned", 1)
     before = config.key
     monkeypatch.setattr(module, name, value)
     assert config.key != before and json.dumps(config.resolved())

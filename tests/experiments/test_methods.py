@@ -24,7 +24,7 @@ from .smoke_runs import differing
 
 OF_TEXTS = {
     **methods.SPINE,
-    **ablation.OWN,
+    **ablation.COMPARED,
     **encoding_methods.METHODS,
     **recipe_methods.RECIPES,
     **seqpe_stream.METHODS,
@@ -73,6 +73,11 @@ def test_the_book_refuses_a_name_that_another_method_has_and_a_base_that_is_none
         methods.get("ropes")
     with pytest.raises(ValueError, match="unknown method 'rope'"):
         methods.get("rope", axes=2)
+    for name in ("extrapolation", "recipes", "encodings", "shaw_clip", "inside"):
+        with pytest.raises(ValueError, match=r"unknown method 'rope-lung'; did you mean rope-long"):
+            experiments.get(name).config("smoke", "rope-lung", 1)
+    with pytest.raises(ValueError, match="'both' has no learning rate in extrapolation: neither it"):
+        experiments.get("extrapolation").config("smoke", "both", 1)
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
@@ -88,7 +93,7 @@ def test_a_method_differs_from_its_base_in_the_fields_that_it_declares(profile):
 @pytest.mark.parametrize(
     ("listing", "several"),
     [
-        (ablation.OWN, {"concatenated-sinusoidal": {"streams", "split", "readout"}}),
+        (ablation.COMPARED, {"concatenated-sinusoidal": {"streams", "split", "readout"}}),
         (recipe_methods.RECIPES, {}),
         (
             seqpe_stream.METHODS,

@@ -116,11 +116,7 @@ def test_a_seed_reads_the_bytes_that_it_reads_in_extrapolation():
 
 
 def test_a_run_reads_the_validation_text_unless_its_experiment_reads_the_test_text():
-    config = recipes.RecipeRun.of(
-        run_of("x", "smoke", "rope", 1), extrapolation.BEYOND["smoke"], reads_test=False
-    )
-    splits = lm.splits_of(config.text.name)
-    assert config.held_out is splits.validation
+    splits = lm.splits_of(lm.SIZES["smoke"].text.name)
     for experiment in (SCREEN, PUBLISHED):
         for run in experiment.grid("smoke"):
             assert run.reads_test is experiment.reads_test

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from sepnb import experiments
-from sepnb.experiments import ablation
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import shaw_clip as clips
 from sepnb.models import LanguageModel
@@ -20,7 +19,7 @@ PUBLISHED = ("laptop", "gpu")
 
 def short_run(method: str, steps: int = 3) -> clips.ClipRun:
     """A smoke run of any method, with a shortened schedule and texts."""
-    config = clips.ClipRun.of_method("smoke", method, 1)
+    config = EXPERIMENT.config("smoke", method, 1)
     return shortened(config, steps)
 
 
@@ -43,7 +42,7 @@ def test_the_claims_have_six_seeds_and_the_others_three(profile):
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 def test_runs_of_a_seed_differ_in_the_clip_and_in_the_vectors_of_values_alone(profile):
-    runs = [clips.ClipRun.of_method(profile, method, 1) for method in clips.METHODS]
+    runs = [EXPERIMENT.config(profile, method, 1) for method in clips.METHODS]
     length = runs[0].training.length
     clip_of = {run.method: run.model.encodings[0].clip for run in runs}
     assert [clip_of[f"keys-{clip}"] for clip in clips.CLIPS] == list(clips.CLIPS)
@@ -62,20 +61,20 @@ def test_runs_of_a_seed_differ_in_the_clip_and_in_the_vectors_of_values_alone(pr
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 def test_size_schedule_and_text_are_those_of_the_ablation(profile):
-    ours = clips.ClipRun.of_method(profile, "keys-8", 2)
-    theirs = ablation.run_of("ablation", profile, "none", 2, clips.LEARNING_RATE)
-    assert dataclasses.replace(ours.model, encoding="none") == theirs.model
+    ours = EXPERIMENT.config(profile, "keys-8", 2)
+    theirs = experiments.get("ablation").config(profile, "sinusoidal", 2)
+    assert dataclasses.replace(ours.model, encoding="sinusoidal") == theirs.model
     assert (ours.training, ours.text) == (theirs.training, theirs.text)
 
 
 def test_smoke_runs_the_shortest_clip_and_none_at_all_and_other_names_are_refused():
     assert [config.method for config in EXPERIMENT.grid("smoke")] == ["keys-1", clips.UNCLIPPED]
     with pytest.raises(ValueError, match="unknown method 'keys-3'; did you mean keys-"):
-        clips.ClipRun.of_method("smoke", "keys-3", 1)
+        EXPERIMENT.config("smoke", "keys-3", 1)
 
 
 def test_the_windows_and_sinks_are_part_of_what_a_run_is():
-    config = clips.ClipRun.of_method("smoke", "keys-8", 1)
+    config = EXPERIMENT.config("smoke", "keys-8", 1)
     assert (config.resolved()["windows"], config.resolved()["sinks"]) == (list(clips.CLIPS), 4)
     assert dataclasses.replace(config, windows=(1,)).key != config.key
     assert dataclasses.replace(config, sinks=1).key != config.key
@@ -104,10 +103,10 @@ def test_a_window_hides_the_keys_that_the_clip_of_its_size_takes_for_equally_far
     assert set(asked) <= record.metrics.keys() and len({record.metrics[name] for name in asked}) == len(asked)
     torch.manual_seed(0)
     model = LanguageModel(config.model)
-    found, _ = clips.hidden(dataclasses.replace(config, windows=(8, 64)), model)
+    found = clips.hidden(dataclasses.replace(config, windows=(8, 64)), model)
     whole = lm.score(config, model, lm.splits_of(config.text.name).validation, 64, "cpu").bits_per_byte
     assert found["val_bits_window_64"] == pytest.approx(whole, abs=1e-6)  # nothing is hidden
     assert abs(found["val_bits_window_8"] - whole) > 1e-4
-    first_in_sight, _ = clips.hidden(dataclasses.replace(config, windows=(8,), sinks=64), model)
+    first_in_sight = clips.hidden(dataclasses.replace(config, windows=(8,), sinks=64), model)
     assert first_in_sight["val_bits_window_8"] == found["val_bits_window_8"]
     assert first_in_sight["val_bits_window_8_sinks"] == pytest.approx(whole, abs=1e-6)  # all are first ones

@@ -6,9 +6,11 @@ import shutil
 import pytest
 
 from sepnb import experiments, paths
-from sepnb.experiments import ablation, encoding_methods, images, in_window, seqpe_stream, shaw_clip, volumes
+from sepnb.experiments import ablation, encoding_methods, images, in_window, seqpe_stream, volumes
 from sepnb.experiments import methods as book
+from sepnb.experiments.classification import Classification
 from sepnb.experiments.sweep import RATES, Sweep
+from sepnb.experiments.texts import TextExperiment
 from sepnb.records.store import Store
 
 SWEEPS = {
@@ -129,7 +131,14 @@ def test_what_will_be_published_is_not_trained_at_a_rate_that_nobody_swept(check
     one.require("gpu", "rope")
 
 
-@pytest.mark.parametrize("name", ["images", "volumes", "seqpe_stream", "seqpe_stream_geometry"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in experiments.names()
+        if isinstance(experiments.get(name), TextExperiment | Classification)
+    ],
+)
 def test_a_grid_without_rates_refuses_to_begin(name, checkout):
     experiment = experiments.get(name)
     for config in experiment.grid("laptop", seeds=[1])[:4]:
@@ -174,7 +183,9 @@ def test_methods_that_the_short_schedule_leaves_without_order_are_swept_over_the
 
 def test_clips_take_the_rate_that_is_best_for_every_model_of_that_size_with_an_encoding():
     best = ablation.SCREEN.best("laptop")
-    assert {rate for name, rate in best.items() if name != "none"} == {shaw_clip.LEARNING_RATE}
+    assert {rate for name, rate in best.items() if name != "none"} == {8e-3}
+    rates = {c.training.learning_rate for c in experiments.get("shaw_clip").grid("laptop")}
+    assert rates == {8e-3}
 
 
 def test_a_package_without_its_records_has_the_default_rates(tmp_path, monkeypatch):
