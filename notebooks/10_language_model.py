@@ -295,9 +295,8 @@ figures.show_table(
 # %%
 screen = experiments.get("lr_screen").table(profile)
 compared = screen[screen.method.isin(METHODS) & (screen.status != "not run")]
-rates = compared.pivot_table(
-    index="method", columns="learning_rate", values="val_bits_per_byte", sort=False
-)
+axes = {"index": "method", "columns": "learning_rate", "values": "val_bits_per_byte"}
+rates = compared.reindex(columns=axes.values()).pivot_table(**axes, sort=False)
 used = {
     run.method: run.training.learning_rate
     for run in experiments.get("in_window").grid(profile)
@@ -331,12 +330,11 @@ figures.provenance(screen)
 # %%
 table = experiments.get("in_window").table(profile)
 have = table[table.status != "not run"]
-if have.empty:
-    raise RuntimeError(f"there are no runs: sepnb run in_window --profile {profile}")
+NOTHING = f"Nothing has run: sepnb run in_window --profile {profile}"
 score = RunTable(table).intervals("bits_per_byte")
-facts = have.groupby("method")[
-    ["parameters", "block_parameters", "train_cpu_s"]
-].median()
+FACTS = ["parameters", "block_parameters", "train_cpu_s"]
+facts = have.reindex(columns=["method", *FACTS]).groupby("method")[FACTS].median()
+facts = facts.reindex(METHODS).astype(float)
 results = pd.DataFrame(
     {
         "method": figures.METHODS[method].label,
@@ -360,12 +358,18 @@ figures.provenance(table)
 
 # %% tags=["hide-input"]
 order = sorted(score, key=lambda method: score[method].mean, reverse=True)
-best, worst = figures.METHODS[order[-1]].label, figures.METHODS[order[0]].label
+best, worst = (
+    (figures.METHODS[name].label for name in order[-1:] + order[:1])
+    if order
+    else ("not run", "not run")
+)
 fig, ax = plt.subplots(figsize=(6.8, 3.9))
 for row, method in enumerate(order):
     scores = have.loc[have.method == method, "bits_per_byte"]
     figures.seed_row(ax, row, scores, figures.METHODS[method])
-ax.axvline(have["bigram_bits_per_byte"].iloc[0], color=figures.FAINT, linestyle=":")
+if order:
+    bigram = have["bigram_bits_per_byte"].iloc[0]
+    ax.axvline(bigram, color=figures.FAINT, linestyle=":")
 ax.set_yticks(range(len(order)), [figures.METHODS[method].label for method in order])
 ax.set(xlabel="test bits per byte (lower is better; dotted: bigram floor)")
 figures.show(
@@ -376,7 +380,9 @@ figures.show(
     caption=f"Inside the trained length the lowest mean is that of *{best}* "
     f"({score[order[-1]].mean:.3f} bits per byte), the highest that of *{worst}* "
     f"({score[order[0]].mean:.3f}). Markers: means; bars: 95 % t intervals over seeds; "
-    "ticks: every seed.",
+    "ticks: every seed."
+    if order
+    else NOTHING,
 )
 
 # %% tags=["remove-input"]
@@ -403,8 +409,8 @@ differences = {
 }
 for name, (separated, _) in pairs.items():
     key = f"difference_{separated.replace('-', '_')}"
-    numbers_of_this_chapter[key] = differences[name].mean()
-    print(f"{name:30s}", summarise(differences[name]))
+    numbers_of_this_chapter[key] = numbers.mean_of(differences[name])
+    print(f"{name:30s}", text_of(differences[name], ".3f"))
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 2.7))
@@ -417,15 +423,16 @@ ax.set(xlabel="separated minus dense (bits per byte)", ylim=(-0.6, len(pairs) - 
 listed = "; ".join(
     f"{name} {values.mean():+.3f}".replace("-", "\N{MINUS SIGN}")
     for name, values in differences.items()
+    if len(values)
 )
 figures.show(
     fig,
     name="fig-price",
     alt="Differences in bits per byte between separated and dense models, four rows, "
     "one tick per seed, with lines at zero and at the margin of the rule.",
-    caption=f"Separated minus dense, seed by seed: {listed}. Left of zero the "
-    "separated model is better; the dashed line is the margin up to which separation "
-    "counts as free.",
+    caption=f"Separated minus dense, seed by seed: {listed or 'not run'}. "
+    "Left of zero the separated model is better; the dashed line is the margin up to "
+    "which separation counts as free.",
 )
 
 # %% tags=["remove-input"]
@@ -438,21 +445,28 @@ figures.provenance(table)
 # context, and no encoding can help there. How far back do these models read at all?
 
 # %%
+axes = {"index": "method", "columns": "start", "values": "bits_per_byte"}
 by_position = experiments.get("in_window").rows(profile, "position")
-means = by_position.groupby(["method", "start"], sort=False)["bits_per_byte"].mean()
-first = means.xs(0, level="start")
-last = means.xs(by_position["start"].max(), level="start")
-numbers_of_this_chapter["first_byte_spread"] = first.max() - first.min()
-numbers_of_this_chapter["last_half_none_minus_rope"] = last["none"] - last["rope"]
-eight = means.xs(8, level="start")
-numbers_of_this_chapter["rope_gain_after_eight"] = eight["rope"] - last["rope"]
-numbers_of_this_chapter["none_gain_after_eight"] = eight["none"] - last["none"]
+means = by_position.reindex(columns=axes.values()).pivot_table(**axes, sort=False)
+means = means.reindex(METHODS)
+first, eight, last = (
+    means.get(start, pd.Series(np.nan, index=means.index))
+    for start in (0, 8, means.columns.max())
+)
+gain = eight - last
+told = {
+    "first_byte_spread": first.max() - first.min(),
+    "last_half_none_minus_rope": last["none"] - last["rope"],
+    "rope_gain_after_eight": gain["rope"],
+    "none_gain_after_eight": gain["none"],
+}
+numbers_of_this_chapter |= {name: numbers.mean_of([told[name]]) for name in told}
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 4.0))
 for method in score:
     if not method.endswith("-wide"):
-        curve, look = means[method], figures.METHODS[method]
+        curve, look = means.loc[method].dropna(), figures.METHODS[method]
         ax.plot(curve.index + 1, curve.to_numpy(), **look.line(markersize=4))
 ax.set_xscale("log", base=2)
 ax.xaxis.set_major_formatter("{x:.0f}")
@@ -468,9 +482,11 @@ figures.show(
     caption="With one byte of context all methods pay the same, within "
     f"{first.max() - first.min():.2f} bits per byte; they part within the first bytes. "
     "From eight bytes of context to the second half of the window RoPE gains only "
-    f"{eight['rope'] - last['rope']:.2f}, and the model without an encoding "
-    f"{eight['none'] - last['none']:+.2f} (negative: more context hurts it). Means "
-    "over seeds.",
+    f"{gain['rope']:.2f}, and the model without an encoding "
+    f"{gain['none']:+.2f} (negative: more context hurts it). Means "
+    "over seeds."
+    if score
+    else NOTHING,
 )
 
 # %% tags=["remove-input"]
@@ -478,9 +494,10 @@ figures.provenance(table)
 
 # %% tags=["hide-input"]
 curve_rows = experiments.get("in_window").rows(profile, "curve")
+curve_rows = curve_rows.reindex(columns=["method", "step", "bits_per_byte"])
 block = facts.block_parameters
-numbers_of_this_chapter["block_parameter_share"] = (
-    block["separated-learned"] / block["learned"]
+numbers_of_this_chapter["block_parameter_share"] = numbers.mean_of(
+    [block["separated-learned"] / block["learned"]]
 )
 shown = ("sinusoidal", "learned", "rope", "separated-learned", "separated-learned-wide")
 fig, ax = plt.subplots(figsize=(6.8, 3.8))
@@ -490,7 +507,8 @@ for method in shown:
     seconds = (curve.index + 1) / size.steps * facts.train_cpu_s[method]
     ax.plot(seconds, curve.to_numpy(), **figures.METHODS[method].line(marker=""))
 ax.set(xlabel="CPU seconds of training", ylabel="training loss (bits per byte)")
-ax.set_ylim(None, curve_rows.bits_per_byte.quantile(0.93))
+if score:
+    ax.set_ylim(None, curve_rows.bits_per_byte.quantile(0.93))
 ax.legend()
 share = facts.train_cpu_s["separated-learned"] / facts.train_cpu_s["learned"]
 figures.show(
@@ -500,7 +518,9 @@ figures.show(
     "equal width ends earlier because its steps are cheaper.",
     caption="The same runs against CPU seconds instead of steps. At equal width a "
     f"separated training takes {share:.2f} times the dense one's seconds on the cores "
-    "we used (shared, so an indication only). Means over seeds.",
+    "we used (shared, so an indication only). Means over seeds."
+    if score
+    else NOTHING,
 )
 
 # %% tags=["remove-input"]
@@ -515,10 +535,10 @@ figures.provenance(table)
 
 # %% tags=["hide-input"]
 documents = experiments.get("in_window").rows(profile, "document")
+documents = documents.reindex(columns=["method", "document", "bits", "bytes"])
 documents["bits_per_byte"] = documents["bits"] / documents["bytes"]
-novels = (
-    documents.groupby(["method", "document"])["bits_per_byte"].mean().unstack("method")
-)
+axes = {"index": "document", "columns": "method", "values": "bits_per_byte"}
+novels = documents.pivot_table(**axes).reindex(columns=METHODS)
 fig, ax = plt.subplots(figsize=(6.8, 3.1))
 ax.axhline(0, color=figures.FAINT, linewidth=1.2)
 for name, (a, b) in pairs.items():
@@ -535,7 +555,9 @@ figures.show(
     alt="For each of the four pairs, the difference in bits per byte in every held-out "
     "document, sorted.",
     caption=f"Of {len(novels)} held-out documents the separated model is better in: "
-    f"{'; '.join(wins)}. Means over seeds.",
+    f"{'; '.join(wins)}. Means over seeds."
+    if len(novels)
+    else NOTHING,
 )
 
 # %% tags=["remove-input"]
@@ -1030,22 +1052,23 @@ figures.provenance(budgets)
 beside_rope = RunTable(table).difference(
     "separated-sinusoidal", "rope", "bits_per_byte"
 )
-beside_rope = summarise(beside_rope)
-numbers_of_this_chapter["separated_sinusoidal_minus_rope"] = beside_rope.mean
-numbers_of_this_chapter["separated_sinusoidal_minus_rope_half"] = float(
-    np.nan_to_num(beside_rope.half)
-)
+half = np.nan_to_num(summarise(beside_rope).half) if len(beside_rope) else None
 numbers_of_this_chapter |= {
-    f"bpb_{method.replace('-', '_')}": summary.mean for method, summary in score.items()
-}
-numbers_of_this_chapter |= {
+    "separated_sinusoidal_minus_rope": numbers.mean_of(beside_rope),
+    "separated_sinusoidal_minus_rope_half": numbers.mean_of([half]),
     "seeds": len(set(have.seed)),
     "runs": len(have),
     "bytes_seen": size.steps * size.batch_size * size.length,
-    "test_bytes": int(have["test_bytes"].iloc[0]),
-    "unigram": float(have["unigram_bits_per_byte"].iloc[0]),
-    "bigram": float(have["bigram_bits_per_byte"].iloc[0]),
 }
+for method in METHODS:
+    key = f"bpb_{method.replace('-', '_')}"
+    numbers_of_this_chapter[key] = (
+        score[method].mean if method in score else numbers.NOT_RUN
+    )
+for key, kind in (("test_bytes", int), ("unigram", float), ("bigram", float)):
+    column = key if key in have else f"{key}_bits_per_byte"
+    told = kind(have[column].iloc[0]) if score else numbers.NOT_RUN
+    numbers_of_this_chapter[key] = told
 
 # %% [markdown]
 # ## What to take away
@@ -1169,13 +1192,13 @@ assert abs(needed / size.wide - 1) < 0.06
 
 # %% tags=["hide-cell"]
 pair = RunTable(table).difference("rope", "none", "bits_per_byte")
-apart = np.hypot(score["rope"].half, score["none"].half)
-together = summarise(pair)
-print(
-    f"paired: {together};  seeds forgotten: {together.mean:.3f} ± {apart:.3f}"
-    if len(pair) > 1
-    else "one seed: no interval"
-)
+if len(pair) > 1:
+    apart = np.hypot(score["rope"].half, score["none"].half)
+    print(
+        f"paired: {summarise(pair)};  seeds forgotten: {pair.mean():.3f} ± {apart:.3f}"
+    )
+else:
+    print(f"{len(pair)} seeds: no interval")
 
 # %% [markdown]
 # **4. (medium)** Does the separated model need its position stream in the read-out? Train the small separated

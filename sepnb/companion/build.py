@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -20,7 +19,6 @@ from sepnb import paths
 from sepnb.companion import workers
 from sepnb.companion.chapters import Chapter, digest
 from sepnb.companion.execute import INJECTED, plain
-from sepnb.companion.images import lift
 from sepnb.records.numbers import write_json
 from sepnb.records.store import write_atomically
 
@@ -82,20 +80,34 @@ def clean(notebook: dict[str, Any]) -> dict[str, Any]:
     """An executed notebook as the book shows it: parameter cells hidden, traces of the run removed, words on
     every figure.
 
+    What `sepnb.plots.figures.show` said about a figure stands in the metadata of an output, all that a
+    notebook that runs can write. MyST-NB takes alternative text, caption and name from those of the cell.
+
     Raises:
-        ValueError: an image has no alternative text.
+        ValueError: an image has no alternative text, or a cell shows more than one.
     """
-    lift(notebook)
     notebook["metadata"].pop("papermill", None)
     for number, cell in enumerate(notebook["cells"]):
         metadata = cell["metadata"]
         for trace in ("papermill", "execution"):
             metadata.pop(trace, None)
         tags = metadata.get("tags", [])
-        wanted = [HIDE[tag] for tag in tags if tag in HIDE]
-        if wanted:
-            metadata["tags"] = [*tags, *(tag for tag in wanted if tag not in tags)]
+        if wanted := [HIDE[tag] for tag in tags if tag in HIDE]:
+            metadata["tags"] = list(dict.fromkeys([*tags, *wanted]))
         cell["id"] = f"cell-{number}"
+        shown = [out for out in cell.get("outputs", []) if "image/" in " ".join(out.get("data", {}))]
+        abouts = [out["metadata"].get("sepnb") or {} for out in shown]
+        where = f"cell {number + 1} shows"
+        if not all(about.get("alt") for about in abouts):
+            raise ValueError(f"{where} an image without alternative text; show it with figures.show")
+        if len(abouts) > 1:
+            raise ValueError(f"{where} {len(abouts)} figures; give each a cell of its own")
+        for about in abouts:
+            # `dark-light` tells the theme that the image suits both modes, so that it is not dimmed.
+            words = {"image": {"alt": about["alt"], "classes": "dark-light"}}
+            if figure := {key: about[key] for key in ("name", "caption") if about.get(key)}:
+                words["figure"] = figure
+            metadata["mystnb"] = metadata.get("mystnb", {}) | words
     return notebook
 
 
@@ -103,21 +115,18 @@ def inputs(profile: str) -> dict[str, str]:
     """Hashes of what the site is made from: `pages`, which Sphinx follows by itself, and `rest`."""
     from sepnb.records.provenance import git_state
 
-    root, build = paths.root(), paths.build()
+    root, build, results = paths.root(), paths.build(), paths.results()
     pages = [*root.glob("book/**/*.md"), *root.glob("notebooks/executed/*.ipynb")]
-    rest = [root / name for name in ("_config.yml", "_toc.yml", "requirements.lock", "CITATION.cff")]
-    rest += [
-        file for file in root.glob("book/**/*") if file.suffix != ".md" and "__pycache__" not in file.parts
-    ]
-    rest += [*root.glob("sepnb/**/*.py"), *paths.results().glob("**/*.json")]
     # The ledger of claims takes a chapter's numbers from whichever profile it ran at.
     numbers = [file for of in ("smoke", "laptop", "gpu") for file in (build / of).glob("*.json")]
     numbers = [file for file in numbers if ".manifest" not in file.name]
-    records = [file for file in rest if file.is_file() and file.is_relative_to(paths.results())]
-    others = [file for file in rest if file.is_file() and file not in set(records)]
+    rest = [root / name for name in ("_config.yml", "_toc.yml", "requirements.lock", "CITATION.cff")]
+    rest += [file for file in root.glob("book/**/*") if file.suffix not in (".md", ".pyc")]
+    rest = [file for file in [*rest, *root.glob("sepnb/**/*.py")] if file.is_file()]
+    records = digest(results.glob("**/*.json"), results)
     return {
         "pages": digest(pages, root) + digest(numbers, build),
-        "rest": f"{digest(others, root)} {digest(records, paths.results())} {git_state()[0]} {profile}",
+        "rest": f"{digest(rest, root)} {records} {git_state()[0]} {profile}",
     }
 
 
@@ -165,37 +174,27 @@ def _jupyter_book(
 ) -> tuple[int, deque[str]]:
     """Run it; output goes to the log, warnings and errors also to `say`. Exit status and the last lines."""
     log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
     last: deque[str] = deque(maxlen=15)
     with (
-        log.open("w", encoding="utf-8") as file,
+        log.open("a", encoding="utf-8") as file,
         subprocess.Popen(
             [sys.executable, "-c", BOOK, "build", str(paths.root()), *options],
             env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"},
             cwd=paths.root(),
-            stdout=subprocess.PIPE,
+            stdout=file,
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
         ) as process,
     ):
-
-        def follow(stream: Iterable[str], loud: bool) -> None:
-            for line in map(plain, stream):
-                file.write(line)
-                if loud and line.strip():
-                    last.append(line)
-                    if any(word in line for word in ("WARNING", "ERROR", "CRITICAL")):
-                        say(line.rstrip())
-
-        assert process.stdout and process.stderr
-        threads = [
-            threading.Thread(target=follow, args=(process.stdout, False)),
-            threading.Thread(target=follow, args=(process.stderr, True)),
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        for line in map(plain, process.stderr or ()):
+            file.write(line)
+            file.flush()
+            if line.strip():
+                last.append(line)
+                if any(word in line for word in ("WARNING", "ERROR", "CRITICAL")):
+                    say(line.rstrip())
     return process.returncode, last
 
 

@@ -6,7 +6,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sepnb import paths
 
@@ -14,8 +14,7 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
 DISK_GB = 2.0
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """What was looked at, how it is, and what was seen."""
 
     what: str
@@ -30,9 +29,11 @@ def examine() -> Iterator[Finding]:
     yield from _versions()
     yield from _torch()
     yield from _data()
-    yield _chromium()
-    free = shutil.disk_usage(_existing(paths.build())).free / 1e9
-    yield Finding("disk", "ok" if free >= DISK_GB else "problem", f"{free:.1f} GB free for {paths.build()}")
+    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    yield Finding("Chromium", "ok" if found else "note", found or "not found; the browser tests need it")
+    build = paths.build()
+    free = shutil.disk_usage(next(place for place in (build, *build.parents) if place.exists())).free / 1e9
+    yield Finding("disk", "ok" if free >= DISK_GB else "problem", f"{free:.1f} GB free for {build}")
     yield _git()
 
 
@@ -44,11 +45,8 @@ def differing_versions(lock: str) -> tuple[list[str], list[str]]:
     from packaging.requirements import Requirement
 
     missing, other = [], []
-    for line in lock.splitlines():
-        line = line.split("#")[0].strip()
-        if not line or line.startswith("-"):
-            continue
-        wanted = Requirement(line)
+    lines = (line.split("#")[0].strip() for line in lock.splitlines())
+    for wanted in (Requirement(line) for line in lines if line and not line.startswith("-")):
         if wanted.marker and not wanted.marker.evaluate():
             continue
         try:
@@ -68,9 +66,8 @@ def _versions() -> Iterator[Finding]:
         return
     missing, other = differing_versions(lock.read_text(encoding="utf-8"))
     if missing:
-        yield Finding(
-            "packages", "problem", f"not installed: {', '.join(missing)}; `make install` installs them"
-        )
+        told = f"not installed: {', '.join(missing)}; `make install` installs them"
+        yield Finding("packages", "problem", told)
     if other:
         yield Finding("packages", "note", f"other than locked: {', '.join(other)}")
     if not missing and not other:
@@ -85,11 +82,8 @@ def _torch() -> Iterator[Finding]:
         return
     threads = f"{torch.get_num_threads()} threads of {os.cpu_count()} cores"
     yield Finding("torch", "ok", f"{torch.__version__}, {threads}")
-    if torch.cuda.is_available():
-        names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-        yield Finding("device", "ok", ", ".join(names))
-    else:
-        yield Finding("device", "ok", "CPU only: profiles smoke and laptop")
+    cards = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    yield Finding("device", "ok", ", ".join(cards) or "CPU only: profiles smoke and laptop")
 
 
 def _data() -> Iterator[Finding]:
@@ -102,24 +96,12 @@ def _data() -> Iterator[Finding]:
         yield Finding(f"data {name}", state, status + remedy)
 
 
-def _chromium() -> Finding:
-    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    return Finding("Chromium", "ok" if found else "note", found or "not found; the browser tests need it")
-
-
 def _git() -> Finding:
     from sepnb.records.provenance import git_state
 
     commit, dirty = git_state()
     if commit is None:
-        return Finding(
-            "git", "note", f"{paths.root()} is no git checkout; records made here cannot be published"
-        )
+        told = f"{paths.root()} is no git checkout; records made here cannot be published"
+        return Finding("git", "note", told)
     changes = "with uncommitted changes: records made now cannot be published" if dirty else "clean"
     return Finding("git", "note" if dirty else "ok", f"{commit[:12]}, {changes}")
-
-
-def _existing(path):
-    while not path.exists():
-        path = path.parent
-    return path

@@ -4,8 +4,8 @@ Results reach prose through `{num}` only, so a number that looks measured must c
 its own line why it is given: `<!-- given: reason -->` (a setting, a version, a number of someone else).
 A mark on a line of its own just above a table covers the table.
 
-Looked at: `book/*.md` and the markdown cells of `notebooks/*.py`. Not looked at: code, math, roles, link
-targets, directive options, directive arguments that are files, comments, markup.
+Pages are read by the parser of the book. Looked at: the text of `book/*.md` and of the markdown cells of
+`notebooks/*.py`; not code, math, roles, link targets, options of directives, comments and markup.
 
     python -m sepnb.companion.lint [FILE ...]
 """
@@ -14,7 +14,14 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from myst_parser.config.main import MdParserConfig
+from myst_parser.parsers.mdit import create_md_parser
 
 from sepnb import paths
 
@@ -24,39 +31,15 @@ MEASURED = re.compile(
     re.IGNORECASE,
 )
 MARK = re.compile(r"<!--\s*given:(.*?)-->", re.DOTALL)
+EXTENSIONS = {"amsmath", "attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath"}
 
-# Directives whose body is not prose, and those whose argument is a file or a name.
-CODE_DIRECTIVES = {
-    "code",
-    "code-block",
-    "code-cell",
-    "eval-rst",
-    "literalinclude",
-    "math",
-    "mermaid",
-    "raw",
-    "toctree",
-}
-FILE_DIRECTIVES = {"bibliography", "figure", "image", "include"}
-
-_FENCE = re.compile(
-    r"(?P<indent>\s*)(?P<fence>`{3,}|~{3,}|:{3,})\s*(?:\{(?P<directive>[^}]+)\})?(?P<argument>.*)"
-)
-# What is blanked before the search, in this order; each keeps its line breaks, so that lines stay countable.
-_SKIPPED = [
-    re.compile(r"<!--.*?-->", re.DOTALL),
-    re.compile(r"<(style|script)\b.*?</\1>", re.DOTALL | re.IGNORECASE),
-    re.compile(r"(?:\{[\w:.-]+\})?(?P<ticks>`+)(?!`)(?:.|\n(?!\s*\n))+?(?<!`)(?P=ticks)(?!`)"),
-    re.compile(r"(?<!\\)\$\$.+?(?<!\\)\$\$", re.DOTALL),
-    re.compile(r"\\begin\{(\w+\*?)\}.+?\\end\{\1\}", re.DOTALL),
-    re.compile(r"(?<!\\)\$(?!\s)(?:[^$\n]|\n(?!\n))+?(?<![\s\\])\$(?!\d)"),
-    re.compile(r"\]\([^)\n]*\)"),
-    re.compile(r"\[-?@[^\]\n]*\]"),
-    re.compile(r"<?https?://[^\s>)]+>?"),
-    re.compile(r"</?[a-zA-Z][^<>]*>", re.DOTALL),
-    re.compile(r"^\([^)\n]+\)=\s*$", re.MULTILINE),
-    re.compile(r"^%.*$", re.MULTILINE),
-]
+# Directives whose body is not prose, and those whose argument is a file.
+_CODE = re.compile(r"code(-block|-cell)?|eval-rst|literalinclude|math|mermaid|raw|toctree")
+_FILE = re.compile(r"bibliography|figure|image|include")
+_DIRECTIVE = re.compile(r"\{(?P<name>[^}]+)\}(?P<argument>.*)")
+_OPTIONS = re.compile(r"\A(\s*:[\w-]+:.*\n?)+")
+_MARKUP = re.compile(r"<!--.*?-->|<(style|script)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+_REFERENCE = re.compile(r"https?://\S+|\[-?@[^\]]*\]")
 
 
 @dataclass(frozen=True)
@@ -81,24 +64,23 @@ def lint(source: Path | str, *, notebook: bool | None = None) -> list[Problem]:
     """
     path = str(source) if isinstance(source, Path) else "<text>"
     text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-    if notebook is None:
-        notebook = path.endswith(".py")
-    page = _markdown_cells(text) if notebook else text
-    lines = text.splitlines()
-    given = _given(page)
-    problems = []
-    for number, prose in enumerate(_prose(page).split("\n"), start=1):
-        reason = given.get(number)
-        if reason == "":
-            why = "the mark gives no reason; write <!-- given: reason -->"
-            problems.append(Problem(path, number, lines[number - 1].strip(), why))
-        elif reason is None:
-            for found in MEASURED.finditer(prose):
+    page = _markdown_cells(text) if (path.endswith(".py") if notebook is None else notebook) else text
+    given, lines, problems = _given(page), text.splitlines(), []
+
+    def tell(line: int, why: str) -> None:
+        problems.append(Problem(path, line, lines[line - 1].strip(), why))
+
+    for line in (line for line, reason in given.items() if not reason):
+        tell(line, "the mark gives no reason; write <!-- given: reason -->")
+    for first, prose in _prose(page):
+        for number in MEASURED.finditer(_REFERENCE.sub(_blank, prose)):
+            line = first + prose.count("\n", 0, number.start())
+            if line not in given:
                 why = (
-                    f"{found.group().strip()!r} is typed; quote it with {{num}}`chapter/key:format`, "
+                    f"{number.group().strip()!r} is typed; quote it with {{num}}`chapter/key:format`, "
                     "or say on this line why it is given: <!-- given: reason -->"
                 )
-                problems.append(Problem(path, number, lines[number - 1].strip(), why))
+                tell(line, why)
     return problems
 
 
@@ -138,67 +120,47 @@ def _given(page: str) -> dict[int, str]:
     return given
 
 
-def _prose(page: str) -> str:
-    text = "\n".join(_without_code(page.split("\n")))
-    for pattern in _SKIPPED:
-        text = pattern.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
-    return text
+@cache
+def _parser() -> MarkdownIt:
+    return create_md_parser(MdParserConfig(enable_extensions=EXTENSIONS), RendererHTML)
 
 
-def _without_code(lines: list[str]) -> Iterator[str]:
-    """The lines with code, front matter and directive options blanked; bodies of prose directives stay."""
-    open_fences: list[tuple[str, bool]] = []  # the fence's characters, and whether its body is code
-    options: str | None = None  # None, "colon" (:key: value lines) or "yaml" (between two --- lines)
-    front_matter = bool(lines) and lines[0].strip() == "---"
-    for number, line in enumerate(lines):
-        bare = line.strip()
-        if front_matter:
-            front_matter = number == 0 or bare not in ("---", "...")
-            yield ""
-            continue
-        if (
-            open_fences
-            and bare
-            and set(bare) == {open_fences[-1][0][0]}
-            and len(bare) >= len(open_fences[-1][0])
-        ):
-            open_fences.pop()
-            options = None
-            yield ""
-            continue
-        in_code = bool(open_fences) and open_fences[-1][1]
-        if in_code:
-            yield ""
-            continue
-        if options == "start":
-            options = "yaml" if bare == "---" else "colon"
-            if options == "yaml":
-                yield ""
+def _prose(page: str, first: int = 1) -> Iterator[tuple[int, str]]:
+    """The pieces of prose of a page whose first line has the number `first`, each with its own number."""
+    lines = page.split("\n")
+    for token in _parser().parse(page):
+        start, end = token.map or (0, 0)
+        if token.type == "inline":
+            yield from _texts(token.children or [], "\n".join(lines[start:end]), first + start)
+        elif token.type == "html_block":
+            yield first + start, _MARKUP.sub(_blank, token.content)
+        elif token.type in ("fence", "colon_fence") and (opened := _DIRECTIVE.match(token.info.strip())):
+            if _CODE.fullmatch(opened["name"]):
                 continue
-        if options == "yaml":
-            options = None if bare == "---" else "yaml"
-            yield ""
-            continue
-        if options == "colon":
-            if re.match(r":[\w-]+:", bare):
-                yield ""
-                continue
-            options = None
-        opening = _FENCE.fullmatch(line)
-        if opening and (opening["fence"][0] != ":" or opening["directive"]):
-            name = (opening["directive"] or "").strip()
-            open_fences.append((opening["fence"], not name or name in CODE_DIRECTIVES))
-            options = "start" if name else None
-            yield "" if name in FILE_DIRECTIVES | CODE_DIRECTIVES or not name else opening["argument"]
-            continue
-        yield line
+            if not _FILE.fullmatch(opened["name"]):
+                yield from _prose(opened["argument"].strip(), first + start)
+            yield from _prose(_OPTIONS.sub(_blank, token.content), first + start + 1)
+
+
+def _texts(children: list[Token], block: str, first: int) -> Iterator[tuple[int, str]]:
+    """The texts of a block between its code, math, roles and tags, looked up in it for their lines."""
+    at = 0
+    for child in children:
+        at = max(at, block.find(child.content, at))
+        if child.type == "text":
+            yield first + block.count("\n", 0, at), child.content
+        if block.startswith(child.content, at):
+            at += len(child.content)
+
+
+def _blank(found: re.Match) -> str:
+    return re.sub(r"[^\n]", " ", found.group())
 
 
 def main(arguments: list[str]) -> int:
     """Lint the given files, or the project's prose; print every problem and return 1 when there is one."""
-    problems = [problem for path in map(Path, arguments) for problem in lint(path)] if arguments else []
-    if not arguments:
-        problems = [problem for path in sources() for problem in lint(path)]
+    files = [Path(name) for name in arguments] or sources()
+    problems = [problem for path in files for problem in lint(path)]
     for problem in problems:
         print(problem)
     print(f"{len(problems)} typed numbers" if problems else "no typed numbers")

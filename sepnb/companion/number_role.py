@@ -1,45 +1,156 @@
-"""The role that pastes a number into prose, with a link to where it was computed."""
+"""The role `{num}`, which pastes a number into prose with a link to where it was computed.
 
+    chapter/key:format                            01_order/loss:.3f
+    experiment/method/metric:format               in_window/rope/bits_per_byte:.3f
+    experiment/a minus b/metric:format            in_window/rope minus none/bits_per_byte:+.3f
+    experiment/a/metric minus other:format        recipes/rope/native-at-1m minus native/1x:+.3f
+    experiment/a minus b/metric minus other:format, a metric of a minus another of b
+
+The first is a number that a chapter published at the profile of the build. The others are means over seeds
+of records: a metric is a column of the experiment's table; it may hold slashes, as a method may. A `±` at the
+end of the format adds half the 95 % interval. Where no run is there, the text is "not run". Without a format
+a float is written by `g`.
+"""
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import lru_cache
+from pathlib import Path
+
+import pandas as pd
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 
-from sepnb.companion import pages, record_numbers
+from sepnb.companion.runs import store_for
 from sepnb.records import numbers
+from sepnb.records.run_table import RunTable, text_of
 
 logger = logging.getLogger(__name__)
 
 PROVENANCE = "book/provenance"
 """The page on which every record stands."""
+OF_CHAPTER = re.compile(r"(?P<chapter>\d[\w-]*)/(?P<key>\w+)(?::(?P<form>.+))?")
+OF_RECORDS = re.compile(r"(?P<experiment>[a-z]\w*)/(?P<asked>[^/:]+/[^:]+)(?::(?P<form>.+))?")
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class NumberRole(SphinxRole):
-    """`{num}`chapter/key:format``: the number that a chapter published for the profile of this build, with a
-    link to the chapter; `{num}`experiment/method/metric:format``: one of records, with a link to these.
-
-    What cannot be shown is printed as `??` with one located warning (`sepnb.num`), so `-W` fails.
-    """
+    """What cannot be shown is printed as `??` with one located warning (`sepnb.num`), so `-W` fails."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        source, _, _ = self.text.partition("/")
-        profile = self.config.sepnb_profile
-        recorded = record_numbers.files(self.text, profile)
+        profile, source = self.config.sepnb_profile, self.text.partition("/")[0]
+        recorded = OF_RECORDS.fullmatch(self.text.strip())
         try:
-            for path in recorded or [numbers.path(source, profile)]:
+            for path in _files(source, profile) if recorded else [numbers.path(source, profile)]:
                 self.env.note_dependency(str(path))
-            text = pages.number(self.text, profile)
+            text = number(self.text, profile)
         except ValueError as problem:
             logger.warning("%s", problem, location=self.get_location(), type="sepnb", subtype="num")
             return [nodes.inline(self.rawtext, "??", classes=["sepnb-missing"])], []
         home = PROVENANCE if recorded else f"notebooks/executed/{source}"
         if home == self.env.docname or home not in self.env.found_docs:
             return [nodes.inline(self.rawtext, text, classes=["sepnb-num"])], []
-        target = {
-            "refdomain": "std",
-            "reftype": "doc",
-            "reftarget": f"/{home}",
-            "refdoc": self.env.docname,
-        }
+        target = {"refdomain": "std", "reftype": "doc", "reftarget": f"/{home}", "refdoc": self.env.docname}
         link = addnodes.pending_xref("", nodes.inline("", text), refexplicit=True, **target)
         return [nodes.inline("", "", link, classes=["sepnb-num"])], []
+
+
+def number(text: str, profile: str) -> str:
+    """The formatted number that `text` means, at the profile of the book.
+
+    Raises:
+        ValueError: no name of a number; an experiment, a chapter, a key, a method or a metric that is not
+            there, with what is; a format that the value does not take.
+    """
+    if parts := OF_CHAPTER.fullmatch(text.strip()):
+        chapter, key = parts["chapter"], parts["key"]
+        have = numbers.load(chapter, profile)
+        if key not in have:
+            raise ValueError(f"{chapter} published no {key!r} at {profile}; {_near(key, have)}")
+        value = have[key]
+        form = parts["form"] or ("g" if isinstance(value, float) else "")
+        shown = value if value == numbers.NOT_RUN else _formatted(text, value, form)
+        return shown if isinstance(value, str) else _typeset(shown)
+    if parts := OF_RECORDS.fullmatch(text.strip()):
+        form = parts["form"] or "g"
+        _formatted(text, 0.5, form.removesuffix("±"))  # also where nothing has run
+        values = _values(parts["experiment"], parts["asked"], profile)
+        if not len(values):
+            return numbers.NOT_RUN
+        if form.endswith("±"):
+            return text_of(values, form.removesuffix("±"))
+        return _typeset(format(float(values.mean()), form))
+    raise ValueError(
+        f"{text!r} is not a number's name: write chapter/key:format or experiment/method/metric:format"
+    )
+
+
+def _formatted(text: str, value: numbers.Number, form: str) -> str:
+    try:
+        return format(value, form)
+    except (ValueError, TypeError) as problem:
+        raise ValueError(f"{text!r}: {value!r} does not take the format {form!r} ({problem})") from None
+
+
+def _typeset(shown: str) -> str:
+    """A formatted number as print has it: a real minus sign, and powers of ten instead of `e-15`."""
+
+    def power(found: re.Match) -> str:
+        sign = "\N{SUPERSCRIPT MINUS}" if found[1] == "-" else ""
+        return "\N{MULTIPLICATION SIGN}10" + sign + found[2].translate(_RAISED)
+
+    shown = re.sub(r"e([+-])0*(\d+)", power, shown)
+    return "\N{MINUS SIGN}" + shown[1:] if shown.startswith("-") else shown
+
+
+def _values(experiment: str, asked: str, profile: str) -> pd.Series:
+    """One value a seed; none where these runs were not made.
+
+    A column that no run of this profile has was not run, unless the method was run somewhere: then the runs
+    of this profile and the published ones have every column that there is.
+    """
+    from sepnb import experiments  # brings torch, which a page without such a number does not need
+
+    tables = [RunTable(_table(experiment, of)) for of in dict.fromkeys((profile, "laptop"))]
+    known = {*tables[0].frame["method"], *(run.method for run in experiments.get(experiment).grid("laptop"))}
+    method = "|".join(map(re.escape, sorted(known, reverse=True)))  # the longer first of two that begin alike
+    parts = re.fullmatch(rf"(?P<a>{method})(?: minus (?P<b>{method}))?/(?P<metric>.+)", asked)
+    if parts is None:
+        said = asked.partition("/")[0].split(" minus ")
+        unknown = next((name for name in said if name not in known), asked)
+        raise ValueError(f"{experiment} has no method {unknown!r}; {_near(unknown, known)}")
+    metric, _, other = parts["metric"].partition(" minus ")
+    columns = {column for table in tables for column in table.frame}
+    ran = any((table.made["method"] == parts["a"]).any() for table in tables)
+    for column in (metric, other or metric):
+        if ran and column not in columns:
+            raise ValueError(f"{experiment} has no column {column!r}; {_near(column, columns)}")
+    values = tables[0].values(parts["a"], metric)
+    if parts["b"] or other:
+        values = (values - tables[0].values(parts["b"] or parts["a"], other or metric)).dropna()
+    return values
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, known)
+    return f"did you mean {', '.join(near)}?" if near else f"it has {', '.join(sorted(known)) or 'none'}"
+
+
+def _files(experiment: str, profile: str) -> list[Path]:
+    return sorted((store_for(profile).root / profile / experiment).glob("*.json"))
+
+
+def _table(experiment: str, profile: str) -> pd.DataFrame:
+    stamps = tuple(path.stat().st_mtime_ns for path in _files(experiment, profile))
+    return _loaded(experiment, profile, store_for(profile).root, stamps)
+
+
+@lru_cache(maxsize=32)
+def _loaded(experiment: str, profile: str, root: Path, stamps: tuple[int, ...]) -> pd.DataFrame:
+    from sepnb import experiments
+    from sepnb.records.store import Store
+
+    return experiments.get(experiment).table(profile, Store(root))

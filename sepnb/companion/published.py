@@ -11,7 +11,7 @@ sums may differ (thread count, processor). Between a GPU and a CPU, bfloat16 rou
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any
@@ -39,10 +39,19 @@ class Replay:
 
 @dataclass(frozen=True)
 class _Job:
+    """A record to be replayed: its experiment and its run of the grid, and where."""
+
+    record: Record
     experiment: Any
     config: Any
     device: str
-    eager: bool
+
+    @property
+    def same_device(self) -> bool:
+        return str(self.record.provenance["device"]).split(":")[0] == self.device.split(":")[0]
+
+    def replay(self, status: str, detail: str = "") -> Replay:
+        return Replay(self.record.profile, self.record.experiment, self.record.key, status, detail)
 
 
 def differs(stored: Fingerprint, now: Fingerprint, rtol: float) -> str | None:
@@ -99,48 +108,40 @@ def check(
         RecordError: a record that cannot be read.
     """
     store = Store() if store is None else store
-    found: list[tuple[Any, Record, Any]] = []
+    found: list[_Job] = []
     for profile in profiles:
         for experiment in experiments:
             records = store.load(profile, experiment.name)
             seeds = sorted({record.provenance["seed"] for record in records.values()})
-            configs = {config.key: config for config in experiment.grid(profile)}
-            configs |= {config.key: config for config in experiment.grid(profile, seeds)} if seeds else {}
-            found += [(experiment, record, configs.get(record.key)) for record in records.values()]
+            grid = [*experiment.grid(profile), *(experiment.grid(profile, seeds) if seeds else ())]
+            configs = {config.key: config for config in grid}
+            found += [_Job(one, experiment, configs.get(one.key), device) for one in records.values()]
     if sample is not None:
-        found = sorted(found, key=lambda item: hashlib.sha256(item[1].key.encode()).hexdigest())[:sample]
-    absent = absent_data({(experiment, record.profile) for experiment, record, _ in found})
+        found = sorted(found, key=lambda job: hashlib.sha256(job.record.key.encode()).hexdigest())[:sample]
+    absent = absent_data({(job.experiment, job.record.profile) for job in found})
 
-    replays, jobs, subjects = [], [], []
-    for experiment, record, config in found:
-        where = (record.profile, experiment.name, record.key)
-        if config is None:
-            replays.append(Replay(*where, "orphaned", "no grid has this run any more; delete its file"))
-        elif why := other_settings(record.config, config.resolved()):
-            replays.append(Replay(*where, "stale", why))
-        elif why := absent.get((experiment.name, record.profile)):
-            replays.append(Replay(*where, "not replayed", why))
+    replays, jobs = [], []
+    for job in found:
+        if job.config is None:
+            replays.append(job.replay("orphaned", "no grid has this run any more; delete its file"))
+        elif why := other_settings(job.record.config, job.config.resolved()):
+            replays.append(job.replay("stale", why))
+        elif why := absent.get((job.experiment.name, job.record.profile)):
+            replays.append(job.replay("not replayed", why))
         else:
-            jobs.append(_Job(experiment, config, device, eager=not _same_device(record, device)))
-            subjects.append(record)
-    ended = workers.run_jobs(_replay, jobs, workers=side_by_side) if side_by_side > 1 else _here(jobs)
+            jobs.append(job)
+    ended = workers.run_jobs(_fingerprint, jobs, workers=side_by_side if side_by_side > 1 else 0)
     for done, (index, now, error) in enumerate(ended, 1):
-        replays.append(_judge(subjects[index], now, error, device))
+        replays.append(_judged(jobs[index], now, error))
         if on_end:
             on_end(done, len(jobs))
-    if mark:
-        for replay in replays:
-            if replay.status in ("equal", "stale"):
-                _mark(store, replay)
+    for replay in replays if mark else ():
+        if replay.status in ("equal", "stale"):
+            known = store.load(replay.profile, replay.experiment)[replay.key].stale
+            reason = replay.detail if replay.status == "stale" else None
+            if reason != known:
+                store.mark_stale(replay.profile, replay.experiment, replay.key, reason)
     return sorted(replays, key=lambda replay: (replay.profile, replay.experiment, replay.key))
-
-
-def _here(jobs: Sequence[_Job]) -> Iterator[tuple[int, Fingerprint | None, Exception | None]]:
-    for index, job in enumerate(jobs):
-        try:
-            yield index, _replay(job, lambda done, total: None), None
-        except Exception as error:
-            yield index, None, error
 
 
 def exit_status(replays: Sequence[Replay]) -> int:
@@ -149,33 +150,18 @@ def exit_status(replays: Sequence[Replay]) -> int:
     return 1 if "stale" in statuses else 2 if "not replayed" in statuses else 0
 
 
-def _judge(record: Record, now: Fingerprint | None, error: BaseException | None, device: str) -> Replay:
-    where = (record.profile, record.experiment, record.key)
+def _judged(job: _Job, now: Fingerprint | None, error: BaseException | None) -> Replay:
     if isinstance(error, (BrokenProcessPool, MemoryError, OSError)):
-        return Replay(
-            *where, "not replayed", f"the machine failed, not the code: {type(error).__name__}: {error}"
-        )
-    if error is not None:
-        return Replay(*where, "stale", f"its replay failed: {type(error).__name__}: {error}")
-    assert now is not None
-    rtol = RTOL["same device" if _same_device(record, device) else "other device"]
-    why = differs(record.fingerprint, now, rtol)
-    return Replay(*where, "stale" if why else "equal", why or "")
+        why = f"the machine failed, not the code: {type(error).__name__}: {error}"
+        return job.replay("not replayed", why)
+    if error is not None or now is None:
+        return job.replay("stale", f"its replay failed: {type(error).__name__}: {error}")
+    why = differs(job.record.fingerprint, now, RTOL["same device" if job.same_device else "other device"])
+    return job.replay("stale", why) if why else job.replay("equal")
 
 
-def _same_device(record: Record, device: str) -> bool:
-    return str(record.provenance["device"]).split(":")[0] == device.split(":")[0]
-
-
-def _mark(store: Store, replay: Replay) -> None:
-    known = store.load(replay.profile, replay.experiment)[replay.key].stale
-    reason = replay.detail if replay.status == "stale" else None
-    if reason != known:
-        store.mark_stale(replay.profile, replay.experiment, replay.key, reason)
-
-
-def _replay(job: _Job, report: workers.Report) -> dict[str, list[float]]:
-    if not job.eager:
+def _fingerprint(job: _Job, report: workers.Report) -> Fingerprint:
+    if job.same_device:
         return job.experiment.fingerprint(job.config, device=job.device)
     import torch
 
@@ -188,13 +174,11 @@ def absent_data(wanted: set[tuple[Any, str]]) -> dict[tuple[str, str], str]:
     """Of these (experiment, profile) pairs, those whose data are not at hand, and how to get them."""
     from sepnb.data import registry
 
-    status: dict[str, str] = {}
-    absent = {}
-    for experiment, profile in wanted:
-        for name in experiment.data_sets(profile):
-            if name not in status:
-                status[name] = registry.get(name).status()
-            if status[name] != "at hand":
-                why = f"data set {name} is {status[name]}: run `sepnb data {name}`, or set SEPNB_DATA"
-                absent[experiment.name, profile] = why
-    return absent
+    needed = {(one.name, profile): one.data_sets(profile) for one, profile in wanted}
+    status = {name: registry.get(name).status() for name in {n for names in needed.values() for n in names}}
+    return {
+        pair: f"data set {name} is {status[name]}: run `sepnb data {name}`, or set SEPNB_DATA"
+        for pair, names in needed.items()
+        for name in names
+        if status[name] != "at hand"
+    }

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sepnb import paths
-from sepnb.companion.chapters import Chapter, discover, find
+from sepnb.companion.chapters import Chapter, discover, find, reads
 from sepnb.records.numbers import Number, write_json
 
 
@@ -59,48 +59,40 @@ def compare(chapter: str, got: Mapping[str, Number], profile: str) -> list[Probl
     if not file.exists():
         command = f'sepnb check {chapter} --measure --update --reason "…"'
         return [Problem(chapter, "*", f"no reference; take one with `{command}`")]
-    reference = json.loads(file.read_text(encoding="utf-8"))["numbers"]
+    reference = _numbers(file)
     allowed = tolerances(profile).get(chapter, {})
-    problems = [
-        Problem(chapter, k, f"is new: got {got[k]!r}, no reference")
-        for k in sorted(got.keys() - reference.keys())
-    ]
-    problems += [
-        Problem(chapter, k, f"is gone: the reference is {reference[k]!r}")
-        for k in sorted(reference.keys() - got.keys())
-    ]
+    new, gone = sorted(got.keys() - reference.keys()), sorted(reference.keys() - got.keys())
+    whys = {key: f"is new: got {got[key]!r}, no reference" for key in new}
+    whys |= {key: f"is gone: the reference is {reference[key]!r}" for key in gone}
     for key in sorted(reference.keys() & got.keys()):
-        if why := _differs(got[key], reference[key], allowed.get(key)):
-            problems.append(Problem(chapter, key, why))
-    return problems
+        whys[key] = _differs(got[key], reference[key], allowed.get(key))
+    return [Problem(chapter, key, why) for key, why in whys.items() if why]
+
+
+def _numbers(file: Path) -> dict[str, Number]:
+    return json.loads(file.read_text(encoding="utf-8"))["numbers"]
 
 
 def orphans(chapters: Iterable[str], profile: str) -> list[Problem]:
     """References of chapters that are no more."""
     known = {*chapters, "tolerances"}
-    files = sorted(folder(profile).glob("*.json"))
-    return [
-        Problem(f.stem, "*", f"has a reference but no chapter; delete {f.name}")
-        for f in files
-        if f.stem not in known
-    ]
+    odd = [file for file in sorted(folder(profile).glob("*.json")) if file.stem not in known]
+    return [Problem(file.stem, "*", f"has a reference but no chapter; delete {file.name}") for file in odd]
 
 
 def _differs(got: Number, reference: Number, entry: Mapping[str, Any] | None) -> str | None:
+    told = f"got {got!r}, reference {reference!r}"
     if entry is not None and "unpinned" in entry:
         return None
     if not (isinstance(got, float) or isinstance(reference, float)):
-        same = type(got) is type(reference) and got == reference
-        return None if same else f"got {got!r}, reference {reference!r}, must be equal"
+        return None if type(got) is type(reference) and got == reference else f"{told}, must be equal"
     if isinstance(got, str) or isinstance(reference, str):
-        return f"got {got!r}, reference {reference!r}: one is text"
+        return f"{told}: one is text"
     if entry is None:
-        return f"got {got!r}, reference {reference!r}, no tolerance; `sepnb check --measure` measures one"
-    width = entry["atol"] + entry["rtol"] * abs(reference)
-    if abs(got - reference) <= width:
-        return None
+        return f"{told}, no tolerance; `sepnb check --measure` measures one"
+    off, width = abs(got - reference), entry["atol"] + entry["rtol"] * abs(reference)
     tolerance = f"tolerance {width:.3g} (atol {entry['atol']:g} + rtol {entry['rtol']:g} * |reference|)"
-    return f"got {got!r}, reference {reference!r}, off by {abs(got - reference):.3g}, {tolerance}"
+    return None if off <= width else f"{told}, off by {off:.3g}, {tolerance}"
 
 
 def named(chapter: Chapter, experiments: Iterable[str]) -> set[str]:
@@ -114,8 +106,7 @@ def named(chapter: Chapter, experiments: Iterable[str]) -> set[str]:
 
 def read(chapter: Chapter, profile: str, build: Path | None = None) -> set[str]:
     """The experiments whose records of `profile` the chapter asked for when it last ran, failed or not."""
-    log = (paths.build() if build is None else build) / profile / f"{chapter.name}.reads"
-    asked = log.read_text(encoding="utf-8").split() if log.exists() else []
+    asked = reads((build or paths.build()) / profile / f"{chapter.name}.reads")
     return {name.removeprefix(f"{profile}/") for name in asked if name.startswith(f"{profile}/")}
 
 
@@ -173,40 +164,33 @@ def recompute(
     places = {"SEPNB_BUILD": str(build), "SEPNB_RESULTS": str(build / profile / "results")}
     common = ["--profile", profile, "--device", "cpu", "--threads", str(threads)]
     common += ["--jobs", str(max(1, (os.cpu_count() or 1) // threads))]
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if quiet else {}
     if records is not None:
         shutil.copytree(records / "build" / profile / "results", build / profile / "results")
-    failed: dict[str, str] = {}
+    failed: list[RecomputeError] = []
 
     def run(names: list[str], *more: str) -> None:
-        done = subprocess.run(
-            [sys.executable, "-m", "sepnb.cli", "run", *names, *more, *common],
-            env={**os.environ, **places, **(environment or {})},
-            cwd=paths.root(),
-            stdout=subprocess.PIPE if quiet else None,
-            stderr=subprocess.STDOUT if quiet else None,
-            text=True,
-        )
+        command = [sys.executable, "-m", "sepnb.cli", "run", *names, *more, *common]
+        where = {"env": {**os.environ, **places, **(environment or {})}, "cwd": paths.root()}
+        done = subprocess.run(command, **where, **output, text=True)
         if done.returncode:
-            command = f"sepnb run {' '.join(names)} --profile {profile}"
-            raise RecomputeError(f"`{command}` failed:\n{done.stdout or '(see above)'}")
+            told = f"sepnb run {' '.join(names)} --profile {profile}"
+            raise RecomputeError(f"`{told}` failed:\n{done.stdout or '(see above)'}")
 
     def run_chapters(due: list[Chapter]) -> None:
         failed.clear()
         try:
             run([chapter.name for chapter in due], "--seeds", str(seed))
         except RecomputeError as error:
-            failed["told"] = str(error)
+            failed.append(error)
 
     chosen = [find(name) for name in chapters] or discover()
     wanted = {name for chapter in chosen for name in named(chapter, experiments.names())}
     until_nothing_is_missing(chosen, wanted, run, run_chapters, lambda one: read(one, profile, build))
     if failed:
-        raise RecomputeError(failed["told"])
-    published = sorted((build / profile).glob("*.json"))
-    contents = [
-        json.loads(file.read_text(encoding="utf-8")) for file in published if ".manifest" not in file.name
-    ]
-    return {content["chapter"]: content["numbers"] for content in contents}
+        raise failed[0]
+    published = {file.stem: file for file in sorted((build / profile).glob("*.json"))}
+    return {name: _numbers(file) for name, file in published.items() if not name.endswith(".manifest")}
 
 
 def update(numbers: Mapping[str, Mapping[str, Number]], profile: str, reason: str) -> list[Path]:
@@ -222,19 +206,13 @@ def update(numbers: Mapping[str, Mapping[str, Number]], profile: str, reason: st
     from sepnb.records.provenance import git_state
 
     commit, dirty = git_state()
-    made = {
-        "reason": reason.strip(),
-        "commit": commit,
-        "dirty": dirty,
-        "date": datetime.now(UTC).date().isoformat(),
-        "torch": version("torch"),
-        "numpy": version("numpy"),
-        "python": sys.version.split()[0],
-    }
+    made = {"reason": reason.strip(), "commit": commit, "dirty": dirty}
+    made |= {"date": datetime.now(UTC).date().isoformat(), "python": sys.version.split()[0]}
+    made |= {package: version(package) for package in ("torch", "numpy")}
     written = []
     for chapter, metrics in numbers.items():
         file = folder(profile) / f"{chapter}.json"
-        if file.exists() and json.loads(file.read_text(encoding="utf-8"))["numbers"] == dict(metrics):
+        if file.exists() and _numbers(file) == dict(metrics):
             continue
         write_json(file, {"chapter": chapter, "profile": profile, "made": made, "numbers": dict(metrics)})
         written.append(file)

@@ -6,15 +6,13 @@ were under way; running the same command again does the rest.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sepnb import paths
 from sepnb.companion import workers
 from sepnb.records.store import Store
-
-Report = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -26,19 +24,18 @@ class Run:
     profile: str
     device: str
     folder: Path
-    seconds: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class Tally:
-    """How the grid of one experiment fared: counts of runs, and one line per failed run."""
+    """How the grid of one experiment fares: counts of runs, and one line per failed run."""
 
     experiment: str
     skipped: int
-    ran: int
-    failed: tuple[str, ...]
-    left: int
-    seconds: float
+    ran: int = 0
+    failed: list[str] = field(default_factory=list)
+    left: int = 0
+    seconds: float = 0.0
 
     @property
     def complete(self) -> bool:
@@ -97,8 +94,7 @@ def plan(
             if config.key in have and have[config.key].stale is None:
                 skipped[experiment.name] += 1
             else:
-                seconds = float(experiment.seconds(profile))
-                todo.append(Run(experiment, config, profile, device, store.root, seconds))
+                todo.append(Run(experiment, config, profile, device, store.root))
     return todo, skipped
 
 
@@ -109,7 +105,7 @@ def run(
     side_by_side: int = 1,
     threads: int = 1,
     on_progress: Callable[[int, int, int], None] | None = None,
-    on_end: Callable[[Run, str | None], None] | None = None,
+    on_end: Callable[[int, str | None], None] | None = None,
 ) -> list[Tally]:
     """Do the runs and count; a run that fails ends only itself.
 
@@ -117,37 +113,30 @@ def run(
         todo, skipped: from `plan`.
         side_by_side: worker processes; `threads` each may use.
         on_progress: called as `(index of the run, steps done, steps)`.
-        on_end: called with each run and its error, None when it succeeded. KeyboardInterrupt raised
-            while runs are under way stops them and passes through; what had ended is stored.
+        on_end: called with the index of each run and its error, None when it succeeded.
+
+    KeyboardInterrupt raised while runs are under way stops them and passes through; what had ended is stored.
     """
-    names = list(skipped)
-    ran, failed, seconds = dict.fromkeys(names, 0), {name: [] for name in names}, dict.fromkeys(names, 0.0)
-    for index, took, error in workers.run_jobs(
-        _run, todo, workers=side_by_side, threads=threads, on_progress=on_progress
-    ):
-        name = todo[index].experiment.name
+    found = {name: Tally(name, count) for name, count in skipped.items()}
+    for one in todo:
+        found[one.experiment.name].left += 1
+    ended = workers.run_jobs(_run, todo, workers=side_by_side, threads=threads, on_progress=on_progress)
+    for index, took, error in ended:
+        one, why = todo[index], None
+        tally = found[one.experiment.name]
+        tally.left -= 1
         if error is None:
-            ran[name] += 1
-            seconds[name] += took
+            tally.ran += 1
+            tally.seconds += took
         else:
-            failed[name].append(f"{todo[index].config.label} ({todo[index].config.key}): {_in_words(error)}")
+            why = f"{one.config.label} ({one.config.key}): {_in_words(error)}"
+            tally.failed.append(why)
         if on_end:
-            on_end(todo[index], None if error is None else failed[name][-1])
-    wanted = {name: sum(run.experiment.name == name for run in todo) for name in names}
-    return [
-        Tally(
-            name,
-            skipped[name],
-            ran[name],
-            tuple(failed[name]),
-            wanted[name] - ran[name] - len(failed[name]),
-            seconds[name],
-        )
-        for name in names
-    ]
+            on_end(index, why)
+    return list(found.values())
 
 
-def _run(run: Run, report: Report) -> float:
+def _run(run: Run, report: workers.Report) -> float:
     began = time.monotonic()
     record = run.experiment.run(run.config, device=run.device, progress=report)
     store = Store(run.folder)

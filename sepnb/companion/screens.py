@@ -1,20 +1,12 @@
 """What a person sees in the terminal: bars with an estimate, one screen per failure, summary tables."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console, Group
 from rich.markup import escape
 from rich.panel import Panel
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import MofNCompleteColumn, Progress, TaskID, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -33,55 +25,37 @@ def duration(seconds: float) -> str:
     return f"{minutes:.0f} min" if minutes < 100 else f"{minutes / 60:.1f} h"
 
 
-class Bars:
-    """One bar for the whole and one for each job under way; silent where the output is no terminal."""
+class Bars(Progress):
+    """One bar for the whole and one for each job under way; silent where the output is no terminal.
+
+    Args:
+        labels: of the jobs, in the order of their indices.
+    """
 
     def __init__(self, console: Console, what: str, labels: Sequence[str]) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-        self.progress = Progress(
-            *columns,
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            disable=not console.is_terminal,
-        )
+        columns = (*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn())
+        super().__init__(*columns, console=console, disable=not console.is_terminal)
         self.labels = labels
-        self.whole = self.progress.add_task(what, total=len(labels))
-        self.tasks: dict[int, int] = {}
+        self.whole = self.add_task(what, total=len(labels))
+        self.under_way: dict[int, TaskID] = {}
+        self.shares: dict[int, float] = {}
 
     def step(self, index: int, done: int, total: int) -> None:
         """Job `index` has done `done` of `total` steps."""
-        if index not in self.tasks:
-            self.tasks[index] = self.progress.add_task(f"  {escape(self.labels[index])}", total=total)
-        self.progress.update(self.tasks[index], completed=done, total=total)
-        self._sum()
+        if index not in self.under_way:
+            self.under_way[index] = self.add_task(f"  {escape(self.labels[index])}", total=total)
+        self.update(self.under_way[index], completed=done, total=total)
+        self._sum(index, done / total)
 
     def end(self, index: int) -> None:
         """Job `index` has ended."""
-        if index in self.tasks:
-            self.progress.update(self.tasks[index], completed=self._task(index).total, visible=False)
-        else:
-            self.tasks[index] = self.progress.add_task("", total=1, completed=1, visible=False)
-        self._sum()
+        if index in self.under_way:
+            self.update(self.under_way[index], visible=False)
+        self._sum(index, 1.0)
 
-    def _task(self, index: int):
-        return next(task for task in self.progress.tasks if task.id == self.tasks[index])
-
-    def _sum(self) -> None:
-        shares = [
-            (task.completed / task.total)
-            for task in self.progress.tasks
-            if task.id != self.whole and task.total
-        ]
-        self.progress.update(self.whole, completed=round(sum(shares), 2))
-
-
-@contextmanager
-def bars(console: Console, what: str, labels: Sequence[str]) -> Iterator[Bars]:
-    """Progress bars for jobs with these labels, in the order of their indices."""
-    made = Bars(console, what, labels)
-    with made.progress:
-        yield made
+    def _sum(self, index: int, share: float) -> None:
+        self.shares[index] = share
+        self.update(self.whole, completed=round(sum(self.shares.values()), 2))
 
 
 def failure(outcome: Outcome, kept: str | None) -> Panel:
@@ -100,21 +74,20 @@ def failure(outcome: Outcome, kept: str | None) -> Panel:
 
 def outcomes(results: Iterable[Outcome]) -> Table:
     """How the chapters fared."""
-    table = _table("chapter", "status", "time", "why it ran")
+    content = []
     for one in results:
         status = Text(one.status, style=COLOURS[one.status])
-        table.add_row(one.chapter, status, duration(one.seconds) if one.seconds else "", one.why)
-    return table
+        content.append((one.chapter, status, duration(one.seconds) if one.seconds else "", one.why))
+    return rows(("chapter", "status", "time", "why it ran"), content)
 
 
 def tallies(results: Iterable[Tally]) -> Table:
     """How the grids fared."""
-    table = _table("experiment", "there before", "ran", "failed", "left", "time in runs")
+    content = []
     for one in results:
         failed = Text(str(len(one.failed)), style="bold red" if one.failed else "")
-        row = (one.experiment, str(one.skipped), str(one.ran), failed, str(one.left), duration(one.seconds))
-        table.add_row(*row)
-    return table
+        content.append((one.experiment, one.skipped, one.ran, failed, one.left, duration(one.seconds)))
+    return rows(("experiment", "there before", "ran", "failed", "left", "time in runs"), content)
 
 
 def refused(console: Console, records: Mapping[Path, RecordError]) -> None:
@@ -125,14 +98,9 @@ def refused(console: Console, records: Mapping[Path, RecordError]) -> None:
 
 def rows(header: Sequence[str], content: Iterable[Sequence[object]]) -> Table:
     """A plain table of anything."""
-    table = _table(*header)
-    for row in content:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
-    return table
-
-
-def _table(*header: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for index, name in enumerate(header):
         table.add_column(name, overflow="fold", no_wrap=index == 0)
+    for row in content:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     return table

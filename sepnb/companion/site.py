@@ -4,7 +4,7 @@
 - `{claims}`, `{source-map}` and `{provenance}` render the evidence pages, `{inventory}`, `{properties}` and
   `{encoding-speed}` the tables of encodings;
 - `{chapter-figure}` shows a figure of a chapter on another page;
-- a check of every formula turns unbalanced LaTeX, which Sphinx does not parse, into a located warning;
+- markup that was left as text, because it was not recognised, is a located warning;
 - the pages load only local scripts, and only those they need.
 
 Nothing here imports torch unless a page of evidence has to be made anew.
@@ -14,7 +14,6 @@ import contextlib
 import importlib.util
 import os
 import re
-from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +30,9 @@ from sepnb.companion.number_role import NumberRole
 logger = logging.getLogger(__name__)
 
 # --- pages that are computed --------------------------------------------------------------------------------
+
+SPREAD = 5
+FAULTS = (ValueError, TypeError, LookupError, AttributeError, ImportError, OSError, RuntimeError)
 
 
 @cache
@@ -51,64 +53,45 @@ def judge_first(app, env, docnames: list[str]) -> None:
     docnames[:] = [name for start in range(SPREAD) for name in docnames[start::SPREAD]]
 
 
-def _claims_page(_: str) -> str:
+def _claims() -> str:
     from sepnb import claims
 
     return claims.page(ledger())
 
 
-def _source_map_page(_: str) -> str:
+def _source_map() -> str:
     from sepnb import claims
 
     return claims.source_map_page(ledger())
 
 
-SPREAD = 5
-FAULTS = (ValueError, TypeError, LookupError, AttributeError, ImportError, OSError, RuntimeError)
-
-
-def evidence() -> list[Path]:
-    """What the pages of evidence are made from; `sepnb build` also sees files that are new."""
-    root = paths.root()
-    rules = [
-        *root.glob("sepnb/claims/*.py"),
-        root / "sepnb" / "claims" / "pinned.json",
-        *root.glob("sepnb/experiments/*.py"),
-        root / "book" / "source_map.yml",
-    ]
-    return [*paths.results().rglob("*.json"), *rules]
-
-
-def package() -> list[Path]:
-    """What the tables of encodings are made from: no record among it."""
-    root = paths.root() / "sepnb"
-    parts = ("*.py", "encodings/*.py", "extrapolators/*.py", "models/*.py", "seqpe/*.py")
-    return [path for part in parts for path in root.glob(part)]
+RULES = ("sepnb/claims/*.py", "sepnb/claims/pinned.json", "sepnb/experiments/*.py", "book/source_map.yml")
+PARTS = tuple(f"sepnb/{part}*.py" for part in ("", "encodings/", "extrapolators/", "models/", "seqpe/"))
+PAGES = {
+    "claims": (_claims, RULES),
+    "source-map": (_source_map, RULES),
+    "provenance": (pages.provenance, RULES),
+    "encoding-speed": (pages.encoding_speed, RULES),
+    "inventory": (pages.inventory, PARTS),
+    "properties": (pages.properties, PARTS),
+}
+"""Name of a directive, what makes its text, and the files that it is made from: records too, beside `RULES`.
+`sepnb build` sees the files that are new."""
 
 
 class Page(SphinxDirective):
     """A directive whose content is MyST text, made anew when one of the files it is made from changes."""
 
-    has_content = False
-    make: Callable[[str], str]
-    made_from: Callable[[], list[Path]] = staticmethod(evidence)
-
     def run(self) -> list[nodes.Node]:
-        for path in type(self).made_from():
-            self.env.note_dependency(str(path))
+        make, made_from = PAGES[self.name]
+        files = [file for pattern in made_from for file in paths.root().glob(pattern)]
+        for file in [*files, *(paths.results().rglob("*.json") if made_from is RULES else ())]:
+            self.env.note_dependency(str(file))
         try:
-            text = type(self).make(self.config.sepnb_profile)
-        except (
-            FAULTS
-        ) as problem:  # a fault of a record or a rule names the page instead of ending in a traceback
+            text = make()
+        except FAULTS as problem:  # of a record or a rule: it names the page instead of ending in a traceback
             reason = f"{self.name}: {type(problem).__name__}: {problem}"
-            logger.warning(
-                "%s",
-                reason,
-                location=self.get_location(),
-                type="sepnb",
-                subtype=self.name,
-            )
+            logger.warning("%s", reason, location=self.get_location(), type="sepnb", subtype=self.name)
             return [nodes.warning("", nodes.paragraph("", reason))]
         holder = nodes.container()
         holder.document = self.state.document
@@ -116,60 +99,7 @@ class Page(SphinxDirective):
         return holder.children
 
 
-class ClaimsPage(Page):
-    make = staticmethod(_claims_page)
-
-
-class SourceMapPage(Page):
-    make = staticmethod(_source_map_page)
-
-
-class ProvenancePage(Page):
-    make = staticmethod(pages.provenance)
-
-
-class InventoryPage(Page):
-    make = staticmethod(lambda _: pages.inventory())
-    made_from = staticmethod(package)
-
-
-class EncodingSpeedPage(Page):
-    make = staticmethod(lambda _: pages.encoding_speed())
-
-
-class PropertiesPage(Page):
-    make = staticmethod(lambda _: pages.properties())
-    made_from = staticmethod(package)
-
-
-# --- formulas -----------------------------------------------------------------------------------------------
-
-_ENVIRONMENT = re.compile(r"\\(begin|end)\s*\{([^}]*)\}")
-
-
-def latex_problem(tex: str) -> str | None:
-    """What is unbalanced in a formula, in words, or None. Unknown macros are left to MathJax, and to the
-    browser test that looks for its errors."""
-    tex = re.sub(r"(?<!\\)%.*", "", tex.replace(r"\\", "  "))
-    depth = 0
-    for brace in re.findall(r"\\[{}]|[{}]", tex):
-        depth += {"{": 1, "}": -1}.get(brace, 0)
-        if depth < 0:
-            return "a closing brace has no opening one"
-    if depth:
-        return f"{depth} opening brace(s) never closed"
-    open_environments = []
-    for kind, name in _ENVIRONMENT.findall(tex):
-        if kind == "begin":
-            open_environments.append(name)
-        elif not open_environments or open_environments.pop() != name:
-            return rf"\end{{{name}}} does not match the last \begin"
-    if open_environments:
-        return rf"\begin{{{open_environments[-1]}}} never ended"
-    if len(re.findall(r"\\left(?![a-zA-Z])", tex)) != len(re.findall(r"\\right(?![a-zA-Z])", tex)):
-        return r"\left and \right do not pair"
-    return None
-
+# --- markup -------------------------------------------------------------------------------------------------
 
 _UNREAD = {
     "a dollar sign left in prose (an unclosed formula?)": re.compile(r"\$"),
@@ -180,37 +110,21 @@ _VERBATIM = nodes.FixedTextElement | nodes.literal | nodes.math | nodes.raw | no
 
 
 def check_text(app, doctree) -> None:
-    """Warn of unbalanced formulas, and of markup that was left as text because it was not recognised."""
-    for node in doctree.findall(lambda n: isinstance(n, nodes.math | nodes.math_block)):
-        if problem := latex_problem(node.astext()):
-            what = "LaTeX: %s in %r"
-            logger.warning(what, problem, node.astext()[:80], location=node, type="sepnb", subtype="math")
+    """Warn of markup that was left as text because it was not recognised."""
     for text in doctree.findall(nodes.Text):
-        kinds = set(_ancestors(text))
-        if any(issubclass(kind, _VERBATIM) for kind in kinds):
-            continue
-        for problem, pattern in _UNREAD.items():
+        parent = text.parent
+        while parent is not None and not isinstance(parent, _VERBATIM):
+            parent = parent.parent
+        for problem, pattern in _UNREAD.items() if parent is None else ():
             if pattern.search(text):
-                logger.warning(
-                    "%s: %r", problem, str(text)[:80], location=text.parent, type="sepnb", subtype="markup"
-                )
-
-
-def _ancestors(node: nodes.Node) -> Iterator[type]:
-    while (node := node.parent) is not None:
-        yield type(node)
+                said = str(text)[:80]
+                logger.warning("%s: %r", problem, said, location=text.parent, type="sepnb", subtype="markup")
 
 
 # --- scripts and styles -------------------------------------------------------------------------------------
 
 # What the pages and MathJax's own menu can ask for; the whole package weighs four times as much.
-_MATHJAX = (
-    "tex-mml-chtml.js",
-    "output/chtml/fonts",
-    "input/tex/extensions",
-    "a11y",
-    "sre",
-)
+_MATHJAX = ("tex-mml-chtml.js", "output/chtml/fonts", "input/tex/extensions", "a11y", "sre")
 
 
 def _package_folder(name: str, *inside: str) -> Path:
@@ -226,10 +140,8 @@ def copy_mathjax(app) -> None:
     """Put MathJax beside the pages, before they are written: its checksum becomes part of its address."""
     if app.builder.format != "html":
         return
-    source, target = (
-        _package_folder("sphinx-mathjax-offline", "static", "mathjax"),
-        Path(app.outdir, "_static", "mathjax"),
-    )
+    source = _package_folder("sphinx-mathjax-offline", "static", "mathjax")
+    target = Path(app.outdir, "_static", "mathjax")
     for part in _MATHJAX:
         folder = (target / part) if (source / part).is_dir() else (target / part).parent
         folder.mkdir(parents=True, exist_ok=True)
@@ -240,11 +152,13 @@ def load_plotly(app, pagename, templatename, context, doctree) -> None:
     """Load plotly's script, from this site, only where a plotly figure is: it weighs almost 5 MB."""
     if doctree is None or not any("plotly-graph-div" in raw.astext() for raw in doctree.findall(nodes.raw)):
         return
-    copy_asset(
-        _package_folder("plotly", "package_data", "plotly.min.js"),
-        Path(app.outdir, "_static"),
-    )
+    copy_asset(_package_folder("plotly", "package_data", "plotly.min.js"), Path(app.outdir, "_static"))
     app.add_js_file("plotly.min.js", priority=100)
+
+
+_THEBE = re.compile(
+    r'\s*<script type="text/x-thebe-config">.*?</script>(\s*<script>kernelName = .*?</script>)?', re.S
+)
 
 
 def drop_thebe(app, pagename, templatename, context, doctree) -> None:
@@ -255,16 +169,8 @@ def drop_thebe(app, pagename, templatename, context, doctree) -> None:
         return "THEBE_JS_URL" not in body and "sphinx-thebe" not in source
 
     for kind in ("script_files", "css_files"):
-        kept = []
-        for asset in context.get(kind, []):
-            if wanted(asset) and asset not in kept:
-                kept.append(asset)
-        context[kind] = kept
-    block = re.compile(
-        r'\s*<script type="text/x-thebe-config">.*?</script>(\s*<script>kernelName = .*?</script>)?',
-        re.S,
-    )
-    context["body"] = block.sub("", context.get("body") or "")
+        context[kind] = [asset for asset in dict.fromkeys(context.get(kind, [])) if wanted(asset)]
+    context["body"] = _THEBE.sub("", context.get("body") or "")
 
 
 def buttons(app, config) -> None:
@@ -273,12 +179,7 @@ def buttons(app, config) -> None:
     if options.get("repository_url"):
         options.update(use_repository_button=True, use_issues_button=True)
     else:
-        for key in (
-            "launch_buttons",
-            "repository_url",
-            "repository_branch",
-            "path_to_docs",
-        ):
+        for key in ("launch_buttons", "repository_url", "repository_branch", "path_to_docs"):
             options.pop(key, None)
 
 
@@ -297,12 +198,8 @@ def setup(app) -> dict:
     app.add_config_value("sepnb_profile", os.environ.get("SEPNB_PROFILE", "laptop"), "env", [str])
     app.add_role("num", NumberRole())
     chapter_figures.setup(app)
-    app.add_directive("claims", ClaimsPage)
-    app.add_directive("source-map", SourceMapPage)
-    app.add_directive("provenance", ProvenancePage)
-    app.add_directive("inventory", InventoryPage)
-    app.add_directive("properties", PropertiesPage)
-    app.add_directive("encoding-speed", EncodingSpeedPage)
+    for name in PAGES:
+        app.add_directive(name, Page)
     app.set_html_assets_policy("always")  # titles with math stand in the sidebar of every page
     app.connect("config-inited", buttons)
     app.connect("config-inited", side_by_side)

@@ -99,21 +99,19 @@ def run_experiments(
         runs.check_clean(store)
         if absent := published.absent_data({(one, profile) for one in wanted}):
             raise ValueError("; ".join(sorted(set(absent.values()))))
-        about = screens.duration(sum(one.seconds for one in todo) / jobs)
+        about = screens.duration(sum(float(one.experiment.seconds(profile)) for one in todo) / jobs)
         console.print(
             f"{len(todo)} runs of {', '.join(skipped)} at {profile} on {device}, {jobs} side by side: "
             f"about {about} ({sum(skipped.values())} are there already)"
         )
     labels = [f"{one.experiment.name}: {one.config.label}, seed {one.config.seed}" for one in todo]
-    index = {id(one): number for number, one in enumerate(todo)}
     began = time.monotonic()
-    with screens.bars(console, "runs", labels) as bars:
+    with screens.Bars(console, "runs", labels) as bars:
 
-        def ended(one: runs.Run, error: str | None) -> None:
-            number = index[id(one)]
-            bars.end(number)
+        def ended(index: int, error: str | None) -> None:
+            bars.end(index)
             if error or not console.is_terminal:
-                console.print(f"{labels[number]}: {error or 'stored'}", markup=False)
+                console.print(f"{labels[index]}: {error or 'stored'}", markup=False)
 
         tallies = runs.run(
             todo, skipped, side_by_side=jobs, threads=threads, on_progress=bars.step, on_end=ended
@@ -146,7 +144,7 @@ def run_chapters(
             f"about {screens.duration(sum(known) / min(jobs, len(due)))}" if len(known) == len(due) else ""
         )
         console.print(f"executing {len(due)} of {len(todo)} chapters at {profile} {about}".rstrip())
-    with screens.bars(console, "chapters", [job.chapter.name for job in todo]) as bars:
+    with screens.Bars(console, "chapters", [job.chapter.name for job in todo]) as bars:
         outcomes = execute.execute_all(todo, side_by_side=jobs, on_progress=bars.step)
         for number in range(len(todo)):
             bars.end(number)

@@ -26,10 +26,10 @@ NARROW = {
     "MKL_ENABLE_INSTRUCTIONS": "AVX2",
     "OPENBLAS_CORETYPE": "Haswell",
 }
-VARIANTS: Mapping[str, tuple[int, Mapping[str, str]]] = {
-    "1 thread": (1, {}),
-    "2 threads": (2, {}),
-    "1 thread, AVX2 only": (1, NARROW),
+VARIANTS: Mapping[str, dict[str, Any]] = {
+    "1 thread": {"threads": 1},
+    "2 threads": {"threads": 2},
+    "1 thread, AVX2 only": {"threads": 1, "environment": NARROW},
 }
 SEEDS = (0, 1, 2)
 
@@ -50,20 +50,19 @@ def measure(
         ValueError: a whole number or a text differs between variants, so that nothing can pin it; or a
             metric is published under some of them only.
     """
-    options = {"chapters": chapters, "profile": profile}
-    (first, (threads, environment)), *others = VARIANTS.items()
-    say(f"recomputing with {first}")
-    base = regression.recompute(work / "first", **options, threads=threads, environment=environment)
+
+    def numbers(what: str, **options: Any) -> dict[str, dict[str, Number]]:
+        say(f"recomputing with {what}")
+        place = work / what.replace(" ", "-").replace(",", "")
+        return regression.recompute(place, chapters=chapters, profile=profile, **options)
+
+    first, *others = VARIANTS
+    base = numbers(first, **VARIANTS[first])
     variants, seeds = {first: base}, {SEEDS[0]: base}
     for seed in SEEDS[1:]:  # before the other variants: a check that holds for one seed only ends it early
-        say(f"recomputing with seed {seed}")
-        seeds[seed] = regression.recompute(
-            work / f"seed-{seed}", **options, seed=seed, records=work / "first"
-        )
-    for name, (threads, environment) in others:
-        say(f"recomputing with {name}")
-        place = work / name.replace(" ", "-").replace(",", "")
-        variants[name] = regression.recompute(place, **options, threads=threads, environment=environment)
+        seeds[seed] = numbers(f"seed {seed}", seed=seed, records=work / first.replace(" ", "-"))
+    for name in others:
+        variants[name] = numbers(name, **VARIANTS[name])
     return tolerances_from(variants, seeds), base
 
 
@@ -88,15 +87,16 @@ def tolerances_from(
     for chapter, metrics in base.items():
         found[chapter] = {}
         for key, value in metrics.items():
-            same = [numbers[chapter].get(key) for numbers in variants.values()]
+            same = [numbers[chapter][key] for numbers in variants.values()]
             if key.endswith(UNPINNED):
                 found[chapter][key] = {"unpinned": "a measured time or memory differs from run to run"}
             elif isinstance(value, float):
-                spread = _spread(same)
-                between = _spread([numbers[chapter].get(key) for numbers in seeds.values()])
+                spread, other = float(max(same) - min(same)), [one[chapter][key] for one in seeds.values()]
                 measured = {"how": how, "spread": spread, "variants": list(variants)}
-                measured |= {"seeds": list(seeds), "spread_over_seeds": between}
-                measured["threads"] = sorted({VARIANTS[name][0] for name in variants if name in VARIANTS})
+                measured |= {"seeds": list(seeds), "spread_over_seeds": float(max(other) - min(other))}
+                measured["threads"] = sorted(
+                    {VARIANTS[name]["threads"] for name in variants if name in VARIANTS}
+                )
                 floor = ZERO if all(abs(number) < ZERO for number in same) else FLOOR_ATOL
                 atol = max(floor, float(f"{FACTOR * spread:.2g}"))
                 found[chapter][key] = {"rtol": FLOOR_RTOL, "atol": atol, "measured": measured}
@@ -125,8 +125,3 @@ def write_tolerances(found: Mapping[str, Mapping[str, Any]], profile: str, known
     every = regression.tolerances(profile) | dict(found)
     write_json(target, {chapter: every[chapter] for chapter in sorted(every.keys() & set(known))})
     return target
-
-
-def _spread(values: Iterable[Any]) -> float:
-    numbers = list(values)
-    return float(max(numbers) - min(numbers))

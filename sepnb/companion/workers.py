@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
@@ -33,20 +34,21 @@ def run_jobs(
     Args:
         function: a module-level function of a job and a `report(done, total)` callable.
         jobs: picklable descriptions.
-        workers: how many processes.
+        workers: how many processes; 0 does the jobs in this one.
         threads: what each worker may use, set before it imports torch.
-        on_progress: called as `(index of the job, done, total)`, from another thread.
-
-    Raises:
-        ValueError: `workers` or `threads` below 1.
+        on_progress: called as `(index of the job, done, total)`, from another thread where there are workers.
     """
-    for what, value in (("workers", workers), ("threads", threads)):
-        if value < 1:
-            raise ValueError(f"{what} is {value}; give 1 or more")
+    if workers == 0:
+        for index, job in enumerate(jobs):
+            try:
+                yield index, function(job, partial(on_progress or _unheard, index)), None
+            except Exception as error:
+                yield index, None, error
+        return
     context = get_context("spawn")
     lifeline, keep = context.Pipe(duplex=False)
     messages = context.SimpleQueue()
-    listener = threading.Thread(target=_listen, args=(messages, on_progress), daemon=True)
+    listener = threading.Thread(target=_listen, args=(messages, on_progress or _unheard), daemon=True)
     listener.start()
     pool = ProcessPoolExecutor(
         max_workers=min(workers, max(1, len(jobs))),
@@ -70,10 +72,13 @@ def run_jobs(
             listener.join()
 
 
-def _listen(messages: Any, on_progress: Callable[[int, int, int], None] | None) -> None:
+def _unheard(index: int, done: int, total: int) -> None:
+    """The progress that nobody asked for."""
+
+
+def _listen(messages: Any, on_progress: Callable[[int, int, int], None]) -> None:
     while (message := messages.get()) is not None:
-        if on_progress:
-            on_progress(*message)
+        on_progress(*message)
 
 
 def _start(lifeline: Any, messages: Any, threads: int) -> None:

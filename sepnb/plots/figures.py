@@ -165,7 +165,7 @@ def seed_rows(
     margin: float | int | None = None,
     **row: Any,
 ) -> None:
-    """Differences by name from top to bottom, beside a line at zero and a dashed one at a rule's `margin`.
+    """Differences by name from top to bottom, a line at zero and a dashed one at the `margin` of a rule.
 
     In the row of a name stand the values and the look of each of its series, as `seed_row` draws them; `row`
     is what that function takes besides.
@@ -274,7 +274,7 @@ def provenance(table: pd.DataFrame) -> HTML:
 def show_table(
     df: pd.DataFrame, *, caption: str, formats: Mapping[str, str] | None = None, highlight: Iterable[int] = ()
 ) -> None:
-    """Display `df` as an HTML table with a caption; its index is not shown.
+    """Display `df` as an HTML table with a caption; its index is not shown. One without rows says "not run".
 
     Args:
         formats: format by column, such as `{"bits per byte": ".3f"}`. Missing values print as a dash.
@@ -283,6 +283,8 @@ def show_table(
     Raises:
         ValueError: the caption is empty, or a format names no column.
     """
+    if df.empty:
+        df, formats = pd.DataFrame({"": ["not run"]}), None
     formats, bold = dict(formats or {}), set(highlight)
     if not caption.strip():
         raise ValueError("a table needs a caption: one sentence that says what to see in it")

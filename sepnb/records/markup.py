@@ -4,6 +4,7 @@ A record is data: whatever HTML, role, formula or link it holds must show as it 
 """
 
 import re
+from collections.abc import Iterable, Sequence
 
 
 def said(value: object) -> str:
@@ -22,3 +23,10 @@ def code(value: object) -> str:
 def row(*cells: object) -> str:
     """A row of a table, of cells that are MyST already: what is not ours went through `said` or `code`."""
     return "| " + " | ".join(re.sub(r"(?<!\\)\|", r"\|", str(c)).replace("\n", " ") for c in cells) + " |"
+
+
+def table(heads: Sequence[str], rows: Iterable[Iterable[object]], *, right: Iterable[str] = ()) -> list[str]:
+    """The lines of a table and an empty one; the columns headed by `right` are set to the right."""
+    right = set(right)
+    rule = row(*("---:" if head in right else "---" for head in heads))
+    return [row(*heads), rule, *(row(*cells) for cells in rows), ""]

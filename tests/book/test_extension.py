@@ -14,66 +14,35 @@ from sepnb import claims, encodings, experiments, extrapolators
 from sepnb.analysis.inventory import inventory
 from sepnb.claims.ledger import Source
 from sepnb.companion import pages, site
-from sepnb.companion.images import lift
+from sepnb.companion.build import clean
 from sepnb.records.store import Record
-
-
-@pytest.mark.parametrize(
-    ("tex", "said"),
-    [
-        (r"\frac{a}{b", "never closed"),
-        (r"a}{b", "no opening one"),
-        (r"\begin{aligned} a", "never ended"),
-        (r"\begin{aligned} a \end{matrix}", "does not match"),
-        (r"a \end{aligned}", "does not match"),
-        (r"\left( a", "do not pair"),
-    ],
-)
-def test_an_unbalanced_formula_is_named(tex: str, said: str) -> None:
-    assert said in site.latex_problem(tex)
-
-
-@pytest.mark.parametrize(
-    "tex",
-    [
-        r"\frac{a}{b}",
-        r"\{ a \mid b \}",
-        r"\left\{ a \right.",
-        r"a % } a comment",
-        r"\begin{aligned} a &= \text{if } \{ \\ b &= c \end{aligned}",
-        r"\leftarrow \rightarrow",
-    ],
-)
-def test_a_sound_formula_passes(tex: str) -> None:
-    assert site.latex_problem(tex) is None
 
 
 def test_unread_markup_is_one_located_warning_each(project) -> None:
     lines = {
-        3: r"An open brace $\frac{a}{b$ here.",
         5: "An unclosed $x + y here.",
         7: "`{note}`, `$HOME` and `` ```{note} `` in code are fine, and so is $x^2$.",
         9: "```{admonition} A title with `code`",
     }
     text = "\n".join(lines.get(number, "") for number in range(2, 10))
     built = project({"index.md": f"# Book\n{text}\n\nText.\n```\n"})
-    assert [int(line.split("index.md:")[1].split(":")[0]) for line in built.warnings] == [3, 5, 9]
-    for line, said in zip(built.warnings, ("never closed", "left in prose", "open it with ~~~"), strict=True):
+    assert [int(line.split("index.md:")[1].split(":")[0]) for line in built.warnings] == [5, 9]
+    for line, said in zip(built.warnings, ("left in prose", "open it with ~~~"), strict=True):
         assert said in line
 
 
 def test_a_page_of_evidence_is_parsed_and_its_fault_is_one_located_warning(project, monkeypatch) -> None:
     text = "Said.\n\n### A part\n\n| claim | verdict |\n|---|---|\n| one | **partly** |\n"
-    monkeypatch.setattr(site.ClaimsPage, "make", staticmethod(lambda profile: text))
+    monkeypatch.setitem(site.PAGES, "claims", (lambda: text, site.RULES))
     index = {"index.md": "# Book\n\n## The ledger\n\n```{claims}\n```\n"}
     built = project(index)
     assert built.warnings == []
     assert "<strong>partly</strong>" in built.page("index") and "<h3>A part" in built.page("index")
 
-    def refuse(profile: str) -> str:
+    def refuse() -> str:
         raise ValueError("results/laptop/x.json: checksum differs")
 
-    monkeypatch.setattr(site.ClaimsPage, "make", staticmethod(refuse))
+    monkeypatch.setitem(site.PAGES, "claims", (refuse, site.RULES))
     index["index.md"] += "\nMore.\n"
     built = project(index)
     assert len(built.warnings) == 1 and "index.md:5: WARNING" in built.warnings[0]
@@ -98,7 +67,7 @@ def test_the_table_of_records_counts_published_missing_and_stale(monkeypatch) ->
     empty = pd.DataFrame({"status": ["not run"] * 3})
     empty.attrs["records"] = []
     tables = {"laptop": table, "gpu": empty}
-    experiment = SimpleNamespace(title="Inside the window", table=tables.__getitem__)
+    experiment = SimpleNamespace(name="in_window", title="Inside the window", table=tables.__getitem__)
     monkeypatch.setattr(experiments, "names", lambda: ["in_window"])
     monkeypatch.setattr(experiments, "get", lambda name: experiment)
     lines = pages.provenance().splitlines()
@@ -124,7 +93,7 @@ def test_what_a_record_holds_shows_as_it_is_and_does_nothing(project, monkeypatc
     quartiles = {"compiled_lower": 0.96, "compiled": 0.97, "compiled_upper": 0.98}
     table = pd.DataFrame([cells | quartiles])
     table.attrs["records"] = [one]
-    experiment = SimpleNamespace(title="A title", table=lambda profile: table)
+    experiment = SimpleNamespace(name="in_window", title="A title", table=lambda profile: table)
     monkeypatch.setattr(experiments, "names", lambda: ["in_window"])
     monkeypatch.setattr(experiments, "get", lambda name: experiment)
     monkeypatch.setattr("sepnb.claims.judge", lambda asked, tables: {})
@@ -266,7 +235,7 @@ def book(asked: str, *outputs: dict) -> dict[str, str]:
         )
     metadata = {"language_info": {"name": "python", "pygments_lexer": "python"}}
     notebook = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
-    lift(notebook)
+    clean(notebook)
     index = f"# Book\n\n```{{chapter-figure}} {asked}\n```\n\n```{{toctree}}\n{HOME}\n```\n"
     return {"index.md": index, f"{HOME}.ipynb": nbformat.writes(notebook)}
 

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from sepnb import experiments
-from sepnb.companion import pages
+from sepnb.companion.number_role import number
 from sepnb.records import numbers
 from sepnb.records.store import Record, Store
 
@@ -39,7 +39,7 @@ def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_a_number_is_formatted(published: Path, name: str, shown: str) -> None:
-    assert pages.number(name, "laptop") == shown
+    assert number(name, "laptop") == shown
 
 
 PLACES = """\
@@ -140,8 +140,9 @@ def test_a_missing_number_in_a_table_and_a_caption_is_located_too(
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory):
-    """A store with three runs of each of two methods of `in_window` at laptop, and none of the others."""
-    root = tmp_path_factory.mktemp("results")
+    """A store with three runs of each of two methods of `in_window` at laptop, and none of the others; one
+    run at smoke, without that metric."""
+    root, build = tmp_path_factory.mktemp("results"), tmp_path_factory.mktemp("build")
     store, levels = Store(root), {"rope": 2.0, "none": 3.0}
     for config in experiments.get("in_window").grid("laptop"):
         if config.method in levels and config.seed <= 3:
@@ -149,7 +150,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory):
             metrics = {"bits_per_byte": level, "floor": 1.0}
             facts = {"dirty": False, "seed": config.seed, "commit": "a" * 40}
             store.write(Record.of(config, metrics=metrics, rows=[], fingerprint={}, provenance=facts))
+    first = experiments.get("in_window").grid("smoke")[0]
+    made = Record.of(first, metrics={"parameters": 3}, rows=[], fingerprint={}, provenance=facts)
+    Store(build / "smoke" / "results").write(made)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEPNB_BUILD", str(build))
         patch.setenv("SEPNB_RESULTS", str(root))
         yield
 
@@ -169,23 +174,30 @@ def recorded(tmp_path_factory: pytest.TempPathFactory):
     ],
 )
 def test_a_number_of_records_is_a_mean_over_seeds(recorded, name: str, shown: str) -> None:
-    assert pages.number(name, "laptop") == shown
+    assert number(name, "laptop") == shown
+
+
+def test_a_column_that_no_run_of_this_profile_has_yet_was_not_run(recorded) -> None:
+    assert number("in_window/rope/bits_per_byte:.3f", "smoke") == "not run"
+    assert number("in_window/rope minus none/bits_per_byte:+.3f±", "smoke") == "not run"
+    with pytest.raises(ValueError, match="no column 'bits_per_bite'; did you mean bits_per_byte"):
+        number("in_window/rope/bits_per_bite:.3f", "smoke")
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("in_window/ropes/bits_per_byte:.3f", "in_window has no method 'ropes'; it has alibi"),
-        ("in_window/rope/bits:.3f", "in_window has no column 'bits'; it has method"),
-        ("in_window/rope/bits_per_byte minus bits:.3f", "in_window has no column 'bits'; it has method"),
-        ("in_window/rope minus ropes/bits_per_byte:.3f", "in_window has no method 'ropes'; it has alibi"),
+        ("in_window/ropes/bits_per_byte:.3f", "in_window has no method 'ropes'; did you mean rope"),
+        ("in_window/rope minus ropes/bits_per_byte:.3f", "in_window has no method 'ropes'; did you mean"),
+        ("in_window/rope/bits_per_bite:.3f", "no column 'bits_per_bite'; did you mean bits_per_byte"),
+        ("in_window/rope/bits_per_byte minus q:.3f", "no column 'q'; it has bits_per_byte, floor, label"),
         ("in_windows/rope/bits_per_byte", "in_window"),
         ("in_window/rope/bits_per_byte:.3q", "does not take the format"),
     ],
 )
 def test_a_number_of_records_that_is_not_there_says_what_is(recorded, name: str, said: str) -> None:
     with pytest.raises(ValueError, match=re.escape(said)):
-        pages.number(name, "laptop")
+        number(name, "laptop")
 
 
 def test_a_number_of_records_links_to_the_records_and_follows_them(recorded, project) -> None:

@@ -139,7 +139,6 @@ def test_chapters_are_found_in_reading_order(write_chapter: Callable[..., Chapte
         write_chapter(name)
     (checkout / "notebooks" / "scratch.py").write_text("", encoding="utf-8")
     assert [chapter.name for chapter in chapters.discover()] == ["01_order", "10_language_model"]
-    assert chapters.discover()[0].title == "The 01_order chapter"
     assert chapters.discover()[0].parameters == PARAMETERS
 
 

@@ -1,9 +1,12 @@
 """Papermill regression: every chapter is executed at smoke and its numbers are what they were."""
 
+from pathlib import Path
+
 import pytest
 
 from sepnb import experiments
-from sepnb.companion import chapters, regression, tolerances
+from sepnb.companion import chapters, execute, regression, tolerances
+from sepnb.records import numbers
 
 NAMES = [chapter.name for chapter in chapters.discover()]
 
@@ -22,6 +25,17 @@ READ = {name for one in chapters.discover() for name in regression.named(one, ex
 @pytest.mark.parametrize("name", [name for name in experiments.names() if name not in READ])
 def test_a_grid_that_no_chapter_reads_is_run_too(run_experiments, name: str) -> None:
     run_experiments([name])
+
+
+def test_a_chapter_without_its_records_says_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unhooked: None
+) -> None:
+    """As in a fresh clone, where no smoke run was made; chapter 10 reads most of its tables."""
+    monkeypatch.setenv("SEPNB_BUILD", str(tmp_path))
+    outcome = execute.execute(execute.Job(chapters.find("10_language_model"), "smoke"))
+    assert outcome.status == "ran", outcome.failure
+    found = numbers.load("10_language_model", "smoke")
+    assert found["bpb_rope"] == found["difference_separated_learned"] == numbers.NOT_RUN
 
 
 def test_there_is_a_chapter_for_every_reference() -> None:

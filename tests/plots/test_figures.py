@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
-from sepnb.companion.images import lift
+from sepnb.companion.build import clean
 from sepnb.experiments.encoding_methods import METHODS
 from sepnb.plots import figures
 from sepnb.records.run_table import summarise
@@ -156,7 +156,7 @@ def executed(*metadata):
 
 def test_lift_puts_the_words_where_myst_nb_reads_them():
     notebook = executed({"sepnb": {"alt": "A sine.", "name": "fig-sine", "caption": "It waves."}})
-    lift(notebook)
+    clean(notebook)
     about = notebook.cells[1].metadata
     assert about["mystnb"]["image"]["alt"] == "A sine."
     assert about["mystnb"]["figure"] == {"name": "fig-sine", "caption": "It waves."}
@@ -172,7 +172,7 @@ def test_lift_puts_the_words_where_myst_nb_reads_them():
 )
 def test_lift_refuses_images_that_would_be_mute(metadata, message):
     with pytest.raises(ValueError, match=message):
-        lift(executed(*metadata))
+        clean(executed(*metadata))
 
 
 @pytest.mark.parametrize(
@@ -307,6 +307,8 @@ def test_show_table_formats_escapes_and_marks(monkeypatch):
     assert "&lt;a&gt;" in html and ">1.23<" in html and "<td>–</td>" in html  # noqa: RUF001
     assert "<caption>Loss &amp; more.</caption>" in html and html.count("sepnb-strong") == 1
     assert html.count('scope="col"') == 2
+    figures.show_table(df[:0].drop(columns="loss"), caption="None.", formats={"loss": ".2f"})
+    assert "<td>not run</td>" in shown[1].data
     with pytest.raises(ValueError, match="'los', but the columns are method, loss"):
         figures.show_table(df, caption="x", formats={"los": ".2f"})
     with pytest.raises(ValueError, match="needs a caption"):
