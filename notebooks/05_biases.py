@@ -365,8 +365,8 @@ figures.provenance(runs)
 # visible, it differs from its own sliding window by {num}`extrapolation/alibi/gap/native/8x:.3f` bits per byte.
 #
 # Does it ignore the far context, as the lecture notes suspect? *{num}`05_biases/verdict_alibi_does_not_use_longer_context`*. The rule asks first
-# whether there is something to use. Where not even a model that was *trained* at $8L$ gains anything over its own sliding window, a flat
-# curve is what every survivor has, and the text cannot tell a model that ignores the far context from one that finds nothing in it.
+# whether there is something to use. Where not even a model that was *trained* at $8L$ gains anything over its own sliding window, every
+# survivor has a flat curve. The text then cannot tell a model that ignores the far context from one that finds nothing in it.
 #
 # ### Is it cheaper to train?
 #
@@ -928,13 +928,13 @@ figures.provenance(speed)
 # (biases-all)=
 # ## All encodings beside each other
 #
-# How do these compare with tables, rotations and vectors of distances, and with one another? `encodings` trains each on the same bytes, each at
-# the learning rate that a sweep chose for it, three seeds, and reads to $8L$ by the protocols of {doc}`chapter 11 <11_extrapolators>`: all keys visible; behind a mask of $L$ keys,
+# How do these compare with tables, rotations and vectors of distances, and with one another? `encodings` trains each on the same bytes with three seeds, at
+# the learning rate that a sweep chose for it. It reads to $8L$ by the protocols of {doc}`chapter 11 <11_extrapolators>`: all keys visible; behind a mask of $L$ keys,
 # without and with four {term}`sinks <sink>` {cite:p}`xiao2024`, indices kept; through a window that slides, indices re-based. For {num}`05_biases/rates_at_an_end` of
 # {num}`05_biases/methods` the best of three rates stands at an end, and one farther out might suit them better.
 #
-# Four of the rows meet indices past $L$ in training, and are read in their own way: the two *random* ones, whose indices are drawn from $32L$ and who are read at drawn
-# indices, the mean of {num}`05_biases/draws` draws; and the two of SeqPE, whose two losses reach to $32L$ and who read a tenth of their steps at a random offset.
+# Four of the rows meet indices past $L$ in training, and are read in their own way. The two *random* ones draw their indices from $32L$ and are read at drawn
+# indices, too, the mean of {num}`05_biases/draws` draws. The two of SeqPE have losses that reach to $32L$, and read a tenth of their steps at a random offset.
 
 # %% tags=["hide-input"]
 every_encoding = experiments.get("encodings")
@@ -1205,7 +1205,9 @@ if profile == "laptop" and len(ran) == len(in_all):  # what is said of the recor
 # ({num}`encodings/alibi minus rope/bits_per_byte:+.3f`), T5 and the DA-Transformer are behind RoPE.
 #
 # **Past it, two losses of two kinds.** T5 has a loss of {num}`encodings/t5/native/8x:.2f` at $8L$, and what it loses comes back behind a mask of $L$ keys: every distance is in a bucket that training
-# filled, and it is the *number* of far keys that is new. FIRE has {num}`encodings/fire/native/8x:.2f`, the mask gives nothing back, and a text of $L$ that merely begins at $7L$
+# filled, and it is the *number* of far keys that is new.
+#
+# FIRE has a loss of {num}`encodings/fire/native/8x:.2f`, and the mask gives nothing back. A text of $L$ that merely begins at $7L$
 # costs it {num}`encodings/fire/native-at-7x minus native/1x:+.2f`: it depends on the *index* of the query, under which every distance
 # becomes a smaller share of the way than it was in training.
 #
