@@ -703,7 +703,7 @@ numbers["spread_position_position"] = terms["position, position"].iloc[-1]
 # In the last layer the position-position term spreads over {num}`09_strict/spread_position_position:.1f` nats, the text-text
 # term over {num}`09_strict/spread_text_text:.1f`, the two mixed ones over {num}`09_strict/spread_cross:.1f` on average. No
 # term is idle in this model. A spread is not yet a use: {doc}`chapter 12 <12_what_works>` trains the strict model without the mixed
-# terms, as TUPE is, and its bits per byte less those with them are {num}`12_what_works/untied_price:+.3f`.
+# terms, as TUPE is, and its bits per byte less those with them are {num}`recipes/untied minus strict-sinusoidal/bits_per_byte:+.3f`.
 #
 # ## Once per batch, once for all texts
 #

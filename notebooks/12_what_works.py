@@ -32,7 +32,7 @@
 # - **You need**: {doc}`chapter 9 <09_strict>` for the strict model, {doc}`chapter 10 <10_language_model>` for bits per
 #   byte, {doc}`chapter 11 <11_extrapolators>` for the sliding-window baseline and the four verdicts.
 # - **You will learn**: what random offsets cover and what they do not; what a sinusoid without slow waves shows within
-#   the trained length; how content can choose a distance; how to teach a position branch about indices without any text; and how to
+#   the trained length; how content can choose a distance; how to teach a position branch without any text. And how to
 #   tell a model that uses the far past from one that merely survives it.
 # - **Claims tested** (see {doc}`/book/claims`): `random-offsets-survive`, `random-offsets-and-a-window-survive`,
 #   `covered-indices-are-no-extrapolation`, `the-torus-and-a-window-reach-the-oracle`, `the-phase-read-survives`,
@@ -60,11 +60,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from sepnb import claims, experiments
+from sepnb import claims, encodings, experiments
 from sepnb.analysis.flops import per_token
 from sepnb.data import text as texts
-from sepnb.encodings import Heads, Phase, base_of_longest_wave
-from sepnb.encodings import phase_frequencies, phase_scores
+from sepnb.encodings import Heads, Phase
 from sepnb.evaluation import evaluate, sliding
 from sepnb.evaluation.context import with_foreign_past
 from sepnb.experiments import language_modelling as lm
@@ -75,10 +74,8 @@ from sepnb.models import LanguageModel, frozen_attention
 from sepnb.plots import figures, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
-from sepnb.training import train
+from sepnb.training import toeplitz, train
 from sepnb.training.positions import RandomOffset, TrueGap
-from sepnb.training.toeplitz import ToeplitzClamp, clamp_loss
-from sepnb.training.toeplitz import position_logits, toeplitz_fit
 
 figures.use_style()
 numbers = {}
@@ -94,7 +91,7 @@ numbers = {}
 # %%
 size = lm.SIZES["laptop"]
 L, d_pos = size.length, size.width // POS_SHARE
-torus = base_of_longest_wave(d_pos, 2 * L)
+torus = encodings.base_of_longest_wave(d_pos, 2 * L)
 pairs = np.arange(d_pos // 2)
 bases = {"base 10,000": 10_000, "torus": torus}
 periods = {n: 2 * np.pi * b ** (2 * pairs / d_pos) for n, b in bases.items()}
@@ -240,9 +237,9 @@ def looks_at(start, content=content):
 
 
 pairs_of = term.coefficients(content).unflatten(-1, (3, 16, 2)).transpose(1, 2)
-written = phase_scores(
+written = encodings.phase_scores(
     torch.complex(*pairs_of.detach().unbind(-1)),
-    phase_frequencies(16, L),
+    encodings.phase_frequencies(16, L),
     torch.tensor([L - 1]),
     torch.arange(L),
 )
@@ -253,7 +250,8 @@ print(f"a shift by a million moves the scores by {moved:.1e}: rounding")
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 2.7))
-looks = zip(("#0072b2", "#d55e00", "#009e73"), [""] * 3, ("-", shapes.DASHED, shapes.DOTTED))
+dashes = "-", shapes.DASHED, shapes.DOTTED
+looks = zip(("#0072b2", "#d55e00", "#009e73"), [""] * 3, dashes, strict=True)
 drawn = {n: torch.randn(1, 1, 8, dtype=torch.float64) for n in (1, 2, 3)}
 terms = {f"content {n}": looks_at(0, one)[0].flip(-1) for n, one in drawn.items()}
 shapes.curves(ax, np.arange(L), terms, looks)
@@ -309,7 +307,7 @@ assert numbers["phase_frozen_leak"] == 0.0
 torch.manual_seed(seed)
 untied = LanguageModel(run_of("demo", "smoke", "untied-constant", seed).model)
 branch = untied.transformer
-clamp = ToeplitzClamp(weight=1.0, reach=8 * small.length)
+clamp = toeplitz.ToeplitzClamp(weight=1.0, reach=8 * small.length)
 recency = -torch.log1p(torch.arange(float(small.length)))
 far = 50_000 + torch.arange(2 * small.length)
 wanted = recency[torch.arange(len(far)).clamp(max=small.length - 1)]
@@ -318,7 +316,7 @@ wanted = recency[torch.arange(len(far)).clamp(max=small.length - 1)]
 def last_row(at):
     """Centred position logits of the last query, layer 1, head 1, by distance."""
     with torch.no_grad():
-        row = position_logits(branch, at)[0][0, -1].flip(0)
+        row = toeplitz.position_logits(branch, at)[0][0, -1].flip(0)
     return row - row.mean()
 
 
@@ -328,8 +326,8 @@ optimiser = torch.optim.Adam(tuned, lr=1e-2)
 draws = np.random.PCG64(seed)
 for _ in range(150):
     at = torch.from_numpy(clamp.indices(draws).copy())
-    students = position_logits(branch, at)
-    losses = [clamp_loss(s, at, recency.expand(len(s), -1)) for s in students]
+    students = toeplitz.position_logits(branch, at)
+    losses = [toeplitz.clamp_loss(s, at, recency.expand(len(s), -1)) for s in students]
     optimiser.zero_grad()
     torch.stack(losses).mean().backward()
     optimiser.step()
@@ -354,8 +352,8 @@ figures.show(
     "and is flat past the trained length.",
     caption="Position logits at indices from 50,000 on. A hundred and fifty steps "
     f"without text bring the loss to {numbers['clamp_loss_ratio']:.0%} of what it was; "
-    "a product of two linear maps of a sinusoid of "
-    f"{branch.config.streams.widths['pos'] // 2} hands follows a logarithm only so far.",
+    f"a product of two linear maps of a sinusoid of {small.width // POS_SHARE // 2} "
+    "hands follows a logarithm only so far.",
 )
 
 # %% [markdown]
@@ -396,140 +394,124 @@ shown = {
     "separated-offsets": "random offsets",
     "separated-torus-offsets": "torus and offsets",
 }
-long = held_out.tokens[:6]
-documents = np.arange(len(long))
+several = held_out.tokens[:6]
+documents = np.arange(len(several))
+last = slice(4 * small.length, 8 * small.length)
 live = {}
 for name in shown:
     run = run_of("demo", "smoke", name, seed)
     torch.manual_seed(seed)
-    trained = LanguageModel(run.model)
-    sampler = run.training.positions
+    trained, sampler = LanguageModel(run.model), run.training.positions
     draw = texts.sample_batches if sampler is None else sampler.batches
-    sizes = {"batch_size": small.batch_size, "length": small.length}
-    batches = draw(library.train, seed=seed, steps=small.steps, **sizes)
+    given = sizes | {"batch_size": small.batch_size, "length": small.length}
+    batches = draw(library.train, **given | {"steps": small.steps})
     train(trained, batches, run.training, device=device)
-    native = evaluate(trained, long, documents, batch_size=4, device=device).bits
+    asked = trained, several, documents
+    native = evaluate(*asked, batch_size=4, device=device).bits
     window = {"window": small.length, "stride": small.length // 2}
-    oracle = sliding(trained, long, documents, device=device, **window).bits
-    foreign = with_foreign_past(
-        trained, long, documents, recent=small.length, stride=2 * small.length
-    ).bits
-    live[name] = native, oracle, foreign
-    places = slice(4 * small.length, 8 * small.length)
+    slid = sliding(*asked, device=device, **window).bits
+    apart = {"recent": small.length, "stride": 2 * small.length}
+    foreign = with_foreign_past(*asked, **apart).bits
+    live[name] = native - slid
     key = name.replace("-", "_")
-    numbers[f"live_gap_{key}"] = float((native - oracle)[:, places].mean())
-    numbers[f"live_gain_{key}"] = float((foreign - native)[:, places].mean())
+    numbers[f"live_gap_{key}"] = float(live[name][:, last].mean())
+    numbers[f"live_gain_{key}"] = float((foreign - native)[:, last].mean())
 
 # %% tags=["hide-input"]
 edges = np.arange(0, 8 * small.length + 1, small.length)
-fig, ax = plt.subplots(figsize=(6.8, 3.1))
-looks = {
-    "separated-sinusoidal": {
-        "color": "#6b4500",
-        "linestyle": (0, (1, 1.2)),
-        "marker": "o",
-    },
-    "separated-offsets": {"color": "#0072b2", "linestyle": (0, (5, 2)), "marker": "s"},
-    "separated-torus-offsets": {"color": "#009e73", "linestyle": "-", "marker": "^"},
+gaps = {
+    shown[name]: [gap[:, a:b].mean() for a, b in pairwise(edges)]
+    for name, gap in live.items()
 }
-for name, (native, oracle, _) in live.items():
-    gap = [(native - oracle)[:, a:b].mean() for a, b in pairwise(edges)]
-    ax.plot(edges[:-1] + small.length / 2, gap, label=shown[name], **looks[name])
+fig, ax = plt.subplots(figsize=(6.8, 3.1))
+looks = ("#6b4500", "o", shapes.DOTTED), ("#0072b2", "s", shapes.DASHED)
+shapes.curves(ax, edges[:-1] + small.length / 2, gaps, (*looks, ("#009e73", "^", "-")))
 ax.axhline(0, color=figures.FAINT, linewidth=1)
 figures.trained_length(ax, small.length)
 ax.set(xlabel="position", ylabel="bits per byte over\nits sliding window")
 figures.label_lines(ax)
+plain, offsets, both = (gap[:, last].mean() for gap in live.values())
 figures.show(
     fig,
     name="fig-works-live",
     alt="Bits per byte above the model's own sliding window, by position up to eight "
-    "times the trained length, for a "
-    "separated sinusoid as it is, with random offsets, and with torus and offsets.",
+    "times the trained length, for a separated sinusoid as it is, with random offsets, "
+    "and with torus and offsets.",
     caption="Live, tiny models, source code, one seed. From four to eight trained "
-    "lengths the model as it is pays "
-    f"{numbers['live_gap_separated_sinusoidal']:+.2f} bits per byte over its sliding "
-    "window (stride $L/2$), with offsets "
-    f"{numbers['live_gap_separated_offsets']:+.2f}, with torus and offsets "
-    f"{numbers['live_gap_separated_torus_offsets']:+.2f}.",
+    f"lengths the model as it is loses {plain:+.2f} bits per byte against its sliding "
+    f"window (stride $L/2$), with offsets {offsets:+.2f}, with torus and offsets "
+    f"{both:+.2f}.",
 )
 
 # %% [markdown]
 # ## The experiment
 #
 # A *recipe* is a method of {doc}`chapter 10 <10_language_model>`, or another recipe, with one thing changed; a test
-# holds it to that. It takes the learning rate that was screened for the method at its root, so that what is new is the
+# holds it to that. It takes the learning rate that was chosen for the method at its base, so that what is new is the
 # recipe and not the tuning. Four numbers are asked of each:
 #
 # | verdict | number |
 # |---|---|
-# | *survives* | bits per byte over its own sliding window at stride 1, all keys in sight; below $+0.03$ |
-# | *uses* | what a foreign past costs; above $+0.02$, and it survives |
-# | *quality* | what it pays beside RoPE with a window of $L$ |
-# | *price* | what it pays inside the trained length more than the method at its root, as wide as it is; no price of a training alone where parameters differ |
+# | *survives* | bits per byte over its own sliding window at stride 1, all keys visible; below $+0.03$ |
+# | *uses* | what replaced context costs; above $+0.02$, and it survives |
+# | *quality* | how far it is above RoPE with a window of $L$ |
+# | *price* | how far it is, inside the trained length, above the method at its base, as wide as it is; no price of a training alone where parameters differ |
 #
 # **Screening**: recipes with one seed, on the *validation* text ({num}`12_what_works/recipes_screened` of
 # {num}`12_what_works/recipes_declared` are there). It chose the recipes that are read with the test text; twins and controls of
 # these were added without it. No verdict stands on it.
 
-# %%
-PLACES = ("2x", "4x", "8x")
+# %% tags=["hide-input"]
 screen = experiments.get("recipe_screen").table(profile)
-there = screen[screen.status != "not run"].set_index("method")
+screened = RunTable(screen)
+numbers["recipes_screened"] = len(screened.made)
+numbers["recipes_declared"] = len(RECIPES)
+inside = "val_bits_per_byte"
 
 
-def screened(name, column):
-    """A number of the screening; NaN where nothing was run."""
-    known = name in there.index and column in there
-    return float(there.loc[name, column]) if known else np.nan
+def cost(one, other):
+    return screened.minus(one, other).mean()
 
 
-# %%
 listed = pd.DataFrame(
     {
         "recipe": name.replace("-", " "),
         "what is changed": recipe.says,
         "of": "" if name in BASES else recipe.base.replace("-", " "),
-        "survives": screened(name, "gap/native/8x"),
-        "with a window": screened(name, "gap/native-window/8x"),
-        "at 1,000,000": screened(name, "native-at-1m") - screened(name, "native/1x"),
-        "uses": screened(name, "gain/8x"),
-        "8x": screened(name, "native/8x"),
-        "8x, window": screened(name, "native-window/8x"),
-        "price": screened(name, "val_bits_per_byte")
-        - screened(reference(name), "val_bits_per_byte"),
+        "survives": screened.mean(name, "gap/native/8x"),
+        "with a window": screened.mean(name, "gap/native-window/8x"),
+        "at 1,000,000": cost(f"{name}:native-at-1m", f"{name}:native/1x"),
+        "uses": screened.mean(name, "gain/8x"),
+        "8x": screened.mean(name, "native/8x"),
+        "8x, window": screened.mean(name, "native-window/8x"),
+        "price": cost(f"{name}:{inside}", f"{reference(name)}:{inside}"),
     }
     for name, recipe in RECIPES.items()
 )
-columns = list(listed.columns[3:])
 figures.show_table(
     listed,
     caption="Recipes on the validation text, one seed, in bits per byte. "
-    "Survives: over its own sliding window in the last bin, all keys in sight, and "
-    "with a window mask. At 1,000,000: the first L bytes from index 1,000,000 on, less "
-    "the same from 0. Uses: the cost of a foreign past. Then the level in the last "
-    "bin, and the price inside the trained length.",
-    formats=dict.fromkeys(columns, "+.3f") | {"8x": ".3f", "8x, window": ".3f"},
+    "Survives: over its own sliding window in the last bin, all keys visible, and "
+    "with a window mask. At 1,000,000: the first L bytes from index 1,000,000 on, "
+    "minus the same from 0. Uses: the cost of replaced context. Then the level in the "
+    "last bin, and the price inside the trained length.",
+    formats=dict.fromkeys(listed.columns[3:], "+.3f")
+    | {"8x": ".3f", "8x, window": ".3f"},
 )
 figures.provenance(screen)
 
-# %%
-experiment = experiments.get("recipes")
-runs = experiment.table(profile)
-have = runs[runs.status != "not run"]
-methods = list(dict.fromkeys(runs.method))
+# %% tags=["hide-cell"]
+runs = experiments.get("recipes").table(profile)
 extrapolation = experiments.get("extrapolation").table(profile)
+of, have = RunTable(runs), RunTable(runs).made
+methods = list(dict.fromkeys(runs.method))
+numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
+NOTHING = "Not run yet: the records of the experiment are missing at this profile."
 
 
-def scores(method, metric):
-    """A metric of each run of a recipe that has it, by seed; empty where nothing was
-    run."""
-    of = have[have.method == method].set_index("seed")
-    return of[metric].astype(float).dropna() if metric in of else pd.Series(dtype=float)
-
-
-def less(a, b):
-    """One `method:metric` minus another, for every seed that has both."""
-    return (scores(*a.split(":")) - scores(*b.split(":"))).dropna()
+def price(name):
+    """By seed, what a recipe costs inside the trained length over its base."""
+    return of.difference(name, reference(name), "bits_per_byte")
 
 
 # %% [markdown]
@@ -544,15 +526,13 @@ KINDS = {
 }
 DENSE = figures.Method("dense", "#d55e00", marker="D")
 panels = {
-    "over its sliding window": lambda name: scores(name, "gap/native/8x"),
-    "cost of a foreign past": lambda name: scores(name, "gain/8x"),
-    "price inside": lambda name: less(
-        f"{name}:bits_per_byte", f"{reference(name)}:bits_per_byte"
-    ),
+    "over its sliding window": lambda name: of.values(name, "gap/native/8x"),
+    "cost of replaced context": lambda name: of.values(name, "gain/8x"),
+    "price inside": price,
 }
-read = [n for n in methods if len(scores(n, "gap/native/8x"))]
-read.sort(key=lambda name: scores(name, "gap/native/8x").mean())
-order = list(reversed(read or methods))
+gap = {name: of.mean(name, "gap/native/8x") for name in methods}
+read = [name for name in methods if not np.isnan(gap[name])]
+order = sorted(read, key=gap.get, reverse=True) or methods
 fig, axes = plt.subplots(1, 3, figsize=(8.4, 0.9 + 0.26 * len(order)), sharey=True)
 for ax, (title, values_of) in zip(axes, panels.items(), strict=True):
     ax.axvline(0, color=figures.FAINT, linewidth=1.2)
@@ -566,87 +546,78 @@ axes[0].set_xscale("symlog", linthresh=0.03, linscale=0.6)
 axes[0].set_xticks([0, 0.03, 0.3, 3], ["0", "0.03", "0.3", "3"])
 axes[0].minorticks_off()
 axes[0].set_yticks(range(len(order)), [name.replace("-", " ") for name in order])
-alive = [n for n in methods if len(v := scores(n, "gap/native/8x")) and v.mean() < 0.03]
-users = [n for n in methods if len(v := scores(n, "gain/8x")) and v.mean() > 0.02]
+alive = [name for name in read if gap[name] < 0.03]
+users = [name for name in methods if of.mean(name, "gain/8x") > 0.02]
 figures.show(
     fig,
     name="fig-works-four",
     alt="Three dot plots over the recipes, in the bin from four to eight trained "
-    "lengths: bits per byte over the own sliding "
-    "window, what a foreign past costs, and the price inside the trained length.",
-    caption=(
-        f"In the bin that ends at eight trained lengths {len(alive)} of the "
-        f"{len(read)} recipes and methods that were run stay on average below +0.03 "
-        "over their sliding window (dotted) with all keys in sight, and a foreign past "
-        f"costs {len(users)} of them more than 0.02 bits per byte, whether they "
-        "survive or not. Separated brown, strict blue, untied violet, dense orange. "
-        "Dots: means; bars: 95 % t intervals; ticks: every seed. On the left linear to "
-        "0.03, then logarithmic."
-        if len(have)
-        else "Not run yet: the records of the experiment are missing at this profile."
-    ),
+    "lengths: bits per byte over the own sliding window, what replaced context costs, "
+    "and the price inside the trained length.",
+    caption=f"In the bin that ends at eight trained lengths {len(alive)} of the "
+    f"{len(read)} recipes and methods that were run stay on average below +0.03 over "
+    "their sliding window (dotted) with all keys visible, and replaced context costs "
+    f"{len(users)} of them more than 0.02 bits per byte, whether they survive or not. "
+    "Separated brown, strict blue, untied violet, dense orange. Dots: means; bars: "
+    "95 % t intervals; ticks: every seed. On the left linear to 0.03, then logarithmic."
+    if len(have)
+    else NOTHING,
 )
 
 # %% tags=["remove-input"]
 figures.provenance(runs)
 
 # %% tags=["hide-input"]
-BINS = ("1x", *PLACES)
 LINES = {
-    "separated sinusoid": (
-        "separated-sinusoidal",
-        "native",
-        "#6b4500",
-        (0, (1, 1.2)),
-        "o",
-    ),
-    "RoPE": ("rope", "native", "#d55e00", (0, (5, 2)), "D"),
-    "RoPE, window": ("rope", "native-window", "#d55e00", "-", "D"),
-    "ALiBi": ("alibi", "native", "#cc79a7", (0, (3, 1, 1, 1)), "P"),
-    "dense, phase, gaps": ("dense-phase-gaps", "native", "#0072b2", (0, (5, 2)), "^"),
-    "all together": (WINNER, "native", "#009e73", "-", "v"),
+    "separated sinusoid": ("separated-sinusoidal", "native"),
+    "RoPE": ("rope", "native"),
+    "RoPE, window": ("rope", "native-window"),
+    "ALiBi": ("alibi", "native"),
+    "dense, phase, gaps": ("dense-phase-gaps", "native"),
+    "separated, phase, gaps": (WINNER, "native"),
 }
-beside = extrapolation[extrapolation.method.isin(["alibi", "separated-sinusoidal"])]
-together = pd.concat([have, beside[beside.status != "not run"]])
+LOOKS = (
+    ("#6b4500", "o", shapes.DOTTED),
+    ("#d55e00", "D", shapes.DASHED),
+    ("#d55e00", "D", "-"),
+    ("#cc79a7", "P", (0, (3, 1, 1, 1))),
+    ("#0072b2", "^", shapes.DASHED),
+    ("#009e73", "v", "-"),
+)
+beside = RunTable(extrapolation).made
+beside = beside[beside.method.isin(["alibi", "separated-sinusoidal"])]
+together = RunTable(pd.concat([have, beside]).drop_duplicates(["method", "seed"]))
+BINS = ("1x", "2x", "4x", "8x")
 levels = {
-    label: together[together.method == name]
-    .drop_duplicates("seed")
-    .set_index("seed")
-    .reindex(columns=[f"{reading}/{k}" for k in BINS])
-    .astype(float)
-    for label, (name, reading, *_) in LINES.items()
+    label: pd.DataFrame({k: together.values(name, f"{how}/{k}") for k in BINS})
+    for label, (name, how) in LINES.items()
 }
-there_for_all = [set(of.index) for of in levels.values() if len(of)]
-shared = sorted(set.intersection(*there_for_all)) if there_for_all else []
+known = [set(one.index) for one in levels.values() if len(one)]
+shared = sorted(set.intersection(*known)) if known else []
+means = {label: one.reindex(shared).mean() for label, one in levels.items()}
+looks = dict(zip(LINES, LOOKS, strict=True))
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.6))
-for ax in axes:
-    for label, (*_, colour, dash, marker) in LINES.items():
-        means = levels[label].reindex(shared).mean()
-        if ax is axes[0] or means.max() < 3:
-            looks = {"color": colour, "linestyle": dash, "marker": marker}
-            ax.plot(range(4), means, label=label, **looks)
+for ax, bound in zip(axes, (np.inf, 3), strict=True):
+    low = {label: one for label, one in means.items() if not one.max() >= bound}
+    shapes.curves(ax, range(4), low, [looks[label] for label in low])
     ax.set_xticks(range(4), ["0 to L", "to 2L", "to 4L", "to 8L"])
     ax.set(xlabel="position in the text", ylabel="bits per byte")
 axes[0].set_title("all", fontsize=10)
 axes[1].set_title("those below 3, closer", fontsize=10)
 axes[0].legend(fontsize=8.5, loc="center right", bbox_to_anchor=(1.0, 0.42))
+at_end = {label: one["8x"] for label, one in means.items()}
 figures.show(
     fig,
     name="fig-works-levels",
     alt="Bits per byte by position up to eight trained lengths for six models and ways "
-    "of reading; on the right those "
-    "below 3 alone.",
-    caption=(
-        f"Levels on the test text, means over the {len(shared)} seeds that all of them "
-        "have. The separated model with all remedies, every key in sight, ends at "
-        f"{scores(WINNER, 'native/8x').reindex(shared).mean():.3f} bits per byte, RoPE "
-        "with its window at "
-        f"{scores('rope', 'native-window/8x').reindex(shared).mean():.3f}, without it "
-        f"at {scores('rope', 'native/8x').reindex(shared).mean():.3f}. ALiBi is from "
-        "the runs of chapter 11, on the same bytes."
-        if shared
-        else "Not run yet: the records of the experiment are missing at this profile."
-    ),
+    "of reading; on the right those below 3 alone.",
+    caption=f"Levels on the test text, means over the {len(shared)} seeds that all of "
+    "them have. The separated model with all remedies, every key visible, ends at "
+    f"{at_end['separated, phase, gaps']:.3f} bits per byte, RoPE with its "
+    f"window at {at_end['RoPE, window']:.3f}, without it at {at_end['RoPE']:.3f}. "
+    "ALiBi is from the runs of chapter 11, on the same bytes."
+    if shared
+    else NOTHING,
 )
 
 # %% tags=["remove-input"]
@@ -655,24 +626,17 @@ figures.provenance(runs)
 # %% tags=["remove-input"]
 figures.provenance(extrapolation)
 
-
-# %%
-def times(name, other, metric):
-    """A metric of a recipe as a multiple of another's: the median over seeds."""
-    ratios = (scores(name, metric) / scores(other, metric)).dropna()
-    return f"{ratios.median():.2f}" if len(ratios) else "not run"
-
-
-ran = [name for name in methods if len(scores(name, "native/8x"))] or methods
+# %% tags=["hide-input"]
+ran = read or methods
 survival = pd.DataFrame(
     {
         "recipe": name.replace("-", " "),
-        "survives": text_of(scores(name, "gap/native/8x")),
-        "with ln n": text_of(scores(name, "gap/native-log/8x")),
-        "with a window": text_of(scores(name, "gap/native-window/8x")),
-        "window and sinks": text_of(scores(name, "gap/native-window-sinks/8x")),
-        "at 7L": text_of(less(f"{name}:native-at-7x", f"{name}:native/1x")),
-        "at 1,000,000": text_of(less(f"{name}:native-at-1m", f"{name}:native/1x")),
+        "survives": of.text(name, "gap/native/8x", "+.3f"),
+        "with ln n": of.text(name, "gap/native-log/8x", "+.3f"),
+        "with a window": of.text(name, "gap/native-window/8x", "+.3f"),
+        "window and sinks": of.text(name, "gap/native-window-sinks/8x", "+.3f"),
+        "at 7L": text_of(of.minus(f"{name}:native-at-7x", f"{name}:native/1x")),
+        "at 1,000,000": text_of(of.minus(f"{name}:native-at-1m", f"{name}:native/1x")),
     }
     for name in ran
 )
@@ -680,10 +644,10 @@ figures.show_table(
     survival,
     caption="Survival, in bits per byte, means over seeds and 95 % t intervals. First "
     "over the model's own sliding window, in the bin that ends at eight trained "
-    "lengths: all keys in sight; logits times the logarithm of the number of keys; a "
+    "lengths: all keys visible; logits times the logarithm of the number of keys; a "
     "window of L; a window of L of which four keys are the first of the text. Then L "
-    "bytes from index 7L and 1,000,000 on, less the same from 0. Recipes that were not "
-    "run are left out.",
+    "bytes from index 7L and 1,000,000 on, minus the same from 0. Recipes that were "
+    "not run are left out.",
 )
 figures.provenance(runs)
 
@@ -691,25 +655,22 @@ figures.provenance(runs)
 quality = pd.DataFrame(
     {
         "recipe": name.replace("-", " "),
-        "uses": text_of(scores(name, "gain/8x")),
-        "quality": text_of(less(f"{name}:native/8x", "rope:native-window/8x")),
-        "price": text_of(
-            less(f"{name}:bits_per_byte", f"{reference(name)}:bits_per_byte")
-        ),
+        "uses": of.text(name, "gain/8x", "+.3f"),
+        "quality": text_of(of.minus(f"{name}:native/8x", "rope:native-window/8x")),
+        "price": text_of(price(name)),
         "from": reference(name).replace("-", " "),
-        "parameters / from": times(name, reference(name), "block_parameters"),
-        "parameters / RoPE": times(name, "rope", "block_parameters"),
-        "training / RoPE": times(name, "rope", "train_cpu_s"),
+        "parameters / from": of.times(name, reference(name), "block_parameters"),
+        "parameters / RoPE": of.times(name, "rope", "block_parameters"),
+        "training / RoPE": of.times(name, "rope", "train_cpu_s"),
     }
     for name in ran
 )
 figures.show_table(
     quality,
     caption="Use, quality and price, in bits per byte, means over seeds and 95 % t "
-    "intervals. Uses: the cost of a foreign past "
-    "in the last bin. Quality: all keys in sight there, above RoPE with a window of L. "
-    "Price: inside the trained length, "
-    "above the method named, which is the one at its root, as wide as the recipe where "
+    "intervals. Uses: the cost of replaced context in the last bin. Quality: all keys "
+    "visible there, above RoPE with a window of L. Price: inside the trained length, "
+    "above the method named, which is the one at its base, as wide as the recipe where "
     "such a one was trained; a price of the training where the two have the same "
     "parameters. Then parameters of the blocks and CPU time of the training, as "
     "multiples, on shared cores at different hours: a step of rope gaps is one of "
@@ -740,11 +701,11 @@ ladder = pd.DataFrame(
     {
         "score": score,
         "recipe": name.replace("-", " "),
-        "bits per byte": text_of(scores(name, "bits_per_byte"), form=".3f"),
-        "less RoPE": text_of(less(f"{name}:bits_per_byte", "rope:bits_per_byte")),
-        "parameters / RoPE": times(name, "rope", "block_parameters"),
+        "bits per byte": of.text(name, "bits_per_byte"),
+        "minus RoPE": text_of(of.difference(name, "rope", "bits_per_byte")),
+        "parameters / RoPE": of.times(name, "rope", "block_parameters"),
         "multiply-adds / RoPE": f"{multiply_adds(name) / multiply_adds('rope'):.2f}",
-        "training / RoPE": times(name, "rope", "train_cpu_s"),
+        "training / RoPE": of.times(name, "rope", "train_cpu_s"),
     }
     for name, score in RUNGS.items()
 )
@@ -774,34 +735,27 @@ CONTROLS = {
     "RoPE, trained at 8L": ("rope-long", "native"),
     "separated sinusoid, trained at 8L": ("separated-sinusoidal-long", "native"),
 }
-
-
-def at_8x(method, metric):
-    """Mean and interval of a metric of chapter 11's runs."""
-    return text_of(RunTable(extrapolation).values(method, f"{metric}/8x"))
-
-
+others = RunTable(extrapolation)
 held_against = pd.DataFrame(
     {
         "model": label,
-        "survives": at_8x(method, f"gap/{reading}"),
-        "with a window": at_8x(method, f"gap/{reading}-window"),
-        "8x": at_8x(method, reading).lstrip("+"),
+        "survives": others.text(method, f"gap/{how}/8x", "+.3f"),
+        "with a window": others.text(method, f"gap/{how}-window/8x", "+.3f"),
+        "8x": others.text(method, f"{how}/8x"),
     }
-    for label, (method, reading) in CONTROLS.items()
+    for label, (method, how) in CONTROLS.items()
 )
 held_against = held_against.replace({"with a window": {"not run": None}})
-floors = {
-    name: RunTable(extrapolation).values("rope", f"{name}_bits_per_byte")
+counting = "; ".join(
+    f"{name} {others.text('rope', f'{name}_bits_per_byte', '.2f')}"
     for name in ("unigram", "bigram")
-}
-counting = "; ".join(f"{name} {text_of(v, form='.2f')}" for name, v in floors.items())
+)
 figures.show_table(
     held_against,
     caption="In the bin that ends at eight trained lengths, bits per byte: over the "
-    "model's own sliding window at stride 1, all keys in sight and with a window of L, "
-    f"and the level. Counting bytes and pairs of them pays: {counting}. Means over "
-    "seeds, 95 % t intervals; a dash: no such reading.",
+    "model's own sliding window at stride 1, all keys visible and with a window of L, "
+    f"and the level. Counting bytes and pairs of them gives: {counting}. Means over "
+    "seeds, 95 % t intervals; a dash: not asked.",
 )
 figures.provenance(extrapolation)
 
@@ -812,132 +766,62 @@ figures.provenance(extrapolation)
 #   or their distance is what hurts, and *with a window* shows whether hiding keys is enough.
 # - *Survives* below zero means that all keys together serve a model better than its own sliding window. *Uses* above zero says
 #   that it depends on the far past; that the far past helps, only the two together say.
-# - *Price* is paid at home, by every reader of short texts.
-
-# %%
-TOLD = (
-    "separated-offsets",
-    "strict-offsets",
-    "sinusoidal-offsets",
-    "separated-torus",
-    "separated-torus-offsets",
-    "sinusoidal-torus-offsets",
-    "separated-phase",
-    "separated-phase-long",
-    "dense-phase-long",
-    "separated-phase-gaps",
-    "dense-phase-gaps",
-    "separated-phase-gaps-other",
-    "dense-phase-gaps-other",
-    "sinusoidal-torus-phase-long-gaps",
-    "rope-gaps",
-    "rope",
-    WINNER,
-)
-
-# %%
-told = {}
-for name in TOLD:
-    key = "winner" if name == WINNER else name.replace("-", "_")
-    told |= {
-        f"gap_{key}": scores(name, "gap/native/8x"),
-        f"window_{key}": scores(name, "gap/native-window/8x"),
-        f"index_{key}": less(f"{name}:native-at-1m", f"{name}:native/1x"),
-        f"gain_{key}": scores(name, "gain/8x"),
-        f"price_{key}": less(
-            f"{name}:bits_per_byte", f"{reference(name)}:bits_per_byte"
-        ),
-        f"lead_{key}": less(f"{name}:bits_per_byte", "rope:bits_per_byte"),
-        f"lead_8x_{key}": less(f"{name}:native/8x", "rope:native-window/8x"),
-    }
-
-# %%
-INSIDE = {
-    "phase_price": ("separated-phase", "separated-sinusoidal"),
-    "rope_lead": ("rope", "separated-sinusoidal"),
-    "hybrid_lead": ("separated-rope", "rope"),
-    "untied_price": ("untied", "strict-sinusoidal"),
-    "strict_phase": ("strict-phase", "strict-sinusoidal"),
-    "strict_phase_narrow": ("strict-phase-narrow", "strict-sinusoidal"),
-    "sem_rope": ("untied-rope", "strict-phase"),
-    "gaps_separated": ("separated-phase-gaps", "separated-phase-long"),
-    "gaps_dense": ("dense-phase-gaps", "dense-phase-long"),
-    "price_untied_constant_clamp": ("untied-constant-clamp", "untied-constant"),
-}
-clamp = "untied-constant-clamp"
-told |= {
-    key: less(f"{a}:bits_per_byte", f"{b}:bits_per_byte")
-    for key, (a, b) in INSIDE.items()
-}
-told |= {
-    "gap_untied_constant_clamp": scores(clamp, "gap/native/8x"),
-    "index_untied_constant_clamp": less(f"{clamp}:native-at-1m", f"{clamp}:native/1x"),
-}
-numbers |= {key: chapter_numbers.mean_of(values) for key, values in told.items()}
-
-# %% [markdown]
-# Differences in bits per byte; below zero is fewer. Each is a mean over the seeds that are there
-# ({num}`12_what_works/runs` of {num}`12_what_works/runs_declared` runs), so that two of them need not be of the same seeds.
+# - *Price* is what every reader of short texts loses.
 #
-# **Offsets.** In the last bin the separated sinusoid with random offsets stands
-# {num}`12_what_works/gap_separated_offsets:+.3f` from its sliding window, with a window
-# {num}`12_what_works/window_separated_offsets:+.3f`; strict, with one offset a step,
-# {num}`12_what_works/gap_strict_offsets:+.3f`, and the *dense* model under the same recipe
-# {num}`12_what_works/gap_sinusoidal_offsets:+.3f`. At index 1,000,000, which no offset covered, the same bytes differ by
-# {num}`12_what_works/index_separated_offsets:+.3f`. Inside, against its root,
-# {num}`12_what_works/price_separated_offsets:+.3f`.
+# Differences in bits per byte, below zero is better; each is a mean over the seeds that both sides have
+# ({num}`12_what_works/runs` of {num}`12_what_works/runs_declared` runs are there).
 #
-# **Torus.** With offsets and a window {num}`12_what_works/window_separated_torus_offsets:+.3f`, all keys in sight
-# {num}`12_what_works/gap_separated_torus_offsets:+.3f`, at index 1,000,000
-# {num}`12_what_works/index_separated_torus_offsets:+.3f`; with the torus added in a dense model
-# {num}`12_what_works/window_sinusoidal_torus_offsets:+.3f`, {num}`12_what_works/gap_sinusoidal_torus_offsets:+.3f` and
-# {num}`12_what_works/index_sinusoidal_torus_offsets:+.3f`.
+# **Random offsets alone do not survive.** In the last bin the separated sinusoid with offsets is
+# {num}`recipes/separated-offsets/gap/native/8x:+.3f` above its sliding window, the dense one with the same offsets
+# {num}`recipes/sinusoidal-offsets/gap/native/8x:+.3f`. A window mask removes most of it. At index 1,000,000, which no offset
+# covered, the same bytes cost {num}`recipes/separated-offsets/native-at-1m minus native/1x:+.3f` more than at 0.
 #
-# **Content and distance.** Inside the trained length RoPE is {num}`12_what_works/rope_lead:+.3f` from the separated
-# sinusoid, which has two thirds of its parameters. With the phase read the latter is
-# {num}`12_what_works/phase_price:+.3f` from itself without, with more parameters again; the separated model with RoPE in
-# all heads is {num}`12_what_works/hybrid_lead:+.3f` from RoPE alone. Up the ladder: without the cross terms strict is
-# {num}`12_what_works/untied_price:+.3f` from itself with them, with the phase read
-# {num}`12_what_works/strict_phase:+.3f`, and in a narrower model with fewer parameters
-# {num}`12_what_works/strict_phase_narrow:+.3f`; RoPE in the sem heads, without the cross terms, is
-# {num}`12_what_works/sem_rope:+.3f` from the phase read with them: two changes, the second of which alone is the first number of
-# this sentence.
+# **With the torus, offsets and a window the model survives.** It then stands
+# {num}`recipes/separated-torus-offsets/gap/native-window/8x:+.3f` from its sliding window and reads index 1,000,000 as it reads 0
+# ({num}`recipes/separated-torus-offsets/native-at-1m minus native/1x:+.3f`). With all keys visible it is
+# {num}`recipes/separated-torus-offsets/gap/native/8x:+.3f` above. Added in a dense model, the torus does the same.
 #
-# **Distances that were shown.** The phase read alone, with waves up to $L$, stands
-# {num}`12_what_works/gap_separated_phase:+.3f` from its sliding window; with waves up to $8L$, trained on contiguous text,
-# {num}`12_what_works/gap_separated_phase_long:+.3f`, the dense model {num}`12_what_works/gap_dense_phase_long:+.3f`; trained
-# on chunks at their true distance {num}`12_what_works/gap_separated_phase_gaps:+.3f` and
-# {num}`12_what_works/gap_dense_phase_gaps:+.3f`, which costs {num}`12_what_works/gaps_separated:+.3f` and
-# {num}`12_what_works/gaps_dense:+.3f` inside; where the second chunk is of another novel
-# {num}`12_what_works/gap_separated_phase_gaps_other:+.3f` and {num}`12_what_works/gap_dense_phase_gaps_other:+.3f`. A
-# foreign past changes the bits of the two by {num}`12_what_works/gain_separated_phase_gaps:+.3f` and
-# {num}`12_what_works/gain_dense_phase_gaps:+.3f` with true gaps, {num}`12_what_works/gain_separated_phase_long:+.3f` and
-# {num}`12_what_works/gain_dense_phase_long:+.3f` on contiguous text,
-# {num}`12_what_works/gain_separated_phase_gaps_other:+.3f` and {num}`12_what_works/gain_dense_phase_gaps_other:+.3f` with the
-# other novel. RoPE, trained on true gaps, stands at
-# {num}`12_what_works/gap_rope_gaps:+.3f`, at {num}`12_what_works/price_rope_gaps:+.3f` inside.
+# **There was no gap to RoPE to close.** Inside the trained length RoPE is
+# {num}`recipes/rope minus separated-sinusoidal/bits_per_byte:+.3f` from the separated sinusoid, which has two thirds of its
+# parameters. The phase read still helps the latter ({num}`recipes/separated-phase minus separated-sinusoidal/bits_per_byte:+.3f`), with
+# more parameters; in a narrower strict model, with fewer, it helps too
+# ({num}`recipes/strict-phase-narrow minus strict-sinusoidal/bits_per_byte:+.3f`).
 #
-# **The clamp.** Inside, {num}`12_what_works/price_untied_constant_clamp:+.3f` from the same model without it; past the
-# trained length {num}`12_what_works/gap_untied_constant_clamp:+.3f` from its sliding window, at index 1,000,000
-# {num}`12_what_works/index_untied_constant_clamp:+.3f`.
+# **The ladder is no ladder.** *Without* the cross terms strict is better than with them
+# ({num}`recipes/untied minus strict-sinusoidal/bits_per_byte:+.3f`), and RoPE in the sem heads is worse than the phase read
+# ({num}`recipes/untied-rope minus strict-phase/bits_per_byte:+.3f`), although content reads distances both ways there (and cross terms
+# are left out).
 #
-# **All together**, at the parameters of RoPE's model: with all keys in sight {num}`12_what_works/gap_winner:+.3f` from its
-# own sliding window, with a window {num}`12_what_works/window_winner:+.3f`, at index 1,000,000
-# {num}`12_what_works/index_winner:+.3f`; its price, from the separated sinusoid of the same width without any remedy,
-# {num}`12_what_works/price_winner:+.3f` (torus, phase read and gaps together, and the parameters of the phase read); from RoPE
-# {num}`12_what_works/lead_winner:+.3f` inside the trained length and
-# {num}`12_what_works/lead_8x_winner:+.3f` in the last bin, where RoPE has its window. How much of that is the phase read's
-# and not the separation's, the dense model with phase read and gaps shows, which has no code of positions and somewhat
-# more parameters: {num}`12_what_works/lead_dense_phase_gaps:+.3f` and {num}`12_what_works/lead_8x_dense_phase_gaps:+.3f`.
-# With the same remedies and the code *added* instead of set apart: {num}`12_what_works/lead_sinusoidal_torus_phase_long_gaps:+.3f`
-# and {num}`12_what_works/lead_8x_sinusoidal_torus_phase_long_gaps:+.3f`.
+# **Far distances have to be shown.** With waves up to $8L$ and contiguous text the separated model is
+# {num}`recipes/separated-phase-long/gap/native/8x:+.3f` above its sliding window; trained on chunks at their true distance,
+# {num}`recipes/separated-phase-gaps/gap/native/8x:+.3f`. The second chunk may as well come from another novel
+# ({num}`recipes/separated-phase-gaps-other/gap/native/8x:+.3f`). The dense twins of all three are lower.
+#
+# **RoPE can be shown them, too.** Trained with true gaps it is {num}`recipes/rope-gaps/gap/native/8x:+.3f` above its sliding window,
+# at a price of {num}`recipes/rope-gaps minus rope/bits_per_byte:+.3f` inside.
+#
+# **The Toeplitz clamp fails.** It costs {num}`recipes/untied-constant-clamp minus untied-constant/bits_per_byte:+.3f` inside the
+# trained length, is {num}`recipes/untied-constant-clamp/gap/native/8x:+.3f` above its sliding window past it, and at index 1,000,000
+# still loses {num}`recipes/untied-constant-clamp/native-at-1m minus native/1x:+.3f`.
+#
+# **Separated, with torus, phase read and gaps**, at the parameters of RoPE's model and with all keys visible: it is
+# {num}`recipes/separated-torus-phase-long-gaps-wide/gap/native/8x:+.3f` above its own sliding window. Against RoPE it stands at
+# {num}`recipes/separated-torus-phase-long-gaps-wide minus rope/bits_per_byte:+.3f` inside the trained length and at
+# {num}`recipes/separated-torus-phase-long-gaps-wide minus rope/native/8x minus native-window/8x:+.3f` in the last bin, where RoPE has
+# its window.
+#
+# **A dense model with the same score and training is better still.** It has no position embedding and some more parameters;
+# against RoPE it stands at {num}`recipes/dense-phase-gaps minus rope/bits_per_byte:+.3f` inside the trained length and at
+# {num}`recipes/dense-phase-gaps minus rope/native/8x minus native-window/8x:+.3f` in the last bin. With a position
+# embedding *added* to the content, all else as in the separated model, the last bin is at
+# {num}`recipes/sinusoidal-torus-phase-long-gaps minus rope/native/8x minus native-window/8x:+.3f`.
 #
 # ## Verdicts
 #
 # The rules stand in {mod}`sepnb.claims`; the {doc}`claims page </book/claims>` says of each which came first, the rule or the
 # records.
 
-# %%
+# %% tags=["hide-input"]
 IDS = [one.id for one in claims.CLAIMS if one.needs[0] == "experiment/recipes"]
 tables = {"experiment/recipes": runs, "experiment/extrapolation": extrapolation}
 numbers |= claims.show(
@@ -949,56 +833,45 @@ numbers |= claims.show(
 )
 figures.provenance(runs)
 
-# %%
-numbers["recipes_screened"] = len(there)
-numbers["recipes_declared"] = len(RECIPES)
-numbers["runs"] = len(have)
-numbers["runs_declared"] = len(runs)
-numbers["seeds"] = have.seed.nunique()
-
 # %% [markdown]
 # ## What to take away
 #
-# 1. **A computable row is not a known row.** The sinusoid can be evaluated anywhere; its slow hands make new rows past
-#    $L$. Random offsets cover indices, and only those: that they survive is
-#    *{num}`12_what_works/verdict_random_offsets_survive`*, with a window
-#    *{num}`12_what_works/verdict_random_offsets_and_a_window_survive`*; that they fail past what was covered,
-#    *{num}`12_what_works/verdict_covered_indices_are_no_extrapolation`*.
-# 2. **Index and length are two problems.** The torus bounds what is new of the index and does not cover it (alone, at index
-#    1,000,000: {num}`12_what_works/index_separated_torus:+.3f`), a window hides keys: that torus, offsets and window reach the oracle is
-#    *{num}`12_what_works/verdict_the_torus_and_a_window_reach_the_oracle`*, that $\ln n$ helps,
-#    *{num}`12_what_works/verdict_log_n_helps_past_the_length`*.
-# 3. **What Transformer-XL and RoPE have and a linear map on codes cannot have is content times distance.** That the phase
-#    read closes half of the gap to RoPE is *{num}`12_what_works/verdict_the_phase_read_closes_half_of_the_gap_to_rope`*: the gap,
-#    RoPE less the separated sinusoid, is {num}`12_what_works/rope_lead:+.3f`; where that is not clearly below zero there is none to
-#    close. What the phase read is worth to the separated model, {num}`12_what_works/phase_price:+.3f`, has more parameters in it.
-# 4. **Can distances be shown without long texts?** That the phase read survives by itself is
-#    *{num}`12_what_works/verdict_the_phase_read_survives`*, with true gaps
-#    *{num}`12_what_works/verdict_the_phase_read_with_true_gaps_survives`*; that these are free inside,
-#    *{num}`12_what_works/verdict_true_gaps_are_free_in_window`*; that what stands there need not belong to the text,
-#    *{num}`12_what_works/verdict_far_distances_need_no_true_text`*. RoPE itself, trained on true gaps, stands
-#    {num}`12_what_works/gap_rope_gaps:+.3f` from its sliding window in the last bin, where without them it stands
-#    {num}`12_what_works/gap_rope:+.3f`; inside it pays {num}`12_what_works/price_rope_gaps:+.3f`.
-# 5. **To survive is not to use.** That anything uses the far past is
-#    *{num}`12_what_works/verdict_something_uses_the_far_past`*; that true gaps teach it,
-#    *{num}`12_what_works/verdict_true_gaps_teach_use`*: where RoPE and the separated sinusoid, trained on the long texts
-#    themselves, gain nothing from them, the question has no answer (no phase read was trained so).
-# 6. **The prize.** That a separated model reads on beside RoPE with a window is
-#    *{num}`12_what_works/verdict_a_separated_model_stands_beside_rope`*. **Was it the separation?** That the same recipe
-#    carries a separated model further than a dense one is
-#    *{num}`12_what_works/verdict_separation_makes_recipes_easier`*; that the survivor is better with a
-#    stream of its own than with the code added, *{num}`12_what_works/verdict_a_stream_of_its_own_helps_the_survivor`*; and
-#    than a dense model with the same phase read and gaps, no code, and more parameters, *{num}`12_what_works/verdict_separation_helps_the_survivor`*.
+# 1. **A computable row is not a known row.** A sinusoid has a row for every index, and fails past $L$ because its slow hands
+#    make new rows there. Random offsets cover indices, and only those: that they alone survive is
+#    *{num}`12_what_works/verdict_random_offsets_survive`*, that they fail past what was covered is
+#    *{num}`12_what_works/verdict_covered_indices_are_no_extrapolation`*. They are not free either: that they cost nothing inside is
+#    *{num}`12_what_works/verdict_random_offsets_are_free_in_window`*.
+# 2. **Index and length are two problems.** The torus bounds what is new of the index, a window hides keys. With offsets they reach the
+#    sliding-window baseline (*{num}`12_what_works/verdict_the_torus_and_a_window_reach_the_oracle`*). The torus alone does not: at
+#    index 1,000,000 it loses {num}`recipes/separated-torus/native-at-1m minus native/1x:+.3f`. That $\ln n$ helps is
+#    *{num}`12_what_works/verdict_log_n_helps_past_the_length`*: it helps two of the three models, and not RoPE.
+# 3. **Content times distance is what a linear map on position embeddings cannot say**, and the phase read can. That it closes half of the
+#    gap to RoPE is *{num}`12_what_works/verdict_the_phase_read_closes_half_of_the_gap_to_rope`*, for there was no gap. That more of it
+#    is always better is *{num}`12_what_works/verdict_ladder_of_expressivity`*, and so is that a stream of absolute positions helps beside
+#    every score that knows distances: *{num}`12_what_works/verdict_the_position_stream_matters_beside_rope`*. It helps beside RoPE and
+#    hurts beside the phase read.
+# 4. **Distances can be shown without long texts.** The phase read does not survive without that
+#    (*{num}`12_what_works/verdict_the_phase_read_survives`*). With true gaps five of six comparisons hold and the last is open
+#    (*{num}`12_what_works/verdict_the_phase_read_with_true_gaps_survives`*). The gaps cost nothing inside
+#    (*{num}`12_what_works/verdict_true_gaps_are_free_in_window`*) and bring RoPE from {num}`recipes/rope/gap/native/8x:+.3f` above its
+#    sliding window to {num}`recipes/rope-gaps/gap/native/8x:+.3f`.
+# 5. **To survive is not to use.** Whether anything uses the far past is
+#    *{num}`12_what_works/verdict_something_uses_the_far_past`*, and so is whether true gaps teach it: RoPE and the separated sinusoid
+#    gain nothing from long texts even when trained on them.
+# 6. **Was it the separation? No.** With as many parameters a separated model with all remedies matches RoPE behind a window
+#    (*{num}`12_what_works/verdict_a_separated_model_stands_beside_rope`*). That no recipe of equal width beats that window is
+#    *{num}`12_what_works/verdict_no_recipe_beats_a_window_on_rope`*: the phase read alone does, behind a window too. Position in a stream is better than the same embedding added
+#    (*{num}`12_what_works/verdict_a_stream_of_its_own_helps_the_survivor`*). But that it is ahead of a dense model with the same score and
+#    training and no position embedding is *{num}`12_what_works/verdict_separation_helps_the_survivor`*.
 #
-# **Limits.** One kind of text, models of less than a million parameters, one training budget; a cost inside the trained
+# **Limits.** One kind of text, models of less than a million parameters, one training budget. A cost inside the trained
 # length may fade with more training, and so may a gain: in the smaller models of {doc}`chapter 10 <10_language_model>`
 # what separated has over dense, both with the sinusoid, goes from {num}`10_language_model/gain_at_1x` to
 # {num}`10_language_model/gain_at_16x` bits per byte when training is sixteen times as long. That is not shown for any
-# recipe. Recipes take the learning rate of their root. Gaps are
-# trained on two chunks, not on long texts. At equal CPU seconds nothing is compared: the table gives the ratios, and
-# training with the phase read takes more of them; they were taken on shared cores at different hours, so that the same work
-# differs. A gap in the last bin stands on few bytes a seed, those of the oracle at
-# stride 1; levels on seven times as many. No long text is read far out: index 1,000,000 is asked of $L$ bytes.
+# recipe. Recipes take the learning rate of their base. Gaps are trained on two chunks, not on long texts. Nothing is compared at
+# equal CPU seconds: the table gives the ratios, taken on shared cores at different hours. A gap in the last bin stands on few bytes
+# a seed, those of the sliding-window baseline at stride 1; levels on seven times as many. No long text is read far out: index
+# 1,000,000 is asked of $L$ bytes.
 #
 # **What would change our mind.** A longer training in which the price of offsets stays and that of the phase read does
 # not; a text with more to remember than a novel has for a reader of bytes, on which true gaps teach use.
@@ -1038,7 +911,7 @@ centred = matrix - (matrix * visible).sum(1, keepdim=True) / visible.sum(
     1, keepdim=True
 )
 averaged = torch.stack([centred.diagonal(-t).mean() for t in range(n)])
-fitted = toeplitz_fit(matrix[None])[0]
+fitted = toeplitz.toeplitz_fit(matrix[None])[0]
 errors = {
     name: float(((f - f[0]) - (truth - truth[0])).abs().max())
     for name, f in (("averaged", averaged), ("fitted", fitted))
