@@ -52,7 +52,8 @@ def text(name: str, profile: str) -> str:
         raise ValueError(f"{parts['experiment']} has no method {unknown!r}; it has {', '.join(known)}")
     metric, _, other = asked["metric"].partition(" minus ")
     for column in (metric, other or metric):
-        if column not in table and not (table["status"] == "not run").all():
+        made = profile != "smoke" and not (table["status"] == "not run").all()
+        if column not in table and made:  # what is read at smoke is smaller: some columns are not run there
             columns = ", ".join(map(str, table.columns))
             raise ValueError(f"{parts['experiment']} has no column {column!r}; it has {columns}")
     values = RunTable(table).values(asked["a"], metric)

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from sepnb import experiments
-from sepnb.companion import pages
+from sepnb.companion import pages, record_numbers
 from sepnb.records import numbers
 from sepnb.records.store import Record, Store
 
@@ -143,7 +143,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory):
     """A store with three runs of each of two methods of `in_window` at laptop, and none of the others."""
     root = tmp_path_factory.mktemp("results")
     store, levels = Store(root), {"rope": 2.0, "none": 3.0}
-    for config in experiments.get("in_window").grid("laptop"):
+    for config in (*experiments.get("in_window").grid("laptop"), *experiments.get("in_window").grid("smoke")):
         if config.method in levels and config.seed <= 3:
             level = levels[config.method] + 0.1 * config.seed * (config.method == "rope")
             metrics = {"bits_per_byte": level, "floor": 1.0}
@@ -170,6 +170,12 @@ def recorded(tmp_path_factory: pytest.TempPathFactory):
 )
 def test_a_number_of_records_is_a_mean_over_seeds(recorded, name: str, shown: str) -> None:
     assert pages.number(name, "laptop") == shown
+
+
+def test_a_column_that_a_smoke_run_has_not_is_not_run(recorded, monkeypatch) -> None:
+    monkeypatch.setattr(record_numbers, "store_for", lambda profile: Store())
+    assert pages.number("in_window/rope/bits_per_byte:.1f", "smoke") != "not run"
+    assert pages.number("in_window/rope/bits_at_16x:.1f", "smoke") == "not run"
 
 
 @pytest.mark.parametrize(
