@@ -352,8 +352,8 @@ figures.show(
     "and is flat past the trained length.",
     caption="Position logits at indices from 50,000 on. A hundred and fifty steps "
     f"without text bring the loss to {numbers['clamp_loss_ratio']:.0%} of what it was; "
-    "a product of two linear maps of a sinusoid of "
-    f"{branch.config.streams.widths['pos'] // 2} hands follows a logarithm only so far.",
+    f"a product of two linear maps of a sinusoid of {small.width // POS_SHARE // 2} "
+    "hands follows a logarithm only so far.",
 )
 
 # %% [markdown]
@@ -558,8 +558,8 @@ figures.show(
     f"{len(read)} recipes and methods that were run stay on average below +0.03 over "
     "their sliding window (dotted) with all keys visible, and replaced context costs "
     f"{len(users)} of them more than 0.02 bits per byte, whether they survive or not. "
-    "Separated brown, strict blue, untied violet, dense orange. Dots: means; bars: 95 % "
-    "t intervals; ticks: every seed. On the left linear to 0.03, then logarithmic."
+    "Separated brown, strict blue, untied violet, dense orange. Dots: means; bars: "
+    "95 % t intervals; ticks: every seed. On the left linear to 0.03, then logarithmic."
     if len(have)
     else NOTHING,
 )

@@ -399,7 +399,7 @@ def look_of(method):
 
 
 def panels(titles, values_of, order):
-    """A panel a title, a row a method, its values by seed `values_of(method, title)`."""
+    """A panel a title, a row a method with its `values_of(method, title)` by seed."""
     size = (8.6, 1.2 + 0.27 * len(order))
     fig, axes = plt.subplots(1, len(titles), figsize=size, sharey=True)
     for ax, title in zip(axes, titles, strict=True):
@@ -436,9 +436,10 @@ figures.show(
     name="fig-stream-starts",
     alt="Four dot plots over the methods: what the same bytes cost more at covered and "
     "at never seen starts, aligned and misaligned, than from index 0 on.",
-    caption="What the same bytes cost more than from 0 on. At misaligned starts that no "
-    f"loss saw, with SeqPE: {far}. Dotted: the bound of the rules, 0.03. Dots: means; "
-    "bars: 95 % t intervals; ticks: every seed; linear up to 0.1, logarithmic above."
+    caption="What the same bytes cost more than from 0 on. At misaligned starts that "
+    f"no loss saw, with SeqPE: {far}. Dotted: the bound of the rules, 0.03. Dots: "
+    "means; bars: 95 % t intervals; ticks: every seed; linear up to 0.1, logarithmic "
+    "above."
     if len(have)
     else NOTHING,
 )
@@ -662,10 +663,11 @@ figures.show(
     alt="Scatter plot: what the same bytes cost more at a start than from 0 on, "
     "against how far the window of the position stream has moved there, for four "
     "models of the separated series.",
-    caption="Every start of every seed: how far its window has moved, and what it costs "
-    "in the same model. Full: aligned; hollow: misaligned. The four models of a seed "
-    "make four groups of points; a slope between groups is none within. The line is at "
-    "the square root of 2; linear up to 0.1 bits per byte, logarithmic above."
+    caption="Every start of every seed: how far its window has moved, and what it "
+    "costs in the same model. Full: aligned; hollow: misaligned. The four models of "
+    "a seed make four groups of points; a slope between groups is none within. The "
+    "line is at the square root of 2; linear up to 0.1 bits per byte, logarithmic "
+    "above."
     if len(pairs)
     else NOTHING,
 )
