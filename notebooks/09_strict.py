@@ -1065,14 +1065,14 @@ for cell, run in zip(cells, timed.to_dict("records"), strict=True):
         "times as fast": "not run",
         "of the saving": "",
     }
-    told = bounds.standing(run["ratio"]) if done and bounds is not None else {}
+    told = cell.standing(run["ratio"]) if done else {}
     if done:
         quartiles = f"{run['ratio_lower']:.3f} to {run['ratio_upper']:.3f}"
         row["times as fast"] = f"{run['ratio']:.3f} ({quartiles})"
         row["at rates"] = f"{run['limit_at_rates']:.3f}"
         row["of the saving"] = f"{run['share_reached']:.0%}"
     for name in ("floor", "aim"):
-        bound = None if bounds is None else getattr(bounds, name)
+        bound = bounds.get(name)
         row[name] = "" if bound is None else f"{bound:.2f} {told.get(name, '')}".strip()
     standing += told.items()
     listed.append(row)
@@ -1171,7 +1171,7 @@ for end in ("min", "max"):
     for column in ("ratio", "share_reached"):
         value = done[column].agg(end) if len(done) else chapter_numbers.NOT_RUN
         numbers[f"speed_strict_{column}_{end}"] = value
-with_floor = np.array([cell.bounds is not None for cell in cells])
+with_floor = np.array([bool(cell.bounds) for cell in cells])
 done = timed[with_floor & (timed.status != "not run")]
 for end in ("min", "max"):
     numbers[f"speed_of_the_rates_{end}"] = (

@@ -86,6 +86,11 @@ torch.manual_seed(seed)
 F64 = torch.float64
 numbers = {}
 
+
+def image_run(profile, method):
+    return im.ImageRun.of("images", profile, method, 1, 1e-3)
+
+
 # %% [markdown]
 # ## What a place is
 #
@@ -95,7 +100,9 @@ numbers = {}
 
 # %%
 size = im.SIZES["smoke"]
-classifier = ImageClassifier(im.model_config("axial-rope", size), 10, size.frame.patch)
+classifier = ImageClassifier(
+    image_run("smoke", "axial-rope/class").model, 10, size.frame.patch
+)
 places = classifier.positions(3, 4)
 assert torch.equal(places, 1 + grid_positions(3, 4).to(torch.int64))
 assert places[4].tolist() == [2, 1]  # row by row: the fifth patch begins the second row
@@ -275,7 +282,7 @@ figures.show(
 # {num}`15_two_dimensions/order_near_schooled:+.2f` (drawn {num}`15_two_dimensions/order_near_drawn:+.2f`). One short training of one seed: it shows what is meant, and proves nothing.
 
 # %% tags=["hide-cell"]
-of_images = im.ImageRun.of("images", "laptop", "seqpe", "class", 1, 1e-3)
+of_images = image_run("laptop", "seqpe/class")
 for sampler, cells in (
     (losses.candidates, 7),
     (of_images.training.auxiliary.candidates, 2),
@@ -294,8 +301,8 @@ for sampler, cells in (
 # patch sees what it saw, somewhere else. For the second task, below, there is a third: the things are *spread* over the larger square. In all of them the number of patches is new.
 
 # %%
-config = im.ImageRun.of("images", "smoke", "axial-rope", "direction", 1, 1e-3)
-whole = im.ImageRun.of("images", "smoke", "axial-rope", "class", 1, 1e-3)
+config = image_run("smoke", "axial-rope/direction")
+whole = image_run("smoke", "axial-rope/class")
 larger = size.grids[-1]
 
 
@@ -347,7 +354,7 @@ figures.show(
 # %%
 sides = []
 for name in im.METHODS:
-    run = im.ImageRun.of("images", "laptop", name, "class", 1, 1e-3)
+    run = image_run("laptop", f"{name}/class")
     told = {rule: run.unseen_at(14, rule) for rule in run.rules}
     moved = {how: run.unseen_at(7, move=move) for how, move in run.moves.items()}
     sides.append(
@@ -504,7 +511,7 @@ def seen(name, task, column):
 def larger_column(name, change, grid=WIDEST):
     """The column of the rule that suits: fitted where upscaled, or where there is no
     other."""
-    run = im.ImageRun.of("images", profile, name, "class", 1, 1e-3)
+    run = image_run(profile, f"{name}/class")
     return f"{change}-{grid}/{run.suited(change)}"
 
 
@@ -739,7 +746,7 @@ for name in im.METHODS:
 numbers["image_runs"], numbers["image_declared"] = len(there), len(table)
 
 # %%
-shifted = im.ImageRun.of("images", "laptop", "seqpe", "direction", 1, 1e-3).training
+shifted = image_run("laptop", "seqpe/direction").training
 drawn_moves = [
     {tuple(move) for move in shifted.positions.drawn(seed=run, steps=shifted.steps)}
     for run in experiments.get("images").seeds

@@ -1,15 +1,14 @@
 """What many positions cost: the time of an extrapolator in units of that of writing its rows, and why.
 
-No rule can take less than writing its output takes. How near one comes is told in two ways: by timing it in
-turns with the writing of an array of the same shape, and by counting what its operations write on the way,
-which no machine and no neighbour changes. `learned` is counted and timed, but held to no aim: a perceptron of
-two hidden layers at every position, and its training, are no matter of writing.
+No rule can take less than writing its output takes. How near one comes is timed, in turns with the writing of
+an array of the same shape, and counted: what its operations write on the way, which no machine changes.
+`learned` is held to no aim: a perceptron at every position, and its training, are no matter of writing.
 
 Shape letters: L rows of the table (the trained length), d_pos its columns, N positions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -34,8 +33,7 @@ CURVES = frozenset({"cos", "erf", "exp", "expm1", "log", "log1p", "polar", "pow"
 """Operations that take a series for every entry, and not one or two instructions."""
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """The time of one call of `extrapolate`, what it fits on the table included.
 
     Attributes:
@@ -48,11 +46,6 @@ class Cost:
     form: str
     width: int
     ratio: Ratio
-
-    @property
-    def held(self) -> bool:
-        """Whether the aim is for this method."""
-        return self.method in HELD
 
     @property
     def reached(self) -> bool:
@@ -70,11 +63,8 @@ def times_of_writing(
 ) -> list[Cost]:
     """Every form of the methods at the positions 0 .. n_positions - 1, in turns with the writing of the rows.
 
-    The table has `TABLE_LENGTH` rows from N(0, 0.02^2), in float32. CPU time on one thread; see
-    `sepnb.analysis.timing`.
-
     Args:
-        width: d_pos.
+        width: d_pos, of the table that `drawn_table` gives.
         methods: some of `METHODS`.
         n_positions: N; a few thousand time the call, and no longer the rule.
         repeats, device: as in `sepnb.analysis.timing.interleaved`.
@@ -119,8 +109,7 @@ def call_of(method: str, form: str, table: Tensor, positions: Tensor) -> Callabl
     return lambda: extrapolate(table, positions, method, form=form, **options)
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """What one call does.
 
     Attributes:
@@ -133,7 +122,7 @@ class Work:
 
 
 class _Counter(TorchDispatchMode):
-    """Adds up what every operation writes; a view or a fresh allocation writes nothing."""
+    """Adds up what every operation writes; a view and a fresh allocation write nothing."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,9 +1,6 @@
 """What the sequential encoder costs, in multiply-adds of its maps and of attention; and its share of a step.
 
 Norms, activations, softmax, embeddings and the choice of distinct prefixes are not counted.
-
-Shape letters: B sequences, N tokens of each, P positions, S digits of a position, w width, D columns of the
-result.
 """
 
 from dataclasses import replace
@@ -26,8 +23,8 @@ TRAINED = 3
 
 
 class Cost(NamedTuple):
-    """Multiply-adds of one forward pass: by the definition, with shared prefixes alone (`tree`), and with the
-    last layer besides read at the last slot alone, as `forward` does it (`shared`)."""
+    """Multiply-adds of one forward pass: by the definition (`plain`); with shared prefixes (`tree`); and with
+    the last layer computed at the last slot alone besides, as `forward` does it (`shared`)."""
 
     plain: int
     tree: int
@@ -71,9 +68,8 @@ class StepCost(NamedTuple):
         maps: from embeddings to P_q and P_k.
         text: the encoder, on the positions of the text.
         losses: the encoder, on the positions of its losses but the teacher's.
-        taught: the encoder, forward only, on those of the teacher. All of them are positions of the text, and
-            a single pass for both would save at most this: it would have to hand the text's embeddings to the
-            losses, which are a function of the encoder alone.
+        taught: the encoder, forward only, on those of the teacher: positions of the text, so that a single
+            pass for both would save at most this.
     """
 
     backbone: float
@@ -85,13 +81,12 @@ class StepCost(NamedTuple):
 
     @property
     def encoder(self) -> float:
-        """What the encoder, its losses and its maps are of the whole step: without the longer queries and
-        keys, which are `columns`."""
+        """The share of the encoder, its losses and its maps in the whole step."""
         return (self.maps + self.text + self.losses + self.taught) / sum(self)
 
     @property
     def longer_queries(self) -> float:
-        """What the columns that the term of the score adds to queries and keys are of the whole step."""
+        """The share of `columns`, longer queries and keys, in the whole step."""
         return self.columns / sum(self)
 
 
@@ -133,20 +128,17 @@ def step_cost(
 
 
 def _of_losses(encoder: SequentialPositionEncoder, losses: SeqPELosses, draws: int) -> tuple[float, float]:
-    """The mean of a step, and of it the teacher's: with all its losses where it is no shift step, divided by
-    `every`."""
+    """The mean cost of the losses in a step, and of the teacher in it. Shift steps have no distillation."""
     generator, total, teachers = np.random.PCG64(0), 0.0, 0.0
     distilled = 1.0 if losses.shifts is None else 1.0 - losses.shifts.probability
     for _ in range(draws):
         candidates, windows = losses.draw(generator)
-        candidates = candidates if losses.contrastive else None
-        windows = windows if losses.distillation else None
-        alone = [] if candidates is None else [candidates.anchors[:, None], candidates.candidates]
-        both = alone if windows is None else [*alone, windows.student]
+        contrasted, taught = candidates and losses.contrastive, windows and losses.distillation
+        alone = [candidates.anchors[:, None], candidates.candidates] if contrasted else []
+        both = [*alone, windows.student] if taught else alone
         shifted, whole = (TRAINED * _encoded(encoder, parts) for parts in (alone, both))
-        taught = 0 if windows is None else _encoded(encoder, [windows.teacher])
         total += distilled * whole + (1 - distilled) * shifted
-        teachers += distilled * taught
+        teachers += distilled * _encoded(encoder, [windows.teacher] if taught else [])
     return total / draws / losses.every, teachers / draws / losses.every
 
 

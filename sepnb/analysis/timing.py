@@ -1,9 +1,8 @@
-"""Two pieces of work timed against each other on a machine that others use too.
+"""Pieces of work timed against each other on a machine that others use too.
 
 On shared cores a wall-clock ratio measures the neighbours. So a CPU is asked for the time it spent on this
 process, on one thread; a GPU for the time between two events on its own stream. The pieces take turns within
 each repeat, every other repeat in reversed order, so that a drift of the clock speed meets all of them.
-Ratios are formed within a repeat and summed up by their median and quartiles.
 """
 
 import gc
@@ -52,10 +51,8 @@ def cpu_seconds(step: Step) -> float:
 
 
 def cuda_seconds(step: Step) -> float:
-    """Time on the GPU's stream from before the first kernel of one call to after its last.
-
-    Gaps in which the GPU waits for the host count: they are what eager execution costs.
-    """
+    """Time on the GPU's stream from before the first kernel of one call to after its last; gaps in which the
+    GPU waits for the host count, since they are what eager execution costs."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda.synchronize()
     begin.record()
@@ -76,11 +73,10 @@ def interleaved(
     """Seconds of every step in every repeat; entries of the same place belong together.
 
     Args:
-        steps: the pieces of work by name. Each is called `warmup` times beforehand, untimed, which also
-            compiles what is compiled at the first call.
+        steps: the pieces of work by name.
         repeats: at least `MIN_REPEATS`.
         device: "cpu" measures on one thread, "cuda" by events.
-        warmup: at least 1.
+        warmup: calls of each step beforehand, at least 1; they compile what the first call compiles.
         on_repeat: called after each repeat with its number, counted from 0.
 
     Raises:

@@ -13,8 +13,7 @@ from .inside import Inside
 from .recipes import Recipes, RecipeScreen
 from .second_text import SecondText
 from .seqpe_cost import SeqPECost
-from .seqpe_distances import SeqPEDistances
-from .seqpe_geometry import SeqPEGeometry
+from .seqpe_geometry import SeqPEDistances, SeqPEGeometry
 from .seqpe_stream_geometry import SeqPEStreamGeometry
 from .shaw_clip import ShawClip
 from .speed import Speed

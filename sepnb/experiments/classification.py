@@ -1,9 +1,12 @@
-"""A run that trains a classifier of things at places: build, train, and ask in every view. `images` and
-`volumes` say what is classified, and what the views are."""
+"""One classification experiment: train a model to name things at places, then ask it in several views.
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+`images` and `volumes` say what is classified, which methods there are, and what the views are.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,13 +18,15 @@ from ..data.draws import generator_of, uniform
 from ..evaluation.protocols import unseen_sides
 from ..models import TransformerConfig
 from ..records.provenance import Clock
-from ..records.store import Record, digest
+from ..records.store import Record
+from ..streams import Streams
 from ..training.config import TrainingConfig
 from ..training.loop import Diverged, Labelled, autocast, train
 from ..training.shifts import GridShiftSteps
-from .base import Experiment, Progress
+from .base import Experiment, Progress, TrainedRun
 from .image_tasks import HELD_OUT_SEED
 from .language_modelling import FINGERPRINT_STEPS, Metrics, Rows
+from .methods import changed
 from .sweep import Sweep
 
 READ_AT_ONCE = 250
@@ -36,8 +41,14 @@ class Asked(NamedTuple):
 
 
 class View(NamedTuple):
-    """One way in which test inputs are read: by this model; the column of its accuracy, and what its row says
-    of it (None: it has no row)."""
+    """One way in which test inputs are read.
+
+    Attributes:
+        column: the metric that holds its accuracy.
+        about: what its row says of it; None: it has no row.
+        asked: what is read.
+        reader: the model that reads.
+    """
 
     column: str
     about: dict[str, Any] | None
@@ -45,37 +56,61 @@ class View(NamedTuple):
     reader: nn.Module
 
 
-@dataclass(frozen=True)
-class ClassifierRun(ABC):
-    """A model, its training and what it is asked. A subclass says what is classified."""
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """What a profile fixes for every method: the model and the schedule."""
 
-    experiment: str
-    profile: str
-    name: str
-    seed: int
-    model: TransformerConfig
-    training: TrainingConfig
+    width: int
+    n_layers: int
+    n_heads: int
+    batch_size: int
+    steps: int
+    held_out: int
+    """Inputs of each held-out split that are read."""
+    precision: str = "float32"
 
+    @property
+    @abstractmethod
+    def tokens(self) -> int:
+        """Tokens of an input as trained, the class token among them."""
+
+
+class ClassifierRun(TrainedRun):
+    """A model, its training and what it is asked. Its method is a name, or name and task: "rope/class"."""
+
+    sizes: ClassVar[Mapping[str, Size]]
+    axes: ClassVar[int]
+    """Coordinates of a place."""
     first: ClassVar[int | None] = None
-    """Validation inputs that a fingerprint reads; all of them where there is no number."""
+    """Validation inputs that a fingerprint reads; None: all."""
+
+    @classmethod
+    def of(
+        cls, experiment: str, profile: str, method: str, seed: int, rate: float, steps: int | None = None
+    ) -> "ClassifierRun":
+        """The run of a method at the size of its profile, over the whole schedule or over `steps`.
+
+        Raises:
+            ValueError: an unknown method.
+        """
+        size, name = cls.sizes[profile], method.split("/")[0]
+        dense = Streams.dense(size.width)
+        model = TransformerConfig(
+            dense, size.n_layers, size.n_heads, "none", max_length=size.tokens, causal=False, axes=cls.axes
+        )
+        training = TrainingConfig(steps or size.steps, size.batch_size, 1, rate, precision=size.precision)
+        model = changed(model, "model", name, size, cls.axes)
+        training = changed(training, "training", name, size, cls.axes)
+        return cls(experiment, profile, method, seed, model, training)
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """What the run is called by."""
-        return (self.name,)
+    def name(self) -> str:
+        """The method without its task."""
+        return self.method.split("/")[0]
 
     @property
-    def method(self) -> str:
-        return "/".join(self.words)
-
-    @property
-    def label(self) -> str:
-        return ", ".join((*self.words, f"learning rate {self.training.learning_rate:g}"))
-
-    @property
-    def key(self) -> str:
-        parts = (*self.words, f"lr{self.training.learning_rate:g}", f"seed{self.seed}")
-        return "-".join((*parts, digest(self.resolved())[:8]))
+    def size(self) -> Any:
+        return self.sizes[self.profile]
 
     @property
     @abstractmethod
@@ -98,51 +133,33 @@ class ClassifierRun(ABC):
     def views(self, model: nn.Module) -> Iterator[View]:
         """How test inputs are read besides."""
 
-    @abstractmethod
-    def inputs(self) -> dict[str, Any]:
-        """What is read, in plain JSON types, under a name for it."""
-
     def sources(self) -> dict[str, Any]:
-        """Hashes of the data, and how many bytes are read in training: of a run that draws all it reads,
-        none."""
+        """Hashes of the data and bytes read in training: none for inputs that are all drawn."""
         return {"data": {}, "bytes_seen": 0}
 
     def unseen(self, *, furthest: int, more: bool, apart: bool, between: bool = False) -> str:
         """The sides of a view that training never showed, as `unseen_sides` names them.
 
-        An index is new that no step and no loss had, or one between two cells; a distance, where the
-        coordinates of two cells differ as they never did. What is read of the class token, which is at the
-        origin, is not counted.
+        An index is new if no step and no loss had it, or if it lies between two cells. The class token, which
+        stays at the origin, is not counted.
 
         Args:
             furthest: the largest coordinate; cells are counted from 1.
-            more, apart: whether there are more tokens, or differences that are larger.
+            more, apart: whether there are more tokens, or larger differences of coordinates.
             between: whether places lie between cells.
         """
-        covered, training = self.side + 1, self.training
+        seen, training = self.side + 1, self.training
         if isinstance(training.positions, GridShiftSteps):
-            covered = max(covered, training.positions.trained_indices())
+            seen = max(seen, training.positions.trained_indices())
         if training.auxiliary is not None:
-            covered = max(covered, training.auxiliary.trained_indices(1))
+            seen = max(seen, training.auxiliary.trained_indices(1))
         return unseen_sides(
             self.model.encodings,
-            index=between or furthest >= covered,
+            index=between or furthest >= seen,
             length=more,
             distance=between or apart,
             reach=self.side + 1,
         )
-
-    def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types."""
-        return {
-            "experiment": self.experiment,
-            "profile": self.profile,
-            "method": self.method,
-            "seed": self.seed,
-            "model": self.model.resolved(),
-            "training": self.training.resolved(),
-            **self.inputs(),
-        }
 
 
 def build(config: ClassifierRun) -> nn.Module:
@@ -245,10 +262,27 @@ def fingerprint(config: ClassifierRun, *, device: str = "cpu") -> dict[str, list
     return {"initial_nats": initial, "first_losses": losses}
 
 
-class Classification(Experiment):
-    """An experiment whose runs are classifiers; a subclass says which, at the rates of its sweep."""
+swept = partial(
+    Sweep,
+    order=7,
+    rates=(1e-3, 2e-3, 4e-3),
+    score="val_nats",
+    default=2e-3,
+    run=run,
+    fingerprint=fingerprint,
+)
+"""A learning-rate sweep of classifiers, over the whole schedule: a direction is found after a plateau, before
+which a shorter one would rank nothing."""
 
+
+class Classification(Experiment):
+    """An experiment whose runs are the classifiers of a sweep, at the rates that it chose."""
+
+    order: ClassVar[int] = 8
     sweep: ClassVar[Sweep]
+
+    def config(self, profile: str, cell: str, seed: int) -> ClassifierRun:
+        return self.sweep.config_of(self.name, profile, cell, seed, self.sweep.rate(profile, cell))
 
     def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
         self.sweep.require(config.profile, config.method)

@@ -1,33 +1,28 @@
 """Chapter 5 and the page of encodings: the cost of an encoding beside causal attention without positions.
 
-A run is one encoding at one length, timed in turns with torch's fused causal attention on the same queries,
-keys and values, forward and backward: everything that the encoding does between projected queries and
-averaged values, its tables and biases included, in one layer. In a model all layers share these tables, so
-that here is the dearest case. Beside the fused one stand steps of this package, eager and with its formulas
-compiled (`sepnb.models.compile_formulas`), and of x-transformers, where that has the encoding, eager as it
-comes and compiled as a whole. *Ahead* is how many times as fast as the faster of the latter two ours is,
-compiled where there is a compiler. That package stays out of the environment, and a record to be published is
-refused without it. An encoding that acts at the input
-costs attention nothing and is no run.
+A run is one encoding at one length: everything that it does between projected queries and averaged values,
+its tables and biases included, forward and backward in one layer. In a model all layers share these tables,
+so that here is the dearest case. It is timed in turns with torch's fused causal attention on the same
+queries, keys and values: eager, with its formulas compiled (`sepnb.models.compile_formulas`), and as
+x-transformers has it, eager and compiled as a whole, see `peer`. *Ahead* is how many times as fast as the
+faster of the latter two ours is, compiled where there is a compiler. An encoding that acts at the input costs
+attention nothing and is no run.
 
-Two numbers beside each ratio say what could be reached. The *route* is measured: attention without positions
-by the kernel that the encoding has to take, timed in the same rounds. A trained bias, and scores that are no
-product plus bias, take the formula in the open, compiled where the encoding's is; a fixed bias takes the
-fused kernel with a mask, here one that was made beforehand; both go in pieces where the encoding's formulas
-do; a rotation, and columns beside those of queries and keys, take the fused kernel itself, at 1. It is
-no bound: the compiler fuses every formula in its own way, and a trained bias came out faster than the bare
-formula in some cells.
+Two numbers beside each ratio say what could be reached, and neither is a bound:
 
-The *products* are counted: the multiply-adds of the fused kernel over those of the encoding's formula. The
-fused kernel leaves out the half of the square that causal attention hides. Given a mask, it is counted with
-all of it, as is the open formula; in four pieces, with five eighths. Transformer-XL takes a second square.
-Counted is what the compiled step does where it is timed, else the eager one. The quotient is what would be
-reached if nothing else took time and every product were equally fast. It is no bound: the fused kernel works
-in small blocks, whose products may be slower than larger ones. The aims were set without it.
+- The *route* is measured: attention without positions by the kernel that the encoding has to take. A trained
+  bias, and scores that are no product plus bias, take the explicit softmax, compiled where the encoding's is;
+  a fixed bias takes the fused kernel with a mask; both go in pieces where the encoding's formulas do. A
+  rotation, and columns beside those of queries and keys, take the fused kernel itself.
+- The *products* are counted: the multiply-adds of the fused kernel over those of the encoding's formula,
+  compiled where that is timed. The fused kernel leaves out the half of the square that causal attention
+  hides; with a mask, as in the explicit softmax, all of it is counted, in four pieces five eighths of it.
+
+The aims were set without these numbers.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import median
 from typing import Any, ClassVar
 
@@ -41,9 +36,8 @@ from ..analysis.timing import check_alike
 from ..encodings import Site
 from ..models import Transformer, TransformerConfig, compile_formulas, kernels
 from ..models.softmax import attention_weights, causal_mask
-from ..records.store import Record, digest
+from ..records.store import Record
 from ..streams import Streams
-from ..training.config import PRECISIONS
 from ..training.loop import autocast
 from . import peer
 from .base import Progress
@@ -61,6 +55,9 @@ TARGETS = {
 }
 """The share of the fused kernel's speed that the compiled step should reach on a CPU, set beforehand."""
 
+ALIKE = {"float32": 1e-4, "bfloat16": 5e-2}
+"""By how much two steps may differ, as a share of the largest number, by the precision of a cell."""
+
 
 def timed_methods() -> list[str]:
     """The encodings of indices that act on what is timed: queries, keys, scores or values. `none` is the
@@ -74,45 +71,28 @@ def timed_methods() -> list[str]:
     return [name for name in encodings.names(axes=1) if acts(encodings.build(name))]
 
 
-ALIKE = {"float32": 1e-4, "bfloat16": 5e-2}
-"""By how much two steps may differ, as a share of the largest number, by the precision of a cell."""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EncodingSpeedRun(TimedRun):
     """One cell.
 
     Args:
-        experiment, profile, seed: as in every run; the seed draws queries, keys, values and parameters.
         method: the name of an encoding, one of `timed_methods`.
-        length, batch_size, n_heads, head_width: of queries and keys.
-        repeats: timed rounds.
+        n_heads, head_width: of queries and keys.
         compiler: a backend of torch.compile for the compiled step; None leaves that step out.
-        precision: see `sepnb.training.PRECISIONS`.
 
     Raises:
-        ValueError: an encoding that is not timed, an unknown precision, or what `TransformerConfig` refuses.
+        ValueError: an encoding that is not timed, and what `TimedRun` or `TransformerConfig` refuses.
     """
 
-    experiment: str
-    profile: str
     method: str
-    length: int
-    batch_size: int
     n_heads: int
     head_width: int
-    repeats: int
     compiler: str | None = None
-    precision: str = "float32"
-    seed: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.method not in timed_methods():
             raise ValueError(f"{self.method!r} is not timed; use one of {', '.join(timed_methods())}")
-        if self.precision not in PRECISIONS:
-            raise ValueError(f"unknown precision {self.precision!r}; use one of {', '.join(PRECISIONS)}")
-        if min(self.length, self.batch_size) < 1:
-            raise ValueError(f"length is {self.length} and batch_size {self.batch_size}; both are at least 1")
         _ = self.model  # what does not fit together is refused here and not in the middle of a grid
 
     @property
@@ -129,21 +109,34 @@ class EncodingSpeedRun(TimedRun):
         return f"{self.method}, N={self.length}, B={self.batch_size}, H={self.n_heads}, d={self.head_width}"
 
     @property
-    def key(self) -> str:
-        cell = f"n{self.length}-b{self.batch_size}-h{self.n_heads}-d{self.head_width}"
-        return f"{self.method}-{cell}-seed{self.seed}-{digest(self.resolved())[:8]}"
+    def cell(self) -> str:
+        return f"n{self.length}-b{self.batch_size}-h{self.n_heads}-d{self.head_width}"
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
-        return asdict(self) | {"model": self.model.resolved()}
+        return super().resolved() | {"model": self.model.resolved()}
 
     @property
     def ours(self) -> str:
         """The step that is compared: the compiled one, where there is one."""
         return "eager" if self.compiler is None else "compiled"
 
-    def steps(self, device: str) -> Steps:
-        return steps_of(self, device)
+    def steps(self, device: str = "cpu") -> Steps:
+        """`fused`, `eager`, and where there are such, `compiled`, `route`, `x-transformers` and
+        `x-transformers, compiled`."""
+        cores: dict[str, tuple[Core, Sequence[Tensor]]] = {"fused": (fused, ())}
+        for name, backend in (("eager", None), ("compiled", self.compiler)):
+            if name == "eager" or backend is not None:
+                model = _model(self, device)
+                compile_formulas(model, backend)
+                cores[name] = own(model), list(model.parameters())
+        if (bare := route(model, self, device)) is not None:
+            cores["route"] = bare, ()
+        if (found := peer.attention(self.method, self.n_heads, self.head_width)) is not None:
+            cores[peer.NAME] = core, leaves = found
+            if self.compiler is not None:
+                cores[peer.COMPILED] = torch.compile(core, backend=self.compiler), leaves
+        return {name: _step(self, core, leaves, device) for name, (core, leaves) in cores.items()}
 
     def check(self, steps: Steps) -> None:
         if self.compiler is not None:
@@ -181,7 +174,7 @@ def fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def own(model: Transformer) -> Core:
-    """The way of this package from projected queries, keys and values to averaged values, in one layer."""
+    """What one layer of the model does from projected queries, keys and values to averaged values."""
     attention = model.blocks[0].attention
     (span,) = attention.groups[0].spans
 
@@ -193,17 +186,15 @@ def own(model: Transformer) -> Core:
     return core
 
 
-def in_the_open(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def explicit(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Causal attention without positions by the plain formula."""
     return attention_weights(q, k, None, causal=True) @ v
 
 
 def route(model: Transformer, config: EncodingSpeedRun, device: str) -> Core | None:
-    """Attention without positions by the kernel that the encoding of this model takes where gradients are
-    taken, with the mask that this kernel needs made beforehand.
-
-    None where that is the fused kernel as it is, and on CUDA for what may go to FlexAttention.
-    """
+    """Attention without positions by the kernel that the encoding takes in training; a mask that this kernel
+    needs is made beforehand. None where that is the fused kernel as it is, and on CUDA for what may go to
+    FlexAttention."""
     inner, length = model.blocks[0].attention.core, config.length
     whole = config.compiler is None or torch.device(device).type != "cpu"
     size = length if whole else kernels.rows_of_a_piece(length)
@@ -212,7 +203,7 @@ def route(model: Transformer, config: EncodingSpeedRun, device: str) -> Core | N
     if torch.device(device).type == "cuda" and (biases or kernels.flexible(model)):
         return None
     if inner.explicit or any(list(bias.parameters()) for bias in biases):
-        return _piecewise(lambda q, k, v: kernels.chosen(in_the_open, config.compiler)(q, k, v), pieces)
+        return _piecewise(lambda q, k, v: kernels.chosen(explicit, config.compiler)(q, k, v), pieces)
     if not biases:
         return None
     hidden = ~causal_mask(length, length, torch.device(device))
@@ -265,24 +256,6 @@ def _step(config: EncodingSpeedRun, core: Core, parameters: Sequence[Tensor], de
     return step
 
 
-def steps_of(config: EncodingSpeedRun, device: str = "cpu") -> dict[str, Callable]:
-    """What is timed, by name: `fused`, `eager`, and where there are such, `compiled`, `route`,
-    `x-transformers` and `x-transformers, compiled`."""
-    cores: dict[str, tuple[Core, Sequence[Tensor]]] = {"fused": (fused, ())}
-    for name, backend in (("eager", None), ("compiled", config.compiler)):
-        if name == "eager" or backend is not None:
-            model = _model(config, device)
-            compile_formulas(model, backend)
-            cores[name] = own(model), list(model.parameters())
-    if (bare := route(model, config, device)) is not None:
-        cores["route"] = bare, ()
-    if (found := peer.attention(config.method, config.n_heads, config.head_width)) is not None:
-        cores[peer.NAME] = core, leaves = found
-        if config.compiler is not None:
-            cores[peer.COMPILED] = torch.compile(core, backend=config.compiler), leaves
-    return {name: _step(config, core, leaves, device) for name, (core, leaves) in cores.items()}
-
-
 class EncodingSpeed(Timed):
     """What does an encoding cost in attention?"""
 
@@ -292,7 +265,7 @@ class EncodingSpeed(Timed):
         "What share of the speed of causal attention without positions is left with each encoding, eager and "
         "compiled, and what share does its route leave, the same kernel without positions?"
     )
-    runs: ClassVar = EncodingSpeedRun
+    run_type: ClassVar = EncodingSpeedRun
     costs: ClassVar = {"smoke": 0.5, "laptop": 100.0, "gpu": 30.0}
 
     def cells(self, profile: str) -> list[dict[str, Any]]:

@@ -4,7 +4,6 @@ A classifier can go a long way on the first by the patches alone, wherever they 
 without places: both things are in every picture, and only their arrangement decides.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -40,49 +39,27 @@ class Frame:
         return self.patch * self.grid
 
 
-class Task(ABC):
-    """What is asked of a picture."""
+class WholeImage:
+    """Which class does the image have?"""
 
-    name: ClassVar[str]
     spreads: ClassVar[bool] = False
     """Whether a picture can be drawn anew on a larger grid, its parts farther from each other."""
 
-    @abstractmethod
     def n_classes(self, splits: ImageSplits) -> int:
         """How many answers there are."""
-
-    @abstractmethod
-    def batches(
-        self, splits: ImageSplits, frame: Frame, *, batch_size: int, seed: int, steps: int
-    ) -> Iterator[Pictures]:
-        """Training pictures, the same in the same order for every method of a seed."""
-
-    @abstractmethod
-    def held_out(
-        self, splits: ImageSplits, images: Images, frame: Frame, count: int, grid: int | None = None
-    ) -> Pictures:
-        """`count` pictures of a held-out split; `grid`: spread over so many patches a side."""
-
-
-class WholeImage(Task):
-    """Which class does the image have?"""
-
-    name: ClassVar[str] = "class"
-
-    def n_classes(self, splits: ImageSplits) -> int:
         return len(splits.classes)
 
     def batches(
         self, splits: ImageSplits, frame: Frame, *, batch_size: int, seed: int, steps: int
     ) -> Iterator[Pictures]:
-        """As `sample_batches` draws them."""
+        """Training pictures, the same in the same order for every method of a seed."""
         drawn = sample_batches(splits.train, batch_size=batch_size, seed=seed, steps=steps)
         return (Pictures(splits.unit(pixels), labels) for pixels, labels in drawn)
 
     def held_out(
         self, splits: ImageSplits, images: Images, frame: Frame, count: int, grid: int | None = None
     ) -> Pictures:
-        """The first images of the split.
+        """The first `count` images of a held-out split.
 
         Raises:
             ValueError: more than it has, or images to be spread.
@@ -95,21 +72,20 @@ class WholeImage(Task):
 
 
 @dataclass(frozen=True)
-class Direction(Task):
+class Direction:
     """In which direction from the first thing does the second lie: above, below, left or right?
 
-    A thing is an image of one class, made smaller to `item` x `item` patches, and each of the two lies on
-    whole patches of a black picture, clear of the other. The direction is that of the larger of the two
-    distances, of rows or of columns, which are never equal. All arrangements are equally likely, so that each
-    of the four answers is right for a quarter of the pictures. The edges tell something: who sees the place
-    of one thing alone can be right more often, see `by_one_place`.
+    A thing is an image of one class, made smaller to `item` x `item` patches. Each of the two lies on whole
+    patches of a black picture, clear of the other. The direction is that of the larger of the two distances,
+    of rows or of columns, which are never equal. All arrangements are equally likely, so that each answer is
+    right for a quarter of the pictures; who sees the place of one thing alone can be right more often, see
+    `by_one_place`.
 
     Args:
         classes: the labels of the two things.
         item: the side of a thing, in patches.
     """
 
-    name: ClassVar[str] = "direction"
     spreads: ClassVar[bool] = True
 
     classes: tuple[int, int]
@@ -131,8 +107,11 @@ class Direction(Task):
         return every[(rows != columns) & (np.maximum(rows, columns) >= self.item)]
 
     def by_one_place(self, grid: int, canvas: int | None = None) -> float:
-        """The share of right answers of who knows where the first thing is and nothing of the second. (The
-        second alone tells as much.) `canvas`: of a larger grid, in which this one stands anywhere.
+        """The share of right answers of who knows where one thing is, and nothing of the other.
+
+        Args:
+            grid: patches along a side.
+            canvas: of a larger grid, in which this one stands anywhere.
 
         Raises:
             ValueError: a canvas smaller than the grid.
@@ -155,6 +134,7 @@ class Direction(Task):
     def batches(
         self, splits: ImageSplits, frame: Frame, *, batch_size: int, seed: int, steps: int
     ) -> Iterator[Pictures]:
+        """Training pictures, the same in the same order for every method of a seed."""
         at_least(1, batch_size=batch_size, steps=steps)
         things, generator = self._things(splits, splits.train, frame), generator_of(seed, "pictures")
         return (self._drawn(things, frame, frame.grid, batch_size, generator) for _ in range(steps))
@@ -162,8 +142,7 @@ class Direction(Task):
     def held_out(
         self, splits: ImageSplits, images: Images, frame: Frame, count: int, grid: int | None = None
     ) -> Pictures:
-        """`count` pictures, drawn once and for all; the things of a spread one are those of the picture as
-        it was trained on."""
+        """`count` pictures of a held-out split; with `grid` the same things on a larger grid."""
         generator = generator_of(HELD_OUT_SEED, "held-out pictures")
         things = self._things(splits, images, frame)
         return self._drawn(things, frame, frame.grid if grid is None else grid, count, generator)
@@ -187,3 +166,6 @@ class Direction(Task):
             for picture, image, (row, column) in zip(pictures, picked, corners * frame.patch, strict=True):
                 picture[:, row : row + side, column : column + side] = image
         return Pictures(pictures, self.answers(arranged))
+
+
+Task = WholeImage | Direction

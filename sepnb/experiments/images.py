@@ -1,19 +1,22 @@
-"""Chapter 15: what does each way to tell places in an image pay, and what is left of it at larger images?
+"""Chapter 15: what does each way to tell places in an image cost, and what is left of it at larger images?
 
-All methods are one image classifier, trained on the same pictures in the same order, and differ in how they
-tell where a patch is. Each is read at the trained grid, and at larger ones in two ways that are kept apart:
-*upscaled*, the same picture with more pixels, and on a larger *canvas*, the same picture somewhere on a black
-square; things whose arrangement is asked for may also be *spread* over the larger grid. For each of them a
-model has two rules, see `ImageClassifier.extended`: the grid *grows*, or the places are *fitted* into the
-trained ones. Where the grid grows, indices, the number of patches and the distances between some of them are
-all new, those of the class token among them; on a canvas the distance of the two things is not, in a spread
-picture it may be. Fitted, the number of patches and the steps between them are new. To see what a new
-index costs alone, the trained grid itself is read elsewhere: *moved*, aligned (by tens, so that the low
-digits run as in training) and misaligned, to places that shift steps and losses cover and to others that
-they do not.
+All methods are one image classifier, trained on the same pictures in the same order. Each is read at the
+trained grid and at larger ones:
 
-Shuffled patches are the control, at the trained grid and on canvases, and so is the model without places:
-what it makes of a larger picture it owes to the patches alone.
+- *upscaled*: the same picture with more pixels;
+- *canvas*: the same picture somewhere on a black square;
+- *spread*, where an arrangement is asked for: the two things anywhere on the larger grid.
+
+A model has two rules for the places of a larger picture, see `ImageClassifier.extended`. Where the grid
+*grows*, indices, the number of patches and some distances are new; the distance of the two things is not
+new on a canvas, and may be in a spread picture. Where places are *fitted* into the trained ones, the number
+of patches and the steps between them are new.
+
+A new index alone is seen where the trained grid is *moved*: aligned (by tens, so that the low digits run as
+in training) or misaligned, to places that shift steps and losses reach or never reach.
+
+Shuffled patches are the control, at the trained grid and on canvases. So is the model without places: what it
+makes of a larger picture it owes to the patches alone.
 """
 
 from collections.abc import Iterator
@@ -27,30 +30,47 @@ import torch
 from ..data import images
 from ..models import ImageClassifier
 from ..training.loop import Labelled
-from . import classification
-from .classification import Asked, Classification, ClassifierRun, View, shuffled
-from .image_methods import METHODS, Size, model_config, training_config
+from .classification import Asked, Classification, ClassifierRun, View, shuffled, swept
+from .image_methods import METHODS, Size
 from .image_tasks import HELD_OUT_SEED, Direction, Frame, Pictures, Task, WholeImage
-from .sweep import Sweep
 
+CLOTHES = {"data_set": "fashion-mnist", "frame": Frame(4, 7), "direction": Direction((1, 8), 3)}
 SIZES = {
-    "smoke": Size(32, 2, 2, Frame(2, 4), 16, 40, (6,), 100, "digits", Direction((0, 1), 2), 30),
+    "smoke": Size(
+        width=32,
+        n_layers=2,
+        n_heads=2,
+        batch_size=16,
+        steps=40,
+        held_out=100,
+        data_set="digits",
+        frame=Frame(2, 4),
+        direction=Direction((0, 1), 2),
+        grids=(6,),
+        reach=30,
+    ),
     "laptop": Size(
-        64, 4, 4, Frame(4, 7), 64, 800, (10, 14), 2_000, "fashion-mnist", Direction((1, 8), 3), 30
+        width=64,
+        n_layers=4,
+        n_heads=4,
+        batch_size=64,
+        steps=800,
+        held_out=2_000,
+        **CLOTHES,
+        grids=(10, 14),
+        reach=30,
     ),
     "gpu": Size(
-        192,
-        6,
-        6,
-        Frame(4, 7),
-        256,
-        4_000,
-        (10, 14, 21),
-        5_000,
-        "fashion-mnist",
-        Direction((1, 8), 3),
-        45,
-        "bfloat16",
+        width=192,
+        n_layers=6,
+        n_heads=6,
+        batch_size=256,
+        steps=4_000,
+        held_out=5_000,
+        **CLOTHES,
+        grids=(10, 14, 21),
+        reach=45,
+        precision="bfloat16",
     ),
 }
 TASKS = ("class", "direction")
@@ -61,8 +81,8 @@ MOVED = {
     "never-seen-aligned": (60, 60),
     "never-seen-misaligned": (63, 77),
 }
-"""By how much the trained grid is moved, rows and columns: to places below what shift steps and losses cover,
-and to others that two digits write and no step and no loss had."""
+"""By how many rows and columns the trained grid is moved: to places that shift steps and losses reach, and to
+others that two digits write and no step and no loss had."""
 
 
 @lru_cache(maxsize=1)
@@ -72,56 +92,34 @@ def splits_of(name: str) -> images.ImageSplits:
 
 @dataclass(frozen=True)
 class ImageRun(ClassifierRun):
-    """A classifier of images and its task."""
+    """A classifier of images and its task, such as "learned/direction"."""
 
-    task: str
-
+    sizes: ClassVar = SIZES
+    axes: ClassVar = 2
     first: ClassVar = 64
 
-    @classmethod
-    def of(
-        cls,
-        experiment: str,
-        profile: str,
-        name: str,
-        task: str,
-        seed: int,
-        rate: float,
-        steps: int | None = None,
-    ) -> "ImageRun":
-        """A run at the size of its profile.
-
-        Raises:
-            ValueError: an unknown method or task.
-        """
-        if task not in TASKS:
-            raise ValueError(f"unknown task {task!r}; use one of {', '.join(TASKS)}")
-        size = SIZES[profile]
-        training = training_config(name, size, rate, steps or size.steps)
-        return cls(experiment, profile, name, seed, model_config(name, size), training, task)
+    def __post_init__(self) -> None:
+        if self.task not in TASKS:
+            raise ValueError(f"unknown task {self.task!r}; use one of {', '.join(TASKS)}")
 
     @property
-    def size(self) -> Size:
-        return SIZES[self.profile]
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The method and the task: rows of a table are compared within a task."""
-        return self.name, self.task
+    def task(self) -> str:
+        """What is asked: rows of a table are compared within a task."""
+        return self.method.partition("/")[2]
 
     @property
     def side(self) -> int:
         return self.size.frame.grid
 
     @property
-    def data_sets(self) -> tuple[str, ...]:
-        """What must be at hand."""
-        return (self.images,)
-
-    @property
     def images(self) -> str:
         """The data set."""
         return self.size.data_set
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """What must be at hand."""
+        return (self.images,)
 
     @property
     def asked(self) -> Task:
@@ -135,21 +133,19 @@ class ImageRun(ClassifierRun):
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """How the model may place the patches of a larger picture. A table has no row past its grid, without
-        an encoding there are no places, and not every encoding knows places between two patches: digits write
-        whole numbers."""
+        """How the model may place the patches of a larger picture. A learned table has no row past its grid;
+        without an encoding there are no places, and digits write no place between two patches."""
         if self.name == "none" or not self.model.real_positions:
             return ("grow",)
         return ("fit",) if self.name == "learned" else ("grow", "fit")
 
     def rules_of(self, change: str) -> tuple[str, ...]:
-        """Those by which a larger picture is read: on a canvas and in a spread picture the grid grows, where
-        it can. What is fitted there would be things that are nearer than ever."""
+        """Those by which a larger picture is read. Canvases and spread pictures are read where the grid
+        grows, if it can: fitted, their things would be nearer to each other than ever."""
         return self.rules if change == "upscaled" else (self.suited(change),)
 
     def suited(self, change: str) -> str:
-        """Of its rules the one that suits a larger picture: fitted places where it is upscaled, and where it
-        has no other rule."""
+        """The rule that suits a larger picture: fitted where it is upscaled or there is no other."""
         fits = "fit" in self.rules and (change == "upscaled" or "grow" not in self.rules)
         return "fit" if fits else "grow"
 
@@ -164,9 +160,8 @@ class ImageRun(ClassifierRun):
         return self.unseen(furthest=max(move) + grid, more=larger, apart=larger, between=rule == "fit")
 
     def built(self) -> ImageClassifier:
-        return ImageClassifier(
-            self.model, self.asked.n_classes(splits_of(self.images)), self.size.frame.patch
-        )
+        n_classes = self.asked.n_classes(splits_of(self.images))
+        return ImageClassifier(self.model, n_classes, self.size.frame.patch)
 
     def batches(self) -> Iterator[Labelled]:
         splits, training = splits_of(self.images), self.training
@@ -225,42 +220,28 @@ class ImageRun(ClassifierRun):
         pixels = self.training.steps * self.training.batch_size * self.size.frame.side**2
         return {"data": {self.images: splits_of(self.images).sha256}, "bytes_seen": pixels}
 
-    def inputs(self) -> dict[str, Any]:
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types."""
         size = self.size
-        return {
-            "images": {
-                "name": size.data_set,
-                "patch": size.frame.patch,
-                "grid": size.frame.grid,
-                "larger": list(size.grids),
-                "held_out": size.held_out,
-                "things": [*size.direction.classes, size.direction.item],
-                "moved": {name: list(move) for name, move in MOVED.items()},
-            },
+        pictures = {
+            "name": size.data_set,
+            "patch": size.frame.patch,
+            "grid": size.frame.grid,
+            "larger": list(size.grids),
+            "held_out": size.held_out,
+            "things": [*size.direction.classes, size.direction.item],
+            "moved": {name: list(move) for name, move in MOVED.items()},
         }
+        return super().resolved() | {"images": pictures}
 
 
-EVERY = tuple(f"{name}/{task}" for task in TASKS for name in METHODS)
-SMOKE = ("axial-rope/class", "learned/direction", "seqpe/direction")
-
-
-def of_method(
-    experiment: str, profile: str, method: str, seed: int, rate: float, steps: int | None = None
-) -> ImageRun:
-    """The run of a method and task, such as "learned/direction"."""
-    name, task = method.split("/")
-    return ImageRun.of(experiment, profile, name, task, seed, rate, steps)
-
-
-SCREEN = Sweep(
+SCREEN = swept(
     "image_screen",
     title="Learning rates of the image classifiers",
     whose="each way to tell places, in each task,",
-    order=7,
-    methods=EVERY,
-    smoke=SMOKE[:1],
-    config_of=of_method,
-    rates=(1e-3, 2e-3, 4e-3),
+    methods=tuple(f"{name}/{task}" for task in TASKS for name in METHODS),
+    smoke=("axial-rope/class",),
+    config_of=ImageRun.of,
     beyond={
         **{f"{name}/direction": (5e-4,) for name in ("separated-sinusoidal", "sinusoidal-shifts")},
         **{f"{name}/direction": (8e-3,) for name in ("none", "axial-rope", "axial-rope-shifts")},
@@ -268,22 +249,15 @@ SCREEN = Sweep(
         "separated-sinusoidal/class": (8e-3,),
         "seqpe-multiply/class": (5e-4,),
     },
-    score="val_nats",
-    default=2e-3,
-    run=classification.run,
-    fingerprint=classification.fingerprint,
     costs={"smoke": 2.0, "laptop": 100.0, "gpu": 80.0},
 )
-"""Over the whole schedule: the direction is found after a plateau, before which a shorter one would rank
-nothing."""
 
 GUESSES = ("none/direction",)
-"""Without places a direction can only be guessed: at every rate the loss is that of a guess, the best of them
-is chance, and no further one is tried."""
+"""Without places a direction can only be guessed: every rate ends at chance, and no further one is tried."""
 
 
 class Images(Classification):
-    """What does each way to tell places pay at the trained grid, and what is left of it at larger ones?"""
+    """What does each way to tell places cost at the trained grid, and what is left of it at larger ones?"""
 
     name: ClassVar[str] = "images"
     title: ClassVar[str] = "Images at grids never trained"
@@ -291,11 +265,7 @@ class Images(Classification):
         "What does each way to tell the place of a patch reach at the trained grid, on upscaled images and "
         "on larger canvases?"
     )
-    order: ClassVar[int] = 8
     sweep: ClassVar = SCREEN
-    methods: ClassVar = EVERY
-    smoke: ClassVar = SMOKE
+    methods: ClassVar = SCREEN.methods
+    smoke: ClassVar = ("axial-rope/class", "learned/direction", "seqpe/direction")
     costs: ClassVar = {"smoke": 3.0, "laptop": 150.0, "gpu": 120.0}
-
-    def config(self, profile: str, cell: str, seed: int) -> ImageRun:
-        return of_method(self.name, profile, cell, seed, SCREEN.rate(profile, cell))

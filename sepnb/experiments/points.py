@@ -1,10 +1,8 @@
 """Two things in a cube: in which of six directions from the first does the second lie?
 
 The task of `volumes`, on any number of axes. There are three tokens, the class token and the two things, and
-each thing stands in a cell of its own: nothing but their places tells the answer. However large the cube is,
-there are three of them. In the trained cube every arrangement can occur in training too; what is held out are
-larger cubes, where the two stand as near as in training (*canvas*: a trained cube somewhere in a larger one)
-or anywhere (*spread*).
+each thing stands in a cell of its own: nothing but their places tells the answer. In the trained cube every
+arrangement can occur in training too; what is held out are larger cubes.
 """
 
 from dataclasses import dataclass
@@ -62,10 +60,13 @@ class TwoThings:
         return 2 * axis + (np.take_along_axis(away, axis[:, None], axis=1)[:, 0] > 0)
 
     def draw(self, generator: np.random.PCG64, count: int, within: int | None = None) -> Points:
-        """`count` arrangements; `within`: of a cube of this side, which stands anywhere in this one.
+        """`count` arrangements.
+
+        Args:
+            within: the things lie in a cube of this side, which stands anywhere in this one.
 
         Raises:
-            ValueError: a cube within that is larger, or no arrangement.
+            ValueError: a cube within that is larger.
         """
         side = self.side if within is None else within
         if side > self.side:
@@ -94,9 +95,8 @@ class PointClassifier(nn.Module):
 
     def __init__(self, config: TransformerConfig, n_answers: int) -> None:
         super().__init__()
-        self.config = config
+        self.config, self.n_answers = config, n_answers
         self.model = LanguageModel(config, max(n_answers, SECOND + 1))
-        self.n_answers = n_answers
 
     def forward(
         self, things: Int[Tensor, "B 2"], positions: Int[Tensor, "B 2 axes"]

@@ -1,23 +1,24 @@
 """What SeqPE costs in training: the share of a step that is spent on positions, and how much longer it takes.
 
-Three pieces are timed against each other, forward and backward: the step of a dense model with the term of
-the score and both losses; of that step what is done for positions alone, the embeddings of the text, their
-maps to queries and keys, and the losses; and the step of the model without an encoding. The second leaves out
-that queries and keys are longer by the columns of the term; how much longer a step takes than without an
-encoding has it in. A piece is as many
-steps as lie from one computation of the losses to the next. The optimiser's step is not timed.
+Three pieces are timed against each other, forward and backward, without the optimiser's step:
+
+- *whole*: the step of a dense model with the term of the score and both losses;
+- *positions*: of that step what is done for positions alone, the embeddings of the text, their maps to
+  queries and keys, and the losses, but not the longer queries and keys;
+- *bare*: the step of the model without an encoding.
+
+A piece is as many steps as lie from one computation of the losses to the next.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
-from torch import nn
+from torch import Tensor
 
 from ..analysis.seqpe_cost import step_cost
 from ..models import LanguageModel, TransformerConfig
-from ..records.store import digest
 from ..seqpe import SeqPE
 from ..streams import Streams
 from ..training.loop import autocast, next_token_losses
@@ -36,25 +37,17 @@ LENGTH = {"smoke": 64, "laptop": 512, "gpu": 512}
 REPEATS = {"smoke": 9, "laptop": 21, "gpu": 51}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SeqPECostRun(TimedRun):
-    """One cell: the width of the encoder, and in how many steps its losses are computed once.
+    """One cell.
 
     Args:
-        experiment, profile, seed: as in every run; the seed draws parameters and positions.
         width: of the encoder.
-        every: as in `SeqPELosses`.
-        length: N, tokens of a sequence.
-        repeats: timed rounds.
+        every: its losses are computed once in so many steps, as in `SeqPELosses`.
     """
 
-    experiment: str
-    profile: str
     width: int
     every: int
-    length: int
-    repeats: int
-    seed: int = 0
 
     @property
     def method(self) -> str:
@@ -82,24 +75,45 @@ class SeqPECostRun(TimedRun):
         return replace(seqpe_losses(self.size, self.width), shifts=None, every=self.every)
 
     @property
-    def key(self) -> str:
-        return f"{self.method}-n{self.length}-seed{self.seed}-{digest(self.resolved())[:8]}"
+    def cell(self) -> str:
+        return f"n{self.length}"
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
-        return asdict(self) | {
-            "model": self.model.resolved(),
-            "losses": self.losses.resolved(),
-            "batch_size": self.size.batch_size,
-            "precision": self.size.precision,
+        return super().resolved() | {"model": self.model.resolved(), "losses": self.losses.resolved()}
+
+    def steps(self, device: str = "cpu") -> Steps:
+        tokens, at = _tokens(self, device), torch.arange(self.length, device=device)
+        bare = _built(self, replace(self.model, encoding="none"), device)
+        whole, positions = (_built(self, self.model, device) for _ in range(2))
+        losses, alone = (self.losses.bind(self.seed) for _ in range(2))
+        (module,) = positions.transformer.query_key_encodings
+
+        def of_text(model: LanguageModel) -> Tensor:
+            return next_token_losses(model, tokens).mean()
+
+        def of_embeddings() -> Tensor:
+            return sum(columns.sum() for side in module.prepare(at, at) for columns in side.maps)
+
+        def piece(model: LanguageModel, loss: Callable[[], Tensor]) -> Callable[[], None]:
+            def steps() -> None:
+                for _ in range(self.every):
+                    model.zero_grad(set_to_none=True)
+                    with autocast(device, self.precision):
+                        value = loss()
+                    value.backward()
+
+            return steps
+
+        return {
+            "whole": piece(whole, lambda: of_text(whole) + losses(whole)),
+            "positions": piece(positions, lambda: of_embeddings() + alone(positions)),
+            "bare": piece(bare, lambda: of_text(bare)),
         }
 
-    def steps(self, device: str) -> Steps:
-        return pieces(self, device)
-
     def metrics(self, times: Times, steps: Steps) -> Metrics:
-        batch_size, losses = self.size.batch_size, self.losses
-        counted = step_cost(self.model, batch_size=batch_size, length=self.length, losses=losses)
+        sizes = {"batch_size": self.batch_size, "length": self.length}
+        counted = step_cost(self.model, losses=self.losses, **sizes)
         return {
             "width": self.width,
             "every": self.every,
@@ -127,46 +141,9 @@ def _built(config: SeqPECostRun, model: TransformerConfig, device: str) -> Langu
     return LanguageModel(model).to(device).train()
 
 
-def _tokens(config: SeqPECostRun, device: str) -> torch.Tensor:
+def _tokens(config: SeqPECostRun, device: str) -> Tensor:
     generator = torch.Generator().manual_seed(config.seed)
-    return torch.randint(256, (config.size.batch_size, config.length + 1), generator=generator).to(device)
-
-
-def pieces(config: SeqPECostRun, device: str = "cpu") -> dict[str, Callable[[], None]]:
-    """What is timed, by name: `whole`, `positions` and `bare`."""
-    tokens, every = _tokens(config, device), config.every
-    at = torch.arange(config.length, device=device)
-    bare = _built(config, replace(config.model, encoding="none"), device)
-    made = {name: _built(config, config.model, device) for name in ("whole", "positions")}
-    losses = {name: config.losses.bind(config.seed) for name in made}
-
-    def stepped(model: nn.Module, loss: Callable[[], torch.Tensor]) -> None:
-        model.zero_grad(set_to_none=True)
-        with autocast(device, config.size.precision):
-            value = loss()
-        value.backward()
-
-    def whole() -> None:
-        model = made["whole"]
-        for _ in range(every):
-            stepped(model, lambda: next_token_losses(model, tokens).mean() + losses["whole"](model))
-
-    def positions() -> None:
-        model = made["positions"]
-        (module,) = model.transformer.query_key_encodings
-
-        def embedded() -> torch.Tensor:
-            sides = module.prepare(at, at)
-            return sum(columns.sum() for side in sides for columns in side.maps) + losses["positions"](model)
-
-        for _ in range(every):
-            stepped(model, embedded)
-
-    def without() -> None:
-        for _ in range(every):
-            stepped(bare, lambda: next_token_losses(bare, tokens).mean())
-
-    return {"whole": whole, "positions": positions, "bare": without}
+    return torch.randint(256, (config.batch_size, config.length + 1), generator=generator).to(device)
 
 
 class SeqPECost(Timed):
@@ -178,11 +155,13 @@ class SeqPECost(Timed):
         "What share of a training step goes to SeqPE's encoder and losses, and what share of its "
         "multiply-adds would that be?"
     )
-    runs: ClassVar = SeqPECostRun
+    run_type: ClassVar = SeqPECostRun
     costs: ClassVar = {"smoke": 3.0, "laptop": 60.0, "gpu": 20.0}
 
     def cells(self, profile: str) -> list[dict[str, Any]]:
+        size = lm.SIZES[profile]
         shape = {"length": LENGTH[profile], "repeats": REPEATS[profile]}
+        shape |= {"batch_size": size.batch_size, "precision": size.precision}
         return [
             {"width": width, "every": every, **shape} for width in WIDTHS[profile] for every in EVERY[profile]
         ]

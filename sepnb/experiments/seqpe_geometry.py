@@ -1,17 +1,22 @@
 """Chapter 14: what do the two losses of SeqPE make of the space of positions, without any text?
 
 An encoder is trained on its own losses alone and looked at through windows of neighbouring positions: the
-trained one; others at starts that keep the digits inside a window as they are, and at starts near those that
-do not; the same past the largest position that any loss saw; and as many positions, spread evenly over all
-that the losses see, since an order of far positions is no order of neighbours. Every variant is one change of
-the first, but for `released`, which sets at once the scales, the reduction and the first weights that the
-released program sets, and not its dropout. In all but `scale-free` the distillation takes raw products, whose
-inverse temperature is the squared length of the embeddings. Every run looks at its encoder as it was drawn,
-too: digits that positions share make embeddings alike before anything is learned.
+trained one; others at starts that keep the digits inside a window as they are (*aligned*), and at starts near
+those that do not (*misaligned*); the same past the largest position that any loss saw; and as many positions
+spread evenly over all that the losses see. Every run looks at its randomly initialised encoder too, since
+digits that positions share make embeddings alike before anything is learned.
+
+Every variant is one change of the first, but for `released`, which sets at once the scales, the reduction and
+the first weights of the released program. In all but `scale-free` the distillation takes raw products, whose
+inverse temperature is the squared length of the embeddings.
+
+The records of `seqpe_geometry` showed that products and distances part: with both losses the products of a
+window are hardly ordered, and the distances are. No rule asked for distances when that was seen. So rules
+were written then, and `seqpe_distances` trains some of the encoders with fresh seeds.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, ClassVar
 
@@ -92,36 +97,29 @@ RATE = 1e-3
 class SeqPEGeometryRun:
     """An encoder, its losses and its training."""
 
+    experiment: str
     profile: str
-    variant: str
+    method: str
     seed: int
 
     def __post_init__(self) -> None:
-        if self.variant not in METHODS:
-            raise ValueError(f"unknown variant {self.variant!r}; use one of {', '.join(METHODS)}")
-
-    @property
-    def experiment(self) -> str:
-        return SeqPEGeometry.name
-
-    @property
-    def method(self) -> str:
-        return self.variant
+        if self.method not in METHODS:
+            raise ValueError(f"unknown variant {self.method!r}; use one of {', '.join(METHODS)}")
 
     @property
     def label(self) -> str:
-        return METHODS[self.variant].says
+        return METHODS[self.method].says
 
     @property
     def encoder(self) -> dict[str, Any]:
         """Settings of the encoder."""
         width = WIDTH[self.profile]
         own = {"width": width, "heads": max(1, width // 32), "base": 10, "digits": 5}
-        return own | dict(METHODS[self.variant].model)
+        return own | dict(METHODS[self.method].model)
 
     @property
     def losses(self) -> SeqPELosses:
-        weights = dict(METHODS[self.variant].training)
+        weights = dict(METHODS[self.method].training)
         kinds = {"kinds": weights.pop("kinds")} if "kinds" in weights else {}
         return SeqPELosses(
             CandidateSampler((LARGEST,), window=(2 * LENGTH,), base=self.encoder["base"], **kinds),
@@ -136,11 +134,14 @@ class SeqPEGeometryRun:
 
     @property
     def key(self) -> str:
-        return f"{self.variant}-seed{self.seed}-{digest(self.resolved())[:8]}"
+        return f"{self.method}-seed{self.seed}-{digest(self.resolved())[:8]}"
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
-        return asdict(self) | {
+        return {
+            "profile": self.profile,
+            "variant": self.method,
+            "seed": self.seed,
             "encoder": self.encoder,
             "training": self.training.resolved(),
             "windows": {group: list(at) for group, at in starts(self.encoder["base"]).items()},
@@ -163,7 +164,12 @@ class PositionsOnly(nn.Module):
         return torch.zeros(*tokens.shape, 1, device=tokens.device)
 
 
-def drawn(config: SeqPEGeometryRun) -> SequentialPositionEncoder:
+def letters(steps: int) -> Iterator[np.ndarray]:
+    """As many batches of the one text of that language."""
+    return (np.zeros((1, 2), dtype=np.int64) for _ in range(steps))
+
+
+def initial(config: SeqPEGeometryRun) -> SequentialPositionEncoder:
     """The untrained encoder of a run."""
     torch.manual_seed(config.seed)
     return SequentialPositionEncoder(**config.encoder)
@@ -181,7 +187,7 @@ def trained(
     Raises:
         Diverged: a loss is not finite.
     """
-    encoder, curve = drawn(config).to(device), []
+    encoder, curve = initial(config).to(device), []
     training, loss = config.training, config.losses.bind(config.seed)
 
     def noted(model: nn.Module) -> Tensor:
@@ -201,30 +207,27 @@ def trained(
     return encoder, [float(value) for value in curve]
 
 
-def letters(steps: int) -> Iterator[np.ndarray]:
-    """As many batches of the one text of that language."""
-    return (np.zeros((1, 2), dtype=np.int64) for _ in range(steps))
+def finite(**found: float) -> dict[str, float]:
+    """Measures with six digits, as a record holds them; without those that embeddings which are all alike do
+    not have."""
+    return {name: float(f"{value:.6g}") for name, value in found.items() if isfinite(value)}
 
 
-def looked_at(encoder: SequentialPositionEncoder, state: str) -> list[dict[str, Any]]:
+def windows_of(encoder: SequentialPositionEncoder, state: str) -> list[dict[str, Any]]:
     """A row of the kind "window" for every start: the measures of `sepnb.seqpe.geometry`, and how like the
-    trained window it is; and one of the spread positions, which are no window and like none. What is not
-    finite, of embeddings that are all alike, is left out."""
+    trained window it is; and one of the spread positions, which are no window and like none."""
     encoder.eval()
     within, rows = torch.arange(LENGTH), []
-    windows = [(group, start) for group, begun in starts(encoder.base).items() for start in begun]
-
-    def told(group: str, start: int, **found: float) -> None:
-        measured = {name: float(f"{value:.6g}") for name, value in found.items() if isfinite(value)}
-        rows.append({"kind": "window", "state": state, "group": group, "start": start} | measured)
-
     with torch.no_grad():
         own = encoder(within)
-        for group, start in windows:
-            embeddings = encoder(start + within)
-            found = geometry(embeddings, within)._asdict()
-            told(group, start, **found, likeness=likeness(own, embeddings))
-        told(SPREAD, 0, **geometry(encoder(STEP * within), within)._asdict())
+        for group, begun in (starts(encoder.base) | {SPREAD: (0,)}).items():
+            for start in begun:
+                embeddings = encoder(STEP * within if group == SPREAD else start + within)
+                found = geometry(embeddings, within)._asdict()
+                if group != SPREAD:
+                    found["likeness"] = likeness(own, embeddings)
+                about = {"kind": "window", "state": state, "group": group, "start": start}
+                rows.append(about | finite(**found))
     return rows
 
 
@@ -245,6 +248,17 @@ def fresh(encoder: SequentialPositionEncoder, seed: int) -> dict[str, float]:
     return {"fresh_loss": float(loss), "fresh_accuracy": float(right.double().mean())}
 
 
+def metrics_of(rows: Sequence[Mapping[str, Any]], state: str) -> dict[str, float]:
+    """The mean of every measure over the windows of a group, as `<measure>/<group>`, of the randomly
+    initialised encoder as `drawn/<measure>/<group>`; without those that some window has not."""
+    found: dict[str, list[float | None]] = {}
+    for row in rows:
+        for measure in ("order", "adjacency", "norm", "distance", "likeness"):
+            name = f"{measure}/{row['group']}"
+            found.setdefault(name if state == "trained" else f"{state}/{name}", []).append(row.get(measure))
+    return {name: float(np.mean(values)) for name, values in found.items() if None not in values}
+
+
 class SeqPEGeometry(Experiment):
     """What do the losses of SeqPE make of the space of positions?"""
 
@@ -255,21 +269,20 @@ class SeqPEGeometry(Experiment):
         "trained window to positions elsewhere?"
     )
     order: ClassVar[int] = 7
-    runs: ClassVar[type[SeqPEGeometryRun]] = SeqPEGeometryRun
     methods: ClassVar = tuple(METHODS)
     smoke: ClassVar = (BOTH, "base-2")
     costs: ClassVar = {"smoke": 2.0, "laptop": 60.0, "gpu": 120.0}
 
     def config(self, profile: str, cell: str, seed: int) -> SeqPEGeometryRun:
-        return self.runs(profile, cell, seed)
+        return SeqPEGeometryRun(self.name, profile, cell, seed)
 
     def run(
         self, config: SeqPEGeometryRun, *, device: str = "cpu", progress: Progress | None = None
     ) -> Record:
         clock = Clock(device)
         fingerprint = self.fingerprint(config, device=device)
-        begun, first = Clock(device), drawn(config).to(device)
-        rows = looked_at(first, "drawn")
+        begun, first = Clock(device), initial(config).to(device)
+        rows = windows_of(first, "drawn")
         metrics = {"parameters": sum(p.numel() for p in first.parameters())} | metrics_of(rows, "drawn")
         try:
             encoder, curve = trained(config, device=device, progress=progress)
@@ -280,10 +293,10 @@ class SeqPEGeometry(Experiment):
             pieces = np.array_split(np.array(curve), min(60, len(curve)))
             ends = np.cumsum([len(piece) for piece in pieces])
             rows += [
-                {"kind": "curve", "step": int(end), "loss": float(f"{piece.mean():.6g}")}
+                {"kind": "curve", "step": int(end), **finite(loss=piece.mean())}
                 for end, piece in zip(ends, pieces, strict=True)
             ]
-            windows = looked_at(encoder, "trained")
+            windows = windows_of(encoder, "trained")
             metrics |= metrics_of(windows, "trained") | fresh(encoder, config.seed)
             rows += windows
         return Record.of(
@@ -295,19 +308,22 @@ class SeqPEGeometry(Experiment):
         )
 
     def fingerprint(self, config: SeqPEGeometryRun, *, device: str = "cpu") -> dict[str, list[float]]:
-        """Lengths of some embeddings as drawn, and what the first five steps minimise."""
+        """Lengths of some initial embeddings, and what the first five steps minimise."""
         with torch.no_grad():
-            first = drawn(config).to(device)(torch.tensor([0, 1, LENGTH, LARGEST])).norm(dim=1)
+            first = initial(config).to(device)(torch.tensor([0, 1, LENGTH, LARGEST])).norm(dim=1)
         _, curve = trained(config, device=device, stop_after=5)
         return {"initial_norms": first.tolist(), "first_losses": curve}
 
 
-def metrics_of(rows: Sequence[Mapping[str, Any]], state: str) -> dict[str, float]:
-    """The mean of every measure over the windows of a group, as `<measure>/<group>`, of the encoder as drawn
-    as `drawn/<measure>/<group>`; without those that some window has not."""
-    found: dict[str, list[float | None]] = {}
-    for row in rows:
-        for measure in ("order", "adjacency", "norm", "distance", "likeness"):
-            name = f"{measure}/{row['group']}"
-            found.setdefault(name if state == "trained" else f"{state}/{name}", []).append(row.get(measure))
-    return {name: float(np.mean(values)) for name, values in found.items() if None not in values}
+class SeqPEDistances(SeqPEGeometry):
+    """Do the losses of SeqPE order the distances of embeddings?"""
+
+    name: ClassVar[str] = "seqpe_distances"
+    title: ClassVar[str] = "Two losses and distances, on fresh seeds"
+    question: ClassVar[str] = (
+        "Do the Euclidean distances of SeqPE's embeddings follow the distances of positions, and which of "
+        "its losses sees to it?"
+    )
+    methods: ClassVar = (BOTH, "contrastive", "distillation")
+    smoke: ClassVar = (BOTH,)
+    seeds: ClassVar[tuple[int, ...]] = (7, 8, 9, 10, 11, 12)

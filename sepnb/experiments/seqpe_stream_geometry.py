@@ -1,12 +1,12 @@
 """Chapter 16: where do the embeddings lie that text and losses have trained?
 
-Two looks at models of `seqpe_stream`, trained once more to the last bit. *Windows*, of the streams along the
-chain of the separated model: one of the trained length is compared with the one at 0, place by place, at the
-starts that `seqpe_stream` reads, so that what a start costs there and how far its window has moved here
-belong to one model. *Folds*, of models with both losses: the embeddings of a long text are a curve; where it
-turns back on itself a position has a look-alike before it. What do the bytes there cost, in the long text;
-read from there on, so that the look-alikes are out of sight; and at positions that leave the folded ones
-out?
+Two looks at models of `seqpe_stream`, trained once more to the last bit:
+
+- *Windows*, along the series of the separated model: one of the trained length is compared with the one at 0,
+  place by place, at the starts that `seqpe_stream` reads.
+- *Folds*, of models with both losses: the embeddings of a long text are a curve; where it turns back on
+  itself a position has a look-alike before it. What do the bytes there cost in the long text, read from there
+  on, and at positions that leave the folded ones out?
 
 SeqPE in a term of the score has seeds that `seqpe_stream` has not: curves of the first ones had been seen
 before the rules were written, and so the rules on folds are about the others.
@@ -15,7 +15,6 @@ before the rules were written, and so the rules on folds are about the others.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,7 +28,8 @@ from ..seqpe.geometry import displacement, folded, geometry, likeness, spread
 from ..training.seqpe_losses import encoder_of
 from . import language_modelling as lm
 from .base import Progress
-from .seqpe_stream import SeqPEStream, StreamRun, starts
+from .seqpe_geometry import finite
+from .seqpe_stream import SCORE, SeqPEStream, StreamRun, starts
 
 CHAIN = (
     "separated-seqpe-plain",
@@ -39,7 +39,6 @@ CHAIN = (
 )
 """Digit strings alone, then shift steps, then the contrastive loss, then the distillation."""
 
-SCORE = "dense-seqpe-score"
 FRESH = tuple(range(7, 19))
 """Seeds of `SCORE` beside those of all: none of their curves was seen before the rules were written."""
 
@@ -72,7 +71,7 @@ def windows_of(encoder: SequentialPositionEncoder, length: int, state: str) -> l
 
     All hold `spread` and the measures of `geometry`; those that begin elsewhere `moved`, `narrowed` and
     `likeness` besides: displacement and spread in units of the spread of the trained window, and how like it
-    their inner products are. What is not finite, of embeddings that are all alike, is left out.
+    their inner products are.
     """
     encoder.eval()
     within, rows = torch.arange(length), []
@@ -85,15 +84,14 @@ def windows_of(encoder: SequentialPositionEncoder, length: int, state: str) -> l
             if start:
                 found["moved"] = displacement(own, window) / unit
                 found |= {"narrowed": found["spread"] / unit, "likeness": likeness(own, window)}
-            told = {key: float(f"{value:.6g}") for key, value in found.items() if isfinite(value)}
-            rows.append({"kind": "window", "state": state, "name": name, "start": start} | told)
+            rows.append({"kind": "window", "state": state, "name": name, "start": start} | finite(**found))
     return rows
 
 
 def window_metrics(rows: Sequence[dict[str, Any]], state: str) -> lm.Metrics:
-    """What the rows say, as `<measure>/<name of the start>`, of the encoder as drawn as
+    """What the rows say, as `<measure>/<name of the start>`, of the randomly initialised encoder as
     `drawn/<measure>/<name>`; and `resolution`, the spread of the trained window over the mean length of its
-    embeddings: what a layer hears of a place, since it reads a state at unit scale."""
+    embeddings: what a layer is given of a place, since it reads a state at unit scale."""
     prefix = "" if state == "trained" else f"{state}/"
     found = {}
     for row in rows:
@@ -110,27 +108,23 @@ def folds_of(
     """Where the curve of the embeddings of a long text is folded, and what its bytes cost.
 
     A row of the kind "index" for every piece: bits per byte of the long text, and the share of positions that
-    are folded. As metrics, all in bits per byte and past the trained length:
+    are folded. As metrics, in bits per byte and past the trained length:
 
     - `native/<k>x`, the bin that ends at k trained lengths; `past`, all of them together.
-    - `folded`, how many positions are. Where some are, `bits/folded` and `bits/others`, what the bytes at
-      these and at the others cost.
-    - `mended/past` and `mended/folded`, what all bytes and those that had stood at folded positions cost at
-      the positions that are not folded, in their order, and as `mended` in the rows. Without a fold
-      `mended/past` is `past`; where below twice the length there are fewer such positions than bytes, there
-      is none.
-    - `alone/folded`: the text read from the first folded position on, at that index, the bytes of the first
-      run of folded positions; `alone/first`: the same bytes after the same bytes, read from 0 on.
+    - `folded`, how many positions are. Where some are, `bits/folded` and `bits/others`: the bytes at these
+      and at the others.
+    - `mended/past` and `mended/folded`, also `mended` in the rows: all bytes, and those that had stood at
+      folded positions, read at the positions that are not folded. There is none where below twice the length
+      there are fewer such positions than bytes.
+    - `alone/folded`: the first run of folded bytes, where the text is read from there on at their indices;
+      `alone/first`: the same bytes read from 0 on.
     """
     beyond = config.beyond
     held = config.passages()
     at = held.scopes["part"]
     tokens, documents = held.tokens[at], held.documents[at]
-    how = {
-        "device": device,
-        "precision": config.training.precision,
-        "batch_size": max(1, beyond.batch_bytes // beyond.longest),
-    }
+    batch_size = max(1, beyond.batch_bytes // beyond.longest)
+    how = {"device": device, "precision": config.training.precision, "batch_size": batch_size}
     (reading,) = config.readings
     losses = reading.losses(model, tokens, documents, **how)
     with torch.no_grad():
@@ -160,8 +154,8 @@ def folds_of(
         first = int(np.flatnonzero(there)[0])
         run = int(np.argmin(np.append(there[first:], False)))
         cut = tokens[:, first : min(first + beyond.length, beyond.longest) + 1]
-        indices = np.arange(cut.shape[1] - 1)
-        for name, positions in (("alone/folded", first + indices), ("alone/first", indices)):
+        for name, start in (("alone/folded", first), ("alone/first", 0)):
+            positions = start + np.arange(cut.shape[1] - 1)
             read = evaluate(model, cut, documents, positions=positions, **how)
             metrics[name] = float(read.bits[:, :run].mean())
     return metrics, rows

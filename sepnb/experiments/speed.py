@@ -1,12 +1,9 @@
 """Chapter 23: how much faster a separated or strict model runs than the dense one of its width.
 
 A run is one cell: the dense model and one variant, timed in turns, so that every ratio is of one process on
-one machine. Timed is a training step without the optimiser, forward and backward, of the stack of blocks:
-that is what the multiply-adds count, and embedding and read-out, alike in every variant, would only blur it.
-Every block computes every stream (readout="both"), and the content as well as the learned table of positions
-asks for gradients, as in training, so that no block is cheaper than the formula.
-
-Some cells have a floor and an aim, for one thread of a CPU.
+one machine. Timed is a training step of the stack of blocks without the optimiser, forward and backward:
+that is what the multiply-adds count. Every block computes every stream (readout="both"), and the content as
+well as the learned table of positions asks for gradients, so that no block is cheaper than the formula.
 
 The kernel of attention does fewer multiply-adds in a second than the maps, and separation leaves it as it is.
 So it alone is timed too, in the same turns, and a second limit stands beside the exact one: attention at its
@@ -14,8 +11,8 @@ rate, and all else of the dense model's time shrinking as the maps do. Unlike th
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -24,9 +21,7 @@ from torch import Tensor, nn
 from ..analysis.flops import KINDS, speedup
 from ..analysis.timing import paired_ratio
 from ..models import Transformer, TransformerConfig
-from ..records.store import digest
 from ..streams import Streams
-from ..training.config import PRECISIONS
 from ..training.loop import autocast
 from .base import Experiment
 from .language_modelling import Metrics, Rows
@@ -36,77 +31,49 @@ VARIANTS = ("separated", "strict")
 REPEATS = {"smoke": 9, "laptop": 15, "gpu": 15}
 CONTENT_STD = 0.5
 
-
-class Bounds(NamedTuple):
-    """What a ratio must reach and what it should reach: targets of the package, and no rule of a claim.
-
-    Attributes:
-        floor: at least.
-        aim: None where only a floor was set.
-    """
-
-    floor: float
-    aim: float | None = None
-
-    def standing(self, ratio: float) -> dict[str, str]:
-        """Of each bound that was set, by name, whether a ratio reached it: `reached` or `missed`."""
-        bounds = {name: bound for name, bound in self._asdict().items() if bound is not None}
-        return {name: "reached" if ratio >= bound else "missed" for name, bound in bounds.items()}
-
-
-SEPARATED = {8: (1.08, 1.17), 4: (1.25, 1.32), 2: (1.30, 1.40)}
-STRICT = {8: (1.15, 1.25), 4: (1.55, 1.69), 2: (2.3, 2.8)}
-BOUNDS = {
-    **{("separated", parts, 256, 256, 8): Bounds(*pair) for parts, pair in SEPARATED.items()},
-    **{("strict", parts, 256, 256, 8): Bounds(*pair) for parts, pair in STRICT.items()},
-    ("separated", 4, 512, 256, 4): Bounds(1.38),
+FLOORS = {
+    **{("separated", parts, 256, 256, 8): floor for parts, floor in {8: 1.08, 4: 1.25, 2: 1.30}.items()},
+    **{("strict", parts, 256, 256, 8): floor for parts, floor in {8: 1.15, 4: 1.55, 2: 2.3}.items()},
+    ("separated", 4, 512, 256, 4): 1.38,
 }
-"""By variant, parts, width, length and batch: of eager float32 steps on one thread of a CPU."""
+AIMS = {
+    **{("separated", parts, 256, 256, 8): aim for parts, aim in {8: 1.17, 4: 1.32, 2: 1.40}.items()},
+    **{("strict", parts, 256, 256, 8): aim for parts, aim in {8: 1.25, 4: 1.69, 2: 2.8}.items()},
+}
+"""What a ratio must and should reach, by variant, parts, width, length and batch: targets of the package for
+eager float32 steps on one thread of a CPU, and no rule of a claim."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SpeedRun(TimedRun):
     """One cell: a variant against the dense model of the same width.
 
     Args:
-        experiment, profile, seed: as in every run; the seed draws weights and content.
         variant: one of `VARIANTS`.
-        width, n_heads, n_layers, length, batch_size: of both models and what they are given.
+        width, n_heads, n_layers: of both models.
         pos_parts: d_pos is one part in this many of the width.
-        repeats: timed pairs.
         compiler: a backend of torch.compile for both models, or None for eager.
-        precision: of the forward pass, see `sepnb.training.PRECISIONS`.
 
     Raises:
-        ValueError: an unknown variant or precision, parts that do not divide the width, or what
+        ValueError: an unknown variant, parts that do not divide the width, and what `TimedRun` or
             `TransformerConfig` refuses.
     """
 
-    experiment: str
-    profile: str
     variant: str
     width: int
     n_heads: int
-    length: int
-    batch_size: int
     pos_parts: int
-    repeats: int
     n_layers: int = 4
     compiler: str | None = None
-    precision: str = "float32"
-    seed: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.variant not in VARIANTS:
             raise ValueError(f"unknown variant {self.variant!r}; use one of {', '.join(VARIANTS)}")
-        if self.precision not in PRECISIONS:
-            raise ValueError(f"unknown precision {self.precision!r}; use one of {', '.join(PRECISIONS)}")
         if self.pos_parts < 2 or self.width % self.pos_parts:
             raise ValueError(
                 f"pos_parts is {self.pos_parts}; it must be at least 2 and divide the width {self.width}"
             )
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size is {self.batch_size}; it must be at least 1")
         self.models()  # what does not fit together is refused here and not in the middle of a grid
 
     @property
@@ -116,46 +83,42 @@ class SpeedRun(TimedRun):
 
     def models(self) -> dict[str, TransformerConfig]:
         """The two that are timed, by name: `dense` and the variant. They differ in streams and mode only."""
-
-        def model(streams: Streams, mode: str) -> TransformerConfig:
-            return TransformerConfig(
-                streams,
-                self.n_layers,
-                self.n_heads,
-                "learned",
-                mode=mode,
-                readout="both",
-                max_length=self.length,
-            )
-
         split = Streams(pos=self.pos_width, sem=self.width - self.pos_width)
+        shared = {"readout": "both", "max_length": self.length}
         return {
-            "dense": model(Streams.dense(self.width), "separated"),
-            self.variant: model(split, self.variant),
+            name: TransformerConfig(streams, self.n_layers, self.n_heads, "learned", mode=mode, **shared)
+            for name, streams, mode in (
+                ("dense", Streams.dense(self.width), "separated"),
+                (self.variant, split, self.variant),
+            )
         }
+
+    def speedup(self, *kinds: str) -> float:
+        """The ratio of the two models' multiply-adds of some kinds."""
+        return speedup(*self.models().values(), self.length, self.batch_size, kinds)
 
     @property
     def limit(self) -> float:
         """The ratio of the multiply-adds of the two models."""
-        models = self.models()
-        return speedup(models["dense"], models[self.variant], self.length, self.batch_size)
+        return self.speedup(*KINDS)
 
     def limit_at_rates(self, attention_share: float) -> float:
         """The limit where attention takes this share of the dense model's time: it is made faster by the
         ratio of its own multiply-adds, and all other time, norms and sums too, by that of the maps."""
-        models = self.models()
-        of_attention, of_maps = (
-            speedup(models["dense"], models[self.variant], self.length, self.batch_size, kinds)
-            for kinds in (("attention",), [kind for kind in KINDS if kind != "attention"])
-        )
-        return 1 / (attention_share / of_attention + (1 - attention_share) / of_maps)
+        maps = self.speedup(*(kind for kind in KINDS if kind != "attention"))
+        return 1 / (attention_share / self.speedup("attention") + (1 - attention_share) / maps)
 
     @property
-    def bounds(self) -> Bounds | None:
-        """The floor and the aim of this cell; None where none were set. They are of eager steps on a CPU."""
+    def bounds(self) -> dict[str, float]:
+        """The `floor` and the `aim` of this cell, where they were set."""
         if self.compiler is not None or self.precision != "float32":
-            return None
-        return BOUNDS.get((self.variant, self.pos_parts, self.width, self.length, self.batch_size))
+            return {}
+        shape = (self.variant, self.pos_parts, self.width, self.length, self.batch_size)
+        return {name: of[shape] for name, of in (("floor", FLOORS), ("aim", AIMS)) if shape in of}
+
+    def standing(self, ratio: float) -> dict[str, str]:
+        """Whether a ratio reached each bound: `reached` or `missed`."""
+        return {name: "reached" if ratio >= bound else "missed" for name, bound in self.bounds.items()}
 
     @property
     def method(self) -> str:
@@ -163,21 +126,18 @@ class SpeedRun(TimedRun):
 
     @property
     def label(self) -> str:
-        how = "eager" if self.compiler is None else "compiled"
-        return (
-            f"{self.variant}, D={self.width}, d_pos={self.pos_width}, N={self.length}, "
-            f"B={self.batch_size}, {how}"
-        )
+        sizes = f"D={self.width}, d_pos={self.pos_width}, N={self.length}, B={self.batch_size}"
+        return f"{self.variant}, {sizes}, {'eager' if self.compiler is None else 'compiled'}"
 
     @property
-    def key(self) -> str:
-        how = self.compiler or "eager"
-        cell = f"d{self.width}-pos{self.pos_width}-n{self.length}-b{self.batch_size}"
-        return f"{self.variant}-{cell}-{how}-seed{self.seed}-{digest(self.resolved())[:8]}"
+    def cell(self) -> str:
+        sizes = f"d{self.width}-pos{self.pos_width}-n{self.length}-b{self.batch_size}"
+        return f"{sizes}-{self.compiler or 'eager'}"
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
-        return asdict(self) | {"models": {name: config.resolved() for name, config in self.models().items()}}
+        models = {name: config.resolved() for name, config in self.models().items()}
+        return super().resolved() | {"models": models}
 
     def steps(self, device: str) -> Steps:
         """The dense model, the variant, and the kernel of attention alone."""
@@ -288,7 +248,7 @@ class Speed(Timed):
         "and how much of what their multiply-adds allow is that?"
     )
     order: ClassVar[int] = 9
-    runs: ClassVar = SpeedRun
+    run_type: ClassVar = SpeedRun
     methods: ClassVar = VARIANTS
     smoke: ClassVar = VARIANTS[:1]
     costs: ClassVar = {"smoke": 1.0, "laptop": 25.0, "gpu": 30.0}

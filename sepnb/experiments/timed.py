@@ -1,11 +1,12 @@
 """One timed experiment: steps of forward and backward passes, timed in turns in one process on one machine.
 
 A run is one cell. Its fingerprint holds outputs, not a speed: it tells a computation that changed. A record
-is of the code of its own commit, and what a change since then costs or gains in time, `sepnb bench` shows.
+is of the code of its own commit; what a change since then costs or gains in time, `sepnb bench` shows.
 """
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -13,7 +14,8 @@ import torch
 from ..analysis.timing import interleaved, paired_ratio
 from ..models.kernels import check_compiler
 from ..records.provenance import Clock
-from ..records.store import Record
+from ..records.store import Record, digest
+from ..training.config import PRECISIONS
 from .base import Experiment, Progress
 from .language_modelling import Metrics, Rows
 
@@ -21,12 +23,50 @@ Steps = Mapping[str, Callable[[], Any]]
 Times = Mapping[str, Sequence[float]]
 
 
+@dataclass(frozen=True, kw_only=True)
 class TimedRun:
-    """What a frozen config of a cell says of itself. `repeats` and `compiler`, a backend of torch.compile or
-    None, are fields of it."""
+    """The config of one cell. A subclass adds its sizes, and says what is timed and what that comes to.
 
+    Args:
+        experiment, profile: as in every run.
+        length, batch_size: of what is computed.
+        repeats: timed rounds.
+        precision: of the forward passes, see `sepnb.training.PRECISIONS`.
+        seed: draws weights and inputs.
+
+    Raises:
+        ValueError: an unknown precision, or a size below 1.
+    """
+
+    experiment: str
+    profile: str
+    length: int
+    batch_size: int
     repeats: int
-    compiler: str | None = None
+    precision: str = "float32"
+    seed: int = 0
+
+    compiler: ClassVar[str | None] = None
+    """A backend of torch.compile, where a subclass has a field of this name."""
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"unknown precision {self.precision!r}; use one of {', '.join(PRECISIONS)}")
+        if min(self.length, self.batch_size) < 1:
+            raise ValueError(f"length is {self.length} and batch_size {self.batch_size}; both are at least 1")
+
+    @property
+    @abstractmethod
+    def cell(self) -> str:
+        """The sizes, as a part of a file name."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.method}-{self.cell}-seed{self.seed}-{digest(self.resolved())[:8]}"
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types."""
+        return asdict(self)
 
     @abstractmethod
     def steps(self, device: str) -> Steps:
@@ -90,10 +130,10 @@ def run(config: Any, *, device: str = "cpu", progress: Progress | None = None) -
 
 
 class Timed(Experiment):
-    """An experiment whose runs are timed; a subclass says its cells, the fields of a config. It runs after
-    all that computes: it is timed best when nothing else does."""
+    """An experiment whose runs are timed; its cells are the fields of a config. It runs after all that
+    computes: it is timed best when nothing else does."""
 
-    runs: ClassVar[type]
+    run_type: ClassVar[type]
     seeds: ClassVar[tuple[int, ...]] = (0,)
     order: ClassVar[int] = 10
 
@@ -101,7 +141,7 @@ class Timed(Experiment):
     def cells(self, profile: str) -> list[dict[str, Any]]: ...
 
     def config(self, profile: str, cell: dict[str, Any], seed: int) -> Any:
-        return self.runs(self.name, profile, seed=seed, **cell)
+        return self.run_type(experiment=self.name, profile=profile, seed=seed, **cell)
 
     def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
         return run(config, device=device, progress=progress)

@@ -1,14 +1,12 @@
 """Chapter 15: three dimensions. Which ways to tell places work in a cube, and in larger cubes?
 
-All methods are one small model on three tokens, see `points`, and differ in how they tell where a thing is.
-What the image experiment does not part is apart here: the number of tokens is never new. On the *canvas* of
-a larger cube the two things stand as near to each other as in training, and only coordinates are new (to
-shift steps not even these);
-*spread*, their distance may be new too.
+All methods are one small model on three tokens, see `points`: unlike in `images`, their number is never new.
+On the *canvas* of a larger cube the two things stand as near to each other as in training, and only
+coordinates are new (not even these after shift steps); *spread*, their distance may be new too.
 
-The methods are six of those of `images`: the records are older than SeqPE's other site and than axial RoPE at
-shift steps. A learned table of cells is refused: it is one of rows and columns. ALiBi is refused: it is
-defined by the distance of two indices, and of the forms that others gave it for points none is built here.
+The methods are six of those of `images`: these records are older than SeqPE's other site and axial RoPE at
+shift steps. A learned table is refused here because it has rows and columns only, and ALiBi because it is
+defined by the distance of two indices.
 """
 
 from collections.abc import Iterator
@@ -20,43 +18,33 @@ import torch
 
 from ..data.draws import generator_of
 from ..encodings import AxialRoPE, Sinusoidal
-from ..models import TransformerConfig
 from ..seqpe import SeqPE
-from ..streams import Streams
-from ..training.config import TrainingConfig
 from ..training.loop import Labelled
 from ..training.seqpe_schedule import grid_losses, grid_shifts
 from . import classification
-from .classification import Asked, Classification, ClassifierRun, View, shuffled
+from .classification import Asked, Classification, ClassifierRun, View, shuffled, swept
 from .image_tasks import HELD_OUT_SEED
-from .methods import Method, changed, listed
+from .methods import Method, listed
 from .points import PointClassifier, TwoThings, things
-from .sweep import Sweep
 
 AXES = 3
-CODE = SeqPE(digits=2, dims=AXES)
-RANGES = (CODE.base**CODE.digits,) * AXES
+EMBEDDING = SeqPE(digits=2, dims=AXES)
+RANGES = (EMBEDDING.base**EMBEDDING.digits,) * AXES
 EVERY = 4
 """The losses of SeqPE are computed in every so many steps, with so many times their weights."""
 
 CHANGES = ("canvas", "spread")
 
 
-@dataclass(frozen=True)
-class Size:
+@dataclass(frozen=True, kw_only=True)
+class Size(classification.Size):
     """What a profile fixes for every method."""
 
-    width: int
-    n_layers: int
-    n_heads: int
     side: int
     """Cells along an edge of the trained cube."""
     sides: tuple[int, ...]
     """Of the larger cubes."""
-    batch_size: int
-    steps: int
-    held_out: int
-    precision: str = "float32"
+    tokens: ClassVar[int] = 3
 
     @property
     def trained(self) -> tuple[int, ...]:
@@ -65,20 +53,32 @@ class Size:
 
 
 SIZES = {
-    "smoke": Size(24, 2, 2, 3, (5,), 32, 60, 200),
-    "laptop": Size(48, 3, 4, 6, (9, 12), 128, 1_200, 2_000),
-    "gpu": Size(96, 4, 4, 6, (9, 12, 24), 256, 6_000, 5_000, "bfloat16"),
+    "smoke": Size(width=24, n_layers=2, n_heads=2, batch_size=32, steps=60, held_out=200, side=3, sides=(5,)),
+    "laptop": Size(
+        width=48, n_layers=3, n_heads=4, batch_size=128, steps=1_200, held_out=2_000, side=6, sides=(9, 12)
+    ),
+    "gpu": Size(
+        width=96,
+        n_layers=4,
+        n_heads=4,
+        batch_size=256,
+        steps=6_000,
+        held_out=5_000,
+        side=6,
+        sides=(9, 12, 24),
+        precision="bfloat16",
+    ),
 }
 
 SHIFTED = {"positions": lambda size: grid_shifts(size.trained, RANGES)}
-TAUGHT = {"auxiliary": lambda size: grid_losses(size.trained, RANGES, columns=CODE.width, every=EVERY)}
+TAUGHT = {"auxiliary": lambda size: grid_losses(size.trained, RANGES, columns=EMBEDDING.width, every=EVERY)}
 
 METHODS = listed(
     Method("none", "no places"),
     Method("sinusoidal", "sinusoids of three coordinates added", "none", {"encoding": Sinusoidal(dims=AXES)}),
     Method("sinusoidal-shifts", "shift steps", "sinusoidal", training=SHIFTED),
     Method("axial-rope", "rotated by three coordinates", "none", {"encoding": AxialRoPE(dims=AXES)}),
-    Method("seqpe-plain", "digit strings in a term of the score", "none", {"encoding": CODE}),
+    Method("seqpe-plain", "digit strings in a term of the score", "none", {"encoding": EMBEDDING}),
     Method("seqpe", "shift steps and both losses", "seqpe-plain", training=SHIFTED | TAUGHT),
     axes=AXES,
 )
@@ -89,27 +89,8 @@ METHODS = listed(
 class VolumeRun(ClassifierRun):
     """A classifier of two things in a cube."""
 
-    @classmethod
-    def of(
-        cls, experiment: str, profile: str, name: str, seed: int, rate: float, steps: int | None = None
-    ) -> "VolumeRun":
-        """A run at the size of its profile.
-
-        Raises:
-            ValueError: an unknown method.
-        """
-        size = SIZES[profile]
-        dense = Streams.dense(size.width)
-        model = TransformerConfig(
-            dense, size.n_layers, size.n_heads, "none", max_length=3, causal=False, axes=AXES
-        )
-        training = TrainingConfig(steps or size.steps, size.batch_size, 1, rate, precision=size.precision)
-        model = changed(model, "model", name, size, AXES)
-        return cls(experiment, profile, name, seed, model, changed(training, "training", name, size, AXES))
-
-    @property
-    def size(self) -> Size:
-        return SIZES[self.profile]
+    sizes: ClassVar = SIZES
+    axes: ClassVar = AXES
 
     @property
     def side(self) -> int:
@@ -149,26 +130,20 @@ class VolumeRun(ClassifierRun):
         """The sides of a view that training never showed."""
         return self.unseen(furthest=side, more=False, apart=change == "spread")
 
-    def inputs(self) -> dict[str, Any]:
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types."""
         size = self.size
-        return {"points": {"side": size.side, "larger": list(size.sides), "held_out": size.held_out}}
+        cubes = {"side": size.side, "larger": list(size.sides), "held_out": size.held_out}
+        return super().resolved() | {"points": cubes}
 
 
-SMOKE = ("axial-rope", "seqpe")
-
-SCREEN = Sweep(
+SCREEN = swept(
     "volume_screen",
     title="Learning rates in the cube",
     whose="each way to tell places in the trained cube",
-    order=7,
     methods=tuple(METHODS),
-    smoke=SMOKE[:1],
+    smoke=("axial-rope",),
     config_of=VolumeRun.of,
-    rates=(1e-3, 2e-3, 4e-3),
-    score="val_nats",
-    default=2e-3,
-    run=classification.run,
-    fingerprint=classification.fingerprint,
     costs={"smoke": 2.0, "laptop": 45.0, "gpu": 120.0},
 )
 
@@ -182,11 +157,7 @@ class Volumes(Classification):
         "Trained in a small cube, does each way to tell places on three axes tell the direction of one thing "
         "from another in larger cubes?"
     )
-    order: ClassVar[int] = 8
     sweep: ClassVar = SCREEN
     methods: ClassVar = SCREEN.methods
-    smoke: ClassVar = SMOKE
+    smoke: ClassVar = ("axial-rope", "seqpe")
     costs: ClassVar = SCREEN.costs
-
-    def config(self, profile: str, cell: str, seed: int) -> VolumeRun:
-        return VolumeRun.of(self.name, profile, cell, seed, SCREEN.rate(profile, cell))

@@ -21,7 +21,16 @@ from ..encodings.references import REFERENCES
 
 SPEED = es.EncodingSpeed()
 B, H, N, D = 2, 2, 16, 4
-TINY = es.EncodingSpeedRun("encoding_speed", "smoke", "rope", N, B, H, D, repeats=9)
+TINY = es.EncodingSpeedRun(
+    experiment="encoding_speed",
+    profile="smoke",
+    method="rope",
+    length=N,
+    batch_size=B,
+    n_heads=H,
+    head_width=D,
+    repeats=9,
+)
 FUSED = 7 / 2
 """Products of a fused causal kernel in squares N x N x d: two forward and five backward, half of each."""
 
@@ -53,7 +62,7 @@ def test_every_encoding_that_acts_in_attention_is_timed_at_both_lengths():
 )
 def test_a_cell_that_cannot_be_timed_is_refused(change, told):
     with pytest.raises(ValueError, match=told):
-        es.steps_of(replace(TINY, **change))
+        replace(TINY, **change).steps()
 
 
 # --- what is timed
@@ -94,7 +103,7 @@ def test_every_timed_step_is_the_same_and_reaches_every_parameter_of_the_encodin
     models = []
     built = es._model
     monkeypatch.setattr(es, "_model", lambda *given: models.append(built(*given)) or models[-1])
-    step = es.steps_of(replace(TINY, method=method))["eager"]
+    step = replace(TINY, method=method).steps()["eager"]
     step()
     own = [
         *models[0].score_encodings.parameters(),
@@ -106,30 +115,21 @@ def test_every_timed_step_is_the_same_and_reaches_every_parameter_of_the_encodin
     assert all(torch.equal(one, p.grad) for one, p in zip(first, own, strict=True))  # and not twice as much
 
 
-def squares_of(method: str) -> float | None:
-    """Products of the route in squares: 6 in the open, which trained biases and scores made otherwise take,
-    or those of the fused kernel with a mask, which hides nothing from it; None where it is that kernel as it
-    is."""
-    encoding = encodings.build(method)
-    if not encoding.sites & {Site.SCORE, Site.VALUE}:
-        return None
-    bias = encoding.at_score(encodings.Heads(H))
-    return 2 * FUSED if bias is not None and not list(bias.parameters()) else 6
+ROUTES = {
+    **dict.fromkeys(("none", "rope", "xpos", "seqpe"), None),
+    **dict.fromkeys(("alibi", "sandwich"), 2 * FUSED),
+    **dict.fromkeys(("t5", "kerple", "fire", "shaw", "transformer-xl", "distance-aware", "cope"), 6),
+}
+"""Products of the route in squares: 6 by the explicit softmax, or those of the fused kernel with a mask, that
+hides nothing; None where it is that kernel as it is."""
 
 
-def test_routes_are_those_that_are_known_of_each_kind():
-    assert [squares_of(name) for name in ("none", "rope", "xpos", "seqpe")] == [None] * 4
-    assert [squares_of(name) for name in ("alibi", "sandwich")] == [2 * FUSED] * 2
-    openly = ("t5", "kerple", "fire", "shaw", "transformer-xl", "distance-aware", "cope")
-    assert [squares_of(name) for name in openly] == [6] * 7
-
-
-@pytest.mark.parametrize("method", es.timed_methods())
+@pytest.mark.parametrize("method", ROUTES)
 def test_the_route_is_attention_without_positions_by_the_kernel_of_the_encoding(method):
     cell = replace(TINY, method=method)
     found = es.route(es._model(cell, "cpu"), cell, "cpu")
-    steps = es.steps_of(cell)
-    expected = squares_of(method)
+    steps = cell.steps()
+    expected = ROUTES[method]
     assert list(steps)[:2] == ["fused", "eager"] and ("route" in steps) == (expected is not None)
     if expected is None:
         assert found is None
@@ -149,7 +149,7 @@ def test_compiled_and_its_route_go_in_pieces_on_a_cpu_and_are_counted_so(method,
     q, k, v, _ = es._inputs(cell, "cpu")
     route = es.route(es._model(cell, "cpu"), cell, "cpu")
     torch.testing.assert_close(route(q, k, v), es.fused(q, k, v), rtol=0, atol=1e-6)
-    steps, square = es.steps_of(cell), B * H * N * N * D
+    steps, square = cell.steps(), B * H * N * N * D
     assert products_of(steps["route"]) == 5 / 8 * squares * square
     assert products_of(steps["eager"]) > products_of(steps["compiled"]) >= 5 / 8 * squares * square
     assert SPEED.run(cell).metrics["products"] == FUSED * square / products_of(steps["compiled"])
@@ -189,7 +189,7 @@ product with every distance besides. What follows the clip or a table of few row
 
 @pytest.mark.parametrize("method", SQUARES)
 def test_the_counted_products_are_those_of_the_formula(method):
-    step = es.steps_of(replace(TINY, method=method))["eager"]
+    step = replace(TINY, method=method).steps()["eager"]
     # W_r R once for the batch, and by W_r alone a gradient; the queries with the 64 rows of a table.
     more = {"transformer-xl": 2 * H * D / (B * N), "cope": 3 * 64 / N}.get(method, 0)
     assert products_of(step) / (B * H * N * N * D) == pytest.approx(SQUARES[method] + more, rel=1e-12)
@@ -236,7 +236,7 @@ def test_ahead_is_held_against_the_faster_of_their_steps(monkeypatch):
         timed, "interleaved", lambda steps, *, repeats, **_: {s: [taken.get(s, 1.0)] * repeats for s in steps}
     )
     cell = replace(TINY, method="alibi", compiler="eager")
-    steps = es.steps_of(cell)
+    steps = cell.steps()
     assert steps.keys() >= taken.keys()
     es.check_alike(steps[peer.COMPILED](), steps[peer.NAME](), 1e-6)
     metrics = SPEED.run(cell).metrics
@@ -249,7 +249,7 @@ def test_ahead_is_held_against_the_faster_of_their_steps(monkeypatch):
 def test_a_missing_package_is_no_column_in_smoke_and_refused_where_records_are_published(monkeypatch):
     monkeypatch.setattr(peer.importlib.util, "find_spec", lambda name: None)
     assert peer.attention("rope", H, D) is None
-    assert list(es.steps_of(TINY)) == ["fused", "eager"]
+    assert list(TINY.steps()) == ["fused", "eager"]
     SPEED.run(TINY)
     for profile in ("laptop", "gpu"):
         with pytest.raises(
@@ -283,7 +283,8 @@ def test_bench_prints_every_column_and_without_a_compiler_what_is_missing(monkey
     cells = [replace(TINY, compiler="inductor", method=method) for method in ("rope", "alibi")]
     monkeypatch.setattr(es.EncodingSpeed, "grid", lambda self, profile: cells)
     monkeypatch.setattr(es, "TARGETS", {("rope", N): 0.95})
-    monkeypatch.setattr(es, "steps_of", lambda config, device: {"fused": lambda: 0, "eager": lambda: 0})
+    steps = {"fused": lambda: 0, "eager": lambda: 0}
+    monkeypatch.setattr(es.EncodingSpeedRun, "steps", lambda self, device: steps)
     monkeypatch.setattr(es, "products_of", lambda step: 1.0)
     asked = []
 
@@ -297,15 +298,13 @@ def test_bench_prints_every_column_and_without_a_compiler_what_is_missing(monkey
 
     monkeypatch.setattr(timed, "interleaved", interleaved)
     monkeypatch.setattr(timed, "check_compiler", check)
-    console = Console(width=200, record=True, quiet=False, force_terminal=False)
+    console = Console(width=200, record=True)
     assert not bench_encodings(console, profile="laptop", device="cpu", repeats=11)
     lines = console.export_text().splitlines()
     assert asked == [11, 11] and sum("there is no g++" in line for line in lines) == 1
-    found = [line.split("  ") for line in lines[-2:]]
-    for cells_of, method, aim in zip(found, ("rope", "alibi"), ("target 0.95", "no target"), strict=True):
-        assert cells_of[0].startswith(f"{method}, N={N}")
-        assert "eager 0.750 (0.675 to 0.875)" in [part.strip() for part in cells_of]
-        assert "compiled not timed" in cells_of and cells_of[-1] == aim
+    for line, method, aim in zip(lines[-2:], ("rope", "alibi"), ("target 0.95", "no target"), strict=True):
+        assert line.startswith(f"{method}, N={N}") and line.endswith(f"  {aim}")
+        assert "  eager 0.750 (0.675 to 0.875)  compiled not timed  x-transformers not timed  " in line
     assert not list(tmp_path.iterdir())
 
 

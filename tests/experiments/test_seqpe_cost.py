@@ -25,14 +25,11 @@ def test_every_width_is_timed_with_losses_in_each_step_and_in_some():
 
 
 def test_the_pieces_are_steps_of_the_same_model_on_the_same_positions(monkeypatch):
-    """Gradients of the encoder in a whole step, without the text's, are those of the positions' losses."""
     config, built, made = replace(SMOKE, every=2), [], cost._built
     monkeypatch.setattr(cost, "_built", lambda *given: built.append(made(*given)) or built[-1])
-    pieces = cost.pieces(config)
+    pieces = config.steps()
     bare, whole, positions = built
-    assert all(
-        torch.equal(one, other) for one, other in zip(whole.parameters(), positions.parameters(), strict=True)
-    )
+    assert all(map(torch.equal, whole.parameters(), positions.parameters()))
     calls = {name: [] for name in ("whole", "positions")}
     for name, model in zip(calls, (whole, positions), strict=True):
         encoder = encoder_of(model)

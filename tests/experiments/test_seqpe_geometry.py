@@ -15,11 +15,10 @@ from sepnb.seqpe.geometry import geometry
 from sepnb.training import Diverged
 
 EXPERIMENT = experiments.get("seqpe_geometry")
-PUBLISHED = ("laptop", "gpu")
 
 
 def smoke(variant: str = geo.BOTH, seed: int = 1) -> SeqPEGeometryRun:
-    return SeqPEGeometryRun("smoke", variant, seed)
+    return SeqPEGeometryRun("seqpe_geometry", "smoke", variant, seed)
 
 
 @pytest.fixture
@@ -28,29 +27,21 @@ def short(monkeypatch, one_thread):
     monkeypatch.setitem(geo.STEPS, "smoke", 8)
 
 
-def test_every_variant_has_six_seeds_and_the_grid_runs_seed_by_seed():
-    for profile in PUBLISHED:
-        grid = EXPERIMENT.grid(profile)
-        assert [run.seed for run in grid] == sorted(run.seed for run in grid)
-        for variant in METHODS:
-            assert [run.seed for run in grid if run.variant == variant] == [1, 2, 3, 4, 5, 6]
-        assert len({run.key for run in grid}) == len(grid) == 6 * len(METHODS)
-
-
-def test_distances_are_judged_on_seeds_that_no_other_experiment_had():
+@pytest.mark.parametrize("profile", ["laptop", "gpu"])
+def test_every_variant_has_six_seeds_and_distances_are_judged_on_six_others(profile):
     """The same encoders and losses; only the seeds are new."""
-    fresh = experiments.get("seqpe_distances")
-    for profile in PUBLISHED:
-        known = {(run.method, run.seed): run for run in EXPERIMENT.grid(profile)}
-        grid = fresh.grid(profile)
-        assert {run.experiment for run in grid} == {"seqpe_distances"}
-        assert len(grid) == len({run.key for run in grid}) == 18
-        assert not {(run.method, run.seed) for run in grid} & set(known)
-        for run in grid:
-            assert (run.encoder, run.training) == (
-                known[run.method, 1].encoder,
-                known[run.method, 1].training,
-            )
+    ours, fresh = (experiments.get(name).grid(profile) for name in ("seqpe_geometry", "seqpe_distances"))
+    assert [run.seed for run in ours] == sorted(run.seed for run in ours)
+    known = {(run.method, run.seed): run for run in ours}
+    assert known.keys() == {(variant, seed) for variant in METHODS for seed in range(1, 7)}
+    asked = {(run.method, run.seed) for run in fresh}
+    assert asked == {
+        (one, seed) for one in (geo.BOTH, "contrastive", "distillation") for seed in range(7, 13)
+    }
+    for run in fresh:
+        first = known[run.method, 1]
+        assert run.experiment == "seqpe_distances"
+        assert (run.encoder, run.training) == (first.encoder, first.training)
 
 
 @pytest.mark.parametrize("variant", [name for name in METHODS if name != geo.BOTH])
@@ -81,21 +72,17 @@ def test_windows_are_aligned_seen_and_far_as_their_groups_say(base):
             assert (start >= geo.LARGEST) == group.endswith("never seen")
             assert start == 0 or start >= geo.LENGTH
             assert start + geo.LENGTH <= geo.LARGEST or start >= geo.LARGEST
+    own = [geo.initial(smoke(variant)) for variant in METHODS]
+    far = max(start for starts in groups.values() for start in starts)
+    assert all(min(one.highest) >= far + geo.LENGTH - 1 for one in own if one.base == base)
     assert geo.starts(10)["aligned"] == geo.SEEN and geo.starts(2)["misaligned"][0] % 2 == 1
-
-
-@pytest.mark.parametrize("variant", METHODS)
-def test_every_encoder_writes_the_farthest_window(variant):
-    config = smoke(variant)
-    far = max(start for starts in geo.starts(config.encoder["base"]).values() for start in starts)
-    assert min(geo.drawn(config).highest) >= far + geo.LENGTH - 1
 
 
 def test_a_language_of_one_letter_teaches_nothing_and_the_losses_do(short):
     config = smoke()
     encoder, curve = geo.trained(config)
     assert len(curve) == 8 and np.isfinite(curve).all()
-    before = geo.drawn(config).state_dict()
+    before = geo.initial(config).state_dict()
     assert any(not torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
     logits = geo.PositionsOnly(encoder)(torch.zeros(2, 3, dtype=torch.int64))
     assert logits.shape == (2, 3, 1) and not logits.requires_grad and (logits == 0).all()
@@ -117,13 +104,13 @@ def test_a_run_repeats_exactly_and_its_rows_are_its_metrics(short):
         assert one.metrics[f"{prefix}likeness/misaligned"] == pytest.approx(np.mean(far))
         assert one.metrics[f"{prefix}likeness/trained"] == 1.0
         assert f"{prefix}order/spread" in one.metrics and f"{prefix}likeness/spread" not in one.metrics
-    assert one.rows[:16] == geo.looked_at(geo.drawn(smoke()), "drawn")
+    assert one.rows[:16] == geo.windows_of(geo.initial(smoke()), "drawn")
     assert EXPERIMENT.run(smoke(seed=2)).metrics["order/trained"] != one.metrics["order/trained"]
 
 
 def test_a_window_is_looked_at_as_its_embeddings_are():
-    encoder = geo.drawn(smoke())
-    rows, at = geo.looked_at(encoder, "drawn"), torch.arange(geo.LENGTH)
+    encoder = geo.initial(smoke())
+    rows, at = geo.windows_of(encoder, "drawn"), torch.arange(geo.LENGTH)
     for group, step in (("misaligned", 1), ("spread", geo.STEP)):
         row = next(row for row in rows if row["group"] == group)
         with torch.no_grad():
@@ -143,11 +130,11 @@ def test_a_run_that_diverges_is_kept_without_measures(short, monkeypatch):
 
 
 def test_embeddings_that_are_all_alike_leave_out_what_cannot_be_measured():
-    encoder = geo.drawn(smoke())
+    encoder = geo.initial(smoke())
     torch.nn.init.zeros_(encoder.output.weight), torch.nn.init.ones_(encoder.output.bias)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rows = geo.looked_at(encoder, "trained")
+        rows = geo.windows_of(encoder, "trained")
     assert all("order" not in row and "likeness" not in row and row["norm"] == 4.0 for row in rows)
     assert geo.metrics_of(rows, "trained").keys() == {
         f"{measure}/{group}" for measure in ("adjacency", "norm") for group in (*geo.starts(10), "spread")
@@ -157,11 +144,11 @@ def test_embeddings_that_are_all_alike_leave_out_what_cannot_be_measured():
 @pytest.mark.parametrize("variant", [geo.BOTH, "base-2", "base-16"])
 def test_digits_that_positions_share_make_an_untrained_encoder_look_alike(variant):
     """The control of the experiment: aligned windows keep the low digits, windows beside them do not."""
-    rows = [row for seed in range(3) for row in geo.looked_at(geo.drawn(smoke(variant, seed)), "drawn")]
+    rows = [row for seed in range(3) for row in geo.windows_of(geo.initial(smoke(variant, seed)), "drawn")]
     found = geo.metrics_of(rows, "drawn")
     assert found["drawn/likeness/aligned"] > found["drawn/likeness/misaligned"] + 0.2
 
 
 def test_an_unknown_variant_is_refused():
     with pytest.raises(ValueError, match="unknown variant 'all'; use one of both, contrastive"):
-        SeqPEGeometryRun("smoke", "all", 1)
+        smoke("all")

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +23,8 @@ from sepnb.models import Transformer
 from sepnb.models.kernels import CompilerMissing
 
 SPEED = Speed()
-TINY = SpeedRun("speed", "smoke", "separated", 32, 4, 8, 3, 4, repeats=9, n_layers=2)
+CELL = {"width": 32, "n_heads": 4, "length": 8, "batch_size": 3, "pos_parts": 4, "n_layers": 2, "repeats": 9}
+TINY = SpeedRun(experiment="speed", profile="smoke", variant="separated", **CELL)
 
 
 # --- the grid
@@ -47,6 +47,9 @@ def test_the_laptop_grid_asks_for_every_share_width_length_and_the_compiler():
         for _ in speed.VARIANTS
     ]
     assert [one.variant for one in SPEED.grid("laptop")] == ["separated", "strict"] * 6
+    limits = [round(one.limit, 3) for one in SPEED.grid("laptop")]
+    assert limits[:6] == [1.202, 1.283, 1.405, 1.695, 1.625, 3.25]
+    assert limits[6:] == [1.429, 1.681, 1.306, 1.556, 1.405, 1.657]
 
 
 @pytest.mark.parametrize("profile", ["smoke", "laptop", "gpu"])
@@ -59,14 +62,6 @@ def test_the_two_models_of_a_cell_differ_in_streams_and_mode_only(profile):
         assert not dense.separated and variant.isolated == (cell.variant == "strict")
 
 
-def test_the_limits_of_the_grid_are_those_of_the_formulas():
-    found = {(one.variant, one.label): round(one.limit, 3) for one in SPEED.grid("laptop")}
-    assert list(found.values()) == [
-        *(1.202, 1.283, 1.405, 1.695, 1.625, 3.25),
-        *(1.429, 1.681, 1.306, 1.556, 1.405, 1.657),
-    ]
-
-
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -74,7 +69,7 @@ def test_the_limits_of_the_grid_are_those_of_the_formulas():
         ({"pos_parts": 5}, "pos_parts is 5; it must be at least 2 and divide the width 32"),
         ({"pos_parts": 1}, "pos_parts is 1"),
         ({"precision": "float8"}, "unknown precision 'float8'; use one of float32, bfloat16"),
-        ({"batch_size": 0}, "batch_size is 0; it must be at least 1"),
+        ({"batch_size": 0}, "length is 8 and batch_size 0; both are at least 1"),
         ({"variant": "strict", "pos_parts": 8}, "strict needs whole position heads: d_pos=4"),
     ],
 )
@@ -83,66 +78,36 @@ def test_a_cell_that_cannot_be_timed_is_refused(change, told):
         replace(TINY, **change)
 
 
-FLOORS = {"separated": (1.08, 1.25, 1.30, 1.38), "strict": (1.15, 1.55, 2.3)}
-AIMS = {"separated": (1.17, 1.32, 1.40), "strict": (1.25, 1.69, 2.8)}
+FLOORS = {"separated": [1.08, 1.25, 1.30, 1.38], "strict": [1.15, 1.55, 2.3]}
+AIMS = {"separated": [1.17, 1.32, 1.40], "strict": [1.25, 1.69, 2.8]}
 
 
 def test_floors_and_aims_stand_beside_the_eager_cells_they_were_set_for():
-    bounded = [cell for cell in SPEED.grid("laptop") if cell.bounds is not None]
+    bounded = [cell for cell in SPEED.grid("laptop") if cell.bounds]
     assert all(cell.compiler is None and cell.length == 256 for cell in bounded)
     for variant in speed.VARIANTS:
-        bounds = [cell.bounds for cell in bounded if cell.variant == variant]
-        assert tuple(one.floor for one in bounds) == FLOORS[variant]
-        assert tuple(one.aim for one in bounds if one.aim is not None) == AIMS[variant]
-        shares = [cell.pos_parts for cell in bounded if cell.variant == variant and cell.width == 256]
-        assert shares == [8, 4, 2]
-    assert [cell.batch_size for cell in bounded if cell.width == 512] == [4]
-    assert all(one.floor < one.aim for one in speed.BOUNDS.values() if one.aim is not None)
-    for profile in ("smoke", "gpu"):
-        assert all(cell.bounds is None for cell in SPEED.grid(profile))
-
-
-def test_a_bound_is_of_one_shape_and_no_part_of_a_record():
-    cell = next(cell for cell in SPEED.grid("laptop") if cell.bounds is not None)
+        cells = [cell for cell in bounded if cell.variant == variant]
+        assert [cell.bounds["floor"] for cell in cells] == FLOORS[variant]
+        assert [cell.bounds["aim"] for cell in cells if "aim" in cell.bounds] == AIMS[variant]
+        assert [cell.pos_parts for cell in cells if cell.width == 256] == [8, 4, 2]
+    assert not any(cell.bounds for profile in ("smoke", "gpu") for cell in SPEED.grid(profile))
     for other in ({"compiler": "inductor"}, {"batch_size": 4}, {"length": 128}, {"precision": "bfloat16"}):
-        assert replace(cell, **other).bounds is None
-    assert "bounds" not in cell.resolved()
-
-
-def test_a_ratio_reaches_a_bound_or_misses_it():
-    bounds = speed.Bounds(1.25, 1.32)
-    assert bounds.standing(1.2499) == {"floor": "missed", "aim": "missed"}
-    assert bounds.standing(1.25) == {"floor": "reached", "aim": "missed"}
-    assert bounds.standing(1.32) == {"floor": "reached", "aim": "reached"}
-    assert speed.Bounds(1.38).standing(1.374) == {"floor": "missed"}
+        assert not replace(bounded[0], **other).bounds
+    assert "bounds" not in bounded[0].resolved()
+    eighth = bounded[0]
+    assert eighth.standing(1.0799) == {"floor": "missed", "aim": "missed"}
+    assert eighth.standing(1.08) == {"floor": "reached", "aim": "missed"}
+    assert eighth.standing(1.17) == {"floor": "reached", "aim": "reached"}
 
 
 # --- what is timed
 
 
-def steps_of(cell: SpeedRun, monkeypatch) -> tuple[dict, dict[str, Transformer]]:
-    """The steps that a run hands to the clock, and the models they are of."""
-    models, handed = [], {}
-
-    def built(config):
-        models.append(Transformer(config))
-        return models[-1]
-
-    def caught(steps, **_):
-        handed.update(steps)
-        return {"dense": [2.0] * 9, cell.variant: [1.0] * 9, "attention": [0.5] * 9}
-
-    monkeypatch.setattr(speed, "Transformer", built)
-    monkeypatch.setattr(timed, "interleaved", caught)
-    timed.run(cell)
-    return handed, dict(zip(cell.models(), models, strict=False))
-
-
 @pytest.mark.parametrize("variant", speed.VARIANTS)
-def test_a_timed_step_does_the_counted_products_forward_and_twice_as_many_backward(variant, monkeypatch):
+def test_a_timed_step_does_the_counted_products_forward_and_twice_as_many_backward(variant):
     """No block is cheaper than the formula, no gradient is saved, and strict shares its position streams."""
     cell = replace(TINY, variant=variant)
-    steps, _ = steps_of(cell, monkeypatch)
+    steps = cell.steps("cpu")
     forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     uncounted = {forward: lambda *_, **__: 0}
     assert list(steps) == ["dense", variant, "attention"]
@@ -158,12 +123,9 @@ def test_a_timed_step_does_the_counted_products_forward_and_twice_as_many_backwa
         assert counter.get_total_flops() == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("variant", speed.VARIANTS)
-def test_attention_is_timed_alone_as_often_as_the_dense_model_does_it(variant, monkeypatch):
+def test_attention_is_timed_alone_as_often_as_the_dense_model_does_it():
     """The same kernel on the same shapes: what it does, forward and backward, the dense step does too."""
-    cell = replace(TINY, variant=variant)
-    steps, _ = steps_of(cell, monkeypatch)
-    called = {}
+    steps, called = TINY.steps("cpu"), {}
     for name in ("dense", "attention"):
         with torch.profiler.profile(record_shapes=True) as profiler:
             steps[name]()
@@ -173,7 +135,7 @@ def test_attention_is_timed_alone_as_often_as_the_dense_model_does_it(variant, m
             if "flash_attention_for_cpu" in event.name
         )
     assert called["attention"] == called["dense"]
-    assert sum(called["attention"].values()) == 2 * cell.n_layers
+    assert sum(called["attention"].values()) == 2 * TINY.n_layers
 
 
 def test_the_limit_at_rates_is_the_exact_one_where_all_products_are_equally_fast():
@@ -192,8 +154,10 @@ def test_the_limit_at_rates_is_the_exact_one_where_all_products_are_equally_fast
 
 @pytest.mark.parametrize("variant", speed.VARIANTS)
 def test_every_timed_step_is_the_same_and_reaches_every_parameter(variant, monkeypatch):
-    steps, models = steps_of(replace(TINY, variant=variant), monkeypatch)
-    for name, model in models.items():
+    models, cell = [], replace(TINY, variant=variant)
+    monkeypatch.setattr(speed, "Transformer", lambda one: models.append(Transformer(one)) or models[-1])
+    steps = cell.steps("cpu")
+    for name, model in zip(cell.models(), models, strict=True):
         step = steps[name]
         step()
         first = {key: p.grad.clone() for key, p in model.named_parameters()}
@@ -235,30 +199,28 @@ def test_the_share_reached_is_of_the_time_that_could_be_saved():
 @pytest.mark.parametrize("variant", speed.VARIANTS)
 def test_a_record_can_be_replayed_and_another_computation_shows(variant):
     cell = replace(TINY, variant=variant)
-    record = SPEED.run(cell)
-    assert record.fingerprint == SPEED.fingerprint(cell)
-    assert SPEED.fingerprint(replace(cell, compiler="inductor")) == record.fingerprint  # never compiled
+    fingerprint = SPEED.fingerprint(cell)
+    assert SPEED.run(cell).fingerprint == fingerprint
+    assert SPEED.fingerprint(replace(cell, compiler="inductor")) == fingerprint  # never compiled
     for other in (replace(cell, seed=1), replace(cell, n_layers=1), replace(cell, pos_parts=2)):
         changed = SPEED.fingerprint(other)
-        assert changed.keys() == record.fingerprint.keys() == {"dense", variant}
-        assert changed[variant] != record.fingerprint[variant]
-    assert [len(values) for values in record.fingerprint.values()] == [1, 2]
+        assert changed.keys() == fingerprint.keys() == {"dense", variant}
+        assert changed[variant] != fingerprint[variant]
+    assert [len(values) for values in fingerprint.values()] == [1, 2]
 
 
-COMPILED = """
+COMPILED = f"""
 import json
-from dataclasses import replace
 
 import torch._dynamo.utils as dynamo
 
 from sepnb.experiments import speed, timed
 
-cell = speed.SpeedRun("speed", "smoke", "separated", 32, 4, 8, 3, 4, repeats=9, n_layers=1)
-cell = replace(cell, compiler="aot_eager")
-found = {}
+cell = {CELL | {"n_layers": 1, "compiler": "aot_eager"}}
+found = {{}}
 for variant in speed.VARIANTS:
     dynamo.counters.clear()
-    record = timed.run(replace(cell, variant=variant))
+    record = timed.run(speed.SpeedRun(experiment="speed", profile="smoke", variant=variant, **cell))
     found[variant] = [dynamo.counters["stats"]["unique_graphs"], len(dynamo.counters["graph_break"])]
     found[variant].append(record.metrics["compiled"])
 print(json.dumps(found))
@@ -294,11 +256,9 @@ def printed(monkeypatch, *arguments: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_bench_prints_what_is_reached_beside_the_exact_limit_and_stores_nothing(monkeypatch, tmp_path):
-    monkeypatch.setenv("SEPNB_RESULTS", str(tmp_path))
-    strict = {**CELL, "variant": "strict"}
-    cells = [{**strict, "batch_size": 8}, {**strict, "batch_size": 4}]
-    monkeypatch.setattr(speed.Speed, "cells", lambda self, profile: cells)
+@pytest.fixture
+def clock(monkeypatch) -> list[int]:
+    """Times that are known, and how many rounds were asked for."""
     asked = []
 
     def interleaved(steps, *, repeats, **_):
@@ -307,48 +267,37 @@ def test_bench_prints_what_is_reached_beside_the_exact_limit_and_stores_nothing(
         return {dense: [3.0, 3.0, 3.3], variant: [2.0, 2.5, 2.0], attention: [1.5, 1.5, 1.65]}
 
     monkeypatch.setattr(timed, "interleaved", interleaved)
+    return asked
+
+
+def test_bench_prints_what_is_reached_beside_limits_and_bounds_and_stores_nothing(
+    monkeypatch, tmp_path, clock
+):
+    monkeypatch.setenv("SEPNB_RESULTS", str(tmp_path))
+    cells = [{**CELL, "variant": "strict", "batch_size": size} for size in (8, 4)]
+    monkeypatch.setattr(speed.Speed, "cells", lambda self, profile: cells)
+    monkeypatch.setattr(speed, "FLOORS", {("strict", 4, 32, 8, 4): 1.4})
+    monkeypatch.setattr(speed, "AIMS", {("strict", 4, 32, 8, 4): 1.6})
     status, output = printed(monkeypatch, "strict", "--profile", "laptop", "--repeats", "11")
-    assert status == 0 and asked == [11, 11]
-    lines = output.splitlines()[-2:]
-    for line, batch in zip(lines, (8, 4), strict=True):
-        cell = SpeedRun("speed", "laptop", **strict | {"repeats": 11, "batch_size": batch})
-        assert line.split() == [
-            *cell.label.split(),
-            "1.500",
-            "(1.350",
-            "to",
-            "1.575)",
-            "limit",
-            f"{cell.limit:.3f}",
-            "at",
-            "rates",
-            f"{cell.limit_at_rates(0.5):.3f}",
-            f"{share_reached(1.5, cell.limit):.0%}",
-        ]
+    assert status == 0 and clock == [11, 11]
+    lines, console = output.splitlines()[-2:], Console(width=200, highlight=False, record=True)
+    assert bench_models(console, profile="laptop", device="cpu", variants=("separated",))
+    assert console.export_text().splitlines()[-1].startswith("that was saved"), "no cell of this variant"
+    for line, size, bounds in zip(lines, (8, 4), ("", "floor 1.40 reached  aim 1.60 missed"), strict=True):
+        cell = replace(TINY, variant="strict", batch_size=size)
+        told = f"{cell.label} 1.500 (1.350 to 1.575) limit {cell.limit:.3f} at rates "
+        told += f"{cell.limit_at_rates(0.5):.3f} {share_reached(1.5, cell.limit):.0%} {bounds}"
+        assert line.split() == told.split()
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(("device", "ends"), [("cpu", "floor 1.40 reached  aim 1.60 missed"), ("cuda", "%")])
-def test_bench_says_whether_floor_and_aim_are_reached(monkeypatch, device, ends):
-    cell = {**CELL, "batch_size": 2}
-    shape = ("separated", cell["pos_parts"], cell["width"], cell["length"], 2)
-    monkeypatch.setattr(speed.Speed, "cells", lambda self, profile: [cell])
-    monkeypatch.setattr(speed, "BOUNDS", {shape: speed.Bounds(1.4, 1.6)})
-    metrics = {"ratio": 1.5, "ratio_lower": 1.3, "ratio_upper": 1.7, "limit": 2.0, "share_reached": 0.66}
-    metrics["limit_at_rates"] = 1.8
-    monkeypatch.setattr(timed, "run", lambda *_, **__: SimpleNamespace(metrics=metrics))
-    console = Console(width=200, highlight=False, record=True)
-    assert bench_models(console, profile="laptop", device=device, variants=("separated",))
-    assert console.export_text().rstrip().endswith(ends)
-
-
-CELL = {"variant": "separated", "width": 32, "n_heads": 4, "length": 8, "pos_parts": 4}
-CELL |= {"n_layers": 1, "repeats": 9}
+    record = timed.run(cell)
+    monkeypatch.setattr(timed, "run", lambda *_, **__: record)
+    assert bench_models(console, profile="laptop", device="cuda", variants=("strict",))
+    assert console.export_text().rstrip().endswith("%"), "bounds are of a CPU"
 
 
 def test_bench_times_the_rest_where_a_cell_cannot_be(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
-    cells = [{**CELL, "batch_size": 2, "compiler": "inductor"}, {**CELL, "batch_size": 2}]
+    cells = [{**CELL, "variant": "separated", "compiler": how} for how in ("inductor", None)]
     monkeypatch.setattr(speed.Speed, "cells", lambda self, profile: cells)
     console = Console(width=200, highlight=False, record=True)
     assert not bench_models(console, profile="laptop", device="cpu", variants=("separated",), repeats=9)
