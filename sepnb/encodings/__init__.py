@@ -12,11 +12,10 @@ any encoding. *Randomised positions* are a way to draw those of a training, agai
 """
 
 from dataclasses import fields
-from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
 
-from ..validation import option, shown, whole
+from ..validation import known_options, named, option, shown, whole
 from .alibi import ALiBi, alibi_bias, alibi_slopes
 from .axial import AxialRoPE, apply_axial_rope, axial_rope_frequencies, grid_positions
 from .base import (
@@ -162,14 +161,10 @@ def build(name: str, **options: object) -> Encoding:
         TypeError, ValueError: an unknown name (answered with near matches) or option, or a value of another
             type than its field or that the encoding refuses.
     """
-    if not isinstance(name, str):
-        raise TypeError(f"an encoding's name is a string, got {shown(name)}; give several as a tuple")
-    if (encoding := _of(name)) is None:
-        near = get_close_matches(name, names()) or names()
-        raise ValueError(f"unknown encoding {name!r}; did you mean {', '.join(near)}?")
-    known = [field.name for field in fields(encoding)]
-    if unknown := [one for one in options if one not in known]:
-        raise ValueError(f"{name} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")
+    encoding = _of(name) if isinstance(name, str) else None
+    if encoding is None:  # only then all of them are asked, since that imports models
+        named("encoding", name, dict.fromkeys(names()), "; give several as a tuple")
+    known_options(name, encoding, options)
     if isinstance(extension := options.get("extension"), dict):
         if not isinstance(extension.get("name"), str):
             raise TypeError(f"an extension is told by its name and options, got {shown(extension)}")

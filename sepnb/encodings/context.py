@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..validation import number, one_of, shown, whole
+from ..validation import known_options, number, one_of, shown, whole
 from .base import from_json, to_json
 
 LONGEST = 2**53
@@ -326,9 +326,8 @@ def build_extension(name: str, **options: object) -> Extension:
         TypeError, ValueError: an unknown name or option, one that is missing, or what the extension refuses.
     """
     one_of("context extension", name, EXTENSIONS)
-    known = {field.name: field.default is MISSING for field in fields(EXTENSIONS[name])}
-    if unknown := [option for option in options if option not in known]:
-        raise ValueError(f"{name} has no option {unknown[0]!r}; it has {', '.join(known)}")
-    if missing := [option for option, needed in known.items() if needed and option not in options]:
+    known_options(name, EXTENSIONS[name], options)
+    needed = [field.name for field in fields(EXTENSIONS[name]) if field.default is MISSING]
+    if missing := [option for option in needed if option not in options]:
         raise TypeError(f"{name} needs {missing[0]}; give it")
     return EXTENSIONS[name](**{key: from_json(value) for key, value in options.items()})

@@ -138,6 +138,7 @@ def apply_rope(
     validation.above_zero("attention_factor", attention_factor)
     validation.floating("x", x)
     validation.floating("inv_freq", inv_freq)
+    validation.angular("positions", positions)
     if x.dim() < 2 or inv_freq.dim() != 1:
         raise ValueError(
             f"x has shape {list(x.shape)} and inv_freq {list(inv_freq.shape)}; give [..., N, dim] and [dim/2]"

@@ -4,18 +4,15 @@
 compared with. Each has two forms: "literal" is the printed formula at every position, its slips included,
 and "corrected" is the repaired one, which leaves the rows of the window alone.
 
-To add one: write a file with a frozen `Extrapolator`, and add the class to `_REGISTRY` below. It is then
-known to `METHODS`, to `build`, to `extrapolate` and to the tests that all of them share.
+To add one: write a file with a frozen `Extrapolator`, and add the class to those below. `METHODS`, `build`,
+`extrapolate` and the tests that all of them share then know it.
 """
-
-from dataclasses import fields
-from difflib import get_close_matches
 
 import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
 
-from ..validation import shown
+from ..validation import known_options, named
 from .alibi import Alibi
 from .base import FORMS, Continuation, Control, Extrapolator
 from .controls import Clamp, Interpolate, Reflect, Wrap, Zero
@@ -25,25 +22,13 @@ from .fourier import Fourier
 from .learned import Learned
 from .sinusoidal import Sinusoidal
 
-_REGISTRY: dict[str, type[Extrapolator]] = {
-    extrapolator.name: extrapolator
-    for extrapolator in (
-        Sinusoidal,
-        Fourier,
-        Cyclic,
-        Learned,
-        Alibi,
-        Clamp,
-        Wrap,
-        Reflect,
-        Zero,
-        Interpolate,
-    )
-}
+_PRINTED = (Sinusoidal, Fourier, Cyclic, Learned, Alibi)
+_PLAIN = (Clamp, Wrap, Reflect, Zero, Interpolate)
+_REGISTRY: dict[str, type[Extrapolator]] = {kind.name: kind for kind in (*_PRINTED, *_PLAIN)}
 
 METHODS = tuple(_REGISTRY)
 CONTROLS = tuple(name for name, extrapolator in _REGISTRY.items() if issubclass(extrapolator, Control))
-SOURCE_METHODS = ("sinusoidal", "fourier", "cyclic", "learned", "alibi")
+SOURCE_METHODS = tuple(kind.name for kind in _PRINTED)
 
 __all__ = [
     "CONTROLS",
@@ -65,18 +50,10 @@ def build(method: str, **options: object) -> Extrapolator:
     """The extrapolator of this name, e.g. `build("fourier", n_components=4)`.
 
     Raises:
-        TypeError: a name that is no string.
-        ValueError: an unknown name (answered with near matches), an unknown option or a bad value of one.
+        TypeError, ValueError: an unknown name (answered with near matches) or option, or a bad value of one.
     """
-    if not isinstance(method, str):
-        raise TypeError(f"an extrapolator's name is a string, got {shown(method)}")
-    if method not in _REGISTRY:
-        near = get_close_matches(method, METHODS) or METHODS
-        raise ValueError(f"unknown extrapolator {method!r}; did you mean {', '.join(near)}?")
-    extrapolator = _REGISTRY[method]
-    known = [field.name for field in fields(extrapolator)]
-    if unknown := [option for option in options if option not in known]:
-        raise ValueError(f"{method} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")
+    extrapolator = named("extrapolator", method, _REGISTRY)
+    known_options(method, extrapolator, options)
     return extrapolator(**options)
 
 
@@ -102,8 +79,7 @@ def extrapolate(
         options: of the method; see the class of its file.
 
     Raises:
-        TypeError: a table that is not floating, positions that are not integers.
-        ValueError: anything else that cannot be answered.
+        TypeError, ValueError: a table, positions or options that cannot be answered.
     """
     return Continuation(table, build(method, **options), form)(positions)
 
@@ -113,10 +89,8 @@ def seam(
 ) -> float:
     """`|p_L - p_(L-1)|` in units of the table's median step: 1 where a stranger would not notice the border.
 
-    Both rows are the method's own, so that row L-1 of a literal form need not be the table's.
-
-    Raises:
-        ValueError: the median step is 0, beside what `extrapolate` raises.
+    Both rows are the method's own, so that row L-1 of a literal form need not be the table's. A median step
+    of 0 is a ValueError.
     """
     last = len(table) - 1
     border = torch.tensor([last, last + 1], device=table.device)

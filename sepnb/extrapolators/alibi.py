@@ -7,7 +7,6 @@ one direction and differ by length alone, which a norm removes. Read through a n
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -32,7 +31,7 @@ class Alibi(Extrapolator):
             cliff.
     """
 
-    name: ClassVar[str] = "alibi"
+    name = "alibi"
 
     tau: float | int = 1.0
 

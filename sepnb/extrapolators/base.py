@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
 
-from ..validation import one_of, readable, tensor
+from ..validation import floating, integers, one_of, readable
 
 FORMS = ("corrected", "literal")
 
@@ -30,8 +30,8 @@ Rule = Callable[[Tensor], Tensor]
 class Extrapolator(ABC):
     """Base of all extrapolators; a subclass sets `name`, has its options as fields, and refuses bad ones.
 
-    Tables are `[L, d_pos]`, floating, finite and detached; a rule never changes them. Positions are not
-    negative.
+    Tables are `[L, d_pos]`, floating, finite and detached, and positions not negative. A rule never changes
+    a table.
     """
 
     name: ClassVar[str]
@@ -55,18 +55,12 @@ class Control(Extrapolator):
 class Continuation:
     """A table continued by one extrapolator: `continuation(positions)` gives the rows.
 
-    The table is copied as it is now: training it further does not change the continuation. Autocast has no
-    effect: codes are no activations, and a position rounded to bfloat16 is another one.
-
-    Args:
-        table: `[L, d_pos]`, floating and finite, at least 2 rows; gradients do not flow into it.
-        extrapolator: of `build`.
-        form: "corrected" or "literal".
+    The table, `[L, d_pos]`, floating and finite, of at least 2 rows, is copied as it is now: training it
+    further does not change the continuation, and gradients do not flow into it. Autocast has no effect:
+    position embeddings are no activations, and a position rounded to bfloat16 is another one.
 
     Raises:
-        TypeError: a table that is no floating tensor.
-        ValueError: a table of another shape or not finite, an unknown form, an option that does not fit the
-            table.
+        TypeError, ValueError: another table, an unknown form, an option that does not fit the table.
     """
 
     def __init__(
@@ -83,8 +77,7 @@ class Continuation:
         """Rows of these positions, in the dtype and on the device of the table.
 
         Raises:
-            TypeError: positions that are not integers.
-            ValueError: a negative position, or one that the extrapolator cannot place.
+            TypeError, ValueError: no integers, a negative position, or one that the rule cannot place.
         """
         check_positions(positions)
         flat = positions.to(self.table.device, torch.int64).reshape(-1)
@@ -100,24 +93,22 @@ class Continuation:
 
 def check_table(table: Tensor) -> None:
     """Refuse what is no table of positions: `[L, d_pos]`, floating, finite, L at least 2."""
-    if not isinstance(table, Tensor) or not table.is_floating_point():
-        raise TypeError(f"a table is a floating tensor, got {getattr(table, 'dtype', type(table).__name__)}")
+    readable("the table", floating("the table", table))
     if table.dim() != 2 or table.shape[1] < 1:
         raise ValueError(f"the table has shape {list(table.shape)}; give [L, d_pos], d_pos at least 1")
     if table.shape[0] < 2:
         raise ValueError(f"the table has {table.shape[0]} rows; at least 2 are needed to continue it")
-    if not torch.isfinite(readable("the table", tensor("the table", table))).all():
+    if not torch.isfinite(table).all():
         row = int((~torch.isfinite(table)).any(1).nonzero()[0])
         raise ValueError(f"row {row} of the table is not finite; did the training diverge?")
 
 
 def check_positions(positions: Tensor) -> None:
     """Refuse what is no tensor of positions: integers, none of them negative."""
-    if not isinstance(positions, Tensor):
-        raise TypeError(f"positions are an integer tensor, got {type(positions).__name__}")
-    if positions.is_floating_point() or positions.is_complex() or positions.dtype == torch.bool:
-        raise TypeError(f"positions must be integers, got {positions.dtype}")
-    if readable("positions", tensor("positions", positions)).numel() and (lowest := int(positions.min())) < 0:
+    if (
+        readable("positions", integers("positions", positions)).numel()
+        and (lowest := int(positions.min())) < 0
+    ):
         raise ValueError(f"position {lowest} is negative; the first position is 0")
 
 

@@ -5,7 +5,6 @@ A method that does not beat them has added nothing.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -21,7 +20,7 @@ LONGEST = 2**40
 class Clamp(Control):
     """p_i = p_min(i, L-1): beyond the window every position is the last one."""
 
-    name: ClassVar[str] = "clamp"
+    name = "clamp"
 
     def corrected(self, table: Tensor) -> Rule:
         return lambda positions: table.index_select(0, positions.clamp(max=len(table) - 1))
@@ -31,7 +30,7 @@ class Clamp(Control):
 class Wrap(Control):
     """p_i = p_(i mod L): the window again and again, with a jump from row L-1 to row 0."""
 
-    name: ClassVar[str] = "wrap"
+    name = "wrap"
 
     def corrected(self, table: Tensor) -> Rule:
         return lambda positions: table.index_select(0, positions % len(table))
@@ -41,7 +40,7 @@ class Wrap(Control):
 class Reflect(Control):
     """Forth and back with period 2(L-1): a wrap without the jump, to tell whether the jump is the problem."""
 
-    name: ClassVar[str] = "reflect"
+    name = "reflect"
 
     def corrected(self, table: Tensor) -> Rule:
         period = 2 * (len(table) - 1)
@@ -62,7 +61,7 @@ class Zero(Control):
             a zeroed window are not the same experiment as zeros beyond L only.
     """
 
-    name: ClassVar[str] = "zero"
+    name = "zero"
 
     everywhere: bool = False
 
@@ -89,7 +88,7 @@ class Interpolate(Control):
             the rows that a growing cache holds already.
     """
 
-    name: ClassVar[str] = "interpolate"
+    name = "interpolate"
 
     length: int | None = None
 

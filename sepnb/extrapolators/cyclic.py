@@ -5,7 +5,6 @@ delta = (p_(L-1) - p_0) / (L-1): a drift per step, added once per period. Nothin
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -28,7 +27,7 @@ class Cyclic(Extrapolator):
     added grows without bound, and after a norm its direction takes over.
     """
 
-    name: ClassVar[str] = "cyclic"
+    name = "cyclic"
 
     def corrected(self, table: Tensor) -> Rule:
         return _repeat(table, len(table) * drift(table))

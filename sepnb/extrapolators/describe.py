@@ -26,9 +26,9 @@ class Description:
         median_step: median over j of `|p_(j+1) - p_j|`.
         mean_row_norm: mean over j of `|p_j|`.
         frequency_energy: K to the share of the sum of squares in the K strongest Fourier components, the mean
-            (k = 0) counted as one. 1 less this is the squared relative error of `fourier` with K components.
-        component_energy: K to the share of the variance in the first K principal components (the mean row is
-            taken away first); NaN if all rows are equal.
+            among them: 1 minus the squared relative error of `fourier` with K components.
+        component_energy: K to the share of the variance in the first K principal components; NaN if all rows
+            are equal.
     """
 
     length: int
@@ -41,29 +41,23 @@ class Description:
 
     def rows(self) -> list[tuple[str, float]]:
         """(quantity, value) line by line, for a data frame."""
+        energies = {"frequencies": self.frequency_energy, "principal components": self.component_energy}
         return [
             ("standard deviation", self.std),
             ("median step", self.median_step),
             ("mean row norm", self.mean_row_norm),
             ("median step / mean row norm", self.median_step / self.mean_row_norm),
             *(
-                (f"energy of the top {top} frequencies", share)
-                for top, share in self.frequency_energy.items()
-            ),
-            *(
-                (f"energy of the top {top} principal components", share)
-                for top, share in self.component_energy.items()
+                (f"energy of the top {k} {of}", share)
+                for of, found in energies.items()
+                for k, share in found.items()
             ),
         ]
 
 
 def describe(table: Float[Tensor, "L d_pos"]) -> Description:
-    """The numbers of this table. With fewer components than asked for, all of them are counted.
-
-    Raises:
-        TypeError: a table that is no floating tensor.
-        ValueError: a table of another shape, not finite, or zero throughout.
-    """
+    """The numbers of this table; with fewer components than asked for, all of them are counted. Refuses what
+    `extrapolate` does, and a table of zeros."""
     check_table(table)
     rows = table.detach().to(torch.float64)
     if not rows.any():

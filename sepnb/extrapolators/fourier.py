@@ -8,7 +8,6 @@ every component repeats after L, so that the more of them are kept, the more it 
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -35,7 +34,7 @@ class Fourier(Extrapolator):
         per_dimension: choose the dominant ones for each column apart; else energies are summed over columns.
     """
 
-    name: ClassVar[str] = "fourier"
+    name = "fourier"
 
     n_components: int | None = None
     pick: str | None = None

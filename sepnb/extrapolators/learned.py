@@ -1,17 +1,15 @@
 """Equation (5) of the slides: the window repeated, giving way to a perceptron of the position.
 
 What is printed: p_i = (1 - alpha_i) p_(i mod L) + alpha_i f(i/L), alpha_i = sigmoid(5 (i/L - 1)), f an MLP
-from R to R^d_pos. Two things are wrong or missing. alpha is not 0 inside the window, so that trained rows
-change: at i = L-1 half of the row is f. And there is no target beyond the window, so that nothing says what
-f should be there; two ways to train it follow, and neither is the slides'. Whatever f is, it is a
-perceptron of one number: far out it is a constant (tanh) or a straight line (ReLU), and after a norm one
-direction, which is a clamp.
+from R to R^d_pos. alpha is not 0 inside the window, so that trained rows change: at i = L-1 half of the row
+is f. And nothing says what f should be beyond the window; two ways to train it follow, and neither is the
+slides'. Whatever f is, it is a perceptron of one number: far out it is a constant (tanh) or a straight line
+(ReLU), and after a norm one direction, which is a clamp.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -35,8 +33,7 @@ class Learned(Extrapolator):
     """Equation (5). Corrected: rows of the window come from the table.
 
     f has two hidden layers and is fitted in float64 on the CPU by Adam on all rows at once, with a learning
-    rate that falls as a cosine. The fit depends on the table and these options only, and is kept: the same
-    table is not fitted twice in a row.
+    rate that falls as a cosine. The fit depends on the table and these options only, and is kept.
 
     Args:
         protocol: "window" regresses f(i/L) on row i of the window. "masked" pretends that the table ends at
@@ -48,7 +45,7 @@ class Learned(Extrapolator):
         activation: "tanh" or "relu".
     """
 
-    name: ClassVar[str] = "learned"
+    name = "learned"
 
     protocol: str = "window"
     seed: int = 0
@@ -79,10 +76,8 @@ class Learned(Extrapolator):
     def perceptron(self, table: Float[Tensor, "L d_pos"]) -> Callable[[Tensor], Tensor]:
         """The fitted f: positions in units of L, `[N]`, to rows `[N, d_pos]`, not rounded below float32."""
         content = table.detach().to("cpu", torch.float64).numpy().tobytes()
-        layers = [
-            (weight.to(table.device, working_dtype(table)), bias.to(table.device, working_dtype(table)))
-            for weight, bias in _fitted(content, tuple(table.shape), self)
-        ]
+        there = table.device, working_dtype(table)
+        layers = [(w.to(*there), b.to(*there)) for w, b in _fitted(content, tuple(table.shape), self)]
         return lambda units: _forward(layers, units, ACTIVATIONS[self.activation])
 
     def targets(self, table: Float[Tensor, "L d_pos"]) -> tuple[Tensor, Tensor]:
@@ -94,9 +89,8 @@ class Learned(Extrapolator):
         length = max(1, len(rows) // 8)
         positions = positions[length:]
         share = blend(positions, length)[:, None]
-        return positions.to(torch.float64) / length, (
-            rows[length:] - (1 - share) * rows[positions % length]
-        ) / share
+        beyond = (rows[length:] - (1 - share) * rows[positions % length]) / share
+        return positions.to(torch.float64) / length, beyond
 
 
 def _forward(layers: list[tuple[Tensor, Tensor]], units: Tensor, activation: Callable) -> Tensor:

@@ -218,7 +218,7 @@ def _check_fields(config: TransformerConfig) -> None:
         ("query_key", (*QUERY_KEY, None)),
         ("pos_stream", POS_STREAM),
     ):
-        validation.choice(field, getattr(config, field), allowed)
+        validation.one_of(field, getattr(config, field), allowed)
     for field, most in COUNTS.items():
         validation.whole(field, getattr(config, field), 1, most)
     if config.n_kv_heads is not None:

@@ -183,8 +183,8 @@ def test_what_is_no_table_is_refused(table, unhooked):
     positions, holed = torch.arange(3), table()
     holed[4, 1] = float("nan")
     for wrong, error, message in (
-        ([[1.0]], TypeError, "a table is a floating tensor, got list"),
-        (torch.ones(3, 2, dtype=torch.int64), TypeError, r"a table is a floating tensor, got torch\.int64"),
+        ([[1.0]], TypeError, "the table must be a tensor, got list"),
+        (torch.ones(3, 2, dtype=torch.int64), TypeError, r"the table must be floating, got torch\.int64"),
         (torch.ones(3, 2, dtype=torch.complex64), TypeError, r"got torch\.complex64"),
         (torch.ones(3), ValueError, r"the table has shape \[3\]; give \[L, d_pos\]"),
         (torch.ones(3, 0), ValueError, r"shape \[3, 0\]; give \[L, d_pos\], d_pos at least 1"),
@@ -199,7 +199,7 @@ def test_what_are_no_positions_is_refused(table, unhooked):
     for wrong, error, message in (
         (torch.tensor([1.0]), TypeError, r"positions must be integers, got torch\.float32"),
         (torch.tensor([True]), TypeError, r"positions must be integers, got torch\.bool"),
-        ([1, 2], TypeError, "positions are an integer tensor, got list"),
+        ([1, 2], TypeError, "positions must be a tensor, got list"),
         (torch.tensor([3, -1, -4]), ValueError, "position -4 is negative; the first position is 0"),
     ):
         with pytest.raises(error, match=message):

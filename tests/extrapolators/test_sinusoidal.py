@@ -8,8 +8,7 @@ from scipy.linalg import orthogonal_procrustes
 
 from sepnb.encodings import sinusoidal
 from sepnb.extrapolators import extrapolate
-from sepnb.extrapolators.sinusoidal import printed_columns
-from sepnb.extrapolators.waves import waves
+from sepnb.extrapolators.sinusoidal import printed_columns, waves
 from sepnb.streams import StreamNorm, Streams
 
 F64 = torch.float64
