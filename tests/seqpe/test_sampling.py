@@ -58,20 +58,6 @@ def test_an_edited_candidate_is_never_the_nearest(space):
     assert (away[changed] > np.broadcast_to(away.min(axis=1)[:, None], away.shape)[changed]).all()
 
 
-def test_edited_candidates_share_digits_with_their_anchor():
-    drawn = sampler(TEXT, "edited", anchors=400).draw(generator())
-    plain = sampler(TEXT, "uniform", anchors=400).draw(generator())
-    changed = np.argwhere((drawn.candidates != plain.candidates)[..., 0])
-
-    def shared(candidates: np.ndarray) -> float:
-        """Share of the anchor's digits that a candidate has too, wherever they stand."""
-        pairs = [(str(drawn.anchors[row, 0]), str(candidates[row, place, 0])) for row, place in changed]
-        return float(np.mean([(Counter(a) & Counter(c)).total() / len(a) for a, c in pairs]))
-
-    assert len(changed) > 1000
-    assert shared(drawn.candidates) > shared(plain.candidates) + 0.3
-
-
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
 def test_a_window_holds_all_candidates_and_stands_anywhere_or_around_the_anchor(space):
     for kind in ("window", "around"):
