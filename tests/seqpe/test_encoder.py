@@ -137,36 +137,19 @@ def test_two_passes_of_the_released_encoder_differ_as_much_by_dropout_as_those_o
     assert ((one - other).norm() / one.norm()).item() == pytest.approx(0.61, abs=0.02)
 
 
-@pytest.mark.parametrize(
-    ("settings", "positions", "norms", "near", "far"),
-    [
-        ({"width": 768}, torch.arange(1000)[:, None], (15.2, 15.8, 16.3), (1, 0.957), (999, 0.713)),
-        (
-            {"width": 384, "dims": 2, "digits": 2},
-            torch.cartesian_prod(torch.arange(100), torch.arange(100))[::7],
-            (7.18, 7.45, 7.98),
-            ((0, 1), 0.978),
-            ((19, 49), 0.595),
-        ),
-    ],
-    ids=["text", "image"],
-)
-def test_a_drawn_encoder_has_lengths_and_angles_like_a_drawn_one_of_the_release(
-    settings, positions, norms, near, far
-):
-    """What was seen of one draw of its modules, within what our own draws differ by."""
-    found, ends = [], torch.tensor([near[0], far[0]]).reshape(2, -1)
+def test_a_drawn_encoder_has_lengths_and_angles_like_a_drawn_one_of_the_release():
+    """What was seen of one draw of its text encoder, within what our own draws differ by."""
+    found = []
     for seed in range(4):
         torch.manual_seed(seed)
-        encoder = SequentialPositionEncoder(std=0.02, **settings).eval()
+        encoder = SequentialPositionEncoder(width=768, std=0.02).eval()
         with torch.no_grad():
-            lengths = encoder(positions.squeeze(-1)).norm(dim=1)
-            rows = encoder(torch.cat([torch.zeros_like(ends[:1]), ends]).squeeze(-1))
-        cosines = torch.cosine_similarity(rows[:1], rows[1:])
+            rows = encoder(torch.arange(1000))
+        lengths, cosines = rows.norm(dim=1), torch.cosine_similarity(rows[:1], rows[[1, 999]])
         found.append([lengths.min(), lengths.mean(), lengths.max(), *cosines])
     mean = torch.tensor(found).mean(dim=0)
-    torch.testing.assert_close(mean[:3], torch.tensor(norms), rtol=0.08, atol=0)
-    torch.testing.assert_close(mean[3:], torch.tensor([near[1], far[1]]), rtol=0, atol=0.08)
+    torch.testing.assert_close(mean[:3], torch.tensor((15.2, 15.8, 16.3)), rtol=0.08, atol=0)
+    torch.testing.assert_close(mean[3:], torch.tensor([0.957, 0.713]), rtol=0, atol=0.08)
 
 
 def test_shared_prefixes_give_the_values_of_the_definition_in_bfloat16_as_closely_as_it_is_read():

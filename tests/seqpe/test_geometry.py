@@ -53,13 +53,6 @@ def test_distances_of_embeddings_of_unequal_lengths_are_not_told_by_their_produc
     assert wave.distance == pytest.approx(wave.order, abs=1e-3), "of one length"
 
 
-def test_a_nearest_neighbour_is_any_of_the_nearest():
-    """The ends of a line have one, the middle two, a corner of a grid two."""
-    wave = sinusoidal(LINE, 32, dtype=F64)
-    assert geometry(wave, LINE).adjacency == 1.0
-    assert geometry(wave, LINE * 3).adjacency == 1.0
-
-
 def test_a_window_is_like_itself_moved_stretched_or_turned_and_unlike_noise():
     generator = torch.Generator().manual_seed(1)
     one, other = (torch.randn(30, 16, dtype=F64, generator=generator) for _ in range(2))

@@ -138,18 +138,6 @@ def test_a_numeral_is_its_number(value, base):
     assert numeral == [0] or numeral[0] > 0
 
 
-@given(
-    value=st.integers(0, 10**6),
-    drawn=st.tuples(*[st.floats(0, 1, exclude_max=True)] * 3),
-)
-def test_an_edit_adds_or_takes_one_digit_or_changes_at_most_two(value, drawn):
-    before = numeral_of(value, 10)
-    after = edited(before, *drawn, base=10)
-    assert abs(len(after) - len(before)) <= 1 and len(after) >= 1
-    if len(after) == len(before):
-        assert sum(a != b for a, b in zip(before, after, strict=True)) <= 2
-
-
 @pytest.mark.parametrize(
     ("what", "expected"), [(0.0, [1, 2, 7, 3]), (0.25, [1, 2]), (0.5, [1, 3, 2]), (0.75, [1, 2, 7])]
 )
