@@ -1,9 +1,7 @@
-"""Does a model use what lies far back? Put another document there and see what it costs.
+"""Replaced context: does a model use what lies far back? Put another document there and see what it costs.
 
-A model that only survives a long text pays the same whatever stands at its beginning. One that uses it pays
-more once that beginning is foreign.
-
-Shape letters: n windows, N bytes read in each.
+A model that only survives a long text has the same loss whatever stands at its beginning. One that uses it
+has a larger one once that beginning is replaced. Shape letters: n windows, N bytes read in each.
 """
 
 from typing import Any
@@ -11,15 +9,13 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from ..validation import at_least
 from .losses import Losses, evaluate
 
 
 def of_another_document(windows: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """For each window `[n, N+1]` one of the next document, the window of the same number there or its last.
-
-    Raises:
-        ValueError: all windows are of one document.
-    """
+    """For each window `[n, N+1]` one of the next document, the window of the same number there or its last;
+    ValueError where all windows are of one document."""
     names, index = np.unique(documents, return_inverse=True)
     if len(names) < 2:
         raise ValueError("all windows are of one document; foreign text needs windows of at least 2")
@@ -53,12 +49,8 @@ def with_foreign_past(
         model, windows, documents, device, precision, batch_size: as in `evaluate`.
         recent: bytes of their own past that all scored bytes keep at least.
         stride: bytes scored in one pass.
-
-    Raises:
-        ValueError: a size below one, windows of a single document, and whatever `evaluate` refuses.
     """
-    if recent < 1 or stride < 1:
-        raise ValueError(f"recent is {recent} and stride is {stride}; both must be at least 1")
+    at_least(1, recent=recent, stride=stride)
     how: dict[str, Any] = {"device": device, "precision": precision, "batch_size": batch_size}
     foreign, length = of_another_document(windows, documents), windows.shape[1] - 1
     pieces = [evaluate(model, windows[:, : min(recent, length) + 1], documents, **how).bits]

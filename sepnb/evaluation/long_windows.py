@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..data import text
+from ..validation import at_least
 
 BLOCKS = 6
 
@@ -23,15 +24,11 @@ class Beyond:
         length: the trained length L, in which bins, windows and starts are counted.
         times: the long windows are this many times as long, a power of two.
         documents: test documents that are read, the first of those that hold six blocks.
-        windows: long windows of one block of a document; the scope "all" of a reading.
-        part: of these, the first ones, which every reading scores: the scope "part".
+        windows: long windows of one block of a document; the scope "all" of a protocol.
+        part: of these, the first ones, which every protocol scores: the scope "part".
         tight: documents of whose block the first window is read at stride 1: the scope "tight". They change
             from block to block.
         batch_bytes: bytes in one forward pass, for speed only.
-
-    Raises:
-        ValueError: a size below 1, `times` that is no power of two, more parts than windows, or more tight
-            documents than documents.
     """
 
     length: int
@@ -43,9 +40,7 @@ class Beyond:
     batch_bytes: int
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if value < 1:
-                raise ValueError(f"{name} is {value}; give at least 1")
+        at_least(1, **asdict(self))
         if self.times & (self.times - 1):
             raise ValueError(
                 f"times is {self.times}; the bins double, so give a power of two, such as "
@@ -86,11 +81,7 @@ class LongWindows(NamedTuple):
 
 
 def long_windows(held_out: text.Text, beyond: Beyond, blocks: Sequence[int]) -> LongWindows:
-    """The long windows of these blocks, in the order of the documents.
-
-    Raises:
-        ValueError: too few documents are long enough to hold all six blocks.
-    """
+    """The long windows of these blocks, in the order of the documents."""
     whole = BLOCKS * beyond.windows
     cut = text.windows(held_out, length=beyond.longest, per_document=whole * beyond.longest)
     documents, counts = np.unique(cut.document, return_counts=True)

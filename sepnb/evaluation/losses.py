@@ -1,7 +1,7 @@
 """Bits per byte, kept by window and by position, so that every summary comes from the same losses.
 
 `evaluate` reads each window in one pass, whatever positions that takes. `sliding` reads the same windows
-without ever using a position that was not trained: the bar for whatever is said to extrapolate.
+without ever using a position that was not trained: the baseline for whatever is said to extrapolate.
 """
 
 import sys
@@ -19,14 +19,15 @@ from ..models import LanguageModel
 from ..seqpe.injection import held_embeddings
 from ..training.loop import autocast, next_token_losses
 from ..training.positions import PositionSampler
+from ..validation import whole
 
 
 @dataclass(frozen=True)
 class Losses:
-    """What a model pays for each byte of a set of windows.
+    """The loss of each byte of a set of windows.
 
     Attributes:
-        bits: `[n, L]` float64; bits[w, i] is the cost of byte i+1 of window w, given the i+1 bytes before it.
+        bits: `[n, L]` float64; bits[w, i] is that of byte i+1 of window w, given the i+1 bytes before it.
         documents: `[n]`, the document of each window.
     """
 
@@ -48,10 +49,6 @@ class Losses:
             marked: bool `[n, L]`, bytes to be told apart. Where it is given, each row has their
                 `marked_share` of the bytes, and the means over them and over the others, in bits per byte:
                 `marked` and `rest`, None where there is no such byte.
-
-        Raises:
-            ValueError: edges that do not rise or do not fit, or marks of another shape than the bits.
-            TypeError: marks that are not bool.
         """
         rising = len(edges) > 1 and list(edges) == sorted(set(edges))
         if not rising or edges[0] < 0 or edges[-1] > self.bits.shape[1]:
@@ -102,12 +99,7 @@ class AtDrawnPositions(nn.Module):
     """A model that reads at positions which a sampler draws, for each sequence anew.
 
     The draws follow one another, those of each length apart, so that they do not depend on how many sequences
-    are read at once. A mean over windows is thereby a mean over as many draws.
-
-    Args:
-        model: takes tokens `[B, N]` and positions `[B, N]`, returns logits `[B, N, V]`.
-        sampler: what draws the positions, as if it were given sequences one at a time.
-        draw: a number; another one draws other positions.
+    are read at once. Another `draw` draws other positions.
     """
 
     def __init__(self, model: nn.Module, sampler: PositionSampler, draw: int = 0) -> None:
@@ -116,11 +108,7 @@ class AtDrawnPositions(nn.Module):
         self._draws: dict[int, Iterator[np.ndarray]] = {}
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Logits of tokens `[B, N]`.
-
-        Raises:
-            ValueError: more tokens than the sampler has positions for.
-        """
+        """Logits `[B, N, V]` of tokens `[B, N]`."""
         rows, length = tokens.shape
         if length not in self._draws:
             sizes = {"batch_size": 1, "length": length, "seed": self.seed, "steps": sys.maxsize}
@@ -162,10 +150,6 @@ def evaluate(
         positions: integers `[L]`, those of the L bytes that are read; by default the model's own, 0 to L-1.
             From s on they tell what an unseen index does where no length and no distance is unseen.
         device, precision, batch_size: how it is computed; the result differs by rounding only.
-
-    Raises:
-        ValueError: no windows, windows without a byte to predict, not one document label for each, or not one
-            position for each byte read.
     """
     if len(windows) == 0:
         raise ValueError("there are no windows to score; is the text shorter than one window?")
@@ -211,33 +195,23 @@ def sliding(
 
     The first `window` bytes are scored as by `evaluate`. After them each pass scores the next `stride` bytes,
     which are the last of those it reads: byte i is given the last `window` - `stride` + 1 to `window` bytes.
-    Stride 1 gives every byte exactly the last min(i, `window`): the tight bar, at one pass a byte.
+    Stride 1 gives every byte exactly the last min(i, `window`), at one pass a byte.
 
     Args:
-        model: as in `evaluate`.
-        windows: integers `[n, N+1]`.
-        documents: `[n]`, the document of each window; by default all of one.
+        model, documents, device, precision, batch_size: as in `evaluate`; a batch has that many passes.
         window: bytes read in one pass, such as the trained length L.
         stride: bytes scored in one pass, at most `window` - `sinks`.
         sinks: the first bytes of the text, kept in front of the last `window` - `sinks` ones and followed by
             them without a gap in the positions (Xiao et al. 2024).
-        device, precision, batch_size: as in `evaluate`; a batch has that many passes.
-
-    Returns:
-        Losses of the same shape `[n, N]` and the same meaning as those of `evaluate`.
-
-    Raises:
-        ValueError: a size that leaves nothing to read or to score, and whatever `evaluate` refuses.
     """
-    if window < 1:
-        raise ValueError(f"window is {window}; a pass must read at least 1 byte")
+    whole("window", window, needs="a pass must read at least 1 byte")
     if not 0 <= sinks < window:
         raise ValueError(
             f"sinks is {sinks}; give 0 to {window - 1}, so that a window of {window} has room left"
         )
     if not 1 <= stride <= window - sinks:
         raise ValueError(
-            f"stride is {stride}; give 1 to {window - sinks}, the bytes of a window less the sinks"
+            f"stride is {stride}; give 1 to {window - sinks}, the bytes of a window minus the sinks"
         )
     how = {"device": device, "precision": precision, "batch_size": batch_size}
     first = evaluate(model, windows[..., : window + 1], documents, **how)
@@ -246,9 +220,7 @@ def sliding(
         return first
     stops = np.minimum(np.arange(window, length, stride) + stride, length)
     recent = np.lib.stride_tricks.sliding_window_view(windows, window - sinks + 1, axis=1)
-    passes = recent[
-        :, stops - (window - sinks)
-    ]  # [n, passes, window - sinks + 1]: the last is only predicted
+    passes = recent[:, stops - (window - sinks)]  # [n, passes, bytes]: the last byte is only predicted
     kept = np.broadcast_to(windows[:, None, :sinks], (*passes.shape[:2], sinks))
     read = np.concatenate([kept, passes], axis=2).reshape(-1, window + 1)
     scored = evaluate(model, read, **how).bits[:, -stride:].reshape(len(windows), len(stops), stride)

@@ -1,10 +1,10 @@
 """Evaluation protocols, each a `Reading`: how one trained model reads a text longer than its trained length.
 
-No reading retrains anything. Each is the same weights under another rule: what stands for positions that have
-no row (an extrapolator or a control), which keys a query sees (a window, with or without the first tokens),
-at which index the text begins, or a window that slides and so never leaves the trained length: the oracle.
+Each is the same weights under another rule: what stands for positions that have no row (an extrapolator or a
+control), which keys a query sees (a window, with or without the first tokens), at which index the text
+begins, or a window that slides and so never leaves the trained length: the sliding-window baseline.
 
-What is unseen in a reading has up to three sides, and each reading says which of them it has:
+What is unseen in a protocol has up to three sides:
 
 - *index*: a position that was never trained is encoded. RoPE and ALiBi see differences only and never have
   this side; neither have `clamp`, `wrap` and `reflect`, which give every position a trained row.
@@ -12,11 +12,9 @@ What is unseen in a reading has up to three sides, and each reading says which o
 - *distance*: a difference of positions is encoded that was never trained. A learned table holds no
   differences, so it does not have this side; nor has a sinusoid whose rows are clamped or wrapped.
 
-`wrap` therefore has the length alone of these (that a later row stands before an earlier one is new besides),
-and a text of the trained length that begins far out the index alone.
-Such a text begins at a multiple of the trained length. There `wrap` has gone round whole times and is the
-model inside its window bit for bit, and `fourier`, which repeats after the trained length too, is so nearly:
-how well they read it is no evidence that they continue a table.
+A text of the trained length that begins far out has the index alone. It begins at a multiple of the trained
+length: there `wrap` is the model inside its window bit for bit, and `fourier`, which repeats after the
+trained length too, nearly so. How well they read it is no evidence that they continue a table.
 """
 
 from collections.abc import Iterable
@@ -33,17 +31,17 @@ from ..training.positions import PositionSampler
 from .losses import AtDrawnPositions, Losses, evaluate, sliding
 
 SCOPES = ("all", "part", "tight")
-"""Which of a run's long windows a reading scores; each scope lies within the one before it. `tight` is what
-the oracle at stride 1 can afford."""
+"""Which of a run's long windows a protocol scores; each scope lies within the one before it. `tight` is what
+the sliding-window baseline at stride 1 can afford."""
 
 SINKS = 4
-"""First tokens that every query keeps in sight, as many as Xiao et al. (2024) found to suffice."""
+"""First tokens that stay visible to every query, as many as Xiao et al. (2024) found to suffice."""
 
 ORACLE = "oracle"
-"""The reading at stride 1, to which `gap` refers."""
+"""The sliding-window baseline at stride 1, to which `gap` refers, as records call it."""
 
 TRAINED_ROWS = ("clamp", "wrap", "reflect")
-"""Controls that give every position the code of a trained one."""
+"""Controls that give every position the embedding of a trained one."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +49,15 @@ class Reading:
     """One rule under which a trained model reads.
 
     Args:
-        id: short name, unique among the readings of a method.
+        id: short name, unique among the protocols of a method.
         scope: one of `SCOPES`.
-        extrapolator, form, options: as in `LanguageModel.extended`; None is the encoding's own rule.
-        window, sinks: each query sees the last `window` keys and the first `sinks`, indices kept. In an
-            oracle: the most bytes ever read at once, and how many of them are the first of the text.
-        start: index of the first byte. A reading that does not start at 0 reads one trained length.
-        stride: given for an oracle only, the bytes that each of its passes scores.
-        log_scale: as in `LanguageModel.extended`, logits grow with the logarithm of the number of keys.
-        drawn: what draws the positions of every window, or of every pass of an oracle; None: from `start` on.
-        draws: how often each window is read at drawn positions; its losses are the mean.
-
-    Raises:
-        ValueError: a start of drawn positions.
+        extrapolator, form, options, log_scale: as in `LanguageModel.extended`.
+        window, sinks: each query sees the last `window` keys and the first `sinks`, indices kept. Of a
+            sliding window: the most bytes ever read at once, and how many of them are the first of the text.
+        start: index of the first byte. A protocol that does not start at 0 reads one trained length.
+        stride: given for a sliding window only, the bytes that each of its passes scores.
+        drawn, draws: what draws the positions of every window or pass (None: from `start` on), and how often
+            each is read at drawn positions; its losses are the mean.
     """
 
     id: str
@@ -99,10 +93,7 @@ class Reading:
 
     def losses(self, model: LanguageModel, windows: np.ndarray, documents: np.ndarray, **how: Any) -> Losses:
         """Score windows `[n, N+1]` under this rule; one that does not start at 0 is given windows `[n, L+1]`.
-
-        Args:
-            how: device, precision and batch_size, as in `evaluate`.
-        """
+        `how` is device, precision and batch_size, as in `evaluate`."""
         if self.stride is None and (
             self.extrapolator is not None or self.window is not None or self.log_scale
         ):
@@ -173,7 +164,7 @@ def unseen(
     longest: int,
     trained: tuple[int, int] | None = None,
 ) -> str:
-    """The sides of a reading that training never showed; a window that slides shows none.
+    """The sides of a protocol that training never showed; a window that slides shows none.
 
     Args:
         encodings, training: of the model.
@@ -195,10 +186,9 @@ def unseen(
 
 
 def oracles(length: int) -> tuple[Reading, ...]:
-    """The same model through a sliding window of the trained length: the bar for every other reading.
-
-    Stride 1 is the tight bar, on few windows; half the trained length a soft one, on all of them, which gives
-    a byte between L/2 + 1 and L bytes of context."""
+    """The same model through a sliding window of the trained length, the baseline of every other protocol: at
+    stride 1 on few windows, and at half the trained length, which gives a byte L/2 + 1 to L bytes of context.
+    """
     return (
         Reading(ORACLE, "tight", window=length, stride=1),
         Reading("oracle-coarse", "all", window=length, stride=length // 2),

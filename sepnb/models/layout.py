@@ -85,12 +85,6 @@ class BlockLayout:
         groups = [_group(config, tuple(group), heads) for _, group in groupby(heads, key=config.reads)]
         return cls(outputs, attended, config.streams.select(needed), heads, tuple(groups))
 
-    def inputs(self, config: TransformerConfig) -> tuple[str, ...]:
-        """The streams that the block must be given."""
-        if config.splits != frozenset(SPLIT):
-            return config.streams.names
-        return config.streams.select({*self.outputs, *self.normalised})
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -112,7 +106,9 @@ class Layout:
             outputs = tuple(name for name in needed if name in evolving(config))
             again = bool(blocks) and blocks[-1].outputs == outputs
             blocks.append(blocks[-1] if again else BlockLayout.of(config, outputs))
-            needed = config.streams.select({*needed, *blocks[-1].inputs(config)})
+            whole = config.splits == frozenset(SPLIT)  # what is joint reads every stream
+            read = {*blocks[-1].outputs, *blocks[-1].normalised} if whole else config.streams.names
+            needed = config.streams.select({*needed, *read})
         return cls(tuple(reversed(blocks)), config.streams.select({*last, *needed}), last)
 
 

@@ -31,9 +31,7 @@ from .position_tables import PositionTables, position_branch
 class Transformer(nn.Module):
     """Content `[B, N, d_sem]` and positions to one `[B, N, w]` per stream that the output is read from.
 
-    By `window`, which begins as that of the config, each query sees the last so many tokens, itself included,
-    in the order of the sequence. `sinks` and `log_scale` are rules of evaluation: it sees the first `sinks`
-    too; its logits, biases excepted, are multiplied by max(1, ln n / ln L), n the tokens that it sees.
+    `window`, which begins as that of the config, `sinks` and `log_scale` are as in `LanguageModel.extended`.
     """
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -93,9 +91,10 @@ class Transformer(nn.Module):
             cache.extend_positions(call.positions, call.counted, tables is not None)
         if tables is None and self.config.isolated and not context.by_sequence:
             tables = position_branch(self, embeddings, context, cache)
-        if tables is None:
+        if tables is None:  # all streams together
             x = self.input_state(content, call.positions, embeddings)
             return self.run_blocks(self.dropped(x), context, embeddings, cache)
+        # The content alone: what the isolated position streams add to it is in the tables.
         x = self.run_blocks(self.dropped({"sem": content}), context, {}, cache, tables)
         shared = {name: y.repeat(len(content), 1, 1) for name, y in tables.streams.items()}
         return {name: (shared | x)[name] for name in self.layout.last}
@@ -166,19 +165,14 @@ class Transformer(nn.Module):
         """What the layers share; `key_positions` ends with `query_positions`. `consecutive` is that of
         `AttentionContext`, None looks for itself where it matters; `length` that of `QueryKeyModule.prepare`;
         documents `[B, N]` are of queries that are all of the keys."""
-        rotations = [
-            (module, *module.prepare(query_positions, key_positions, length))
-            for module in self.query_key_encodings
-        ]
+        at = query_positions, key_positions
         first = [block.attention for block in self.blocks[:1]]  # a stack may be left without blocks
-        axes = self.config.axes
         if consecutive is None:
             read = len(self.score_encodings) > 0 or any(layer.core.reads_positions for layer in first)
             may = read and not torch.compiler.is_compiling()
-            consecutive = may and are_consecutive(query_positions, key_positions)
+            consecutive = may and are_consecutive(*at)
         return AttentionContext(
-            query_positions,
-            key_positions,
+            *at,
             dtype,
             self.config.causal,
             consecutive=consecutive,
@@ -186,12 +180,12 @@ class Transformer(nn.Module):
             sinks=self.sinks,
             biases=tuple(self.score_encodings),
             own_biases=any(len(layer.core.biases) > 0 for layer in first),
-            rotations=rotations,
-            terms=[term.prepare(query_positions, key_positions) for layer in first for term in layer.terms],
-            sharpening=self._sharpening(query_positions, key_positions, dtype) if self.log_scale else None,
+            rotations=[(module, *module.prepare(*at, length)) for module in self.query_key_encodings],
+            terms=[term.prepare(*at) for layer in first for term in layer.terms],
+            sharpening=self._sharpening(*at, dtype) if self.log_scale else None,
             embedding=_sum(module(query_positions).to(dtype) for module in self.projection_encodings),
             compiler=self.compiler,
-            axes=axes,
+            axes=self.config.axes,
             query_documents=documents,
             key_documents=documents,
         )

@@ -76,5 +76,5 @@ def test_windows_no_longer_than_the_recent_past_are_scored_as_they_are():
 
 @pytest.mark.parametrize("sizes", [{"recent": 0, "stride": 1}, {"recent": 1, "stride": 0}])
 def test_sizes_below_one_are_refused(sizes):
-    with pytest.raises(ValueError, match="both must be at least 1"):
+    with pytest.raises(ValueError, match="it must be at least 1"):
         with_foreign_past(model(), WINDOWS, DOCUMENTS, **sizes)

@@ -351,8 +351,8 @@ def test_a_model_trained_at_the_long_length_differs_in_nothing_else(profile, met
     ("changes", "message"),
     [
         ({"times": 6}, "times is 6; the bins double, so give a power of two, such as 8"),
-        ({"times": 0}, "times is 0; give at least 1"),
-        ({"length": 0}, "length is 0; give at least 1"),
+        ({"times": 0}, "times is 0; it must be at least 1"),
+        ({"length": 0}, "length is 0; it must be at least 1"),
         ({"windows": 2, "part": 3}, "part is 3 and windows is 2; lower part to 2 at most"),
         ({"documents": 3, "tight": 4}, "tight is 4 and documents is 3; lower tight to 3 at most"),
     ],

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.streams import Streams
 from sepnb.training import next_token_losses
 
 from . import shapes
@@ -48,15 +47,3 @@ def test_with_biases_only_that_of_the_keys_is_idle_and_only_where_nothing_rotate
             assert (keys.abs().max() < 1e-15) != rotated, name
         else:
             assert not dead(parameter.grad), name
-
-
-@pytest.mark.parametrize("encoding", ["sinusoidal", ("sinusoidal", "rope")])
-def test_the_biases_of_keys_are_built_for_every_encoding_and_counted(encoding):
-    """So that two models that differ in their encoding differ in nothing else; `TransformerConfig.bias`."""
-
-    def blocks(**fields) -> int:
-        config = TransformerConfig(Streams.dense(16), 2, 4, encoding, **fields)
-        return LanguageModel(config, vocab_size=13).parameter_counts()["blocks"]
-
-    queries_keys_values_output, perceptron = 4 * 16, (4 + 1) * 16
-    assert blocks(bias=True) - blocks() == 2 * (queries_keys_values_output + perceptron)

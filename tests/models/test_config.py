@@ -3,12 +3,10 @@
 import dataclasses
 import itertools
 import json
-from pathlib import Path
 
 import pytest
 
-from sepnb import paths
-from sepnb.encodings import RoPE, build
+from sepnb.encodings import RoPE
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.models.layout import Layout
 from sepnb.records.store import digest
@@ -19,35 +17,31 @@ from . import shapes
 SEPARATED = Streams(pos=16, sem=48)
 
 
-def blocks(streams: Streams, n_layers: int, mode: str = "separated", n_heads: int = 4, **fields) -> int:
-    config = TransformerConfig(streams, n_layers, n_heads, "sinusoidal", mode=mode, readout="both", **fields)
-    return LanguageModel(config).parameter_counts()["blocks"]
+def config(**fields) -> TransformerConfig:
+    fields = {"streams": SEPARATED, "n_layers": 2, "n_heads": 4, "encoding": "sinusoidal", **fields}
+    return TransformerConfig(**fields)
 
 
 def test_dense_and_separated_differ_in_one_field():
-    dense = TransformerConfig(Streams.dense(64), 2, 4, "sinusoidal")
-    separated = dataclasses.replace(dense, streams=SEPARATED)
-    ours, theirs = dense.resolved(), separated.resolved()
+    ours, theirs = config(streams=Streams.dense(64)).resolved(), config().resolved()
     assert {key for key in ours if ours[key] != theirs[key]} == {"streams"}
-    strict = dataclasses.replace(separated, mode="strict").resolved()
+    strict = config(mode="strict").resolved()
     assert {key for key in strict if strict[key] != theirs[key]} == {"mode"}
 
 
 def test_a_model_without_a_pos_stream_is_the_dense_model_in_every_mode():
-    dense = TransformerConfig(Streams.dense(64), 2, 4, "sinusoidal")
-    assert TransformerConfig(Streams(pos=0, sem=64), 2, 4, "sinusoidal") == dense
-    shapes = [
-        {key: value.shape for key, value in LanguageModel(config).state_dict().items()}
-        for config in (dense, dataclasses.replace(dense, mode="strict"))
-    ]
-    assert shapes[0] == shapes[1]
+    dense = Streams.dense(64)
+    assert config(streams=Streams(pos=0, sem=64)) == config(streams=dense)
+    separated, strict = (
+        LanguageModel(config(streams=dense, mode=mode)).state_dict() for mode in ("separated", "strict")
+    )
+    assert {k: v.shape for k, v in separated.items()} == {k: v.shape for k, v in strict.items()}
 
 
 def test_the_sem_readout_does_not_count_what_reaches_nothing():
     """Last block, 16/48 in heads of 16: W_V, W_O, MLP and norm of pos, W_Q and W_K of its one head."""
     dead = 10 * 16**2 + 2 * 16 + 2 * 64 * 16
-    config = TransformerConfig(SEPARATED, 3, 4, "sinusoidal")
-    counts = LanguageModel(config).parameter_counts()
+    counts = LanguageModel(config(n_layers=3)).parameter_counts()
     assert counts["blocks"] == 102_144 - dead
     assert (
         counts["tables"] == 2 * 256 * 48 + 2 * 48 and counts["total"] == counts["blocks"] + counts["tables"]
@@ -55,94 +49,52 @@ def test_the_sem_readout_does_not_count_what_reaches_nothing():
 
 
 def test_what_a_head_reads():
-    strict = TransformerConfig(SEPARATED, 1, 4, "sinusoidal", mode="strict")
+    strict, turned = config(mode="strict"), config(mode="strict", streams=Streams(sem=48, pos=16))
     assert [strict.reads(head) for head in range(4)] == [("pos",)] + 3 * [("pos", "sem")]
-    turned = TransformerConfig(Streams(sem=48, pos=16), 1, 4, "sinusoidal", mode="strict")
     assert [turned.reads(head) for head in range(4)] == 3 * [("sem", "pos")] + [("pos",)]
-    separated = TransformerConfig(SEPARATED, 1, 4, "sinusoidal")
-    assert {separated.reads(head) for head in range(4)} == {("pos", "sem")}
+    assert {config().reads(head) for head in range(4)} == {("pos", "sem")}
 
 
 def test_the_presets_are_the_factors_they_name_and_a_factor_that_is_given_wins():
-    config = TransformerConfig(SEPARATED, 2, 4, "sinusoidal")
-    strict = dataclasses.replace(config, mode="strict")
-    assert (config.reading, strict.reading) == ("joint", "strict")
-    assert dataclasses.replace(config, query_key="strict").reading == "strict"
-    assert dataclasses.replace(strict, query_key="content").reading == "content"
-    assert config.splits == {"norm", "value_output", "mlp"}
-    joint, lacking = (
-        dataclasses.replace(config, **fields)
-        for fields in ({"norm": "joint"}, {"split": {"mlp", "value_output"}})
-    )
+    assert (config().reading, config(mode="strict").reading) == ("joint", "strict")
+    assert config(query_key="strict").reading == "strict"
+    assert config(mode="strict", query_key="content").reading == "content"
+    assert config().splits == {"norm", "value_output", "mlp"}
+    joint, lacking = config(norm="joint"), config(split={"mlp", "value_output"})
     assert joint.splits == lacking.splits == {"value_output", "mlp"}
     found = [[(n, p.shape) for n, p in LanguageModel(c).named_parameters()] for c in (joint, lacking)]
     assert found[0] == found[1]
 
 
 def test_a_split_is_a_set_however_it_is_given():
-    kinds = (frozenset, set, list, tuple)
-    configs = [
-        TransformerConfig(SEPARATED, 2, 4, "sinusoidal", split=kind(("norm", "mlp"))) for kind in kinds
-    ]
+    configs = [config(split=kind(("norm", "mlp"))) for kind in (frozenset, set, list, tuple)]
     assert len(set(configs)) == 1
     assert configs[0].resolved()["split"] == ["mlp", "norm"]
     assert json.loads(json.dumps(configs[0].resolved())) == configs[0].resolved()
 
 
 def test_a_joint_norm_reads_every_stream_so_the_last_block_computes_every_stream():
-    split, joint = (
-        TransformerConfig(SEPARATED, 1, 4, "sinusoidal", norm=norm) for norm in ("split", "joint")
-    )
-    assert Layout.of(split).last == ("sem",) and Layout.of(joint).last == ("pos", "sem")
+    assert Layout.of(config()).last == ("sem",) and Layout.of(config(norm="joint")).last == ("pos", "sem")
 
 
 def test_resolved_names_every_field_in_json_types_and_every_option_of_an_encoding():
-    config = TransformerConfig(SEPARATED, 2, 4, ("learned", RoPE(base=500.0)))
-    resolved = config.resolved()
+    resolved = config(encoding=("learned", RoPE(base=500.0))).resolved()
     assert json.loads(json.dumps(resolved)) == resolved
     later = {"query_key", "split", "pos_stream", "n_kv_heads", "dropout", "axes", "window"}
-    assert set(resolved) == {field.name for field in dataclasses.fields(config)} - later
+    assert set(resolved) == {field.name for field in dataclasses.fields(TransformerConfig)} - later
     assert resolved["streams"] == {"pos": 16, "sem": 48}
     assert resolved["encoding"] == [
         {"name": "learned", "std": 0.02},
         {"name": "rope", "base": 500.0, "layout": "half"},
     ]
-    assert TransformerConfig(SEPARATED, 2, 4, ("learned", "rope")).resolved() != resolved
+    assert config(encoding=("learned", "rope")).resolved() != resolved
 
 
 def test_a_factor_at_its_default_leaves_no_trace_in_a_record_and_any_other_value_does():
-    config = TransformerConfig(SEPARATED, 2, 4, "sinusoidal")
-    for factor, value in (
-        ("query_key", "strict"),
-        ("split", ["mlp"]),
-        ("pos_stream", "constant"),
-        ("n_kv_heads", 4),
-        ("dropout", 0.1),
-        ("window", 4),
-    ):
-        assert factor not in config.resolved()
-        changed = dataclasses.replace(config, **{factor: value}).resolved()
-        assert changed == {**config.resolved(), factor: value}
-
-
-def published_models() -> dict[str, dict]:
-    """The models of all published records, by digest; streams beyond two are pairs, in their order."""
-    found = {}
-    for path in sorted((paths.root() / "results").rglob("*.json")):
-        config = json.loads(Path(path).read_text(encoding="utf-8")).get("config", {})
-        if isinstance(config.get("model"), dict) and "streams" in config["model"]:
-            found[digest(config["model"])] = config["model"]
-    return found
-
-
-def test_the_models_of_all_published_records_keep_their_keys():
-    """Built again from what a record says, a config has the digest that the record was stored under."""
-    models = published_models()
-    assert len(models) >= 8
-    for stored, model in models.items():
-        encoding = tuple(build(**options) for options in model["encoding"])
-        fields = {**model, "streams": Streams(**dict(model["streams"])), "encoding": encoding}
-        assert digest(TransformerConfig(**fields).resolved()) == stored
+    plain, changes = config().resolved(), {"query_key": "strict", "split": ["mlp"], "pos_stream": "constant"}
+    for factor, value in (changes | {"n_kv_heads": 4, "dropout": 0.1, "window": 4}).items():
+        assert factor not in plain
+        assert config(**{factor: value}).resolved() == {**plain, factor: value}
 
 
 def test_a_config_of_the_product_of_all_factors_exists_or_is_refused():
@@ -165,15 +117,7 @@ def test_a_config_of_the_product_of_all_factors_exists_or_is_refused():
     ("changes", "message"),
     [
         ({"mode": "dense"}, "unknown mode 'dense'; use one of separated, strict"),
-        ({"norm": "both"}, "unknown norm 'both'; use one of split, joint"),
-        ({"readout": "pos"}, "unknown readout 'pos'; use one of sem, both"),
-        ({"activation": "tanh"}, "unknown activation 'tanh'; use one of gelu, relu, silu"),
-        ({"norm_kind": "batch"}, "unknown norm_kind 'batch'; use one of layer, rms"),
         ({"n_layers": 0}, "n_layers is 0; it must be at least 1"),
-        ({"axes": 0}, "axes is 0; it must be at least 1"),
-        ({"n_heads": -4}, "n_heads is -4; it must be at least 1"),
-        ({"max_length": 0}, "max_length is 0; it must be at least 1"),
-        ({"expansion": 0}, "expansion is 0; it must be at least 1"),
         ({"n_heads": 5}, "5 heads do not divide the model width 64; 4 would"),
         ({"streams": Streams(pos=64)}, "needs a stream named sem for its content, got Streams(pos=64)"),
         ({"tie_embeddings": True, "readout": "both"}, "tie_embeddings needs readout='sem'"),
@@ -192,21 +136,10 @@ def test_a_config_of_the_product_of_all_factors_exists_or_is_refused():
             {"query_key": "strict", "streams": Streams(row=16, col=20, sem=28)},
             "d_col=20 is no multiple of the head width 16; the nearest that are: 16 and 32",
         ),
-        (
-            {"query_key": "strict", "streams": Streams(row=20, col=16, sem=28)},
-            "d_row=20 is no multiple of the head width 16; the nearest that are: 16 and 32",
-        ),
-        (
-            {"query_key": "strict", "streams": Streams(sem=40, pos=16, more=8)},
-            "d_pos=16 is no multiple",
-        ),
-        ({"query_key": "relative"}, "unknown query_key 'relative'; use one of joint, strict, content"),
-        ({"pos_stream": "fixed"}, "unknown pos_stream 'fixed'; use one of evolving, constant, reinjected"),
+        ({"mode": "strict", "streams": Streams(sem=40, pos=16, more=8)}, "d_pos=16 is no multiple"),
         ({"split": {"norm", "value"}}, "split names 'value'; it takes any of norm, value_output, mlp"),
         ({"split": {"norm"}, "norm": "joint"}, "norm='joint' contradicts a split that holds 'norm'"),
         ({"n_kv_heads": 3}, "3 key and value heads do not divide 4 heads; use one of 1, 2, 4"),
-        ({"n_kv_heads": 0}, "n_kv_heads is 0; it must be at least 1"),
-        ({"n_kv_heads": 8}, "8 key and value heads do not divide 4 heads; use one of 1, 2, 4"),
         (
             {"n_kv_heads": 2},
             "d_pos=16 cuts through the 2 heads of width 16 that share one value head: each of them would "
@@ -219,9 +152,11 @@ def test_a_config_of_the_product_of_all_factors_exists_or_is_refused():
             "d_pos be a multiple of 64, and none is below the model width 64; use more and narrower heads",
         ),
         ({"dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1"),
-        ({"dropout": -0.1}, "dropout is -0.1; it must be at least 0 and below 1"),
-        ({"dropout": float("nan")}, "dropout is nan; it must be at least 0 and below 1"),
         ({"embedding_std": 0.0}, "embedding_std is 0.0; it must be above 0"),
+        ({"streams": 64}, "streams must be Streams, such as Streams.dense(128), got 64"),
+        ({"n_layers": 2.0}, "n_layers must be an int, got 2.0"),
+        ({"split": "norm"}, "split must be a set of names from norm, value_output, mlp, got 'norm'"),
+        ({"encoding": ["sinusoidal", "rope"]}, "give several as a tuple"),
         (
             {"pos_stream": "constant", "streams": Streams.dense(64)},
             "pos_stream='constant' needs a position stream; give Streams(pos=..., sem=...)",
@@ -237,28 +172,9 @@ def test_a_config_of_the_product_of_all_factors_exists_or_is_refused():
         ),
     ],
 )
-def test_what_does_not_fit_together_is_refused_with_the_value_and_what_would(changes, message):
-    fields = {"streams": SEPARATED, "n_layers": 2, "n_heads": 4, "encoding": "sinusoidal", **changes}
-    with pytest.raises(ValueError) as refused:
-        TransformerConfig(**fields)
-    assert message in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"streams": 64}, "streams must be Streams, such as Streams.dense(128), got 64"),
-        ({"n_layers": 2.0}, "n_layers must be an int, got 2.0"),
-        ({"n_heads": True}, "n_heads must be an int, got True"),
-        ({"axes": 2.0}, "axes must be an int, got 2.0"),
-        ({"n_kv_heads": 2.0}, "n_kv_heads must be an int, got 2.0"),
-        ({"split": "norm"}, "split must be a set of names from norm, value_output, mlp, got 'norm'"),
-    ],
-)
-def test_what_is_of_another_type_is_refused_by_name(unhooked, changes, message):
-    fields = {"streams": SEPARATED, "n_layers": 2, "n_heads": 4, "encoding": "sinusoidal", **changes}
-    with pytest.raises(TypeError) as refused:
-        TransformerConfig(**fields)
+def test_what_does_not_fit_together_is_refused_with_the_value_and_what_would(unhooked, changes, message):
+    with pytest.raises((ValueError, TypeError)) as refused:
+        config(**changes)
     assert message in str(refused.value)
 
 
@@ -267,19 +183,9 @@ def test_a_stream_of_one_column_is_allowed_where_its_norm_leaves_something():
         TransformerConfig(Streams(pos=1, sem=63), 2, 4, "sinusoidal", **fields)
 
 
-def test_a_list_of_encodings_is_refused_with_the_remedy(unhooked):
-    with pytest.raises(TypeError, match="give several as a tuple"):
-        TransformerConfig(SEPARATED, 2, 4, ["sinusoidal", "rope"])
-
-
 def test_an_odd_head_width_is_refused_by_rope_when_the_model_is_built():
     with pytest.raises(ValueError, match="head width must be even and at least 2, got 3"):
         LanguageModel(TransformerConfig(Streams.dense(12), 1, 4, "rope"))
-
-
-def config(**fields) -> TransformerConfig:
-    fields = {"streams": SEPARATED, "n_layers": 2, "n_heads": 4, "encoding": "sinusoidal", **fields}
-    return TransformerConfig(**fields)
 
 
 def test_two_orders_of_the_same_streams_are_two_records():

@@ -13,8 +13,6 @@ from sepnb.encodings import (
     RaisedBase,
     RoPE,
     YaRN,
-    apply_rope,
-    rope_frequencies,
 )
 from sepnb.streams import Streams
 
@@ -85,47 +83,6 @@ def test_a_text_that_goes_on_is_read_under_the_length_it_will_have(built, text, 
         torch.testing.assert_close(begun, full[:, : L + 1], **TIGHT)
         if isinstance(extension, DynamicNTK):
             assert (model(first) - full[:, : L + 1]).abs().max() > 1e-4
-
-
-@pytest.mark.parametrize("extension", FOLLOWING, ids=str)
-@pytest.mark.parametrize("kind", MODELS)
-def test_no_output_depends_on_a_later_token(built, text, kind, extension):
-    model, tokens = make(built, kind, extension=extension), text(2, LENGTH)
-    changed = tokens.clone()
-    changed[:, 9:] = (changed[:, 9:] + 1) % 13
-    with torch.no_grad():
-        before, after = model(tokens), model(changed)
-    torch.testing.assert_close(after[:, :9], before[:, :9], rtol=0, atol=1e-12)
-    assert (after[:, 9:] - before[:, 9:]).abs().max() > 1e-3
-
-
-@pytest.mark.parametrize("extension", FOLLOWING, ids=str)
-def test_a_cache_whose_length_grows_with_the_text_is_not_a_full_pass(built, text, extension):
-    """Although its keys are kept before rotation: what deeper layers hold was computed with other lengths."""
-    model, tokens = make(built, extension=extension), text(2, LENGTH)
-    with torch.no_grad():
-        full, cache, pieces = model(tokens), model.make_cache(2), []
-        for place in range(LENGTH):
-            cache.length = place + 1
-            pieces.append(model(tokens[:, place : place + 1], cache=cache))
-    grown = torch.cat(pieces, dim=1)
-    assert (grown[:, :-1] - full[:, :-1]).abs().max() > 1e-3
-    assert (grown[:, -1] - full[:, -1]).abs().max() > 1e-4
-
-
-def test_keys_that_are_kept_rotated_under_an_earlier_base_are_other_keys():
-    """Scores of one layer, L = 128, one token at a time up to 512: what a cache after rotation would hold."""
-    generator = torch.Generator().manual_seed(0)
-    k, at = torch.randn(512, 64, generator=generator, dtype=torch.float64), torch.arange(512)
-    extension = DynamicNTK(4.0, 128)
-
-    def keys(rows: slice, length: int) -> torch.Tensor:
-        w, _ = rope_frequencies(64, extension=extension, length=length)
-        return apply_rope(k[rows], at[rows], w)
-
-    kept = torch.cat([keys(slice(n, n + 1), n + 1) for n in range(512)])
-    difference = (kept - keys(slice(0, 512), 512)).abs()
-    assert difference[:128, 0].max() < 1e-12 and difference.max() > 3  # the fastest pair keeps its frequency
 
 
 @pytest.mark.parametrize("kind", MODELS)

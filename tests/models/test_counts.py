@@ -51,26 +51,3 @@ def test_a_block_has_the_parameters_that_its_factors_give_it(streams, query_key,
         )
         expected = by_hand(streams, query_key, split, shared, activation == "swiglu", bias)
         assert LanguageModel(config, 5).parameter_counts()["blocks"] == expected
-
-
-@pytest.mark.parametrize("shared", [1, 2])
-def test_the_printed_formulas_of_shared_heads_and_gates(shared):
-    """Separated D^2 (1+g) + (9+g) S, strict (10+2g) S + (1+g) d_pos d_sem, g = 1/shared; a gate adds 4 S."""
-    streams, width, g = Streams(pos=16, sem=48), 64, 1 / shared
-    square = 16**2 + 48**2
-    separated = width**2 * (1 + g) + (9 + g) * square
-    strict = (10 + 2 * g) * square + (1 + g) * 16 * 48
-    for query_key, expected in (("joint", separated), ("strict", strict)):
-        for gate in (False, True):
-            config = TransformerConfig(
-                streams,
-                1,
-                8,
-                "sinusoidal",
-                readout="both",
-                query_key=query_key,
-                n_kv_heads=8 // shared,
-                activation="swiglu" if gate else "gelu",
-            )
-            counted = LanguageModel(config, 5).parameter_counts()["blocks"]
-            assert counted == expected + 4 * gate * square + 4 * width

@@ -53,7 +53,7 @@ def images(rows: int = GRID[0], columns: int = GRID[1], batch: int = 2, seed: in
 # --- patches
 
 
-def test_patches_are_cut_row_by_row_and_keep_their_pixels():
+def test_patches_are_cut_row_by_row_as_their_places_are_counted_and_keep_their_pixels():
     whole, made = images(), classifier()
     cut = made.patches(whole)
     assert cut.shape == (2, 12, CHANNELS * PATCH * PATCH)
@@ -61,16 +61,9 @@ def test_patches_are_cut_row_by_row_and_keep_their_pixels():
         for column in range(GRID[1]):
             pixels = whole[:, :, row * PATCH :, column * PATCH :][:, :, :PATCH, :PATCH]
             assert torch.equal(cut[:, row * GRID[1] + column], pixels.flatten(1))
+            assert made.positions(*GRID)[row * GRID[1] + column].tolist() == [row + 1, column + 1]
     unfolded = torch.nn.functional.unfold(whole, PATCH, stride=PATCH).transpose(1, 2)
     assert torch.equal(cut, unfolded)
-
-
-def test_a_patch_and_its_place_are_counted_alike():
-    """The pixel that is bright and the position that goes with it are in the same row and column."""
-    made, whole = classifier(), torch.zeros(1, CHANNELS, 3 * PATCH, 4 * PATCH, dtype=F64)
-    whole[0, 0, 2 * PATCH + 1, 3 * PATCH + 2] = 1.0
-    bright = int(made.patches(whole)[0].abs().sum(-1).argmax())
-    assert made.positions(3, 4)[bright].tolist() == [3, 4]
 
 
 # --- one model
@@ -171,18 +164,13 @@ def test_on_a_larger_canvas_the_grid_grows_and_in_upscaling_it_keeps_its_corners
 
 
 @pytest.mark.parametrize("name", [name for name in TWO if not name.startswith("seqpe")])
-def test_at_the_trained_resolution_the_two_rules_are_one(name):
+def test_at_the_trained_resolution_the_two_rules_are_one_and_at_others_two(name):
     made = classifier(name=name)
+    fitted, larger = made.extended(fit=GRID), images(6, 8)
     with torch.no_grad():
-        torch.testing.assert_close(made.extended(fit=GRID)(images()), made(images()), **TIGHT)
-
-
-@pytest.mark.parametrize("name", ["sinusoidal", "axial-rope"])
-def test_at_others_they_are_two(name):
-    made = classifier(name=name)
-    with torch.no_grad():
-        larger = images(6, 8)
-        assert (made.extended(fit=GRID)(larger) - made(larger)).abs().max() > 1e-3
+        torch.testing.assert_close(fitted(images()), made(images()), **TIGHT)
+        if name in ("sinusoidal", "axial-rope"):
+            assert (fitted(larger) - made(larger)).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("interpolation", ["bicubic", "bilinear"])

@@ -9,63 +9,12 @@ from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.models.position_tables import position_branch
 from sepnb.streams import Streams
 
-from ..encodings.drawn import loud
-from . import shapes
 from .conftest import VOCABULARY
 
 F64 = torch.float64
 LENGTH = 6
 POSITIONS = torch.tensor([0, 2, 3, 7, 8, 11])
 STREAMS = Streams(pos=8, sem=24)
-ALL_SPLIT = {"split": [shapes.WHOLE], "streams": shapes.SEPARATED}
-ISOLATED = [
-    *shapes.covering(**ALL_SPLIT, query_key=["strict"]),
-    *shapes.covering(**ALL_SPLIT, query_key=["joint"], pos_stream=["constant"]),
-]
-
-
-def shaped(shape: dict, dtype: torch.dtype = F64, **changes) -> LanguageModel:
-    model = LanguageModel(TransformerConfig(**{**shapes.fields(shape), **changes}), VOCABULARY)
-    loud(model, seed=0)
-    return model.to(dtype)
-
-
-@pytest.mark.parametrize("shape", ISOLATED, ids=shapes.name)
-def test_one_pass_for_the_batch_is_the_pass_of_each_sequence_in_output_and_every_gradient(text, shape):
-    outcomes = []
-    for positions in (
-        POSITIONS,
-        POSITIONS.expand(3, -1),
-    ):  # rows of positions, though equal, are run row by row
-        model = shaped(shape)
-        assert model.config.isolated
-        logits = model(text(3, LENGTH), positions)
-        logits.square().mean().backward()
-        outcomes.append((logits.detach(), {name: p.grad for name, p in model.named_parameters()}))
-    (once, gradients), (each, expected) = outcomes
-    torch.testing.assert_close(once, each, rtol=0, atol=1e-10)
-    for name, gradient in expected.items():
-        torch.testing.assert_close(gradients[name], gradient, rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("shape", ISOLATED[::3], ids=shapes.name)
-@pytest.mark.parametrize(("dtype", "bound"), [(F64, 1e-12), (torch.float32, 1e-6)])
-def test_a_batch_is_its_sequences_one_by_one(text, shape, dtype, bound):
-    model, tokens = shaped(shape, dtype), text(4, LENGTH)
-    with torch.no_grad():
-        for parameter in model.parameters():  # float32 promises 1e-6 of numbers about 1
-            parameter.mul_(0.5)
-        together = model(tokens)
-        alone = torch.cat([model(row[None]) for row in tokens])
-    torch.testing.assert_close(together, alone, rtol=bound, atol=bound)
-
-
-@pytest.mark.parametrize("shape", ISOLATED[::3], ids=shapes.name)
-def test_rows_with_positions_of_their_own_are_answered_each_for_itself(text, shape):
-    model, tokens = shaped(shape), text(3, LENGTH)
-    positions = torch.randint(12, (3, LENGTH), generator=torch.Generator().manual_seed(0))
-    alone = torch.cat([model(row[None], at) for row, at in zip(tokens, positions, strict=True)])
-    torch.testing.assert_close(model(tokens, positions), alone, rtol=0, atol=1e-10)
 
 
 def position_batches(model: LanguageModel, tokens: Tensor) -> list[Tensor]:
@@ -126,22 +75,17 @@ def test_a_text_of_no_or_one_token_and_a_batch_of_none_are_answered(built, text,
         assert model(text(batch, length)).shape == (batch, length, VOCABULARY)
 
 
-def test_streams_that_hear_the_content_have_no_pass_of_their_own(built):
-    for streams, fields, message in (
-        (STREAMS, {}, "query_key='joint' the position streams read the content; use query_key"),
-        (STREAMS, {"mode": "strict", "norm": "joint"}, "tables: norm not split; leave out split= and norm="),
-        (
-            STREAMS,
-            {"pos_stream": "constant", "split": {"norm"}},
-            "tables: value_output, mlp not split; leave",
-        ),
-        (Streams.dense(32), {}, r"it has one stream; give Streams\(pos=\.\.\., sem=\.\.\.\)"),
-    ):
-        transformer = built(streams, **fields).transformer
-        positions = torch.arange(3)
-        context = transformer.attention_context(positions, positions, F64)
-        with pytest.raises(ValueError, match=message):
-            position_branch(transformer, transformer.embeddings(positions, F64), context)
+@pytest.mark.parametrize("streams", [STREAMS, Streams(pos=16, sem=16), Streams(sem=24, pos=8)], ids=repr)
+@pytest.mark.parametrize("dtype", [F64, torch.float32, torch.bfloat16])
+def test_the_pos_stream_of_a_strict_model_is_bitwise_the_same_for_every_text_and_batch(built, streams, dtype):
+    model = built(streams, mode="strict", dtype=dtype, readout="both")
+    content = torch.randn(2, 3, streams.widths["sem"], generator=torch.Generator().manual_seed(0)).to(dtype)
+    with torch.no_grad():
+        one, other = (model.transformer(text)["pos"] for text in content.split(1))
+        both, poisoned = model.transformer(content), model.transformer(content[:1] * torch.nan)
+    assert torch.equal(one, other) and torch.equal(both["pos"], one.expand_as(both["pos"]))
+    # No number of the content is ever multiplied in, not even by zero: that would spread the NaN.
+    assert poisoned["sem"].isnan().all() and torch.equal(poisoned["pos"], one)
 
 
 # --- what an isolated model is

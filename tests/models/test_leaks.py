@@ -10,7 +10,6 @@ from torch import Tensor
 from sepnb.analysis.isolation import jacobian
 from sepnb.analysis.isolation import leak as leak_between
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
-from sepnb.streams import BlockDiagonalLinear, Streams
 
 from ..encodings.drawn import loud
 from . import shapes
@@ -67,7 +66,8 @@ def leak(model: LanguageModel, *, frozen: bool) -> float | None:
     return None if gradient is None else gradient.abs().max().item()
 
 
-CHANGES = [{}, {"bias": True}, {"dropout": 0.3}, {"tie_embeddings": True, "readout": "sem"}]
+TIED = {"tie_embeddings": True, "readout": "sem"}
+CHANGES = [{}, {"bias": True}, {"dropout": 0.3}, {"causal": False}, TIED]
 
 
 @pytest.mark.parametrize(
@@ -149,37 +149,3 @@ def content_for_width(width: int) -> Tensor:
 
 
 # --- heads that share a value head
-
-
-def through_shared_values(streams: Streams, u: Tensor, n_heads: int, n_kv_heads: int) -> dict[str, Tensor]:
-    """Values, shared by groups of heads, averaged over the past, and cut at the border of the streams."""
-    torch.manual_seed(0)
-    shared = n_heads // n_kv_heads
-    value = BlockDiagonalLinear(streams, reduction=shared).double()
-    output = BlockDiagonalLinear(streams).double()
-    weights = torch.ones(TOKENS, TOKENS, dtype=u.dtype).tril()
-    weights = weights / weights.sum(-1, keepdim=True)
-    heads = value(u).unflatten(-1, (n_kv_heads, -1)).transpose(1, 2).repeat_interleave(shared, dim=1)
-    return output.parts(streams.split((weights @ heads).transpose(1, 2).flatten(-2)))
-
-
-def test_repeating_a_value_head_that_straddles_the_border_leaks_and_whole_ones_do_not():
-    """[3 pos, 1 sem] columns, brought twice: the cut at column 6 takes 1 sem column for pos."""
-
-    def heard(streams: Streams) -> float:
-        u = content_for_width(16).requires_grad_()
-        pos = through_shared_values(streams, u, n_heads=4, n_kv_heads=2)["pos"]
-        jac = [torch.autograd.grad(x, u, retain_graph=True)[0] for x in pos.flatten()]
-        return torch.stack(jac)[..., streams.slices["sem"]].abs().max().item()
-
-    assert heard(Streams(pos=6, sem=10)) > 1e-3
-    assert heard(Streams(pos=8, sem=8)) == 0.0
-
-
-@pytest.mark.parametrize("streams", [Streams(pos=6, sem=10), Streams(pos=4, sem=12), Streams(sem=12, pos=4)])
-def test_a_border_inside_a_shared_value_head_is_refused_with_the_explanation(streams):
-    with pytest.raises(ValueError) as refused:
-        TransformerConfig(streams, 2, 4, "sinusoidal", n_kv_heads=2)
-    assert f"d_pos={streams.widths['pos']} cuts through the 2 heads of width 4" in str(refused.value)
-    assert "Whole value heads must belong to one stream, d_pos be a multiple of 8" in str(refused.value)
-    assert "the nearest" in str(refused.value)

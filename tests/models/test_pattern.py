@@ -104,3 +104,22 @@ def test_a_network_that_is_standalone_is_not_asked(built, text):
     with attention_hook(model, hook) as n_layers:
         model(text(2, N))
     assert n_layers == 2 and heard == [0, 1]
+
+
+def test_frozen_attention_replays_what_it_recorded_and_lets_go_afterwards(built, text):
+    model, tokens, others = built(Streams(pos=8, sem=24)), text(1, 5), text(1, 5, seed=1)
+    before = model(tokens)
+    with pytest.raises(RuntimeError, match="stop"), frozen_attention(model) as patterns:
+        torch.testing.assert_close(model(tokens), before, rtol=0, atol=1e-12)
+        assert not any(pattern.weights.requires_grad for pattern in patterns)
+        recorded = [pattern.weights.clone() for pattern in patterns]
+        model(others)
+        assert all(torch.equal(pattern.weights, was) for pattern, was in zip(patterns, recorded, strict=True))
+        shapes = [weights.shape for weights in recorded]
+        assert shapes == [(1, 4, 5, 5), (1, 3, 5, 5)]  # the last layer has no pos head
+        for weights in recorded:
+            torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1], dtype=torch.float64))
+            assert weights.triu(1).abs().max() == 0
+        raise RuntimeError("stop")
+    assert not torch.equal(model(others), before)
+    assert torch.equal(model(tokens), before)

@@ -12,6 +12,8 @@ from sepnb.models import LanguageModel, attention_core, compile_formulas, kernel
 from sepnb.streams import Streams
 from sepnb.training.memory import SegmentMemory
 
+from .trained import close, outcome
+
 STREAMS = {"dense": Streams.dense(16), "separated": Streams(pos=8, sem=8)}
 ROWS, N = 3, 11  # two pieces of four and one of three
 BIASED = [
@@ -41,20 +43,10 @@ def calls(monkeypatch) -> list[tuple[int, int]]:
     return found
 
 
-def outcome(model: LanguageModel, tokens: torch.Tensor, read_by=None, **given) -> list[torch.Tensor]:
-    """The logits and the gradient of every parameter that has one."""
-    model.zero_grad()
-    logits = (read_by or model)(tokens, **given)
-    logits.square().mean().backward()
-    gradients = (p.grad.clone() for p in model.parameters() if p.grad is not None)
-    return [logits.detach(), *gradients]
-
-
 def same(model: LanguageModel, tokens: torch.Tensor, **given) -> None:
     whole = outcome(model, tokens, **given)
     compile_formulas(model, "eager")
-    for one, other in zip(whole, outcome(model, tokens, **given), strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+    close(whole, outcome(model, tokens, **given), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", encodings.names(axes=1))
@@ -92,8 +84,7 @@ def test_the_keys_of_a_segment_memory_are_heard_by_every_piece(built, text, call
         memory = SegmentMemory(model, 2, 5)
         memory(tokens[:, :N])
         found.append(outcome(model, tokens[:, N:], read_by=memory))
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+    close(*found, atol=1e-12)
     assert (4, 9) in calls and (3, 16) in calls
 
 

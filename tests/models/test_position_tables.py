@@ -6,8 +6,8 @@ import io
 import pytest
 import torch
 
-from sepnb.encodings import DynamicNTK, RoPE, Sinusoidal
-from sepnb.models import LanguageModel, attention_core, frozen_attention
+from sepnb.encodings import DynamicNTK, RoPE
+from sepnb.models import LanguageModel, frozen_attention
 from sepnb.streams import Streams
 from sepnb.training import next_token_losses
 
@@ -299,19 +299,8 @@ def test_what_has_no_position_branch_has_no_tables(built):
     for streams, fields, message in (
         (STREAMS, {}, "query_key='joint' the position streams read the content; use query_key='strict'"),
         (STREAMS, {"mode": "strict", "norm": "joint"}, "no position tables: norm not split; leave out"),
+        (STREAMS, {"pos_stream": "constant", "split": {"norm"}}, "tables: value_output, mlp not split"),
         (Streams.dense(32), {}, r"it has one stream; give Streams\(pos=\.\.\., sem=\.\.\.\)"),
     ):
         with pytest.raises(ValueError, match=message):
             built(streams, **fields).position_tables(3)
-
-
-def test_the_core_of_attention_takes_an_encoding_of_the_positions_only_by_the_tables(built, text):
-    """With tables nothing at the input is asked, not even what has a row for no further position."""
-    model, asked = built(STREAMS, mode="strict", encoding=Sinusoidal()).eval(), []
-    model.transformer.input_encodings[0].register_forward_hook(lambda *_: asked.append(1))
-    tables = model.position_tables(5)
-    assert asked == [1]
-    model(text(2, 5), tables=tables)
-    assert asked == [1] and isinstance(
-        model.transformer.blocks[0].attention.core, attention_core.AttentionCore
-    )

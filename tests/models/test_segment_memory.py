@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from sepnb.encodings import DynamicNTK, Learned
-from sepnb.models import LanguageModel
 from sepnb.streams import Streams
 from sepnb.training.memory import SegmentMemory, in_segments
 
@@ -111,29 +110,6 @@ def test_logits_and_every_gradient_are_those_of_the_recurrence(built, text, size
     (expected.square() * weights).sum().backward()
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(parameter.grad, plain.leaves[name].grad, rtol=0, atol=1e-9, msg=name)
-
-
-def embedded(model: LanguageModel, tokens: Tensor, memory) -> tuple[Tensor, Tensor]:
-    """The loss of a segment, and the embedded tokens by which it can be derived."""
-    vectors = []
-    hook = model.embedding.register_forward_hook(lambda *call: vectors.append(call[-1]))
-    loss = memory(tokens).square().sum()
-    hook.remove()
-    return loss, vectors[0]
-
-
-def test_no_gradient_enters_the_memory_and_the_maps_of_keys_and_values_get_theirs(built, text):
-    model, tokens = built(DENSE, encoding="rope"), text(2, 8)
-    memory = SegmentMemory(model, 2, 4)
-    _, before = embedded(model, tokens[:, :4], memory)
-    loss, now = embedded(model, tokens[:, 4:], memory)
-    earlier, own = torch.autograd.grad(loss, [before, now], allow_unused=True, retain_graph=True)
-    assert earlier is None and own.abs().max() > 0
-    maps = model.transformer.blocks[0].attention.query_key[0].weight
-    (with_memory,) = torch.autograd.grad(loss, maps)
-    (without,) = torch.autograd.grad(model(tokens[:, 4:]).square().sum(), maps)
-    keys = slice(16, 32)
-    assert (with_memory[keys] - without[keys]).abs().max() > 1e-6
 
 
 @pytest.mark.parametrize("n_layers", [1, 2, 3])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sepnb.encodings import RoPE, Sinusoidal, apply_rope, rope_frequencies
+from sepnb.encodings import RoPE, apply_rope, rope_frequencies
 from sepnb.models import TransformerConfig, frozen_attention
 from sepnb.streams import Streams
 
@@ -69,45 +69,12 @@ def test_it_has_the_parameters_of_strict_and_is_another_function(built, text, st
     assert (untied(text(2, 6)) - strict(text(2, 6))).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("streams", STREAMS, ids=repr)
-@pytest.mark.parametrize("pos_stream", ["evolving", "constant", "reinjected"])
-def test_one_position_pass_for_the_batch_is_each_sequence_on_its_own(built, text, streams, pos_stream):
-    """Batch 1 and batch B are one function, in the output and in every gradient."""
-    fields = {"query_key": "untied", "pos_stream": pos_stream, "n_heads": 4}
-    outcomes = []
-    for positions in (SHARED, SHARED.expand(2, -1)):
-        model = built(streams, **fields)
-        logits = model(text(2, 6), positions)
-        logits.square().mean().backward()
-        outcomes.append((logits.detach(), [p.grad for p in model.parameters()]))
-    (shared, one), (each, two) = outcomes
-    torch.testing.assert_close(shared, each, rtol=0, atol=1e-10)
-    for a, b in zip(one, two, strict=True):
-        assert a.abs().max() > 0
-        torch.testing.assert_close(a, b, rtol=0, atol=1e-10)
-
-
 def test_a_cache_keeps_the_keys_of_positions_once_for_all_sequences(built, text):
     model = built(STREAMS[0], query_key="untied", readout="both")
     cache = model.make_cache(5)
     model(text(5, 7), cache=cache)
     position_heads, content, tables = 2 * 8 * 7, 5 * 2 * 24 * 7, 24 * 7
     assert cache.numel() == 2 * (position_heads + content + tables)
-
-
-def test_a_shift_of_all_positions_is_a_rotation_that_only_the_position_terms_see(built, text):
-    """With RoPE on the pos stream and the same code at every place, only distances are left."""
-    streams = STREAMS[0]
-    encoding = (Sinusoidal(base=1 + 1e-9), RoPE(streams=("pos",)))
-    model, tokens = built(streams, query_key="untied", encoding=encoding), text(2, 6)
-    model.transformer.input_encodings[0].forward = lambda at: (
-        torch.ones(*at.shape, 8, dtype=F64) * torch.arange(8)
-    )
-    at = [model(tokens, torch.arange(6) + start) for start in (0, 31)]
-    torch.testing.assert_close(*at, rtol=0, atol=1e-10)
-    unrotated = built(streams, query_key="untied")
-    unrotated.transformer.input_encodings[0].forward = model.transformer.input_encodings[0].forward
-    assert (unrotated(tokens, torch.arange(6)) - at[0]).abs().max() > 1e-3  # order comes from the rotation
 
 
 def test_what_does_not_fit_is_refused_with_the_remedy(unhooked):

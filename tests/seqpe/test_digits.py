@@ -17,11 +17,6 @@ def by_hand(position: int, base: int, width: int) -> list[int]:
     return found[::-1]
 
 
-def test_the_examples_of_the_release():
-    assert digits([123], width=5).tolist() == [[0, 0, 1, 2, 3]]
-    assert digits([[2, 3]], width=2).tolist() == [[0, 2, 0, 3]]
-
-
 @given(
     base=st.sampled_from([2, 3, 10, 16, 97]),
     width=st.integers(1, 8),
@@ -32,11 +27,6 @@ def test_every_position_is_written_most_significant_first_and_padded(base, width
     strings = digits(positions, base=base, width=width)
     assert strings.dtype == torch.int64
     assert strings.tolist() == [by_hand(position, base, width) for position in positions]
-
-
-def test_every_string_of_a_range_occurs_once():
-    strings = digits(torch.arange(3**4), base=3, width=4)
-    assert len(strings.unique(dim=0)) == 3**4 and strings.min() == 0 and strings.max() == 2
 
 
 def test_coordinates_stand_one_after_the_other_and_may_differ_in_range():
@@ -60,15 +50,6 @@ def test_coordinates_stand_one_after_the_other_and_may_differ_in_range():
 )
 def test_whole_numbers_of_any_kind_are_the_same_strings(positions, unhooked):
     assert digits(positions, width=1).tolist() == [[4, 2], [0, 1]]
-
-
-@given(data=st.data(), base=st.integers(2, 16), dims=st.integers(1, 3), width=st.integers(1, 8))
-def test_tensors_and_lists_are_the_same_strings(data, base, dims, width):
-    position = st.lists(st.integers(0, base**width - 1), min_size=dims, max_size=dims)
-    positions = data.draw(st.lists(position, min_size=1, max_size=5))
-    strings = [[digit for value in one for digit in by_hand(value, base, width)] for one in positions]
-    assert digits(torch.tensor(positions), base=base, width=width).tolist() == strings
-    assert digits(positions, base=base, width=width).tolist() == strings
 
 
 @pytest.mark.parametrize("nothing", [[], np.empty(0, dtype=np.int64), torch.empty(0, dtype=torch.int64)])

@@ -53,13 +53,6 @@ def test_distances_of_embeddings_of_unequal_lengths_are_not_told_by_their_produc
     assert wave.distance == pytest.approx(wave.order, abs=1e-3), "of one length"
 
 
-def test_a_nearest_neighbour_is_any_of_the_nearest():
-    """The ends of a line have one, the middle two, a corner of a grid two."""
-    wave = sinusoidal(LINE, 32, dtype=F64)
-    assert geometry(wave, LINE).adjacency == 1.0
-    assert geometry(wave, LINE * 3).adjacency == 1.0
-
-
 def test_a_window_is_like_itself_moved_stretched_or_turned_and_unlike_noise():
     generator = torch.Generator().manual_seed(1)
     one, other = (torch.randn(30, 16, dtype=F64, generator=generator) for _ in range(2))
@@ -99,12 +92,6 @@ def test_displacement_hears_a_turn_and_a_move_of_all_places_and_spread_hears_nei
     assert spread(window[:1].expand(7, -1)) == pytest.approx(0, abs=1e-12)
 
 
-def test_spread_is_half_the_mean_squared_distance_of_two_places():
-    window = torch.randn(12, 5, dtype=F64, generator=torch.Generator().manual_seed(4))
-    apart = torch.cdist(window, window).square().mean()
-    assert spread(window) ** 2 == pytest.approx(float(apart) / 2)
-
-
 def places(line: torch.Tensor, slack: int) -> list[int]:
     return folded(line, slack).nonzero().flatten().tolist()
 
@@ -121,12 +108,6 @@ def test_a_curve_that_leads_away_is_not_folded_and_one_that_turns_back_is_where_
     assert places(short, 1) and not places(short, 8), "a turn of fewer places is not seen"
     turn = torch.linalg.qr(torch.randn(2, 2, dtype=F64, generator=torch.Generator().manual_seed(5)))[0]
     assert places(3 * line @ turn, 8) == places(line, 8)
-
-
-def test_a_curve_that_comes_as_near_to_the_first_elsewhere_is_not_folded():
-    """The distance from the first embedding rises and falls, and nothing is repeated."""
-    angle = torch.linspace(0, 1.9 * torch.pi, 60, dtype=F64)
-    assert not folded(torch.stack([angle.cos(), angle.sin()], dim=1), 4).any()
 
 
 def test_a_periodic_curve_is_folded_from_its_second_period_on():

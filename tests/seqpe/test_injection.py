@@ -104,23 +104,6 @@ def test_a_layer_has_the_maps_of_its_own_and_every_head_its_own_columns(monkeypa
     assert changed[0] == 0 and changed[1] > 0.1
 
 
-def test_the_columns_are_the_bias_of_the_released_score(monkeypatch):
-    """softmax((q k^T + P_q P_k^T) d^-1/2) with the bias in the open, against a head of twice the columns."""
-    made = model("score")
-    (module,) = made.transformer.query_key_encodings
-    (q, k, v), *_ = captured(made, torch.arange(N), monkeypatch)
-    averaging = made.transformer.blocks[0].attention.averaging
-    context = made.transformer.attention_context(torch.arange(N), torch.arange(N), F64)
-    (span,) = made.transformer.blocks[0].attention.groups[0].spans
-    averaged = type(averaging).forward(averaging, span, q, k, v, context)
-    bias = q[..., D:] @ k[..., D:].transpose(-1, -2) * D**-0.5
-    scores = q[..., :D] @ k[..., :D].transpose(-1, -2) * D**-0.5 + bias
-    hidden = torch.ones(N, N, dtype=torch.bool).triu(1)
-    expected = scores.masked_fill(hidden, -torch.inf).softmax(-1) @ v
-    torch.testing.assert_close(averaged, expected, rtol=0, atol=1e-12)
-    assert module.more == D and averaged.shape == v.shape
-
-
 def test_a_factor_of_zero_is_no_encoding():
     made = model("score", factor=0.0)
     bare = loaded(model("score", encoding="none"), made)
@@ -129,22 +112,18 @@ def test_a_factor_of_zero_is_no_encoding():
 
 
 @pytest.mark.parametrize("site", ["score", "add", "multiply"])
-def test_the_residual_state_is_not_touched_and_at_the_input_it_is_the_sum(site):
+def test_the_residual_state_is_not_touched_and_at_the_input_it_is_the_sum_or_a_stream(site):
     made, content = model(site), torch.ones(2, N, WIDTH, dtype=F64)
     assert torch.equal(made.transformer.input_state(content, GAPS)["sem"], content)
     added = model("input")
     state = added.transformer.input_state(content, GAPS)["sem"]
     expected = content + encoder_of(added).plain(GAPS)
     torch.testing.assert_close(state, expected, rtol=0, atol=1e-12)
-
-
-def test_it_is_the_position_stream_of_a_separated_model():
-    streams = Streams(pos=8, sem=8)
-    made = model("input", streams, fields={"mode": "strict"}.items())
-    state = made.transformer.input_state(torch.ones(2, N, 8, dtype=F64), GAPS)
-    expected = encoder_of(made).plain(GAPS).expand(2, -1, -1)
+    separated = model("input", Streams(pos=8, sem=8), fields={"mode": "strict"}.items())
+    state = separated.transformer.input_state(content[..., :8], GAPS)
+    expected = encoder_of(separated).plain(GAPS).expand(2, -1, -1)
     torch.testing.assert_close(state["pos"], expected, rtol=0, atol=1e-12)
-    assert torch.equal(state["sem"], torch.ones(2, N, 8, dtype=F64))
+    assert torch.equal(state["sem"], content[..., :8])
 
 
 # --- every shape
@@ -212,21 +191,6 @@ def test_the_term_stands_beside_the_columns_of_a_head_whatever_else_changes_them
     two.transformer.query_key_encodings = torch.nn.ModuleList([first, second])
     torch.testing.assert_close(one(tokens(), GAPS), two(tokens(), GAPS), rtol=0, atol=1e-12)
     assert (one(tokens(), GAPS) - model("score")(tokens(), GAPS)).abs().max() > 1e-3
-
-
-def test_several_coordinates_are_one_more_dimension_of_positions():
-    """An encoder of rows and columns, its module asked as a model of that many coordinates asks it."""
-    grid = torch.tensor([[0, 1], [5, 7], [5, 7], [90, 3]])
-    made = SeqPE(site="score", width=8, digits=2, dims=2).at_query_key(Heads(width=4)).double().eval()
-    encoder = made.embeddings.encoder
-    with torch.no_grad():
-        for positions in (grid, torch.stack([grid, grid + 1])):
-            for queries, keys in ((positions, positions), (positions[..., 2:, :], positions)):
-                of_queries, of_keys = made.prepare(queries, keys)
-                flat = encoder.plain(keys.flatten(end_dim=-2))
-                expected = made.keys[0](flat).unflatten(0, keys.shape[:-1])[..., None, :, :]
-                torch.testing.assert_close(of_keys.at(None), expected, rtol=0, atol=1e-10)
-                assert of_queries.at(None).shape == (*queries.shape[:-2], 1, queries.shape[-2], 4)
 
 
 @pytest.mark.parametrize("site", SITES)

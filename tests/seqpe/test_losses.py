@@ -45,13 +45,6 @@ def test_the_contrastive_loss_is_that_of_the_loop(n, scale, k):
     assert float(loss) == pytest.approx(expected, abs=1e-12)
 
 
-def test_three_candidates_computed_by_hand():
-    anchors = torch.tensor([[1.0, 0.0]], dtype=F64)
-    candidates = torch.tensor([[[0.0, 5.0], [2.0, 0.0], [1.0, 1.0]]], dtype=F64)
-    loss = contrastive_loss(anchors, candidates, torch.tensor([10]), torch.tensor([[90, 12, 4]]), scale=1.0)
-    assert float(loss) == pytest.approx(-math.log(math.e**2 / (1 + math.e**2 + math.e)))
-
-
 @given(
     anchor=st.integers(0, 50),
     candidates=st.lists(st.integers(0, 50), min_size=1, max_size=8),
@@ -80,27 +73,10 @@ def test_distances_of_several_coordinates_that_int64_cannot_hold_are_refused():
         nearest(torch.tensor([[0, 0]]), torch.tensor([[[2**32, 0], [1, 0]]]))
 
 
-def test_in_two_dimensions_the_distance_is_euclidean():
-    found = nearest(torch.tensor([[10, 10]]), torch.tensor([[[10, 14], [13, 12], [7, 7]]]))
-    assert found.tolist() == [1]  # 16, 13 and 18 squared cells away
-
-
 def test_anchors_and_candidates_both_learn():
     anchors, candidates = random(4, 6).requires_grad_(), random(4, 3, 6, seed=1).requires_grad_()
     contrastive_loss(anchors, candidates, torch.arange(4), torch.arange(12).reshape(4, 3)).backward()
     assert anchors.grad.abs().min() > 0 and candidates.grad.abs().min() > 0
-
-
-def test_the_loss_of_a_drawn_encoder_does_not_grow_with_its_width():
-    at, others = torch.zeros(64, dtype=torch.int64), torch.arange(32).expand(64, 32)
-    wide = contrastive_loss(random(64, 768), random(64, 32, 768, seed=1), at, others)
-    released = contrastive_loss(random(64, 768), random(64, 32, 768, seed=1), at, others, scale=1.0)
-    assert abs(float(wide) - math.log(32)) < 1.0 < float(released) - math.log(32)
-
-
-def test_no_candidates_are_refused(unhooked):
-    with pytest.raises(ValueError, match="at least one"):
-        contrastive_loss(random(2, 4), random(2, 0, 4), torch.arange(2), torch.empty(2, 0, dtype=torch.int64))
 
 
 def distillation_by_hand(teacher, student, n_heads):
@@ -137,19 +113,6 @@ def test_a_student_like_its_teacher_pays_nothing_and_every_other_something(seed,
     assert float(distillation_loss(teacher, student, 2, scale=scale)) > 0.0
 
 
-def test_turning_a_head_changes_nothing_and_stretching_it_does():
-    teacher, student = random(2, 6, 8), random(2, 6, 8, seed=1)
-    turn, _ = torch.linalg.qr(random(4, 4, seed=2))
-    turned = torch.cat([student[..., :4] @ turn, student[..., 4:]], dim=-1)
-    before = distillation_loss(teacher, student, 2)
-    torch.testing.assert_close(distillation_loss(teacher, turned, 2), before)
-    turned = torch.cat([teacher[..., :4] @ turn, teacher[..., 4:]], dim=-1)
-    torch.testing.assert_close(distillation_loss(turned, student, 2), before)
-    across = student @ torch.linalg.qr(random(8, 8, seed=2))[0]
-    assert abs(float(distillation_loss(teacher, across, 2) - before)) > 1e-3
-    assert abs(float(distillation_loss(teacher, 1.5 * student, 2) - before)) > 1e-3
-
-
 @pytest.mark.parametrize("scale", [0.3, None])
 def test_the_scaled_loss_is_that_of_the_loop_on_stretched_vectors(scale):
     """With heads of their own lengths: each is stretched by the root of its own scale."""
@@ -183,20 +146,6 @@ def test_free_of_scale_is_what_is_stretched_as_a_whole_and_not_a_student_alone()
     assert distillation_loss(nothing, nothing, 2, scale=None) == 0
 
 
-def test_at_beta_one_the_student_alone_learns():
-    teacher, student = random(2, 6, 8).requires_grad_(), random(2, 6, 8, seed=1).requires_grad_()
-    distillation_loss(teacher, student, 2).backward()
-    assert teacher.grad is None and student.grad.abs().max() > 0
-
-
-def test_below_beta_one_the_teacher_moves_too_and_the_value_stays():
-    teacher, student = random(2, 6, 8).requires_grad_(), random(2, 6, 8, seed=1).requires_grad_()
-    loss = distillation_loss(teacher, student, 2, beta=0.8)
-    loss.backward()
-    assert teacher.grad.abs().max() > 0 and student.grad.abs().max() > 0
-    torch.testing.assert_close(loss, distillation_loss(teacher, student, 2))
-
-
 def test_beta_divides_what_is_learned_between_student_and_teacher():
     """Gradients are linear in beta, the student's nothing at 0 and the teacher's nothing at 1."""
 
@@ -205,6 +154,8 @@ def test_beta_divides_what_is_learned_between_student_and_teacher():
         distillation_loss(*both, 2, beta=beta).backward()
         return [torch.zeros_like(one) if one.grad is None else one.grad for one in both]
 
+    both = random(2, 6, 8), random(2, 6, 8, seed=1)
+    torch.testing.assert_close(distillation_loss(*both, 2, beta=0.8), distillation_loss(*both, 2))
     (teacher, none), (nothing, student) = gradients(0.0), gradients(1.0)
     assert not none.any() and not nothing.any()
     assert teacher.abs().max() > 1e-3 and student.abs().max() > 1e-3

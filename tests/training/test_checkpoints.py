@@ -63,20 +63,6 @@ def test_resumed_from_a_file_is_uninterrupted_bit_for_bit(halfway, tmp_path):
     assert same(weights(resumed), weights(whole))
 
 
-@pytest.mark.parametrize("forgotten", ["the averages", "the steps taken", "the batches read"])
-def test_what_a_checkpoint_holds_is_needed(halfway, forgotten):
-    whole, resumed = model(), model(seed=9)
-    train(whole, batches(), CONFIG)
-    adamw = checkpoints.restore(halfway, resumed, CONFIG)
-    if forgotten == "the averages":
-        adamw = None
-    start = 0 if forgotten == "the steps taken" else halfway.steps
-    read = 0 if forgotten == "the batches read" else halfway.steps
-    rest = {"start": start, "stop_after": start + CONFIG.steps - halfway.steps}
-    train(resumed, islice(batches(), read, None), CONFIG, adamw=adamw, **rest)
-    assert not same(weights(resumed), weights(whole))
-
-
 def test_a_checkpoint_is_a_copy_that_later_steps_leave_alone(halfway):
     before = {name: value.clone() for name, value in halfway.weights.items()}
     step = float(halfway.averages["state"][0]["step"])

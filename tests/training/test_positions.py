@@ -19,6 +19,7 @@ from sepnb.training.shifts import ShiftSteps
 
 L, B = 8, 4
 SIZES = {"batch_size": B, "length": L}
+ODD = {"batch_size": 1, "length": 7, "seed": 0, "steps": 1}
 
 
 def document(number: int, length: int) -> Document:
@@ -35,14 +36,24 @@ def drawn(sampler, seed: int = 0, steps: int = 200, text: Text = TEXT) -> list:
     return list(sampler.batches(text, seed=seed, steps=steps, **SIZES))
 
 
-# --- random offsets
+# --- all that draw
 
 
 @pytest.mark.parametrize("per", ["step", "sequence"])
-def test_an_offset_leaves_the_bytes_of_the_seed_and_their_order(per):
+@pytest.mark.parametrize("kind", [RandomOffset, RandomPositions])
+def test_drawn_positions_leave_the_bytes_of_the_seed_and_are_all_where_there_are_no_more(kind, per):
     plain = texts.sample_batches(TEXT, seed=3, steps=20, **SIZES)
-    for tokens, batch in itertools.zip_longest(plain, drawn(RandomOffset(64, per), 3, 20)):
+    for tokens, batch in itertools.zip_longest(plain, drawn(kind(64, per), 3, 20)):
         assert np.array_equal(batch.inputs, tokens[:, :-1]) and np.array_equal(batch.targets, tokens[:, 1:])
+    assert all((batch.positions == np.arange(L)).all() for batch in drawn(kind(L, per), steps=20))
+
+
+def test_only_random_positions_are_drawn_at_evaluation_too():
+    assert RandomPositions(9).at_evaluation
+    assert not any(sampler.at_evaluation for sampler in (RandomOffset(9), ShiftSteps(9), FAR))
+
+
+# --- random offsets
 
 
 @pytest.mark.parametrize(("per", "shape"), [("step", (L,)), ("sequence", (B, L))])
@@ -56,10 +67,6 @@ def test_positions_are_neighbours_below_the_maximum_and_every_offset_is_as_likel
     assert np.allclose(counts / counts.sum(), 0.25, atol=0.03)
     if per == "sequence":
         assert any(len(set(batch.positions[:, 0])) > 1 for batch in batches)
-
-
-def test_a_maximum_of_the_trained_length_is_training_without_an_offset():
-    assert all((batch.positions == np.arange(L)).all() for batch in drawn(RandomOffset(L), steps=50))
 
 
 @pytest.mark.parametrize(
@@ -94,12 +101,6 @@ def test_shift_steps_are_as_frequent_as_they_should_be_and_are_those_of_random_o
     assert abs(shifted / steps - 0.3) < 4 * (0.3 * 0.7 / steps) ** 0.5
 
 
-def test_without_a_chance_no_step_is_shifted_and_with_certainty_all_are():
-    assert all((batch.positions == np.arange(L)).all() for batch in drawn(ShiftSteps(64, probability=0.0)))
-    always, offsets = drawn(ShiftSteps(64, probability=1.0)), drawn(RandomOffset(64))
-    assert all(np.array_equal(a.positions, b.positions) for a, b in zip(always, offsets, strict=True))
-
-
 @pytest.mark.parametrize(("per", "rows"), [("step", 1), ("sequence", B)])
 def test_starts_that_are_drawn_once_come_round_in_their_order_in_shift_steps_alone(per, rows):
     """As released: so many offsets of a run, each row of a shift step the next of them."""
@@ -115,26 +116,7 @@ def test_starts_that_are_drawn_once_come_round_in_their_order_in_shift_steps_alo
     assert sampler.resolved()["starts"] == 7 and "starts" not in ShiftSteps(1000).resolved()
 
 
-@pytest.mark.parametrize("starts", [0, True, 2.5])
-def test_a_number_of_starts_that_is_none_is_refused(starts, unhooked):
-    with pytest.raises((TypeError, ValueError), match="starts"):
-        ShiftSteps(64, starts=starts)
-
-
-@pytest.mark.parametrize("probability", [-0.1, 1.1, float("nan")])
-def test_a_probability_that_is_none_is_refused(probability, unhooked):
-    with pytest.raises(ValueError, match="it lies between 0 and 1"):
-        ShiftSteps(64, probability=probability)
-
-
 # --- random positions
-
-
-@pytest.mark.parametrize("per", ["step", "sequence"])
-def test_random_positions_leave_the_bytes_of_the_seed_and_their_order(per):
-    plain = texts.sample_batches(TEXT, seed=3, steps=20, **SIZES)
-    for tokens, batch in itertools.zip_longest(plain, drawn(RandomPositions(64, per), 3, 20)):
-        assert np.array_equal(batch.inputs, tokens[:, :-1]) and np.array_equal(batch.targets, tokens[:, 1:])
 
 
 @pytest.mark.parametrize(("per", "shape"), [("step", (L,)), ("sequence", (B, L))])
@@ -154,16 +136,6 @@ def test_every_choice_of_positions_is_as_likely():
     chosen = [tuple(p) for p in sampler.positions(batch_size=1, length=2, seed=0, steps=8000)]
     shares = [chosen.count(pair) / 8000 for pair in itertools.combinations(range(5), 2)]
     assert sum(shares) == pytest.approx(1) and np.allclose(shares, 0.1, atol=0.015)
-
-
-@pytest.mark.parametrize("per", ["step", "sequence"])
-def test_as_many_random_positions_as_there_are_are_all_of_them(per):
-    assert all((batch.positions == np.arange(L)).all() for batch in drawn(RandomPositions(L, per), steps=20))
-
-
-def test_only_random_positions_are_drawn_at_evaluation_too():
-    assert RandomPositions(9).at_evaluation
-    assert not (RandomOffset(9).at_evaluation or FAR.at_evaluation)
 
 
 # --- true gaps
@@ -212,45 +184,25 @@ def test_a_second_chunk_of_another_document_keeps_the_first_chunk_and_all_positi
     [
         (lambda: RandomOffset(0), "maximum is 0; it must be at least 1"),
         (lambda: RandomOffset(9, "batch"), "unknown per 'batch'; use one of step, sequence"),
-        (lambda: RandomPositions(0), "maximum is 0; it must be at least 1"),
-        (lambda: RandomPositions(9, per="batch"), "unknown per 'batch'; use one of step, sequence"),
+        (lambda: RandomPositions(9.0), "maximum must be an int, got 9.0"),
+        (lambda: ShiftSteps(64, starts=0), "starts is 0; it must be at least 1"),
+        (lambda: ShiftSteps(64, starts=True), "starts must be an int, got True"),
+        (lambda: ShiftSteps(64, probability=-0.1), "it lies between 0 and 1"),
+        (lambda: ShiftSteps(64, probability=float("nan")), "it lies between 0 and 1"),
         (lambda: drawn(RandomPositions(7)), "maximum is 7, and sequences of 8 tokens have as many positions"),
         (lambda: drawn(RandomOffset(7)), "maximum is 7, and sequences of 8 tokens have as many positions"),
         (lambda: TrueGap(0), "maximum is 0; it must be at least 1"),
         (lambda: TrueGap(9, indices="odd"), "unknown indices 'odd'; use one of true, contiguous"),
         (lambda: TrueGap(9, second="none"), "unknown second 'none'; use one of same, other"),
-        (
-            lambda: drawn(TrueGap(10_000)),
-            "0 documents of two have 10008 bytes, .*lower the maximum",
-        ),
-        (
-            lambda: drawn(TrueGap(800, second="other")),
-            "1 documents of two have 808 bytes, .*2 needed",
-        ),
-        (
-            lambda: next(FAR.batches(TEXT, batch_size=1, length=7, seed=0, steps=1)),
-            "length is 7; two chunks of one size need an even number",
-        ),
-        (
-            lambda: FAR.positions(batch_size=1, length=7, seed=0, steps=1),
-            "length is 7; two chunks of one size need an even number",
-        ),
-        (
-            lambda: RandomOffset(7).positions(batch_size=1, length=8, seed=0, steps=1),
-            "maximum is 7, and sequences of 8 tokens have as many positions",
-        ),
+        (lambda: drawn(TrueGap(10_000)), "0 documents of two have 10008 bytes, .*lower the maximum"),
+        (lambda: drawn(TrueGap(800, second="other")), "1 documents of two have 808 bytes, .*2 needed"),
+        (lambda: FAR.batches(TEXT, **ODD), "length is 7; two chunks of one size need an even number"),
+        (lambda: FAR.positions(**ODD), "length is 7; two chunks of one size need an even number"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_with_value_bound_and_remedy(make, message):
-    with pytest.raises(ValueError, match=message):
+def test_what_cannot_be_drawn_is_refused_with_value_bound_and_remedy(make, message, unhooked):
+    with pytest.raises((TypeError, ValueError), match=message):
         make()
-
-
-@pytest.mark.parametrize("sampler", [RandomOffset, RandomPositions, TrueGap])
-@pytest.mark.parametrize("maximum", [9.0, True, "9"])
-def test_a_maximum_that_is_no_int_is_refused(unhooked, sampler, maximum):
-    with pytest.raises(TypeError, match="maximum must be an int, got"):
-        sampler(maximum)
 
 
 # --- training on them
@@ -292,19 +244,6 @@ def test_the_loss_of_a_step_is_that_of_its_targets_at_its_positions(sampler):
     losses = train(model(), iter(drawn(sampler, steps=6)), dataclasses.replace(CONFIG, positions=sampler))
     assert losses[0] == pytest.approx(expected, rel=1e-6)
     assert expected != pytest.approx(target_losses(model(), inputs, targets).mean().item(), rel=1e-6)
-
-
-def test_strict_runs_its_position_streams_once_with_an_offset_a_step_and_per_sequence_gives_the_same():
-    """Offsets that happen to be equal: batch 1 and batch B are the same function."""
-    step = drawn(RandomOffset(64), steps=1)[0]
-    inputs, positions = torch.from_numpy(np.array(step.inputs)), torch.from_numpy(step.positions)
-    strict, calls = model("strict").double(), []
-    table = strict.transformer.blocks[0].attention.position_table
-    strict.transformer.blocks[0].attention.position_table = lambda *args: calls.append(1) or table(*args)
-    shared = strict(inputs, positions)
-    assert len(calls) == 1
-    torch.testing.assert_close(strict(inputs, positions.expand(B, -1)), shared, rtol=0, atol=1e-12)
-    assert len(calls) == 1
 
 
 def test_a_config_that_draws_positions_refuses_batches_without_them():
@@ -350,32 +289,22 @@ def test_a_config_with_an_auxiliary_loss_is_not_trained_without_it():
         train(model(), texts.sample_batches(TEXT, seed=0, steps=6, **SIZES), config)
 
 
-@pytest.mark.parametrize(
-    "sampler",
-    [
-        RandomOffset(30),
-        RandomOffset(30, "sequence"),
-        RandomPositions(30),
-        FAR,
-        TrueGap(64, indices="contiguous"),
-    ],
-    ids=repr,
-)
-def test_what_is_said_to_be_trained_is_what_occurs(sampler):
-    positions = [np.broadcast_to(batch.positions, (B, L)) for batch in drawn(sampler, steps=600)]
-    assert max(p.max() for p in positions) == sampler.trained_indices(L) - 1
-    assert max((p.max(-1) - p.min(-1)).max() for p in positions) == sampler.trained_distances(L) - 1
-
-
 SAMPLERS = [
-    RandomOffset(64),
+    RandomOffset(30),
     RandomOffset(400, "sequence"),
-    RandomPositions(400),
+    RandomPositions(30),
     RandomPositions(64, "sequence"),
     FAR,
     TrueGap(64, indices="contiguous"),
     TrueGap(64, second="other"),
 ]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
+def test_what_is_said_to_be_trained_is_what_occurs(sampler):
+    positions = [np.broadcast_to(batch.positions, (B, L)) for batch in drawn(sampler, steps=600)]
+    assert max(p.max() for p in positions) == sampler.trained_indices(L) - 1
+    assert max((p.max(-1) - p.min(-1)).max() for p in positions) == sampler.trained_distances(L) - 1
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)

@@ -11,7 +11,7 @@ from sepnb.data.documents import Document, Text
 from sepnb.evaluation.protocols import trained_sides
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
-from sepnb.training import TrainingConfig, optimiser, target_losses, train
+from sepnb.training import TrainingConfig, optimiser, train
 from sepnb.training.memory import SegmentMemory
 from sepnb.training.segments import Segments
 
@@ -83,17 +83,6 @@ def test_the_loop_trains_with_the_memory_and_empties_it_where_texts_begin():
     without = dataclasses.replace(CONFIG, memory=0)
     control = train(model(), without.positions.batches(TEXT, **SIZES, steps=7), without)
     assert control[0] == losses[0] and abs(control[1] - losses[1]) > 1e-4
-
-
-def test_losses_are_of_the_segment_read_on_after_the_memory():
-    m = model().eval()
-    tokens = torch.arange(2 * L + 1)[None]
-    whole = target_losses(m, tokens[:, :-1], tokens[:, 1:])
-    memory = SegmentMemory(m, 1, L)
-    for start in (0, L):
-        at = torch.arange(start, start + L)
-        part = target_losses(m, tokens[:, at], tokens[:, at + 1], at, memory)
-        torch.testing.assert_close(part, whole[:, at], rtol=0, atol=1e-5)
 
 
 def test_a_record_made_before_memories_keeps_its_key():

@@ -2,7 +2,6 @@
 
 import itertools
 from collections import Counter
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ import torch
 from sepnb.encodings import grid_positions
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.training import Labelled, TrainingConfig, train
-from sepnb.training.losses import AuxiliaryLoss, BoundLoss
 from sepnb.training.seqpe_losses import SeqPELosses
 from sepnb.training.shifts import GridShiftSteps, ShiftSteps
 
@@ -55,18 +53,6 @@ def test_a_seed_repeats_its_places_and_another_differs():
     assert all(np.array_equal(at, never.home) for at in never.positions(seed=1, steps=50))
 
 
-def test_moves_that_are_drawn_once_come_round_in_their_order_in_shift_steps_alone():
-    once = GridShiftSteps((4, 3), (40, 30), 0.3, starts=5)
-    moves = np.stack(list(once.drawn(seed=2, steps=100)))
-    decided = np.array(list(itertools.islice(once.decisions(2), 100)))
-    turns = moves[decided]
-    assert not moves[~decided].any() and len(turns) > 10
-    assert np.array_equal(turns, np.resize(turns[:5], turns.shape)) and len(np.unique(turns, axis=0)) == 5
-    assert once.resolved()["starts"] == 5 and "starts" not in GRIDS["image"].resolved()
-    assert losses(once).resolved()["shifts"]["starts"] == 5
-    assert "starts" not in losses(GRIDS["image"]).resolved()["shifts"]
-
-
 def test_coverage_counts_what_a_run_has_met():
     shifts = GRIDS["image"]
     met = np.zeros((20, 9), dtype=bool)
@@ -106,15 +92,6 @@ def losses(shifts=None) -> SeqPELosses:
     )
 
 
-def test_losses_that_know_other_moves_than_the_training_are_refused():
-    shifts = GRIDS["image"]
-    TrainingConfig(1, 1, 1, 1e-3, positions=shifts, auxiliary=losses(shifts))
-    with pytest.raises(ValueError, match="the losses are told shifts=None"):
-        TrainingConfig(1, 1, 1, 1e-3, positions=shifts, auxiliary=losses())
-    with pytest.raises(ValueError, match="the training reads positions by None"):
-        TrainingConfig(1, 1, 1, 1e-3, auxiliary=losses(shifts))
-
-
 def test_a_record_names_every_setting_and_old_ones_keep_theirs():
     shifts = GRIDS["image"]
     told = TrainingConfig(1, 1, 1, 1e-3, positions=shifts, auxiliary=losses(shifts)).resolved()
@@ -124,20 +101,8 @@ def test_a_record_names_every_setting_and_old_ones_keep_theirs():
     assert told["auxiliary"]["windows"]["first"] == 1
     text = SeqPELosses(windows=WindowSampler((99,), (16,), places=8)).resolved()
     assert "first" not in text["windows"]
-
-
-class Still(AuxiliaryLoss):
-    """No loss at all."""
-
-    name: ClassVar[str] = "still"
-
-    def bind(self, seed, start=0):
-        return BoundLoss(lambda model: next(model.parameters()).new_zeros(()), seed, start)
-
-
-def test_an_auxiliary_loss_is_bound_by_the_config_that_names_it():
-    assert TrainingConfig(1, 1, 1, 1e-3).bound_auxiliary(3) is None
-    assert TrainingConfig(1, 1, 1, 1e-3, auxiliary=Still()).bound_auxiliary(3) is not None
+    once = losses(GridShiftSteps((4, 3), (40, 30), 0.3, starts=5)).resolved()
+    assert once["shifts"]["starts"] == 5
 
 
 def test_labelled_inputs_are_read_at_the_places_that_they_bring():

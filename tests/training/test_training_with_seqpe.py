@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import itertools
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ import torch
 from torch import Tensor
 
 from sepnb.data import text as texts
-from sepnb.evaluation import as_trained, evaluate
 from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig
 from sepnb.seqpe import SeqPE
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
@@ -93,37 +91,6 @@ def test_what_was_resumed_can_be_left_again():
     assert torch.equal(weights(last), weights(whole))
 
 
-def test_dropout_is_resumed_too(tmp_path):
-    assert torch.equal(*left_and_resumed(CONFIG, 3, tmp_path / "one.pt", with_dropout))
-
-
-@pytest.mark.parametrize("forgotten", ["seed", "noise"])
-def test_what_is_drawn_by_another_seed_or_state_is_another_training(forgotten):
-    """The control: neither of them is held for nothing."""
-    left = with_dropout()
-    how = {"adamw": optimiser(left, CONFIG), "auxiliary": LOSSES.bind(SEED), "stop_after": 3}
-    losses = train(left, batches(), CONFIG, **how)
-    taken = checkpoints.take(left, how["adamw"], losses, {}, seed=SEED)
-    torch.manual_seed(99)
-    other = {"seed": SEED + 1, "noise": {"cpu": torch.get_rng_state()}}[forgotten]
-    found = []
-    for one in (taken, dataclasses.replace(taken, **{forgotten: other})):
-        later = with_dropout()
-        checkpoints.resumed(one, later, CONFIG, lambda seed: batches(CONFIG, seed))
-        found.append(weights(later))
-    assert not torch.equal(*found)
-
-
-def test_a_loss_bound_at_another_step_or_to_another_seed_is_refused():
-    for bound, start in ((LOSSES.bind(SEED), 2), (LOSSES.bind(SEED, start=3), 2), (LOSSES.bind(SEED, 3), 0)):
-        with pytest.raises(ValueError, match=rf"start is {start}, and an auxiliary loss draws from step"):
-            train(model(), batches(), CONFIG, auxiliary=bound, start=start, seed=SEED)
-    with pytest.raises(ValueError, match=f"seed is {SEED}, and an auxiliary loss draws by seed {SEED + 1}"):
-        train(model(), batches(), CONFIG, auxiliary=LOSSES.bind(SEED + 1, 2), start=2, seed=SEED)
-    with pytest.raises(ValueError, match="start is -1"):
-        LOSSES.bind(SEED, start=-1)
-
-
 GRID = (3, 3)
 ON_A_GRID = ImageClassifier(
     TransformerConfig(
@@ -176,42 +143,3 @@ def test_a_step_that_moved_and_that_the_losses_would_teach_from_is_refused():
     silent = dataclasses.replace(LOSSES, distillation=0.0)
     config = dataclasses.replace(CONFIG, auxiliary=silent)
     train(model(), batches(), config, auxiliary=silent.bind(SEED + 2))  # nothing teaches there
-
-
-def test_losses_of_weight_zero_leave_a_training_as_it_is_without_them():
-    none = dataclasses.replace(LOSSES, contrastive=0.0, distillation=0.0)
-    with_none, without, with_both = model(), model(), model()
-    train(with_none, batches(), dataclasses.replace(CONFIG, auxiliary=none), auxiliary=none.bind(SEED))
-    train(without, batches(), dataclasses.replace(CONFIG, auxiliary=None))
-    train(with_both, batches(), CONFIG, auxiliary=LOSSES.bind(SEED))
-    assert torch.equal(weights(with_none), weights(without))
-    assert not torch.equal(weights(with_both), weights(without))
-
-
-def test_no_text_is_evaluated_at_shifted_positions_and_some_are_trained_there():
-    read = [batch.positions for batch in batches()]
-    assert any(at[0] for at in read) and any(not at[0] for at in read)
-    made = model().eval()
-    assert as_trained(made, SHIFTS) is made
-    tokens = next(batches()).inputs
-    whole, from_zero, elsewhere = (
-        evaluate(made, tokens, positions=at).bits
-        for at in (None, np.arange(LENGTH - 1), 500 + np.arange(LENGTH - 1))
-    )
-    assert np.array_equal(whole, from_zero) and not np.array_equal(whole, elsewhere)
-
-
-def test_one_step_in_ten_is_shifted_unless_it_is_told_otherwise():
-    decisions = list(itertools.islice(ShiftSteps(1000).decisions(SEED), 4000))
-    assert abs(np.mean(decisions) - 0.1) < 4 * (0.1 * 0.9 / len(decisions)) ** 0.5
-
-
-@pytest.mark.parametrize("site", ["input", "score"])
-def test_a_longer_text_and_a_farther_index_need_no_new_parameter(site):
-    made = model(site=site).eval()
-    shapes = {name: value.shape for name, value in made.state_dict().items()}
-    tokens = torch.zeros(1, 4 * LENGTH, dtype=torch.int64)
-    with torch.no_grad():
-        for start in (0, 50_000, 10**5 - 4 * LENGTH):
-            assert made(tokens, start + torch.arange(4 * LENGTH)).isfinite().all()
-    assert {name: value.shape for name, value in made.state_dict().items()} == shapes
