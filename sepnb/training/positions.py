@@ -16,7 +16,7 @@ import numpy as np
 
 from ..data import text as texts
 from ..data.draws import at_least, generator_of, uniform
-from ..validation import choice
+from ..validation import one_of
 
 
 class Batch(NamedTuple):
@@ -80,7 +80,7 @@ class DrawnPositions(PositionSampler):
 
     def __post_init__(self) -> None:
         at_least(1, maximum=self.maximum)
-        choice("per", self.per, ("step", "sequence"))
+        one_of("per", self.per, ("step", "sequence"))
 
     def batches(
         self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
@@ -180,8 +180,8 @@ class TrueGap(PositionSampler):
 
     def __post_init__(self) -> None:
         at_least(1, maximum=self.maximum)
-        choice("indices", self.indices, ("true", "contiguous"))
-        choice("second", self.second, ("same", "other"))
+        one_of("indices", self.indices, ("true", "contiguous"))
+        one_of("second", self.second, ("same", "other"))
 
     def batches(
         self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int

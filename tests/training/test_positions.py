@@ -211,14 +211,14 @@ def test_a_second_chunk_of_another_document_keeps_the_first_chunk_and_all_positi
     ("make", "message"),
     [
         (lambda: RandomOffset(0), "maximum is 0; it must be at least 1"),
-        (lambda: RandomOffset(9, "batch"), "per='batch' is unknown; use one of step, sequence"),
+        (lambda: RandomOffset(9, "batch"), "unknown per 'batch'; use one of step, sequence"),
         (lambda: RandomPositions(0), "maximum is 0; it must be at least 1"),
-        (lambda: RandomPositions(9, per="batch"), "per='batch' is unknown; use one of step, sequence"),
+        (lambda: RandomPositions(9, per="batch"), "unknown per 'batch'; use one of step, sequence"),
         (lambda: drawn(RandomPositions(7)), "maximum is 7, and sequences of 8 tokens have as many positions"),
         (lambda: drawn(RandomOffset(7)), "maximum is 7, and sequences of 8 tokens have as many positions"),
         (lambda: TrueGap(0), "maximum is 0; it must be at least 1"),
-        (lambda: TrueGap(9, indices="odd"), "indices='odd' is unknown; use one of true, contiguous"),
-        (lambda: TrueGap(9, second="none"), "second='none' is unknown; use one of same, other"),
+        (lambda: TrueGap(9, indices="odd"), "unknown indices 'odd'; use one of true, contiguous"),
+        (lambda: TrueGap(9, second="none"), "unknown second 'none'; use one of same, other"),
         (
             lambda: drawn(TrueGap(10_000)),
             "0 documents of two have 10008 bytes, .*lower the maximum",
