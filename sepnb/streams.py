@@ -3,7 +3,9 @@
 A *stream* is a contiguous slice of the model width with its own meaning. A dense transformer is the
 separated one with a single stream, so every map here takes any number of them. Each map has two doors:
 `forward` takes and returns the joined width `[..., D]`; `parts` takes and returns one tensor per stream,
-which is what the model uses, because streams that are never joined cost nothing to keep apart.
+which is what the model uses, because streams that are never joined cost nothing to keep apart. A stream that
+is absent from `parts` is not computed; a map that is not split needs all of them. What does not fit is a
+TypeError or a ValueError that says what would.
 
 Shape letters: D model width, w width of one stream.
 """
@@ -32,11 +34,8 @@ MOST_WEIGHTS = 2**36  # of one map: what asks for more is a slip
 class Streams:
     """How the model width is divided, in order: `Streams(pos=32, sem=96)`.
 
-    A stream of width 0 is no stream: `Streams(pos=0, sem=D)` equals `Streams.dense(D)`.
-
-    Raises:
-        TypeError: a width is not an int.
-        ValueError: a width is negative or above `WIDEST`, or no width is left.
+    Widths are ints from 0 to `WIDEST`, and one is above 0. A stream of width 0 is no stream:
+    `Streams(pos=0, sem=D)` equals `Streams.dense(D)`.
     """
 
     items: tuple[tuple[str, int], ...]
@@ -76,12 +75,7 @@ class Streams:
         return slices
 
     def split(self, x: Float[Tensor, "... D"]) -> dict[str, Tensor]:
-        """`[..., D]` to one view `[..., w]` per stream.
-
-        Raises:
-            TypeError: no floating tensor.
-            ValueError: another last dimension.
-        """
+        """`[..., D]` to one view `[..., w]` per stream."""
         if not floating("x", x).dim():
             raise ValueError(f"x has no dimension, {self!r} needs {self.d_model} columns; give [..., D]")
         if x.shape[-1] != self.d_model:
@@ -89,23 +83,14 @@ class Streams:
         return {name: x[..., columns] for name, columns in self.slices.items()}
 
     def join(self, parts: Mapping[str, Tensor]) -> Float[Tensor, "... D"]:
-        """The inverse of `split`; streams absent from `parts` are left out.
-
-        Raises:
-            ValueError: every stream is absent.
-        """
+        """The inverse of `split`; streams absent from `parts` are left out, but not all of them."""
         present = [parts[name] for name in self.names if name in parts]
         if not present:
             raise ValueError(f"there is nothing to join: none of {', '.join(self.names)} was given")
         return present[0] if len(present) == 1 else torch.cat(present, dim=-1)
 
     def select(self, names: Iterable[str] | None) -> tuple[str, ...]:
-        """`names` in the order of the streams, all of them for None.
-
-        Raises:
-            TypeError: one name, or what holds none.
-            ValueError: a name is no stream of this split.
-        """
+        """`names` in the order of the streams, all of them for None."""
         if names is None:
             return self.names
         if isinstance(names, str) or not isinstance(names, Iterable):
@@ -143,11 +128,6 @@ class BlockDiagonalLinear(nn.Module):
         reduction: the output has `expansion * w / reduction` columns per stream (values of shared heads).
         split: False gives the ablation, one full matrix over the joined width, which mixes the streams.
         outputs: build only the blocks of these streams; the rest of the input is ignored.
-
-    Raises:
-        TypeError: what is no `Streams`, a factor that is no int, a `bias` or `split` that is no bool.
-        ValueError: a factor below 1, a reduction that does not divide a stream, an unknown stream, or more
-            than `WIDEST` columns or `MOST_WEIGHTS` weights.
     """
 
     def __init__(
@@ -185,10 +165,7 @@ class BlockDiagonalLinear(nn.Module):
         self.blocks = nn.ModuleDict({name: nn.Linear(*shape, bias=bias) for name, shape in shapes.items()})
 
     def parts(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """One `[..., w]` per stream in, one `[..., expansion*w/reduction]` per output stream out.
-
-        A stream absent from `parts` is not computed; a map that is not split needs all of them.
-        """
+        """One `[..., w]` per stream in, one `[..., expansion*w/reduction]` per output stream out."""
         if not self.split:
             return self.joint(self.layout.join(parts))
         return {name: block(parts[name]) for name, block in self.blocks.items() if name in parts}
@@ -199,11 +176,7 @@ class BlockDiagonalLinear(nn.Module):
         return dict(zip(self.widths, pieces, strict=True))
 
     def forward(self, x: Float[Tensor, "... D_in"]) -> Float[Tensor, "... D_out"]:
-        """The joined output.
-
-        Raises:
-            TypeError, ValueError: another dtype, device or last dimension than that of the weights.
-        """
+        """The joined output. Refuses another dtype, device or last dimension than that of the weights."""
         for block in self.blocks.values():
             _given(x, block.weight)
         return self.streams.join(self.parts(self.layout.split(x)))
@@ -222,10 +195,6 @@ class StreamNorm(nn.Module):
         split: one norm per stream, or one over the joined width.
         eps: added to the variance (layer) or to the mean square (rms).
         outputs: return only these streams, and build gains only for them.
-
-    Raises:
-        TypeError: what is no `Streams`, a `split` that is no bool, an `eps` that is no number.
-        ValueError: an unknown kind or stream, or a negative `eps`.
     """
 
     def __init__(
@@ -256,8 +225,7 @@ class StreamNorm(nn.Module):
         return F.layer_norm(x, width, gain, bias, self.eps)
 
     def parts(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """One `[..., w]` per stream in and out. A stream absent from `parts` is not computed; the joint norm
-        needs all of them."""
+        """One `[..., w]` per stream in and out."""
         bias = dict(self.bias.items())
         if self.split:
             return {
@@ -270,11 +238,7 @@ class StreamNorm(nn.Module):
         return {name: x + bias[name] if name in bias else x for name, x in scaled.items()}
 
     def forward(self, x: Float[Tensor, "... D"]) -> Float[Tensor, "... D_out"]:
-        """The joined output.
-
-        Raises:
-            TypeError, ValueError: another dtype, device or last dimension than that of the gains.
-        """
+        """The joined output. Refuses another dtype, device or last dimension than that of the gains."""
         for gain in self.gain.values():
             _given(x, gain)
         return self.streams.join(self.parts(self.streams.split(x)))
@@ -294,9 +258,6 @@ class StreamMLP(nn.Module):
         bias: biases on all layers.
         split: False gives the ablation, one perceptron over the joined width, which mixes the streams.
         outputs: build only the perceptrons of these streams.
-
-    Raises:
-        TypeError, ValueError: an unknown activation, and as in `BlockDiagonalLinear`.
     """
 
     def __init__(
@@ -329,8 +290,7 @@ class StreamMLP(nn.Module):
         return self.activation(gate) * value
 
     def parts(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """One `[..., w]` per stream in, one per output stream out; absent streams as in
-        `BlockDiagonalLinear`."""
+        """One `[..., w]` per stream in, one per output stream out."""
         if not self.split:
             return self.down.joint(self._hidden(self.up.blocks[JOINT](self.streams.join(parts))))
         return {
@@ -340,11 +300,7 @@ class StreamMLP(nn.Module):
         }
 
     def forward(self, x: Float[Tensor, "... D"]) -> Float[Tensor, "... D_out"]:
-        """The joined output.
-
-        Raises:
-            TypeError, ValueError: another dtype, device or last dimension than that of the weights.
-        """
+        """The joined output. Refuses another dtype, device or last dimension than that of the weights."""
         for block in self.up.blocks.values():
             _given(x, block.weight)
         return self.streams.join(self.parts(self.streams.split(x)))

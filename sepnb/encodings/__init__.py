@@ -4,11 +4,9 @@ To add one: write a file of this folder with a reference function, a module and 
 `name`. Every file here is imported, and a class enters the registry where it is defined: `names`, `build`,
 every model, every table of encodings and the tests that all encodings share then know it.
 
-Two entries of lists of encodings are none, and have no file here. A *sliding window* is a mask: it hides keys
-and says nothing of the places of those that are left. `TransformerConfig(window=W)` gives it to a model of
-any encoding. *Randomised positions* are a way to draw those of a training, again for any encoding:
-`sepnb.training.positions.RandomPositions`, which `sepnb.experiments.encoding_methods` gives to the methods
-`sinusoidal-randomised` and `rope-randomised`.
+Two entries of lists of encodings go with any encoding, and have no file here. A *sliding window* is a mask:
+`TransformerConfig(window=W)`. *Randomised positions* are a way to draw those of a training:
+`sepnb.training.positions.RandomPositions`.
 """
 
 from dataclasses import fields
@@ -136,14 +134,9 @@ __all__ = [
 
 
 def names(axes: int | None = None) -> list[str]:
-    """The names that `build` knows; with `axes` those that, built without options, take positions of so many
-    coordinates. In the order of tables: that of `Encoding.order`, and by name.
-
-    What changes RoPE for longer contexts has names of its own, see `extensions`.
-
-    Raises:
-        TypeError, ValueError: axes that are no int from 1 to `MOST_AXES`.
-    """
+    """The names that `build` knows; with `axes`, 1 to `MOST_AXES`, those that, built without options, take
+    positions of so many coordinates. In the order of tables: that of `Encoding.order`, and by name. What
+    changes RoPE for longer contexts has names of its own, see `extensions`."""
     if axes is not None:
         whole("axes", axes, 1, MOST_AXES)
     for name in _ELSEWHERE:
@@ -158,8 +151,7 @@ def build(name: str, **options: object) -> Encoding:
     Options may be in the JSON form of `Encoding.resolved`: a list for a tuple, an extension by its settings.
 
     Raises:
-        TypeError, ValueError: an unknown name (answered with near matches) or option, or a value of another
-            type than its field or that the encoding refuses.
+        TypeError, ValueError: an unknown name (answered with near matches) or option, or a bad value of one.
     """
     encoding = _of(name) if isinstance(name, str) else None
     if encoding is None:  # only then all of them are asked, since that imports models
@@ -186,11 +178,7 @@ def _of(name: str) -> type[Encoding] | None:
 
 def on_axes(name: str, axes: int, side: int = 8) -> Encoding | None:
     """The encoding of this name for positions of so many coordinates, built with no more options than that
-    takes; a table holds a grid of `side` rows and columns. None where there is no such encoding.
-
-    Raises:
-        ValueError: an unknown name.
-    """
+    takes; a table holds a grid of `side` rows and columns. None where there is no such encoding."""
     known = {field.name for field in fields(build(name))}
     for options in ({}, {"dims": axes}, {"grid": (side,) * axes}):
         if options.keys() <= known:

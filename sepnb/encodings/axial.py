@@ -7,9 +7,8 @@ with patches depend on where these are. Points of n coordinates are handled alik
 each of them; with one coordinate this is RoPE.
 
 Public code disagrees about which of the two comes first and where they begin. Here the row is first, both
-begin at 0 and count patches (in `ImageClassifier` at 1, where (0, 0) is the place of the class token); the
-layout of the pairs is as in `apply_rope`, over the whole head. A larger image then has larger positions. With
-`fit` the same grid of positions is stretched or squeezed to another size: that interpolates.
+count patches, from 0 (in `ImageClassifier` from 1, where (0, 0) is the place of the class token), and the
+layout of the pairs is as in `apply_rope`, over the whole head.
 """
 
 from dataclasses import dataclass
@@ -45,11 +44,7 @@ def axial_rope_frequencies(
 
 def grid_positions(*sides: int, fit: tuple[int, ...] | None = None) -> Float[Tensor, "N n"]:
     """The place of every cell of a grid, row by row: of an image (row, column), `[rows * columns, 2]`, in
-    float64.
-
-    Args:
-        sides: cells along each axis: rows, columns, and whatever axes follow.
-        fit: sides of another grid, whose corners the corners of this one then have.
+    float64. The grid is stretched or squeezed so that its corners are those of one with the sides `fit`.
 
     Raises:
         ValueError: a side below 1, no side, or `fit` for other axes.
@@ -74,10 +69,9 @@ def apply_axial_rope(
     layout: str = "half",
     dims: int = 2,
 ) -> Float[Tensor, "... N dim"]:
-    """Rotate `x` `[..., N, dim]` by (row, column): pairs 0 to dim/4 - 1 by row w_m, the others by column w_m.
-
-    Positions are `[N, 2]`, or one for every vector of `x`, `[..., N, 2]`; integers or, for coordinates
-    between patches, floats. With `dims` coordinates they are `[N, dims]`, and each turns its share of pairs.
+    """Rotate `x` `[..., N, dim]` by (row, column): pairs 0 to dim/4 - 1 by row w_m, the others by column w_m;
+    with `dims` coordinates each turns its share of the pairs. Positions are `[N, dims]`, or one for every
+    vector of `x`, `[..., N, dims]`; integers or, for coordinates between patches, floats.
 
     Raises:
         ValueError: an unknown layout, or frequencies or positions that do not fit the shape of `x`.

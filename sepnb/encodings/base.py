@@ -110,11 +110,7 @@ class QueryKeyModule(nn.Module, ABC):
         return None
 
     def extend(self, extension: Any) -> bool:
-        """Take the frequencies of a context extension from now on; whether it has any: not unless it says so.
-
-        Raises:
-            TypeError, ValueError: of what has frequencies, and cannot take them.
-        """
+        """Take, or refuse, the frequencies of a context extension from now on; whether it has any."""
         return False
 
     def check_span(self, span: int, dtype: torch.dtype) -> None:
@@ -126,9 +122,7 @@ class QueryKeyModule(nn.Module, ABC):
         self, query_positions: Tensor, key_positions: Tensor, length: int | None = None
     ) -> tuple[Any, Any]:
         """What `forward` needs of the queries and what it needs of the keys, computed once for all layers.
-
-        `length` is that of the whole text, where more of it may follow; None: it ends with these keys.
-        """
+        `length` is that of the whole text, where more of it may follow; None: it ends with these keys."""
 
     @abstractmethod
     def forward(self, x: Tensor, prepared: Any, place: Place | None = None) -> Tensor:
@@ -169,12 +163,9 @@ class ScoreModule(nn.Module, ABC):
 
 
 class PairModule(nn.Module, ABC):
-    """The scores of one layer, where they are more than q k^T d^-1/2 and a bias of positions.
-
-    Attention then computes the softmax explicitly, but for FlexAttention on CUDA, which takes a score that
-    is made of its own product and one number of the distance; see `combine`. A model has at most one encoding
-    with such a module.
-    """
+    """The scores of one layer, where they are more than q k^T d^-1/2 and a bias of positions; a model has at
+    most one such encoding. Attention then computes the softmax explicitly, but for FlexAttention on CUDA,
+    which takes a score that is made of its own product and one number of the distance; see `combine`."""
 
     combine: Callable[[Tensor, Tensor], Tensor] | None = None
     """A score from its scaled product and what `of_distance` gives for the pair, element by element; None if
@@ -197,19 +188,15 @@ class PairModule(nn.Module, ABC):
     def forward(self, q: Tensor, k: Tensor, prepared: Any, heads: slice) -> Tensor:
         """Scaled scores `[B, H, N, M]`, without a mask: what it will hide may be anything finite.
 
-        Args:
-            q, k: `[B, H, N, e]` and `[B, H, M, e]`. The first d columns are those of the head; what stands
-                beside them adds its product to that of the head's own, under the same scale d^-1/2.
-            prepared: of `prepare`.
-            heads: which of the heads that the module was built for.
+        q and k are `[B, H, N, e]` and `[B, H, M, e]`. Their first d columns are those of the head; what
+        stands beside them adds its product to that of the head's own, under the same scale d^-1/2. `heads`:
+        which of the heads that the module was built for.
         """
 
 
 class ValueModule(nn.Module, ABC):
-    """What one layer adds to the averaged values, from the attention weights and the positions.
-
-    In a model of several streams it adds to the position streams only: the content stays free of positions.
-    """
+    """What one layer adds to the averaged values, from the attention weights and the positions; in a model of
+    several streams to the position streams only: the content stays free of positions."""
 
     @abstractmethod
     def prepare(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Any:
@@ -265,11 +252,8 @@ class Encoding:
     """Whether every layer has parameters of its own; else all share them."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Enter an encoding that has a name of its own into the registry.
-
-        Raises:
-            ValueError: another class has this name. The same one defined again takes the place of the first.
-        """
+        """Enter an encoding that has a name of its own into the registry, in the place of its first
+        definition if it is defined again; refuse a name that another class has."""
         super().__init_subclass__(**options)
         if "name" not in vars(cls):
             return
@@ -311,9 +295,7 @@ class Encoding:
     def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]] | None:
         """For the table of properties, where no rotation, columns or bias shows it: what it makes of a
         position, or of a distance, before that meets content. In a few words, such as "distance: the factor
-        of each head", and as a function of positions int `[N]`, or distances, to `[N, width]`. None: nothing.
-        `length` is that of the trained window.
-        """
+        of each head", and as a function of positions int `[N]`, or distances, to `[N, width]`."""
         return None
 
     def resolved(self) -> dict[str, Any]:

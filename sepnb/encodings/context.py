@@ -5,9 +5,9 @@ that makes many has shown every angle; one that makes less than a turn meets uns
 is slowed down. The extensions differ in which pairs they slow down, and by how much. s is the factor of the
 context, d the rotary width, w_m = base^(-2m/d).
 
-An extension is the `extension` argument of `rope_frequencies`, `RoPE` and `LanguageModel.extended`. It is
-called with the plain frequencies and returns others and the attention factor, which multiplies queries and
-keys and so enters a score squared.
+An extension is the `extension` argument of `rope_frequencies`, `RoPE` and `LanguageModel.extended`. The
+attention factor that it returns beside the frequencies multiplies queries and keys, and so enters a score
+squared.
 """
 
 from abc import ABC, abstractmethod
@@ -32,11 +32,7 @@ RAMPS = ("dimension", "rotations")
 class Extension(ABC):
     """Base of all context extensions: a frozen description that is called with frequencies.
 
-    What its fields mean wherever they stand, and when they are refused with a TypeError or a ValueError:
-
-    Args:
-        factor: s, a finite number of at least 1.
-        original_length: L, at least 2.
+    Wherever they are fields, `factor` is s, finite and at least 1, and `original_length` L, at least 2.
     """
 
     name: ClassVar[str]
@@ -72,11 +68,7 @@ class Extension(ABC):
         """Plain frequencies `[dim/2]` in; changed ones and the attention factor out."""
 
     def current_length(self, length: int | None) -> int:
-        """The current length n of the whole text, at least the original one.
-
-        Raises:
-            TypeError, ValueError: it is not known, or no length.
-        """
+        """The current length n of the whole text, at least the original one. It must be known."""
         if length is None:
             raise ValueError(
                 f"length is None; the frequencies of {self.name} follow the length of the text: give "
@@ -115,10 +107,8 @@ def _by_parts(
 
 @dataclass(frozen=True)
 class PositionInterpolation(Extension):
-    """Every frequency is divided by s, as if positions were (PI; Chen et al. 2023).
-
-    No angle is larger than in training, but neighbours come closer at every frequency.
-    """
+    """Every frequency is divided by s, as if positions were (PI; Chen et al. 2023): no angle is larger than
+    in training, but neighbours come closer at every frequency."""
 
     name = "position-interpolation"
 
@@ -131,8 +121,7 @@ class PositionInterpolation(Extension):
 @dataclass(frozen=True)
 class RaisedBase(Extension):
     """The frequencies of a larger base (Xiong et al. 2023): weights that were trained with one are read with
-    another, `base`, which is refused below that of the model. `RoPE(base=...)` trains with it.
-    """
+    another, `base`, which is refused below that of the model. `RoPE(base=...)` trains with it."""
 
     name = "raised-base"
 
@@ -152,10 +141,7 @@ class RaisedBase(Extension):
 @dataclass(frozen=True)
 class NTKAware(Extension):
     """A larger base, base s^(d/(d-2)): the first frequency stays, the last is divided by s (bloc97 2023).
-
-    Those between are divided by less than s, so some leave the trained range before s L. A rotary width of 2
-    is refused.
-    """
+    Those between are divided by less than s, so some leave the trained range before s L."""
 
     name = "ntk-aware"
 
@@ -253,10 +239,8 @@ class YaRN(Extension):
 @dataclass(frozen=True)
 class Llama3(Extension):
     """The rule of the later Llama 3 models: waves shorter than L/high are kept, those longer than L/low are
-    divided by s; it is `NTKByParts` with `low` and `high` turns.
-
-    It stands in the released code. The paper (Grattafiori et al. 2024) names the raised base alone.
-    """
+    divided by s; it is `NTKByParts` with `low` and `high` turns. It stands in the released code; the paper
+    (Grattafiori et al. 2024) names the raised base alone."""
 
     name = "llama3"
     turns = ("low_freq_factor", "high_freq_factor")
@@ -320,11 +304,8 @@ def extensions() -> list[str]:
 
 
 def build_extension(name: str, **options: object) -> Extension:
-    """The extension that `Extension.resolved` describes, such as `name="yarn", factor=4.0, ...`.
-
-    Raises:
-        TypeError, ValueError: an unknown name or option, one that is missing, or what the extension refuses.
-    """
+    """The extension that `Extension.resolved` describes, such as `name="yarn", factor=4.0, ...`. An unknown
+    name or option and one that is missing are refused."""
     one_of("context extension", name, EXTENSIONS)
     known_options(name, EXTENSIONS[name], options)
     needed = [field.name for field in fields(EXTENSIONS[name]) if field.default is MISSING]

@@ -1,9 +1,8 @@
 """Positions of one coordinate and of several: which dimension counts tokens, and how they are cut and joined.
 
-On one axis a position is an index, and positions are `[N]`, or `[B, N]` where sequences differ. On n axes it
-is a point, such as the row and the column of a patch, and they are `[N, n]`, or `[B, N, n]`. Two sequences of
-N tokens and N points of two coordinates may have the same shape; so whoever counts tokens is told the number
-of axes, and asks here.
+On one axis positions are `[N]`, or `[B, N]` where sequences differ; on n axes they are points, such as the
+row and the column of a patch, `[N, n]` or `[B, N, n]`. Two sequences of N tokens and N points of two
+coordinates may have the same shape; so whoever counts tokens is told the number of axes, and asks here.
 """
 
 import torch
@@ -46,10 +45,7 @@ def joined(earlier: Tensor, later: Tensor, batch: int, axes: int = 1) -> Tensor:
 
 def following(held: Tensor | None, count: int, device: torch.device, axes: int = 1) -> Tensor:
     """The `count` positions after those that are held: `[count]`, or `[B, count]` where sequences differ.
-
-    Raises:
-        ValueError: several axes, on which no point comes after another.
-    """
+    Several axes, on which no point comes after another, are a ValueError."""
     if axes > 1:
         raise ValueError(f"on {axes} axes no position comes after another; give positions, [{count}, {axes}]")
     steps = torch.arange(count, device=device)

@@ -25,11 +25,8 @@ GATES = ("raw", "scaled")
 
 
 def cope_positions(logits: Float[Tensor, "B H N M"], n_positions: int) -> Float[Tensor, "B H N M"]:
-    """p_ij of the logits of the gates, in float32 or wider; the queries are the last N of the M keys.
-
-    Gates of keys after the query are shut before anything is summed. Where the key comes after the query,
-    p is 0 and means nothing.
-    """
+    """p_ij of the logits of the gates, in float32 or wider; the queries are the last N of the M keys. Gates
+    of keys after the query are shut before anything is summed: there p is 0 and means nothing."""
     n, m = logits.shape[-2:]
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
     gates = torch.sigmoid(wide).tril(m - n)

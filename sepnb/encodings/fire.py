@@ -60,10 +60,8 @@ def fire_bias(
 
 
 class FireScore(ScoreModule):
-    """`fire_bias` with its parameters, some rows of queries at a time.
-
-    The hidden units of a pair are made anew in the backward pass: kept, they would be N x M x width numbers
-    for every layer, and reading them back takes longer than making them.
+    """`fire_bias` with its parameters, some rows of queries at a time. The hidden units of a pair are made
+    anew in the backward pass: kept, they would be N x M x width numbers for every layer.
 
     c starts at 0.1, the threshold is `|m L|` with m = 1 at the start, and the perceptron is drawn as torch
     draws linear layers: our choices, taken over from public ports.

@@ -31,10 +31,10 @@ class LearnedInput(InputModule):
 
 
 class LearnedGrid(InputModule):
-    """A table of the cells of a grid `[rows, columns, width]`, and a row for the token that has no place.
+    """A table of the cells of a grid `[rows, columns, width]`, counted from (1, 1), and a row for the token
+    without a place, such as a class token, which stands at (0, 0).
 
-    Cells are counted from (1, 1) to (rows, columns); the token without a place, such as a class token, stands
-    at (0, 0). Between cells the table is interpolated as `torch.nn.functional.interpolate` does with the
+    Between cells the table is interpolated as `torch.nn.functional.interpolate` does with the
     corners of both grids aligned, with its bicubic kernel (a = -3/4) or linearly.
     """
 
@@ -52,11 +52,8 @@ class LearnedGrid(InputModule):
         )
 
     def forward(self, positions: Tensor) -> Tensor:
-        """Points `[..., 2]` to `[..., width]`.
-
-        Raises:
-            ValueError: a point beside the grid and not (0, 0); on the CPU only, where it costs no waiting.
-        """
+        """Points `[..., 2]` to `[..., width]`. One beside the grid and not (0, 0) is a ValueError on the CPU,
+        where asking costs no waiting."""
         outside = (positions < 1).any(-1)
         placeless = (positions == 0).all(-1)
         readable = positions.device.type == "cpu" and not torch.compiler.is_compiling()

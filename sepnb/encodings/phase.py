@@ -47,14 +47,11 @@ def phase_frequencies(waves: int, longest: int | float) -> Float[Tensor, " W"]:
 def phase_scores(
     coefficients: Tensor, frequencies: Float[Tensor, " W"], query_positions: Tensor, key_positions: Tensor
 ) -> Float[Tensor, "*B H N M"]:
-    """The term from its definition, unscaled: complex coefficients `[B, H, N, W]` to `[B, H, N, M]`.
-
-    Positions are `[N]` and `[M]`, or `[B, N]` and `[B, M]`.
-    """
+    """The term from its definition, unscaled: complex coefficients `[B, H, N, W]`, and positions `[N]` and
+    `[M]`, or `[B, N]` and `[B, M]`, to `[B, H, N, M]`."""
     distance = query_positions[..., :, None] - key_positions[..., None, :]
     turned = torch.exp(1j * frequencies * distance[..., None].to(torch.float64))  # [N, M, W]
-    if distance.dim() == 3:
-        turned = turned[:, None]  # make room for the heads
+    turned = turned[:, None] if distance.dim() == 3 else turned  # make room for the heads
     return (coefficients[..., :, None, :] * turned).real.sum(-1)
 
 

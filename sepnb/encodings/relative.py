@@ -43,8 +43,7 @@ def relative_positions(
     """`j - i`, key minus query, of every pair. Integers, so that no distance is rounded.
 
     Positions are `[N]` and `[M]`, or `[B, N]` and `[B, M]`; queries at shared positions may also meet keys at
-    positions of each sequence, as after a cache in which these were mixed. Unsigned ones, which have no
-    differences below zero, are made int64 first.
+    positions of each sequence, as after a cache in which these were mixed.
     """
     queries, keys = widened(query_positions), widened(key_positions)
     return keys[..., None, :] - queries[..., :, None]
@@ -56,11 +55,10 @@ def by_distance(
     key_positions: Int[Tensor, "*keys M"],
     consecutive: bool = False,
 ) -> Float[Tensor, "*pairs H N M"]:
-    """`function(j - i)` for every pair of a query at i and a key at j.
+    """`function(j - i)` for every pair of a query at i and a key at j, as in `relative_positions`.
 
     Args:
         function: int `[T]`, relative positions of either sign, to `[H, T]`.
-        query_positions, key_positions: as in `relative_positions`.
         consecutive: it is known that the keys are at p, p + 1, ..., p + M - 1 and the queries at the last N
             of these. No position is then read, which would make the host wait for a GPU.
     """
@@ -112,8 +110,8 @@ def from_distances(x: Float[Tensor, "*B N M"]) -> Float[Tensor, "*B N M"]:
     """Columns for the distances M - 1 down to 0 to columns for the keys 0 to M - 1, as a view.
 
     The queries are the last N of M consecutive positions. Entry (n, j) becomes that of the distance
-    (M - N) + n - j of the same row; where the key is after the query there is none, and the entry means
-    nothing. Dai et al. (2019, appendix B) reach the same by a column of padding and two reshapes.
+    (M - N) + n - j of the same row, and means nothing where the key is after the query. Dai et al. (2019,
+    appendix B) reach the same by a column of padding and two reshapes.
     """
     n, m = x.shape[-2:]
     if m == 1:

@@ -26,11 +26,7 @@ def sandwich_bias(
 ) -> Float[Tensor, "*pairs H N M"]:
     """The bias of every pair and head, float64. It falls with the distance on average, and oscillates.
 
-    Args:
-        n_heads: H.
-        query_positions, key_positions: `[N]` and `[M]`, or `[B, N]` and `[B, M]`.
-        width: D', even; not the width of a head.
-        base: of the frequencies.
+    Positions are `[N]` and `[M]`, or `[B, N]` and `[B, M]`; `width` is D', even, and not that of a head.
 
     Raises:
         TypeError, ValueError: fewer than 1 head, an odd width or one below 2, a base that is not above 1.

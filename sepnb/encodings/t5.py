@@ -1,8 +1,7 @@
 """The bias of T5 (Raffel et al. 2020, section 2.1): one learned number per head and bucket of distances.
 
-Near distances have a bucket each, farther ones share buckets whose width grows in proportion to the distance,
-and everything from `max_distance` on shares the last. T5 itself leaves out the factor d^-1/2 of the products;
-here it stays unless `scale=1` is asked for, so that the bias is the one difference to a model without it.
+T5 itself leaves out the factor d^-1/2 of the products; here it stays unless `scale=1` is asked for, so that
+the bias is the one difference to a model without it.
 """
 
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from .base import Encoding, Heads, Place, QueryKeyModule, ScoreModule, Site
 from .relative import DistanceBias, relative_positions
 
 MOST_BUCKETS = 2**10
-"""How many buckets there may be."""
 
 
 @cache
@@ -133,8 +131,8 @@ class T5(Encoding):
     """A learned bias for every bucket of distances.
 
     Args:
-        n_buckets, max_distance, bidirectional: as in `t5_buckets`. A model without a mask can do with one
-            direction only, but then all later keys are alike to it.
+        n_buckets, max_distance, bidirectional: as in `t5_buckets`. With one direction all later keys are
+            alike to a model without a mask.
         std: of the table when it is drawn (our choice: the paper does not say).
         per_layer: a table of its own for every layer; T5 has one for all.
         scale: of the products q k^T, to which the bias is added; None is d^-1/2, and T5 itself has 1. The

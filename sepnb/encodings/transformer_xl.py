@@ -62,9 +62,8 @@ class TransformerXLScore(PairModule):
     """`transformer_xl_scores` of one layer at any positions.
 
     At consecutive ones, and where later keys are hidden, by one product with M distances, read along shifted
-    rows. At others by the difference of angles: sin((i - j) w) and cos((i - j) w) are sums of products of
-    waves of i and waves of j, so that A . R_{i-j}, A = (q_i + v) W_r, is a product of D columns of the query
-    with D columns of the key.
+    rows. At others by angles: sin((i - j) w) and cos((i - j) w) are sums of products of waves of i and waves
+    of j, so that A . R_{i-j}, A = (q_i + v) W_r, is a product of D columns of the query and of the key.
     """
 
     def __init__(self, heads: Heads, encoding: "TransformerXL") -> None:
@@ -116,10 +115,7 @@ class TransformerXLScore(PairModule):
         return content + self._by_angles(asked @ maps, prepared)
 
     def _by_angles(self, coefficients: Tensor, prepared: Waves) -> Tensor:
-        """Coefficients `[B, H, N, D]` of the sines and cosines of R to their sum for every pair.
-
-        sin(a - b) = sin a cos b - cos a sin b and cos(a - b) = cos a cos b + sin a sin b.
-        """
+        """Coefficients `[B, H, N, D]` of the sines and cosines of R to their sum for every pair."""
         of_sin, of_cos = coefficients.split([len(self.frequencies), self.width // 2], dim=-1)
         of_cos = F.pad(of_cos, (0, self.width % 2))  # an odd width has one sine more
         (sin_i, cos_i), (sin_j, cos_j) = (

@@ -3,10 +3,8 @@
 Beside its rotation pair m of a query at i is multiplied by zeta_m^(i/512) and that of a key at j by
 zeta_m^(-j/512), zeta_m = (2m/d + 0.4) / 1.4 < 1. Their product gains zeta_m^((i-j)/512): less for far keys,
 and the less the faster the pair turns. For keys *after* the query the factor grows without bound, so the
-encoding is for causal models.
-
-Positions may be counted from any place, the centre, which cancels in every score; at the middle of the keys
-no single factor is larger than it must be. Queries and keys on their own do depend on it.
+encoding is for causal models. Positions may be counted from any place, the centre, which cancels in every
+score; at the middle of the keys no single factor is larger than it must be.
 """
 
 from dataclasses import dataclass
@@ -30,11 +28,7 @@ def xpos_scales(
     centre: int | float | Tensor = 0,
 ) -> Float[Tensor, "... half"]:
     """zeta_m^((p - centre) / scale_base) of every position, `[..., dim/2]` in float64: a query's factors; a
-    key's are their inverses.
-
-    Raises:
-        TypeError, ValueError: a scale base or a gamma that is no number, or not above 0.
-    """
+    key's are their inverses. A scale base or a gamma that is not above 0 is refused."""
     for name, value in (("scale_base", scale_base), ("gamma", gamma)):
         if not isinstance(value, float):  # inf: nothing decays
             number(name, value)
@@ -60,12 +54,7 @@ def apply_xpos(
     centre: int | float = 0,
 ) -> tuple[Float[Tensor, "... N dim"], Float[Tensor, "... M dim"]]:
     """Queries and keys, `[..., N, dim]` and `[..., M, dim]`, rotated and scaled by positions `[N]` and `[M]`.
-
-    Meaningful are their products with j <= i only.
-
-    Raises:
-        ValueError: see `rope_frequencies`, `apply_rope` and `xpos_scales`.
-    """
+    Only their products with j <= i have a meaning."""
     inv_freq, _ = rope_frequencies(q.shape[-1], base=base)
 
     def turned(x: Tensor, positions: Tensor, sign: int) -> Tensor:
@@ -81,11 +70,8 @@ ROOM = 16
 
 
 class XPosQueryKey(RotaryQueryKey):
-    """`apply_xpos` at every layer; the factors stand in the table of cosines and sines.
-
-    The centre is the middle of the keys of a call. A cache keeps keys as they were before, so all keys of a
-    call have its centre, whenever they came.
-    """
+    """`apply_xpos` at every layer; the factors stand in the table of cosines and sines. The centre is the
+    middle of the keys of a call: a cache keeps keys as they were before, so that all have one centre."""
 
     bounds_span = True
 
@@ -135,10 +121,8 @@ def _times(table: tuple[Tensor, Tensor], scales: Tensor) -> tuple[Tensor, Tensor
 
 @dataclass(frozen=True)
 class XPos(Encoding):
-    """Rotates queries and keys by their position, and lets their product decay with the distance.
-
-    Keys times their factors fit into a float32 or a bfloat16 where they span up to about 70 000 positions,
-    into a float16 up to about 6 800; what spans more is refused.
+    """Rotates queries and keys by their position, and lets their product decay with the distance. Keys that
+    span more than about 70 000 positions, in float16 6 800, are refused: see `check_span`.
 
     Args:
         base, layout: of the rotation, as in `RoPE`.

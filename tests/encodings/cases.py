@@ -1,16 +1,20 @@
 """Every encoding with its default options and with others, and a small model of each for the shared tests."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from sepnb import encodings
-from sepnb.encodings import Encoding, Site
-from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.analysis.memory import MemoryWatch
+from sepnb.encodings import Encoding, Site, coordinates
+from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
 
 from .drawn import F64, loud
 
 N, HEADS, WIDTH, LENGTH, VOCABULARY = 9, 4, 32, 128, 11
+TIGHT = {"rtol": 0, "atol": 1e-10}
 STREAMS = {
     "dense": (Streams.dense(WIDTH), {}),
     "straddling": (Streams(pos=12, sem=20), {"readout": "both"}),
@@ -88,6 +92,42 @@ def model(encoding: str | Encoding, shape: str = "dense", **fields) -> LanguageM
     heads = settings.pop("n_heads", HEADS)
     config = TransformerConfig(streams, 2, heads, encoding if alone else ("sinusoidal", encoding), **settings)
     return loud(LanguageModel(config, VOCABULARY).to(F64))
+
+
+def one_full_pass(reader: LanguageModel, at: Tensor, positions: Tensor | None, monkeypatch) -> None:
+    """Through a cache, with the weights recorded, and by few rows of queries at a time: the same answer."""
+    full, cache, axes = reader(at, positions), reader.make_cache(2), reader.config.axes
+    pieces = [
+        reader(at[:, a:b], None if positions is None else coordinates.cut(positions, a, b, axes), cache)
+        for a, b in ((0, 5), (5, 6), (6, N))
+    ]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), full, **TIGHT)
+    with frozen_attention(reader):
+        torch.testing.assert_close(reader(at, positions), full, **TIGHT)
+    with monkeypatch.context() as patch:
+        patch.setattr("sepnb.models.pieces.AT_ONCE", 100)
+        torch.testing.assert_close(reader(at, positions), full, **TIGHT)
+
+
+def same_gradients(make: Callable[[], LanguageModel], shared: Tensor) -> None:
+    """They reach every parameter, and are the same where each sequence has these positions for itself."""
+    outcomes = []
+    for positions in (shared, shared.expand(2, *shared.shape)):
+        made = make()
+        made(tokens(), positions).square().mean().backward()
+        outcomes.append({key: parameter.grad for key, parameter in made.named_parameters()})
+    for key, gradient in outcomes[0].items():
+        assert gradient is not None and gradient.isfinite().all() and gradient.abs().max() > 0, key
+        torch.testing.assert_close(outcomes[1][key], gradient, **TIGHT)
+
+
+def peak_of(made: LanguageModel, length: int, positions: Tensor | None, monkeypatch) -> int:
+    """Bytes that a pass without gradients holds at once, at the most."""
+    monkeypatch.setattr("sepnb.models.pieces.AT_ONCE", 2**14)
+    monkeypatch.setattr(encodings.fire, "_AT_ONCE", 2**14)
+    with torch.no_grad(), MemoryWatch() as watch:
+        made(torch.zeros(1, length, dtype=torch.int64), positions)
+    return watch.peak
 
 
 def heard(encoding: Encoding, at: Tensor) -> Tensor:

@@ -8,12 +8,10 @@ from sepnb import encodings
 from sepnb.encodings import Encoding
 from sepnb.models import LanguageModel, compile_formulas, kernels
 
-from .cases import CASES, IN_SHAPES, NAMES, heard, model, tokens
+from .cases import CASES, IN_SHAPES, NAMES, TIGHT, N, heard, model, tokens
 from .references import EXACT
 
-TIGHT = {"rtol": 0, "atol": 1e-10}
 LENGTHS = ((4, 5), (2, 6, 1))
-N = 9
 DOCUMENTS = torch.stack(
     [torch.repeat_interleave(torch.arange(len(row)) * 3, torch.tensor(row)) for row in LENGTHS]
 )

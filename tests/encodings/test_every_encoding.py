@@ -13,17 +13,33 @@ from sepnb import encodings
 from sepnb.analysis.memory import MemoryWatch
 from sepnb.encodings import Site
 from sepnb.encodings.relative import clipped_relative
-from sepnb.models import LanguageModel, TransformerConfig, attention_core, frozen_attention
+from sepnb.models import LanguageModel, TransformerConfig, attention_core
 from sepnb.models.context import AttentionContext
 from sepnb.streams import Streams
 
-from .cases import CASES, HEADS, LENGTH, NAMES, ON_TEXTS, STREAMS, VOCABULARY, WIDTH, N, heard, model, tokens
+from .cases import (
+    CASES,
+    HEADS,
+    LENGTH,
+    NAMES,
+    ON_TEXTS,
+    STREAMS,
+    TIGHT,
+    VOCABULARY,
+    WIDTH,
+    N,
+    heard,
+    model,
+    one_full_pass,
+    peak_of,
+    same_gradients,
+    tokens,
+)
 from .drawn import F64
 from .references import EXACT, REFERENCES, Written, reference_of
 
 GAPS = torch.tensor([0, 1, 3, 4, 20, 21, 22, 60, 61])
 ROWS = torch.stack([torch.arange(N) + 5, torch.tensor([4, 2, 9, 1, 0, 70, 8, 3, 6])])
-TIGHT = {"rtol": 0, "atol": 1e-10}
 
 
 # --- the equation
@@ -108,18 +124,7 @@ def test_token_by_token_by_rows_and_behind_a_tape_is_one_full_pass(name, shape, 
     windowed = made.extended(window=4, sinks=1, log_scale=True)
     with torch.no_grad():
         for reader, positions in ((made, None), (made, rows), (windowed, gaps)):
-            full = reader(at, positions)
-            cache = reader.make_cache(2)
-            pieces = [
-                reader(at[:, a:b], None if positions is None else positions[..., a:b], cache)
-                for a, b in ((0, 5), (5, 6), (6, N))
-            ]
-            torch.testing.assert_close(torch.cat(pieces, dim=1), full, **TIGHT)
-            with frozen_attention(reader):
-                torch.testing.assert_close(reader(at, positions), full, **TIGHT)
-            with monkeypatch.context() as patch:
-                patch.setattr("sepnb.models.pieces.AT_ONCE", 100)  # a few rows of queries at a time
-                torch.testing.assert_close(reader(at, positions), full, **TIGHT)
+            one_full_pass(reader, at, positions, monkeypatch)
 
 
 @pytest.mark.parametrize(("name", "shape"), [case for case in EVERY if case[1] in ("dense", "strict")])
@@ -135,14 +140,7 @@ def test_positions_of_rows_are_those_of_each_sequence_and_equal_rows_one_for_all
 
 @pytest.mark.parametrize("name", ON_TEXTS)
 def test_gradients_reach_every_parameter_and_are_the_same_by_shared_positions_and_by_rows(name):
-    outcomes = []
-    for positions in (torch.arange(N), torch.arange(N).expand(2, -1)):
-        made = model(ON_TEXTS[name], "straddling")
-        made(tokens(), positions).square().mean().backward()
-        outcomes.append({key: parameter.grad for key, parameter in made.named_parameters()})
-    for key, gradient in outcomes[0].items():
-        assert gradient is not None and gradient.isfinite().all() and gradient.abs().max() > 0, key
-        torch.testing.assert_close(outcomes[1][key], gradient, **TIGHT)
+    same_gradients(lambda: model(ON_TEXTS[name], "straddling"), torch.arange(N))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -157,21 +155,12 @@ def test_a_text_of_one_token_a_batch_of_none_and_at_scores_a_text_of_none_are_an
 # --- what does not fit the memory at once
 
 
-def peak_of(name: str, length: int, monkeypatch) -> int:
-    """Bytes that a pass without gradients holds at once, at the most."""
-    made = model(name, max_length=2 * length)
-    monkeypatch.setattr("sepnb.models.pieces.AT_ONCE", 2**14)
-    monkeypatch.setattr(encodings.fire, "_AT_ONCE", 2**14)
-    with torch.no_grad(), MemoryWatch() as watch:
-        made(torch.zeros(1, length, dtype=torch.int64))
-    return watch.peak
-
-
 @pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_without_gradients_memory_grows_with_the_length_and_not_with_its_square(name, monkeypatch):
     """Twice the length: about twice the memory at the peak, whatever the encoding, scores, biases and masks
     included. With one score held for every pair it would be four times."""
-    short, long = (peak_of(name, length, monkeypatch) for length in (256, 512))
+    lengths = 256, 512
+    short, long = (peak_of(model(name, max_length=2 * n), n, None, monkeypatch) for n in lengths)
     assert long <= 2.1 * short
 
 

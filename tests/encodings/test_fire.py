@@ -1,33 +1,13 @@
 """FIRE against a loop, its quotient, and where it stops to be a function of the distance."""
 
-import math
-
 import pytest
 import torch
 
-from sepnb.encodings import Fire, Heads, fire, fire_bias, fire_ratio
-from sepnb.models import TransformerConfig
-from sepnb.streams import Streams
+from sepnb.encodings import Fire, Heads, fire, fire_ratio
 
-from .drawn import F64, POSITIONS, UNSORTED, agree, drawn, random
+from .drawn import F64, POSITIONS, agree, drawn
 
 C, L = torch.tensor(0.3, dtype=F64), torch.tensor(6.0, dtype=F64)
-
-
-def printed(i: int, j: int, c: float, threshold: float) -> float:
-    def psi(x: float) -> float:
-        return math.log(abs(c) * x + 1)
-
-    return psi(i - j) / (psi(max(threshold, i)) + 1e-6)
-
-
-@pytest.mark.parametrize("c", [0.3, -0.3])
-def test_the_quotient_is_the_printed_one_with_the_size_of_c(c):
-    ratio = fire_ratio(torch.tensor(c, dtype=F64), L, UNSORTED, UNSORTED)
-    for n, i in enumerate(UNSORTED.tolist()):
-        for m, j in enumerate(UNSORTED.tolist()):
-            expected = printed(i, j, c, 6.0) if j <= i else 0.0
-            assert ratio[n, m].item() == pytest.approx(expected, abs=1e-10)
 
 
 @pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
@@ -47,12 +27,6 @@ def test_up_to_the_threshold_it_is_a_function_of_the_distance_and_beyond_it_is_n
     difference = (inside[:, 1:, 1:] - inside[:, :-1, :-1])[:, seen]
     assert difference.abs().max() < 1e-12
     assert (outside[:, 1:, 1:] - outside[:, :-1, :-1]).abs().amax((1, 2)).min() > 1e-4
-
-
-def test_where_a_text_starts_is_heard():
-    module, at = drawn(Fire(threshold=4.0).at_score(Heads(2))), torch.arange(9)
-    moved = (module(at + 100, at + 100) - module(at, at)).abs()
-    assert moved[:, torch.ones(9, 9, dtype=torch.bool).tril(-1)].max() > 1e-3
 
 
 def test_gradients_are_finite_at_the_first_token_and_at_distance_0_even_without_a_threshold():
@@ -95,21 +69,3 @@ def test_parameters_start_where_the_ports_start_them():
     assert module.c.item() == pytest.approx(0.1) and module.multiplier.item() == 1 and module.length == 512
     assert module.hidden.shape == (2, 32) and module.out.shape == (40, 33)
     assert module.hidden.abs().max() <= 1 and module.out.abs().max() <= 32**-0.5
-
-
-def test_the_function_takes_the_layers_as_rows_and_a_last_column():
-    hidden, out = random(2, 4), random(3, 5, seed=1)
-    bias = fire_bias(C, L, hidden, out, torch.arange(4), torch.arange(4))
-    x = fire_ratio(C, L, torch.arange(4), torch.arange(4))[2, 1]
-    units = [max(0.0, (hidden[0, k] * x + hidden[1, k]).item()) for k in range(4)]
-    expected = sum(out[2, k].item() * units[k] for k in range(4)) + out[2, 4].item()
-    assert bias.shape == (3, 4, 4) and bias[2, 2, 1].item() == pytest.approx(expected, abs=1e-12)
-
-
-def test_what_cannot_be_is_refused():
-    with pytest.raises(ValueError, match=r"threshold is 0\.0; it must be above 0"):
-        Fire(threshold=0.0)
-    with pytest.raises(ValueError, match="hidden is 0; the perceptron needs at least 1 unit"):
-        Fire(hidden=0)
-    with pytest.raises(ValueError, match="fire is for causal models only"):
-        TransformerConfig(Streams.dense(8), 1, 2, "fire", causal=False)

@@ -156,22 +156,6 @@ def test_every_table_ends_and_is_continued_by_an_extrapolator(shape, encoding):
         torch.testing.assert_close(clamped(longer), expected, rtol=0, atol=1e-12)
 
 
-def test_what_is_not_used_is_not_in_a_record():
-    assert Learned().resolved() == {"name": "learned", "std": 0.02}
-    assert Learned(per_layer=True).resolved() == {"name": "learned", "std": 0.02, "per_layer": True}
-    assert Learned(site="query_key").resolved() == {"name": "learned", "std": 0.02, "site": "query_key"}
-
-
-def test_variants_that_contradict_each_other_are_refused(unhooked):
-    with pytest.raises(ValueError, match="unknown site 'value'; use one of input, query_key"):
-        Learned(site="value")
-    with pytest.raises(ValueError, match="per_layer is for tables at the input, and site is 'query_key'"):
-        Learned(per_layer=True, site="query_key")
-    for pos_stream in ("reinjected", "constant"):
-        with pytest.raises(ValueError, match=f"pos_stream=.{pos_stream}. gives every layer the same"):
-            deep("separated", Learned(per_layer=True), pos_stream=pos_stream)
-
-
 # --- a table of the cells of a grid
 
 GRID = (4, 3)
@@ -215,13 +199,6 @@ def test_a_fitted_grid_is_what_torch_interpolates(interpolation, sides, shape):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
 
 
-def test_the_two_kernels_are_two():
-    at = torch.tensor([[1.5, 1.5], [2.25, 2.0]], dtype=torch.float64)
-    assert (grid("bicubic")(at) - grid("bilinear")(at)).abs().max() > 1e-2
-    halfway = grid("bilinear").table[:2, :2].mean(dim=(0, 1))
-    torch.testing.assert_close(grid("bilinear")(at)[0], halfway, rtol=0, atol=1e-12)
-
-
 def test_a_bfloat16_table_is_interpolated_at_points_that_are_not_rounded():
     """1 + 1/300 has no bfloat16; the nearest one is 1."""
     at = torch.tensor([[1 + 1 / 300, 1 + 1 / 300], [3.004, 2.003]], dtype=torch.float64)
@@ -259,13 +236,3 @@ def test_a_grid_ends_and_a_model_says_where(encoding, unhooked):
     for beside in ([[0, 2]], [[0.5, 1.0]]):
         with pytest.raises(ValueError, match=r"is no cell of the learned grid, which runs from \(1, 1\) to"):
             m(one, torch.tensor(beside))
-
-
-def test_grids_that_cannot_be_are_refused(unhooked):
-    with pytest.raises(ValueError, match="unknown interpolation 'nearest'; use one of bicubic, bilinear"):
-        Learned(interpolation="nearest")
-    for shape in ((3,), (3, 0), (2, 2, 2)):
-        with pytest.raises(ValueError, match="give rows and columns, each at least 1"):
-            Learned(grid=shape)
-    with pytest.raises(TypeError, match=r"grid must be a tuple, rows and columns, got \[3, 3\]"):
-        Learned(grid=[3, 3])

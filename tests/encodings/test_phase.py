@@ -10,13 +10,10 @@ from sepnb.encodings import Heads, Phase, phase_frequencies, phase_scores
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
 
-F64 = torch.float64
+from .drawn import F64, random
+
 DENSE, SEPARATED = Streams.dense(32), Streams(pos=8, sem=24)
 FAR = torch.tensor([0, 1, 2, 3, 4, 70, 9000])
-
-
-def random(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, dtype=F64, generator=torch.Generator().manual_seed(seed))
 
 
 def term(heads: int = 3, waves: int = 5, width: int = 6, longest: float = 64.0):
@@ -102,14 +99,6 @@ def test_without_content_no_distance_is_read_and_content_decides_which():
     torch.testing.assert_close(toeplitz[..., 1:, 1:], toeplitz[..., :-1, :-1], rtol=0, atol=1e-12)
 
 
-def test_phases_come_from_float64_whatever_the_dtype():
-    module, at = term(), torch.tensor([2**24 + 1])
-    exact = module.prepare(at, at)[0]
-    module.to(torch.bfloat16)
-    assert torch.equal(module.prepare(at, at)[0], exact)
-    assert module.coefficients.weight.dtype == torch.bfloat16
-
-
 def test_the_longest_wave_is_the_trained_length_unless_it_is_given():
     assert torch.equal(
         Phase(waves=4).at_query_key(Heads(content_width=6, reading=2, max_length=77)).frequencies,
@@ -119,13 +108,6 @@ def test_the_longest_wave_is_the_trained_length_unless_it_is_given():
         Phase(500.0, 4).at_query_key(Heads(content_width=6, reading=2, max_length=77)).frequencies,
         phase_frequencies(4, 500.0),
     )
-
-
-def test_waves_that_do_not_exist_are_refused():
-    with pytest.raises(ValueError, match="waves is 1; give at least 2"):
-        phase_frequencies(1, 64.0)
-    with pytest.raises(ValueError, match=r"longest is 4.0; it must be finite and above the shortest .*, 4.0"):
-        Phase(4.0).at_query_key(Heads(content_width=6, reading=2, max_length=32))
 
 
 # --- in a model
@@ -181,19 +163,3 @@ def test_with_frozen_attention_the_pos_stream_does_not_hear_the_content(query_ke
     state = transformer.input_state(random(1, 5, 24).to(dtype), torch.arange(5))
     frozen, live = (leak(jacobian(transformer, state, frozen=still), SEPARATED) for still in (True, False))
     assert frozen == 0.0 and (live == 0.0) == (query_key != "joint")
-
-
-@pytest.mark.parametrize(
-    ("fields", "kind", "message"),
-    [
-        ({"waves": 1}, ValueError, "waves is 1; give at least 2"),
-        ({"waves": 4.0}, TypeError, r"waves must be an int, got 4\.0"),
-        ({"waves": True}, TypeError, "waves must be an int, got True"),
-        ({"longest": "64"}, TypeError, "longest must be a number, got '64'"),
-        ({"longest": 4}, ValueError, "longest is 4; it must be finite and above the shortest wavelength"),
-        ({"longest": float("inf")}, ValueError, "longest is inf; it must be finite"),
-    ],
-)
-def test_a_phase_read_that_cannot_be_built_is_refused_where_it_is_described(unhooked, fields, kind, message):
-    with pytest.raises(kind, match=message):
-        Phase(**fields)

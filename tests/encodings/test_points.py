@@ -8,16 +8,15 @@ import torch
 from torch import Tensor
 
 from sepnb import encodings
-from sepnb.analysis.memory import MemoryWatch
 from sepnb.encodings import Site, coordinates
-from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.models.position_tables import position_branch
 from sepnb.streams import Streams
 
+from .cases import HEADS, TIGHT, VOCABULARY, N, one_full_pass, peak_of, same_gradients, tokens
 from .drawn import F64, loud
 
-N, HEADS, WIDTH, VOCABULARY, SIDE = 9, 4, 48, 11, 12
-TIGHT = {"rtol": 0, "atol": 1e-10}
+WIDTH, SIDE = 48, 12
 STREAMS = {
     "dense": (Streams.dense(WIDTH), {}),
     "straddling": (Streams(pos=18, sem=30), {"readout": "both"}),
@@ -50,10 +49,6 @@ def model(name: str, axes: int, shape: str = "dense", **fields) -> LanguageModel
     return loud(LanguageModel(config, VOCABULARY).to(F64))
 
 
-def tokens(batch: int = 2, n: int = N) -> Tensor:
-    return torch.randint(VOCABULARY, (batch, n), generator=torch.Generator().manual_seed(1))
-
-
 def test_those_that_are_known_to_take_points_are_asked():
     assert {("none", 2), ("sinusoidal", 2), ("axial-rope", 2), ("learned", 2)} <= ON_AXES.keys()
     assert {("none", 3), ("sinusoidal", 3), ("axial-rope", 3)} <= ON_AXES.keys()
@@ -67,15 +62,7 @@ def test_token_by_token_by_rows_and_behind_a_tape_is_one_full_pass(name, axes, s
     windowed = made.extended(window=4, sinks=1, log_scale=True)
     with torch.no_grad():
         for reader, places in ((made, points(axes)), (made, points(axes, 2)), (windowed, points(axes))):
-            full, cache = reader(at, places), reader.make_cache(2)
-            pieces = [reader(at[:, a:b], places[..., a:b, :], cache) for a, b in ((0, 5), (5, 6), (6, N))]
-            assert len(cache) == N
-            torch.testing.assert_close(torch.cat(pieces, dim=1), full, **TIGHT)
-            with frozen_attention(reader):
-                torch.testing.assert_close(reader(at, places), full, **TIGHT)
-            with monkeypatch.context() as patch:
-                patch.setattr("sepnb.models.pieces.AT_ONCE", 100)  # a few rows of queries at a time
-                torch.testing.assert_close(reader(at, places), full, **TIGHT)
+            one_full_pass(reader, at, places, monkeypatch)
 
 
 @pytest.mark.parametrize(("name", "axes"), CASES)
@@ -93,14 +80,8 @@ def test_each_sequence_may_have_its_points_and_a_shared_prefix_may_come_before(n
 
 @pytest.mark.parametrize(("name", "axes"), CASES)
 def test_gradients_reach_every_parameter_and_are_the_same_by_shared_points_and_by_rows(name, axes):
-    outcomes = []
-    for places in (points(axes), points(axes).expand(2, -1, -1)):
-        made = model(name, axes, "straddling") if name != "none" else model(name, axes)
-        made(tokens(), places).square().mean().backward()
-        outcomes.append({key: parameter.grad for key, parameter in made.named_parameters()})
-    for key, gradient in outcomes[0].items():
-        assert gradient is not None and gradient.isfinite().all() and gradient.abs().max() > 0, key
-        torch.testing.assert_close(outcomes[1][key], gradient, **TIGHT)
+    shape = "dense" if name == "none" else "straddling"
+    same_gradients(lambda: model(name, axes, shape), points(axes))
 
 
 @pytest.mark.parametrize(("name", "axes"), CASES)
@@ -135,18 +116,10 @@ def test_what_knows_differences_alone_does_not_hear_where_the_grid_begins(name):
         torch.testing.assert_close(moved, made(tokens(), places), rtol=0, atol=1e-9)
 
 
-def peak_of(name: str, axes: int, length: int, monkeypatch) -> int:
-    made = model(name, axes)
-    places = torch.arange(length)[:, None].expand(-1, axes) % SIDE + 1
-    monkeypatch.setattr("sepnb.models.pieces.AT_ONCE", 2**14)
-    with torch.no_grad(), MemoryWatch() as watch:
-        made(torch.zeros(1, length, dtype=torch.int64), places)
-    return watch.peak
-
-
 @pytest.mark.parametrize(("name", "axes"), [case for case in CASES if case.values[1] == 2])
 def test_without_gradients_memory_grows_with_the_length_and_not_with_its_square(name, axes, monkeypatch):
-    short, long = (peak_of(name, axes, length, monkeypatch) for length in (128, 256))
+    places = torch.arange(256)[:, None].expand(-1, axes) % SIDE + 1
+    short, long = (peak_of(model(name, axes), n, places[:n], monkeypatch) for n in (128, 256))
     assert long <= 2.1 * short
 
 
@@ -274,13 +247,3 @@ def test_one_stream_of_two_coordinates_is_not_filled_by_an_encoding_of_one():
 def test_an_extrapolator_is_for_indices():
     with pytest.raises(ValueError, match="positions here have 2 coordinates; fit them to the trained grid"):
         model("sinusoidal", 2).extended("clamp")
-
-
-def test_axes_are_in_a_record_and_one_axis_is_not():
-    config = TransformerConfig(Streams.dense(48), 1, 4, "none", axes=2)
-    assert config.resolved()["axes"] == 2
-    assert "axes" not in TransformerConfig(Streams.dense(48), 1, 4, "none").resolved()
-    assert encodings.Sinusoidal(dims=2).resolved()["dims"] == 2
-    assert "dims" not in encodings.Sinusoidal().resolved()
-    assert encodings.build("learned", grid=[7, 5]) == encodings.Learned(grid=(7, 5))
-    assert encodings.Learned(grid=(7, 5)).resolved() == {"name": "learned", "std": 0.02, "grid": [7, 5]}

@@ -104,15 +104,6 @@ def test_an_encoding_builds_a_module_exactly_at_its_sites(name):
 
 
 @pytest.mark.parametrize("name", encodings.names())
-def test_a_description_is_frozen_hashable_and_equal_to_its_twin(name):
-    encoding = encodings.build(name)
-    assert encoding == encodings.build(name) and hash(encoding) == hash(encodings.build(name))
-    for field in dataclasses.fields(encoding):
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(encoding, field.name, 1)
-
-
-@pytest.mark.parametrize("name", encodings.names())
 def test_modules_keep_no_state_between_calls_and_take_any_positions(name):
     """The answer for given positions does not depend on what was asked before."""
     torch.manual_seed(0)

@@ -8,53 +8,7 @@ from sepnb.encodings import Heads, Shaw, shaw_output, shaw_scores
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
 
-from .drawn import F64, agree, drawn, random
-
-
-def vectors(table: Tensor, queries: Tensor, keys: Tensor, clip: int) -> Tensor:
-    """`[N, M, d]`: the row of the table of every pair, `table[clip(j - i) + clip]`."""
-    rows = [[min(max(j - i, -clip), clip) + clip for j in keys.tolist()] for i in queries.tolist()]
-    return torch.stack([torch.stack([table[row] for row in line]) for line in rows])
-
-
-def looped_scores(q: Tensor, k: Tensor, table: Tensor, queries: Tensor, keys: Tensor, clip: int) -> Tensor:
-    pairs = k[:, :, None] + vectors(table, queries, keys, clip)  # [B, H, N, M, d]
-    return (q[:, :, :, None] * pairs).sum(-1) / q.shape[-1] ** 0.5
-
-
-def looped_output(w: Tensor, v: Tensor, table: Tensor, queries: Tensor, keys: Tensor, clip: int) -> Tensor:
-    pairs = v[:, :, None] + vectors(table, queries, keys, clip)
-    return (w[..., None] * pairs).sum(-2)
-
-
-@pytest.mark.parametrize("clip", [0, 1, 3, 40])
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 6), (4, 4), (3, 6)])
-def test_scores_and_output_are_the_loops_in_value_and_every_gradient(n, m, clip):
-    q, k, v = random(2, 3, n, 4), random(2, 3, m, 4, seed=1), random(2, 3, m, 4, seed=2)
-    weights, table = random(2, 3, n, m, seed=3).softmax(-1), random(2 * clip + 1, 4, seed=4)
-    keys = torch.arange(m)
-    queries = keys[m - n :]
-    agree(
-        lambda: shaw_scores(q, k, table, clip=clip),
-        lambda: looped_scores(q, k, table, queries, keys, clip),
-        [q, k, table],
-    )
-    agree(
-        lambda: shaw_output(weights, v, table, clip=clip),
-        lambda: looped_output(weights, v, table, queries, keys, clip),
-        [weights, v, table],
-    )
-
-
-@pytest.mark.parametrize("n", [1, 3, 8])
-def test_the_last_queries_of_more_keys_are_read_along_shifted_rows(n):
-    module = drawn(Shaw(2).at_score(Heads(3, 4, 12)))
-    q, k, keys = random(2, 3, n, 4), random(2, 3, 8, 4, seed=1), torch.arange(8) + 5
-    assert module.prepare(keys[8 - n :], keys, True) is None
-    found = module(q, k, None, slice(0, 3))
-    expected = shaw_scores(q, k, module.table[0], clip=2)
-    seen = torch.ones(n, 8, dtype=torch.bool).tril(8 - n)
-    torch.testing.assert_close(found[..., seen], expected[..., seen], rtol=0, atol=1e-12)
+from .drawn import F64, random
 
 
 def test_the_sign_is_key_minus_query():
@@ -145,13 +99,9 @@ def test_without_values_only_the_keys_hear_positions():
     assert tapes[0].weights.shape == (1, 2, 5, 5)
 
 
-def test_tables_and_clips_that_do_not_fit_are_refused(unhooked):
+def test_tables_that_do_not_fit_are_refused(unhooked):
     q = random(1, 1, 3, 2)
     with pytest.raises(ValueError, match=r"clip is 2 and the table has 4 rows; it needs 2 clip \+ 1"):
         shaw_scores(q, q, random(4, 2), clip=2)
     with pytest.raises(ValueError, match="3 queries cannot be the last of 2 keys"):
         shaw_scores(q, q[:, :, :2], random(5, 2), clip=2)
-    with pytest.raises(ValueError, match="clip is -1; give 0 or more"):
-        Shaw(clip=-1)
-    with pytest.raises(TypeError, match=r"clip must be an int, got 2\.0"):
-        Shaw(clip=2.0)

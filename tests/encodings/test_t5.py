@@ -8,11 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sepnb.encodings import T5, Heads, t5_buckets
+from sepnb.encodings import T5, t5_buckets
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
-from .drawn import UNSORTED, drawn, random
 from .references import t5_bucket
 
 SETTINGS = [(32, 128), (32, 64), (64, 256), (16, 50), (8, 2048), (2, 2)]
@@ -56,38 +55,6 @@ def test_buckets_rise_with_the_distance_and_end_at_the_largest(buckets, extra, s
     ]
 
 
-def test_the_gradient_of_the_table_is_a_histogram_of_the_pairs():
-    module, weights = drawn(T5().at_score(Heads(2))), random(2, 7, 7)
-    (module(UNSORTED, UNSORTED) * weights).sum().backward()
-    expected = torch.zeros(32, 2, dtype=torch.float64)
-    for n, i in enumerate(UNSORTED.tolist()):
-        for m, j in enumerate(UNSORTED.tolist()):
-            for h in range(2):
-                expected[t5_bucket(j - i, 32, 128, False), h] += weights[h, n, m]
-    torch.testing.assert_close(module.table.grad, expected, rtol=0, atol=1e-12)
-
-
-def test_one_table_serves_all_layers_unless_each_is_to_have_its_own():
-    assert not T5().per_layer and T5(per_layer=True).per_layer
-    assert T5().resolved() == {
-        "name": "t5",
-        "n_buckets": 32,
-        "max_distance": 128,
-        "bidirectional": False,
-        "std": 0.02,
-        "per_layer": False,
-    }
-
-
-def test_buckets_that_leave_nothing_to_divide_are_refused():
-    with pytest.raises(ValueError, match="n_buckets is 1; give at least 2"):
-        T5(n_buckets=1)
-    with pytest.raises(ValueError, match="n_buckets is 7; give an even number of at least 4"):
-        T5(n_buckets=7, bidirectional=True)
-    with pytest.raises(ValueError, match=r"max_distance is 16; the first 16 distances .* give at least 17"):
-        T5(max_distance=16)
-
-
 # --- without d^-1/2
 
 
@@ -104,13 +71,3 @@ def test_a_scale_of_its_own_replaces_the_factor_of_the_products_and_leaves_the_b
         for maps in own.transformer.blocks[0].attention.query_key:
             maps.weight[:16].div_(2)  # those of queries stand first; 2 is d^1/2
     torch.testing.assert_close(own(text), usual(text), rtol=0, atol=1e-12)
-
-
-def test_a_record_names_a_scale_only_if_there_is_one():
-    assert "scale" not in T5().resolved() and T5(scale=1.0).resolved()["scale"] == 1.0
-
-
-@pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan])
-def test_a_scale_that_is_no_positive_number_is_refused(scale):
-    with pytest.raises(ValueError, match=f"scale is {scale}; give a number above 0"):
-        T5(scale=scale)

@@ -11,11 +11,7 @@ from sepnb.encodings.xpos import XPosQueryKey
 from sepnb.models import KVCache, LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
-F64 = torch.float64
-
-
-def noise(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=F64)
+from .drawn import F64, random
 
 
 def printed(q, k, i: int, j: int, layout: str, base: float = 10_000.0) -> float:
@@ -37,7 +33,7 @@ def scores(module, q, k, queries, keys) -> torch.Tensor:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_score_is_its_equation(layout):
-    q, k, at = noise(5, 8), noise(5, 8, seed=1), torch.tensor([0, 1, 7, 300, 4000])
+    q, k, at = random(5, 8), random(5, 8, seed=1), torch.tensor([0, 1, 7, 300, 4000])
     module = XPos(layout=layout).at_query_key(Heads(width=8))
     expected = [[printed(q[i], k[j], int(at[i]), int(at[j]), layout) for j in range(i + 1)] for i in range(5)]
     turned = apply_xpos(q, k, at, at, layout=layout)
@@ -58,7 +54,7 @@ def test_the_fastest_pair_decays_as_printed(distance, factor):
 @pytest.mark.parametrize(("dtype", "bound"), [(F64, 1e-10), (torch.float32, 5e-5)])
 @pytest.mark.parametrize("centre", [0, 37, 512, -1000])
 def test_the_centre_cancels_in_every_score(dtype, bound, centre):
-    q, k, at = noise(40, 16).to(dtype), noise(40, 16, seed=1).to(dtype), torch.arange(40) * 13
+    q, k, at = random(40, 16).to(dtype), random(40, 16, seed=1).to(dtype), torch.arange(40) * 13
     (q0, k0), (q1, k1) = (apply_xpos(q, k, at, at, centre=c) for c in (200, centre))
     assert q1.dtype == dtype and not torch.allclose(q0, q1)
     difference = ((q0 @ k0.T) - (q1 @ k1.T)).tril()
@@ -66,25 +62,14 @@ def test_the_centre_cancels_in_every_score(dtype, bound, centre):
 
 
 def test_without_decay_it_is_rope():
-    q, k, at, (w, _) = noise(4, 8), noise(4, 8, seed=1), torch.tensor([0, 3, 90, 1000]), rope_frequencies(8)
+    q, k, at, (w, _) = random(4, 8), random(4, 8, seed=1), torch.tensor([0, 3, 90, 1000]), rope_frequencies(8)
     turned = apply_xpos(q, k, at, at, scale_base=math.inf)
     assert torch.equal(turned[0], apply_rope(q, at, w)) and torch.equal(turned[1], apply_rope(k, at, w))
     assert not torch.allclose(apply_xpos(q, k, at, at)[0], turned[0])
 
 
-def test_casting_leaves_the_factors_and_a_far_text_is_exact_in_bfloat16():
-    """Positions that are rounded to bfloat16 would be other positions; only products are rounded."""
-    module, at = XPos().at_query_key(Heads(width=8)).to(torch.bfloat16), torch.tensor([1001, 2000])
-    ones = torch.ones(1, 1, 2, 8, dtype=torch.bfloat16)
-    exact = XPos().at_query_key(Heads(width=8))
-    for ours, expected in zip(module.prepare(at, at), exact.prepare(at, at), strict=True):
-        turned = module(ones, ours)
-        assert turned.dtype == torch.bfloat16
-        torch.testing.assert_close(turned.double(), exact(ones.double(), expected), rtol=2**-7, atol=2**-7)
-
-
 def test_keys_may_span_what_leaves_room_in_float32_and_no_more():
-    module, q = XPos().at_query_key(Heads(width=8)), noise(1, 1, 1, 8).float()
+    module, q = XPos().at_query_key(Heads(width=8)), random(1, 1, 1, 8).float()
     for span in (8192, 65_536, 70_000):
         module.check_span(span, torch.float32)
         at = torch.tensor([0, span])
@@ -151,22 +136,3 @@ def test_by_default_no_position_is_read_for_it(monkeypatch):
         model.transformer(torch.zeros(1, 4, 16), cache=cache)
         model.transformer(torch.zeros(1, 1, 16), cache=cache)
     assert spans == [3, 3, 4]
-
-
-def test_a_model_without_a_mask_is_refused():
-    TransformerConfig(Streams.dense(16), 1, 2, "xpos")
-    with pytest.raises(ValueError, match="xpos is for causal models only; use causal=True, or another enc"):
-        TransformerConfig(Streams.dense(16), 1, 2, ("sinusoidal", "xpos"), causal=False)
-
-
-def test_options_that_make_no_sense_are_refused_before_any_training(unhooked):
-    for options, message in (
-        ({"scale_base": 0}, "scale_base is 0; it must be above 0"),
-        ({"gamma": 0}, "gamma is 0; it must be above 0"),
-        ({"base": 1}, "base is 1; it must be above 1"),
-        ({"layout": "neox"}, "unknown layout 'neox'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            XPos(**options).at_query_key(Heads(width=8))
-    with pytest.raises(ValueError, match="even and at least 2, got 7"):
-        XPos().at_query_key(Heads(width=7))

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sepnb.extrapolators import build, extrapolate
-from sepnb.streams import StreamNorm, Streams
 
 F64 = torch.float64
 
@@ -24,36 +23,11 @@ def test_clamp_wrap_and_reflect_are_rows_of_the_table(table, length):
         assert torch.equal(extrapolate(rows, positions, method), rows[index])
 
 
-def test_reflect_never_jumps_and_wrap_does(table):
-    rows, positions = table(), torch.arange(100)
-    longest = (rows[1:] - rows[:-1]).norm(dim=1).max()
-
-    def jump(method: str) -> torch.Tensor:
-        return extrapolate(rows, positions, method).diff(dim=0).norm(dim=1).max()
-
-    assert jump("reflect") == longest
-    sorted_rows = rows.sort(dim=0).values
-    steps = extrapolate(sorted_rows, positions, "wrap").diff(dim=0).norm(dim=1)
-    assert steps.max() > 2 * (sorted_rows[1:] - sorted_rows[:-1]).norm(dim=1).max()
-
-
 def test_zero_is_zero_from_row_l_on_or_everywhere(table):
     rows, positions = table(), torch.tensor([3, 11, 12, 10**9])
     beyond = extrapolate(rows, positions, "zero")
     assert torch.equal(beyond[:2], rows[[3, 11]]) and not beyond[2:].any()
     assert not extrapolate(rows, positions, "zero", everywhere=True).any()
-
-
-@pytest.mark.parametrize("kind", ["layer", "rms"])
-def test_a_zero_row_comes_out_of_the_norm_as_its_bias(table, kind):
-    norm = StreamNorm(Streams(pos=5, sem=2), kind).double()
-    with torch.no_grad():
-        for bias in norm.bias.values():
-            bias.copy_(torch.arange(1.0, 1 + len(bias)))
-    zeros = extrapolate(table(), torch.arange(12, 15), "zero")
-    out = norm.parts({"pos": zeros, "sem": torch.zeros(3, 2, dtype=F64)})["pos"]
-    expected = torch.arange(1.0, 6.0, dtype=F64) if kind == "layer" else torch.zeros(5, dtype=F64)
-    assert torch.equal(out, expected.expand(3, 5))
 
 
 # --- interpolation
@@ -83,11 +57,6 @@ def test_places_that_fall_on_rows_give_them_bit_for_bit(length, factor):
 @pytest.mark.parametrize("asked", [1, 5, 12])
 def test_a_length_within_the_table_leaves_it_alone(table, asked):
     assert torch.equal(extrapolate(table(), torch.arange(12), "interpolate", length=asked), table())
-
-
-def test_a_longer_length_rewrites_the_window(table):
-    squeezed = extrapolate(table(), torch.arange(12), "interpolate", length=48)
-    assert not torch.isclose(squeezed[1:], table()[1:]).all(1).any()
 
 
 def test_interpolate_needs_its_length_and_keeps_to_it(table):

@@ -39,34 +39,12 @@ def test_a_linear_table_is_continued_exactly_by_corrected_and_not_by_literal():
     ].any()
 
 
-@given(length=st.integers(2, 30), seed=st.integers(0, 5))
-def test_over_the_border_corrected_makes_one_mean_step(length, seed):
-    rows = torch.randn(length, 4, generator=torch.Generator().manual_seed(seed), dtype=F64)
-    before, after = extrapolate(rows, torch.tensor([length - 1, length]), "cyclic")
-    torch.testing.assert_close(after - before, drift(rows), rtol=0, atol=1e-13)
-
-
 def test_the_seam_of_corrected_is_the_mean_step_and_that_of_literal_nearly_the_jump_of_wrap(table):
     rows = table(128, 32)
     step = (rows[1:] - rows[:-1]).norm(dim=1).quantile(0.5)
     assert seam(rows, "cyclic") == pytest.approx(float(drift(rows).norm() / step), rel=1e-9)
     assert seam(rows, "cyclic") < 0.05
     assert seam(rows, "cyclic", form="literal") == pytest.approx(seam(rows, "wrap"), rel=0.02)
-
-
-@given(start=st.integers(0, 10_000), length=st.integers(2, 30))
-def test_a_period_later_corrected_has_drifted_by_a_period(start, length):
-    rows = torch.randn(length, 3, generator=torch.Generator().manual_seed(length), dtype=F64)
-    now, later = extrapolate(rows, torch.tensor([start, start + length]), "cyclic")
-    torch.testing.assert_close(later - now, length * drift(rows), rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("form", ["corrected", "literal"])
-def test_a_constant_table_wraps_in_both_forms(form):
-    rows, positions = torch.full((6, 3), 0.3, dtype=F64), torch.arange(50)
-    assert torch.equal(
-        extrapolate(rows, positions, "cyclic", form=form), extrapolate(rows, positions, "wrap")
-    )
 
 
 def test_far_out_the_added_drift_takes_over_the_direction(table):

@@ -46,19 +46,6 @@ def test_literal_is_the_printed_sum_over_the_lowest_k(table, length):
         torch.testing.assert_close(literal, expected, rtol=0, atol=1e-12)
 
 
-def test_literal_without_the_mean_never_becomes_the_table(table):
-    rows = table(13) + 0.1
-    for count in (1, 6, 12):
-        literal = extrapolate(rows, torch.arange(13), "fourier", form="literal", n_components=count)
-        assert (literal - rows).norm() >= (13 * rows.mean(0).square().sum()).sqrt() * (1 - 1e-12)
-
-
-def test_literal_counts_the_last_component_of_an_even_length_twice():
-    nyquist = torch.tensor([[1.0], [-1.0]], dtype=F64).repeat(4, 3)
-    literal = extrapolate(nyquist, torch.arange(8), "fourier", form="literal", n_components=4)
-    torch.testing.assert_close(literal, 2 * nyquist, rtol=0, atol=1e-14)
-
-
 @pytest.mark.parametrize("length", [12, 13])
 def test_the_dominant_terms_of_the_full_transform_are_doubled_so_that_the_error_is_the_whole_table(
     table, length
@@ -73,15 +60,6 @@ def test_the_dominant_terms_of_the_full_transform_are_doubled_so_that_the_error_
         errors.append(float((literal - rows).norm() / rows.norm()))
     assert max(errors) == pytest.approx(1, abs=1e-12) and errors[-1] == pytest.approx(1, abs=1e-12)
     assert min(errors) > 0.6  # with one wave of a pair missing, that wave alone is right
-
-
-def test_a_constant_table_is_recovered_from_one_component_by_corrected_and_is_zero_in_the_literal_form():
-    constant = torch.full((9, 4), 0.7, dtype=F64)
-    positions = torch.arange(30)
-    corrected = extrapolate(constant, positions, "fourier", n_components=1)
-    torch.testing.assert_close(corrected, constant[:1].expand(30, 4), rtol=0, atol=1e-15)
-    literal = extrapolate(constant, positions, "fourier", form="literal", n_components=1)
-    torch.testing.assert_close(literal, torch.zeros(30, 4, dtype=F64), rtol=0, atol=1e-15)
 
 
 # --- what is corrected
@@ -145,18 +123,6 @@ def test_choosing_for_each_column_apart_is_never_worse_and_here_better(table):
     rows = table(64, 8)
     for count in (1, 4, 8, 16):
         assert error(rows, n_components=count, per_dimension=True) < error(rows, n_components=count)
-
-
-@pytest.mark.parametrize(("length", "harmonic"), [(16, 3), (16, 8), (15, 7), (16, 0)])
-def test_a_pure_harmonic_is_recovered_from_one_component_and_continued(length, harmonic):
-    def pure(positions):
-        turns = harmonic * positions.to(F64)[:, None] / length
-        phase = torch.tensor([0.0, 0.1, 0.3]) if 2 * harmonic % length else torch.zeros(3)
-        return torch.cos(2 * torch.pi * (turns + phase))
-
-    positions = torch.arange(4 * length)
-    continued = extrapolate(pure(positions[:length]), positions, "fourier", n_components=1)
-    torch.testing.assert_close(continued, pure(positions), rtol=0, atol=1e-12)
 
 
 def test_the_energies_of_the_components_add_up_to_that_of_the_table(table):

@@ -5,7 +5,6 @@ import dataclasses
 import pytest
 import torch
 
-from sepnb import extrapolators
 from sepnb.extrapolators import (
     CONTROLS,
     FORMS,
@@ -76,16 +75,6 @@ def test_every_form_takes_every_table_and_its_rows_are_finite_far_out(table, met
         assert continued.shape == (7, shape[1]) and torch.isfinite(continued).all()
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("method", CONTROLS)
-def test_controls_have_one_form(table, method, form):
-    positions, options = torch.arange(40), OPTIONS.get(method, {})
-    assert torch.equal(
-        extrapolate(table(), positions, method, form=form, **options),
-        extrapolate(table(), positions, method, **options),
-    )
-
-
 @pytest.mark.parametrize(("method", "options"), VARIANTS, ids=str)
 def test_positions_of_any_shape_and_integer_dtype_keep_their_shape(table, method, options):
     positions = torch.arange(24).reshape(2, 3, 4)
@@ -124,10 +113,12 @@ def test_table_positions_and_global_random_numbers_are_left_as_they_were(table, 
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_continuation_is_of_the_table_as_it_was(table, method):
-    rows, positions = table(), torch.arange(36)
-    continuation = Continuation(rows, build(method, **OPTIONS.get(method, {})))
+def test_a_continuation_is_of_the_table_as_it_was_and_controls_have_one_form(table, method):
+    rows, positions, options = table(), torch.arange(36), OPTIONS.get(method, {})
+    continuation = Continuation(rows, build(method, **options))
     first = continuation(positions)
+    if method in CONTROLS:
+        assert torch.equal(extrapolate(rows, positions, method, form="literal", **options), first)
     rows.mul_(3)
     continuation(positions + 1)
     assert torch.equal(continuation(positions), first)
@@ -148,13 +139,6 @@ def test_the_seam_is_the_step_over_the_border_in_median_steps(table, method, for
     before, after = extrapolate(rows, torch.tensor([11, 12]), method, form=form, **options)
     expected = float((after - before).norm()) / steps[5]
     assert seam(rows, method, form=form, **options) == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_clamp_has_no_seam_and_a_wrap_that_of_its_jump(table):
-    rows = table(3, 2)
-    steps = [float((rows[j + 1] - rows[j]).norm()) for j in range(2)]
-    assert seam(rows, "clamp") == 0
-    assert seam(rows, "wrap") == pytest.approx(2 * float((rows[0] - rows[2]).norm()) / sum(steps))
 
 
 # --- refusals
@@ -237,10 +221,6 @@ def test_a_seam_needs_a_step_to_be_measured_in():
 def test_options_out_of_bounds_are_refused_before_there_is_a_table(method, options, error, message, unhooked):
     with pytest.raises(error, match=message):
         build(method, **options)
-
-
-def test_the_package_says_what_it_has():
-    assert set(extrapolators.__all__) <= set(dir(extrapolators))
 
 
 @pytest.mark.parametrize(

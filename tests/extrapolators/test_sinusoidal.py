@@ -9,7 +9,6 @@ from scipy.linalg import orthogonal_procrustes
 from sepnb.encodings import sinusoidal
 from sepnb.extrapolators import extrapolate
 from sepnb.extrapolators.sinusoidal import printed_columns, waves
-from sepnb.streams import StreamNorm, Streams
 
 F64 = torch.float64
 
@@ -48,25 +47,6 @@ def test_literal_is_the_printed_formula_cut_to_the_width_and_times_sigma(table, 
     torch.testing.assert_close(literal, expected, rtol=0, atol=1e-13)
 
 
-def test_literal_takes_the_place_of_the_trained_rows(table):
-    rows = table()
-    assert not torch.isclose(extrapolate(rows, torch.arange(12), "sinusoidal", form="literal"), rows).any()
-
-
-def test_sigma_times_a_sine_does_not_have_the_deviation_sigma(table):
-    """Sines and cosines of d_pos = 32 deviate by 0.62 over 128 positions."""
-    assert population_std(code(range(128), 32)) == pytest.approx(0.62, abs=5e-3)
-    rows = table(128, 32)
-    literal = extrapolate(rows, torch.arange(128), "sinusoidal", form="literal")
-    assert population_std(literal) == pytest.approx(0.62 * population_std(rows), rel=1e-2)
-
-
-def test_literal_has_no_options(table):
-    for options in ({"per_dimension": True}, {"align": "procrustes"}):
-        with pytest.raises(ValueError, match=r"no part of the printed \(2\)"):
-            extrapolate(table(), torch.arange(3), "sinusoidal", form="literal", **options)
-
-
 # --- what is corrected
 
 
@@ -90,30 +70,6 @@ def test_per_dimension_gives_each_column_its_own_deviation(table):
         scale = population_std(rows[:, column]) / population_std(code(range(12), 5))
         expected = scale * code(range(12, 40), 5)[:, column]
         torch.testing.assert_close(continued[:, column], expected, rtol=0, atol=1e-12)
-
-
-def test_a_slow_wave_divided_by_its_own_deviation_would_drown_the_others():
-    """Why per_dimension keeps one deviation for the code."""
-    own = code(range(128), 32).std(0, correction=0)
-    assert own.min() < 1e-4 and own.max() > 0.7
-
-
-@pytest.mark.parametrize("eps", [1e-5, 1e-3])
-def test_after_a_split_norm_the_scale_changes_a_row_by_no_more_than_eps_does(table, eps):
-    """LayerNorm of c x is that of x but for sqrt(v / (v + eps)): no scaling repairs a basis."""
-    rows, beyond = table(128, 32), torch.arange(128, 1024)
-    norm = StreamNorm(Streams(pos=32, sem=1), eps=eps).double()
-
-    def normalised(x):
-        return norm.parts({"pos": x, "sem": torch.zeros(len(x), 1, dtype=F64)})["pos"]
-
-    scaled, plain = extrapolate(rows, beyond, "sinusoidal"), code(beyond, 32)
-    exact = (plain - plain.mean(1, keepdim=True)) / plain.std(1, keepdim=True, correction=0)
-    variance = scaled.var(1, keepdim=True, correction=0)
-    eps_effect = (exact * (1 - (variance / (variance + eps)).sqrt())).norm(dim=1)
-    change = (normalised(scaled) - normalised(plain)).norm(dim=1)
-    assert (change <= eps_effect).all()
-    assert change.max() > 0
 
 
 # --- the oracle

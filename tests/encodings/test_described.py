@@ -1,0 +1,139 @@
+"""The description of every encoding: frozen, told by a record, and refused with the option and its bound."""
+
+import dataclasses
+import json
+from math import nan
+
+import pytest
+
+from sepnb import encodings
+from sepnb.encodings import Heads, build
+from sepnb.models import TransformerConfig
+from sepnb.streams import Streams
+
+from .cases import CASES
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_description_is_frozen_equal_to_its_twin_and_built_again_from_its_record(name):
+    case = CASES[name]
+    twin = dataclasses.replace(case)
+    assert case == twin and hash(case) == hash(twin)
+    for field in dataclasses.fields(case):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(case, field.name, 1)
+    resolved = case.resolved()
+    assert json.loads(json.dumps(resolved)) == resolved and build(**resolved) == case
+
+
+def test_an_option_that_came_later_or_is_none_is_told_where_it_is_used_only():
+    """Records made before the options existed keep their keys."""
+    assert build("rope").resolved() == {"name": "rope", "base": 10_000.0, "layout": "half"}
+    assert build("learned").resolved() == {"name": "learned", "std": 0.02}
+    grid = build("learned", grid=[7, 5], per_layer=True)
+    assert grid.resolved() == {"name": "learned", "std": 0.02, "per_layer": True, "grid": [7, 5]}
+    later = {
+        "sinusoidal": {"dims": 2},
+        "transformer-xl": {"tie": True},
+        "t5": {"scale": 1.0},
+        "rope": {"p": 0.5},
+    }
+    for name, used in later.items():
+        assert build(name, **used).resolved() == build(name).resolved() | used
+        assert not used.keys() & build(name).resolved().keys()
+
+
+REFUSED = [
+    (
+        "sinusoidal",
+        {"layout": "half"},
+        "unknown layout 'half'; use one of interleaved, halves, h",
+    ),
+    ("sinusoidal", {"dims": -1}, "dims is -1; a position has at least 1 coordinate"),
+    ("sinusoidal", {"base": 1.0}, r"base is 1\.0; it must be above 1"),
+    ("learned", {"site": "value"}, "unknown site 'value'; use one of input, query_key"),
+    (
+        "learned",
+        {"per_layer": True, "site": "query_key"},
+        "per_layer is for tables at the input, and",
+    ),
+    (
+        "learned",
+        {"interpolation": "nearest"},
+        "unknown interpolation 'nearest'; use one of bicubic",
+    ),
+    *(
+        ("learned", {"grid": grid}, "give rows and columns, each at least 1")
+        for grid in ((3,), (3, 0), (2, 2, 2))
+    ),
+    ("rope", {"layout": "neox"}, "unknown layout 'neox'; use one of half, interleaved"),
+    ("rope", {"partial": 0.5, "p": 0.25}, r"partial=0\.5 and p=0\.25 are two ways .*; give one"),
+    ("xpos", {"scale_base": 0}, "scale_base is 0; it must be above 0"),
+    ("xpos", {"gamma": 0}, "gamma is 0; it must be above 0"),
+    ("xpos", {"base": 1}, "base is 1; it must be above 1"),
+    ("xpos", {"layout": "neox"}, "unknown layout 'neox'"),
+    ("phase", {"waves": 1}, "waves is 1; give at least 2"),
+    ("phase", {"longest": 4}, "longest is 4; it must be finite and above the shortest wavelength, 4"),
+    ("axial-rope", {"layout": "halves"}, "unknown layout 'halves'"),
+    ("axial-rope", {"dims": 0}, "dims is 0; a position has at least 1 coordinate"),
+    ("t5", {"n_buckets": 1}, "n_buckets is 1; give at least 2"),
+    ("t5", {"n_buckets": 7, "bidirectional": True}, "n_buckets is 7; give an even number of at least 4"),
+    ("t5", {"max_distance": 16}, "max_distance is 16; the first 16 distances .* give at least 17"),
+    *(("t5", {"scale": scale}, f"scale is {scale}; give a number above 0") for scale in (0.0, -1.0)),
+    ("kerple", {"form": "cubic"}, "unknown form 'cubic'; use one of logarithmic, power"),
+    ("sandwich", {"width": 7}, "width is 7; the embedding has pairs of columns, so give an even number"),
+    ("sandwich", {"base": 1.0}, r"base is 1\.0; it must be above 1"),
+    ("fire", {"threshold": 0.0}, r"threshold is 0\.0; it must be above 0"),
+    ("fire", {"hidden": 0}, "hidden is 0; the perceptron needs at least 1 unit"),
+    ("shaw", {"clip": -1}, "clip is -1; give 0 or more"),
+    ("transformer-xl", {"base": 1.0}, r"base is 1\.0; it must be above 1"),
+    ("distance-aware", {"gate": "divided"}, "unknown gate 'divided'; use one of multiplied, added"),
+    ("distance-aware", {"spread": 0.0}, r"spread is 0\.0; it must be above 0"),
+    ("cope", {"n_positions": 1}, "n_positions is 1; counting needs at least 2"),
+    ("cope", {"gate": "hard"}, "unknown gate 'hard'; use one of raw, scaled"),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "message"), REFUSED, ids=str)
+def test_options_out_of_their_bounds_are_refused(name, options, message, unhooked):
+    with pytest.raises(ValueError, match=message):
+        build(name, **options)
+
+
+@pytest.mark.parametrize("name", sorted({name for name, *_ in REFUSED}))
+def test_options_that_are_no_numbers_are_refused_by_the_class_too(name, unhooked):
+    kind = type(build(name))
+    for field in dataclasses.fields(kind):
+        numeric = field.type in (int, float) or "int" in str(field.type)
+        if not numeric or field.name == "grid":
+            continue
+        for wrong in ("2", True):
+            with pytest.raises(TypeError, match=f"{field.name} must be"):
+                kind(**{field.name: wrong})
+        with pytest.raises((ValueError, TypeError), match=field.name):
+            kind(**{field.name: nan})
+
+
+def test_a_grid_is_a_tuple(unhooked):
+    with pytest.raises(TypeError, match=r"grid must be a tuple, rows and columns, got \[3, 3\]"):
+        encodings.Learned(grid=[3, 3])
+
+
+@pytest.mark.parametrize("name", [name for name in encodings.names() if build(name).causal_only])
+def test_what_is_for_causal_models_is_refused_by_others(name):
+    with pytest.raises(ValueError, match=f"{name} is for causal models only; use causal=True"):
+        TransformerConfig(Streams.dense(16), 1, 2, name, causal=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "width", "message"),
+    [
+        ("rope", {}, 5, "even and at least 2, got 5"),
+        ("xpos", {}, 7, "even and at least 2, got 7"),
+        ("axial-rope", {"dims": 3}, 8, r"by 3 coordinates: .* a multiple of 6, got 8; 6 would do"),
+        ("phase", {"longest": None}, 8, r"longest is 4; it must be finite and above the shortest .*, 4\.0"),
+    ],
+)
+def test_what_does_not_fit_a_model_is_refused_where_its_module_is_built(name, options, width, message):
+    with pytest.raises(ValueError, match=message):
+        build(name, **options).at_query_key(Heads(width=width, max_length=4))
