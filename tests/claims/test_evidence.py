@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sepnb.claims.asks import ZERO, Ask, Floor, Unless, against, changes, each, gap, levels, pairs, unless
+from sepnb.claims.asks import ZERO, Ask, Floor, Unless, against, changes, each, gap, levels, pairs
+from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import _paired_t, holm, judge
-from sepnb.claims.measured import exactly, rounds
+from sepnb.claims.measured import by_rounds, exactly
 from sepnb.claims.verdict import Verdict
 
 BETTER = [Ask("a", "b", high=0.0)]
@@ -170,8 +171,6 @@ def test_families_are_built_from_methods_and_columns():
     assert changes("a", [("x", "y")], low=0.0) == [Ask("a:x", "a:y", 0.0)]
     assert gap("native") == ["gap/native/2x", "gap/native/4x", "gap/native/8x"]
     assert gap(("fourier", "wrap"), ("8x",)) == ["gap/fourier/8x", "gap/wrap/8x"]
-    (condition,) = unless("why", BETTER, any=True)
-    assert condition == Unless(tuple(BETTER), "why", any=True)
 
 
 # --- a family -----------------------------------------------------------------------------------------------
@@ -322,6 +321,11 @@ def timed(low, middle, high, **columns):
     return pd.DataFrame([{"method": "a", "seed": 0, "status": "ok"} | quartiles | columns])
 
 
+def rounds(table, **bounds):
+    claim = Claim("Timed", [Ask("a:x", **bounds)], experiments=("experiment/one",))
+    return by_rounds(claim, {"experiment/one": table})
+
+
 @pytest.mark.parametrize(
     ("quartiles", "bounds", "word"),
     [
@@ -334,17 +338,22 @@ def timed(low, middle, high, **columns):
     ],
 )
 def test_quartiles_over_the_rounds_stand_in_the_place_of_seeds(quartiles, bounds, word):
-    verdict = rounds(timed(*quartiles), [Ask("a:x", **bounds)])
+    verdict = rounds(timed(*quartiles), **bounds)
     assert verdict.word == word and verdict.numbers == {"a:x": quartiles[1]}
     assert f"quartiles {quartiles[0]:.3g} to {quartiles[2]:.3g}" in verdict.detail
 
 
 def test_what_was_not_timed_is_not_testable_and_without_records_nothing_is_said():
-    ask, table = [Ask("a:x", low=0.5)], timed(0.6, 0.7, 0.8)
-    assert rounds(None, ask).word == rounds(table.assign(status="not run"), ask).word == "not run"
-    assert rounds(table.assign(status="stale"), ask).stale
+    ask, table = {"low": 0.5}, timed(0.6, 0.7, 0.8)
+    assert rounds(None, **ask).word == rounds(table.assign(status="not run"), **ask).word == "not run"
+    assert rounds(table.assign(status="stale"), **ask).stale
     for lost in (table.drop(columns="x_lower"), table.assign(x=None), table.replace({"a": "b"})):
-        assert rounds(lost, ask).word == "not testable here"
+        assert rounds(lost, **ask).word == "not testable here"
+
+
+def counted(numbers, asks, unless=()):
+    claim = Claim("Counted", asks, unless=unless, experiments=("chapter/one",), source="a")
+    return exactly(claim, {"chapter/one": numbers})
 
 
 NUMBERS = {"error": 1e-9, "other": 0.0, "control": 0.5}
@@ -362,12 +371,12 @@ NUMBERS = {"error": 1e-9, "other": 0.0, "control": 0.5}
 def test_exact_numbers_lie_inside_closed_bounds_or_not(changed, word):
     asks = [Ask("error", high=1e-6), Ask("other", low=0.0, high=0.0)]
     conditions = [Unless((Ask("control", low=1e-3),), "blind")]
-    verdict = exactly(NUMBERS | changed, asks, conditions)
+    verdict = counted(NUMBERS | changed, asks, conditions)
     assert verdict.word == word and verdict.numbers == NUMBERS | changed
     assert "control 0.5" in verdict.detail or changed.keys() == {"control"}
 
 
 def test_numbers_that_a_chapter_has_not_are_told():
-    assert exactly(None, [Ask("error")]).detail == "the chapter has not been executed"
-    missing = exactly({"another": 1.0}, [Ask("error")])
+    assert counted(None, [Ask("error")]).detail == "the chapter has not been executed"
+    missing = counted({"another": 1.0}, [Ask("error")])
     assert missing.word == "not run" and missing.detail == "the chapter does not publish error"
