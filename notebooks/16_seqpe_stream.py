@@ -1057,7 +1057,7 @@ numbers["verdict_all_light"] = said[ALL_LIGHT].word
 figures.show_table(
     pd.DataFrame(
         {
-            "the abstract, in our words": one.statement,
+            "the abstract, in our words": one.title,
             "claim": one.id,
             "our verdict": said[one.id].word,
             "the paper's tables": "not read",

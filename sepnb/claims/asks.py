@@ -12,8 +12,8 @@ ZERO = "zero"
 class Ask(NamedTuple):
     """One question: does the mean over seeds of `a` minus `b` lie between `low` and `high`?
 
-    A quantity is named `method`, which is the metric of the judge, or `method:column`; of names joined by
-    `+`, methods or columns, it is the mean. `zero` is 0."""
+    A quantity is named `method`, which means the metric of the claim, or `method:column`; of methods or
+    columns joined by `+` it is the mean. `zero` is 0."""
 
     a: str
     b: str = ZERO
@@ -73,13 +73,8 @@ def gap(readings: str | Sequence[str], places: Sequence[str] = FAR) -> list[str]
 
 
 class Floor(NamedTuple):
-    """What every method that is compared must clear in the mean over seeds, so that it has learned anything.
-
-    Args:
-        bound: of `column`; below it where lower is better, above it where higher is.
-        only: the ending of the methods that must clear it.
-        but: the beginning of methods that need not.
-    """
+    """The bound that every method compared must clear in the mean over seeds, to have learned anything: those
+    with the ending `only`, but for those with the beginning `but`."""
 
     bound: float
     column: str = "bits_per_byte"
@@ -91,25 +86,19 @@ class Floor(NamedTuple):
         return method.endswith(self.only) and not (self.but is not None and method.startswith(self.but))
 
 
-def unless(why: str, asks: Iterable[Ask], **options: bool) -> tuple["Unless", ...]:
-    """One condition, as `Claim.unless` takes it."""
-    return (Unless(tuple(asks), why, **options),)
-
-
 @dataclass(frozen=True)
 class Unless:
     """A condition without which a claim is not testable: means over seeds inside their bounds, without a
     test.
 
     Args:
-        asks: the condition.
+        asks: the condition; of `any`, one of them is enough.
         why: what is the matter where it is not so.
-        any: one of the asks is enough.
         ratio: bounds are on mean(a) / mean(b).
         tested: the asks must hold by the test of the claim itself.
     """
 
-    asks: tuple[Ask, ...]
+    asks: Sequence[Ask]
     why: str
     any: bool = False
     ratio: bool = False

@@ -1,10 +1,8 @@
-"""Does a ranking outlive more training? What the experiment `budget` says of it, and of verdicts on one
-budget.
+"""Does a ranking outlive more training? What the experiment `budget` says of verdicts on one budget.
 
-Two models exchange places where one is ahead at one budget and the other at another; a ranking in which that
-happens is *budget-dependent*. A verdict on models trained at one budget holds for that budget: where `budget`
-trained the same pair for one, four and sixteen times as long, its records say what becomes of their order.
-Its models are smaller than those of most verdicts, and a pair that it did not train has no label.
+It trained some pairs, smaller than those of most verdicts, for one, four and sixteen times as long. Two
+models exchange places where one is ahead at one budget and the other at another: their ranking is
+*budget-dependent*.
 """
 
 from collections.abc import Sequence
@@ -37,17 +35,14 @@ def places(
     significance: float = 0.05,
     only: Sequence[tuple[str, str]] | None = None,
 ) -> pd.DataFrame:
-    """Who is ahead of whom, for every two methods at every budget of the table.
+    """Who is ahead of whom, for every two methods at every budget of the table, or for `only` some pairs.
 
-    Differences are paired by seed. Their t intervals hold together with probability 1 - significance
-    (Bonferroni over all pairs and budgets).
+    Differences are paired by seed. Their t intervals hold together over all pairs and budgets with
+    probability 1 - significance (Bonferroni).
 
     Args:
         table: one row a run with columns method, budget, seed, status and bits_per_byte.
-        methods: those compared.
         margin: differences whose interval lies within plus and minus this many bits per byte are level.
-        significance: of all intervals together.
-        only: the pairs wanted; None is all. Intervals hold together over all either way.
 
     Returns:
         Columns a, b, budget, difference (mean of a minus b, lower is better), half (of the interval; NaN
@@ -80,30 +75,18 @@ def exchanges(standing: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def dependence(pairs: Sequence[tuple[str, str]], table: pd.DataFrame | None) -> Dependence:
-    """Whether two models of a pair exchange places between the budgets.
-
-    Intervals hold together over all pairs of the models that `budget` trained, as in `places`.
-
-    Args:
-        pairs: of methods that `budget` trained.
-        table: of the experiment `budget`.
-    """
+    """Whether two models of a pair exchange places between the budgets, by the table of `budget`; *not run*
+    where that lacks a current run of any model at any budget. Intervals hold together over all its pairs."""
     trained = [*models(), "separated-sinusoidal-wide"]
-    if table is None or table.empty or not _complete(table, trained):
+    if table is None or table.empty:
+        return Dependence(NOT_RUN)
+    runs = table[table["method"].isin(trained)]
+    there = set(zip(runs["method"], runs["budget"], strict=True))
+    if len(there) < len(trained) * len(budgets()) or not (runs["status"] == "ok").all():
         return Dependence(NOT_RUN)
     standing = places(table, trained, only=pairs)
     told = []
-    for a, b in pairs:
-        rows = standing[(standing.a == a) & (standing.b == b)]
-        told.append(
-            f"{a} beside {b}: " + ", ".join(f"{row.place} at {row.budget}x" for row in rows.itertuples())
-        )
+    for (a, b), rows in standing.groupby(["a", "b"], sort=False):
+        by_budget = (f"{row.place} at {row.budget}x" for row in rows.itertuples())
+        told.append(f"{a} beside {b}: {', '.join(by_budget)}")
     return Dependence(DEPENDENT if exchanges(standing) else KEPT, "; ".join(told))
-
-
-def _complete(table: pd.DataFrame, methods: list[str]) -> bool:
-    """Whether every model has current runs at every budget, and no run is missing or stale."""
-    rows = table[table["method"].isin(methods)]
-    there = set(zip(rows["method"], rows["budget"], strict=True))
-    wanted = {(method, budget) for method in methods for budget in budgets()}
-    return wanted <= there and bool((rows["status"] == "ok").all())

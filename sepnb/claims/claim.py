@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
-from sepnb.claims import budget, evidence, measured
+from sepnb.claims import budget, evidence
 from sepnb.claims.asks import Ask, Floor, Unless
+from sepnb.claims.measured import ENDS
 from sepnb.claims.rule import composed
 from sepnb.claims.verdict import OF_OURS, PARTLY, Tables, Verdict
 
@@ -34,25 +35,13 @@ def by_seeds(claim: "Claim", tables: Tables) -> Verdict:
     )
 
 
-def by_rounds(claim: "Claim", tables: Tables) -> Verdict:
-    """Judged over the rounds of timed records."""
-    return measured.rounds(claim.table(tables), claim.asks, claim.parts)
-
-
-def exactly(claim: "Claim", tables: Tables) -> Verdict:
-    """Judged by numbers of a chapter in which there is no chance."""
-    return measured.exactly(tables.get(claim.experiments[0]), claim.asks, claim.unless)
-
-
 @dataclass(frozen=True)
 class Claim:
     """A statement that our records can judge.
 
     Args:
-        id: short kebab-case name.
-        title: in plain words.
+        title: the statement in plain words; what a source says stands in `book/source_map.yml`.
         asks: the comparisons that must all lie inside their bounds.
-        statement: what a source says, in our words; of a hypothesis of ours only what the title leaves out.
         rule: what decides, in the reader's words; left out, the asks and conditions say it (`composed`).
         remark: what such a rule does not say.
         source: public short name of the document that makes the statement.
@@ -66,16 +55,15 @@ class Claim:
         turns: pairs of methods whose order the claim is about, where the experiment `budget` trained both.
         parts: some asks that hold and some that fail make *partly*.
         derive: makes columns of others, from the table of the first experiment.
-        how: `by_seeds`, `by_rounds`, `exactly`, or a function of its own where asks cannot say it.
+        how: `by_seeds`, one of `measured`, or a function of its own where asks cannot say it.
+        id: short kebab-case name, which the ledger gives.
 
     Raises:
         ValueError: an experiment of another form, no words, or nothing that decides.
     """
 
-    id: str
     title: str
     asks: Sequence[Ask] = ()
-    statement: str = field(kw_only=True, default="")
     rule: str = field(kw_only=True, default="")
     remark: str = field(kw_only=True, default="")
     source: str = field(kw_only=True, default=OURS)
@@ -84,27 +72,30 @@ class Claim:
     metric: str = field(kw_only=True, default="bits_per_byte")
     higher_is_better: bool = field(kw_only=True, default=False)
     floors: tuple[Floor, ...] = field(kw_only=True, default=())
-    unless: tuple[Unless, ...] = field(kw_only=True, default=())
+    unless: Unless | Sequence[Unless] = field(kw_only=True, default=())
     turns: tuple[tuple[str, str], ...] = field(kw_only=True, default=())
     parts: bool = field(kw_only=True, default=False)
     derive: Callable[[pd.DataFrame], pd.DataFrame] | None = field(kw_only=True, default=None)
     how: Callable[["Claim", Tables], Verdict] = field(kw_only=True, default=by_seeds)
+    id: str = field(kw_only=True, default="")
 
     def __post_init__(self):
         object.__setattr__(self, "asks", tuple(self.asks))
+        one = isinstance(self.unless, Unless)
+        object.__setattr__(self, "unless", (self.unless,) if one else tuple(self.unless))
         if not self.rule and self.asks:
             said = [composed(self.asks, self.unless, self.metric, self.parts), self.remark]
             object.__setattr__(self, "rule", " ".join(filter(None, said)))
-        for name in ("title", "rule") if self.is_ours else ("title", "statement", "rule"):
+        for name in ("title", "rule"):
             if not getattr(self, name):
-                raise ValueError(f"claim {self.id!r} has no {name}; write it in the reader's words")
+                raise ValueError(f"claim {self.title!r} has no {name}; write it in the reader's words")
         for need in self.needs:
             if not re.fullmatch(r"(experiment|chapter)/\w+", need):
                 raise ValueError(
-                    f"claim {self.id!r} needs {need!r}; write experiment/<name> or chapter/<name>"
+                    f"claim {self.title!r} needs {need!r}; write experiment/<name> or chapter/<name>"
                 )
-        if not self.experiments or (not self.asks and self.how in (by_seeds, by_rounds, exactly)):
-            raise ValueError(f"claim {self.id!r} asks for nothing; give it an experiment and asks")
+        if not self.experiments or (not self.asks and self.how.__module__ in CORE):
+            raise ValueError(f"claim {self.title!r} asks for nothing; give it an experiment and asks")
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -139,7 +130,7 @@ class Claim:
         for ask in [*self.asks, *(ask for one in self.unless for ask in one.asks)]:
             for quantity in (ask.a, ask.b):
                 for column in filter(None, quantity.partition(":")[2].split("+")):
-                    wanted |= dict.fromkeys([column, *(f"{column}{end}" for end in measured.ENDS)])
+                    wanted |= dict.fromkeys([column, *(f"{column}{end}" for end in ENDS)])
         found = []
         for name in (self.experiments[0], *self.beside):
             runs = tables.get(name)

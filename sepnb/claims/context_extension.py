@@ -1,10 +1,9 @@
 """Experiment `context_extension` (chapter 6): other frequencies for a trained RoPE model.
 
 Written before its records. *Frozen* is read under the extension without training, *tuned* after a twentieth
-of the steps at four times the trained length, 4 L; both with a factor of 4. The oracle of a tuned model is
-that model itself, with the same weights and frequencies, through a window of the trained length L that slides
-byte by byte over the same bytes: what it pays less than that is what it takes from further back, and not what
-the tuning taught it. Bins end at 2, 4, 8 and 16 times the trained length.
+of the steps at four times the trained length; both with a factor of 4. The sliding window of a tuned model is
+that model itself, with its new weights and frequencies: what it pays less than through that window is what it
+takes from further back, and not what the tuning taught it.
 """
 
 from functools import partial
@@ -26,67 +25,47 @@ def over_oracle(*places: str) -> list[tuple[str, str]]:
 _of = partial(Claim, experiments=("experiment/context_extension",), floors=(BAR,))
 _article = partial(_of, source="article-positional-encoding")
 
-CLAIMS = (
-    _article(
-        "ntk-frozen-helps",
+CLAIMS = {
+    "ntk-frozen-helps": _article(
         "NTK scaling without tuning improves on plain RoPE",
         pairs("ntk-aware - rope", "frozen/2x", "frozen/4x", high=0.0),
-        statement="NTK scaling without fine-tuning shows some improvement past the trained length.",
     ),
-    _article(
-        "the-window-improves-plain-rope",
+    "the-window-improves-plain-rope": _article(
         "A sliding window improves plain RoPE on long texts",
         changes("rope", [(f"frozen-window/{k}", f"frozen/{k}") for k in ("2x", "4x", "8x", "16x")], high=0.0),
-        statement="Approximate attention, like a sliding window, offers improvements past the trained "
-        "length.",
     ),
-    _article(
-        "tuned-extensions-reach-the-tuned-length",
+    "tuned-extensions-reach-the-tuned-length": _article(
         "Tuned extensions work up to the length they are tuned for",
-        changes(
-            "position-interpolation, ntk-aware, ntk-by-parts, yarn",
-            over_oracle("2x", "4x"),
-            high=0.03,
-        ),
-        statement="Position interpolation and adaptive scaling work well up to the lengths that they are "
-        "fine-tuned for.",
+        changes("position-interpolation, ntk-aware, ntk-by-parts, yarn", over_oracle("2x", "4x"), high=0.03),
     ),
-    _article(
-        "ntk-tuned-reads-on",
+    "ntk-tuned-reads-on": _article(
         "Tuned NTK methods read on past the length they are tuned for",
         changes("ntk-aware, yarn", over_oracle("8x", "16x"), high=0.03),
-        statement="NTK-based methods generalise to lengths that the fine-tuning has not shown.",
     ),
-    _of(
-        "pi-frozen-costs-inside",
+    "pi-frozen-costs-inside": _of(
         "Position interpolation without tuning costs inside the trained length",
         [
             Ask("position-interpolation:frozen/1x", "rope:frozen/1x", low=0.03),
             Ask("ntk-aware:frozen/1x", "position-interpolation:frozen/1x", high=0.0),
         ],
-        statement="Position interpolation slows all frequencies and so costs inside the trained length "
-        "unless it is tuned; NTK-aware scaling, which keeps the fast ones, costs less.",
+        remark="Position interpolation slows all frequencies; NTK-aware scaling keeps the fast ones.",
     ),
-    _of(
-        "yarn-wins-frozen",
+    "yarn-wins-frozen": _of(
         "Without tuning YaRN is the best extension",
         against("yarn", [name for name in EXTENSIONS if name != "yarn"], "frozen/4x", high=0.0),
     ),
-    _of(
-        "frozen-extension-beats-the-window",
+    "frozen-extension-beats-the-window": _of(
         "Without tuning an extension beats a window",
         [Ask(f"{name}:frozen/4x", "rope:frozen-window/4x", high=0.0) for name in ("yarn", "ntk-aware")],
     ),
-    _of(
-        "tuning-plain-rope-is-enough",
+    "tuning-plain-rope-is-enough": _of(
         "Plain RoPE tuned equally is as good as any extension",
         against("rope", EXTENSIONS, "tuned/4x", high=0.03),
     ),
-    _of(
-        "a-tuned-extension-uses-longer-contexts",
+    "a-tuned-extension-uses-longer-contexts": _of(
         "After a little tuning the longer context is used",
         changes("yarn, ntk-aware", over_oracle("4x"), high=0.0),
         beside=LONG,
-        unless=(TEXT_HAS_MORE,),
+        unless=TEXT_HAS_MORE,
     ),
-)
+}

@@ -1,10 +1,8 @@
 """Experiment `encoding_speed`: what encodings leave of the speed of fused attention, on a CPU.
 
-Written before its records. A cell is one encoding at one length, timed in rounds with fused causal attention
-without positions, forward and backward, B = 8, H = 8, d = 64. *Share* is the speed of the compiled step over
-that of the fused one; the quartiles over the rounds stand in the place of seeds. A bound is cleared if three
-quarters of the rounds clear it, missed if three quarters miss it, and open between the two; of several cells
-some may hold and others not, which is *partly*.
+Written before its records. A cell is one encoding at one length, timed in rounds beside fused causal
+attention without positions, forward and backward, B = 8, H = 8, d = 64. *Share* is the speed of the compiled
+step over that of the fused one; of several cells some may hold and others not, which is *partly*.
 """
 
 from functools import partial
@@ -12,7 +10,8 @@ from functools import partial
 import pandas as pd
 
 from sepnb.claims.asks import each, levels
-from sepnb.claims.claim import Claim, by_rounds
+from sepnb.claims.claim import Claim
+from sepnb.claims.measured import by_rounds
 
 TABLE = "experiment/encoding_speed"
 BESIDE = ("rope", "xpos", "alibi", "t5", "cope")
@@ -27,34 +26,29 @@ def at_each_length(table: pd.DataFrame) -> pd.DataFrame:
 
 _of = partial(Claim, experiments=(TABLE,), parts=True, derive=at_each_length, how=by_rounds)
 
-CLAIMS = (
-    _of(
-        "compiled-rope-is-nearly-free",
+CLAIMS = {
+    "compiled-rope-is-nearly-free": _of(
         "On a CPU compiled RoPE is nearly free",
         levels("rope at 512, rope at 1024", "compiled", low=0.95),
         rule="RoPE leaves at least 0.95 of the speed, at N = 512 and at 1024.",
     ),
-    _of(
-        "a-fixed-bias-is-cheap",
+    "a-fixed-bias-is-cheap": _of(
         "On a CPU a fixed bias is cheap",
         levels("alibi at 512", "compiled", low=0.95) + levels("alibi at 1024", "compiled", low=0.75),
         rule="ALiBi leaves at least 0.95 of the speed at N = 512, and 0.75 at 1024.",
     ),
-    _of(
-        "a-trained-bias-leaves-three-fifths",
+    "a-trained-bias-leaves-three-fifths": _of(
         "On a CPU a trained bias leaves three fifths of the speed",
         levels("t5 at 512, kerple at 512", "compiled", low=0.6),
         rule="T5 and KERPLE leave at least 0.6 of the speed at N = 512.",
     ),
-    _of(
-        "scores-of-their-own-leave-two-fifths",
+    "scores-of-their-own-leave-two-fifths": _of(
         "On a CPU scores of their own leave two fifths of the speed",
         levels(each("{} at 512", "transformer-xl, shaw, distance-aware"), "compiled", low=0.4),
         rule="Transformer-XL, Shaw (keys and values) and the DA-Transformer leave at least 0.4 of the speed "
         "at N = 512.",
     ),
-    _of(
-        "ahead-of-x-transformers",
+    "ahead-of-x-transformers": _of(
         "On a CPU the encodings are faster than those of x-transformers",
         levels(each("{} at 512", BESIDE) + each("{} at 1024", BESIDE), "ahead", low=1.0),
         rule="RoPE, xPos, ALiBi, T5 and CoPE, compiled, take less time than in x-transformers, eager or "
@@ -62,4 +56,4 @@ CLAIMS = (
         "1024. Attention without positions, which both leave to the same fused kernel, is shown and not "
         "judged.",
     ),
-)
+}

@@ -44,23 +44,14 @@ def judge(
     least_seeds: int = 6,
     significance: float = 0.05,
 ) -> Verdict:
-    """The verdict over a family of asks.
-
-    In this order: a run missing or stale gives *not run*; a run without a finite number, a method that does
-    not clear a floor, or a condition that is not met, *not testable here*; fewer than `least_seeds` seeds,
-    *not judged*; else the word of `word_of`.
+    """The verdict over a family of asks: what stands in its way, else the word of `word_of`.
 
     Args:
-        table: one row a run with columns method, seed, status and those that are asked for; None if there is
-            none.
-        asks: the family over which Holm's correction runs.
-        metric: the column that a method without a column means.
-        higher_is_better: on which side of a floor a method must be.
-        floors: what the mean of every method must clear.
-        unless: what must be so, else nothing is testable.
-        parts: the claim counts its asks, in place of wanting all.
-        least_seeds: with fewer than six, not even differences of one sign pass a two-sided sign test.
-        significance: of the whole family.
+        table: one row a run with columns method, seed, status and those that are asked for.
+        asks: the family over which Holm's correction runs, all at a significance.
+        metric, higher_is_better, floors, unless, parts: as of a `Claim`.
+        least_seeds: with fewer the word is *not judged*; with fewer than six, not even differences of one
+            sign pass a two-sided sign test.
     """
     rules = {"metric": metric, "higher_is_better": higher_is_better, "floors": floors, "unless": unless}
     if found := obstacle(table, asks, **rules, least_seeds=least_seeds):
@@ -86,7 +77,9 @@ def obstacle(
     unless: Sequence[Unless] = (),
     least_seeds: int = 6,
 ) -> Verdict | None:
-    """What stands in the way of a verdict, with arguments as in `judge`; None if nothing does."""
+    """What stands in the way of a verdict, with arguments as in `judge`: *not run* where a run is missing or
+    stale, *not testable here* where one has no finite number, a method does not clear a floor or a condition
+    is not met."""
     conditions = [ask for one in unless for ask in one.asks]
     compared, checked = methods_of(asks), methods_of(conditions)
     if found := incomplete(table, compared) or incomplete(table, checked, paired=False):
@@ -126,12 +119,8 @@ def inside(value: float, ask: Ask) -> bool:
 
 
 class Runs:
-    """The runs of a table, by quantities as `Ask` names them: lists and arrays, as a table is asked hundreds
-    of times and pandas would copy it each time.
-
-    Raises:
-        ValueError: two runs of one method and seed.
-    """
+    """The runs of a table, by quantities as `Ask` names them: arrays, as pandas would copy the table each of
+    hundreds of times. Two runs of one method and seed are a ValueError."""
 
     def __init__(self, table: pd.DataFrame, metric: str):
         self.table, self.metric = table, metric
@@ -150,10 +139,6 @@ class Runs:
         names = columns.split("+") if columns else [self.metric]
         parts = [self._column(name)[self._order(method)] for method in of.split("+") for name in names]
         return sum(parts) / len(parts)
-
-    def mean(self, quantity: str) -> float:
-        """The mean over runs; NaN if a run has no value."""
-        return float(self.values(quantity).mean())
 
     def difference(self, ask: Ask) -> np.ndarray:
         """`a` minus `b`, one value a seed."""
@@ -182,18 +167,9 @@ def methods_of(asks: Iterable[Ask]) -> list[str]:
 
 
 def holm(p_values: Sequence[float], significance: float) -> np.ndarray:
-    """Which tests of a family are significant after the step-down correction of Holm (1979).
-
-    The smallest p of m is held against significance / m, the next against significance / (m - 1), and so on
-    until the first that is larger: from there on no test is significant.
-
-    Args:
-        p_values: one for each test, in any order.
-        significance: the largest probability of one false answer or more in the whole family.
-
-    Returns:
-        One truth value for each test, in the order given, [m] bool.
-    """
+    """Which tests of a family are significant after the step-down correction of Holm (1979), [m] bool: the
+    smallest p of m is held against significance / m, the next against significance / (m - 1), and so on until
+    the first that is larger. `significance` bounds the probability of one false answer or more."""
     p = np.asarray(p_values, dtype=float)
     order = np.argsort(p)
     passed = p[order] <= significance / np.arange(len(p), 0, -1)
@@ -203,10 +179,8 @@ def holm(p_values: Sequence[float], significance: float) -> np.ndarray:
 
 
 def _p_value(differences: np.ndarray, ask: Ask) -> float:
-    """Two-sided p of the mean lying on the side of the bounds where it is seen.
-
-    Inside, every finite bound must be cleared, so the largest p counts; outside, the bound passed counts.
-    """
+    """Two-sided p of the mean lying on the side of the bounds where it is seen: inside, every finite bound
+    must be cleared, so the largest p counts; outside, the bound passed counts."""
     if len(differences) < 2:
         return 1.0
     mean = differences.mean()
@@ -228,13 +202,8 @@ def _paired_t(differences: np.ndarray, bound: float) -> float:
 
 
 def incomplete(table: pd.DataFrame | None, methods: Sequence[str], paired: bool = True) -> Verdict | None:
-    """A verdict on a grid with holes would depend on who stopped it, so a single missing run is enough.
-
-    Args:
-        table: as in `judge`.
-        methods: whose runs must be there.
-        paired: they must have the same seeds.
-    """
+    """*Not run* where a run of these methods is missing or stale: a verdict on a grid with holes would depend
+    on who stopped it. If `paired`, they must have the same seeds."""
     if table is None or table.empty:
         return Verdict(NOT_RUN, "no runs")
     seeds: dict[str, set] = {name: set() for name in methods}
@@ -271,39 +240,31 @@ def _below_a_floor(
     runs: Runs, methods: Iterable[str], floors: Sequence[Floor], higher_is_better: bool
 ) -> Verdict | None:
     for floor in floors:
-        means = {name: runs.mean(f"{name}:{floor.column}") for name in methods if floor.holds_for(name)}
-        short = {
-            name: mean
-            for name, mean in means.items()
-            if not (mean > floor.bound if higher_is_better else mean < floor.bound)
+        means = {
+            name: runs.values(f"{name}:{floor.column}").mean() for name in methods if floor.holds_for(name)
         }
-        if short:
+        sign = -1 if higher_is_better else 1
+        if short := {name: mean for name, mean in means.items() if not sign * mean < sign * floor.bound}:
             side, unit = "above" if higher_is_better else "below", floor.column.replace("_", " ")
             listed = ", ".join(f"{name} ({mean:.2f})" for name, mean in short.items())
-            return Verdict(
-                NOT_TESTABLE, f"not {side} the bar of {floor.bound} {unit}: {listed}", numbers=short
-            )
+            why = f"not {side} the bar of {floor.bound} {unit}: {listed}"
+            return Verdict(NOT_TESTABLE, why, numbers=short)
     return None
 
 
 def _not_met(runs: Runs, unless: Sequence[Unless], least_seeds: int) -> Verdict | None:
     for one in unless:
+        numbers = {}
+        for ask in one.asks:  # the means are compared, whose methods need not have the same seeds
+            a, b = (float(runs.values(name).mean()) for name in (ask.a, ask.b))
+            numbers[f"{ask.a} over {ask.b}" if one.ratio else ask.name] = a / b if one.ratio else a - b
+        met = [inside(value, ask) for value, ask in zip(numbers.values(), one.asks, strict=True)]
+        told = [f"{name} {value:+.3f}" for name, value in numbers.items()]
         if one.tested:
             differences = [runs.difference(ask) for ask in one.asks]
-            answers = answer(one.asks, differences)
-            met = [
-                found.answer == HOLDS and len(own) >= least_seeds
-                for found, own in zip(answers, differences, strict=True)
-            ]
-            told = [str(found) for found in answers]
-            numbers = {found.name: found.value for found in answers}
-        else:
-            numbers = {}
-            for ask in one.asks:  # the means are compared, whose methods need not have the same seeds
-                a, b = runs.mean(ask.a), runs.mean(ask.b)
-                numbers[f"{ask.a} over {ask.b}" if one.ratio else ask.name] = a / b if one.ratio else a - b
-            met = [inside(value, ask) for value, ask in zip(numbers.values(), one.asks, strict=True)]
-            told = [f"{name} {value:+.3f}" for name, value in numbers.items()]
+            answers, enough = answer(one.asks, differences), min(map(len, differences)) >= least_seeds
+            met = [enough and found.answer == HOLDS for found in answers]
+            told = list(map(str, answers))
         if not (any(met) if one.any else all(met)):
             return Verdict(NOT_TESTABLE, "; ".join([one.why, *told]), numbers=numbers)
     return None

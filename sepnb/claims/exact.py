@@ -1,16 +1,15 @@
 """What chapters 1 and 7 to 9 compute exactly: no statistics, only zeros and how far from zero.
 
-An error counts as zero up to rounding at 1e-6, and as clearly not zero above 1e-3. Where the statement is
-about streams that are not connected at all, zero means 0.0: not one path leads from one to the other.
-
-Beside every expected zero stands a control that must *not* be zero: a measurement that is blind would confirm
-the statement.
+An error counts as zero up to rounding at 1e-6, and as clearly not zero above 1e-3. Of streams that are not
+connected at all zero means 0.0: not one path leads from one to the other. Beside every expected zero stands a
+control that must *not* be zero: a measurement that is blind would confirm the statement.
 """
 
 from functools import partial
 
-from sepnb.claims.asks import Ask, Unless, unless
-from sepnb.claims.claim import Claim, exactly
+from sepnb.claims.asks import Ask, Unless
+from sepnb.claims.claim import Claim
+from sepnb.claims.measured import exactly
 
 
 def zero(*names: str) -> list[Ask]:
@@ -28,9 +27,9 @@ def apart(*names: str) -> list[Ask]:
     return [Ask(name, low=1e-3) for name in names]
 
 
-def control(asks: list[Ask]) -> tuple[Unless, ...]:
+def control(asks: list[Ask]) -> Unless:
     """What must be so, else the measurement is blind."""
-    return unless("the measurement is blind", asks)
+    return Unless(asks, "the measurement is blind")
 
 
 _exact = partial(Claim, how=exactly, parts=True)
@@ -39,82 +38,63 @@ _streams = partial(_exact, experiments=("chapter/07_two_streams",), source="slid
 _split = partial(_exact, experiments=("chapter/08_split_mlp_norm",), source="slides-separation")
 _strict = partial(_exact, experiments=("chapter/09_strict",))
 
-CLAIMS = (
-    _order(
-        "attention-is-permutation-equivariant",
+CLAIMS = {
+    "attention-is-permutation-equivariant": _order(
         "Without positions, attention treats a shuffled sentence alike",
         rounding("equivariance_error", "causal_equivariance_error"),
-        statement="A transformer's attention without position processes a sentence and its shuffled copy "
-        "identically: each token gets the same output wherever it stands.",
         rule="Permuting the tokens permutes the outputs up to rounding (error at most 1e-6), (a) without a "
         "mask and (b) with the causal mask; one of the two gives *partly*. Not testable unless with RoPE, "
         "the control, the error is above 1e-3.",
         source="article-positional-encoding",
         unless=control(apart("rope_equivariance_error")),
     ),
-    _order(
-        "attention-is-permutation-invariant",
+    "attention-is-permutation-invariant": _order(
         "Self-attention does not change when tokens are shuffled",
         rounding("invariance_error"),
-        statement="Self-attention layers are permutation invariant by design.",
         rule="Permuting the tokens leaves the output at each place unchanged, up to rounding (at most "
         "1e-6), without a mask.",
         source="seqpe-abstract",
     ),
-    _order(
-        "position-breaks-the-symmetry",
+    "position-breaks-the-symmetry": _order(
         "A position encoding lets the model tell places apart",
         apart(*(f"{name}_equivariance_error" for name in ("sinusoidal", "learned", "rope", "alibi"))),
-        statement="Positional encoding lets the model tell tokens apart by their place in the sequence.",
         rule="With each of sinusoid, learned table, RoPE and ALiBi, permuting the tokens does more to the "
         "outputs than permute them (error above 1e-3); with some of the four, *partly*. Not testable unless "
         "the same measurement without an encoding gives zero (at most 1e-6).",
         source="article-positional-encoding",
         unless=control(rounding("equivariance_error")),
     ),
-    _streams(
-        "block-values-keep-streams-apart",
+    "block-values-keep-streams-apart": _streams(
         "Block-diagonal values and outputs keep the streams apart",
         zero("frozen_jacobian_split"),
-        statement="With block-diagonal W_V and W_O the positional and the semantic dimensions do not mix in "
-        "attention.",
         rule="With the attention weights held fixed, the derivative of one stream's output by the other "
         "stream's input is exactly 0 for block-diagonal W_V and W_O; not testable unless it is above 1e-3 "
         "for dense ones.",
         unless=control(apart("frozen_jacobian_dense")),
     ),
-    _streams(
-        "semantics-do-not-depend-on-position",
+    "semantics-do-not-depend-on-position": _streams(
         "The semantic stream does not depend on position",
         zero("frozen_jacobian_split", "live_jacobian_sem_by_pos"),
-        statement="Only the positional part depends on the index; the semantic representations stay "
-        "invariant to position.",
         rule="The derivative of the semantic output by the positional input is exactly 0 (a) with the "
         "attention weights held fixed and (b) with everything live; one of the two gives *partly*.",
     ),
-    _split(
-        "two-mlps-keep-streams-apart",
+    "two-mlps-keep-streams-apart": _split(
         "Two MLPs keep the streams apart",
         zero("frozen_jacobian_split_norm"),
-        statement="Two MLPs, one per stream, with their outputs concatenated, keep the dimensions apart.",
         rule="With the attention weights held fixed, the derivative between streams through a whole block "
         "with one MLP and one norm per stream is exactly 0; not testable unless it is above 1e-3 with a "
         "joint MLP.",
         unless=control(apart("frozen_jacobian_joint_mlp")),
     ),
-    _split(
-        "values-output-and-mlp-suffice",
+    "values-output-and-mlp-suffice": _split(
         "Splitting values, outputs and the MLP is enough",
         zero("frozen_jacobian_joint_norm"),
-        statement="Modifying W_V, W_O and the MLP is what it takes to keep one stream from influencing the "
-        "other (the slides name no norm).",
         rule="With W_V, W_O and the MLP split and the ordinary layer norm over the joint width, the "
         "derivative between streams (attention weights held fixed) is exactly 0; not testable unless it is "
         "0 with a norm per stream, so that only the norm is left to blame.",
         unless=control(zero("frozen_jacobian_split_norm")),
     ),
-    _strict(
-        "strict-pos-stream-ignores-the-text",
+    "strict-pos-stream-ignores-the-text": _strict(
         "In the strict model the position stream is the same for every text",
         zero("strict_live_jacobian", "strict_text_difference"),
         rule="With everything live, (a) the derivative of the pos stream by the semantic input is exactly 0 "
@@ -122,8 +102,7 @@ CLAIMS = (
         "two gives *partly*. Not testable unless in the separated model, the control, both are above 1e-3.",
         unless=control(apart("separated_live_jacobian", "separated_text_difference")),
     ),
-    _strict(
-        "strict-is-dense-plus-tables",
+    "strict-is-dense-plus-tables": _strict(
         "A strict model is a dense one with tables added to queries and keys",
         rounding("dense_with_tables_error"),
         rule="A dense transformer of the width of the sem stream, written out without a pos stream, gives "
@@ -132,4 +111,4 @@ CLAIMS = (
         "1e-3.",
         unless=control(apart("dense_without_tables_error")),
     ),
-)
+}

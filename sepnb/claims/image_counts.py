@@ -65,11 +65,9 @@ def modified(claim: Claim, tables: Tables) -> Verdict:
 
 _counts = partial(Claim, experiments=(COUNTS,), source="seqpe-abstract", parts=True)
 
-CLAIMS = (
-    _counts(
-        "no-manual-redesign",
+CLAIMS = {
+    "no-manual-redesign": _counts(
         "SeqPE needs no redesign for more axes",
-        statement="SeqPE generalises to several dimensions without a manual redesign of the architecture.",
         rule="On two and on three axes (a) SeqPE is the same encoding; (b) no line of its own code runs "
         "that did not run on fewer axes; (c) no setting of model or training has another value but the "
         "number of axes. Some of the three give *partly*. Not testable unless every coordinate moves the "
@@ -78,11 +76,8 @@ CLAIMS = (
         "and the answer hung on which of two forms that are equal on one axis is called RoPE.",
         how=no_redesign,
     ),
-    _counts(
-        "expert-designs-must-be-modified",
+    "expert-designs-must-be-modified": _counts(
         "RoPE and ALiBi must be modified for more axes",
-        statement="Encodings designed by experts, such as RoPE and ALiBi, demand modifications to adapt to "
-        "new modalities.",
         rule="Modified is what becomes another encoding, runs more lines of its own code, or has more "
         "settings with other values than the number of axes, on two axes or on three. (a) ALiBi, as it is "
         "defined, has no form on two axes and none on three; (b) RoPE, as the class of one axis that hands "
@@ -91,4 +86,4 @@ CLAIMS = (
         "to 1e-9. The rule followed the counts; an earlier one counted the first form alone.",
         how=modified,
     ),
-)
+}

@@ -1,18 +1,13 @@
 """Experiments `images` and `volumes` (chapter 15): places on two axes and on three.
 
 Written before their records (of cubes, one short trial of one seed had been seen of three methods, at half of
-the steps). Scores are shares of right answers, and higher is better. In `images` a model is named by method
-and task, `<method>/class` or `<method>/direction`, and a column by what was done to the test pictures, the
-patches along a side, and the rule of the model: `canvas-14/grow` is a larger canvas of 14 x 14 patches on
-which the grid grows; `moved-` is the trained grid, read elsewhere. *SeqPE* is trained at shift steps and with
-both losses, as a term of the score with one map for all layers; *multiplied* SeqPE is injected as released,
-by a map of every layer. Where larger grids are compared, the sinusoid and axial RoPE have the same shift
-steps. Each task has a claim of its own, so that a model that fails at one says nothing of the other. In
-`volumes` *canvas* is a trained cube somewhere in a larger one, *spread* are two things anywhere in it; a
-sixth is chance.
+the steps). A model of images is named by method and task, and a column by what was done to the test pictures,
+the patches along a side, and the rule of the model. *SeqPE* is trained at random offsets and with both losses
+and is a term of the score with one map for all layers; *multiplied* it is injected as released, by a map of
+every layer. Where larger grids are compared, the sinusoid and axial RoPE have the same offsets.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from sepnb.claims.asks import Ask, Floor, Unless, against, changes, each, levels, pairs
@@ -57,14 +52,14 @@ def above_chance(asks: Sequence[Ask]) -> dict:
 
 def larger(task: str, view: str, rule: str) -> dict:
     """SeqPE, a term of the score whose grid grows, minus the sinusoid and axial RoPE trained at the same
-    shift steps and read by a rule, and minus the model without places, on larger test pictures."""
+    offsets and read by a rule, and minus the model without places, on larger test pictures."""
     others = [f"{name}-shifts/{task}:{view}/{rule}" for name in ("sinusoidal", "axial-rope")]
     others.append(f"none/{task}:{view}/grow")
     return above_chance([Ask(f"seqpe/{task}:{view}/grow", other, low=0.0) for other in others])
 
 
 def with_and_without(task: str) -> dict:
-    """SeqPE minus the same digit strings without losses and shift steps, at 14 x 14 patches."""
+    """SeqPE minus the same digit strings without losses and random offsets, at 14 x 14 patches."""
     return above_chance(
         pairs(f"seqpe/{task} - seqpe-plain/{task}", "canvas-14/grow", "upscaled-14/grow", low=0.0)
     )
@@ -90,79 +85,66 @@ _rated = partial(Claim, metric="accuracy", higher_is_better=True)
 _images = partial(_rated, experiments=(TABLE,), floors=(HALF, PLACES))
 _cubes = partial(_rated, experiments=(CUBES,), floors=(HALF,))
 
-CLAIMS = (
-    _images(
-        "places-help-to-tell-images-apart",
+
+def of_both_tasks(claim_id: str, title: str, how: Callable[[str], dict], **more: str) -> dict[str, Claim]:
+    """A claim on each task, so that a model that fails at one says nothing of the other."""
+    said = {"class": "classes", "direction": "directions"}
+    return {claim_id.format(one): _images(title.format(said[one]), **how(one), **more) for one in TASKS}
+
+
+CLAIMS = {
+    "places-help-to-tell-images-apart": _images(
         "A classifier of images needs to know where its patches are",
         against(each("{}/class", f"learned, {PLACED}"), "none/class", low=0.01),
     ),
-    _images(
-        "axial-rope-survives-a-larger-canvas",
+    "axial-rope-survives-a-larger-canvas": _images(
         "Axial RoPE does as well on a larger canvas",
         changes(each("axial-rope/{}", TASKS), [("canvas-14/grow", "accuracy")], low=-0.03),
         remark="The class token stands at the origin: between patches axial RoPE knows differences alone, "
         "and what this token reads depends on where they are.",
     ),
-    _images(
-        "axial-rope-is-ahead-on-a-larger-canvas",
+    "axial-rope-is-ahead-on-a-larger-canvas": _images(
         "On a larger canvas axial RoPE is ahead of the sinusoid",
         **above_chance(pairs(each("axial-rope/{} - sinusoidal/{}", TASKS), "canvas-14/grow", low=0.0)),
     ),
-    _images(
-        "upscaled-images-want-fitted-places",
+    "upscaled-images-want-fitted-places": _images(
         "Upscaled images are read better with positions fitted into the trained square",
         **above_chance(
             changes(each("{}/class", PLACED), [("upscaled-14/fit", "upscaled-14/grow")], low=0.01)
         ),
     ),
-    _images(
-        "a-stream-for-rows-and-one-for-columns-cost-nothing",
+    "a-stream-for-rows-and-one-for-columns-cost-nothing": _images(
         "Dimensions of their own for rows and columns cost nothing",
         pairs(each("separated-sinusoidal/{} - sinusoidal/{}", TASKS), low=-0.01),
         remark="Equal width is a third fewer parameters.",
     ),
-    _images(
-        "streams-of-rows-and-columns-help-at-equal-parameters",
+    "streams-of-rows-and-columns-help-at-equal-parameters": _images(
         "At equal parameters, dimensions of their own for rows and columns help",
         pairs(each("separated-sinusoidal-wide/{} - sinusoidal/{}", TASKS), low=0.0),
         remark="A quarter wider, the separated model has about as many parameters.",
     ),
-    _images(
-        "seqpe-leads-in-image-classification",
+    "seqpe-leads-in-image-classification": _images(
         "SeqPE leads in the classification of images",
         against("seqpe-multiply/class", each("{}/class", "learned, sinusoidal, axial-rope"), low=0.0),
-        statement="In 2D image classification SeqPE surpasses strong baselines in accuracy.",
         source="seqpe-abstract",
-        remark="The others have no shift steps to pay for, and all had less than one pass over the training "
+        remark="The others have no random offsets to pay for; all had less than one pass over the training "
         "pictures. The encoder has 32 columns and the model is small: the released one is larger in both.",
     ),
-    _images(
-        "seqpe-is-ahead-on-a-larger-canvas-class",
-        "On a larger canvas SeqPE tells classes better than a sinusoid, axial RoPE and no places",
-        **larger("class", "canvas-14", "grow"),
+    **of_both_tasks(
+        "seqpe-is-ahead-on-a-larger-canvas-{}",
+        "On a larger canvas SeqPE tells {} better than a sinusoid, axial RoPE and no places",
+        lambda task: larger(task, "canvas-14", "grow"),
     ),
-    _images(
-        "seqpe-is-ahead-on-a-larger-canvas-direction",
-        "On a larger canvas SeqPE tells directions better than a sinusoid, axial RoPE and no places",
-        **larger("direction", "canvas-14", "grow"),
+    **of_both_tasks(
+        "seqpe-is-ahead-on-upscaled-images-{}",
+        "On upscaled images SeqPE tells {} better than a sinusoid, axial RoPE and no places",
+        lambda task: larger(task, "upscaled-14", "fit"),
     ),
-    _images(
-        "seqpe-is-ahead-on-upscaled-images-class",
-        "On upscaled images SeqPE tells classes better than a sinusoid, axial RoPE and no places",
-        **larger("class", "upscaled-14", "fit"),
-    ),
-    _images(
-        "seqpe-is-ahead-on-upscaled-images-direction",
-        "On upscaled images SeqPE tells directions better than a sinusoid, axial RoPE and no places",
-        **larger("direction", "upscaled-14", "fit"),
-    ),
-    _images(
-        "seqpe-is-ahead-on-spread-images",
+    "seqpe-is-ahead-on-spread-images": _images(
         "Where things lie further apart SeqPE tells directions better than a sinusoid and axial RoPE",
         **larger("direction", "spread-14", "grow"),
     ),
-    _images(
-        "seqpe-is-ahead-of-an-interpolated-table",
+    "seqpe-is-ahead-of-an-interpolated-table": _images(
         "On larger grids SeqPE is ahead of an interpolated table",
         **above_chance(
             [
@@ -171,66 +153,44 @@ CLAIMS = (
                 for view in ("canvas-14", "upscaled-14")
             ]
         ),
-        remark="The learned table is interpolated and has no shift steps: the comparison is not like with "
+        remark="The learned table is interpolated and has no random offsets: the comparison is not like with "
         "like.",
     ),
-    _images(
-        "losses-and-shifts-carry-seqpe-class",
-        "Losses and shift steps carry SeqPE to larger grids, for classes",
-        **with_and_without("class"),
-        remark="Losses and shift steps are not told apart.",
+    **of_both_tasks(
+        "losses-and-shifts-carry-seqpe-{}",
+        "Losses and random offsets carry SeqPE to larger grids, for {}",
+        with_and_without,
+        remark="Losses and offsets are not told apart.",
     ),
-    _images(
-        "losses-and-shifts-carry-seqpe-direction",
-        "Losses and shift steps carry SeqPE to larger grids, for directions",
-        **with_and_without("direction"),
-        remark="Losses and shift steps are not told apart.",
-    ),
-    _images(
-        "digits-do-more-than-shift-steps",
-        "SeqPE as released is ahead of a sinusoid with the same shift steps",
+    "digits-do-more-than-shift-steps": _images(
+        "SeqPE as released is ahead of a sinusoid with the same random offsets",
         **above_chance(
-            pairs(
-                each("seqpe-multiply/{} - sinusoidal-shifts/{}", TASKS),
-                "canvas-14/grow",
-                low=0.0,
-            )
+            pairs(each("seqpe-multiply/{} - sinusoidal-shifts/{}", TASKS), "canvas-14/grow", low=0.0)
         ),
     ),
-    _images(
-        "seqpe-reads-covered-places-alike-class",
-        "SeqPE tells classes alike wherever its training covered the grid",
-        **moved("class", "covered"),
+    **of_both_tasks(
+        "seqpe-reads-covered-places-alike-{}",
+        "SeqPE tells {} alike wherever its training covered the grid",
+        lambda task: moved(task, "covered"),
     ),
-    _images(
-        "seqpe-reads-covered-places-alike-direction",
-        "SeqPE tells directions alike wherever its training covered the grid",
-        **moved("direction", "covered"),
+    "seqpe-reaches-places-never-seen": _images(
+        "SeqPE tells directions alike at coordinates never seen", **moved("direction", "never-seen")
     ),
-    _images(
-        "seqpe-reaches-places-never-seen",
-        "SeqPE tells directions alike at coordinates never seen",
-        **moved("direction", "never-seen"),
-    ),
-    _rated(
-        "three-axes-are-learned",
+    "three-axes-are-learned": _rated(
         "Places on three axes are learned",
         levels("sinusoidal, axial-rope, seqpe", "accuracy", low=0.9),
         experiments=(CUBES,),
     ),
-    _cubes(
-        "seqpe-is-ahead-in-larger-cubes",
+    "seqpe-is-ahead-in-larger-cubes": _cubes(
         "In larger cubes SeqPE is ahead of the sinusoid and of axial RoPE",
         against("seqpe", "sinusoidal, axial-rope", *LARGER, low=0.0),
     ),
-    _cubes(
-        "losses-and-shifts-carry-seqpe-to-larger-cubes",
-        "Losses and shift steps carry SeqPE to larger cubes",
+    "losses-and-shifts-carry-seqpe-to-larger-cubes": _cubes(
+        "Losses and random offsets carry SeqPE to larger cubes",
         pairs("seqpe - seqpe-plain", *LARGER, low=0.0),
     ),
-    _cubes(
-        "digits-do-more-than-shift-steps-in-a-cube",
-        "In larger cubes SeqPE is ahead of a sinusoid with the same shift steps",
+    "digits-do-more-than-shift-steps-in-a-cube": _cubes(
+        "In larger cubes SeqPE is ahead of a sinusoid with the same random offsets",
         pairs("seqpe - sinusoidal-shifts", *LARGER, low=0.0),
     ),
-)
+}

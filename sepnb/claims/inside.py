@@ -9,7 +9,7 @@ from functools import partial
 
 import pandas as pd
 
-from sepnb.claims.asks import Ask, levels, pairs, unless
+from sepnb.claims.asks import Ask, Unless, levels, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import Runs, inside, judge, obstacle
 from sepnb.claims.extrapolation import FIVE
@@ -58,30 +58,25 @@ def index_or_its_logarithm(claim: Claim, tables: Tables) -> Verdict:
 
 _inside = partial(Claim, experiments=(TABLE,), floors=(BAR,))
 
-CLAIMS = (
-    _inside(
-        "semantic-integrity-is-preserved",
+CLAIMS = {
+    "semantic-integrity-is-preserved": _inside(
         "Extrapolating the position leaves the content as it was",
         levels(LEARNED, *ADDED, high=0.1),
-        statement="Because only the positional dimensions are extrapolated, the integrity of the learned "
-        "semantic representations is preserved.",
         source="slides-separation",
         parts=True,
         derive=added_drift,
-        unless=unless(
-            "different texts are less than 0.5 apart in the same unit",
+        unless=Unless(
             [Ask(f"{LEARNED}:another_text", low=0.5)],
+            "different texts are less than 0.5 apart in the same unit",
         ),
     ),
-    _inside(
-        "separation-steadies-the-content",
+    "separation-steadies-the-content": _inside(
         "Extrapolation disturbs the content less in a separated model",
         pairs(f"{LEARNED} - learned", *ADDED, high=0.0),
         parts=True,
         derive=added_drift,
     ),
-    _inside(
-        "only-the-routing-hears-a-new-index",
+    "only-the-routing-hears-a-new-index": _inside(
         "A new index reaches the content through attention weights alone",
         levels(f"{LEARNED}, separated-sinusoidal, strict-learned", "held", low=0.0, high=0.0),
         rule="With every head attending as it does at index 0, the content of a text read past the trained "
@@ -89,11 +84,10 @@ CLAIMS = (
         "separated sinusoidal and strict learned; in some of the three, *partly*. Not testable unless it "
         "moves by more than 0.001 in every run of dense learned.",
         parts=True,
-        unless=unless("nothing moves in the dense model either", [Ask("learned:held", low=1e-3)]),
+        unless=Unless([Ask("learned:held", low=1e-3)], "nothing moves in the dense model either"),
         how=routing_alone,
     ),
-    _inside(
-        "position-is-readable-without-an-encoding",
+    "position-is-readable-without-an-encoding": _inside(
         "Without an encoding a causal model still learns where its tokens are",
         levels("none", "index/joint", "log_index/joint", low=0.5),
         rule="In the dense model without an encoding a linear probe, at its best layer, explains more than "
@@ -102,11 +96,10 @@ CLAIMS = (
         "probe on the embedding explains less than 0.05.",
         source="ours, after Haviv et al. (2022)",
         parts=True,
-        unless=unless("the embedding tells the index already", [Ask("none:input/joint", high=0.05)]),
+        unless=Unless([Ask("none:input/joint", high=0.05)], "the embedding tells the index already"),
         how=index_or_its_logarithm,
     ),
-    _inside(
-        "pos-stream-carries-almost-no-text",
+    "pos-stream-carries-almost-no-text": _inside(
         "The position stream carries almost no text",
         levels(LEARNED, "text/pos", high=0.01)
         + levels(LEARNED, "byte/pos", "byte/pos_less_position", high=0.02),
@@ -115,15 +108,14 @@ CLAIMS = (
         "often than the most frequent byte is right; so also after the mean of each position is taken away. "
         "With some of the three, *partly*. Not testable unless the probe on the sem stream gains 0.2.",
         parts=True,
-        unless=unless("the probe finds no bytes where they are", [Ask(f"{LEARNED}:byte/sem", low=0.2)]),
+        unless=Unless([Ask(f"{LEARNED}:byte/sem", low=0.2)], "the probe finds no bytes where they are"),
     ),
-    _inside(
-        "content-hides-the-position",
+    "content-hides-the-position": _inside(
         "The semantic stream hardly tells where a token stands",
         levels(LEARNED, "known/sem", high=0.1),
         rule="In separated learned a linear probe on the sem stream, at its best layer, explains less than "
         "0.1 of the variance of the index, even at positions that it was fitted on, in unseen documents. "
         "Not testable unless it explains more than 0.5 on the pos stream.",
-        unless=unless("the probe finds no index where it is", [Ask(f"{LEARNED}:known/pos", low=0.5)]),
+        unless=Unless([Ask(f"{LEARNED}:known/pos", low=0.5)], "the probe finds no index where it is"),
     ),
-)
+}

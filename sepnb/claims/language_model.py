@@ -1,25 +1,23 @@
 """Chapter 10: what the separation costs inside the trained length, one factor at a time, and under more
-training.
+training. Experiments `in_window`, `ablation` and `budget`, in bits per byte of novels.
 
-Experiments `in_window`, `ablation` and `budget`; bits per byte of ELTeC novels. Written before their records;
-the rule on equal parameters under more training was written when three seeds of the models of equal width had
-been seen.
+Written before their records; the rule on equal parameters under more training was written when three seeds of
+the models of equal width had been seen.
 """
 
 from functools import partial
 
 import pandas as pd
 
-from sepnb.claims.asks import Ask, Floor, against, each, pairs, unless
+from sepnb.claims.asks import Ask, Floor, Unless, against, each, pairs
 from sepnb.claims.budget import TABLE, budgets, exchanges, models, places
 from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import obstacle
 from sepnb.claims.verdict import NOT_JUDGED, NOT_REPRODUCED, REPRODUCED, UNDECIDED, Tables, Verdict
 
 BAR = Floor(3.35)
-"""A bigram model of bytes, fitted on some of these novels and scored on others, has an entropy of about 3.48.
-A model above the bar has hardly learned to look further back than one byte, and comparing it would compare
-noise."""
+"""A bigram model of bytes, fitted on some of these novels and scored on others, has an entropy of about 3.48:
+above the bar a model has hardly learned to look further back than one byte."""
 
 DENSE, OURS, EQUAL = "sinusoidal", "separated-sinusoidal", "separated-sinusoidal-wide"
 WIDE = f"separated-learned-wide - learned, {EQUAL} - {DENSE}"
@@ -59,10 +57,7 @@ def ranking(claim: Claim, tables: Tables) -> Verdict:
 _in_window = partial(Claim, experiments=("experiment/in_window",), floors=(BAR,))
 _ablation = partial(Claim, experiments=("experiment/ablation",), floors=(BAR,))
 _budget = partial(
-    Claim,
-    experiments=(TABLE,),
-    floors=(BAR._replace(only=f" at {budgets()[-1]}x"),),
-    derive=at_each_budget,
+    Claim, experiments=(TABLE,), floors=(BAR._replace(only=f" at {budgets()[-1]}x"),), derive=at_each_budget
 )
 
 
@@ -71,50 +66,42 @@ def budget_pairs(a: str, b: str, **bounds: float) -> list[Ask]:
     return pairs(each(f"{a} at {{}}x - {b} at {{}}x", [str(n) for n in budgets()]), **bounds)
 
 
-CLAIMS = (
-    _in_window(
-        "separation-costs-nothing-at-equal-width",
+CLAIMS = {
+    "separation-costs-nothing-at-equal-width": _in_window(
         "At equal width the separation costs nothing",
         pairs("separated-learned - learned, separated-sinusoidal - sinusoidal", high=0.03),
-        statement="Inside the trained length a separated model is as good as the dense one of equal width "
-        "that adds the same encoding, with fewer parameters.",
         turns=((OURS, DENSE),),
+        remark="At equal width the separated model has fewer parameters.",
     ),
-    _in_window(
-        "separation-costs-nothing-at-equal-parameters",
+    "separation-costs-nothing-at-equal-parameters": _in_window(
         "At equal parameters the separation costs nothing",
         pairs(WIDE, high=0.03),
-        unless=unless(
-            "their block parameters are more than 5 % apart",
+        unless=Unless(
             pairs(WIDE, "block_parameters", low=0.95, high=1.05),
+            "their block parameters are more than 5 % apart",
             ratio=True,
         ),
         turns=((EQUAL, DENSE),),
     ),
-    _in_window(
-        "separation-improves-a-learned-table",
+    "separation-improves-a-learned-table": _in_window(
         "A learned table works better in dimensions of its own",
         pairs("separated-learned - learned", high=-0.05),
     ),
-    _in_window(
-        "position-information-helps",
+    "position-information-helps": _in_window(
         "Every position encoding improves on none",
         against(ENCODED, "none", high=0.0),
-        statement="A transformer needs an additional component to make use of word order. (Ours is causal, "
-        "and its mask alone already tells positions apart, which the article does not consider.)",
         source="article-positional-encoding",
+        remark="Our models are causal, and their mask alone already tells positions apart, which the "
+        "article does not consider.",
     ),
-    _in_window(
-        "rope-improves-on-absolute",
+    "rope-improves-on-absolute": _in_window(
         "RoPE improves on absolute encodings",
         pairs("rope - sinusoidal, rope - learned", high=0.0),
-        statement="Going from absolute encodings to RoPE has significantly improved model performance.",
         source="article-positional-encoding",
         turns=(("rope", DENSE), ("rope", "learned")),
         remark="Longer sequences have claims of their own.",
     ),
-    _in_window(
-        "rope-leads-in-window",
+    "rope-leads-in-window": _in_window(
         "RoPE leads inside the trained length",
         against(
             "rope",
@@ -123,61 +110,49 @@ CLAIMS = (
         ),
         turns=tuple(("rope", other) for other in (DENSE, "learned", OURS, EQUAL)),
     ),
-    _in_window(
-        "alibi-level-with-separated-sinusoid",
+    "alibi-level-with-separated-sinusoid": _in_window(
         "ALiBi is level with a separated sinusoid",
         pairs(f"alibi - {OURS}", low=-0.03, high=0.03),
         turns=(("alibi", OURS),),
     ),
-    _ablation(
-        "position-at-every-layer-helps",
+    "position-at-every-layer-helps": _ablation(
         "Adding the position in every layer helps",
         pairs("sinusoidal-reinjected - sinusoidal, learned-reinjected - learned", high=0.0),
-        statement="Applying the position encoding in every layer tends to perform better than applying it "
-        "to the first input only.",
         source="notes-positional-encoding",
     ),
-    _ablation(
-        "a-pos-stream-needs-no-reinjection",
+    "a-pos-stream-needs-no-reinjection": _ablation(
         "A position stream need not be given its position again in every layer",
         pairs(each("separated-{}-reinjected - separated-{}", ENCODINGS), low=-0.03, high=0.03),
     ),
-    _ablation(
-        "constant-pos-stream-ties-with-evolving",
+    "constant-pos-stream-ties-with-evolving": _ablation(
         "A constant position stream is as good as one that evolves",
         pairs(each("separated-{}-constant - separated-{}", ENCODINGS), low=-0.03, high=0.03),
     ),
-    _ablation(
-        "split-norm-costs-nothing",
+    "split-norm-costs-nothing": _ablation(
         "One norm for each stream costs nothing",
         pairs(f"{OURS} - {OURS}-joint-norm, {BESIDE}-split-norm - {BESIDE}", high=0.03),
     ),
-    _ablation(
-        "no-single-wall-costs",
+    "no-single-wall-costs": _ablation(
         "No other block-diagonal constraint costs anything by itself",
         pairs(each(f"{OURS} - {OURS}-{{}}", "joint-value-output, joint-mlp, both-readout"), high=0.03),
         remark="The norm has a claim of its own.",
     ),
-    _ablation(
-        "concatenation-alone-helps",
+    "concatenation-alone-helps": _ablation(
         "Concatenating the position is better than adding it, with nothing split",
         pairs("concatenated-sinusoidal - sinusoidal", high=0.0),
     ),
-    _budget(
-        "separation-ahead-at-every-budget",
+    "separation-ahead-at-every-budget": _budget(
         "The separated model stays ahead under more training",
         budget_pairs(OURS, DENSE, high=-0.03),
         remark="The bar of 3.35 holds for the longest training.",
     ),
-    _budget(
-        "separation-ahead-at-equal-parameters-and-every-budget",
+    "separation-ahead-at-equal-parameters-and-every-budget": _budget(
         "At equal parameters, too, the separated model stays ahead under more training",
         budget_pairs(EQUAL, DENSE, high=-0.03),
         remark="Their block parameters are within 5 % of each other. The bar of 3.35 holds for the longest "
         "training.",
     ),
-    _budget(
-        "ranking-stable-under-budget",
+    "ranking-stable-under-budget": _budget(
         "The ranking of six models does not change with more training",
         [Ask(f"{model} at {n}x") for n in budgets() for model in models()],
         rule="No two of six models exchange places between 1, 4 and 16 times the shortest training. Two "
@@ -188,4 +163,4 @@ CLAIMS = (
         "longest training.",
         how=ranking,
     ),
-)
+}

@@ -3,45 +3,26 @@
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import pandas as pd
 
-from sepnb.claims import (
-    context_extension,
-    encoding_speed,
-    exact,
-    extrapolation,
-    image_counts,
-    images,
-    inside,
-    language_model,
-    recipes,
-    seqpe_geometry,
-    seqpe_stream,
-    seqpe_stream_geometry,
-    shaw_clip,
-)
 from sepnb.claims.claim import Claim
 from sepnb.claims.provenance import History, Pin
 from sepnb.claims.verdict import Verdict
+from sepnb.records import numbers
 from sepnb.records.store import RecordError, Store
 
-CLAIMS: tuple[Claim, ...] = (
-    *exact.CLAIMS,
-    *shaw_clip.CLAIMS,
-    *context_extension.CLAIMS,
-    *language_model.CLAIMS,
-    *extrapolation.CLAIMS,
-    *recipes.CLAIMS,
-    *seqpe_geometry.CLAIMS,
-    *images.CLAIMS,
-    *image_counts.CLAIMS,
-    *seqpe_stream.CLAIMS,
-    *seqpe_stream_geometry.CLAIMS,
-    *encoding_speed.CLAIMS,
-    *inside.CLAIMS,
+MODULES = (
+    "exact, shaw_clip, context_extension, language_model, extrapolation, recipes, seqpe_geometry, images, "
+    "image_counts, seqpe_stream, seqpe_stream_geometry, encoding_speed, inside"
+)
+CLAIMS: tuple[Claim, ...] = tuple(
+    replace(claim, id=claim_id)
+    for name in MODULES.split(", ")
+    for claim_id, claim in import_module(f"sepnb.claims.{name}").CLAIMS.items()
 )
 
 PUBLISHED = ("gpu", "laptop")
@@ -49,15 +30,8 @@ PUBLISHED = ("gpu", "laptop")
 
 @dataclass(frozen=True)
 class Source:
-    """An experiment or a chapter as the ledger reads it.
-
-    Attributes:
-        need: `experiment/<name>` or `chapter/<name>`.
-        content: its table or its numbers; None if there are none.
-        profile: of what was read; None if there was nothing.
-        records: how many records the table holds; 0 for a chapter.
-        commits: those that the records were made from.
-    """
+    """What was read of an experiment (its table) or of a chapter (its numbers) and at which profile; None of
+    nothing. An experiment has a number of records, with their seeds and the commits that they are of."""
 
     need: str
     content: pd.DataFrame | Mapping[str, Any] | None = None
@@ -94,38 +68,27 @@ class Row:
 
     @property
     def timing(self) -> dict[str, str | None]:
-        """By each experiment judged: whether the rule came "before" or "after" its records, None if
-        unknown."""
-        return {
-            need: {True: "before", False: "after", None: None}[one] for need, one in self.precedes.items()
-        }
+        """`precedes` in words: "before", "after" or None."""
+        words = {True: "before", False: "after", None: None}
+        return {need: words[one] for need, one in self.precedes.items()}
 
     def as_data(self) -> dict[str, Any]:
         """What `sepnb claims --json` prints of it; a number that is not finite is null."""
-        numbers = {
-            name: value if math.isfinite(value) else None for name, value in self.verdict.numbers.items()
-        }
-        return {
-            "id": self.claim.id,
-            "title": self.claim.title,
-            "source": self.claim.source,
+        found = self.verdict.numbers.items()
+        return {name: getattr(self.claim, name) for name in ("id", "title", "source")} | {
             "verdict": self.verdict.word,
-            "numbers": numbers,
+            "numbers": {name: value if math.isfinite(value) else None for name, value in found},
             "rule_commit": self.rule_commit,
             "timing": self.timing,
         }
 
 
 def get(claim_id: str) -> Claim:
-    """The claim of this id.
-
-    Raises:
-        ValueError: there is none.
-    """
-    for claim in CLAIMS:
-        if claim.id == claim_id:
-            return claim
-    raise ValueError(f"no claim {claim_id!r} in the ledger; it has {', '.join(c.id for c in CLAIMS)}")
+    """The claim of this id; a ValueError where there is none."""
+    found = {claim.id: claim for claim in CLAIMS}
+    if claim_id not in found:
+        raise ValueError(f"no claim {claim_id!r} in the ledger; it has {', '.join(found)}")
+    return found[claim_id]
 
 
 def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row]:
@@ -163,10 +126,12 @@ def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row
 def load(need: str, profile: str | None, store: Store) -> Source:
     """What a claim is judged by, read from the records or from the numbers of a chapter; as in `evaluate`."""
     kind, _, name = need.partition("/")
-    return _experiment(need, name, profile, store) if kind == "experiment" else _chapter(need, name, profile)
-
-
-def _experiment(need: str, name: str, profile: str | None, store: Store) -> Source:
+    if kind == "chapter":
+        built = os.environ.get("SEPNB_PROFILE", "laptop")  # what the book is being built from, not a leftover
+        for candidate in dict.fromkeys((built, *PUBLISHED, "smoke")) if profile is None else (profile,):
+            if numbers.path(name, candidate).exists():
+                return Source(need, content=numbers.load(name, candidate), profile=candidate)
+        return Source(need)
     from sepnb import experiments  # brings torch, which nothing else here needs
 
     try:
@@ -191,13 +156,3 @@ def _experiment(need: str, name: str, profile: str | None, store: Store) -> Sour
         seeds=tuple(sorted({record.provenance["seed"] for record in records})),
         commits=tuple(sorted({record.provenance.get("commit") or "unknown" for record in records})),
     )
-
-
-def _chapter(need: str, name: str, profile: str | None) -> Source:
-    from sepnb.records import numbers
-
-    built = os.environ.get("SEPNB_PROFILE", "laptop")  # what the book is being built from, not a leftover
-    for candidate in dict.fromkeys((built, *PUBLISHED, "smoke")) if profile is None else (profile,):
-        if numbers.path(name, candidate).exists():
-            return Source(need, content=numbers.load(name, candidate), profile=candidate)
-    return Source(need)

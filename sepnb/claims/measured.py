@@ -3,9 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
-from sepnb.claims.asks import Ask, Unless
 from sepnb.claims.evidence import incomplete, inside, methods_of, word_of
 from sepnb.claims.verdict import (
     FAILS,
@@ -17,6 +14,7 @@ from sepnb.claims.verdict import (
     PARTLY,
     REPRODUCED,
     Answer,
+    Tables,
     Verdict,
 )
 
@@ -24,13 +22,12 @@ ENDS = ("_lower", "_upper")
 """What a timed column's quartiles over the rounds end in."""
 
 
-def rounds(table: pd.DataFrame | None, asks: Sequence[Ask], parts: bool = False) -> Verdict:
-    """The verdict over timed quantities, `method:column`, of one record each: quartiles over the rounds, in
-    the columns `<column>_lower` and `<column>_upper`, stand in the place of seeds. An ask holds if three
-    quarters of the rounds are inside, fails if three quarters are outside, and is open between the two.
-
-    *Not testable here* where a record has no such column, as without a compiler or without another package.
-    """
+def by_rounds(claim: Any, tables: Tables) -> Verdict:
+    """The verdict of a claim over timed quantities, `method:column`, of one record each. The quartiles over
+    its rounds stand in the place of seeds: an ask holds if three quarters of the rounds are inside, fails if
+    three quarters are outside, and is open between the two. *Not testable here* where a record has no such
+    column, as without a compiler or without another package."""
+    table, asks = claim.table(tables), claim.asks
     if table is None or (table["status"] == "not run").all():
         return Verdict(NOT_RUN, "no runs")
     known, answers = set(table.method), []
@@ -47,26 +44,20 @@ def rounds(table: pd.DataFrame | None, asks: Sequence[Ask], parts: bool = False)
         if low >= ask.high or high <= ask.low:
             found = FAILS
         answers.append(Answer(ask.a, middle, found, f"{middle:.3g}, quartiles {low:.3g} to {high:.3g}"))
-    return Verdict(
-        word_of([one.answer for one in answers], parts), "quartiles over the rounds", tuple(answers)
-    )
+    word = word_of([one.answer for one in answers], claim.parts)
+    return Verdict(word, "quartiles over the rounds", tuple(answers))
 
 
-def exactly(numbers: Mapping[str, Any] | None, asks: Sequence[Ask], unless: Sequence[Unless] = ()) -> Verdict:
-    """The verdict over numbers that a chapter computes without chance: each lies inside its closed bounds or
-    not.
-
-    Every ask holds, *reproduced*; some, *partly*; none, *not reproduced*.
-    """
-    conditions = [ask for one in unless for ask in one.asks]
-    keys = list(dict.fromkeys(ask.a for ask in [*asks, *conditions]))
-    found = published(numbers, keys)
+def exactly(claim: Any, tables: Tables) -> Verdict:
+    """The verdict of a claim over numbers that a chapter computes without chance: each lies inside its closed
+    bounds or not, as the word of `share`."""
+    conditions = [ask for one in claim.unless for ask in one.asks]
+    found = published(tables.get(claim.experiments[0]), [ask.a for ask in [*claim.asks, *conditions]])
     if isinstance(found, Verdict):
         return found
     told = "; ".join(f"{name.replace('_', ' ')} {value:.2g}" for name, value in found.items())
-    if not all(ask.low <= found[ask.a] <= ask.high for ask in conditions):
-        return Verdict(NOT_TESTABLE, told, numbers=found)
-    return Verdict(share([ask.low <= found[ask.a] <= ask.high for ask in asks]), told, numbers=found)
+    met, held = ([ask.low <= found[ask.a] <= ask.high for ask in asks] for asks in (conditions, claim.asks))
+    return Verdict(share(held) if all(met) else NOT_TESTABLE, told, numbers=found)
 
 
 def published(numbers: Mapping[str, Any] | None, keys: Sequence[str]) -> dict[str, float] | Verdict:

@@ -2,26 +2,17 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 from sepnb.claims import budget
 from sepnb.claims.budget import DEPENDENT
 from sepnb.claims.ledger import Row, evaluate, get
-from sepnb.claims.sources import SourceMap, Statement, load
+from sepnb.claims.sources import Document, SourceMap, Statement, load
 from sepnb.claims.verdict import NOT_RUN
 from sepnb.records.markup import code, said
 from sepnb.records.markup import row as table_row
 
 SHORT = 9
-_SPELLED = {
-    "alibi": "ALiBi",
-    "fourier": "Fourier",
-    "jacobian": "Jacobian",
-    "mlp": "MLP",
-    "mlps": "MLPs",
-    "rms": "RMS",
-    "rope": "RoPE",
-}
 _EVIDENCE = """
 A statement of a source is *reproduced* or *not reproduced*, a hypothesis of ours *held* or *refuted*.
 Differences are means over seeds, below zero where the first method is better in bits per byte. Each is held
@@ -32,10 +23,11 @@ is for claims that count their parts, and for a verdict on short training whose 
 bits per byte are compared, every method needs a mean below 3.35 bits per byte inside the trained length, just
 under the bigram entropy of the text; otherwise the claim is *not testable here*.
 
-Rules name methods as the tables of their experiments do. 2x, 4x, 8x and 16x are the bins that end at so many
-times the trained length. The *gap* is what a model costs more than the same model through a window of the
-trained length that slides byte by byte over the same bytes. The *gain* is what it costs more once the text
-further back than a trained length is that of another novel. In `extrapolation` the sinusoidal, Fourier,
+Rules name methods as the tables of their experiments do. A model *survives* if it reads texts of several
+trained lengths about as well as through its sliding window. 2x, 4x, 8x and 16x are the bins that end at so
+many times the trained length. The *gap* is what a model costs more than the same model through a window of
+the trained length that slides byte by byte over the same bytes. The *gain* is what it costs more once the
+text further back than a trained length is that of another novel. In `extrapolation` the sinusoidal, Fourier,
 cyclic, learned and ALiBi-like rules are the slides' equations (2) to (6), corrected; the sliding window has
 stride 1.
 
@@ -60,13 +52,10 @@ _KINDS = {
 
 
 def page(rows: Sequence[Row] | None = None) -> str:
-    """The ledger: a table of verdicts, then each claim with its rule, its numbers and its records.
-
-    Args:
-        rows: of `evaluate`; None judges the published records.
-    """
+    """The ledger: a table of verdicts, then each claim with its rule, its numbers and its records; by default
+    as `evaluate` judges the published records."""
     rows = evaluate() if rows is None else rows
-    titles = {document.source: document.title for document in load().documents}
+    documents = load().documents
     count = Counter(row.verdict.word for row in rows)
     counts = ", ".join(f"{n} {word}" for word, n in count.most_common())
     return "\n".join(
@@ -81,17 +70,13 @@ def page(rows: Sequence[Row] | None = None) -> str:
             "",
             _EVIDENCE,
             "",
-            *(line for row in rows for line in _section(row, titles)),
+            *(line for row in rows for line in _section(row, documents)),
         ]
     )
 
 
 def source_map_page(rows: Sequence[Row] | None = None) -> str:
-    """Every statement of the source documents, one table a document, with links to chapters and verdicts.
-
-    Args:
-        rows: of `evaluate`; None judges the published records.
-    """
+    """Every statement of the source documents, one table a document, with links to chapters and verdicts."""
     source_map = load()
     verdicts = {row.claim.id: row.verdict.word for row in (evaluate() if rows is None else rows)}
     lines = []
@@ -109,24 +94,30 @@ def source_map_page(rows: Sequence[Row] | None = None) -> str:
 
 def _where(statement: Statement, source_map: SourceMap, verdicts: dict[str, str]) -> str:
     target = statement.target
-    if statement.kind == "claim":
-        return f"claim: {_link(target)} ({verdicts[target]})"
-    if statement.kind == "chapter":
-        return f"chapter: {{doc}}`/notebooks/executed/{target}`"
-    if statement.kind == "page":
-        return f"measured: {{doc}}`{target}`"
-    if statement.kind == "planned":
-        return f"planned, chapter {target}: {source_map.planned[target]}"
+    match statement.kind:
+        case "claim":
+            return f"claim: {_link(target)} ({verdicts[target]})"
+        case "chapter":
+            return f"chapter: {{doc}}`/notebooks/executed/{target}`"
+        case "page":
+            return f"measured: {{doc}}`{target}`"
+        case "planned":
+            return f"planned, chapter {target}: {source_map.planned[target]}"
     return f"not empirical: {target}"
 
 
-def _section(row: Row, titles: Mapping[str, str]) -> list[str]:
+def _section(row: Row, documents: Sequence[Document]) -> list[str]:
     claim, verdict = row.claim, row.verdict
+    source = claim.source
+    for one in documents:
+        if one.source == source:
+            says = [f"“{said.says}”" for said in one.statements if said.target == claim.id]
+            source = " ".join([one.title + ":", *says])
     return [
         f"(claim-{claim.id})=",
         f"### {claim.title}",
         "",
-        f"{_formulas(claim.statement)} (Source: {titles.get(claim.source, claim.source)}.)".lstrip(),
+        f"Source: {source}",
         "",
         "Rule",
         f": {_formulas(claim.rule)}",
@@ -163,7 +154,8 @@ def _evidence(row: Row) -> str:
         what = [_need(one.need), "nothing yet"]
         if one.records:
             seeds = ", ".join(said(seed) for seed in one.seeds)
-            made = f"{one.records} records, seeds {seeds}, made at {_commits(one.commits)}"
+            commits = ", ".join(code(commit[:SHORT]) for commit in one.commits)
+            made = f"{one.records} records, seeds {seeds}, made at {commits}"
             what[1:] = [f"profile {one.profile}", made]
         elif one.profile is not None and row.verdict.word != NOT_RUN:
             what[1:] = [f"profile {one.profile}", "computed anew with every build of this book"]
@@ -188,10 +180,9 @@ def _when(row: Row) -> str:
         of = f" of {', '.join(after)}" if len(row.precedes) > 1 else ""
         order = f", **after records were made**{of}: the rule may have been written with the result in view"
     elif made:
-        known = all(row.precedes.values())
-        order = (
-            ", before the records were made" if known else "; whether that was before the records is unknown"
-        )
+        order = "; whether that was before the records is unknown"
+        if all(row.precedes.values()):
+            order = ", before the records were made"
     if row.turned is not None:
         order += f". The word was *{row.turned.was}* until, after the records, {row.turned.reason}."
     return f"`{row.rule_commit[:SHORT]}`{order}"
@@ -207,14 +198,9 @@ def _link(claim_id: str) -> str:
     return f"{{ref}}`{get(claim_id).title} <claim-{claim_id}>`"
 
 
-def _commits(commits: Iterable[str]) -> str:
-    return ", ".join(code(commit[:SHORT]) for commit in commits)
-
-
 def _formulas(text: str) -> str:
     return re.sub(r"\bW_[VO]\b", r"$\g<0>$", text)
 
 
 def _sentence(detail: str) -> str:
-    detail = re.sub(r"\b[a-z]+\b", lambda word: _SPELLED.get(word[0], word[0]), detail)
     return f"{detail[0].upper()}{detail[1:]}.".replace(" -", " \N{MINUS SIGN}")

@@ -1,10 +1,9 @@
 """When a rule was made, and whether that was before the records that it judges.
 
 `pinned.json` holds, for every claim, the digests that its declaration had (`Claim.digest`), each with the
-commit that first had it and the reason for the change. An entry whose commit is null came with the commit
-that wrote the entry. A declaration whose digest is not the last one pinned has no commit. An entry with `was`
-repeats a digest: the declaration stayed, and the way from comparisons to a word changed, so that its verdict
-turned."""
+commit that first had it, null for the commit that wrote the entry, and the reason for the change. An entry
+with `was`, a verdict, repeats a digest: the declaration stayed, the way from comparisons to a word changed.
+"""
 
 import json
 import re
@@ -22,8 +21,7 @@ PINNED = Path(__file__).with_name("pinned.json")
 
 @dataclass(frozen=True)
 class Pin:
-    """One state of a claim's rule: its digest, the commit that first had it, why it came, and, if the digest
-    is not new, what the verdict was before."""
+    """One entry of `pinned.json`."""
 
     digest: str
     commit: str | None

@@ -1,16 +1,11 @@
 """Experiment `recipes` (chapter 12): what makes a model survive past its trained length, use the far past, at
 what price.
 
-Written before its records, with what the screening had shown: one seed, on the validation text. It chose the
-models that are compared. A reading's *gap* is its bits per byte minus those of the same model through a
-window of the trained length that slides byte by byte, over the same bytes. The *gain* is what a model pays
-more once the text further back than a trained length is that of another novel. Bins end at 2, 4 and 8 times
-the trained length.
-
-Three rules were written anew when other models of the table had run, and before either side of most of their
-comparisons had: those on true gaps, which differed from their base in the waves too and left out the chunk of
-another novel, and the ladder, whose rungs had not the same parameters. A fourth, on half of the gap to RoPE,
-was narrowed with its records in view: it held, and there was no gap.
+Written before its records, with what the sweep had shown: one seed, on the validation text. It chose the
+models that are compared. Three rules were written anew when other models of the table had run, and before
+either side of most of their comparisons had: those on position gaps, which differed from their base in the
+waves too and left out the piece of another novel, and the ladder, whose rungs had not the same parameters. A
+fourth, on half of the gap to RoPE, was narrowed with its records in view: it held, and there was no gap.
 """
 
 from functools import partial
@@ -18,7 +13,7 @@ from functools import partial
 import pandas as pd
 
 from sepnb.claims import extrapolation
-from sepnb.claims.asks import Ask, changes, each, gap, levels, pairs, unless
+from sepnb.claims.asks import Ask, Unless, changes, each, gap, levels, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.extrapolation import TEXT_HAS_MORE
 from sepnb.claims.language_model import BAR
@@ -44,82 +39,65 @@ def margins(table: pd.DataFrame) -> pd.DataFrame:
 _of = partial(Claim, experiments=(TABLE,), floors=(BAR,))
 _changed = partial(_of, source="ours, changed when some records were there")
 
-CLAIMS = (
-    _of(
-        "random-offsets-survive",
-        "Trained at random offsets, a separated sinusoid survives",
-        levels(OFFSETS, *gap("native"), high=0.03),
-        statement="A sinusoid in dimensions of its own, trained at random offsets, reads texts of eight "
-        "times the trained length as well as through a sliding window.",
+CLAIMS = {
+    "random-offsets-survive": _of(
+        "Trained at random offsets, a separated sinusoid survives", levels(OFFSETS, *gap("native"), high=0.03)
     ),
-    _of(
-        "random-offsets-and-a-window-survive",
+    "random-offsets-and-a-window-survive": _of(
         "With random offsets and a window, a separated sinusoid survives",
         levels(OFFSETS, *gap("native-window"), high=0.03),
     ),
-    _of(
-        "the-encoding-makes-extrapolation-fail",
+    "the-encoding-makes-extrapolation-fail": _of(
         "It is the encoding that makes extrapolation fail",
         levels("separated-offsets", *gap("native-window"), low=0.03),
-        statement="The choice of the position encoding is what makes extrapolation fail.",
         source="notes-positional-encoding",
         remark="The encoding is as it was and only the training changed, to random offsets that cover all "
         "indices read; with a window neither the number of the keys nor their distance is new.",
     ),
-    _of(
-        "covered-indices-are-no-extrapolation",
-        "Random offsets cover indices and do not extrapolate",
-        changes(OFFSETS, AT_A_MILLION, low=0.03),
+    "covered-indices-are-no-extrapolation": _of(
+        "Random offsets cover indices and do not extrapolate", changes(OFFSETS, AT_A_MILLION, low=0.03)
     ),
-    _of(
-        "the-torus-and-a-window-reach-the-oracle",
+    "the-torus-and-a-window-reach-the-oracle": _of(
         "A short-period sinusoid and a window reach the sliding-window baseline",
         levels("separated-torus-offsets", *gap("native-window"), high=0.05)
         + changes("separated-torus-offsets", AT_A_MILLION, high=0.05),
         remark="No wave is longer than twice the trained length, and no offset covered the indices from "
         "1,000,000 on.",
     ),
-    _of(
-        "the-phase-read-survives",
+    "the-phase-read-survives": _of(
         "A content-to-position term with waves survives",
         levels("dense-phase, separated-phase", *gap("native"), high=0.03),
         remark="The term reaches up to the trained length.",
     ),
-    _of(
-        "the-phase-read-with-true-gaps-survives",
+    "the-phase-read-with-true-gaps-survives": _of(
         "Trained with position gaps, the content-to-position term survives",
         levels("dense-phase-gaps, separated-phase-gaps", *gap("native"), high=0.03),
         remark="The term reaches up to 8 trained lengths.",
     ),
-    _of(
-        "the-toeplitz-clamp-frees-of-the-index",
+    "the-toeplitz-clamp-frees-of-the-index": _of(
         "Toeplitz distillation makes a model indifferent to where a text begins",
         changes("untied-constant-clamp", AT_A_MILLION, high=0.03),
-        unless=unless(
-            "without the distillation it costs less than 0.03 more there",
+        unless=Unless(
             changes("untied-constant", AT_A_MILLION, low=0.03),
+            "without the distillation it costs less than 0.03 more there",
         ),
         remark="The distillation has weight 0.1, and there are no random offsets.",
     ),
-    _of(
-        "the-toeplitz-clamp-survives",
+    "the-toeplitz-clamp-survives": _of(
         "With Toeplitz distillation a model survives",
         levels("untied-constant-clamp", *gap("native"), high=0.03),
         remark="The distillation has weight 0.1, and there are no random offsets.",
     ),
-    _of(
-        "separation-makes-recipes-easier",
+    "separation-makes-recipes-easier": _of(
         "Random offsets carry a separated model further than a dense one",
         pairs("separated-offsets - sinusoidal-offsets", *gap("native"), high=0.0),
     ),
-    _of(
-        "log-n-helps-past-the-length",
+    "log-n-helps-past-the-length": _of(
         "Logits that grow with log n help past the trained length",
         changes("rope, dense-phase, separated-offsets", [("native-log/8x", "native/8x")], high=0.0),
         remark="Logits are multiplied by ln n / ln L (n visible keys, L the trained length).",
     ),
-    _of(
-        "something-uses-the-far-past",
+    "something-uses-the-far-past": _of(
         "Models that survive depend on the far past",
         levels(
             "rope, separated-offsets, separated-torus-offsets, separated-phase-gaps, dense-phase-gaps",
@@ -127,13 +105,12 @@ CLAIMS = (
             low=0.0,
         ),
         beside=LONG,
-        unless=(TEXT_HAS_MORE,),
+        unless=TEXT_HAS_MORE,
         derive=margins,
         remark="A model's margin is, in each seed, the smaller of 0.03 minus the gap at 8x and the gain "
         "minus 0.02. A gain does not tell use from being disturbed by foreign text.",
     ),
-    _changed(
-        "true-gaps-teach-use",
+    "true-gaps-teach-use": _changed(
         "Training with position gaps teaches a model to use the far past",
         pairs(
             each("separated-phase-gaps - separated-phase-{}", FOIL)
@@ -142,12 +119,11 @@ CLAIMS = (
             low=0.0,
         ),
         beside=LONG,
-        unless=(TEXT_HAS_MORE,),
+        unless=TEXT_HAS_MORE,
         remark="The models compared are trained on contiguous text (`-long`), or with a second piece of "
         "another novel (`-gaps-other`).",
     ),
-    _of(
-        "no-recipe-beats-a-window-on-rope",
+    "no-recipe-beats-a-window-on-rope": _of(
         "No separated variant of equal width beats RoPE behind a window",
         [
             Ask(f"{name}/8x", "rope:native-window/8x", low=0.0)
@@ -159,8 +135,7 @@ CLAIMS = (
             )
         ],
     ),
-    _of(
-        "a-separated-model-stands-beside-rope",
+    "a-separated-model-stands-beside-rope": _of(
         "With as many parameters, a separated model matches RoPE behind a window",
         [
             *levels(BEST, *gap("native"), high=0.03),
@@ -170,14 +145,12 @@ CLAIMS = (
         ],
         remark="The separated model has as many parameters in its blocks as RoPE's, within 1 %.",
     ),
-    _of(
-        "separation-helps-the-survivor",
+    "separation-helps-the-survivor": _of(
         "The separated survivor is ahead of a dense one without position embeddings",
         pairs(f"{BEST} - dense-phase-gaps", "bits_per_byte", "native/8x", high=0.0),
         remark="The dense model has 8 % more parameters in its blocks.",
     ),
-    _of(
-        "a-stream-of-its-own-helps-the-survivor",
+    "a-stream-of-its-own-helps-the-survivor": _of(
         "The survivor is better with position in dimensions of its own",
         pairs(
             "separated-torus-phase-long-gaps - sinusoidal-torus-phase-long-gaps",
@@ -186,14 +159,12 @@ CLAIMS = (
             high=0.0,
         ),
     ),
-    _of(
-        "far-distances-need-no-true-text",
+    "far-distances-need-no-true-text": _of(
         "To bear far keys it is enough to have met their distances",
         levels("separated-phase-gaps-other, dense-phase-gaps-other", *gap("native"), high=0.03),
         remark="The second of two distant pieces in training is of another novel.",
     ),
-    _of(
-        "random-offsets-are-free-in-window",
+    "random-offsets-are-free-in-window": _of(
         "Random offsets cost nothing inside the trained length",
         pairs(
             "separated-offsets - separated-sinusoidal, strict-offsets - strict-sinusoidal, "
@@ -201,40 +172,32 @@ CLAIMS = (
             high=0.03,
         ),
     ),
-    _changed(
-        "true-gaps-are-free-in-window",
+    "true-gaps-are-free-in-window": _changed(
         "Position gaps cost nothing inside the trained length",
-        pairs(
-            "separated-phase-gaps - separated-phase-long, dense-phase-gaps - dense-phase-long",
-            high=0.03,
-        ),
+        pairs("separated-phase-gaps - separated-phase-long, dense-phase-gaps - dense-phase-long", high=0.03),
     ),
-    _changed(
-        "the-phase-read-closes-half-of-the-gap-to-rope",
+    "the-phase-read-closes-half-of-the-gap-to-rope": _changed(
         "A content-to-position term closes half of the gap to RoPE",
         pairs("separated-phase - separated-sinusoidal+rope", high=0.0),
-        unless=unless(
-            "RoPE is not below separated sinusoidal by the same test",
+        unless=Unless(
             pairs("rope - separated-sinusoidal", high=0.0),
+            "RoPE is not below separated sinusoidal by the same test",
             tested=True,
         ),
     ),
-    _changed(
-        "ladder-of-expressivity",
+    "ladder-of-expressivity": _changed(
         "The more a score can say of content and position together, the better",
         pairs(
             "strict-sinusoidal - untied, strict-phase-narrow - strict-sinusoidal, untied-rope - strict-phase",
             high=0.0,
         ),
-        statement="A model is better, at no more parameters, the more its score can say: position with "
-        "position, content with absolute position, content of the query with distance, RoPE.",
-        remark="All position heads see positions only. From rung to rung there are as many parameters in "
-        "the blocks or fewer; RoPE, in the sem heads and without cross terms, is held against a model of "
-        "the same width, which has more.",
+        remark="The rungs: position with position, content with absolute position, content of the query "
+        "with distance, RoPE. All position heads see positions only. From rung to rung there are as many "
+        "parameters in the blocks or fewer; RoPE, in the sem heads and without cross terms, is held against "
+        "a model of the same width, which has more.",
     ),
-    _of(
-        "the-position-stream-matters-beside-rope",
+    "the-position-stream-matters-beside-rope": _of(
         "A stream of absolute positions still helps beside relative scores",
         pairs("separated-rope - rope, separated-phase - dense-phase", high=0.0),
     ),
-)
+}

@@ -1,17 +1,11 @@
 """Experiments `seqpe_geometry` and `seqpe_distances` (chapter 14): what SeqPE's losses make of the space of
-positions.
+positions. Each measure is the mean over the windows of a group; *drawn* is the same encoder before training.
 
-Rules on `seqpe_geometry` were written before its records. *Order* is Spearman's rank correlation of nearness
-with the inner product, *adjacency* how often the largest product is that of a nearest neighbour, *likeness*
-the correlation of a window's inner products with those of the trained window; each is the mean over the
-windows of a group. *Drawn* is the same encoder before its training. Of the rule on far positions one trial of
-another size had been seen, a thousand positions and one seed; of the others none.
-
-Rules on `seqpe_distances` were written with the records of `seqpe_geometry` in view, seeds 1 to 6, and before
-those that they judge, seeds 7 to 12. *Distance* is Spearman's rank correlation of the Euclidean distance of
-two embeddings with the distance of their positions, over all pairs of a window.
-
-No quantity here is in bits per byte, and there is no floor.
+Rules on `seqpe_geometry` were written before its records; of the one on far positions one trial of another
+size had been seen, a thousand positions and one seed. Those on `seqpe_distances` were written with the
+records of `seqpe_geometry` in view, seeds 1 to 6, and before those that they judge, seeds 7 to 12. *Distance*
+is Spearman's rank correlation of the Euclidean distance of two embeddings with the distance of their
+positions, over all pairs of a window.
 """
 
 from functools import partial
@@ -25,48 +19,38 @@ UNSEEN = "misaligned, never seen"
 
 def over_drawn(method: str, measure: str, *groups: str, low: float = 0.1) -> list[Ask]:
     """A measure is more than `low` above that of the same encoder before its training."""
-    return changes(
-        [method], [(f"{measure}/{group}", f"drawn/{measure}/{group}") for group in groups], low=low
-    )
+    columns = [f"{measure}/{group}" for group in groups]
+    return changes(method, [(one, f"drawn/{one}") for one in columns], low=low)
 
 
 _geometry = partial(Claim, experiments=("experiment/seqpe_geometry",), higher_is_better=True)
 _distances = partial(_geometry, experiments=("experiment/seqpe_distances",))
 
-CLAIMS = (
-    _geometry(
-        "the-losses-order-positions",
-        "SeqPE's losses order the positions of a window",
-        over_drawn("both", "order", "trained", MISALIGNED),
+CLAIMS = {
+    "the-losses-order-positions": _geometry(
+        "SeqPE's losses order the positions of a window", over_drawn("both", "order", "trained", MISALIGNED)
     ),
-    _geometry(
-        "the-losses-order-far-positions",
+    "the-losses-order-far-positions": _geometry(
         "SeqPE's losses order positions that lie far apart",
         over_drawn("both", "order", "spread"),
         remark="They are 128 positions spread evenly below the largest.",
     ),
-    _geometry(
-        "contrast-alone-orders-positions",
+    "contrast-alone-orders-positions": _geometry(
         "It is the contrastive loss that orders positions",
         [
             Ask(f"contrastive:order/{MISALIGNED}", f"distillation:order/{MISALIGNED}", low=0.1),
             *over_drawn("contrastive", "order", MISALIGNED),
         ],
     ),
-    _geometry(
-        "distillation-carries-the-geometry",
+    "distillation-carries-the-geometry": _geometry(
         "It is the distillation that repeats the geometry elsewhere",
         pairs("both - contrastive", f"likeness/{MISALIGNED}", f"likeness/{UNSEEN}", low=0.1),
-        statement="It is the distillation that repeats the geometry of the trained window elsewhere.",
         source="seqpe-abstract",
     ),
-    _geometry(
-        "the-geometry-reaches-positions-never-seen",
+    "the-geometry-reaches-positions-never-seen": _geometry(
         "What the losses teach reaches positions never seen",
         changes(
-            "both",
-            [(f"{name}/{UNSEEN}", f"{name}/{MISALIGNED}") for name in ("order", "likeness")],
-            low=-0.1,
+            "both", [(f"{name}/{UNSEEN}", f"{name}/{MISALIGNED}") for name in ("order", "likeness")], low=-0.1
         ),
         unless=(
             Unless(
@@ -75,33 +59,26 @@ CLAIMS = (
             ),
         ),
     ),
-    _geometry(
-        "neighbours-are-hardly-asked-for",
+    "neighbours-are-hardly-asked-for": _geometry(
         "Neighbours are told apart better where they are asked for",
         pairs("around - both", f"adjacency/{MISALIGNED}", low=0.1),
     ),
-    _geometry(
-        "shared-digits-look-like-geometry",
+    "shared-digits-look-like-geometry": _geometry(
         "Shared digits look like geometry to an untrained encoder",
         changes(
-            "both, base-2, base-16",
-            [("drawn/likeness/aligned", f"drawn/likeness/{MISALIGNED}")],
-            low=0.2,
+            "both, base-2, base-16", [("drawn/likeness/aligned", f"drawn/likeness/{MISALIGNED}")], low=0.2
         ),
     ),
-    _distances(
-        "the-losses-order-distances",
+    "the-losses-order-distances": _distances(
         "SeqPE's losses order the distances in a window",
         over_drawn("both", "distance", "trained", MISALIGNED),
     ),
-    _distances(
-        "the-contrast-aligns-distances",
+    "the-contrast-aligns-distances": _distances(
         "It is the contrastive loss that aligns distances",
         [
             Ask(f"contrastive:distance/{MISALIGNED}", f"distillation:distance/{MISALIGNED}", low=0.1),
             *over_drawn("contrastive", "distance", MISALIGNED),
         ],
-        statement="It is the contrastive loss that aligns distances of embeddings with those of positions.",
         source="seqpe-abstract",
     ),
-)
+}

@@ -3,19 +3,17 @@ what they cost.
 
 **Where embeddings lie.** *Moved* is how far a window of the stream lies from the trained one, place by place,
 *narrowed* its spread, both in units of the spread of the trained window: its own places in an order drawn at
-random have moved by 1.41. Where a rule says *twice* or *half*, it compares logarithms to base 2. Rules on
-windows were written when the bits per byte of one seed of these models in `seqpe_stream` were known, and the
-same measures of strict models of the size of a smoke test, trained for 240 steps with three seeds. The unit
-shrinks with the resolution, so that *moved* and *resolution* are not two independent findings.
+random have moved by 1.41. The unit shrinks with the resolution, so that the two are not independent. Rules on
+windows were written when the bits per byte of one seed in `seqpe_stream` were known, and the same measures of
+strict models of the size of a smoke test, trained for 240 steps with three seeds.
 
 A position is *folded* where the curve of embeddings repeats itself: to some embedding a sixteenth of a
 trained length or more before it a position is nearer than half of how near it is to the one exactly so far
-before. Rules on folds were written when curves and costs of SeqPE in the score with seeds 1 to 5 were known,
-and are about seeds 7 to 18, of which nothing was. Compared are those whose curve folds at eight positions or
-more between one and eight trained lengths; with fewer than six a claim is *undecided*.
+before. Rules on folds were written when curves and costs of seeds 1 to 5 were known, and are about seeds 7 to
+18, of which nothing was: those whose curve folds at eight positions or more between one and eight trained
+lengths.
 
-**Cost.** Written before its records. A record is one machine, timed in rounds; the quartiles over its rounds
-stand in the place of seeds.
+**Cost.** Written before its records. A record is one machine, timed in rounds.
 """
 
 from functools import partial
@@ -24,8 +22,9 @@ import numpy as np
 import pandas as pd
 
 from sepnb.claims.asks import changes, levels, pairs
-from sepnb.claims.claim import Claim, by_rounds
+from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import incomplete, judge
+from sepnb.claims.measured import by_rounds
 from sepnb.claims.seqpe_stream import GROUPS, KINDS, SCORE, TABLE, averaged
 from sepnb.claims.verdict import NOT_TESTABLE, Tables, Verdict
 
@@ -83,21 +82,18 @@ _geometry = partial(Claim, experiments=(GEOMETRY,), derive=logarithms)
 _folds = partial(Claim, experiments=(GEOMETRY,), how=where_curves_fold)
 _cost = partial(Claim, experiments=(COST,), derive=as_shares, how=by_rounds)
 
-CLAIMS = (
-    _geometry(
-        "digit-strings-keep-an-aligned-window",
+CLAIMS = {
+    "digit-strings-keep-an-aligned-window": _geometry(
         "Digit strings alone keep a window with the same low digits in place",
         levels("separated-seqpe-plain", "moved/covered-aligned", high=0.5)
         + levels("separated-seqpe-plain", "moved/covered-misaligned", low=1.0),
     ),
-    _geometry(
-        "the-losses-move-an-aligned-window",
+    "the-losses-move-an-aligned-window": _geometry(
         "The losses move a window that shift steps leave in place",
         pairs("separated-seqpe - separated-seqpe-shifts", "log2 moved/covered-aligned", low=1.0),
         remark="One more is twice as far.",
     ),
-    _geometry(
-        "the-losses-narrow-far-windows",
+    "the-losses-narrow-far-windows": _geometry(
         "The losses narrow windows elsewhere",
         pairs(
             "separated-seqpe - separated-seqpe-shifts",
@@ -106,14 +102,12 @@ CLAIMS = (
         ),
         remark="One less is half.",
     ),
-    _geometry(
-        "the-losses-cost-resolution",
+    "the-losses-cost-resolution": _geometry(
         "The losses cost resolution in the trained window",
         pairs("separated-seqpe - separated-seqpe-shifts", "resolution", high=0.0),
         remark="Resolution is the spread of the window over the mean length of its embeddings.",
     ),
-    _geometry(
-        "a-start-costs-what-its-window-moved",
+    "a-start-costs-what-its-window-moved": _geometry(
         "A start costs the more the farther its window moved",
         levels("chain", "rank", low=0.5),
         rule="Over the eight starts of the four models of a seed, the rank correlation of how far a window "
@@ -122,23 +116,20 @@ CLAIMS = (
         experiments=(GEOMETRY, TABLE),
         how=ranks,
     ),
-    _folds(
-        "seqpe-fails-where-its-curve-turns-back",
+    "seqpe-fails-where-its-curve-turns-back": _folds(
         "SeqPE fails where the curve of its embeddings turns back",
         changes(SCORE, [("bits/folded", "bits/others")], low=0.5),
         rule="In a long text, past the trained length, bytes at folded positions cost dense with SeqPE as a "
         "term of the score more than 0.5 bits per byte more than bytes at the others, in the mean over each.",
     ),
-    _folds(
-        "it-is-the-look-alike-in-sight",
+    "it-is-the-look-alike-in-sight": _folds(
         "SeqPE fails at folded positions because of a look-alike that is visible",
         changes(SCORE, [("alone/folded", "alone/first")], high=0.1),
         rule="Of the same models: read from the first folded position on, at that index and with nothing "
         "before it, the bytes of its run of folded positions cost less than 0.1 bits per byte more than "
         "read from 0 on.",
     ),
-    _folds(
-        "positions-that-are-not-folded-mend-it",
+    "positions-that-are-not-folded-mend-it": _folds(
         "Read at positions that do not fold, the same models of SeqPE do not fail",
         changes(SCORE, [("mended/past", "past")], high=0.0)
         + changes(SCORE, [("mended/past", "bits/others")], high=0.05),
@@ -147,23 +138,19 @@ CLAIMS = (
         "0), and less than 0.05 bits per byte more than those that first stood at positions that are not "
         "folded.",
     ),
-    _cost(
-        "the-encoder-is-lightweight",
+    "the-encoder-is-lightweight": _cost(
         "SeqPE's encoder is lightweight",
         levels("width-32-every-1", "share", high=0.05),
-        statement="The sequential position encoder is lightweight: the embeddings and their losses take a "
-        "small part of a training step.",
         rule="With an encoder of 32 columns and both losses in every step, on the profile's batch of "
         "sequences of 512 tokens, what is done for positions alone takes less than 5 % of the time of a "
         "training step, in three quarters of the rounds. Left out is that the term of the score makes "
         "queries and keys longer.",
         source="seqpe-abstract",
     ),
-    _cost(
-        "all-that-seqpe-adds-is-light",
+    "all-that-seqpe-adds-is-light": _cost(
         "All that SeqPE adds to a training step is light",
         levels("width-32-every-1", "added", high=0.05),
         rule="With the same encoder and losses on the same batch, everything by which the step is longer "
         "than without an encoding takes less than 5 % of its time, in three quarters of the rounds.",
     ),
-)
+}

@@ -1,6 +1,5 @@
-"""Experiment `shaw_clip` (chapter 3): precise position near the query and far from it.
-
-Written before its records; all bounds are in bits per byte.
+"""Experiment `shaw_clip` (chapter 3): precise position near the query and far from it. Written before its
+records.
 """
 
 from functools import partial
@@ -76,13 +75,10 @@ def useless_far_away(claim: Claim, tables: Tables) -> Verdict:
 
 _shaw = partial(Claim, experiments=(TABLE,))
 
-CLAIMS = (
-    _shaw(
-        "precise-position-is-useless-far-away",
+CLAIMS = {
+    "precise-position-is-useless-far-away": _shaw(
         "Precise position is useless far away",
         [*FAR.values(), *USED.values()],
-        statement="It is hypothesised that precise positional information is not useful beyond a certain "
-        "distance.",
         rule="At the largest of the distances 4, 8 and 16 at which far keys are used, vectors clipped there "
         "minus unclipped ones are below +0.03 bits per byte. Used means: hidden from the unclipped model, "
         "all of them or all but the first four, the keys from there on cost it more than 0.03 either way. "
@@ -94,14 +90,12 @@ CLAIMS = (
         derive=cost_of_hiding,
         how=useless_far_away,
     ),
-    _shaw(
-        "precise-position-helps-nearby",
+    "precise-position-helps-nearby": _shaw(
         "Precise position helps nearby",
         pairs("keys-8 - keys-1", high=0.0),
-        statement="A model with labels of their own for the nearest eight distances is better than one with "
-        "a label for the token itself and one for all earlier tokens.",
         floors=(Floor(4.0),),
-        remark="The bar is 4.0, below the entropy of single bytes (about 4.48): a model that its clip holds "
-        "back is to be judged and not refused.",
+        remark="One has labels of their own for the nearest eight distances, the other one for the token "
+        "itself and one for all earlier tokens. The bar is 4.0, below the entropy of single bytes (about "
+        "4.48): a model that its clip holds back is to be judged and not refused.",
     ),
-)
+}

@@ -11,13 +11,9 @@ from sepnb.claims.verdict import Tables, Verdict
 def judge(claim_ids: Iterable[str], tables: Tables) -> dict[str, Verdict]:
     """The verdicts of these claims, by their ids.
 
-    Args:
-        claim_ids: of the ledger.
-        tables: what their rules need, by the names of `Claim.needs`.
-
     Raises:
-        ValueError: no claim of this id, or a table that a rule needs is not among `tables`: a verdict of
-            "not run" would hide that it was forgotten.
+        ValueError: no claim of this id, or a table that it needs is not among `tables`: a verdict of "not
+            run" would hide that it was forgotten.
     """
     verdicts = {}
     for claim_id in claim_ids:
@@ -31,22 +27,14 @@ def judge(claim_ids: Iterable[str], tables: Tables) -> dict[str, Verdict]:
 
 
 def show(
-    verdicts: Mapping[str, Verdict],
-    *,
-    caption: str,
-    short: bool = False,
-    budget: bool = False,
+    verdicts: Mapping[str, Verdict], *, caption: str, short: bool = False, budget: bool = False
 ) -> dict[str, str]:
-    """Display a table of claim, verdict and reason, and return the words as chapter numbers.
+    """Display a table of claim, verdict and reason, and return the words as chapter numbers, `verdict_<id>`.
 
     Args:
-        verdicts: of `judge`.
-        caption: as in `figures.show_table`.
-        short: families of comparisons are counted, not listed; see `Verdict.in_short`.
-        budget: with a column that says what more training makes of a verdict.
-
-    Returns:
-        `verdict_<id>` to the word, dashes as underscores, and `budget_<id>` to the label, where there is one.
+        short: families of comparisons are counted, not listed.
+        budget: with a column that says what more training makes of a verdict; its label is the chapter number
+            `budget_<id>`.
     """
     from sepnb.plots.figures import show_table  # brings matplotlib, which nothing else here needs
 

@@ -20,17 +20,9 @@ class SourceMapError(ValueError):
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of a source document.
-
-    Args:
-        id: short kebab-case name.
-        source: public short name of the document.
-        says: the statement in English, paraphrased or quoted briefly.
-        kind: one of `KINDS`.
-        target: a claim's id, the file name of a chapter or of a page in `book/`, a planned chapter's number,
-            or why nothing can be tested.
-        note: a slip of the source, or the limits within which the statement is true; may be empty.
-    """
+    """One statement of a source document, in English, paraphrased or quoted briefly. Its target is, by its
+    kind, a claim's id, the file name of a chapter or of a page in `book/`, a planned chapter's number, or why
+    nothing can be tested. A note is a slip of the source, or within which limits the statement is true."""
 
     id: str
     source: str
@@ -62,15 +54,11 @@ class SourceMap:
 
 
 def load(path: Path | None = None) -> SourceMap:
-    """The source map, validated.
-
-    Args:
-        path: None is `book/source_map.yml` of the checkout.
+    """The source map, by default `book/source_map.yml` of the checkout.
 
     Raises:
-        SourceMapError: an unknown, missing or empty field, a repeated id or statement, a dangling target:
-            a claim that is not in the ledger, a chapter or a page without a file, a planned number without a
-            title or whose chapter has been written.
+        SourceMapError: an unknown, missing or empty field, a repeated id or statement, or a target that does
+            not exist.
     """
     path = paths.root() / "book" / "source_map.yml" if path is None else path
     raw = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -112,22 +100,22 @@ def _dangling(source_map: SourceMap) -> list[str]:
     chapters = {path.stem for path in (paths.root() / "notebooks").glob("*.py")}
     pages = {path.stem for path in (paths.root() / "book").glob("*.md")}
     written = {int(stem[:2]) for stem in chapters if re.match(r"\d\d_", stem)}
+    there = {
+        "claim": (claims, "the claim {!r}, which is not in the ledger"),
+        "chapter": (chapters, "notebooks/{}.py, which does not exist"),
+        "page": (pages, "book/{}.md, which does not exist"),
+        "planned": (source_map.planned, "planned chapter {!r}, which has no title under 'planned'"),
+    }
     outside = [number for number in source_map.planned if number not in range(1, 25)]
     faults = [f"planned chapter {number!r} is none of 1 to 24" for number in outside]
     for statement in source_map.statements:
         name, kind, target = statement.id, statement.kind, statement.target
+        known, missing = there.get(kind, ([target], ""))
         if kind not in KINDS:
             faults.append(f"{name} has kind {kind!r}; use one of {', '.join(KINDS)}")
-        elif kind == "claim" and target not in claims:
-            faults.append(f"{name} points to the claim {target!r}, which is not in the ledger")
-        elif kind == "chapter" and target not in chapters:
-            faults.append(f"{name} points to notebooks/{target}.py, which does not exist")
-        elif kind == "page" and target not in pages:
-            faults.append(f"{name} points to book/{target}.md, which does not exist")
-        elif kind == "planned" and target not in source_map.planned:
-            faults.append(f"{name} points to planned chapter {target!r}, which has no title under 'planned'")
+        elif target not in known:
+            faults.append(f"{name} points to {missing.format(target)}")
         elif kind == "planned" and target in written:
-            faults.append(
-                f"{name} calls chapter {target} planned, but it is written: point to its file or a claim"
-            )
+            which = f"chapter {target} planned, but it is written"
+            faults.append(f"{name} calls {which}: point to its file or a claim")
     return faults

@@ -55,18 +55,13 @@ class Dependence:
 class Verdict:
     """One word, what it stands on, and the numbers.
 
-    `stale` is set where records exist but no longer match the code. The word is then *not run*, because
-    nothing was run with the present code, and the ledger shows the badge beside it.
-
     Attributes:
-        word: one of `WORDS`.
+        word: one of `WORDS`; any other is a ValueError.
         why: the reason in short, such as the number of seeds, or what stands in the way.
         answers: to each ask, where there was a test.
         numbers: by name; those of the answers if none are given.
-        budget: what more training makes of it; None of a claim about whose methods no run says.
-
-    Raises:
-        ValueError: a word that is not one of `WORDS`.
+        stale: of records that no longer match the code: nothing was run with it, so the word is *not run*.
+        budget: what more training makes of it; None where no run says.
     """
 
     word: str

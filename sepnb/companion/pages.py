@@ -130,8 +130,7 @@ def encoding_speed() -> str:
             parts += [f"N = {int(length):,}:", "", *_speeds(same)]
     if not parts:
         parts = ["Not run yet: the records of `sepnb run encoding_speed --profile laptop` are missing.", ""]
-    asked = [claim.id for claim in rules.CLAIMS]
-    judged = claims.judge(asked, {rules.TABLE: experiment.table("laptop")})
+    judged = claims.judge(rules.CLAIMS, {rules.TABLE: experiment.table("laptop")})
     verdicts = [(f"`{name}`", claims.get(name).rule, f"*{verdict.word}*") for name, verdict in judged.items()]
     heads = ("claim on a CPU", "rule, written before the records", "verdict")
     return "\n".join([*parts, *table(heads, verdicts)])

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from sepnb import claims
 from sepnb.claims import budget
@@ -11,29 +10,20 @@ from sepnb.claims.verdict import Dependence
 
 RANKING = ("rope", "strict-sinusoidal", "separated-sinusoidal", "alibi", "sinusoidal", "learned")
 WIDE = "separated-sinusoidal-wide"
-AHEAD, AHEAD_WIDE, STABLE = (
-    claims.get(name)
-    for name in (
-        "separation-ahead-at-every-budget",
-        "separation-ahead-at-equal-parameters-and-every-budget",
-        "ranking-stable-under-budget",
-    )
-)
+AHEAD, STABLE = map(claims.get, ("separation-ahead-at-every-budget", "ranking-stable-under-budget"))
 
 
-def trained(
-    models=RANKING, *, seeds=6, noise=0.002, step=0.1, gain=0.1, status="ok", **levels
-) -> dict[str, pd.DataFrame]:
-    """Six models a tenth apart that all gain alike from training; `levels` as `rope_16=2.5` (by budget)."""
+def trained(models=RANKING, *, seeds=6, noise=0.002, **levels) -> dict[str, pd.DataFrame]:
+    """Models a tenth apart that all gain alike from training; `levels` as `rope_16=2.5` (by budget)."""
     rng = np.random.default_rng(0)
     shared = 0.05 * rng.standard_normal(seeds)
     rows = []
     for place, method in enumerate(models):
-        for budget_, drop in zip(budgets(), (0.0, gain, 2 * gain), strict=True):
-            level = levels.get(f"{method.replace('-', '_')}_{budget_}", 2.2 + step * place - drop)
+        for budget_, drop in zip(budgets(), (0.0, 0.1, 0.2), strict=True):
+            level = levels.get(f"{method.replace('-', '_')}_{budget_}", 2.2 + 0.1 * place - drop)
             for seed in range(seeds):
                 score = level + shared[seed] + noise * rng.standard_normal()
-                rows.append((method, budget_, seed, status, score))
+                rows.append((method, budget_, seed, "ok", score))
     return {budget.TABLE: pd.DataFrame(rows, columns=["method", "budget", "seed", "status", "bits_per_byte"])}
 
 
@@ -86,26 +76,18 @@ def test_the_intervals_hold_together():
 def test_separation_must_be_ahead_at_every_budget():
     assert AHEAD.judge(trained()).word == "held"
     assert AHEAD.judge(trained(sinusoidal_16=2.21)).word == "refuted"  # level at the end: speed of learning
-    level = {f"sinusoidal_{n}": 2.41 - drop for n, drop in zip(budgets(), (0.0, 0.1, 0.2), strict=True)}
-    assert AHEAD.judge(trained(**level)).word == "refuted"
-    assert AHEAD.judge(trained(seeds=3)).word == "not judged"
 
 
-@pytest.mark.parametrize("claim", [AHEAD, AHEAD_WIDE, STABLE], ids=lambda claim: claim.id)
-def test_budgets_that_are_missing_or_too_hard_say_nothing(claim):
+def test_budgets_that_are_missing_or_too_hard_say_nothing():
     for frame in (None, pd.DataFrame()):
-        assert claim.judge({budget.TABLE: frame}).word == "not run"
-    (frame,) = trained((*RANKING, WIDE)).values()
-    assert claim.judge({budget.TABLE: frame[frame.budget < 16]}).word == "not run"
-    holes = frame.copy()
-    holes.loc[(frame.method == "sinusoidal") & (frame.budget == 4) & (frame.seed == 1), "status"] = "not run"
-    assert claim.judge({budget.TABLE: holes}).word == "not run"
-    diverged = frame.copy()
-    diverged.loc[(frame.method == "sinusoidal") & (frame.budget == 1), "bits_per_byte"] = np.nan
-    verdict = claim.judge({budget.TABLE: diverged})
-    assert verdict.word == "not testable here" and "diverged" in verdict.detail
-    high = frame.assign(bits_per_byte=frame.bits_per_byte + 1.2)
-    assert claim.judge({budget.TABLE: high}).word == "not testable here"
+        assert STABLE.judge({budget.TABLE: frame}).word == "not run"
+    (frame,) = trained().values()
+    assert STABLE.judge({budget.TABLE: frame[frame.budget < 16]}).word == "not run"
+    one = (frame.method == "sinusoidal") & (frame.budget == 4) & (frame.seed == 1)
+    assert STABLE.judge({budget.TABLE: frame.assign(status=np.where(one, "stale", "ok"))}).word == "not run"
+    for worse in (np.where(one, np.nan, 0.0), 1.2):
+        table = frame.assign(bits_per_byte=frame.bits_per_byte + worse)
+        assert STABLE.judge({budget.TABLE: table}).word == "not testable here"
 
 
 def test_a_model_that_is_slow_to_learn_is_judged_and_not_refused():
@@ -114,17 +96,6 @@ def test_a_model_that_is_slow_to_learn_is_judged_and_not_refused():
     assert AHEAD.judge(trained(sinusoidal_16=3.4)).word == "not testable here"
     assert STABLE.judge(trained(learned_1=3.4)).word == "held"
     assert STABLE.judge(trained(learned_16=3.4)).word == "not testable here"
-
-
-@pytest.mark.parametrize(("at_the_end", "word"), [(2.10, "held"), (2.60, "refuted"), (2.40, "undecided")])
-def test_equal_parameters_are_judged_by_the_widened_model_at_every_budget(at_the_end, word):
-    """Dense pays 2.6, 2.5 and 2.4: widened is ahead after little training, and at the end or not."""
-    noise = 0.05 if word == "undecided" else 0.002
-    levels = {f"{WIDE.replace('-', '_')}_{n}": level for n, level in ((1, 2.2), (4, 2.2), (16, at_the_end))}
-    tables = trained((*RANKING, WIDE), noise=noise, **levels)
-    assert AHEAD_WIDE.judge(tables).word == word
-    assert AHEAD.judge(tables).word == "held"  # of equal width, and another question
-    assert AHEAD_WIDE.judge(trained()).word == "not run"
 
 
 # --- the label of other verdicts
@@ -174,9 +145,9 @@ def test_one_pair_of_several_is_enough():
 
 def test_without_the_whole_of_the_records_there_is_no_label():
     (frame,) = trained(ORDERED).values()
-    holes = frame.copy()
-    holes.loc[(frame.method == WIDE) & (frame.budget == 4) & (frame.seed == 1), "status"] = "stale"
-    for table in (None, pd.DataFrame(), frame[frame.budget < 16], frame[frame.method != WIDE], holes):
+    one = (frame.method == WIDE) & (frame.budget == 4) & (frame.seed == 1)
+    stale = frame.assign(status=np.where(one, "stale", "ok"))
+    for table in (None, pd.DataFrame(), frame[frame.budget < 16], frame[frame.method != WIDE], stale):
         assert str(claims.get(EQUAL_WIDTH).judge({budget.TABLE: table}).budget) == "not run"
     assert claims.get("split-norm-costs-nothing").judge({}).budget is None
 

@@ -10,7 +10,8 @@ import pytest
 
 from sepnb.claims import CLAIMS, Claim, provenance
 from sepnb.claims.asks import Ask, Floor, Unless
-from sepnb.claims.claim import by_rounds, by_seeds, code
+from sepnb.claims.claim import by_seeds, code
+from sepnb.claims.measured import by_rounds
 from sepnb.claims.verdict import Verdict
 
 SCALE = 2.0
@@ -32,8 +33,8 @@ def own_rule(claim, tables):
 
 made = partial(
     Claim,
-    "a-claim",
     "A claim",
+    id="a-claim",
     experiments=("experiment/one",),
     beside={"experiment/other": ("b",)},
     derive=doubled,
@@ -57,7 +58,7 @@ def test_a_claim_reads_its_own_runs_and_the_methods_that_it_borrows_in_the_colum
     assert table.groupby("method").twice.mean().to_dict() == {"a": 2.0, "b": 3.0}
     assert CLAIM.needs == ("experiment/one", "experiment/other")
     assert CLAIM.judge(TABLES).word == "held"
-    of_a_source = dataclasses.replace(CLAIM, source="slides-separation", statement="It is so.")
+    of_a_source = dataclasses.replace(CLAIM, source="slides-separation")
     assert of_a_source.judge(TABLES).word == "reproduced"
     assert CLAIM.judge(TABLES | {"experiment/other": None}).detail == "no runs of b"
     assert CLAIM.judge({}).detail == CLAIM.judge({"experiment/one": pd.DataFrame()}).detail == "no runs"
@@ -69,7 +70,6 @@ def test_a_claim_reads_its_own_runs_and_the_methods_that_it_borrows_in_the_colum
         ({"experiments": ("in_window",)}, "write experiment/<name> or chapter/<name>"),
         ({"beside": {"experiment/": ("b",)}}, "write experiment/<name> or chapter/<name>"),
         ({"rule": "", "asks": (), "how": own_rule}, "has no rule"),
-        ({"source": "slides-separation"}, "has no statement"),
         ({"title": ""}, "has no title"),
         ({"asks": ()}, "asks for nothing"),
         ({"experiments": ()}, "asks for nothing"),
@@ -106,7 +106,7 @@ def test_the_digest_moves_with_all_that_decides(changes):
 
 
 def test_the_digest_does_not_move_with_words():
-    words = {"title": "Another", "statement": "So.", "rule": "Other.", "source": "there", "id": "other"}
+    words = {"title": "Another", "rule": "Other.", "source": "there", "id": "other"}
     assert dataclasses.replace(CLAIM, **words).digest == CLAIM.digest
     condition = [Unless((Ask("a:x", low=0.0),), why) for why in ("one", "other")]
     assert len({dataclasses.replace(CLAIM, unless=(one,)).digest for one in condition}) == 1

@@ -16,9 +16,8 @@ def small(claim, tables):
 
 
 CLAIM = Claim(
-    "small-is-small",
     "Small is small",
-    statement="It is small.",
+    id="small-is-small",
     rule="Small is below 1.",
     experiments=("chapter/01_order",),
     source="slides-separation",
