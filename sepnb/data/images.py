@@ -207,18 +207,16 @@ def sample_batches(
     at_least(1, batch_size=batch_size, steps=steps)
     if batch_size > len(images):
         raise ValueError(f"batch_size is {batch_size}, and {images!r} has fewer images")
-    return _batches(images, batch_size, np.random.PCG64(seed), steps)
+    generator, left = np.random.PCG64(seed), np.empty(0, dtype=np.int64)
 
-
-def _batches(
-    images: Images, batch_size: int, generator: np.random.PCG64, steps: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    left = np.empty(0, dtype=np.int64)
-    for _ in range(steps):
+    def batch() -> tuple[np.ndarray, np.ndarray]:
+        nonlocal left
         if len(left) < batch_size:
             left = np.concatenate([left, uniform(generator, len(images)).argsort(kind="stable")])
         chosen, left = left[:batch_size], left[batch_size:]
-        yield images.pixels[chosen], images.labels[chosen]
+        return images.pixels[chosen], images.labels[chosen]
+
+    return (batch() for _ in range(steps))
 
 
 def upscaled(images: Float[Tensor, "n C H W"], side: int) -> Float[Tensor, "n C side side"]:

@@ -9,8 +9,7 @@ import pytest
 
 from sepnb.data import containers, corpora, registry
 from sepnb.data.dataset import DataDamaged
-from sepnb.data.documents import Splits
-from sepnb.data.text import load
+from sepnb.data.text import Splits, load
 
 SPLITS = ("train", "validation", "test")
 

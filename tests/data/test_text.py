@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from sepnb.data.documents import Document, Text
-from sepnb.data.text import MARKERS, entropies, marked, marks, sample_batches, windows
+from sepnb.data.text import MARKERS, Document, Text, entropies, marked, marks, sample_batches, windows
 
 
 def text(*documents: bytes) -> Text:

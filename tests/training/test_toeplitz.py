@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sepnb.data import text as texts
-from sepnb.data.documents import Document, Text
+from sepnb.data.text import Document, Text
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.seqpe import SeqPE
 from sepnb.streams import Streams
