@@ -94,15 +94,15 @@ def run_experiments(
     A record that cannot be trusted is left as it is and listed; the others are run.
     """
     store = Store(runs.store_for(profile, folder).root, refused={})
-    todo, skipped = runs.plan(wanted, profile, seeds=seeds, device=device, store=store, fresh=fresh)
+    todo, tallies = runs.plan(wanted, profile, seeds=seeds, device=device, store=store, fresh=fresh)
     if todo:
         runs.check_clean(store)
         if absent := published.absent_data({(one, profile) for one in wanted}):
             raise ValueError("; ".join(sorted(set(absent.values()))))
         about = screens.duration(sum(float(one.experiment.seconds(profile)) for one in todo) / jobs)
         console.print(
-            f"{len(todo)} runs of {', '.join(skipped)} at {profile} on {device}, {jobs} side by side: "
-            f"about {about} ({sum(skipped.values())} are there already)"
+            f"{len(todo)} runs of {', '.join(one.experiment for one in tallies)} at {profile} on {device}, "
+            f"{jobs} side by side: about {about} ({sum(one.skipped for one in tallies)} are there already)"
         )
     labels = [f"{one.experiment.name}: {one.config.label}, seed {one.config.seed}" for one in todo]
     began = time.monotonic()
@@ -113,9 +113,8 @@ def run_experiments(
             if error or not console.is_terminal:
                 console.print(f"{labels[index]}: {error or 'stored'}", markup=False)
 
-        tallies = runs.run(
-            todo, skipped, side_by_side=jobs, threads=threads, on_progress=bars.step, on_end=ended
-        )
+        options = {"side_by_side": jobs, "threads": threads}
+        runs.run(todo, tallies, **options, on_progress=bars.step, on_end=ended)
     console.print(screens.tallies(tallies))
     if todo:
         console.print(f"{screens.duration(time.monotonic() - began)}; records in {store.root}", markup=False)
@@ -210,7 +209,7 @@ def check_numbers(
     ]
     problems += regression.orphans(known, profile)
     for problem in problems:
-        say(str(problem))
+        say(problem)
     count = sum(len(metrics) for metrics in numbers.values())
     verdict = f"{len(problems)} differ" if problems else "all as the reference says"
     took = screens.duration(time.monotonic() - began)

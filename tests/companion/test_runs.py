@@ -24,8 +24,8 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background inherits none
     log = Path(sys.argv[1])
     grid = Fake(methods=("a", "b", "c"), slow=float(sys.argv[2]), log=log)
-    todo, skipped = runs.plan([grid], "laptop", store=runs.Store(log.parent / "store"))
-    print([tally.ran for tally in runs.run(todo, skipped, side_by_side=2)], skipped)
+    todo, tallies = runs.plan([grid], "laptop", store=runs.Store(log.parent / "store"))
+    print([(tally.ran, tally.skipped) for tally in runs.run(todo, tallies, side_by_side=2)])
 """
 
 
@@ -46,11 +46,11 @@ def test_what_is_there_is_skipped_and_what_fails_ends_only_itself(fake, checkout
 
     ended, steps = [], set()
     grid = fake(methods=("a", "broken", "b"), log=checkout / "log")
-    todo, skipped = runs.plan([grid], "laptop", store=store)
+    todo, tallies = runs.plan([grid], "laptop", store=store)
     assert [run.config.key for run in todo] == ["broken-seed1", "b-seed1", "broken-seed2", "b-seed2"]
     (tally,) = runs.run(
         todo,
-        skipped,
+        tallies,
         on_progress=lambda index, done, total: steps.add((index, done, total)),
         on_end=lambda index, error: ended.append((todo[index].config.key, error is None)),
     )
@@ -108,7 +108,7 @@ def test_an_interrupted_grid_loses_no_finished_run_and_leaves_no_process(checkou
         timeout=60,
         check=True,
     )
-    assert done.stdout.strip() == f"[{6 - len(finished)}] {{'fake': {len(finished)}}}"
+    assert done.stdout.strip() == f"[({6 - len(finished)}, {len(finished)})]"
     assert not set(log.read_text().split()) & set(finished)
     assert len(held.load("laptop", "fake")) == 6
 
