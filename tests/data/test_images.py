@@ -1,7 +1,6 @@
 """The two sets of images: how they are read, split, drawn, and made larger."""
 
 import gzip
-import hashlib
 
 import numpy as np
 import pytest
@@ -102,14 +101,6 @@ def test_the_held_out_digits_are_those_that_the_seed_draws_and_no_image_is_in_tw
         assert np.array_equal(getattr(splits, split).pixels.reshape(-1, 64), table[chosen, :-1])
     every = [image.tobytes() for split in SPLITS for image in getattr(splits, split).pixels]
     assert len(set(every)) == len(every) == 1_797
-
-
-def test_registered_sizes_and_hashes_fit_together(data_set):
-    read, registered = data_set("fashion-mnist").read(), registry.get("fashion-mnist")
-    assert [(part.name, part.bytes) for part in registered.parts] == [(k, len(v)) for k, v in read.items()]
-    assert [part.sha256 for part in registered.parts] == [
-        hashlib.sha256(of).hexdigest() for of in read.values()
-    ]
 
 
 def test_a_set_of_images_is_no_text_and_a_text_no_set_of_images():
