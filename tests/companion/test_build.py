@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from sepnb.companion import build as book
-from sepnb.companion import chapters
 from sepnb.companion.chapters import Chapter
 from sepnb.records import numbers
 
@@ -174,7 +173,3 @@ sys.exit(1)
     assert said == ["page.md:3: WARNING: no such target"]
     assert list(last) == ["page.md:3: WARNING: no such target\n", "in 3 s\n"]
     assert "reading sources" in log.read_text(encoding="utf-8")
-
-
-def test_chapters_are_staged_from_where_they_are_executed(executed: Chapter) -> None:
-    assert chapters.discover()[0].output("laptop") == executed.output("laptop")
