@@ -80,11 +80,6 @@ class Windows(NamedTuple):
     document: np.ndarray
     start: np.ndarray
 
-    @property
-    def scored_bytes(self) -> int:
-        """Bytes that are predicted: all but the first of every window."""
-        return self.tokens.shape[0] * (self.tokens.shape[1] - 1)
-
 
 def windows(
     text: Text, *, length: int, limit_bytes: int | None = None, per_document: int | None = None
@@ -92,9 +87,8 @@ def windows(
     """Cut each document into windows of `length` scored bytes that follow each other without a gap.
 
     Window `k` of a document holds its bytes `k*length .. (k+1)*length`, both included: the first is context
-    only, the other `length` are scored, so that the scored bytes of a document are its bytes `1 .. n*length`,
-    each exactly once. A byte sees only its predecessors in its own window. What is left at the end of a
-    document, less than `length` bytes, is not scored; one shorter than `length + 1` bytes gives nothing.
+    only, so that the document's bytes `1 .. n*length` are scored, each exactly once. What is left at its end,
+    fewer than `length` bytes, is not scored.
 
     Args:
         length: scored bytes of one window.
@@ -167,8 +161,8 @@ def _pair_counts(text: Text) -> np.ndarray:
 
 
 MARKERS = (b"<unk>", b"@-@", b"@,@", b"@.@")
-"""WikiText-2 writes rare words as `<unk>` and joins words and numbers by `@-@`, `@,@` and `@.@`. A byte model
-learns to spell these marks quickly, so their bytes are reported apart from the rest."""
+"""WikiText-2 writes rare words as `<unk>` and joins words and numbers by the others. A byte model learns to
+spell these quickly, so their bytes are reported apart from the rest."""
 
 
 def marked(data: Bytes, markers: Sequence[bytes] = MARKERS) -> np.ndarray:
