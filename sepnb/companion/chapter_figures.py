@@ -24,11 +24,7 @@ SUFFIXES = {"image/svg+xml": ".svg", "image/png": ".png"}
 
 def find(notebook: Path, name: str) -> tuple[bytes, str, dict[str, str]]:
     """The figure of this name in an executed notebook: its file's content and suffix, and what
-    `figures.show` was told of it.
-
-    Raises:
-        ValueError: there is no such file, or no figure of this name in it; the message names those there are.
-    """
+    `figures.show` was told of it. A ValueError names the figures that there are."""
     if not notebook.is_file():
         raise ValueError(f"there is no executed chapter {notebook.name}; sepnb run executes it")
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
@@ -87,7 +83,6 @@ class ChapterFigure(SphinxDirective):
 
 def setup(app) -> None:
     """Register the directive and its node, which is written as any figure is."""
-
     as_figure = (
         lambda writer, node: writer.visit_figure(node),
         lambda writer, node: writer.depart_figure(node),

@@ -106,7 +106,6 @@ def until_nothing_is_missing(
 ) -> None:
     """Run the experiments of `wanted`, then the chapters; one that asked for more runs again with it.
 
-    So no chapter's numbers are taken that lack a record it asked for, whatever its source names.
     `run_chapters` must not raise where a chapter fails: it may have failed for want of a record.
     """
     computed: set[str] = set()
@@ -131,19 +130,13 @@ def recompute(
     records: Path | None = None,
     quiet: bool = True,
 ) -> dict[str, dict[str, Number]]:
-    """The numbers of chapters, computed afresh in the empty folder `work` by `sepnb run` itself.
+    """The numbers of chapters, all where none is named, computed afresh by `sepnb run` in the empty `work`.
 
     Args:
-        work: receives the records of the experiments that the chapters read, and the executed notebooks.
-        chapters: their names; none: all.
-        threads: how many threads each computation may use.
         seed: the chapters' parameter; the experiments run the grid of the profile.
-        environment: more environment variables for the processes that compute.
-        records: the `work` folder of an earlier call, whose records are taken before new ones are made.
-        quiet: keep the commands' output for the error message instead of showing it.
-
-    Raises:
-        RecomputeError: something failed; the message is the command's own report.
+        environment: more variables for the processes that compute.
+        records: the `work` of an earlier call, whose records are taken before new ones are made.
+        quiet: keep the commands' output for the message of a RecomputeError instead of showing it.
     """
     from sepnb import experiments
 
@@ -184,9 +177,6 @@ def update(numbers: Mapping[str, Mapping[str, Number]], profile: str, reason: st
     """Make `numbers` (chapter to metric to value) the reference, and write down why and with what.
 
     A chapter whose numbers are equal to its reference keeps the old file, reason included.
-
-    Raises:
-        ValueError: an empty reason.
     """
     if not reason.strip():
         raise ValueError("a reference moves for a reason; give --reason TEXT")

@@ -49,11 +49,7 @@ def store_for(profile: str, folder: Path | None = None) -> Store:
 
 
 def check_clean(store: Store) -> None:
-    """Refuse to add to the published store from a tree with uncommitted changes.
-
-    Raises:
-        ValueError: the tree is dirty, or is no git checkout, and `store` is the published one.
-    """
+    """ValueError where the published store would get records of a tree with changes, or of no checkout."""
     if not store.published:
         return
     from sepnb.records.provenance import git_state
@@ -108,15 +104,11 @@ def run(
     on_progress: Callable[[int, int, int], None] | None = None,
     on_end: Callable[[int, str | None], None] | None = None,
 ) -> list[Tally]:
-    """Do the runs and count them in `tallies`; a run that fails ends only itself.
+    """Do the runs that `plan` gave and count them in its tallies; a run that fails ends only itself.
 
-    Args:
-        todo, tallies: from `plan`.
-        side_by_side: worker processes; `threads` each may use.
-        on_progress: called as `(index of the run, steps done, steps)`.
-        on_end: called with the index of each run and its error, None when it succeeded.
-
-    KeyboardInterrupt raised while runs are under way stops them and passes through; what had ended is stored.
+    `on_progress` is called as `(index of the run, steps done, steps)`, `on_end` with the index and the error,
+    None when it succeeded. KeyboardInterrupt while runs are under way stops them and passes through; what had
+    ended is stored.
     """
     of = {tally.experiment: tally for tally in tallies}
     ended = workers.run_jobs(_run, todo, workers=side_by_side, threads=threads, on_progress=on_progress)

@@ -18,11 +18,7 @@ GROUPS = ("experiments", "chapters")
 
 
 def sort_out(names: Sequence[str]) -> tuple[list[Any], list[Chapter]]:
-    """Experiments and chapters that `names` mean; the words `experiments` and `chapters` mean all of them.
-
-    Raises:
-        ValueError: a name that is neither, answered with the near matches of both kinds.
-    """
+    """Experiments and chapters that `names` mean; the words `experiments` and `chapters` mean all of them."""
     known = {chapter.name: chapter for chapter in chapters.discover()}
     wanted = list(dict.fromkeys(n for name in names for n in (known if name == "chapters" else [name])))
     others = [name for name in wanted if name not in known]
@@ -41,11 +37,7 @@ def sort_out(names: Sequence[str]) -> tuple[list[Any], list[Chapter]]:
 
 
 def device(asked: str | None, profile: str) -> str:
-    """The device to compute on: as asked; by default cuda for the gpu profile and the CPU for the others.
-
-    Raises:
-        ValueError: a GPU is needed and there is none.
-    """
+    """The device to compute on: as asked; by default cuda for the gpu profile and the CPU for the others."""
     if asked == "cpu" or (asked is None and profile != "gpu"):
         return "cpu"
     import torch
@@ -61,11 +53,7 @@ def device(asked: str | None, profile: str) -> str:
 
 
 def seeds(text: str | None) -> list[int] | None:
-    """`"0,1,2"` as a list; None stays None.
-
-    Raises:
-        ValueError: something that is no whole number of at least 0, or a seed given twice.
-    """
+    """`"0,1,2"` as a list; None stays None."""
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]
