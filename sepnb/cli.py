@@ -242,17 +242,8 @@ def results(
                 table.append((name, of, len(grid), there, missing, len(stale), len(orphans), len(bad)))
                 details += [f"stale: {of}/{name}/{key}: {why}" for key, why in stale.items()]
                 details += [f"orphaned (in no grid): {of}/{name}/{key}" for key in orphans]
-        header = (
-            "experiment",
-            "profile",
-            "runs in grid",
-            "published",
-            "missing",
-            "stale",
-            "orphaned",
-            "refused",
-        )
-        console.print(screens.rows(header, table))
+        counted = ("runs in grid", "published", "missing", "stale", "orphaned", "refused")
+        console.print(screens.rows(("experiment", "profile", *counted), table))
         for line in details:
             console.print(line, markup=False, soft_wrap=True)
         screens.refused(console, refused)

@@ -77,12 +77,8 @@ def test_what_is_installed_is_what_is_locked():
 
 def test_the_lock_is_closed():
     """It is installed without a resolver, so it must hold all that its packages ask for."""
-    pins, todo, seen, wrong = (
-        _pins(),
-        [(canonicalize_name(r.name), frozenset(r.extras)) for _, r in DIRECT],
-        set(),
-        [],
-    )
+    pins, seen, wrong = _pins(), set(), []
+    todo = [(canonicalize_name(r.name), frozenset(r.extras)) for _, r in DIRECT]
     while todo:
         name, extras = item = todo.pop()
         if item in seen:
@@ -159,17 +155,14 @@ def test_workflows_run_what_a_newcomer_runs_on_the_whole_history(workflow, comma
     assert checkout["with"]["fetch-depth"] == 0
     for step in steps:
         assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step.get("uses", "actions/any@v1")), step
+        if "upload-pages-artifact" in step.get("uses", ""):
+            assert step["with"]["path"] == "build/html"
 
 
 def test_the_ci_workflow_fetches_every_data_set_that_has_an_owner():
     fetch = next(step["run"] for step in _steps("ci.yml") if "sepnb data" in step.get("run", ""))
     named = set(fetch.split("sepnb data", 1)[1].split())
     assert named == {name for name in registry.names() if registry.get(name).addresses}
-
-
-def test_the_publish_workflow_publishes_where_the_book_is_built():
-    upload = next(step for step in _steps("publish.yml") if "upload-pages-artifact" in step.get("uses", ""))
-    assert upload["with"]["path"] == "build/html"
 
 
 def test_ci_ends_with_make_test_and_make_test_runs_everything():
@@ -207,31 +200,17 @@ def test_every_command_and_option_that_a_guide_names_exists(guide):
 
 @pytest.mark.parametrize("guide", GUIDES)
 def test_every_place_that_a_guide_names_exists(guide):
-    made = {
-        "results/",
-        "build/",
-        "build/html/index.html",
-        "build/mine",
-        "notebooks/executed/NN_name",
-        "notebooks/NN_name.py",
-    }
-    named = {
-        place[1:]
-        for place in re.findall(r"[`( ](?:sepnb|book|notebooks|results|tests|build)/[\w./-]*", GUIDES[guide])
-    }
+    made = {"results/", "build/", "build/html/index.html", "build/mine"}
+    made |= {"notebooks/executed/NN_name", "notebooks/NN_name.py"}
+    named = set(re.findall(r"[`( ]((?:sepnb|book|notebooks|results|tests|build)/[\w./-]*)", GUIDES[guide]))
     assert named
     assert not [place for place in named - made if not (ROOT / place).exists()]
 
 
 def test_each_recipe_for_contributors_is_short():
     recipes = re.split(r"(?m)^## ", GUIDES["CONTRIBUTING.md"])[1:]
-    assert [recipe.splitlines()[0] for recipe in recipes[:5]] == [
-        "An encoding",
-        "A method",
-        "An experiment",
-        "A claim",
-        "A chapter",
-    ]
+    what = "An encoding", "A method", "An experiment", "A claim", "A chapter"
+    assert tuple(recipe.splitlines()[0] for recipe in recipes[:5]) == what
     for recipe in recipes:
         assert len([line for line in recipe.splitlines()[1:] if line]) < 10, recipe
 
@@ -252,11 +231,13 @@ def _make(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(["make", *arguments], cwd=folder, env=quiet, capture_output=True, text=True)
 
 
-def test_make_alone_lists_every_command(checkout):
+def test_make_alone_lists_every_command_and_without_a_book_nothing_is_served(checkout):
     said = _make(checkout).stdout
     phony = re.search(r"(?m)^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"))[1].split()
     assert [line.split()[1] for line in said.splitlines()] == sorted(phony, key=said.index)
     assert {"book", "test", "notebooks", "serve", "gpu"} <= set(phony)
+    ended = _make(checkout, "serve")
+    assert ended.returncode != 0 and "run make book" in ended.stderr
 
 
 def test_an_old_python_is_refused_with_the_remedy(checkout):
@@ -283,11 +264,6 @@ def test_an_installation_is_known_by_content_not_by_date(checkout):
     with (checkout / "requirements.lock").open("a") as lock:
         lock.write("one-more==1.0\n")
     assert _make(checkout, "install", "PYTHON=false").returncode != 0
-
-
-def test_no_book_no_server(checkout):
-    ended = _make(checkout, "serve")
-    assert ended.returncode != 0 and "run make book" in ended.stderr
 
 
 @pytest.mark.parametrize("ci", ["", "true"])

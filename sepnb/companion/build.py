@@ -31,7 +31,7 @@ import functools, gc, os
 gc.set_threshold(100_000, 50, 50)
 from jupyter_book import sphinx
 from jupyter_book.cli.main import main
-sphinx.build_sphinx = functools.partial(sphinx.build_sphinx, jobs=int(os.environ["SEPNB_JOBS"]))
+sphinx.build_sphinx = functools.partial(sphinx.build_sphinx, jobs=min(2, os.cpu_count() or 1))
 main()
 """
 
@@ -46,14 +46,10 @@ def html() -> Path:
 
 
 def stage(chapters: Iterable[Chapter], profile: str) -> list[Path]:
-    """Copy the executed notebooks of `profile` to where the table of contents expects them.
+    """Copy the executed notebooks of `profile` to where the table of contents expects them; others go.
 
     What differs between two runs of the same content (cell ids, times, paths of this machine) is left out,
-    so that a chapter that ran again without a change does not rebuild its page. Notebooks of chapters that
-    are no more are removed.
-
-    Raises:
-        BuildError: a chapter has not been executed at this profile.
+    so that a chapter that ran again without a change does not rebuild its page.
     """
     folder = paths.root() / "notebooks" / "executed"
     folder.mkdir(parents=True, exist_ok=True)
@@ -130,20 +126,11 @@ def inputs(profile: str) -> dict[str, str]:
     }
 
 
-def build(
-    profile: str, *, say: Callable[[str], None] = print, fresh: bool = False, jobs: int | None = None
-) -> bool:
+def build(profile: str, *, say: Callable[[str], None] = print, fresh: bool = False) -> bool:
     """Build the site from the staged notebooks; False when the one that lies there is current.
 
-    Args:
-        profile: whose chapter numbers the prose shows.
-        say: receives Sphinx's warnings and errors, line by line.
-        fresh: build every page anew.
-        jobs: how many processes read and write pages; None is two, or one where there is one core.
-
-    Raises:
-        BuildError: warnings (they are errors), or Jupyter Book failed. The old site stays where it is, but
-            is no longer taken for current.
+    `say` receives Sphinx's warnings and errors, line by line. They are a BuildError: the old site stays where
+    it is, but is no longer taken for current.
     """
     now, memory = inputs(profile), paths.build() / "book.json"
     before = json.loads(memory.read_text(encoding="utf-8")) if memory.exists() else {}
@@ -153,11 +140,7 @@ def build(
     work, log = paths.build() / "book-work", paths.build() / "book.log"
     all_pages = ["--all"] if fresh or before.get("rest") != now["rest"] else []
     options = ["--path-output", str(work), "-W", "-n", "--keep-going", *all_pages]
-    environment = {
-        **dict.fromkeys(workers.THREAD_VARIABLES, "1"),
-        "SEPNB_JOBS": str(jobs or min(2, os.cpu_count() or 1)),
-        "SEPNB_PROFILE": profile,
-    }
+    environment = {**dict.fromkeys(workers.THREAD_VARIABLES, "1"), "SEPNB_PROFILE": profile}
     status, last = _jupyter_book(options, environment, log, say)
     if status:
         told = "" if "WARNING" in "".join(last) else "".join(last)

@@ -10,7 +10,6 @@ are of the profile of the build. The caption ends with a link to the chapter. No
 import base64
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from docutils import nodes
@@ -23,39 +22,26 @@ logger = logging.getLogger(__name__)
 SUFFIXES = {"image/svg+xml": ".svg", "image/png": ".png"}
 
 
-@dataclass(frozen=True)
-class Found:
-    """A figure of an executed notebook: the file's content and suffix, and what `figures.show` was told."""
-
-    content: bytes
-    suffix: str
-    alt: str
-    caption: str
-
-
-def find(notebook: Path, name: str) -> Found:
-    """The figure of this name in an executed notebook.
-
-    Raises:
-        ValueError: there is no such file, or no figure of this name in it; the message names those there are.
-    """
+def find(notebook: Path, name: str) -> tuple[bytes, str, dict[str, str]]:
+    """The figure of this name in an executed notebook: its file's content and suffix, and what
+    `figures.show` was told of it. A ValueError names the figures that there are."""
     if not notebook.is_file():
         raise ValueError(f"there is no executed chapter {notebook.name}; sepnb run executes it")
-    names = []
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        for output in cell.get("outputs", []):
-            about = output.get("metadata", {}).get("sepnb")
-            if about is None or about.get("name") is None:
-                continue
-            names.append(about["name"])
-            if about["name"] == name:
-                data = output["data"]
-                mime = next(kind for kind in SUFFIXES if kind in data)
-                text = "".join(data[mime])
-                content = base64.b64decode(text) if mime == "image/png" else text.encode()
-                return Found(content, SUFFIXES[mime], about["alt"], about["caption"])
-    known = ", ".join(names) or "none with a name"
-    raise ValueError(f"{notebook.name} shows no figure {name!r}; it shows {known}")
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    named = {about["name"]: output for output in outputs if (about := _told(output)).get("name")}
+    if name not in named:
+        known = ", ".join(named) or "none with a name"
+        raise ValueError(f"{notebook.name} shows no figure {name!r}; it shows {known}")
+    data = named[name]["data"]
+    mime = next(kind for kind in SUFFIXES if kind in data)
+    text = "".join(data[mime])
+    content = base64.b64decode(text) if mime == "image/png" else text.encode()
+    return content, SUFFIXES[mime], _told(named[name])
+
+
+def _told(output: dict) -> dict[str, str]:
+    return output.get("metadata", {}).get("sepnb") or {}
 
 
 class ShownAgain(nodes.figure):
@@ -73,40 +59,33 @@ class ChapterFigure(SphinxDirective):
         notebook = Path(self.env.srcdir, f"{home}.ipynb")
         self.env.note_dependency(str(notebook))
         try:
-            found = find(notebook, name)
+            content, suffix, told = find(notebook, name)
         except ValueError as problem:
             logger.warning("%s", problem, location=self.get_location(), type="sepnb", subtype="figure")
             return [nodes.warning("", nodes.paragraph("", str(problem)))]
-        figure = ShownAgain("", self._image(f"{chapter}-{name}", found), align="center")
-        words, _ = self.parse_inline(f"{found.caption} ")
+        # A file beside the doctrees, from where Sphinx takes it as it takes any other picture.
+        file = Path(self.env.app.doctreedir, "chapter_figures", f"{chapter}-{name}{suffix}")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        uri = Path(os.path.relpath(file, Path(self.env.doc2path(self.env.docname)).parent)).as_posix()
+        figure = ShownAgain("", nodes.image(uri=uri, alt=told["alt"], classes=["dark-light"]), align="center")
+        words, _ = self.parse_inline(f"{told['caption']} ")
         figure += nodes.caption("", "", *words, self._link(home, name))
         return [figure]
-
-    def _image(self, stem: str, found: Found) -> nodes.image:
-        """The picture as a file beside the doctrees, from where Sphinx takes it as it takes any other."""
-        file = Path(self.env.app.doctreedir, "chapter_figures", stem + found.suffix)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(found.content)
-        page = Path(self.env.doc2path(self.env.docname)).parent
-        uri = Path(os.path.relpath(file, page)).as_posix()
-        return nodes.image(uri=uri, alt=found.alt, classes=["dark-light"])
 
     def _link(self, home: str, name: str) -> nodes.Node:
         if home not in self.env.found_docs:
             return nodes.inline("", f"({name})")
         target = {"refdomain": "std", "reftype": "numref", "reftarget": name, "refdoc": self.env.docname}
-        words = "Figure %s of the chapter"
-        return addnodes.pending_xref("", nodes.inline("", words), refexplicit=True, refwarn=True, **target)
+        words = nodes.inline("", "Figure %s of the chapter")
+        return addnodes.pending_xref("", words, refexplicit=True, refwarn=True, **target)
 
 
 def setup(app) -> None:
     """Register the directive and its node, which is written as any figure is."""
-
-    def visit(writer, node: ShownAgain) -> None:
-        writer.visit_figure(node)
-
-    def depart(writer, node: ShownAgain) -> None:
-        writer.depart_figure(node)
-
-    app.add_node(ShownAgain, html=(visit, depart))
+    as_figure = (
+        lambda writer, node: writer.visit_figure(node),
+        lambda writer, node: writer.depart_figure(node),
+    )
+    app.add_node(ShownAgain, html=as_figure)
     app.add_directive("chapter-figure", ChapterFigure)

@@ -49,11 +49,7 @@ class Chapter:
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """Names and default values of the cell tagged `parameters`.
-
-        Raises:
-            ValueError: no such cell, or more than one, or a value that is not a literal.
-        """
+        """Names and default values, which are literals, of the one cell tagged `parameters`."""
         import jupytext
 
         cells = jupytext.reads(self.text, fmt="py:percent").cells

@@ -30,7 +30,8 @@ MEASURED = re.compile(
     r"|(?<![\w.])\d+(?:\s*%|\s+per\s*cent\b)",
     re.IGNORECASE,
 )
-MARK = re.compile(r"<!--\s*given:(.*?)-->", re.DOTALL)
+MARK = re.compile(r"<!--\s*given:((?:(?!-->)[\s\S])*)-->")
+ABOVE_TABLE = re.compile(rf"^[ \t]*{MARK.pattern}[ \t]*(?:\n[ \t]*)*(?:\n[ \t]*\|.*)+", re.MULTILINE)
 EXTENSIONS = {"amsmath", "attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath"}
 
 # Directives whose body is not prose, and those whose argument is a file.
@@ -103,20 +104,11 @@ def _markdown_cells(script: str) -> str:
 
 
 def _given(page: str) -> dict[int, str]:
-    """Line number -> reason, for every line that a mark covers."""
-    lines, given = page.split("\n"), {}
-    for mark in MARK.finditer(page):
-        first = page.count("\n", 0, mark.start()) + 1
-        last = page.count("\n", 0, mark.end()) + 1
-        reason = mark.group(1).strip()
-        given.update(dict.fromkeys(range(first, last + 1), reason))
-        if not MARK.sub("", "\n".join(lines[first - 1 : last])).strip():  # alone: it covers the table below
-            row = last
-            while row < len(lines) and not lines[row].strip():
-                row += 1
-            while row < len(lines) and lines[row].lstrip().startswith("|"):
-                given[row + 1] = reason
-                row += 1
+    """Line number -> reason, for every line that a mark covers: its own, or the table below it."""
+    given: dict[int, str] = {}
+    for mark in (*MARK.finditer(page), *ABOVE_TABLE.finditer(page)):
+        first, last = (page.count("\n", 0, at) + 1 for at in mark.span())
+        given |= dict.fromkeys(range(first, last + 1), mark[1].strip())
     return given
 
 

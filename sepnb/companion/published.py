@@ -92,20 +92,10 @@ def check(
     mark: bool = True,
     on_end: Callable[[int, int], None] | None = None,
 ) -> list[Replay]:
-    """Replay the records of `experiments`, and mark in the store what is stale.
+    """Replay the records of `experiments` (objects); where `mark` says so, mark in the store what is stale.
 
-    Args:
-        experiments: experiment objects.
-        profiles: whose records.
-        store: the published one by default.
-        sample: replay only this many, chosen by a hash of their keys (the same ones each time).
-        device: where to replay.
-        side_by_side: worker processes; 1 computes in this one.
-        mark: write staleness to the store; a test that must leave no trace says False.
-        on_end: called as `(done, total)`.
-
-    Raises:
-        RecordError: a record that cannot be read.
+    A `sample` of so many is the same one each time, chosen by a hash of the keys. One process `side_by_side`
+    is this one. `on_end` is called as `(done, total)`. A record that cannot be read is a RecordError.
     """
     store = Store() if store is None else store
     found: list[_Job] = []

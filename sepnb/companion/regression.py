@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -26,18 +25,6 @@ class RecomputeError(RuntimeError):
     """Chapters or experiments failed while their numbers were recomputed; the message holds the output."""
 
 
-@dataclass(frozen=True)
-class Problem:
-    """One metric that is not as it should be."""
-
-    chapter: str
-    metric: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.chapter}/{self.metric}: {self.why}"
-
-
 def folder(profile: str) -> Path:
     """Where the references of `profile` live."""
     return paths.root() / "tests" / "reference" / profile
@@ -49,8 +36,8 @@ def tolerances(profile: str) -> dict[str, dict[str, Any]]:
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
-def compare(chapter: str, got: Mapping[str, Number], profile: str) -> list[Problem]:
-    """What differs between `got` and the committed reference; an empty list when nothing does.
+def compare(chapter: str, got: Mapping[str, Number], profile: str) -> list[str]:
+    """What differs between `got` and the committed reference, metric by metric in words.
 
     Whole numbers, truth values and text must be equal. A float must be within
     `atol + rtol * |reference|`; one without a tolerance is a problem, not a pass.
@@ -58,7 +45,7 @@ def compare(chapter: str, got: Mapping[str, Number], profile: str) -> list[Probl
     file = folder(profile) / f"{chapter}.json"
     if not file.exists():
         command = f'sepnb check {chapter} --measure --update --reason "…"'
-        return [Problem(chapter, "*", f"no reference; take one with `{command}`")]
+        return [f"{chapter}/*: no reference; take one with `{command}`"]
     reference = _numbers(file)
     allowed = tolerances(profile).get(chapter, {})
     new, gone = sorted(got.keys() - reference.keys()), sorted(reference.keys() - got.keys())
@@ -66,18 +53,18 @@ def compare(chapter: str, got: Mapping[str, Number], profile: str) -> list[Probl
     whys |= {key: f"is gone: the reference is {reference[key]!r}" for key in gone}
     for key in sorted(reference.keys() & got.keys()):
         whys[key] = _differs(got[key], reference[key], allowed.get(key))
-    return [Problem(chapter, key, why) for key, why in whys.items() if why]
+    return [f"{chapter}/{key}: {why}" for key, why in whys.items() if why]
 
 
 def _numbers(file: Path) -> dict[str, Number]:
     return json.loads(file.read_text(encoding="utf-8"))["numbers"]
 
 
-def orphans(chapters: Iterable[str], profile: str) -> list[Problem]:
+def orphans(chapters: Iterable[str], profile: str) -> list[str]:
     """References of chapters that are no more."""
     known = {*chapters, "tolerances"}
     odd = [file for file in sorted(folder(profile).glob("*.json")) if file.stem not in known]
-    return [Problem(file.stem, "*", f"has a reference but no chapter; delete {file.name}") for file in odd]
+    return [f"{file.stem}/*: has a reference but no chapter; delete {file.name}" for file in odd]
 
 
 def _differs(got: Number, reference: Number, entry: Mapping[str, Any] | None) -> str | None:
@@ -119,7 +106,6 @@ def until_nothing_is_missing(
 ) -> None:
     """Run the experiments of `wanted`, then the chapters; one that asked for more runs again with it.
 
-    So no chapter's numbers are taken that lack a record it asked for, whatever its source names.
     `run_chapters` must not raise where a chapter fails: it may have failed for want of a record.
     """
     computed: set[str] = set()
@@ -144,19 +130,13 @@ def recompute(
     records: Path | None = None,
     quiet: bool = True,
 ) -> dict[str, dict[str, Number]]:
-    """The numbers of chapters, computed afresh in the empty folder `work` by `sepnb run` itself.
+    """The numbers of chapters, all where none is named, computed afresh by `sepnb run` in the empty `work`.
 
     Args:
-        work: receives the records of the experiments that the chapters read, and the executed notebooks.
-        chapters: their names; none: all.
-        threads: how many threads each computation may use.
         seed: the chapters' parameter; the experiments run the grid of the profile.
-        environment: more environment variables for the processes that compute.
-        records: the `work` folder of an earlier call, whose records are taken before new ones are made.
-        quiet: keep the commands' output for the error message instead of showing it.
-
-    Raises:
-        RecomputeError: something failed; the message is the command's own report.
+        environment: more variables for the processes that compute.
+        records: the `work` of an earlier call, whose records are taken before new ones are made.
+        quiet: keep the commands' output for the message of a RecomputeError instead of showing it.
     """
     from sepnb import experiments
 
@@ -197,9 +177,6 @@ def update(numbers: Mapping[str, Mapping[str, Number]], profile: str, reason: st
     """Make `numbers` (chapter to metric to value) the reference, and write down why and with what.
 
     A chapter whose numbers are equal to its reference keeps the old file, reason included.
-
-    Raises:
-        ValueError: an empty reason.
     """
     if not reason.strip():
         raise ValueError("a reference moves for a reason; give --reason TEXT")

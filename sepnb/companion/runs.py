@@ -5,7 +5,7 @@ were under way; running the same command again does the rest.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,10 @@ from sepnb.records.store import Store
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a grid. `experiment` is a name, or an experiment's own (picklable) object."""
+    """One run of the grid of an experiment (a picklable object), and the folder of its record."""
 
     experiment: Any
     config: Any
-    profile: str
     device: str
     folder: Path
 
@@ -31,7 +30,7 @@ class Tally:
     """How the grid of one experiment fares: counts of runs, and one line per failed run."""
 
     experiment: str
-    skipped: int
+    skipped: int = 0
     ran: int = 0
     failed: list[str] = field(default_factory=list)
     left: int = 0
@@ -50,11 +49,7 @@ def store_for(profile: str, folder: Path | None = None) -> Store:
 
 
 def check_clean(store: Store) -> None:
-    """Refuse to add to the published store from a tree with uncommitted changes.
-
-    Raises:
-        ValueError: the tree is dirty, or is no git checkout, and `store` is the published one.
-    """
+    """ValueError where the published store would get records of a tree with changes, or of no checkout."""
     if not store.published:
         return
     from sepnb.records.provenance import git_state
@@ -77,53 +72,49 @@ def plan(
     device: str = "cpu",
     store: Store | None = None,
     fresh: bool = False,
-) -> tuple[list[Run], dict[str, int]]:
-    """The runs still to be done, in grid order, and per experiment how many are already there.
+) -> tuple[list[Run], list[Tally]]:
+    """The runs still to be done, in grid order, and per experiment how many these are and are already there.
 
     A stale record counts as not done. `fresh` does everything again. A record that the store refuses, where
     it collects them, is neither there nor to be done: somebody has to look at it first.
     """
     store = store_for(profile) if store is None else store
-    todo, skipped = [], {}
+    todo, tallies = [], []
     for experiment in experiments:
         have = {} if fresh else store.load(profile, experiment.name)
-        skipped[experiment.name] = 0
+        tally = Tally(experiment.name)
         for config in experiment.grid(profile, seeds):
             if not fresh and store.path(profile, experiment.name, config.key) in (store.refused or ()):
                 continue
             if config.key in have and have[config.key].stale is None:
-                skipped[experiment.name] += 1
+                tally.skipped += 1
             else:
-                todo.append(Run(experiment, config, profile, device, store.root))
-    return todo, skipped
+                tally.left += 1
+                todo.append(Run(experiment, config, device, store.root))
+        tallies.append(tally)
+    return todo, tallies
 
 
 def run(
     todo: Sequence[Run],
-    skipped: Mapping[str, int],
+    tallies: Sequence[Tally],
     *,
     side_by_side: int = 1,
     threads: int = 1,
     on_progress: Callable[[int, int, int], None] | None = None,
     on_end: Callable[[int, str | None], None] | None = None,
 ) -> list[Tally]:
-    """Do the runs and count; a run that fails ends only itself.
+    """Do the runs that `plan` gave and count them in its tallies; a run that fails ends only itself.
 
-    Args:
-        todo, skipped: from `plan`.
-        side_by_side: worker processes; `threads` each may use.
-        on_progress: called as `(index of the run, steps done, steps)`.
-        on_end: called with the index of each run and its error, None when it succeeded.
-
-    KeyboardInterrupt raised while runs are under way stops them and passes through; what had ended is stored.
+    `on_progress` is called as `(index of the run, steps done, steps)`, `on_end` with the index and the error,
+    None when it succeeded. KeyboardInterrupt while runs are under way stops them and passes through; what had
+    ended is stored.
     """
-    found = {name: Tally(name, count) for name, count in skipped.items()}
-    for one in todo:
-        found[one.experiment.name].left += 1
+    of = {tally.experiment: tally for tally in tallies}
     ended = workers.run_jobs(_run, todo, workers=side_by_side, threads=threads, on_progress=on_progress)
     for index, took, error in ended:
         one, why = todo[index], None
-        tally = found[one.experiment.name]
+        tally = of[one.experiment.name]
         tally.left -= 1
         if error is None:
             tally.ran += 1
@@ -133,7 +124,7 @@ def run(
             tally.failed.append(why)
         if on_end:
             on_end(index, why)
-    return list(found.values())
+    return list(tallies)
 
 
 def _run(run: Run, report: workers.Report) -> float:

@@ -18,11 +18,7 @@ GROUPS = ("experiments", "chapters")
 
 
 def sort_out(names: Sequence[str]) -> tuple[list[Any], list[Chapter]]:
-    """Experiments and chapters that `names` mean; the words `experiments` and `chapters` mean all of them.
-
-    Raises:
-        ValueError: a name that is neither, answered with the near matches of both kinds.
-    """
+    """Experiments and chapters that `names` mean; the words `experiments` and `chapters` mean all of them."""
     known = {chapter.name: chapter for chapter in chapters.discover()}
     wanted = list(dict.fromkeys(n for name in names for n in (known if name == "chapters" else [name])))
     others = [name for name in wanted if name not in known]
@@ -41,11 +37,7 @@ def sort_out(names: Sequence[str]) -> tuple[list[Any], list[Chapter]]:
 
 
 def device(asked: str | None, profile: str) -> str:
-    """The device to compute on: as asked; by default cuda for the gpu profile and the CPU for the others.
-
-    Raises:
-        ValueError: a GPU is needed and there is none.
-    """
+    """The device to compute on: as asked; by default cuda for the gpu profile and the CPU for the others."""
     if asked == "cpu" or (asked is None and profile != "gpu"):
         return "cpu"
     import torch
@@ -61,11 +53,7 @@ def device(asked: str | None, profile: str) -> str:
 
 
 def seeds(text: str | None) -> list[int] | None:
-    """`"0,1,2"` as a list; None stays None.
-
-    Raises:
-        ValueError: something that is no whole number of at least 0, or a seed given twice.
-    """
+    """`"0,1,2"` as a list; None stays None."""
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]
@@ -94,15 +82,15 @@ def run_experiments(
     A record that cannot be trusted is left as it is and listed; the others are run.
     """
     store = Store(runs.store_for(profile, folder).root, refused={})
-    todo, skipped = runs.plan(wanted, profile, seeds=seeds, device=device, store=store, fresh=fresh)
+    todo, tallies = runs.plan(wanted, profile, seeds=seeds, device=device, store=store, fresh=fresh)
     if todo:
         runs.check_clean(store)
         if absent := published.absent_data({(one, profile) for one in wanted}):
             raise ValueError("; ".join(sorted(set(absent.values()))))
         about = screens.duration(sum(float(one.experiment.seconds(profile)) for one in todo) / jobs)
         console.print(
-            f"{len(todo)} runs of {', '.join(skipped)} at {profile} on {device}, {jobs} side by side: "
-            f"about {about} ({sum(skipped.values())} are there already)"
+            f"{len(todo)} runs of {', '.join(one.experiment for one in tallies)} at {profile} on {device}, "
+            f"{jobs} side by side: about {about} ({sum(one.skipped for one in tallies)} are there already)"
         )
     labels = [f"{one.experiment.name}: {one.config.label}, seed {one.config.seed}" for one in todo]
     began = time.monotonic()
@@ -113,9 +101,8 @@ def run_experiments(
             if error or not console.is_terminal:
                 console.print(f"{labels[index]}: {error or 'stored'}", markup=False)
 
-        tallies = runs.run(
-            todo, skipped, side_by_side=jobs, threads=threads, on_progress=bars.step, on_end=ended
-        )
+        options = {"side_by_side": jobs, "threads": threads}
+        runs.run(todo, tallies, **options, on_progress=bars.step, on_end=ended)
     console.print(screens.tallies(tallies))
     if todo:
         console.print(f"{screens.duration(time.monotonic() - began)}; records in {store.root}", markup=False)
@@ -210,7 +197,7 @@ def check_numbers(
     ]
     problems += regression.orphans(known, profile)
     for problem in problems:
-        say(str(problem))
+        say(problem)
     count = sum(len(metrics) for metrics in numbers.values())
     verdict = f"{len(problems)} differ" if problems else "all as the reference says"
     took = screens.duration(time.monotonic() - began)

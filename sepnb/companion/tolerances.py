@@ -41,15 +41,8 @@ def measure(
     profile: str = "smoke",
     say: Callable[[str], None] = print,
 ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Number]]]:
-    """Recompute chapters, all of them where none is named, under `VARIANTS` and `SEEDS`.
-
-    Returns the tolerances that follow, chapter to metric to entry, and the numbers of the first variant.
-
-    Raises:
-        RecomputeError: a recomputation failed.
-        ValueError: a whole number or a text differs between variants, so that nothing can pin it; or a
-            metric is published under some of them only.
-    """
+    """Recompute chapters, all where none is named, under `VARIANTS` and `SEEDS`: the tolerances that follow,
+    chapter to metric to entry, and the numbers of the first variant."""
 
     def numbers(what: str, **options: Any) -> dict[str, dict[str, Number]]:
         say(f"recomputing with {what}")
@@ -70,7 +63,12 @@ def tolerances_from(
     variants: Mapping[str, Mapping[str, Mapping[str, Number]]],
     seeds: Mapping[int, Mapping[str, Mapping[str, Number]]],
 ) -> dict[str, dict[str, Any]]:
-    """Tolerances from numbers that should be equal (`variants`) and numbers that need not be (`seeds`)."""
+    """Tolerances from numbers that should be equal (`variants`) and numbers that need not be (`seeds`).
+
+    Raises:
+        ValueError: a whole number or a text differs between variants, so that nothing can pin it; or a metric
+            is published under some of them only.
+    """
     base = next(iter(variants.values()))
     for name, numbers in [*variants.items(), *seeds.items()]:
         for chapter in base.keys() | numbers.keys():
@@ -106,10 +104,8 @@ def tolerances_from(
 
 
 def loose(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Metrics whose tolerance is wider than their spread over seeds: it would hardly notice a change.
-
-    Where the chapter's seed makes no difference, the spread says nothing and the metric is passed over.
-    """
+    """Metrics whose tolerance is wider than their spread over seeds, where the seed makes a difference: it
+    would hardly notice a change."""
     wide = []
     for chapter, metrics in found.items():
         for key, entry in metrics.items():

@@ -32,8 +32,7 @@ def run_jobs(
     """Yield `(index of the job, result, error)` as jobs end; one of the two is None.
 
     Args:
-        function: a module-level function of a job and a `report(done, total)` callable.
-        jobs: picklable descriptions.
+        function: a module-level function of a job, which can be pickled, and of `report(done, total)`.
         workers: how many processes; 0 does the jobs in this one.
         threads: what each worker may use, set before it imports torch.
         on_progress: called as `(index of the job, done, total)`, from another thread where there are workers.

@@ -13,9 +13,9 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-
-from sepnb.data import tei
+from xml.etree import ElementTree
 
 SYMPY_VERSION = "1.14.0"
 # The mathematics of sympy, without tests, benchmarks, generated parsers, physics and printing: about 9 MB.
@@ -25,8 +25,20 @@ SYMPY_PACKAGES = (
 )  # fmt: skip
 
 
+_FAULTS = (tarfile.TarError, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error)
+
+
 class Unreadable(ValueError):
     """Files that are there but do not decode."""
+
+
+@contextmanager
+def _whole(what: str) -> Iterator[None]:
+    """Faults of any kind of archive, said in one way."""
+    try:
+        yield
+    except (*_FAULTS, EOFError) as error:
+        raise Unreadable(f"{what} ({error})") from error
 
 
 def sympy_sources(folder: Path) -> dict[str, bytes]:
@@ -57,15 +69,11 @@ def eltec_archive(folder: Path) -> dict[str, bytes]:
     """The novels (`ENG*.txt`) of `ELTeC-eng-txt.tar.xz`, sorted by file name."""
     path = folder / "ELTeC-eng-txt.tar.xz"
     novels = {}
-    with path.open("rb") as file:
-        try:
-            with tarfile.open(fileobj=file, mode="r:xz") as archive:
-                for member in archive:
-                    name = member.name.rpartition("/")[2]
-                    if member.isfile() and name.startswith("ENG"):
-                        novels[name] = archive.extractfile(member).read()
-        except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
-            raise Unreadable(f"{path} is not a whole .tar.xz ({error})") from error
+    with _whole(f"{path} is not a whole .tar.xz"), tarfile.open(path, mode="r:xz") as archive:
+        for member in archive:
+            name = member.name.rpartition("/")[2]
+            if member.isfile() and name.startswith("ENG"):
+                novels[name] = archive.extractfile(member).read()
     return dict(sorted(novels.items()))
 
 
@@ -74,11 +82,8 @@ def wikitext_files(folder: Path) -> dict[str, bytes]:
     parts = {}
     for split in ("train", "valid", "test"):
         path = folder / f"{split}.txt.xz"
-        try:
-            with lzma.open(path) as file:
-                parts[f"wiki.{split}.tokens"] = file.read()
-        except (lzma.LZMAError, EOFError) as error:
-            raise Unreadable(f"{path} is not a whole .xz file ({error})") from error
+        with _whole(f"{path} is not a whole .xz file"), lzma.open(path) as file:
+            parts[f"wiki.{split}.tokens"] = file.read()
     return parts
 
 
@@ -111,11 +116,8 @@ def gzip_file(archive: Path) -> dict[str, bytes]:
 
 
 def _gunzipped(path: Path) -> bytes:
-    try:
-        with gzip.open(path) as file:
-            return file.read()
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise Unreadable(f"{path.name} is not a whole .gz file ({error})") from error
+    with _whole(f"{path.name} is not a whole .gz file"), gzip.open(path) as file:
+        return file.read()
 
 
 def eltec_zip(archive: Path) -> dict[str, bytes]:
@@ -123,10 +125,41 @@ def eltec_zip(archive: Path) -> dict[str, bytes]:
     novels = {}
     for name, xml in _zip_members(archive, "*/level1/ENG*.xml"):
         try:
-            novels[f"{PurePosixPath(name).stem}.txt"] = tei.body_text(xml)
+            novels[f"{PurePosixPath(name).stem}.txt"] = body_text(xml)
         except ValueError as error:
             raise Unreadable(f"{name} is no TEI document ({error})") from error
     return novels
+
+
+_TEI = "{http://www.tei-c.org/ns/1.0}"
+
+
+def body_text(xml: bytes) -> bytes:
+    """UTF-8 text of the `<body>` of a novel in TEI, as the European Literary Text Collection publishes it.
+
+    One line for each block - heading, paragraph, quotation - with a blank line between two. Notes are left
+    out, empty elements such as page breaks leave no trace, runs of white space become one space, and the
+    parts of a quotation (verses, the paragraphs of a letter) share its line.
+
+    Raises:
+        ValueError: not well-formed XML, or no TEI body in it.
+    """
+    try:
+        body = ElementTree.fromstring(xml).find(f"{_TEI}text/{_TEI}body")
+    except ElementTree.ParseError as error:
+        raise ValueError(f"not well-formed XML: {error}") from error
+    if body is None:
+        raise ValueError("no <text><body> of the TEI namespace in it")
+    return ("\n\n".join(_blocks(body)) + "\n").encode()
+
+
+def _blocks(division: ElementTree.Element) -> Iterator[str]:
+    """The blocks in reading order; divisions nest, and every other child of one is a block."""
+    for child in division:
+        if child.tag == f"{_TEI}div":
+            yield from _blocks(child)
+        elif text := " ".join("".join(child.itertext()).split()):
+            yield text
 
 
 def wikitext_zip(archive: Path) -> dict[str, bytes]:
@@ -136,10 +169,7 @@ def wikitext_zip(archive: Path) -> dict[str, bytes]:
 
 def _zip_members(archive: Path, pattern: str) -> Iterator[tuple[str, bytes]]:
     """Path and bytes of the members of a zip file whose path matches `pattern`."""
-    try:
-        with zipfile.ZipFile(archive) as packed:
-            for name in packed.namelist():
-                if PurePosixPath(name).match(pattern):
-                    yield name, packed.read(name)
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise Unreadable(f"not a whole zip file ({error})") from error
+    with _whole("not a whole zip file"), zipfile.ZipFile(archive) as packed:
+        for name in packed.namelist():
+            if PurePosixPath(name).match(pattern):
+                yield name, packed.read(name)

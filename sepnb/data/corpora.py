@@ -1,14 +1,68 @@
-"""From the parts of a data set to documents in three splits."""
+"""From the parts of a data set to documents of bytes in three splits.
+
+A model here reads bytes, so a document is an array of bytes and nothing is tokenised.
+"""
 
 import hashlib
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 from sepnb.data import registry
-from sepnb.data.dataset import DataSet
-from sepnb.data.documents import Bytes, Document, Splits, Text
+from sepnb.data.dataset import Bytes, DataSet, canonical_sha256
 
 _SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """One novel, article or source file. `data` holds its bytes (uint8, read-only)."""
+
+    name: str
+    author: str
+    data: Bytes
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """Documents of one split, in a fixed order."""
+
+    name: str
+    documents: tuple[Document, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all documents together."""
+        return sum(len(document) for document in self.documents)
+
+    @cached_property
+    def sha256(self) -> str:
+        """`canonical_sha256` of the documents."""
+        return canonical_sha256((document.name, document.data) for document in self.documents)
+
+    def __repr__(self) -> str:
+        return f"Text({self.name!r}, {len(self.documents)} documents, {self.bytes:,} bytes)"
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """A data set cut into texts that share no document (and, where authors are known, no author).
+
+    `sha256` is the hash of the whole data set as the registry states it; each split has its own as well.
+    """
+
+    name: str
+    train: Text
+    validation: Text
+    test: Text
+    sha256: str
+    licence: str
+    source: str
+    note: str
 
 
 def load(name: str) -> Splits:

@@ -5,21 +5,24 @@ any form that decodes to that text; what the hash does not confirm is not used.
 """
 
 import hashlib
+import tempfile
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import platformdirs
+import requests
 
-from sepnb import paths
+from sepnb import __version__, paths
 from sepnb.data import containers
-from sepnb.data.documents import Bytes, canonical_sha256
-from sepnb.data.download import NotDelivered, download
 
+Bytes = np.ndarray  # uint8, one dimension, read-only
 Parts = Mapping[str, Bytes | bytes]
+Unpack = Callable[[Path], dict[str, bytes]]
 
 
 class DataMissing(FileNotFoundError):
@@ -28,6 +31,22 @@ class DataMissing(FileNotFoundError):
 
 class DataDamaged(ValueError):
     """Something lies where the data set should, but it is not what its hash says."""
+
+
+class NotDelivered(OSError):
+    """An address did not give a whole archive; the message says which address and why."""
+
+
+def canonical_sha256(documents: Iterable[tuple[str, Bytes | bytes]]) -> str:
+    """SHA-256 of documents in the given order: for each its name, a tab, its length, a newline, its bytes.
+
+    Names and lengths are hashed too, so that moving a border between two documents changes the hash.
+    """
+    digest = hashlib.sha256()
+    for name, data in documents:
+        digest.update(f"{name}\t{len(data)}\n".encode())
+        digest.update(data)
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -64,10 +83,10 @@ class DataSet:
     licence: str
     source: str
     note: str
-    decode: Callable[[Path], dict[str, bytes]] = field(repr=False)
+    decode: Unpack = field(repr=False)
     parts: tuple[Part, ...] = field(default=(), repr=False)
     addresses: tuple[str, ...] = ()
-    unpack: Callable[[Path], dict[str, bytes]] | None = field(default=None, repr=False)
+    unpack: Unpack | None = field(default=None, repr=False)
     kind: Literal["text", "images"] = "text"
     files: tuple[str, ...] = field(default=(), repr=False)
 
@@ -111,7 +130,8 @@ class DataSet:
         except (containers.Unreadable, DataDamaged) as problem:
             raise DataDamaged("\n".join([*problems, str(problem)])) from problem
         if self.parts:
-            keep(parts, self.cached, required=False)
+            with suppress(OSError):  # a place that cannot be written is no obstacle
+                keep(parts, self.cached)
         return parts
 
     def status(self) -> Literal["at hand", "missing", "damaged"]:
@@ -151,7 +171,7 @@ class DataSet:
             except (NotDelivered, DataDamaged) as failure:
                 failures.append(str(failure))
                 continue
-            keep(parts, self.fetched, required=True)
+            keep(parts, self.fetched)
             return f"came from {address} and lies in {self.fetched}"
         raise DataMissing(
             f"data set {self.name} could not be fetched. Tried:\n  "
@@ -162,10 +182,10 @@ class DataSet:
     def _delivered(self, address: str, progress: bool, timeout: float) -> dict[str, bytes]:
         """The parts from one address."""
         if not self.files:
-            return download(address, self.unpack, progress=progress, timeout=timeout)
+            return download(address, self.unpack, progress, timeout)
         parts = {}
         for name in self.files:
-            whole = download(f"{address}/{name}", self.unpack, progress=progress, timeout=timeout)
+            whole = download(f"{address}/{name}", self.unpack, progress, timeout)
             (parts[Path(name).stem],) = whole.values()
         return parts
 
@@ -180,16 +200,13 @@ class DataSet:
         got = canonical_sha256(whole.items())
         if got == self.sha256:
             return whole
-        absent = [name for name in names if name not in found]
-        differ = [part.name for part in self.parts if part.name in found and not _is(whole[part.name], part)]
-        lists = "".join(
-            f"; {what}: {', '.join(parts)}"
-            for what, parts in [("absent", absent), ("differ", differ)]
-            if parts
-        )
+        lists = {"absent": [name for name in names if name not in found]}
+        kept = [part for part in self.parts if part.name in found]
+        lists["differ"] = [p.name for p in kept if hashlib.sha256(whole[p.name]).hexdigest() != p.sha256]
+        told = "".join(f"; {what}: {', '.join(parts)}" for what, parts in lists.items() if parts)
         raise DataDamaged(
             f"{self.name}: what lies in {where} is not the registered text "
-            f"(hash {got[:12]}, registered {self.sha256[:12]}){''.join(lists)}"
+            f"(hash {got[:12]}, registered {self.sha256[:12]}){told}"
         )
 
     def _split(self, file: Path) -> dict[str, Bytes]:
@@ -212,25 +229,33 @@ class DataSet:
         )
 
 
-def _is(data: Bytes, part: Part) -> bool:
-    return len(data) == part.bytes and hashlib.sha256(data).hexdigest() == part.sha256
+def download(address: str, unpack: Unpack, progress: bool, timeout: float) -> dict[str, bytes]:
+    """What `unpack` makes of the archive at `address`. The archive itself is deleted in any case.
 
-
-def keep(parts: Mapping[str, Bytes], file: Path, *, required: bool) -> None:
-    """Write the parts one after the other to `file`, which appears whole or not at all.
-
-    A place that cannot be written is an OSError if the copy is `required`, and otherwise no error.
+    Raises:
+        NotDelivered: an HTTP status other than success, no answer in time, a transfer that ended early,
+            or something that does not unpack.
     """
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
+    import pooch  # its progress bar looks for widgets when it is imported in a notebook, and warns
+
+    who = {"User-Agent": f"sepnb/{__version__}"}  # some owners refuse requests that do not say who asks
+    get = pooch.HTTPDownloader(progressbar=progress, chunk_size=1 << 16, timeout=timeout, headers=who)
+    with tempfile.TemporaryDirectory(prefix="sepnb-") as folder:
+        archive = Path(folder) / "archive"
         try:
-            with draft.open("wb") as out:
-                for data in parts.values():
-                    out.write(data)
-            draft.replace(file)
-        finally:
-            draft.unlink(missing_ok=True)
-    except OSError:
-        if required:
-            raise
+            get(address, str(archive), None)
+            return unpack(archive)
+        except (requests.RequestException, containers.Unreadable) as error:
+            raise NotDelivered(f"{address}: {error}") from error
+
+
+def keep(parts: Mapping[str, Bytes], file: Path) -> None:
+    """Write the parts one after the other to `file`, which appears whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
+    try:
+        with draft.open("wb") as out:
+            out.writelines(parts.values())
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -9,11 +9,8 @@
     larger = upscaled(splits.unit(splits.test.pixels), 56)
     canvas = on_canvas(splits.unit(splits.test.pixels), 56, seed=0)
 
-An image that is *upscaled* fills the larger square; on a larger *canvas* it keeps its size and is somewhere,
-and what surrounds it is as dark as its own background. Both start from unscaled pixels, so that the margin is
-background and not what scaling made of it.
-
-What a run reads depends on the images, the sizes and the seed only.
+An image that is *upscaled* fills the larger square; on a larger *canvas* it keeps its size and is somewhere
+on its own background. Both start from unscaled pixels, so that the margin is not what scaling made of it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -170,13 +167,11 @@ def _digits(parts: Mapping[str, np.ndarray]) -> tuple[_Pair, None]:
 
 
 def _fashion(parts: Mapping[str, np.ndarray]) -> tuple[_Pair, _Pair]:
-    def pair(split: str) -> _Pair:
-        pixels, labels = (
-            parse_idx(parts[f"{split}-{kind}-ubyte"]) for kind in ("images-idx3", "labels-idx1")
-        )
-        return pixels, labels.astype(np.int64)
-
-    return pair("train"), pair("t10k")
+    held, test = (
+        (parse_idx(parts[f"{split}-images-idx3-ubyte"]), parse_idx(parts[f"{split}-labels-idx1-ubyte"]))
+        for split in ("train", "t10k")
+    )
+    return (held[0], held[1].astype(np.int64)), (test[0], test[1].astype(np.int64))
 
 
 _READERS: dict[str, Callable[[Mapping[str, np.ndarray]], tuple[_Pair, _Pair | None]]] = {
@@ -199,7 +194,7 @@ def sample_batches(
     """Yield `steps` batches, uint8 `[batch_size, H, W]` and int64 `[batch_size]`, pass by pass.
 
     In every pass over the images each occurs once, in an order drawn anew; a batch may end one pass and begin
-    the next. The stream depends on the number of images, the sizes and `seed` only.
+    the next.
 
     Raises:
         ValueError: a size below one, or a batch larger than the split.
@@ -207,18 +202,16 @@ def sample_batches(
     at_least(1, batch_size=batch_size, steps=steps)
     if batch_size > len(images):
         raise ValueError(f"batch_size is {batch_size}, and {images!r} has fewer images")
-    return _batches(images, batch_size, np.random.PCG64(seed), steps)
+    generator, left = np.random.PCG64(seed), np.empty(0, dtype=np.int64)
 
-
-def _batches(
-    images: Images, batch_size: int, generator: np.random.PCG64, steps: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    left = np.empty(0, dtype=np.int64)
-    for _ in range(steps):
+    def batch() -> tuple[np.ndarray, np.ndarray]:
+        nonlocal left
         if len(left) < batch_size:
             left = np.concatenate([left, uniform(generator, len(images)).argsort(kind="stable")])
         chosen, left = left[:batch_size], left[batch_size:]
-        yield images.pixels[chosen], images.labels[chosen]
+        return images.pixels[chosen], images.labels[chosen]
+
+    return (batch() for _ in range(steps))
 
 
 def upscaled(images: Float[Tensor, "n C H W"], side: int) -> Float[Tensor, "n C side side"]:

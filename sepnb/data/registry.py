@@ -15,6 +15,23 @@ def _novels() -> tuple[Part, ...]:
     return tuple(Part(name, int(size), sha256, split, author) for name, split, author, size, sha256 in fields)
 
 
+def _parts(rows: str) -> tuple[Part, ...]:
+    fields = (row.split() for row in rows.strip().splitlines())
+    return tuple(Part(name, int(size), sha256, split) for name, size, sha256, split in fields)
+
+
+_WIKITEXT = """
+wiki.train.tokens 10797148 9e9fa1ad55b1c2c95b08e37dd8e653f638fac2c6de904b79e813611eefbc985f train
+wiki.valid.tokens 1121681 f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8 validation
+wiki.test.tokens 1256449 d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0 test
+"""
+_FASHION = """
+train-images-idx3-ubyte 47040016 c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888 train
+train-labels-idx1-ubyte 60008 bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9 train
+t10k-images-idx3-ubyte 7840016 5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b test
+t10k-labels-idx1-ubyte 10008 0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34 test
+"""
+
 _SETS = (
     DataSet(
         name="sympy",
@@ -51,26 +68,7 @@ _SETS = (
         source="Merity et al., Pointer Sentinel Mixture Models (2017), wikitext-2-v1.zip",
         note="The hashes are those of the three token files in the owner's archive.",
         decode=containers.wikitext_files,
-        parts=(
-            Part(
-                "wiki.train.tokens",
-                10_797_148,
-                "9e9fa1ad55b1c2c95b08e37dd8e653f638fac2c6de904b79e813611eefbc985f",
-                "train",
-            ),
-            Part(
-                "wiki.valid.tokens",
-                1_121_681,
-                "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8",
-                "validation",
-            ),
-            Part(
-                "wiki.test.tokens",
-                1_256_449,
-                "d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0",
-                "test",
-            ),
-        ),
+        parts=_parts(_WIKITEXT),
         addresses=(
             "https://wikitext.smerity.com/wikitext-2-v1.zip",  # the first author's own copy
             "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",  # often refuses
@@ -101,32 +99,7 @@ _SETS = (
             "came out of files that have them."
         ),
         decode=containers.fashion_files,
-        parts=(
-            Part(
-                "train-images-idx3-ubyte",
-                47_040_016,
-                "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
-                "train",
-            ),
-            Part(
-                "train-labels-idx1-ubyte",
-                60_008,
-                "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
-                "train",
-            ),
-            Part(
-                "t10k-images-idx3-ubyte",
-                7_840_016,
-                "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
-                "test",
-            ),
-            Part(
-                "t10k-labels-idx1-ubyte",
-                10_008,
-                "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
-                "test",
-            ),
-        ),
+        parts=_parts(_FASHION),
         addresses=("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",),
         unpack=containers.gzip_file,
         kind="images",

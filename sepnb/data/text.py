@@ -7,8 +7,8 @@
         ...
     held_out = windows(splits.validation, length=256, per_document=16_384)  # .tokens int64 [n, 257]
 
-Everything here is numpy and deterministic: what a run reads depends on the text, the sizes and the seed only,
-never on the method that is trained, the machine or the process.
+Everything here is numpy: what a run reads depends on the text, the sizes and the seed only, never on the
+method that is trained, the machine or the process.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sepnb.data.corpora import load
-from sepnb.data.dataset import DataDamaged, DataMissing
-from sepnb.data.documents import Bytes, Document, Splits, Text
+from sepnb.data.corpora import Document, Splits, Text, load
+from sepnb.data.dataset import Bytes, DataDamaged, DataMissing
 from sepnb.data.draws import at_least, uniform
 
 __all__ = [
@@ -45,9 +44,8 @@ def sample_batches(
     """Yield `steps` batches of random windows, int64 `[batch_size, length + 1]`: inputs and their targets.
 
     Every start inside every document is equally likely and no window crosses a border between documents.
-    Documents shorter than `length + 1` bytes are skipped. The stream depends on the text, the sizes and
-    `seed` only: two methods given the same seed read the same bytes in the same order. It is made from
-    PCG64's raw output, which numpy promises never to change; its `Generator` makes no such promise.
+    Documents shorter than `length + 1` bytes are skipped. Two methods given the same seed read the same bytes
+    in the same order.
 
     Raises:
         ValueError: a size below one, or no document as long as a window.
@@ -62,25 +60,16 @@ def sample_batches(
         )
     # start s of the text is start s - first[k] of the document k with first[k] <= s < first[k + 1]
     first = np.cumsum([0] + [len(data) - length for data in documents])
-    return _batches(documents, first, batch_size, length, np.random.PCG64(seed), steps)
+    generator = np.random.PCG64(seed)
 
-
-def _batches(
-    documents: Sequence[Bytes],
-    first: np.ndarray,
-    batch_size: int,
-    length: int,
-    generator: np.random.PCG64,
-    steps: int,
-) -> Iterator[np.ndarray]:
-    for _ in range(steps):
+    def batch() -> np.ndarray:
         starts = np.minimum((uniform(generator, batch_size) * first[-1]).astype(np.int64), first[-1] - 1)
         holders = np.searchsorted(first, starts, side="right") - 1
-        batch = np.empty((batch_size, length + 1), dtype=np.int64)
-        for row, (start, k) in enumerate(zip(starts, holders, strict=True)):
-            offset = start - first[k]
-            batch[row] = documents[k][offset : offset + length + 1]
-        yield batch
+        offsets = starts - first[holders]
+        rows = zip(holders, offsets, strict=True)
+        return np.stack([documents[k][at : at + length + 1] for k, at in rows]).astype(np.int64)
+
+    return (batch() for _ in range(steps))
 
 
 class Windows(NamedTuple):
@@ -91,11 +80,6 @@ class Windows(NamedTuple):
     document: np.ndarray
     start: np.ndarray
 
-    @property
-    def scored_bytes(self) -> int:
-        """Bytes that are predicted: all but the first of every window."""
-        return self.tokens.shape[0] * (self.tokens.shape[1] - 1)
-
 
 def windows(
     text: Text, *, length: int, limit_bytes: int | None = None, per_document: int | None = None
@@ -103,9 +87,8 @@ def windows(
     """Cut each document into windows of `length` scored bytes that follow each other without a gap.
 
     Window `k` of a document holds its bytes `k*length .. (k+1)*length`, both included: the first is context
-    only, the other `length` are scored, so that the scored bytes of a document are its bytes `1 .. n*length`,
-    each exactly once. A byte sees only its predecessors in its own window. What is left at the end of a
-    document, less than `length` bytes, is not scored; one shorter than `length + 1` bytes gives nothing.
+    only, so that the document's bytes `1 .. n*length` are scored, each exactly once. What is left at its end,
+    fewer than `length` bytes, is not scored.
 
     Args:
         length: scored bytes of one window.
@@ -178,8 +161,8 @@ def _pair_counts(text: Text) -> np.ndarray:
 
 
 MARKERS = (b"<unk>", b"@-@", b"@,@", b"@.@")
-"""WikiText-2 writes rare words as `<unk>` and joins words and numbers by `@-@`, `@,@` and `@.@`. A byte model
-learns to spell these marks quickly, so their bytes are reported apart from the rest."""
+"""WikiText-2 writes rare words as `<unk>` and joins words and numbers by the others. A byte model learns to
+spell these quickly, so their bytes are reported apart from the rest."""
 
 
 def marked(data: Bytes, markers: Sequence[bytes] = MARKERS) -> np.ndarray:

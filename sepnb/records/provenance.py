@@ -10,7 +10,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -22,6 +22,15 @@ from .. import __version__, paths
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
+def _said(command: Sequence[str], folder: Path | None = None) -> str | None:
+    """What a command prints; None where it fails or is not there."""
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
 def git_state(root: Path | None = None) -> tuple[str | None, bool | None]:
     """The commit, and whether tracked or new files differ from it; (None, None) outside a git checkout.
 
@@ -29,18 +38,10 @@ def git_state(root: Path | None = None) -> tuple[str | None, bool | None]:
     another project's checkout, such as an installed package, is outside: that commit is not of this code.
     """
     root = paths.root() if root is None else root
-
-    def git(*arguments: str) -> str:
-        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
-    try:
-        if git("rev-parse", "--show-prefix"):  # empty at the top of a checkout only
-            return None, None
-        commit = git("rev-parse", "HEAD")
-        return commit, bool(git("status", "--porcelain", "--", ".", ":(exclude)results"))
-    except (OSError, subprocess.CalledProcessError):
-        return None, None
+    commit = _said(["git", "rev-parse", "HEAD"], root)
+    changed = _said(["git", "status", "--porcelain", "--", ".", ":(exclude)results"], root)
+    below = _said(["git", "rev-parse", "--show-prefix"], root)  # empty at the top of a checkout only
+    return (None, None) if commit is None or changed is None or below else (commit, bool(changed))
 
 
 def tree_digest(folder: Path) -> str:
@@ -79,16 +80,9 @@ def running_tree() -> str:
     return tree_digest(PACKAGE)
 
 
-def committed_tree(root: Path | None = None) -> str | None:
-    """The tree of `sepnb/` in the commit of a checkout; None outside of one."""
-    root = paths.root() if root is None else root
-    try:
-        done = subprocess.run(
-            ["git", "rev-parse", "HEAD:sepnb"], cwd=root, capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()
+def committed_tree() -> str | None:
+    """The tree of `sepnb/` in the commit of the checkout; None outside of one."""
+    return _said(["git", "rev-parse", "HEAD:sepnb"], paths.root())
 
 
 @cache
@@ -126,11 +120,8 @@ def device_facts(device: str) -> dict[str, str]:
 
     if torch.device(device).type != "cuda":
         return {"device": "cpu", "device_name": processor_name(), "driver": ""}
-    try:
-        query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-        driver = subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0]
-    except (OSError, subprocess.CalledProcessError, IndexError):
-        driver = "unknown"
+    told = _said(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
+    driver = told.split()[0] if told else "unknown"
     return {"device": "cuda", "device_name": torch.cuda.get_device_name(device), "driver": driver}
 
 

@@ -5,17 +5,17 @@ in the book is known to find something where something is wrong.
 """
 
 import functools
-import os
 import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from sepnb.companion.doctor import CHROMIUM
 
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 375, "height": 812}
@@ -122,24 +122,8 @@ SETTLED = r"""
 """
 
 
-@dataclass
-class Traffic:
-    """What a page asked for and complained about."""
-
-    external: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-
-    def clear(self) -> None:
-        for kept in (self.external, self.failed, self.errors):
-            kept.clear()
-
-    def problems(self) -> list[str]:
-        return (
-            [f"external request: {url}" for url in self.external]
-            + [f"failed request: {what}" for what in self.failed]
-            + [f"console error: {text}" for text in self.errors]
-        )
+Traffic = list[str]
+"""What a page asked for in vain or outside, and complained about, in words."""
 
 
 def pages(site: Path) -> list[str]:
@@ -152,17 +136,11 @@ def pages(site: Path) -> list[str]:
 
 
 def chromium() -> str:
-    """Path of a Chromium; without one a test fails in CI and is skipped elsewhere, saying how to get it."""
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-    found = next((path for path in map(shutil.which, names) if path), None)
-    if found:
+    """Path of a Chromium; without one a test is skipped, which fails it in CI, and says how to get it."""
+    if found := next(filter(None, map(shutil.which, CHROMIUM)), None):
         return found
-    advice = (
-        "no Chromium on PATH; install one, e.g. `apt-get install chromium` or `brew install --cask chromium`"
-    )
-    if os.environ.get("CI"):
-        pytest.fail(advice)
-    pytest.skip(advice)
+    how = "e.g. `apt-get install chromium` or `brew install --cask chromium`"
+    pytest.skip(f"no Chromium on PATH; install one, {how}")
 
 
 @contextmanager
@@ -209,21 +187,26 @@ def opened(browser: Browser, base: str, **options: object) -> Iterator[tuple[Pag
     """
     context = browser.new_context(**({"viewport": DESKTOP} | options))
     context.set_default_timeout(180_000)  # a busy machine is slow, not wrong
-    traffic = Traffic()
+    traffic: Traffic = []
 
     def watch(request) -> None:
         if not request.url.startswith((f"{base}/", "data:", "blob:")):
-            traffic.external.append(request.url)
+            traffic.append(f"external request: {request.url}")
+
+    def answered(answer) -> None:
+        if answer.status >= 400:
+            traffic.append(f"failed request: {answer.status} {answer.url}")
+
+    def said(message) -> None:
+        if message.type == "error":
+            traffic.append(f"console error: {message.text}")
 
     page = context.new_page()
     page.on("request", watch)
-    page.on("console", lambda message: message.type == "error" and traffic.errors.append(message.text))
-    page.on("pageerror", lambda error: traffic.errors.append(str(error)))
-    page.on("requestfailed", lambda request: traffic.failed.append(request.url))
-    page.on(
-        "response",
-        lambda answer: answer.status >= 400 and traffic.failed.append(f"{answer.status} {answer.url}"),
-    )
+    page.on("response", answered)
+    page.on("console", said)
+    page.on("pageerror", lambda error: traffic.append(f"console error: {error}"))
+    page.on("requestfailed", lambda request: traffic.append(f"failed request: {request.url}"))
     try:
         yield page, traffic
     finally:
@@ -240,4 +223,4 @@ def inspect(page: Page, traffic: Traffic, address: str) -> list[str]:
     page.set_viewport_size(PHONE)
     page.evaluate(SETTLED)
     found += [f"at {PHONE['width']} px: {problem}" for problem in page.evaluate(OVERFLOW)]
-    return traffic.problems() + found
+    return traffic + found

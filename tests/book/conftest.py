@@ -64,10 +64,12 @@ class Built:
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Built]:
     """`project({"index.md": text, ...}, **settings)`: these pages, built with the book's extension and math.
 
-    Called again it builds incrementally. Chapter numbers are looked for in `tmp_path/build`.
+    Called again it builds incrementally. Chapter numbers are looked for in `tmp_path/build`; `source` is the
+    folder of the pages.
     """
     monkeypatch.setenv("SEPNB_BUILD", str(tmp_path / "build"))
     source, settings = tmp_path / "source", CONFIG["sphinx"]["config"]
+    source.mkdir()
     settings = {key: settings[key] for key in ("mathjax_path", "mathjax3_config", "numfig")}
 
     def build(pages: Mapping[str, str], **more: object) -> Built:
@@ -82,22 +84,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bu
             "html_theme": "basic",
             "sepnb_profile": "laptop",
         }
+        told = {"confoverrides": options | settings | more, "status": None, "warning": log}
         with warnings.catch_warnings(), patch_docutils(), docutils_namespace():
             warnings.simplefilter("ignore")  # of Sphinx and its parsers, about themselves
-            app = Sphinx(
-                str(source),
-                None,
-                str(tmp_path / "html"),
-                str(tmp_path / "doctrees"),
-                "html",
-                confoverrides=options | settings | more,
-                status=None,
-                warning=log,
-            )
-            app.build()
+            Sphinx(source, None, tmp_path / "html", tmp_path / "doctrees", "html", **told).build()
         text = re.sub(r"\x1b\[[0-9;]*m", "", log.getvalue())
-        told = [line for line in text.splitlines() if "WARNING" in line or "ERROR" in line]
         assert "Traceback" not in text, text
-        return Built(tmp_path / "html", told)
+        faults = [line for line in text.splitlines() if "WARNING" in line or "ERROR" in line]
+        return Built(tmp_path / "html", faults)
 
+    build.source = source
     return build

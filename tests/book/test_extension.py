@@ -50,26 +50,29 @@ def test_a_page_of_evidence_is_parsed_and_its_fault_is_one_located_warning(proje
 
 
 def a_record(key: str, stale: str | None = None) -> Record:
-    facts = {
-        "device_name": "two | cores",
-        "torch": "2.13.0",
-        "commit": "0123456789abcdef",
-        "started": "2026-11-21T10:00:00+00:00",
-        "seed": 0,
-        "cpu_s": 61.2,
-    }
+    facts = {"device_name": "two | cores", "torch": "2.13.0", "commit": "0123456789abcdef"}
+    facts |= {"started": "2026-11-21T10:00:00+00:00", "seed": 0, "cpu_s": 61.2}
     return Record("in_window", "laptop", key, {}, {}, [], {}, facts, stale)
 
 
-def test_the_table_of_records_counts_published_missing_and_stale(monkeypatch) -> None:
+@pytest.fixture
+def only(monkeypatch):
+    """`only(table)`: the tables of records, by profile, of the one experiment that there is."""
+
+    def register(table) -> None:
+        one = SimpleNamespace(name="in_window", title="Inside the window", table=table)
+        monkeypatch.setattr(experiments, "names", lambda: ["in_window"])
+        monkeypatch.setattr(experiments, "get", lambda name: one)
+
+    return register
+
+
+def test_the_table_of_records_counts_published_missing_and_stale(only) -> None:
     table = pd.DataFrame({"status": ["ok", "not run", "stale"]})
     table.attrs["records"] = [a_record("rope-0"), a_record("none-0", stale="first loss differs")]
     empty = pd.DataFrame({"status": ["not run"] * 3})
     empty.attrs["records"] = []
-    tables = {"laptop": table, "gpu": empty}
-    experiment = SimpleNamespace(name="in_window", title="Inside the window", table=tables.__getitem__)
-    monkeypatch.setattr(experiments, "names", lambda: ["in_window"])
-    monkeypatch.setattr(experiments, "get", lambda name: experiment)
+    only({"laptop": table, "gpu": empty}.__getitem__)
     lines = pages.provenance().splitlines()
     assert "| `in_window` | gpu | 0 | 3 | 0 | none | none | none | none |" in lines
     row = r"| `in_window` | laptop | 2 | 1 | 1 | two \| cores | 2\.13\.0 | `012345678` | 2026\-11\-21 |"
@@ -84,7 +87,7 @@ HOSTILE = (
 )
 
 
-def test_what_a_record_holds_shows_as_it_is_and_does_nothing(project, monkeypatch) -> None:
+def test_what_a_record_holds_shows_as_it_is_and_does_nothing(project, only, monkeypatch) -> None:
     """In every value of a record, also one with the right checksum: no HTML, no role, no link, no formula."""
     facts = a_record("x").provenance
     facts = {name: HOSTILE for name in facts} | {"cpu_s": 61.2}
@@ -93,9 +96,7 @@ def test_what_a_record_holds_shows_as_it_is_and_does_nothing(project, monkeypatc
     quartiles = {"compiled_lower": 0.96, "compiled": 0.97, "compiled_upper": 0.98}
     table = pd.DataFrame([cells | quartiles])
     table.attrs["records"] = [one]
-    experiment = SimpleNamespace(name="in_window", title="A title", table=lambda profile: table)
-    monkeypatch.setattr(experiments, "names", lambda: ["in_window"])
-    monkeypatch.setattr(experiments, "get", lambda name: experiment)
+    only(lambda profile: table)
     monkeypatch.setattr("sepnb.claims.judge", lambda asked, tables: {})
     claim = claims.CLAIMS[0]
     source = Source(claim.needs[0], profile="laptop", records=1, seeds=(1,), commits=(HOSTILE,))
@@ -139,7 +140,7 @@ def test_the_table_of_encodings_has_what_is_measured_and_follows_the_registry(fe
     assert f"| `alibi` | 0 | 0 | {alibi['elementwise']} | {held} | {alibi['growth']:g} | yes |" in lines
 
 
-def test_the_speed_of_encodings_is_told_cell_by_cell_and_without_records_as_not_run(monkeypatch) -> None:
+def test_the_speed_of_encodings_is_told_cell_by_cell_and_without_records_as_not_run(only) -> None:
     cells = [
         {"method": "rope", "length": 512, "eager": 0.7, "products": 1.0, "target": 0.95},
         {"method": "t5", "length": 512, "eager": 0.5, "products": 0.583, "route": 0.6, "ahead": 1.2},
@@ -149,7 +150,7 @@ def test_the_speed_of_encodings_is_told_cell_by_cell_and_without_records_as_not_
     table.attrs["records"] = [a_record("rope-0")]
     empty = pd.DataFrame({"status": ["not run"], "method": ["rope"], "seed": [0]})
     tables = {"laptop": table, "gpu": empty}
-    monkeypatch.setattr(experiments, "get", lambda name: SimpleNamespace(table=tables.__getitem__))
+    only(tables.__getitem__)
     lines = pages.encoding_speed().splitlines()
     assert "| `rope` | 0.70 | 0.97 (0.96 to 0.98) |  | 1 | 1.00 | 0.95 |" in lines
     assert "| `t5` | 0.50 | 0.97 (0.96 to 0.98) |  | 0.60 | 0.58 |  |" in lines

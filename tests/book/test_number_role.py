@@ -66,11 +66,8 @@ A caption with {num}`01_order/loss:.3f`.
 """
 
 
-def test_a_number_works_in_titles_captions_tables_and_admonitions(
-    published: Path, project, tmp_path: Path
-) -> None:
-    (tmp_path / "source").mkdir()
-    (tmp_path / "source" / "picture.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+def test_a_number_works_in_titles_captions_tables_and_admonitions(published: Path, project) -> None:
+    (project.source / "picture.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
     built = project({"index.md": PLACES})
     assert built.warnings == []
     for shown in ("2.3", "2.35", "2.346", "2.3457", "2.34567", "03", "003", "0003"):
@@ -125,11 +122,8 @@ def test_a_number_that_cannot_be_shown_is_one_located_warning(
     assert '<span class="sepnb-missing">??</span>' in built.page("index")
 
 
-def test_a_missing_number_in_a_table_and_a_caption_is_located_too(
-    published: Path, project, tmp_path: Path
-) -> None:
-    (tmp_path / "source").mkdir()
-    (tmp_path / "source" / "picture.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+def test_a_missing_number_in_a_table_and_a_caption_is_located_too(published: Path, project) -> None:
+    (project.source / "picture.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
     text = "# Book\n\n| cell |\n|---|\n| {num}`01_order/absent` |\n\n"
     text += "```{figure} picture.svg\n:alt: picture\n\nCaption {num}`01_order/gone`.\n```\n"
     built = project({"index.md": text})

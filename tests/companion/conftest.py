@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sepnb import experiments
 from sepnb.companion.chapters import Chapter
 
 HEADER = """\
@@ -48,3 +49,23 @@ def write_chapter(checkout: Path) -> Callable[..., Chapter]:
         return Chapter(path)
 
     return write
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> type:
+    """The class of fake experiments, importable under the same name here and in worker processes."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    import fake_experiments
+
+    return fake_experiments.Fake
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> Callable[[object], None]:
+    """`registered(experiment)`: the only one that there is, called fake."""
+
+    def register(experiment: object) -> None:
+        monkeypatch.setattr(experiments, "names", lambda: ["fake"])
+        monkeypatch.setattr(experiments, "get", lambda name: experiment)
+
+    return register

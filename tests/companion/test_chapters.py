@@ -43,25 +43,16 @@ def test_nothing_changed_nothing_runs_whatever_the_clock_says(ran: Chapter, chec
     assert why(ran) is None
 
 
-def test_a_chapter_that_never_ran_must_run(write_chapter: Callable[..., Chapter]) -> None:
-    assert why(write_chapter("02_new")) == "never ran"
-
-
-def test_a_changed_source_runs_and_a_change_taken_back_does_not(ran: Chapter) -> None:
-    before = ran.path.read_text(encoding="utf-8")
-    ran.path.write_text(before + "\n# %%\n1 + 1\n", encoding="utf-8")
-    assert why(ran) == "the chapter changed"
-    ran.path.write_text(before, encoding="utf-8")
-    assert why(ran) is None
-
-
-def test_changed_parameters_run(ran: Chapter) -> None:
+def test_a_changed_source_lock_or_parameter_runs_and_a_change_taken_back_does_not(
+    ran: Chapter, checkout: Path
+) -> None:
+    for file, told in ((ran.path, "the chapter"), (checkout / "requirements.lock", "requirements.lock")):
+        before = file.read_text(encoding="utf-8")
+        file.write_text(before + "\n# %%\n1 + 1\n", encoding="utf-8")
+        assert why(ran) == f"{told} changed"
+        file.write_text(before, encoding="utf-8")
+        assert why(ran) is None
     assert chapters.why_run(ran, "smoke", {**PARAMETERS, "seed": 1}) == "the parameters changed"
-
-
-def test_a_changed_lock_runs(ran: Chapter, checkout: Path) -> None:
-    (checkout / "requirements.lock").write_text("torch==2.12.0\n", encoding="utf-8")
-    assert why(ran) == "requirements.lock changed"
 
 
 def test_a_changed_package_runs(ran: Chapter, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,31 +71,25 @@ def test_a_changed_package_runs(ran: Chapter, monkeypatch: pytest.MonkeyPatch) -
     assert why(ran) == "sepnb changed"
 
 
-def test_what_acts_from_outside_counts_where_a_chapter_imports_it(
-    write_chapter: Callable[..., Chapter],
-) -> None:
-    plain, judging = (
-        write_chapter("01_order"),
-        write_chapter("24_score", "\n# %%\nfrom sepnb import claims\n"),
-    )
+def test_what_acts_from_outside_counts_where_a_chapter_imports_it(write_chapter) -> None:
+    plain = write_chapter("01_order")
+    judging = write_chapter("24_score", "\n# %%\nfrom sepnb import claims\n")
     for module, counts in (("claims/ledger.py", (False, True)), ("companion/build.py", (False, False))):
         found = tuple(chapters._matters(Path(module), chapter) for chapter in (plain, judging))
         assert found == counts, module
     assert chapters._matters(Path("records/numbers.py"), plain)
 
 
-def test_changed_records_run(ran: Chapter) -> None:
-    store_for("smoke").write(record(2.0))
+def test_changed_records_and_their_marks_of_staleness_run(ran: Chapter) -> None:
+    store = store_for("smoke")
+    store.write(record(2.0))
     assert why(ran) == "results of smoke/in_window changed"
-    store_for("smoke").write(record(1.0))
+    store.write(record(1.0))
     assert why(ran) is None
-
-
-def test_a_mark_of_staleness_is_a_change_of_the_records(ran: Chapter) -> None:
-    store_for("smoke").mark_stale("smoke", "in_window", "a", "init changed")
+    store.mark_stale("smoke", "in_window", "a", "init changed")
     assert why(ran) == "results of smoke/in_window changed"
-    store_for("smoke").mark_stale("smoke", "in_window", "a", None)
-    store_for("smoke").mark_stale("smoke", "other", "a", "not read by this chapter")
+    store.mark_stale("smoke", "in_window", "a", None)
+    store.mark_stale("smoke", "other", "a", "not read by this chapter")
     assert why(ran) is None
 
 
@@ -124,14 +109,12 @@ def test_missing_or_edited_outputs_run(ran: Chapter, kind: str) -> None:
     assert why(ran) == "its outputs are missing or were edited"
 
 
-def test_a_damaged_manifest_runs(ran: Chapter) -> None:
+def test_without_a_whole_manifest_it_runs_and_forgetting_leaves_nothing(ran: Chapter) -> None:
     ran.output("smoke", "manifest.json").write_text('{"made_from"', encoding="utf-8")
     assert why(ran) == "its manifest is damaged"
-
-
-def test_forgetting_leaves_nothing_to_be_mistaken_for_current(ran: Chapter) -> None:
     chapters.forget(ran, "smoke")
     assert list(ran.output("smoke").parent.glob(f"{ran.name}*")) == []
+    assert why(ran) == "never ran"
 
 
 def test_chapters_are_found_in_reading_order(write_chapter: Callable[..., Chapter], checkout: Path) -> None:
@@ -140,10 +123,6 @@ def test_chapters_are_found_in_reading_order(write_chapter: Callable[..., Chapte
     (checkout / "notebooks" / "scratch.py").write_text("", encoding="utf-8")
     assert [chapter.name for chapter in chapters.discover()] == ["01_order", "10_language_model"]
     assert chapters.discover()[0].parameters == PARAMETERS
-
-
-def test_an_unknown_chapter_is_answered_with_near_matches(write_chapter: Callable[..., Chapter]) -> None:
-    write_chapter("01_order")
     with pytest.raises(ValueError, match="did you mean 01_order"):
         chapters.find("01_oder")
 

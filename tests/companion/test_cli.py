@@ -1,9 +1,11 @@
 """The commands as people type them: what is refused says what to do, and costs nothing."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,10 @@ from typer.testing import CliRunner
 from sepnb import cli, paths
 from sepnb.companion import regression, tasks
 from sepnb.companion.chapters import Chapter, fingerprint, remember
+from sepnb.companion.doctor import differing_versions
 from sepnb.experiments import names as every_experiment
 from sepnb.records import numbers
-
-HERE = Path(__file__).parent
+from sepnb.records.store import Store
 
 
 def sepnb(*arguments: str) -> tuple[int, str]:
@@ -60,23 +62,14 @@ def test_what_cannot_be_done_is_refused_with_a_remedy(
     assert "Traceback" not in output
 
 
-@pytest.mark.parametrize(
-    "arguments", [["run", "in_window", "--profile", "smoke", "--device", "cuda"], ["run", "--profile", "gpu"]]
-)
-def test_a_gpu_that_is_not_there_is_a_clear_error(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
-) -> None:
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    status, output = sepnb(*arguments)
-    assert status == 2
-    assert "needs a GPU" in output and "--device cpu" in output
-
-
-def test_the_device_follows_the_profile_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_device_follows_the_profile_unless_asked(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for there in (True, False):
         monkeypatch.setattr("torch.cuda.is_available", lambda there=there: there)
         assert tasks.device(None, "smoke") == tasks.device("cpu", "gpu") == "cpu"
         assert tasks.device("auto", "laptop") == ("cuda" if there else "cpu")
+    for arguments in (["in_window", "--profile", "smoke", "--device", "cuda"], ["--profile", "gpu"]):
+        status, output = sepnb("run", *arguments)
+        assert status == 2 and "needs a GPU" in output and "--device cpu" in output
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     assert tasks.device(None, "gpu") == "cuda"
 
@@ -110,15 +103,8 @@ print(done.exit_code, sorted({"torch", "jupytext", "papermill", "sphinx", "panda
     assert done.stdout.splitlines()[-1] == "0 []"
 
 
-def test_a_grid_is_run_resumed_and_summed_up(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(HERE))
-    import fake_experiments
-
-    from sepnb import experiments
-
-    grid = fake_experiments.Fake(methods=("a", "broken"))
-    monkeypatch.setattr(experiments, "names", lambda: ["fake"])
-    monkeypatch.setattr(experiments, "get", lambda name: grid)
+def test_a_grid_is_run_resumed_and_summed_up(checkout: Path, fake, registered) -> None:
+    registered(fake(methods=("a", "broken")))
     store = checkout / "private"
     status, output = sepnb("run", "fake", "--store", str(store))
     assert status == 1
@@ -177,65 +163,44 @@ def test_check_of_a_chapter_leaves_what_is_known_of_the_others(
     assert regression.tolerances("smoke").keys() == {"01_order", "02_new"}
 
 
-def test_results_lists_published_missing_stale_and_orphaned(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(HERE))
-    import fake_experiments
-
-    from sepnb import experiments
-    from sepnb.records.store import Store
-
-    fake, store = fake_experiments.Fake, Store()
-    monkeypatch.setattr(experiments, "names", lambda: ["fake"])
-    monkeypatch.setattr(experiments, "get", lambda name: fake(methods=("a", "b", "c")))
+def test_results_lists_published_missing_stale_and_orphaned(checkout: Path, fake, registered) -> None:
+    store = Store()
+    registered(fake(methods=("a", "b", "c")))
     for config in fake(methods=("a", "b", "z")).grid("laptop", [1]):
         store.write(fake().run(config))
     store.mark_stale("laptop", "fake", "b-seed1", "init changed")
     status, output = sepnb("results", "--profile", "laptop")
     assert status == 0
-    row = next(line for line in output.splitlines() if line.startswith("fake"))
-    assert row.split() == ["fake", "laptop", "6", "1", "4", "1", "1", "0"]
+    assert row_of_fake(output) == ["fake", "laptop", "6", "1", "4", "1", "1", "0"]
     assert "stale: laptop/fake/b-seed1: init changed" in output
     assert "orphaned (in no grid): laptop/fake/z-seed1" in output
 
 
+def row_of_fake(output: str) -> list[str]:
+    return next(line for line in output.splitlines() if line.startswith("fake ")).split()
+
+
 @pytest.fixture
-def bad_and_good(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def bad_and_good(checkout: Path, fake, registered) -> Path:
     """Two records of a fake experiment, of which one is no whole JSON; the path of the bad one."""
-    monkeypatch.syspath_prepend(str(HERE))
-    import fake_experiments
-
-    from sepnb import experiments
-    from sepnb.records.store import Store
-
-    fake = fake_experiments.Fake(methods=("a", "b", "c"))
-    monkeypatch.setattr(experiments, "names", lambda: ["fake"])
-    monkeypatch.setattr(experiments, "get", lambda name: fake)
-    first, second, *_ = fake.grid("laptop", [1])
-    for config in (first, second):
-        Store().write(fake.run(config))
-    path = Store().path("laptop", "fake", first.key)
+    grid = fake(methods=("a", "b", "c"))
+    registered(grid)
+    for config in grid.grid("laptop", [1])[:2]:
+        Store().write(grid.run(config))
+    path = Store().path("laptop", "fake", "a-seed1")
     path.write_text('{"schema": 1', encoding="utf-8")
     return path
 
 
-def test_one_bad_record_is_listed_and_the_others_are_counted(bad_and_good: Path) -> None:
+def test_one_bad_record_is_listed_and_a_folder_that_cannot_be_read_is_not_empty(bad_and_good: Path) -> None:
     status, output = sepnb("results", "--profile", "laptop")
-    row = next(line for line in output.splitlines() if line.startswith("fake"))
-    assert status == 1 and row.split() == ["fake", "laptop", "6", "1", "4", "0", "0", "1"]
+    assert status == 1 and row_of_fake(output) == ["fake", "laptop", "6", "1", "4", "0", "0", "1"]
     assert f"refused: {bad_and_good}: not whole JSON" in output
-
-
-def test_a_folder_of_records_that_cannot_be_read_does_not_read_as_empty(bad_and_good: Path) -> None:
     folder = bad_and_good.parent
-    for file in folder.iterdir():
-        file.unlink()
-    folder.rmdir()
+    shutil.rmtree(folder)
     folder.symlink_to(folder)  # a loop
     status, output = sepnb("results", "--profile", "laptop")
-    row = next(line for line in output.splitlines() if line.startswith("fake"))
-    assert status == 1 and "?" in row.split() and f"refused: {folder}: cannot be read" in output
+    assert status == 1 and "?" in row_of_fake(output) and f"refused: {folder}: cannot be read" in output
 
 
 def test_a_run_goes_on_past_a_bad_record_and_leaves_it_to_be_looked_at(
@@ -243,20 +208,17 @@ def test_a_run_goes_on_past_a_bad_record_and_leaves_it_to_be_looked_at(
 ) -> None:
     mine = (checkout / "results").rename(checkout / "mine")
     bad_and_good = mine / bad_and_good.relative_to(checkout / "results")
-    arguments = ["run", "fake", "--profile", "laptop", "--store", str(mine), "--jobs", "1"]
-    status, output = sepnb(*arguments, "--seeds", "1")
+    arguments = ["run", "fake", "--profile", "laptop", "--store", str(mine), "--jobs", "1", "--seeds", "1"]
+    status, output = sepnb(*arguments)
     assert status == 1 and f"refused: {bad_and_good}: not whole JSON" in output
-    row = next(line for line in output.splitlines() if line.startswith("fake "))
-    assert row.split()[:5] == ["fake", "1", "1", "0", "0"]  # one was there, one ran
+    assert row_of_fake(output)[:5] == ["fake", "1", "1", "0", "0"]  # one was there, one ran
     assert bad_and_good.read_text(encoding="utf-8") == '{"schema": 1'
-    status, output = sepnb(*arguments, "--seeds", "1", "--fresh")
+    status, output = sepnb(*arguments, "--fresh")
     assert status == 0 and "refused" not in output
     assert json.loads(bad_and_good.read_text(encoding="utf-8"))["key"] == "a-seed1"
 
 
-def test_claims_are_judged_without_a_bad_record_which_is_listed(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_claims_are_judged_without_a_bad_record_which_is_listed(checkout: Path) -> None:
     path = checkout / "results" / "laptop" / "in_window" / "rope-seed1.json"
     path.parent.mkdir(parents=True)
     path.write_text('{"schema": 1, "schema": 1}', encoding="utf-8")
@@ -294,10 +256,6 @@ def test_what_is_asked_often_imports_nothing_heavy(code: str, light: tuple[str, 
 
 
 def test_doctor_finds_what_is_missing_or_other_than_locked() -> None:
-    from importlib.metadata import version
-
-    from sepnb.companion.doctor import differing_versions
-
     lock = f"""# a comment
 numpy=={version("numpy")}
 rich==0.0.1

@@ -1,7 +1,6 @@
 """The two sets of images: how they are read, split, drawn, and made larger."""
 
 import gzip
-import hashlib
 
 import numpy as np
 import pytest
@@ -24,10 +23,10 @@ def idx(array: np.ndarray) -> bytes:
 # --- what is read
 
 
-@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 4, 5), (0,)])
-def test_an_idx_file_is_the_array_that_was_written(shape):
-    array = np.arange(np.prod(shape), dtype=np.uint8).reshape(shape)
-    assert np.array_equal(parse_idx(idx(array)), array) and parse_idx(idx(array)).shape == shape
+def test_an_idx_file_is_the_array_that_was_written():
+    for shape in ((3,), (2, 3), (2, 4, 5), (0,)):
+        array = np.arange(np.prod(shape), dtype=np.uint8).reshape(shape)
+        assert np.array_equal(parse_idx(idx(array)), array) and parse_idx(idx(array)).shape == shape
 
 
 @pytest.mark.parametrize(
@@ -46,18 +45,10 @@ def test_what_is_no_idx_file_is_refused(data, message):
         parse_idx(data)
 
 
-def test_digits_are_the_lines_of_the_file_row_by_row():
-    """The digits are at hand without a data folder; the first line of the file is a nought."""
+def digits() -> np.ndarray:
+    """The lines of the file, which is at hand without a data folder: 64 values and the digit, int64."""
     lines = registry.get("digits").read()["digits.csv"].tobytes().decode().splitlines()
-    splits = load("digits")
-    values = [int(value) for value in lines[0].split(",")]
-    whole = {
-        (*image.ravel().tolist(), int(label))
-        for split in SPLITS
-        for image, label in zip(getattr(splits, split).pixels, getattr(splits, split).labels, strict=True)
-    }
-    assert tuple(values) in whole and values[-1] == 0 and len(lines) == 1_797
-    assert whole == {tuple(map(int, line.split(","))) for line in lines}
+    return np.array([line.split(",") for line in lines], dtype=np.int64)
 
 
 def test_the_owners_test_images_are_the_test_split(data_set):
@@ -85,31 +76,22 @@ def test_splits_share_no_image_and_lose_none(name, data_set):
         assert part.pixels.dtype == np.uint8 and part.labels.dtype == np.int64
         assert part.pixels.max() == splits.brightest and part.pixels.min() == 0
         assert np.array_equal(np.unique(part.labels), np.arange(len(splits.classes)))
-        with pytest.raises(ValueError, match="read-only"):
-            part.pixels[0, 0, 0] = 1
-        with pytest.raises(ValueError, match="read-only"):
-            part.labels[0] = 1
+        assert not part.pixels.flags.writeable and not part.labels.flags.writeable
 
 
 def test_the_held_out_digits_are_those_that_the_seed_draws_and_no_image_is_in_two_splits():
     """No two digits of the file are equal, so that images can be told apart by their pixels."""
-    splits = load("digits")
+    splits, table = load("digits"), digits()
+    assert table[0, -1] == 0 and len(table) == 1_797  # the first line of the file is a nought
     order = (np.random.PCG64(0).random_raw(1_797) >> np.uint64(11)).argsort(kind="stable")
-    lines = registry.get("digits").read()["digits.csv"].tobytes().decode().splitlines()
-    table = np.array([line.split(",") for line in lines], dtype=np.int64)
-    for split, chosen in (("validation", order[:300]), ("test", order[300:700])):
+    for split, chosen in (
+        ("validation", order[:300]),
+        ("test", order[300:700]),
+        ("train", np.sort(order[700:])),
+    ):
         assert np.array_equal(getattr(splits, split).labels, table[chosen, -1])
         assert np.array_equal(getattr(splits, split).pixels.reshape(-1, 64), table[chosen, :-1])
-    every = [image.tobytes() for split in SPLITS for image in getattr(splits, split).pixels]
-    assert len(set(every)) == len(every) == 1_797
-
-
-def test_registered_sizes_and_hashes_fit_together(data_set):
-    read, registered = data_set("fashion-mnist").read(), registry.get("fashion-mnist")
-    assert [(part.name, part.bytes) for part in registered.parts] == [(k, len(v)) for k, v in read.items()]
-    assert [part.sha256 for part in registered.parts] == [
-        hashlib.sha256(of).hexdigest() for of in read.values()
-    ]
+    assert len(set(map(bytes, table[:, :-1].astype(np.uint8)))) == 1_797
 
 
 def test_a_set_of_images_is_no_text_and_a_text_no_set_of_images():

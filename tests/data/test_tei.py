@@ -5,7 +5,7 @@ together; what becomes of the first is what the registered novel has, which a te
 
 import pytest
 
-from sepnb.data.tei import body_text
+from sepnb.data.containers import body_text
 
 LYALL = """\
   <front><div type="titlepage"><p>THE AUTOBIOGRAPHY OF A SLANDER</p></div></front>

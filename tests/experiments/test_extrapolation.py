@@ -12,7 +12,7 @@ import torch
 
 from sepnb import experiments
 from sepnb.data import text
-from sepnb.data.documents import Document, Text
+from sepnb.data.text import Document, Text
 from sepnb.evaluation import evaluate, sliding
 from sepnb.evaluation.long_windows import BLOCKS
 from sepnb.evaluation.protocols import Reading

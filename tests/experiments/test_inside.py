@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sepnb import experiments
-from sepnb.data.documents import Document, Text
+from sepnb.data.text import Document, Text
 from sepnb.experiments import inside as ex
 from sepnb.experiments import inspection as look
 from sepnb.experiments import language_modelling as lm

@@ -16,26 +16,21 @@ WIDEST_LINE = 88
 HIDDEN = {"hide-input", "hide-cell", "remove-input"}
 
 
+def code(chapter: chapters.Chapter) -> list:
+    return [cell for cell in jupytext.read(chapter.path).cells if cell.cell_type == "code"]
+
+
 @pytest.mark.parametrize("chapter", chapters.discover(), ids=lambda chapter: chapter.name)
-def test_no_code_that_a_page_shows_is_longer_than_a_screen(chapter: chapters.Chapter) -> None:
-    long = {}
-    for cell in jupytext.read(chapter.path).cells:
-        if cell.cell_type == "code" and not HIDDEN & set(cell.metadata.get("tags", [])):
-            lines = [line for line in cell.source.splitlines() if line.strip()]
-            if len(lines) > MOST_LINES:
-                long[lines[0]] = len(lines)
+def test_no_code_that_a_page_shows_is_longer_than_a_screen_or_wider_than_its_column(
+    chapter: chapters.Chapter,
+) -> None:
+    long, wide = {}, []
+    for cell in code(chapter):
+        lines = [line for line in cell.source.splitlines() if line.strip()]
+        wide += [line for line in lines if len(line) > WIDEST_LINE]
+        if len(lines) > MOST_LINES and not HIDDEN & set(cell.metadata.get("tags", [])):
+            long[lines[0]] = len(lines)
     assert not long, f"split these cells, or fold them: {long}"
-
-
-@pytest.mark.parametrize("chapter", chapters.discover(), ids=lambda chapter: chapter.name)
-def test_no_line_of_code_is_wider_than_its_column(chapter: chapters.Chapter) -> None:
-    wide = [
-        line
-        for cell in jupytext.read(chapter.path).cells
-        if cell.cell_type == "code"
-        for line in cell.source.splitlines()
-        if len(line) > WIDEST_LINE
-    ]
     assert not wide, f"break these lines at {WIDEST_LINE} characters: {wide}"
 
 
@@ -44,8 +39,7 @@ def test_every_provenance_line_that_a_cell_asks_for_is_shown(chapter: chapters.C
     """A notebook shows the last expression of a cell alone; the line of an earlier one would be lost."""
     lost = [
         f"line {statement.lineno} of the cell of {cell.source.splitlines()[0]!r}"
-        for cell in jupytext.read(chapter.path).cells
-        if cell.cell_type == "code"
+        for cell in code(chapter)
         for statement in ast.parse(cell.source).body[:-1]
         if isinstance(statement, ast.Expr) and ast.unparse(statement).startswith("figures.provenance(")
     ]

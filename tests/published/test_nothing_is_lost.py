@@ -22,35 +22,18 @@ LEDGER = json.loads((HERE / "ledger.json").read_text(encoding="utf-8"))
 
 RENAMED = "separated-sinusoidal-wide was two models: this one has 38 + 114 columns, the other 40 + 120"
 
+_OLD, _NEW = "separated-sinusoidal-wide-lr0.004-seed", "separated-sinusoidal-38-114-lr0.004-seed"
 MOVED: dict[str, tuple[str | None, str]] = {
-    "laptop/recipes/separated-sinusoidal-wide-lr0.004-seed1-aa8cd487": (
-        "laptop/recipes/separated-sinusoidal-38-114-lr0.004-seed1-860ee1df",
-        RENAMED,
-    ),
-    "laptop/recipes/separated-sinusoidal-wide-lr0.004-seed2-725814bd": (
-        "laptop/recipes/separated-sinusoidal-38-114-lr0.004-seed2-014c662b",
-        RENAMED,
-    ),
-    "laptop/recipes/separated-sinusoidal-wide-lr0.004-seed3-3c45e940": (
-        "laptop/recipes/separated-sinusoidal-38-114-lr0.004-seed3-9f20ced1",
-        RENAMED,
-    ),
-    "laptop/recipes/separated-sinusoidal-wide-lr0.004-seed4-3a00ab41": (
-        "laptop/recipes/separated-sinusoidal-38-114-lr0.004-seed4-82fc6280",
-        RENAMED,
-    ),
-    "laptop/recipes/separated-sinusoidal-wide-lr0.004-seed5-04d5fe5c": (
-        "laptop/recipes/separated-sinusoidal-38-114-lr0.004-seed5-bd696032",
-        RENAMED,
-    ),
-    "laptop/recipes/separated-sinusoidal-wide-lr0.004-seed6-a7f97627": (
-        "laptop/recipes/separated-sinusoidal-38-114-lr0.004-seed6-cdef52f7",
-        RENAMED,
-    ),
-    "laptop/recipe_screen/separated-sinusoidal-wide-lr0.004-seed0-969e83f8": (
-        "laptop/recipe_screen/separated-sinusoidal-38-114-lr0.004-seed0-ffdd252a",
-        RENAMED,
-    ),
+    f"laptop/{experiment}/{_OLD}{old}": (f"laptop/{experiment}/{_NEW}{new}", RENAMED)
+    for experiment, old, new in (
+        ("recipes", "1-aa8cd487", "1-860ee1df"),
+        ("recipes", "2-725814bd", "2-014c662b"),
+        ("recipes", "3-3c45e940", "3-9f20ced1"),
+        ("recipes", "4-3a00ab41", "4-82fc6280"),
+        ("recipes", "5-04d5fe5c", "5-bd696032"),
+        ("recipes", "6-a7f97627", "6-cdef52f7"),
+        ("recipe_screen", "0-969e83f8", "0-ffdd252a"),
+    )
 }
 """Name of a record: its name of today, None if it was withdrawn, and why."""
 

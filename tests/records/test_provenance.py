@@ -18,7 +18,6 @@ from sepnb.records import provenance
 from sepnb.records.provenance import (
     Clock,
     code_state,
-    device_facts,
     git_state,
     peak_memory_mb,
     processor_name,
@@ -70,12 +69,9 @@ def checkout(tmp_path, monkeypatch) -> Path:
     return root
 
 
-def test_a_clean_checkout_is_its_commit(checkout):
-    assert git_state() == git_state(checkout) == (git(checkout, "rev-parse", "HEAD"), False)
-
-
-def test_a_changed_file_a_new_file_and_a_staged_one_are_dirty(checkout):
+def test_a_clean_checkout_is_its_commit_and_a_changed_a_staged_and_a_new_file_are_dirty(checkout):
     commit = git(checkout, "rev-parse", "HEAD")
+    assert git_state() == git_state(checkout) == (commit, False)
     (checkout / "code.py").write_text("one = 2\n")
     assert git_state() == (commit, True)
     git(checkout, "add", "code.py")
@@ -98,23 +94,13 @@ def test_records_and_ignored_files_do_not_make_a_tree_dirty(checkout):
 
 
 def test_outside_a_checkout_and_without_git_nothing_is_known(checkout, tmp_path, monkeypatch):
-    assert git_state(tmp_path) == (None, None)
-    assert git_state(tmp_path / "nowhere") == (None, None)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert git_state(checkout) == (None, None)
-
-
-def test_a_package_installed_inside_another_projects_checkout_does_not_take_its_commit(checkout):
+    """A package that is installed inside another project's checkout does not take its commit."""
     inside = checkout / "build" / "site-packages"
     inside.mkdir(parents=True)
-    assert git_state(inside) == (None, None)
-
-
-def test_a_run_names_the_code_that_its_process_began_with(checkout):
-    began = Clock().commit
-    (checkout / "code.py").write_text("one = 2\n")
-    git(checkout, "commit", "-qam", "two")
-    assert Clock().commit == began != git_state()[0]
+    for place in (tmp_path, tmp_path / "nowhere", inside):
+        assert git_state(place) == (None, None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert git_state(checkout) == (None, None)
 
 
 def test_a_record_is_told_every_fact_in_json_types(checkout):
@@ -143,6 +129,8 @@ def test_the_state_of_the_code_is_that_of_the_start_not_of_the_end(checkout):
     (checkout / "code.py").write_text("changed meanwhile\n")
     facts = clock.facts(seed=0, data={}, bytes_seen=0)
     assert (facts["commit"], facts["dirty"]) == (commit, False)
+    git(checkout, "commit", "-qam", "two")
+    assert Clock().commit == commit != git_state()[0]
 
 
 def test_seconds_of_the_wall_and_of_the_processor_are_told_apart():
@@ -160,10 +148,6 @@ def test_without_a_lock_or_a_checkout_a_run_still_tells_the_rest(tmp_path, monke
     monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
     facts = Clock().facts(seed=0, data={}, bytes_seen=0)
     assert facts["lock_sha256"] == "" and facts["commit"] is facts["dirty"] is None
-
-
-def test_a_device_that_is_no_gpu_is_named_after_its_processor():
-    assert device_facts("cpu") == {"device": "cpu", "device_name": processor_name(), "driver": ""}
 
 
 # --- the content of the code that ran

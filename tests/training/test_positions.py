@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from sepnb.data import text as texts
-from sepnb.data.documents import Document, Text
+from sepnb.data.text import Document, Text
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, target_losses, train

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sepnb.data import text as texts
-from sepnb.data.documents import Document, Text
+from sepnb.data.text import Document, Text
 from sepnb.evaluation.protocols import trained_sides
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
