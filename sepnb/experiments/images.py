@@ -34,44 +34,12 @@ from .classification import Asked, Classification, ClassifierRun, View, shuffled
 from .image_methods import METHODS, Size
 from .image_tasks import HELD_OUT_SEED, Direction, Frame, Pictures, Task, WholeImage
 
+DIGITS = {"data_set": "digits", "frame": Frame(2, 4), "direction": Direction((0, 1), 2)}
 CLOTHES = {"data_set": "fashion-mnist", "frame": Frame(4, 7), "direction": Direction((1, 8), 3)}
 SIZES = {
-    "smoke": Size(
-        width=32,
-        n_layers=2,
-        n_heads=2,
-        batch_size=16,
-        steps=40,
-        held_out=100,
-        data_set="digits",
-        frame=Frame(2, 4),
-        direction=Direction((0, 1), 2),
-        grids=(6,),
-        reach=30,
-    ),
-    "laptop": Size(
-        width=64,
-        n_layers=4,
-        n_heads=4,
-        batch_size=64,
-        steps=800,
-        held_out=2_000,
-        **CLOTHES,
-        grids=(10, 14),
-        reach=30,
-    ),
-    "gpu": Size(
-        width=192,
-        n_layers=6,
-        n_heads=6,
-        batch_size=256,
-        steps=4_000,
-        held_out=5_000,
-        **CLOTHES,
-        grids=(10, 14, 21),
-        reach=45,
-        precision="bfloat16",
-    ),
+    "smoke": Size(32, 2, 2, 16, 40, 100, **DIGITS, grids=(6,), reach=30),
+    "laptop": Size(64, 4, 4, 64, 800, 2_000, **CLOTHES, grids=(10, 14), reach=30),
+    "gpu": Size(192, 6, 6, 256, 4_000, 5_000, "bfloat16", **CLOTHES, grids=(10, 14, 21), reach=45),
 }
 TASKS = ("class", "direction")
 
@@ -112,14 +80,13 @@ class ImageRun(ClassifierRun):
         return self.size.frame.grid
 
     @property
-    def images(self) -> str:
-        """The data set."""
-        return self.size.data_set
-
-    @property
     def data_sets(self) -> tuple[str, ...]:
         """What must be at hand."""
-        return (self.images,)
+        return (self.size.data_set,)
+
+    @property
+    def splits(self) -> images.ImageSplits:
+        return splits_of(self.size.data_set)
 
     @property
     def asked(self) -> Task:
@@ -160,36 +127,31 @@ class ImageRun(ClassifierRun):
         return self.unseen(furthest=max(move) + grid, more=larger, apart=larger, between=rule == "fit")
 
     def built(self) -> ImageClassifier:
-        n_classes = self.asked.n_classes(splits_of(self.images))
-        return ImageClassifier(self.model, n_classes, self.size.frame.patch)
+        return ImageClassifier(self.model, self.asked.n_classes(self.splits), self.size.frame.patch)
 
     def batches(self) -> Iterator[Labelled]:
-        splits, training = splits_of(self.images), self.training
+        splits, training = self.splits, self.training
         run = {"seed": self.seed, "steps": training.steps}
         drawn = self.asked.batches(splits, self.size.frame, batch_size=training.batch_size, **run)
         places = repeat(None) if training.positions is None else training.positions.positions(**run)
-        return (
-            Labelled(splits.standardised(one.images).numpy(), one.labels, at)
-            for one, at in zip(drawn, places, strict=False)
-        )
+        for one, at in zip(drawn, places, strict=False):
+            yield Labelled(splits.standardised(one.images).numpy(), one.labels, at)
 
     def pictures(self, split: str, change: str | None = None, grid: int = 0) -> Pictures:
         """The pictures of a held-out split, as they are or made larger."""
-        splits, frame = splits_of(self.images), self.size.frame
-        chosen, side = getattr(splits, split), grid * frame.patch
-        spread = grid if change == "spread" else None
-        drawn = self.asked.held_out(splits, chosen, frame, self.size.held_out, grid=spread)
+        splits, size = self.splits, self.size
+        spread, side = grid if change == "spread" else None, grid * size.frame.patch
+        drawn = self.asked.held_out(splits, getattr(splits, split), size.frame, size.held_out, grid=spread)
         if change == "upscaled":
             return drawn._replace(images=images.upscaled(drawn.images, side))
         if change == "canvas":
-            placed = images.on_canvas(drawn.images, side, seed=HELD_OUT_SEED, step=frame.patch)
+            placed = images.on_canvas(drawn.images, side, seed=HELD_OUT_SEED, step=size.frame.patch)
             return drawn._replace(images=placed)
         return drawn
 
     def held_out(self, split: str, change: str | None = None, grid: int = 0) -> Asked:
         drawn = self.pictures(split, change, grid)
-        scaled = splits_of(self.images).standardised(drawn.images)
-        return Asked(scaled, torch.from_numpy(drawn.labels.copy()))
+        return Asked(self.splits.standardised(drawn.images), torch.from_numpy(drawn.labels.copy()))
 
     def views(self, model: ImageClassifier) -> Iterator[View]:
         """Patches shuffled, the trained grid moved, larger pictures; shuffled on canvases, too, under the
@@ -218,7 +180,7 @@ class ImageRun(ClassifierRun):
 
     def sources(self) -> dict[str, Any]:
         pixels = self.training.steps * self.training.batch_size * self.size.frame.side**2
-        return {"data": {self.images: splits_of(self.images).sha256}, "bytes_seen": pixels}
+        return {"data": {self.size.data_set: self.splits.sha256}, "bytes_seen": pixels}
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
@@ -257,14 +219,11 @@ GUESSES = ("none/direction",)
 
 
 class Images(Classification):
-    """What does each way to tell places cost at the trained grid, and what is left of it at larger ones?"""
+    """What does each way to tell the place of a patch reach at the trained grid, on upscaled images and on
+    larger canvases?"""
 
     name: ClassVar[str] = "images"
     title: ClassVar[str] = "Images at grids never trained"
-    question: ClassVar[str] = (
-        "What does each way to tell the place of a patch reach at the trained grid, on upscaled images and "
-        "on larger canvases?"
-    )
     sweep: ClassVar = SCREEN
     methods: ClassVar = SCREEN.methods
     smoke: ClassVar = ("axial-rope/class", "learned/direction", "seqpe/direction")

@@ -147,14 +147,11 @@ def _tokens(config: SeqPECostRun, device: str) -> Tensor:
 
 
 class SeqPECost(Timed):
-    """What does SeqPE cost in training?"""
+    """What share of a training step goes to SeqPE's encoder and losses, and what share of its multiply-adds
+    would that be?"""
 
     name: ClassVar[str] = "seqpe_cost"
     title: ClassVar[str] = "The cost of SeqPE"
-    question: ClassVar[str] = (
-        "What share of a training step goes to SeqPE's encoder and losses, and what share of its "
-        "multiply-adds would that be?"
-    )
     run_type: ClassVar = SeqPECostRun
     costs: ClassVar = {"smoke": 3.0, "laptop": 60.0, "gpu": 20.0}
 

@@ -260,14 +260,11 @@ def metrics_of(rows: Sequence[Mapping[str, Any]], state: str) -> dict[str, float
 
 
 class SeqPEGeometry(Experiment):
-    """What do the losses of SeqPE make of the space of positions?"""
+    """Which of SeqPE's two losses orders embeddings by distance, and which carries the geometry of the
+    trained window to positions elsewhere?"""
 
     name: ClassVar[str] = "seqpe_geometry"
     title: ClassVar[str] = "Two losses and a space"
-    question: ClassVar[str] = (
-        "Which of SeqPE's two losses orders embeddings by distance, and which carries the geometry of the "
-        "trained window to positions elsewhere?"
-    )
     order: ClassVar[int] = 7
     methods: ClassVar = tuple(METHODS)
     smoke: ClassVar = (BOTH, "base-2")
@@ -316,14 +313,11 @@ class SeqPEGeometry(Experiment):
 
 
 class SeqPEDistances(SeqPEGeometry):
-    """Do the losses of SeqPE order the distances of embeddings?"""
+    """Do the Euclidean distances of SeqPE's embeddings follow the distances of positions, and which of its
+    losses sees to it?"""
 
     name: ClassVar[str] = "seqpe_distances"
     title: ClassVar[str] = "Two losses and distances, on fresh seeds"
-    question: ClassVar[str] = (
-        "Do the Euclidean distances of SeqPE's embeddings follow the distances of positions, and which of "
-        "its losses sees to it?"
-    )
     methods: ClassVar = (BOTH, "contrastive", "distillation")
     smoke: ClassVar = (BOTH,)
     seeds: ClassVar[tuple[int, ...]] = (7, 8, 9, 10, 11, 12)

@@ -188,14 +188,11 @@ class StreamRun(RecipeRun):
 
 
 class SeqPEStream(Recipes):
-    """What does SeqPE make of a position stream?"""
+    """Does a position stream of SeqPE carry a separated and a strict model past their trained length and to
+    indices that no loss ever saw, against a sinusoid trained at the same shift steps?"""
 
     name: ClassVar[str] = "seqpe_stream"
     title: ClassVar[str] = "SeqPE as the position stream"
-    question: ClassVar[str] = (
-        "Does a position stream of SeqPE carry a separated and a strict model past their trained length and "
-        "to indices that no loss ever saw, against a sinusoid trained at the same shift steps?"
-    )
     order: ClassVar[int] = 8
     methods: ClassVar = PUBLISHED
     smoke: ClassVar = ("separated-sinusoidal-shifts", "strict-seqpe")

@@ -239,14 +239,11 @@ def _attention(config: SpeedRun, device: str) -> Callable[[], None]:
 
 
 class Speed(Timed):
-    """How much of the arithmetic that separation saves becomes time?"""
+    """How many times faster than the dense model of the same width do separated and strict models train, and
+    how much of what their multiply-adds allow is that?"""
 
     name: ClassVar[str] = "speed"
     title: ClassVar[str] = "Speed against the dense model"
-    question: ClassVar[str] = (
-        "How many times faster than the dense model of the same width do separated and strict models train, "
-        "and how much of what their multiply-adds allow is that?"
-    )
     order: ClassVar[int] = 9
     run_type: ClassVar = SpeedRun
     methods: ClassVar = VARIANTS

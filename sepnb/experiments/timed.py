@@ -73,11 +73,7 @@ class TimedRun:
         """What is timed, by name."""
 
     def check(self, steps: Steps) -> None:
-        """Refuse steps that compute something else than they should: nothing, unless a subclass does.
-
-        Raises:
-            RuntimeError: they do.
-        """
+        """Raise RuntimeError where steps compute something else than they should, if a subclass can tell."""
 
     @abstractmethod
     def metrics(self, times: Times, steps: Steps) -> Metrics:
@@ -107,7 +103,7 @@ def run(config: Any, *, device: str = "cpu", progress: Progress | None = None) -
 
     Raises:
         CompilerMissing: a compiled step on a machine without a C++ compiler.
-        RuntimeError: a step computes something else than it should.
+        RuntimeError: see `TimedRun.check`.
     """
     check_compiler(config.compiler, device)
     clock = Clock(device)
