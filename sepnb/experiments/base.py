@@ -15,6 +15,7 @@ from ..models import TransformerConfig
 from ..records.run_table import RunTable
 from ..records.store import Record, Store, digest
 from ..training.config import TrainingConfig
+from ..validation import one_of
 
 PROFILES = ("smoke", "laptop", "gpu")
 
@@ -78,9 +79,7 @@ class TrainedRun:
 
 def check_profile(profile: str) -> str:
     """The profile; ValueError if there is none of this name."""
-    if profile not in PROFILES:
-        raise ValueError(f"unknown profile {profile!r}; use one of {', '.join(PROFILES)}")
-    return profile
+    return one_of("profile", profile, PROFILES)
 
 
 class Records(list[Record]):

@@ -30,6 +30,7 @@ import torch
 from ..data import images
 from ..models import ImageClassifier
 from ..training.loop import Labelled
+from ..validation import one_of
 from .classification import Asked, Classification, ClassifierRun, View, shuffled, swept
 from .image_methods import METHODS, Size
 from .image_tasks import HELD_OUT_SEED, Direction, Frame, Pictures, Task, WholeImage
@@ -67,8 +68,7 @@ class ImageRun(ClassifierRun):
     first: ClassVar = 64
 
     def __post_init__(self) -> None:
-        if self.task not in TASKS:
-            raise ValueError(f"unknown task {self.task!r}; use one of {', '.join(TASKS)}")
+        one_of("task", self.task, TASKS)
 
     @property
     def task(self) -> str:

@@ -34,6 +34,7 @@ from ..seqpe.sampling import CandidateSampler, WindowSampler
 from ..training.config import TrainingConfig
 from ..training.loop import Diverged, train
 from ..training.seqpe_losses import RELEASED, SeqPELosses
+from ..validation import one_of
 from .base import Experiment, Progress
 from .methods import Method, listed
 
@@ -103,8 +104,7 @@ class SeqPEGeometryRun:
     seed: int
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ValueError(f"unknown variant {self.method!r}; use one of {', '.join(METHODS)}")
+        one_of("variant", self.method, METHODS)
 
     @property
     def label(self) -> str:

@@ -23,6 +23,7 @@ from ..analysis.timing import paired_ratio
 from ..models import Transformer, TransformerConfig
 from ..streams import Streams
 from ..training.loop import autocast
+from ..validation import one_of
 from .base import Experiment
 from .language_modelling import Metrics, Rows
 from .timed import Steps, Timed, TimedRun, Times, with_quartiles
@@ -68,8 +69,7 @@ class SpeedRun(TimedRun):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.variant not in VARIANTS:
-            raise ValueError(f"unknown variant {self.variant!r}; use one of {', '.join(VARIANTS)}")
+        one_of("variant", self.variant, VARIANTS)
         if self.pos_parts < 2 or self.width % self.pos_parts:
             raise ValueError(
                 f"pos_parts is {self.pos_parts}; it must be at least 2 and divide the width {self.width}"

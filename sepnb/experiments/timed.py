@@ -16,6 +16,7 @@ from ..models.kernels import check_compiler
 from ..records.provenance import Clock
 from ..records.store import Record, digest
 from ..training.config import PRECISIONS
+from ..validation import one_of
 from .base import Experiment, Progress
 from .language_modelling import Metrics, Rows
 
@@ -50,8 +51,7 @@ class TimedRun:
     """A backend of torch.compile, where a subclass has a field of this name."""
 
     def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
-            raise ValueError(f"unknown precision {self.precision!r}; use one of {', '.join(PRECISIONS)}")
+        one_of("precision", self.precision, PRECISIONS)
         if min(self.length, self.batch_size) < 1:
             raise ValueError(f"length is {self.length} and batch_size {self.batch_size}; both are at least 1")
 
