@@ -21,7 +21,7 @@ Two numbers beside each ratio say what could be reached, and neither is a bound:
 The aims were set without these numbers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, ClassVar
@@ -43,7 +43,7 @@ from . import peer
 from .base import Progress
 from .language_modelling import Metrics, Rows
 from .peer import Core
-from .timed import Steps, Timed, TimedRun, Times, with_quartiles
+from .timed import Step, Steps, Timed, TimedRun, Times, built, step_of, with_quartiles
 
 REPEATS = {"smoke": 9, "laptop": 11, "gpu": 15}
 TARGETS = {
@@ -118,7 +118,7 @@ class EncodingSpeedRun(TimedRun):
         cores: dict[str, tuple[Core, Sequence[Tensor]]] = {"fused": (fused, ())}
         for name, backend in (("eager", None), ("compiled", self.compiler)):
             if name == "eager" or backend is not None:
-                model = _model(self, device)
+                model = built(Transformer, self.model, self.seed, device)
                 compile_formulas(model, backend)
                 cores[name] = own(model), list(model.parameters())
         if (bare := route(model, self, device)) is not None:
@@ -127,7 +127,12 @@ class EncodingSpeedRun(TimedRun):
             cores[peer.NAME] = core, leaves = found
             if self.compiler is not None:
                 cores[peer.COMPILED] = torch.compile(core, backend=self.compiler), leaves
-        return {name: _step(self, core, leaves, device) for name, (core, leaves) in cores.items()}
+        return {name: self.step(core, parameters, device) for name, (core, parameters) in cores.items()}
+
+    def step(self, core: Core, parameters: Sequence[Tensor], device: str) -> Step:
+        """One forward and backward pass, from a fixed gradient of the output."""
+        *leaves, gradient = (x.requires_grad_() for x in _inputs(self, device))
+        return step_of(self, lambda: [core(*leaves)], [*leaves, *parameters], [gradient.detach()])
 
     def check(self, steps: Steps) -> None:
         if self.compiler is not None:
@@ -157,7 +162,7 @@ class EncodingSpeedRun(TimedRun):
         """The mean square of what every head puts out for the first sequence, eager, without gradients."""
         q, k, v, _ = (x[:1] for x in _inputs(self, device))
         with torch.no_grad(), autocast(device, self.precision):
-            out = own(_model(self, device))(q, k, v)
+            out = own(built(Transformer, self.model, self.seed, device))(q, k, v)
         return {"heads": out.float().square().mean(dim=(0, 2, 3)).tolist()}
 
 
@@ -224,29 +229,6 @@ def _inputs(config: EncodingSpeedRun, device: str) -> list[Tensor]:
     generator = torch.Generator().manual_seed(config.seed)
     shape = (config.batch_size, config.n_heads, config.length, config.head_width)
     return [torch.randn(shape, generator=generator).to(device) for _ in range(4)]
-
-
-def _model(config: EncodingSpeedRun, device: str) -> Transformer:
-    torch.manual_seed(config.seed)
-    return Transformer(config.model).to(device)
-
-
-def _step(config: EncodingSpeedRun, core: Core, parameters: Sequence[Tensor], device: str) -> Callable:
-    """One forward and backward pass, from a fixed gradient of the output; it returns the output and every
-    gradient, those of queries, keys and values first."""
-    *leaves, gradient = _inputs(config, device)
-    for leaf in leaves:
-        leaf.requires_grad_()
-
-    def step() -> list[Tensor]:
-        for leaf in (*leaves, *parameters):
-            leaf.grad = None
-        with autocast(device, config.precision):
-            out = core(*leaves)
-        out.backward(gradient.to(out.dtype))
-        return [out.detach(), *(leaf.grad for leaf in (*leaves, *parameters) if leaf.grad is not None)]
-
-    return step
 
 
 class EncodingSpeed(Timed):

@@ -7,20 +7,25 @@ is of the code of its own commit; what a change since then costs or gains in tim
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
+from torch import Tensor
 
 from ..analysis.timing import interleaved, paired_ratio
+from ..models import LanguageModel, Transformer, TransformerConfig
 from ..models.kernels import check_compiler
 from ..records.provenance import Clock
 from ..records.store import Record, digest
 from ..training.config import PRECISIONS
+from ..training.loop import autocast
 from ..validation import one_of
 from .base import Experiment, Progress
 from .language_modelling import Metrics, Rows
 
-Steps = Mapping[str, Callable[[], Any]]
+Built = TypeVar("Built", Transformer, LanguageModel)
+Step = Callable[[], Any]
+Steps = Mapping[str, Step]
 Times = Mapping[str, Sequence[float]]
 
 
@@ -90,6 +95,27 @@ class TimedRun:
     @abstractmethod
     def fingerprint(self, device: str) -> dict[str, list[float]]:
         """Numbers that the models put out, never compiled."""
+
+
+def built(kind: type[Built], model: TransformerConfig, seed: int, device: str) -> Built:
+    """A `Transformer` or a `LanguageModel` with weights of this seed."""
+    torch.manual_seed(seed)
+    return kind(model).to(device)
+
+
+def step_of(config: TimedRun, core: Callable, leaves: Sequence[Tensor], gradients: Sequence[Tensor]) -> Step:
+    """One forward and backward pass of `core`, whose outputs get these gradients; it returns the outputs and
+    the gradients of the leaves."""
+
+    def step() -> list[Tensor]:
+        for leaf in leaves:
+            leaf.grad = None
+        with autocast(gradients[0].device.type, config.precision):
+            outputs = core()
+        torch.autograd.backward(outputs, [g.to(x.dtype) for g, x in zip(gradients, outputs, strict=True)])
+        return [*(x.detach() for x in outputs), *(leaf.grad for leaf in leaves if leaf.grad is not None)]
+
+    return step
 
 
 def with_quartiles(name: str, numerator: Sequence[float], denominator: Sequence[float]) -> Metrics:
