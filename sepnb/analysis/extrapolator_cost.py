@@ -34,13 +34,8 @@ CURVES = frozenset({"cos", "erf", "exp", "expm1", "log", "log1p", "polar", "pow"
 
 
 class Cost(NamedTuple):
-    """The time of one call of `extrapolate`, what it fits on the table included.
-
-    Attributes:
-        method, form: of the extrapolator.
-        width: d_pos.
-        ratio: its time over that of writing the rows, the median of the repeats and its quartiles.
-    """
+    """The time of one call of `extrapolate` to `width` columns, what it fits on the table included, over that
+    of writing the rows."""
 
     method: str
     form: str

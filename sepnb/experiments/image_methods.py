@@ -4,19 +4,17 @@
 own; the others are dense. It has fewer parameters than a dense model of its width; `-wide`, a quarter wider,
 has about as many.
 
-`seqpe` is a term of the score with one map for all layers, digit strings of two coordinates of two digits, a
-class token with a vector of its own, and the released schedule: both losses and shift steps.
-`seqpe-multiply` has the same schedule and multiplies queries and keys by a map of every layer, as the
-released image program does. `seqpe-plain` has neither losses nor shift steps. `sinusoidal-shifts` and
-`axial-rope-shifts` have the same shift steps without digits; they change even axial RoPE, whose class token
-stays at the origin.
+`seqpe` is a term of the score with one map for all layers, digit strings of two coordinates, a class token
+with a vector of its own, and the released schedule: both losses and shift steps. `seqpe-multiply` has the
+same schedule and multiplies queries and keys by a map of every layer, as the released image program does.
+`sinusoidal-shifts` and `axial-rope-shifts` have the same shift steps without digits; they change even axial
+RoPE, whose class token stays at the origin.
 
 Losses and shift steps have coordinates below `Size.reach`, about twice the largest grid that is read. The
 release has 100 for grids of up to 42; with as few steps as here, that would hardly ever put a patch where
 larger grids have theirs.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..encodings import AxialRoPE, Learned, Sinusoidal
@@ -45,35 +43,25 @@ class Size(classification.Size):
         return self.frame.grid**2 + 1
 
     @property
-    def trained(self) -> tuple[int, int]:
+    def grid(self) -> tuple[int, int]:
         """Rows and columns of the trained grid."""
         return self.frame.grid, self.frame.grid
-
-    @property
-    def ranges(self) -> tuple[int, int]:
-        """Below this are the rows and columns of shift steps and losses."""
-        return self.reach, self.reach
 
 
 EMBEDDING = SeqPE(digits=2, dims=2, class_token=True)
 
 
-def _streams(wide: bool) -> Callable[[Size], Streams]:
-    def streams(size: Size) -> Streams:
-        width = size.width + (size.width // 4 if wide else 0)
-        return Streams(row=width // 8, col=width // 8, sem=width - 2 * (width // 8))
-
-    return streams
+def _streams(width: int) -> Streams:
+    part = width // 8
+    return Streams(row=part, col=part, sem=width - 2 * part)
 
 
-SHIFTED = {"positions": lambda size: grid_shifts(size.trained, size.ranges)}
-SHIFTED_AND_TAUGHT = SHIFTED | {
-    "auxiliary": lambda size: grid_losses(size.trained, size.ranges, columns=EMBEDDING.width)
-}
+SHIFTED = {"positions": lambda s: grid_shifts(s.grid, 2 * (s.reach,))}
+TAUGHT = {"auxiliary": lambda s: grid_losses(s.grid, 2 * (s.reach,), columns=EMBEDDING.width)}
 
 METHODS = listed(
     Method("none", "no places"),
-    Method("learned", "a table of the trained grid", "none", {"encoding": lambda s: Learned(grid=s.trained)}),
+    Method("learned", "a table of the trained grid", "none", {"encoding": lambda s: Learned(grid=s.grid)}),
     Method("sinusoidal", "sinusoids of row and column added", "none", {"encoding": Sinusoidal(dims=2)}),
     Method("sinusoidal-shifts", "shift steps", "sinusoidal", training=SHIFTED),
     Method("axial-rope", "rotated by row and column", "none", {"encoding": AxialRoPE()}),
@@ -82,11 +70,16 @@ METHODS = listed(
         "separated-sinusoidal",
         "streams of row and column",
         "none",
-        {"streams": _streams(False), "encoding": "sinusoidal"},
+        {"streams": lambda s: _streams(s.width), "encoding": "sinusoidal"},
     ),
-    Method("separated-sinusoidal-wide", EQUAL, "separated-sinusoidal", {"streams": _streams(True)}),
+    Method(
+        "separated-sinusoidal-wide",
+        EQUAL,
+        "separated-sinusoidal",
+        {"streams": lambda s: _streams(s.width + s.width // 4)},
+    ),
     Method("seqpe-plain", "digit strings in a term of the score", "none", {"encoding": EMBEDDING}),
-    Method("seqpe", "shift steps and both losses", "seqpe-plain", training=SHIFTED_AND_TAUGHT),
+    Method("seqpe", "shift steps and both losses", "seqpe-plain", training=SHIFTED | TAUGHT),
     Method(
         "seqpe-multiply",
         "queries and keys multiplied, as released",

@@ -55,11 +55,8 @@ FRESH = 512
 
 
 def starts(base: int) -> dict[str, tuple[int, ...]]:
-    """Where windows begin, by what their digits share with the trained one and whether a loss saw them.
-
-    An aligned start is a multiple of the smallest power of the base that a window fits into, so that the low
-    digits run through the window as they do in the trained one; a misaligned one is an odd step further on.
-    """
+    """Where windows begin. An aligned start is a multiple of the smallest power of the base that a window
+    fits into: the low digits run as in the trained one. A misaligned one is an odd step further on."""
     unit, step = period(LENGTH, base), misaligned(LENGTH, base)
     groups = {"trained": (0,)}
     for name, near in (("", SEEN), (", never seen", UNSEEN)):
@@ -182,11 +179,7 @@ def trained(
     stop_after: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[SequentialPositionEncoder, list[float]]:
-    """The encoder after its training, and what each step minimised, in nats.
-
-    Raises:
-        Diverged: a loss is not finite.
-    """
+    """The encoder after its training, and what each step minimised, in nats; raises `Diverged`."""
     encoder, curve = initial(config).to(device), []
     training, loss = config.training, config.losses.bind(config.seed)
 
@@ -214,8 +207,8 @@ def finite(**found: float) -> dict[str, float]:
 
 
 def windows_of(encoder: SequentialPositionEncoder, state: str) -> list[dict[str, Any]]:
-    """A row of the kind "window" for every start: the measures of `sepnb.seqpe.geometry`, and how like the
-    trained window it is; and one of the spread positions, which are no window and like none."""
+    """A row of the kind "window" for every start: the measures of `geometry`, and how like the trained window
+    it is; and one of the spread positions, which are no window and like none."""
     encoder.eval()
     within, rows = torch.arange(LENGTH), []
     with torch.no_grad():

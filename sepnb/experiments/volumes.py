@@ -38,18 +38,11 @@ CHANGES = ("canvas", "spread")
 
 @dataclass(frozen=True, kw_only=True)
 class Size(classification.Size):
-    """What a profile fixes for every method."""
+    """What a profile fixes for every method: cells along an edge of the trained cube and of larger ones."""
 
     side: int
-    """Cells along an edge of the trained cube."""
     sides: tuple[int, ...]
-    """Of the larger cubes."""
     tokens: ClassVar[int] = 3
-
-    @property
-    def trained(self) -> tuple[int, ...]:
-        """Cells along each axis."""
-        return (self.side,) * AXES
 
 
 SIZES = {
@@ -58,8 +51,10 @@ SIZES = {
     "gpu": Size(96, 4, 4, 256, 6_000, 5_000, "bfloat16", side=6, sides=(9, 12, 24)),
 }
 
-SHIFTED = {"positions": lambda size: grid_shifts(size.trained, RANGES)}
-TAUGHT = {"auxiliary": lambda size: grid_losses(size.trained, RANGES, columns=EMBEDDING.width, every=EVERY)}
+SHIFTED = {"positions": lambda size: grid_shifts(AXES * (size.side,), RANGES)}
+TAUGHT = {
+    "auxiliary": lambda size: grid_losses(AXES * (size.side,), RANGES, columns=EMBEDDING.width, every=EVERY)
+}
 
 METHODS = listed(
     Method("none", "no places"),

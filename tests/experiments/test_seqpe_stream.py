@@ -9,9 +9,9 @@ import torch
 
 from sepnb import experiments
 from sepnb.experiments import language_modelling as lm
+from sepnb.experiments import methods
 from sepnb.experiments import seqpe_stream as stream
 from sepnb.experiments.recipe_methods import root
-from sepnb.experiments.seqpe_stream import run_of
 from sepnb.models import LanguageModel
 from sepnb.seqpe.digits import digits
 from sepnb.training.seqpe_losses import encoder_of
@@ -35,10 +35,10 @@ def test_digit_strings_have_the_heads_and_losses_that_their_columns_ask_for():
             ("dense-seqpe-score-contrastive", "training.auxiliary.n_heads"),
             ("separated-seqpe-still", "training.auxiliary.shifts"),
         ):
-            runs = (run_of("x", profile, one, 1) for one in (name, METHODS[name].base))
+            runs = (run(one, profile) for one in (name, METHODS[name].base))
             told = {key for key in differing(*runs) if key.startswith("training.auxiliary")}
             assert all(key.startswith(part) for key in told), name
-        plain = [run_of("x", profile, f"{mode}-seqpe-plain", 1) for mode in stream.MODES]
+        plain = [run(f"{mode}-seqpe-plain", profile) for mode in stream.MODES]
         rates = [stream.SCREEN.rate(profile, f"{mode}-seqpe") for mode in stream.MODES]
         assert [one.training.learning_rate for one in plain] == rates, "their mode's, swept with losses"
 
@@ -72,7 +72,8 @@ def test_what_is_published_has_six_seeds_and_stands_beside_runs_of_recipes(profi
         assert len(same) == 1 and all((name, seed) in others for name in stream.BESIDE)
     for mode, base in stream.MODES.items():
         assert {f"{mode}-sinusoidal-shifts", f"{mode}-seqpe"} <= {name for name, _ in ours}
-        one, other = run_of("x", profile, base, 1), others[base, 1]
+        other = others[base, 1]
+        one = methods.run_of("x", profile, base, 1, other.training.learning_rate)
         assert (one.model, one.training) == (other.model, other.training)
         assert {"native", "native-window"} <= {reading.id for reading in other.readings}
 
