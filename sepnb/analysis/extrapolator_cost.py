@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from ..extrapolators import CONTROLS, FORMS, METHODS, extrapolate
-from ..validation import one_of
+from ..validation import at_least, one_of
 from .timing import Ratio, interleaved, paired_ratio
 
 AIM = 3.0
@@ -34,13 +34,8 @@ CURVES = frozenset({"cos", "erf", "exp", "expm1", "log", "log1p", "polar", "pow"
 
 
 class Cost(NamedTuple):
-    """The time of one call of `extrapolate`, what it fits on the table included.
-
-    Attributes:
-        method, form: of the extrapolator.
-        width: d_pos.
-        ratio: its time over that of writing the rows, the median of the repeats and its quartiles.
-    """
+    """The time of one call of `extrapolate` to `width` columns, what it fits on the table included, over that
+    of writing the rows."""
 
     method: str
     form: str
@@ -72,8 +67,7 @@ def times_of_writing(
     Raises:
         ValueError: an unknown method, no positions, or what `interleaved` refuses.
     """
-    if n_positions < 1:
-        raise ValueError(f"n_positions is {n_positions}; give at least 1")
+    at_least(1, n_positions=n_positions)
     for method in methods:
         one_of("extrapolator", method, METHODS)
     positions = torch.arange(n_positions, device=device)

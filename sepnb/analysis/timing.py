@@ -112,10 +112,7 @@ def interleaved(
 
 def paired_ratio(baseline: Sequence[float], other: Sequence[float]) -> Ratio:
     """How many times as long `baseline` takes as `other`, repeat by repeat: above 1, `other` is faster.
-
-    Raises:
-        ValueError: lists of different lengths, or empty ones.
-    """
+    ValueError for lists of different lengths, or empty ones."""
     if len(baseline) != len(other) or not baseline:
         raise ValueError(f"{len(baseline)} times cannot be paired with {len(other)}; time them together")
     lower, median, upper = np.percentile(np.divide(baseline, other), [25, 50, 75])
@@ -123,14 +120,10 @@ def paired_ratio(baseline: Sequence[float], other: Sequence[float]) -> Ratio:
 
 
 def check_alike(one: Sequence[Tensor], other: Sequence[Tensor], within: float) -> None:
-    """Refuse to compare the times of two steps that compute different things.
+    """Raise RuntimeError if two steps, that give an output and then its gradients, compute different things.
 
     Args:
-        one, other: what the steps give, an output and then its gradients.
         within: how far two numbers may be apart, as a share of the largest number of their tensor in `other`.
-
-    Raises:
-        RuntimeError: two are further apart, or one is not finite, or one step gives more of them.
     """
     if len(one) != len(other):
         raise RuntimeError(f"one step has {len(one) - 1} gradients, the other {len(other) - 1}; not timed")

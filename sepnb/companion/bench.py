@@ -13,6 +13,7 @@ from sepnb.analysis import extrapolator_cost
 from sepnb.analysis.timing import Ratio
 from sepnb.experiments import encoding_speed, peer, speed, timed
 from sepnb.models.kernels import CompilerMissing
+from sepnb.validation import one_of
 
 POSITIONS = {"smoke": 10**5, "laptop": extrapolator_cost.MILLION, "gpu": extrapolator_cost.MILLION}
 WIDTHS = {"smoke": (32,), "laptop": (32, 64), "gpu": (32, 64)}
@@ -34,8 +35,7 @@ def bench_models(
         ValueError: an unknown variant.
     """
     for variant in variants:
-        if variant not in speed.VARIANTS:
-            raise ValueError(f"unknown variant {variant!r}; use one of {', '.join(speed.VARIANTS)}")
+        one_of("variant", variant, speed.VARIANTS)
     console.print(
         "times faster than the dense model of the same width, forward and backward of the blocks;\n"
         "in brackets the quartiles; then the exact limit of the multiply-adds, the limit at the rate of\n"

@@ -15,6 +15,7 @@ from ..models import TransformerConfig
 from ..records.run_table import RunTable
 from ..records.store import Record, Store, digest
 from ..training.config import TrainingConfig
+from ..validation import one_of
 
 PROFILES = ("smoke", "laptop", "gpu")
 
@@ -77,30 +78,23 @@ class TrainedRun:
 
 
 def check_profile(profile: str) -> str:
-    """The profile, if there is one of this name.
-
-    Raises:
-        ValueError: there is none.
-    """
-    if profile not in PROFILES:
-        raise ValueError(f"unknown profile {profile!r}; use one of {', '.join(PROFILES)}")
-    return profile
+    """The profile; ValueError if there is none of this name."""
+    return one_of("profile", profile, PROFILES)
 
 
 class Records(list[Record]):
-    """Records in the `attrs` of a table. Pandas copies attrs deeply at every step; records are frozen, so
-    that the copies can share them."""
+    """Records in the `attrs` of a table. Pandas copies attrs deeply at every step; these are shared."""
 
     def __deepcopy__(self, memo: dict) -> "Records":
         return self
 
 
 class Experiment(ABC):
-    """A grid, a run function and a table. Subclasses set the class attributes and the abstract methods."""
+    """A grid, a run function and a table. A subclass has its question as docstring, and sets the class
+    attributes and the abstract methods."""
 
     name: ClassVar[str]
     title: ClassVar[str]
-    question: ClassVar[str]
     order: ClassVar[int] = 0
     """Experiments run in this order: what chooses a setting comes before what uses it."""
 

@@ -41,14 +41,8 @@ class Asked(NamedTuple):
 
 
 class View(NamedTuple):
-    """One way in which test inputs are read.
-
-    Attributes:
-        column: the metric that holds its accuracy.
-        about: what its row says of it; None: it has no row.
-        asked: what is read.
-        reader: the model that reads.
-    """
+    """One way in which test inputs are read: by this model; its metric, and what its row says of it (None: it
+    has no row)."""
 
     column: str
     about: dict[str, Any] | None
@@ -56,7 +50,7 @@ class View(NamedTuple):
     reader: nn.Module
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Size:
     """What a profile fixes for every method: the model and the schedule."""
 
@@ -69,10 +63,8 @@ class Size:
     """Inputs of each held-out split that are read."""
     precision: str = "float32"
 
-    @property
-    @abstractmethod
-    def tokens(self) -> int:
-        """Tokens of an input as trained, the class token among them."""
+    tokens: ClassVar[int]
+    """Of an input as trained, the class token among them."""
 
 
 class ClassifierRun(TrainedRun):
@@ -88,11 +80,8 @@ class ClassifierRun(TrainedRun):
     def of(
         cls, experiment: str, profile: str, method: str, seed: int, rate: float, steps: int | None = None
     ) -> "ClassifierRun":
-        """The run of a method at the size of its profile, over the whole schedule or over `steps`.
-
-        Raises:
-            ValueError: an unknown method.
-        """
+        """The run of a method at the size of its profile, over the whole schedule or over `steps`; ValueError
+        for an unknown method."""
         size, name = cls.sizes[profile], method.split("/")[0]
         dense = Streams.dense(size.width)
         model = TransformerConfig(
@@ -138,10 +127,8 @@ class ClassifierRun(TrainedRun):
         return {"data": {}, "bytes_seen": 0}
 
     def unseen(self, *, furthest: int, more: bool, apart: bool, between: bool = False) -> str:
-        """The sides of a view that training never showed, as `unseen_sides` names them.
-
-        An index is new if no step and no loss had it, or if it lies between two cells. The class token, which
-        stays at the origin, is not counted.
+        """The sides of a view that training never showed, as `unseen_sides` names them; the class token,
+        which stays at the origin, is not counted.
 
         Args:
             furthest: the largest coordinate; cells are counted from 1.

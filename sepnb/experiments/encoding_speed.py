@@ -21,7 +21,7 @@ Two numbers beside each ratio say what could be reached, and neither is a bound:
 The aims were set without these numbers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, ClassVar
@@ -43,7 +43,7 @@ from . import peer
 from .base import Progress
 from .language_modelling import Metrics, Rows
 from .peer import Core
-from .timed import Steps, Timed, TimedRun, Times, with_quartiles
+from .timed import Step, Steps, Timed, TimedRun, Times, built, step_of, with_quartiles
 
 REPEATS = {"smoke": 9, "laptop": 11, "gpu": 15}
 TARGETS = {
@@ -101,10 +101,6 @@ class EncodingSpeedRun(TimedRun):
         return TransformerConfig(streams, 1, self.n_heads, self.method, max_length=self.length)
 
     @property
-    def target(self) -> float | None:
-        return TARGETS.get((self.method, self.length))
-
-    @property
     def label(self) -> str:
         return f"{self.method}, N={self.length}, B={self.batch_size}, H={self.n_heads}, d={self.head_width}"
 
@@ -116,18 +112,13 @@ class EncodingSpeedRun(TimedRun):
         """Every setting in plain JSON types."""
         return super().resolved() | {"model": self.model.resolved()}
 
-    @property
-    def ours(self) -> str:
-        """The step that is compared: the compiled one, where there is one."""
-        return "eager" if self.compiler is None else "compiled"
-
     def steps(self, device: str = "cpu") -> Steps:
         """`fused`, `eager`, and where there are such, `compiled`, `route`, `x-transformers` and
         `x-transformers, compiled`."""
         cores: dict[str, tuple[Core, Sequence[Tensor]]] = {"fused": (fused, ())}
         for name, backend in (("eager", None), ("compiled", self.compiler)):
             if name == "eager" or backend is not None:
-                model = _model(self, device)
+                model = built(Transformer, self.model, self.seed, device)
                 compile_formulas(model, backend)
                 cores[name] = own(model), list(model.parameters())
         if (bare := route(model, self, device)) is not None:
@@ -136,7 +127,12 @@ class EncodingSpeedRun(TimedRun):
             cores[peer.NAME] = core, leaves = found
             if self.compiler is not None:
                 cores[peer.COMPILED] = torch.compile(core, backend=self.compiler), leaves
-        return {name: _step(self, core, leaves, device) for name, (core, leaves) in cores.items()}
+        return {name: self.step(core, parameters, device) for name, (core, parameters) in cores.items()}
+
+    def step(self, core: Core, parameters: Sequence[Tensor], device: str) -> Step:
+        """One forward and backward pass, from a fixed gradient of the output."""
+        *leaves, gradient = (x.requires_grad_() for x in _inputs(self, device))
+        return step_of(self, lambda: [core(*leaves)], [*leaves, *parameters], [gradient.detach()])
 
     def check(self, steps: Steps) -> None:
         if self.compiler is not None:
@@ -144,17 +140,19 @@ class EncodingSpeedRun(TimedRun):
 
     def metrics(self, times: Times, steps: Steps) -> Metrics:
         metrics: Metrics = {"length": self.length}
+        ours = "eager" if self.compiler is None else "compiled"
         for name in steps:
             if name != "fused":
                 column = name.replace(", ", "_").replace("-", "_")
                 metrics |= with_quartiles(column, times["fused"], times[name])
         if theirs := [name for name in (peer.NAME, peer.COMPILED) if name in steps]:
             faster = min(theirs, key=lambda name: median(times[name]))
-            metrics |= with_quartiles("ahead", times[faster], times[self.ours])
+            metrics |= with_quartiles("ahead", times[faster], times[ours])
         # Counted afterwards, on formulas run as they are: while products are counted nothing compiled is
         # called, and what was compiled is not called any more until all is compiled anew.
-        metrics["products"] = products_of(steps["fused"]) / products_of(steps[self.ours])
-        return metrics if self.target is None else metrics | {"target": self.target}
+        metrics["products"] = products_of(steps["fused"]) / products_of(steps[ours])
+        target = TARGETS.get((self.method, self.length))
+        return metrics if target is None else metrics | {"target": target}
 
     def rows(self, times: Times) -> Rows:
         version = peer.version() if peer.NAME in times else "not installed, or without it"
@@ -164,13 +162,18 @@ class EncodingSpeedRun(TimedRun):
         """The mean square of what every head puts out for the first sequence, eager, without gradients."""
         q, k, v, _ = (x[:1] for x in _inputs(self, device))
         with torch.no_grad(), autocast(device, self.precision):
-            out = own(_model(self, device))(q, k, v)
+            out = own(built(Transformer, self.model, self.seed, device))(q, k, v)
         return {"heads": out.float().square().mean(dim=(0, 2, 3)).tolist()}
 
 
 def fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """The baseline: causal attention without positions in torch's fused kernel."""
     return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def explicit(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The same by the plain formula."""
+    return attention_weights(q, k, None, causal=True) @ v
 
 
 def own(model: Transformer) -> Core:
@@ -184,11 +187,6 @@ def own(model: Transformer) -> Core:
         return attention.core(span, *context.rotated(q, k, ("sem",)), v, context)
 
     return core
-
-
-def explicit(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal attention without positions by the plain formula."""
-    return attention_weights(q, k, None, causal=True) @ v
 
 
 def route(model: Transformer, config: EncodingSpeedRun, device: str) -> Core | None:
@@ -233,38 +231,12 @@ def _inputs(config: EncodingSpeedRun, device: str) -> list[Tensor]:
     return [torch.randn(shape, generator=generator).to(device) for _ in range(4)]
 
 
-def _model(config: EncodingSpeedRun, device: str) -> Transformer:
-    torch.manual_seed(config.seed)
-    return Transformer(config.model).to(device)
-
-
-def _step(config: EncodingSpeedRun, core: Core, parameters: Sequence[Tensor], device: str) -> Callable:
-    """One forward and backward pass, from a fixed gradient of the output; it returns the output and every
-    gradient, those of queries, keys and values first."""
-    *leaves, gradient = _inputs(config, device)
-    for leaf in leaves:
-        leaf.requires_grad_()
-
-    def step() -> list[Tensor]:
-        for leaf in (*leaves, *parameters):
-            leaf.grad = None
-        with autocast(device, config.precision):
-            out = core(*leaves)
-        out.backward(gradient.to(out.dtype))
-        return [out.detach(), *(leaf.grad for leaf in (*leaves, *parameters) if leaf.grad is not None)]
-
-    return step
-
-
 class EncodingSpeed(Timed):
-    """What does an encoding cost in attention?"""
+    """What share of the speed of causal attention without positions is left with each encoding, eager and
+    compiled, and what share does its route leave, the same kernel without positions?"""
 
     name: ClassVar[str] = "encoding_speed"
     title: ClassVar[str] = "Speed of the encodings"
-    question: ClassVar[str] = (
-        "What share of the speed of causal attention without positions is left with each encoding, eager and "
-        "compiled, and what share does its route leave, the same kernel without positions?"
-    )
     run_type: ClassVar = EncodingSpeedRun
     costs: ClassVar = {"smoke": 0.5, "laptop": 100.0, "gpu": 30.0}
 

@@ -59,11 +59,7 @@ class WholeImage:
     def held_out(
         self, splits: ImageSplits, images: Images, frame: Frame, count: int, grid: int | None = None
     ) -> Pictures:
-        """The first `count` images of a held-out split.
-
-        Raises:
-            ValueError: more than it has, or images to be spread.
-        """
+        """The first `count` images of a held-out split; ValueError if it has fewer, or for a larger grid."""
         if grid is not None:
             raise ValueError(f"an image is whole and is not spread; grid={grid} is for other tasks")
         if count > len(images):
@@ -75,15 +71,10 @@ class WholeImage:
 class Direction:
     """In which direction from the first thing does the second lie: above, below, left or right?
 
-    A thing is an image of one class, made smaller to `item` x `item` patches. Each of the two lies on whole
-    patches of a black picture, clear of the other. The direction is that of the larger of the two distances,
-    of rows or of columns, which are never equal. All arrangements are equally likely, so that each answer is
-    right for a quarter of the pictures; who sees the place of one thing alone can be right more often, see
-    `by_one_place`.
-
-    Args:
-        classes: the labels of the two things.
-        item: the side of a thing, in patches.
+    A thing is an image of one of the two `classes`, made smaller to `item` x `item` patches. Each of the two
+    lies on whole patches of a black picture, clear of the other. The direction is that of the larger of the
+    two distances, of rows or of columns, which are never equal. All arrangements are equally likely, so that
+    each answer is right for a quarter of the pictures.
     """
 
     spreads: ClassVar[bool] = True
@@ -95,11 +86,8 @@ class Direction:
         return 4
 
     def arrangements(self, grid: int) -> np.ndarray:
-        """Rows and columns, in patches, of the first and of the second thing: int64 `[K, 4]`.
-
-        Raises:
-            ValueError: a grid in which two things do not fit beside each other.
-        """
+        """Rows and columns, in patches, of the first and of the second thing: int64 `[K, 4]`. ValueError for
+        a grid in which they do not fit beside each other."""
         at_least(2 * self.item, grid=grid)
         corners = np.arange(grid - self.item + 1)
         every = np.stack(np.meshgrid(*4 * [corners], indexing="ij"), -1).reshape(-1, 4)
@@ -112,9 +100,6 @@ class Direction:
         Args:
             grid: patches along a side.
             canvas: of a larger grid, in which this one stands anywhere.
-
-        Raises:
-            ValueError: a canvas smaller than the grid.
         """
         side = grid if canvas is None else canvas
         at_least(grid, canvas=side)

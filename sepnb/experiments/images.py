@@ -17,10 +17,24 @@ in training) or misaligned, to places that shift steps and losses reach or never
 
 Shuffled patches are the control, at the trained grid and on canvases. So is the model without places: what it
 makes of a larger picture it owes to the patches alone.
+
+`separated-` gives an eighth of the width to the row of a patch and one to its column, in streams of their
+own; the others are dense. It has fewer parameters than a dense model of its width; `-wide`, a quarter wider,
+has about as many.
+
+`seqpe` is a term of the score with one map for all layers, digit strings of two coordinates, a class token
+with a vector of its own, and the released schedule: both losses and shift steps. `seqpe-multiply` has the
+same schedule and multiplies queries and keys by a map of every layer, as the released image program does.
+`sinusoidal-shifts` and `axial-rope-shifts` have the same shift steps without digits; they change even axial
+RoPE, whose class token stays at the origin.
+
+Losses and shift steps have coordinates below `Size.reach`, about twice the largest grid that is read. The
+release has 100 for grids of up to 42; with as few steps as here, that would hardly ever put a patch where
+larger grids have theirs.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import repeat
 from typing import Any, ClassVar
@@ -28,51 +42,90 @@ from typing import Any, ClassVar
 import torch
 
 from ..data import images
+from ..encodings import AxialRoPE, Learned, Sinusoidal
 from ..models import ImageClassifier
+from ..seqpe import SeqPE
+from ..streams import Streams
 from ..training.loop import Labelled
+from ..training.seqpe_schedule import grid_losses, grid_shifts
+from ..validation import one_of
+from . import classification
 from .classification import Asked, Classification, ClassifierRun, View, shuffled, swept
-from .image_methods import METHODS, Size
 from .image_tasks import HELD_OUT_SEED, Direction, Frame, Pictures, Task, WholeImage
+from .methods import EQUAL, Method, listed
 
+
+@dataclass(frozen=True, kw_only=True)
+class Size(classification.Size):
+    """What a profile fixes for every method: the model, the schedule, the pictures."""
+
+    data_set: str
+    frame: Frame
+    grids: tuple[int, ...]
+    """Patches along a side of the larger pictures."""
+    direction: Direction
+    reach: int
+    """Coordinates of shift steps and losses lie below this."""
+
+    @property
+    def tokens(self) -> int:
+        return self.frame.grid**2 + 1
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of the trained grid."""
+        return self.frame.grid, self.frame.grid
+
+
+DIGITS = {"data_set": "digits", "frame": Frame(2, 4), "direction": Direction((0, 1), 2)}
 CLOTHES = {"data_set": "fashion-mnist", "frame": Frame(4, 7), "direction": Direction((1, 8), 3)}
 SIZES = {
-    "smoke": Size(
-        width=32,
-        n_layers=2,
-        n_heads=2,
-        batch_size=16,
-        steps=40,
-        held_out=100,
-        data_set="digits",
-        frame=Frame(2, 4),
-        direction=Direction((0, 1), 2),
-        grids=(6,),
-        reach=30,
-    ),
-    "laptop": Size(
-        width=64,
-        n_layers=4,
-        n_heads=4,
-        batch_size=64,
-        steps=800,
-        held_out=2_000,
-        **CLOTHES,
-        grids=(10, 14),
-        reach=30,
-    ),
-    "gpu": Size(
-        width=192,
-        n_layers=6,
-        n_heads=6,
-        batch_size=256,
-        steps=4_000,
-        held_out=5_000,
-        **CLOTHES,
-        grids=(10, 14, 21),
-        reach=45,
-        precision="bfloat16",
-    ),
+    "smoke": Size(32, 2, 2, 16, 40, 100, **DIGITS, grids=(6,), reach=30),
+    "laptop": Size(64, 4, 4, 64, 800, 2_000, **CLOTHES, grids=(10, 14), reach=30),
+    "gpu": Size(192, 6, 6, 256, 4_000, 5_000, "bfloat16", **CLOTHES, grids=(10, 14, 21), reach=45),
 }
+EMBEDDING = SeqPE(digits=2, dims=2, class_token=True)
+
+
+def _streams(width: int) -> Streams:
+    part = width // 8
+    return Streams(row=part, col=part, sem=width - 2 * part)
+
+
+SHIFTED = {"positions": lambda s: grid_shifts(s.grid, 2 * (s.reach,))}
+TAUGHT = {"auxiliary": lambda s: grid_losses(s.grid, 2 * (s.reach,), columns=EMBEDDING.width)}
+
+METHODS = listed(
+    Method("none", "no places"),
+    Method("learned", "a table of the trained grid", "none", {"encoding": lambda s: Learned(grid=s.grid)}),
+    Method("sinusoidal", "sinusoids of row and column added", "none", {"encoding": Sinusoidal(dims=2)}),
+    Method("sinusoidal-shifts", "shift steps", "sinusoidal", training=SHIFTED),
+    Method("axial-rope", "rotated by row and column", "none", {"encoding": AxialRoPE()}),
+    Method("axial-rope-shifts", "shift steps", "axial-rope", training=SHIFTED),
+    Method(
+        "separated-sinusoidal",
+        "streams of row and column",
+        "none",
+        {"streams": lambda s: _streams(s.width), "encoding": "sinusoidal"},
+    ),
+    Method(
+        "separated-sinusoidal-wide",
+        EQUAL,
+        "separated-sinusoidal",
+        {"streams": lambda s: _streams(s.width + s.width // 4)},
+    ),
+    Method("seqpe-plain", "digit strings in a term of the score", "none", {"encoding": EMBEDDING}),
+    Method("seqpe", "shift steps and both losses", "seqpe-plain", training=SHIFTED | TAUGHT),
+    Method(
+        "seqpe-multiply",
+        "queries and keys multiplied, as released",
+        "seqpe",
+        {"encoding": replace(EMBEDDING, site="multiply", per_layer=True)},
+    ),
+    axes=2,
+)
+"""How a patch tells where it is, in the order of tables."""
+
 TASKS = ("class", "direction")
 
 MOVED = {
@@ -99,8 +152,7 @@ class ImageRun(ClassifierRun):
     first: ClassVar = 64
 
     def __post_init__(self) -> None:
-        if self.task not in TASKS:
-            raise ValueError(f"unknown task {self.task!r}; use one of {', '.join(TASKS)}")
+        one_of("task", self.task, TASKS)
 
     @property
     def task(self) -> str:
@@ -112,14 +164,13 @@ class ImageRun(ClassifierRun):
         return self.size.frame.grid
 
     @property
-    def images(self) -> str:
-        """The data set."""
-        return self.size.data_set
-
-    @property
     def data_sets(self) -> tuple[str, ...]:
         """What must be at hand."""
-        return (self.images,)
+        return (self.size.data_set,)
+
+    @property
+    def splits(self) -> images.ImageSplits:
+        return splits_of(self.size.data_set)
 
     @property
     def asked(self) -> Task:
@@ -160,36 +211,31 @@ class ImageRun(ClassifierRun):
         return self.unseen(furthest=max(move) + grid, more=larger, apart=larger, between=rule == "fit")
 
     def built(self) -> ImageClassifier:
-        n_classes = self.asked.n_classes(splits_of(self.images))
-        return ImageClassifier(self.model, n_classes, self.size.frame.patch)
+        return ImageClassifier(self.model, self.asked.n_classes(self.splits), self.size.frame.patch)
 
     def batches(self) -> Iterator[Labelled]:
-        splits, training = splits_of(self.images), self.training
+        splits, training = self.splits, self.training
         run = {"seed": self.seed, "steps": training.steps}
         drawn = self.asked.batches(splits, self.size.frame, batch_size=training.batch_size, **run)
         places = repeat(None) if training.positions is None else training.positions.positions(**run)
-        return (
-            Labelled(splits.standardised(one.images).numpy(), one.labels, at)
-            for one, at in zip(drawn, places, strict=False)
-        )
+        for one, at in zip(drawn, places, strict=False):
+            yield Labelled(splits.standardised(one.images).numpy(), one.labels, at)
 
     def pictures(self, split: str, change: str | None = None, grid: int = 0) -> Pictures:
         """The pictures of a held-out split, as they are or made larger."""
-        splits, frame = splits_of(self.images), self.size.frame
-        chosen, side = getattr(splits, split), grid * frame.patch
-        spread = grid if change == "spread" else None
-        drawn = self.asked.held_out(splits, chosen, frame, self.size.held_out, grid=spread)
+        splits, size = self.splits, self.size
+        spread, side = grid if change == "spread" else None, grid * size.frame.patch
+        drawn = self.asked.held_out(splits, getattr(splits, split), size.frame, size.held_out, grid=spread)
         if change == "upscaled":
             return drawn._replace(images=images.upscaled(drawn.images, side))
         if change == "canvas":
-            placed = images.on_canvas(drawn.images, side, seed=HELD_OUT_SEED, step=frame.patch)
+            placed = images.on_canvas(drawn.images, side, seed=HELD_OUT_SEED, step=size.frame.patch)
             return drawn._replace(images=placed)
         return drawn
 
     def held_out(self, split: str, change: str | None = None, grid: int = 0) -> Asked:
         drawn = self.pictures(split, change, grid)
-        scaled = splits_of(self.images).standardised(drawn.images)
-        return Asked(scaled, torch.from_numpy(drawn.labels.copy()))
+        return Asked(self.splits.standardised(drawn.images), torch.from_numpy(drawn.labels.copy()))
 
     def views(self, model: ImageClassifier) -> Iterator[View]:
         """Patches shuffled, the trained grid moved, larger pictures; shuffled on canvases, too, under the
@@ -218,7 +264,7 @@ class ImageRun(ClassifierRun):
 
     def sources(self) -> dict[str, Any]:
         pixels = self.training.steps * self.training.batch_size * self.size.frame.side**2
-        return {"data": {self.images: splits_of(self.images).sha256}, "bytes_seen": pixels}
+        return {"data": {self.size.data_set: self.splits.sha256}, "bytes_seen": pixels}
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
@@ -257,14 +303,11 @@ GUESSES = ("none/direction",)
 
 
 class Images(Classification):
-    """What does each way to tell places cost at the trained grid, and what is left of it at larger ones?"""
+    """What does each way to tell the place of a patch reach at the trained grid, on upscaled images and on
+    larger canvases?"""
 
     name: ClassVar[str] = "images"
     title: ClassVar[str] = "Images at grids never trained"
-    question: ClassVar[str] = (
-        "What does each way to tell the place of a patch reach at the trained grid, on upscaled images and "
-        "on larger canvases?"
-    )
     sweep: ClassVar = SCREEN
     methods: ClassVar = SCREEN.methods
     smoke: ClassVar = ("axial-rope/class", "learned/direction", "seqpe/direction")

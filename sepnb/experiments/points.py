@@ -22,8 +22,7 @@ CLASS, FIRST, SECOND = 0, 1, 2
 
 
 class Points(NamedTuple):
-    """Cells, int64 `[n, 2, axes]` counted from 1, of the first and of the second thing, and the answers,
-    int64 `[n]`."""
+    """Cells of both things, int64 `[n, 2, axes]` counted from 1, and the answers, int64 `[n]`."""
 
     cells: np.ndarray
     answers: np.ndarray
@@ -36,11 +35,8 @@ def things(count: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class TwoThings:
-    """Pairs of cells of a cube with `side` cells along each axis.
-
-    The direction is that of the largest of the differences of coordinates, and no other is as large. All
-    arrangements are equally likely, and so are the 2 axes answers.
-    """
+    """Pairs of cells of a cube with `side` cells along each axis. The direction is that of the largest
+    difference of coordinates, and no other is as large. All arrangements are equally likely."""
 
     axes: int
     side: int
@@ -60,14 +56,7 @@ class TwoThings:
         return 2 * axis + (np.take_along_axis(away, axis[:, None], axis=1)[:, 0] > 0)
 
     def draw(self, generator: np.random.PCG64, count: int, within: int | None = None) -> Points:
-        """`count` arrangements.
-
-        Args:
-            within: the things lie in a cube of this side, which stands anywhere in this one.
-
-        Raises:
-            ValueError: a cube within that is larger.
-        """
+        """`count` arrangements; `within`: of a cube of this side, which stands anywhere in this one."""
         side = self.side if within is None else within
         if side > self.side:
             raise ValueError(f"within is {within}, and a side of the cube has {self.side} cells; give fewer")
@@ -84,14 +73,8 @@ class TwoThings:
 
 
 class PointClassifier(nn.Module):
-    """A language model without a mask on three tokens, which is read at the first, the class token.
-
-    The class token stands at the origin, where no cell is; see `sepnb.models.image`.
-
-    Args:
-        config: of the transformer, not causal.
-        n_answers: logits.
-    """
+    """A language model without a mask on three tokens, which is read at the first, the class token; that one
+    stands at the origin, where no cell is, see `sepnb.models.image`."""
 
     def __init__(self, config: TransformerConfig, n_answers: int) -> None:
         super().__init__()

@@ -26,7 +26,7 @@ from ..training.seqpe_losses import SeqPELosses
 from . import language_modelling as lm
 from .encoding_methods import seqpe_losses
 from .language_modelling import Metrics
-from .timed import Steps, Timed, TimedRun, Times, with_quartiles
+from .timed import Steps, Timed, TimedRun, Times, built, with_quartiles
 
 TARGET = 0.05
 """The largest share that was thought bearable, set beforehand, for the narrowest encoder."""
@@ -84,8 +84,8 @@ class SeqPECostRun(TimedRun):
 
     def steps(self, device: str = "cpu") -> Steps:
         tokens, at = _tokens(self, device), torch.arange(self.length, device=device)
-        bare = _built(self, replace(self.model, encoding="none"), device)
-        whole, positions = (_built(self, self.model, device) for _ in range(2))
+        models = (replace(self.model, encoding="none"), self.model, self.model)
+        bare, whole, positions = (built(LanguageModel, model, self.seed, device) for model in models)
         losses, alone = (self.losses.bind(self.seed) for _ in range(2))
         (module,) = positions.transformer.query_key_encodings
 
@@ -129,16 +129,11 @@ class SeqPECostRun(TimedRun):
 
     def fingerprint(self, device: str) -> dict[str, list[float]]:
         """The first loss of the tokens, in nats, and that of positions."""
-        model = _built(self, self.model, device)
+        model = built(LanguageModel, self.model, self.seed, device)
         with torch.no_grad():
             tokens = next_token_losses(model, _tokens(self, device)).mean()
             own = self.losses.bind(self.seed)(model)
         return {"first_losses": [float(tokens), float(own)]}
-
-
-def _built(config: SeqPECostRun, model: TransformerConfig, device: str) -> LanguageModel:
-    torch.manual_seed(config.seed)
-    return LanguageModel(model).to(device).train()
 
 
 def _tokens(config: SeqPECostRun, device: str) -> Tensor:
@@ -147,14 +142,11 @@ def _tokens(config: SeqPECostRun, device: str) -> Tensor:
 
 
 class SeqPECost(Timed):
-    """What does SeqPE cost in training?"""
+    """What share of a training step goes to SeqPE's encoder and losses, and what share of its multiply-adds
+    would that be?"""
 
     name: ClassVar[str] = "seqpe_cost"
     title: ClassVar[str] = "The cost of SeqPE"
-    question: ClassVar[str] = (
-        "What share of a training step goes to SeqPE's encoder and losses, and what share of its "
-        "multiply-adds would that be?"
-    )
     run_type: ClassVar = SeqPECostRun
     costs: ClassVar = {"smoke": 3.0, "laptop": 60.0, "gpu": 20.0}
 

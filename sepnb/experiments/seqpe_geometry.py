@@ -34,6 +34,7 @@ from ..seqpe.sampling import CandidateSampler, WindowSampler
 from ..training.config import TrainingConfig
 from ..training.loop import Diverged, train
 from ..training.seqpe_losses import RELEASED, SeqPELosses
+from ..validation import one_of
 from .base import Experiment, Progress
 from .methods import Method, listed
 
@@ -54,11 +55,8 @@ FRESH = 512
 
 
 def starts(base: int) -> dict[str, tuple[int, ...]]:
-    """Where windows begin, by what their digits share with the trained one and whether a loss saw them.
-
-    An aligned start is a multiple of the smallest power of the base that a window fits into, so that the low
-    digits run through the window as they do in the trained one; a misaligned one is an odd step further on.
-    """
+    """Where windows begin. An aligned start is a multiple of the smallest power of the base that a window
+    fits into: the low digits run as in the trained one. A misaligned one is an odd step further on."""
     unit, step = period(LENGTH, base), misaligned(LENGTH, base)
     groups = {"trained": (0,)}
     for name, near in (("", SEEN), (", never seen", UNSEEN)):
@@ -103,8 +101,7 @@ class SeqPEGeometryRun:
     seed: int
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ValueError(f"unknown variant {self.method!r}; use one of {', '.join(METHODS)}")
+        one_of("variant", self.method, METHODS)
 
     @property
     def label(self) -> str:
@@ -182,11 +179,7 @@ def trained(
     stop_after: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[SequentialPositionEncoder, list[float]]:
-    """The encoder after its training, and what each step minimised, in nats.
-
-    Raises:
-        Diverged: a loss is not finite.
-    """
+    """The encoder after its training, and what each step minimised, in nats; raises `Diverged`."""
     encoder, curve = initial(config).to(device), []
     training, loss = config.training, config.losses.bind(config.seed)
 
@@ -214,8 +207,8 @@ def finite(**found: float) -> dict[str, float]:
 
 
 def windows_of(encoder: SequentialPositionEncoder, state: str) -> list[dict[str, Any]]:
-    """A row of the kind "window" for every start: the measures of `sepnb.seqpe.geometry`, and how like the
-    trained window it is; and one of the spread positions, which are no window and like none."""
+    """A row of the kind "window" for every start: the measures of `geometry`, and how like the trained window
+    it is; and one of the spread positions, which are no window and like none."""
     encoder.eval()
     within, rows = torch.arange(LENGTH), []
     with torch.no_grad():
@@ -260,14 +253,11 @@ def metrics_of(rows: Sequence[Mapping[str, Any]], state: str) -> dict[str, float
 
 
 class SeqPEGeometry(Experiment):
-    """What do the losses of SeqPE make of the space of positions?"""
+    """Which of SeqPE's two losses orders embeddings by distance, and which carries the geometry of the
+    trained window to positions elsewhere?"""
 
     name: ClassVar[str] = "seqpe_geometry"
     title: ClassVar[str] = "Two losses and a space"
-    question: ClassVar[str] = (
-        "Which of SeqPE's two losses orders embeddings by distance, and which carries the geometry of the "
-        "trained window to positions elsewhere?"
-    )
     order: ClassVar[int] = 7
     methods: ClassVar = tuple(METHODS)
     smoke: ClassVar = (BOTH, "base-2")
@@ -316,14 +306,11 @@ class SeqPEGeometry(Experiment):
 
 
 class SeqPEDistances(SeqPEGeometry):
-    """Do the losses of SeqPE order the distances of embeddings?"""
+    """Do the Euclidean distances of SeqPE's embeddings follow the distances of positions, and which of its
+    losses sees to it?"""
 
     name: ClassVar[str] = "seqpe_distances"
     title: ClassVar[str] = "Two losses and distances, on fresh seeds"
-    question: ClassVar[str] = (
-        "Do the Euclidean distances of SeqPE's embeddings follow the distances of positions, and which of "
-        "its losses sees to it?"
-    )
     methods: ClassVar = (BOTH, "contrastive", "distillation")
     smoke: ClassVar = (BOTH,)
     seeds: ClassVar[tuple[int, ...]] = (7, 8, 9, 10, 11, 12)

@@ -31,7 +31,6 @@ from ..training.seqpe_losses import SeqPELosses
 from . import language_modelling as lm
 from . import methods
 from .encoding_methods import RANDOM_POSITIONS, SHIFTED, seqpe_losses
-from .in_window import LR_SCREEN
 from .methods import POS_SHARE, SPINE, Method, listed
 from .recipes import ELSEWHERE, RecipeRun, Recipes
 from .sweep import Sweep
@@ -82,7 +81,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             f"{SCORE}-contrastive",
-            "a term of the score in the place of the code added, at its rate",
+            "a term of the score in the place of the embedding added, at its rate",
             "dense-seqpe-contrastive",
             {"encoding": SeqPE()},
             {"auxiliary": lambda size: replace(seqpe_losses(size), distillation=0.0)},
@@ -94,11 +93,7 @@ METHODS: dict[str, Method] = {
 
 
 def swept_as(method: str) -> str:
-    """The method whose swept rate this one has: of digit strings in a mode the one with shift steps and both
-    losses, of the sinusoid the one with shift steps, of the term of the score the one with both losses; a
-    base has its own."""
-    if method in SPINE:
-        return method
+    """The method whose swept rate this one has: both losses of its mode, or the sinusoid with shift steps."""
     if method.startswith(SCORE):
         return SCORE
     mode = method.split("-")[0]
@@ -124,16 +119,6 @@ SCREEN = Sweep(
 )
 """Over the whole schedule: embeddings of neighbours are alike at first, and a short one would rank models
 that do not know the order of the bytes yet."""
-
-
-def run_of(experiment: str, profile: str, name: str, seed: int) -> lm.LanguageModelRun:
-    """The run of one of `METHODS`, at its rate.
-
-    Raises:
-        ValueError: an unknown method.
-    """
-    sweep = LR_SCREEN if name in SPINE else SCREEN
-    return methods.run_of(experiment, profile, name, seed, sweep.rate(profile, swept_as(name)))
 
 
 PUBLISHED = (
@@ -188,14 +173,11 @@ class StreamRun(RecipeRun):
 
 
 class SeqPEStream(Recipes):
-    """What does SeqPE make of a position stream?"""
+    """Does a position stream of SeqPE carry a separated and a strict model past their trained length and to
+    indices that no loss ever saw, against a sinusoid trained at the same shift steps?"""
 
     name: ClassVar[str] = "seqpe_stream"
     title: ClassVar[str] = "SeqPE as the position stream"
-    question: ClassVar[str] = (
-        "Does a position stream of SeqPE carry a separated and a strict model past their trained length and "
-        "to indices that no loss ever saw, against a sinusoid trained at the same shift steps?"
-    )
     order: ClassVar[int] = 8
     methods: ClassVar = PUBLISHED
     smoke: ClassVar = ("separated-sinusoidal-shifts", "strict-seqpe")

@@ -51,9 +51,7 @@ of it at least."""
 class StreamGeometryRun(StreamRun):
     """A run of `seqpe_stream`; of what is read there, the long text as it is."""
 
-    @property
-    def readings(self) -> tuple[Reading, ...]:
-        return (Reading("native"),)
+    readings: ClassVar = (Reading("native"),)
 
     @property
     def taught(self) -> bool:
@@ -162,15 +160,12 @@ def folds_of(
 
 
 class SeqPEStreamGeometry(SeqPEStream):
-    """Where do the embeddings lie?"""
+    """How far do text, shift steps and losses move a window of a separated model's position stream that
+    begins elsewhere, how far apart do they leave its places, and where does the curve of embeddings turn
+    back?"""
 
     name: ClassVar[str] = "seqpe_stream_geometry"
     title: ClassVar[str] = "Where the embeddings of SeqPE lie"
-    question: ClassVar[str] = (
-        "How far do text, shift steps and losses move a window of a separated model's position stream that "
-        "begins elsewhere, how far apart do they leave its places, and where does the curve of embeddings "
-        "turn back?"
-    )
     order: ClassVar[int] = 8
 
     methods: ClassVar = (*CHAIN, SCORE)

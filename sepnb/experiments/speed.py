@@ -10,7 +10,6 @@ So it alone is timed too, in the same turns, and a second limit stands beside th
 rate, and all else of the dense model's time shrinking as the maps do. Unlike the first it is of one machine.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,9 +22,10 @@ from ..analysis.timing import paired_ratio
 from ..models import Transformer, TransformerConfig
 from ..streams import Streams
 from ..training.loop import autocast
+from ..validation import one_of
 from .base import Experiment
 from .language_modelling import Metrics, Rows
-from .timed import Steps, Timed, TimedRun, Times, with_quartiles
+from .timed import Step, Steps, Timed, TimedRun, Times, built, step_of, with_quartiles
 
 VARIANTS = ("separated", "strict")
 REPEATS = {"smoke": 9, "laptop": 15, "gpu": 15}
@@ -68,8 +68,7 @@ class SpeedRun(TimedRun):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.variant not in VARIANTS:
-            raise ValueError(f"unknown variant {self.variant!r}; use one of {', '.join(VARIANTS)}")
+        one_of("variant", self.variant, VARIANTS)
         if self.pos_parts < 2 or self.width % self.pos_parts:
             raise ValueError(
                 f"pos_parts is {self.pos_parts}; it must be at least 2 and divide the width {self.width}"
@@ -142,7 +141,7 @@ class SpeedRun(TimedRun):
     def steps(self, device: str) -> Steps:
         """The dense model, the variant, and the kernel of attention alone."""
         content = _content(self, device)
-        made = {name: _model(settings, self.seed, device) for name, settings in self.models().items()}
+        made = {n: built(Transformer, model, self.seed, device) for n, model in self.models().items()}
         steps = {name: _step(self, model, content, device) for name, model in made.items()}
         return steps | {"attention": _attention(self, device)}
 
@@ -174,7 +173,7 @@ class SpeedRun(TimedRun):
         """The mean square of each stream that each model puts out, for the first sequence."""
         content, found = _content(self, device)[:1], {}
         for name, settings in self.models().items():
-            model = _model(settings, self.seed, device)
+            model = built(Transformer, settings, self.seed, device)
             with torch.no_grad(), autocast(device, self.precision):
                 outputs = model(content[..., : settings.streams.widths["sem"]])
             found[name] = [float(x.float().square().mean()) for x in outputs.values()]
@@ -193,12 +192,7 @@ def _content(config: SpeedRun, device: str) -> Tensor:
     return (CONTENT_STD * torch.randn(shape, generator=generator)).to(device)
 
 
-def _model(model: TransformerConfig, seed: int, device: str) -> Transformer:
-    torch.manual_seed(seed)
-    return Transformer(model).to(device)
-
-
-def _step(config: SpeedRun, model: Transformer, content: Tensor, device: str) -> Callable[[], None]:
+def _step(config: SpeedRun, model: Transformer, content: Tensor, device: str) -> Step:
     """One forward and backward pass, from a fixed gradient of every output."""
     forward: nn.Module = model
     if config.compiler is not None:
@@ -210,18 +204,10 @@ def _step(config: SpeedRun, model: Transformer, content: Tensor, device: str) ->
     ]
     content = content[..., : model.config.streams.widths["sem"]].clone().requires_grad_()
     leaves = [content, *model.parameters()]  # once, as an optimiser holds them: the more modules, the longer
-
-    def step() -> None:
-        for leaf in leaves:
-            leaf.grad = None
-        with autocast(device, config.precision):
-            outputs = list(forward(content).values())
-        torch.autograd.backward(outputs, [g.to(x.dtype) for g, x in zip(gradients, outputs, strict=True)])
-
-    return step
+    return step_of(config, lambda: list(forward(content).values()), leaves, gradients)
 
 
-def _attention(config: SpeedRun, device: str) -> Callable[[], None]:
+def _attention(config: SpeedRun, device: str) -> Step:
     """The fused kernel on the heads of every block of the dense model, forward and backward, and no more."""
     generator = torch.Generator().manual_seed(config.seed)
     shape = (4, config.batch_size, config.length, config.n_heads, config.width // config.n_heads)
@@ -239,14 +225,11 @@ def _attention(config: SpeedRun, device: str) -> Callable[[], None]:
 
 
 class Speed(Timed):
-    """How much of the arithmetic that separation saves becomes time?"""
+    """How many times faster than the dense model of the same width do separated and strict models train, and
+    how much of what their multiply-adds allow is that?"""
 
     name: ClassVar[str] = "speed"
     title: ClassVar[str] = "Speed against the dense model"
-    question: ClassVar[str] = (
-        "How many times faster than the dense model of the same width do separated and strict models train, "
-        "and how much of what their multiply-adds allow is that?"
-    )
     order: ClassVar[int] = 9
     run_type: ClassVar = SpeedRun
     methods: ClassVar = VARIANTS

@@ -7,19 +7,25 @@ is of the code of its own commit; what a change since then costs or gains in tim
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
+from torch import Tensor
 
 from ..analysis.timing import interleaved, paired_ratio
+from ..models import LanguageModel, Transformer, TransformerConfig
 from ..models.kernels import check_compiler
 from ..records.provenance import Clock
 from ..records.store import Record, digest
 from ..training.config import PRECISIONS
+from ..training.loop import autocast
+from ..validation import one_of
 from .base import Experiment, Progress
 from .language_modelling import Metrics, Rows
 
-Steps = Mapping[str, Callable[[], Any]]
+Built = TypeVar("Built", Transformer, LanguageModel)
+Step = Callable[[], Any]
+Steps = Mapping[str, Step]
 Times = Mapping[str, Sequence[float]]
 
 
@@ -50,8 +56,7 @@ class TimedRun:
     """A backend of torch.compile, where a subclass has a field of this name."""
 
     def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
-            raise ValueError(f"unknown precision {self.precision!r}; use one of {', '.join(PRECISIONS)}")
+        one_of("precision", self.precision, PRECISIONS)
         if min(self.length, self.batch_size) < 1:
             raise ValueError(f"length is {self.length} and batch_size {self.batch_size}; both are at least 1")
 
@@ -73,11 +78,7 @@ class TimedRun:
         """What is timed, by name."""
 
     def check(self, steps: Steps) -> None:
-        """Refuse steps that compute something else than they should: nothing, unless a subclass does.
-
-        Raises:
-            RuntimeError: they do.
-        """
+        """Raise RuntimeError where steps compute something else than they should, if a subclass can tell."""
 
     @abstractmethod
     def metrics(self, times: Times, steps: Steps) -> Metrics:
@@ -96,6 +97,27 @@ class TimedRun:
         """Numbers that the models put out, never compiled."""
 
 
+def built(kind: type[Built], model: TransformerConfig, seed: int, device: str) -> Built:
+    """A `Transformer` or a `LanguageModel` with weights of this seed."""
+    torch.manual_seed(seed)
+    return kind(model).to(device)
+
+
+def step_of(config: TimedRun, core: Callable, leaves: Sequence[Tensor], gradients: Sequence[Tensor]) -> Step:
+    """One forward and backward pass of `core`, whose outputs get these gradients; it returns the outputs and
+    the gradients of the leaves."""
+
+    def step() -> list[Tensor]:
+        for leaf in leaves:
+            leaf.grad = None
+        with autocast(gradients[0].device.type, config.precision):
+            outputs = core()
+        torch.autograd.backward(outputs, [g.to(x.dtype) for g, x in zip(gradients, outputs, strict=True)])
+        return [*(x.detach() for x in outputs), *(leaf.grad for leaf in leaves if leaf.grad is not None)]
+
+    return step
+
+
 def with_quartiles(name: str, numerator: Sequence[float], denominator: Sequence[float]) -> Metrics:
     """The ratio of two times by its name, and its quartiles."""
     ratio = paired_ratio(numerator, denominator)
@@ -107,7 +129,7 @@ def run(config: Any, *, device: str = "cpu", progress: Progress | None = None) -
 
     Raises:
         CompilerMissing: a compiled step on a machine without a C++ compiler.
-        RuntimeError: a step computes something else than it should.
+        RuntimeError: see `TimedRun.check`.
     """
     check_compiler(config.compiler, device)
     clock = Clock(device)

@@ -38,40 +38,23 @@ CHANGES = ("canvas", "spread")
 
 @dataclass(frozen=True, kw_only=True)
 class Size(classification.Size):
-    """What a profile fixes for every method."""
+    """What a profile fixes for every method: cells along an edge of the trained cube and of larger ones."""
 
     side: int
-    """Cells along an edge of the trained cube."""
     sides: tuple[int, ...]
-    """Of the larger cubes."""
     tokens: ClassVar[int] = 3
-
-    @property
-    def trained(self) -> tuple[int, ...]:
-        """Cells along each axis."""
-        return (self.side,) * AXES
 
 
 SIZES = {
-    "smoke": Size(width=24, n_layers=2, n_heads=2, batch_size=32, steps=60, held_out=200, side=3, sides=(5,)),
-    "laptop": Size(
-        width=48, n_layers=3, n_heads=4, batch_size=128, steps=1_200, held_out=2_000, side=6, sides=(9, 12)
-    ),
-    "gpu": Size(
-        width=96,
-        n_layers=4,
-        n_heads=4,
-        batch_size=256,
-        steps=6_000,
-        held_out=5_000,
-        side=6,
-        sides=(9, 12, 24),
-        precision="bfloat16",
-    ),
+    "smoke": Size(24, 2, 2, 32, 60, 200, side=3, sides=(5,)),
+    "laptop": Size(48, 3, 4, 128, 1_200, 2_000, side=6, sides=(9, 12)),
+    "gpu": Size(96, 4, 4, 256, 6_000, 5_000, "bfloat16", side=6, sides=(9, 12, 24)),
 }
 
-SHIFTED = {"positions": lambda size: grid_shifts(size.trained, RANGES)}
-TAUGHT = {"auxiliary": lambda size: grid_losses(size.trained, RANGES, columns=EMBEDDING.width, every=EVERY)}
+SHIFTED = {"positions": lambda size: grid_shifts(AXES * (size.side,), RANGES)}
+TAUGHT = {
+    "auxiliary": lambda size: grid_losses(AXES * (size.side,), RANGES, columns=EMBEDDING.width, every=EVERY)
+}
 
 METHODS = listed(
     Method("none", "no places"),
@@ -149,14 +132,11 @@ SCREEN = swept(
 
 
 class Volumes(Classification):
-    """Which ways to tell places work in a cube, and in larger cubes?"""
+    """Trained in a small cube, does each way to tell places on three axes tell the direction of one thing
+    from another in larger cubes?"""
 
     name: ClassVar[str] = "volumes"
     title: ClassVar[str] = "Two things in a cube"
-    question: ClassVar[str] = (
-        "Trained in a small cube, does each way to tell places on three axes tell the direction of one thing "
-        "from another in larger cubes?"
-    )
     sweep: ClassVar = SCREEN
     methods: ClassVar = SCREEN.methods
     smoke: ClassVar = ("axial-rope", "seqpe")

@@ -8,8 +8,9 @@ from sepnb import encodings
 from sepnb.analysis import extrapolator_cost, timing
 from sepnb.analysis.extrapolator_cost import HELD, MILLION, work_of
 from sepnb.companion.bench import bench_extrapolators
-from sepnb.extrapolators import FORMS, METHODS, extrapolate, waves
+from sepnb.extrapolators import FORMS, METHODS, extrapolate
 from sepnb.extrapolators.base import BLOCK
+from sepnb.extrapolators.sinusoidal import BITS, _digit_table
 
 WIDTH = 32
 PASSES = 5.5
@@ -20,7 +21,7 @@ FEW, MANY = 2 * BLOCK, 6 * BLOCK
 
 
 def counted(method: str, form: str, n: int, width: int = WIDTH) -> extrapolator_cost.Work:
-    waves._digit_table.cache_clear()  # whatever a test before has left there is counted too
+    _digit_table.cache_clear()  # whatever a test before has left there is counted too
     return work_of(
         extrapolator_cost.call_of(method, form, extrapolator_cost.drawn_table(width), torch.arange(n))
     )
@@ -34,7 +35,7 @@ def test_a_million_rows_are_written_a_few_times_and_not_computed_entry_by_entry(
     assert width <= slope <= PASSES * width
     assert few.written - slope * FEW < 0.05 * MILLION * width  # a spectrum, a scale, tables of waves
     assert many.curves - few.curves <= rows / width  # one series for a position: the fading of (6)
-    assert many.curves <= MANY + 2 * 2**waves.BITS * (width + 2) + 2 * extrapolator_cost.TABLE_LENGTH * width
+    assert many.curves <= MANY + 2 * 2**BITS * (width + 2) + 2 * extrapolator_cost.TABLE_LENGTH * width
 
 
 def test_the_count_would_find_a_sine_for_every_entry_and_a_pass_too_many():
@@ -107,7 +108,7 @@ def test_what_is_timed_is_the_whole_call():
     ("options", "told"),
     [
         ({"methods": ["clamp", "ramp"]}, "unknown extrapolator 'ramp'"),
-        ({"n_positions": 0}, "n_positions is 0; give at least 1"),
+        ({"n_positions": 0}, "n_positions is 0; it must be at least 1"),
         ({"n_positions": 10, "repeats": 3}, "repeats is 3; a median with quartiles takes at least 9"),
     ],
 )

@@ -19,7 +19,7 @@ from sepnb.models import LanguageModel
 from sepnb.records.store import Record, Store
 from sepnb.training import Diverged
 
-from .smoke_runs import differing, shortened
+from .smoke_runs import assert_same, differing, shortened
 
 IN_WINDOW, SCREEN = experiments.get("in_window"), experiments.get("lr_screen")
 WHERE = list(itertools.product(experiments.names(), experiments.PROFILES))
@@ -59,7 +59,7 @@ def test_what_chooses_a_setting_comes_before_what_uses_it():
     assert orders == sorted(orders)
     for name in names:
         experiment = experiments.get(name)
-        assert experiment.name == name and experiment.title and experiment.question.endswith("?")
+        assert experiment.name == name and experiment.title and type(experiment).__doc__
 
 
 def test_unknown_names_are_answered_with_near_matches():
@@ -78,7 +78,9 @@ def test_unknown_names_are_answered_with_near_matches():
 
 
 @pytest.mark.parametrize(("name", "profile"), WHERE)
-def test_every_run_of_a_grid_has_a_key_of_its_own_that_is_a_file_name(name, profile):
+def test_every_run_of_a_grid_has_a_key_of_its_own_that_is_a_file_name_and_data_that_are_registered(
+    name, profile
+):
     experiment = experiments.get(name)
     keys = [config.key for config in experiment.grid(profile)]
     assert len(keys) == len(set(keys)) > 0
@@ -86,6 +88,9 @@ def test_every_run_of_a_grid_has_a_key_of_its_own_that_is_a_file_name(name, prof
     assert keys == [config.key for config in experiment.grid(profile)]
     others = {config.key for config in experiment.grid(profile, seeds=[77])}
     assert others and not others & set(keys)
+    read = {one for config in experiment.grid(profile) for one in getattr(config, "data_sets", ())}
+    assert read == set(experiment.data_sets(profile)) and all(registry.get(one).name == one for one in read)
+    assert experiment.seconds(profile) > 0
 
 
 def test_any_change_of_a_setting_is_another_key():
@@ -99,50 +104,20 @@ def test_any_change_of_a_setting_is_another_key():
     assert len({item.key for item in [config, *changed]}) == 5
 
 
-@pytest.mark.parametrize("profile", ["laptop", "gpu"])
-def test_published_verdicts_rest_on_six_seeds_none_of_which_chose_a_rate(profile):
-    runs, screened = IN_WINDOW.grid(profile), SCREEN.grid(profile)
-    for method in METHODS:
-        assert len({config.seed for config in runs if config.method == method}) >= 6
-    assert not {config.seed for config in runs} & {config.seed for config in screened}
-
-
-@pytest.mark.parametrize(("name", "profile"), WHERE)
-def test_the_data_of_an_experiment_are_registered_and_its_time_is_told(name, profile):
-    experiment = experiments.get(name)
-    for data in experiment.data_sets(profile):
-        assert registry.get(data).name == data
-    grid = experiment.grid(profile)
-    read = {config.text.name for config in grid if hasattr(config, "text")}
-    read |= {config.images for config in grid if hasattr(config, "images")}
-    assert read == set(experiment.data_sets(profile))
-    assert experiment.seconds(profile) > 0
-
-
 # --- one factor
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 def test_two_methods_of_a_seed_differ_only_in_streams_encoding_and_screened_rate(profile):
-    seed = IN_WINDOW.grid(profile)[0].seed
-    runs = [config for config in IN_WINDOW.grid(profile) if config.seed == seed]
+    grid = IN_WINDOW.grid(profile)
+    assert profile == "smoke" or {run.seed for run in grid} == set(range(1, 7)), "verdicts rest on six seeds"
+    runs = [config for config in grid if config.seed == 1]
     assert len(runs) == len(METHODS)
     allowed = {"method", "model.encoding", "training.learning_rate"}
     for one, other in itertools.combinations(runs, 2):
         changed = differing(one, other)
         assert {key for key in changed if not key.startswith("model.streams.")} <= allowed
         assert changed & {"model.encoding", "model.streams.pos", "model.streams.sem"}
-
-
-def test_separated_and_dense_of_an_encoding_differ_in_the_streams_only():
-    for encoding in ("sinusoidal", "learned"):
-        for suffix in ("", "-wide"):
-            changed = differing(run_of(encoding), run_of(f"separated-{encoding}{suffix}"))
-            assert changed - {"training.learning_rate"} == {
-                "method",
-                "model.streams.pos",
-                "model.streams.sem",
-            }
 
 
 def test_every_method_is_built_of_the_same_parts_joined_in_the_same_way():
@@ -203,11 +178,7 @@ def test_a_run_repeats_exactly_and_begins_with_its_fingerprint(one_thread, metho
     config = run_of(method)
     one, again = (IN_WINDOW.run(config) for _ in range(2))
     assert IN_WINDOW.fingerprint(config) == one.fingerprint == again.fingerprint
-    time_taken = {"train_cpu_s"}
-    assert {k: v for k, v in one.metrics.items() if k not in time_taken} == {
-        k: v for k, v in again.metrics.items() if k not in time_taken
-    }
-    assert one.rows == again.rows
+    assert_same(one, again)
     other = dataclasses.replace(config, seed=config.seed + 1)
     assert IN_WINDOW.fingerprint(other) != one.fingerprint
 

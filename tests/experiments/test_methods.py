@@ -8,7 +8,7 @@ from sepnb import experiments
 from sepnb.experiments import (
     ablation,
     encoding_methods,
-    image_methods,
+    images,
     methods,
     recipe_methods,
     seqpe_geometry,
@@ -104,7 +104,7 @@ def test_a_method_differs_from_its_base_in_the_fields_that_it_declares(profile):
         ),
         (shaw_clip.METHODS, {}),
         (seqpe_geometry.METHODS, {"base-2": {"base", "digits"}, "base-16": {"base", "digits"}}),
-        (image_methods.METHODS, {"separated-sinusoidal": {"streams", "encoding"}}),
+        (images.METHODS, {"separated-sinusoidal": {"streams", "encoding"}}),
         (volumes.METHODS, {}),
     ],
 )
@@ -120,6 +120,6 @@ def test_one_field_is_changed_at_a_time_but_where_several_only_make_sense_togeth
 
 def test_a_method_of_several_axes_has_the_name_of_its_form_on_one():
     """Rows, columns and cells: what is called alike is the same idea, and its base too."""
-    forms = ((image_methods.METHODS, 2), (volumes.METHODS, 3))
+    forms = ((images.METHODS, 2), (volumes.METHODS, 3))
     for (listing, axes), name in itertools.product(forms, ("none", "sinusoidal", "seqpe", "seqpe-plain")):
         assert methods.get(name, axes) is listing[name] and chain(name, axes)[-1].name == "none"

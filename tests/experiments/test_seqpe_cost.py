@@ -25,8 +25,8 @@ def test_every_width_is_timed_with_losses_in_each_step_and_in_some():
 
 
 def test_the_pieces_are_steps_of_the_same_model_on_the_same_positions(monkeypatch):
-    config, built, made = replace(SMOKE, every=2), [], cost._built
-    monkeypatch.setattr(cost, "_built", lambda *given: built.append(made(*given)) or built[-1])
+    config, built, made = replace(SMOKE, every=2), [], cost.built
+    monkeypatch.setattr(cost, "built", lambda *given: built.append(made(*given)) or built[-1])
     pieces = config.steps()
     bare, whole, positions = built
     assert all(map(torch.equal, whole.parameters(), positions.parameters()))

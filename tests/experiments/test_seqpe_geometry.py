@@ -14,6 +14,8 @@ from sepnb.seqpe import digits
 from sepnb.seqpe.geometry import geometry
 from sepnb.training import Diverged
 
+from .smoke_runs import assert_same
+
 EXPERIMENT = experiments.get("seqpe_geometry")
 
 
@@ -90,10 +92,7 @@ def test_a_language_of_one_letter_teaches_nothing_and_the_losses_do(short):
 
 def test_a_run_repeats_exactly_and_its_rows_are_its_metrics(short):
     one, again = EXPERIMENT.run(smoke()), EXPERIMENT.run(smoke())
-    assert one.rows == again.rows and one.fingerprint == again.fingerprint
-    assert {k: v for k, v in one.metrics.items() if k != "train_cpu_s"} == {
-        k: v for k, v in again.metrics.items() if k != "train_cpu_s"
-    }
+    assert_same(one, again)
     curve = [row["loss"] for row in one.rows if row["kind"] == "curve"]
     assert curve[:5] == pytest.approx(one.fingerprint["first_losses"], rel=1e-5)
     for state, prefix in (("drawn", "drawn/"), ("trained", "")):

@@ -9,9 +9,9 @@ import torch
 
 from sepnb import experiments
 from sepnb.experiments import language_modelling as lm
+from sepnb.experiments import methods
 from sepnb.experiments import seqpe_stream as stream
 from sepnb.experiments.recipe_methods import root
-from sepnb.experiments.seqpe_stream import run_of
 from sepnb.models import LanguageModel
 from sepnb.seqpe.digits import digits
 from sepnb.training.seqpe_losses import encoder_of
@@ -35,10 +35,10 @@ def test_digit_strings_have_the_heads_and_losses_that_their_columns_ask_for():
             ("dense-seqpe-score-contrastive", "training.auxiliary.n_heads"),
             ("separated-seqpe-still", "training.auxiliary.shifts"),
         ):
-            runs = (run_of("x", profile, one, 1) for one in (name, METHODS[name].base))
+            runs = (run(one, profile) for one in (name, METHODS[name].base))
             told = {key for key in differing(*runs) if key.startswith("training.auxiliary")}
             assert all(key.startswith(part) for key in told), name
-        plain = [run_of("x", profile, f"{mode}-seqpe-plain", 1) for mode in stream.MODES]
+        plain = [run(f"{mode}-seqpe-plain", profile) for mode in stream.MODES]
         rates = [stream.SCREEN.rate(profile, f"{mode}-seqpe") for mode in stream.MODES]
         assert [one.training.learning_rate for one in plain] == rates, "their mode's, swept with losses"
 
@@ -59,46 +59,35 @@ def test_the_whole_chain_of_each_mode_ends_in_both_losses_at_shift_steps():
             assert encoder.output.out_features % training.auxiliary.n_heads == 0
 
 
-def test_what_is_published_holds_both_ends_of_every_chain_and_six_seeds():
-    for profile in ("laptop", "gpu"):
-        grid = STREAM.grid(profile)
-        assert {(c.method, c.seed) for c in grid} == {(n, s) for n in stream.PUBLISHED for s in range(1, 7)}
-        others = {c.seed: (c.beyond, c.blocks) for c in experiments.get("recipes").grid(profile)}
-        assert all((config.beyond, config.blocks) == others[config.seed] for config in grid)
-        assert all(config.reads_test for config in grid)
-    assert set(stream.PUBLISHED) <= set(METHODS)
-    for mode in stream.MODES:
-        assert {f"{mode}-sinusoidal-shifts", f"{mode}-seqpe"} <= set(stream.PUBLISHED)
-
-
-def test_what_stands_beside_is_run_in_recipes_as_it_would_be_here():
+@pytest.mark.parametrize("profile", ["laptop", "gpu"])
+def test_what_is_published_has_six_seeds_and_stands_beside_runs_of_recipes(profile):
     """The same model, training, text and blocks for a seed: nothing is trained twice."""
-    assert set(stream.MODES.values()) < set(stream.BESIDE)
-    for profile in ("laptop", "gpu"):
-        there = {(c.method, c.seed): c for c in experiments.get("recipes").grid(profile)}
-        for name in stream.BESIDE:
-            for ours in (c for c in STREAM.grid(profile) if c.method == "dense-seqpe"):
-                other = there[name, ours.seed]
-                assert other.text == ours.text and other.reads_test
-                assert (other.beyond, other.blocks) == (ours.beyond, ours.blocks)
-                assert {"native", "native-window"} <= {reading.id for reading in other.readings}
-        for at_root in stream.MODES.values():
-            ours, other = run_of("x", profile, at_root, 1), there[at_root, 1]
-            assert (ours.model, ours.training) == (other.model, other.training)
+    grid, there = STREAM.grid(profile), experiments.get("recipes").grid(profile)
+    assert {(c.method, c.seed) for c in grid} == {(n, s) for n in stream.PUBLISHED for s in range(1, 7)}
+    assert set(stream.PUBLISHED) <= set(METHODS) and set(stream.MODES.values()) < set(stream.BESIDE)
+    ours, others = ({(c.method, c.seed): c for c in runs} for runs in (grid, there))
+    for seed in range(1, 7):
+        same = {(c.text, c.beyond, c.blocks, c.reads_test) for c in grid if c.seed == seed}
+        same |= {(c.text, c.beyond, c.blocks, c.reads_test) for c in there if c.seed == seed}
+        assert len(same) == 1 and all((name, seed) in others for name in stream.BESIDE)
+    for mode, base in stream.MODES.items():
+        assert {f"{mode}-sinusoidal-shifts", f"{mode}-seqpe"} <= {name for name, _ in ours}
+        other = others[base, 1]
+        one = methods.run_of("x", profile, base, 1, other.training.learning_rate)
+        assert (one.model, one.training) == (other.model, other.training)
+        assert {"native", "native-window"} <= {reading.id for reading in other.readings}
 
 
-def test_the_screening_trains_the_whole_methods_over_the_whole_schedule_with_a_seed_of_its_own():
-    for profile in ("laptop", "gpu"):
-        published = {run.method: run for run in STREAM.grid(profile, seeds=[0])}
-        tried = {}
-        for run in SCREEN.grid(profile):
-            ours = published[run.method]
-            assert run.model == ours.model and run.text.name == ours.text.name
-            assert replace(run.training, learning_rate=1.0) == replace(ours.training, learning_rate=1.0)
-            tried.setdefault(run.method, []).append(run.training.learning_rate)
-        whole = {stream.swept_as(name) for name in stream.PUBLISHED}
-        assert tried == {name: SCREEN.tried(profile, name) for name in whole}
-        assert not {run.seed for run in SCREEN.grid(profile)} & {run.seed for run in STREAM.grid(profile)}
+@pytest.mark.parametrize("profile", ["laptop", "gpu"])
+def test_the_sweep_trains_the_whole_methods_over_the_whole_schedule(profile):
+    published, tried = {run.method: run for run in STREAM.grid(profile, seeds=[0])}, {}
+    for run in SCREEN.grid(profile):
+        ours = published[run.method]
+        assert run.model == ours.model and run.text.name == ours.text.name
+        assert replace(run.training, learning_rate=1.0) == replace(ours.training, learning_rate=1.0)
+        tried.setdefault(run.method, []).append(run.training.learning_rate)
+    whole = {stream.swept_as(name) for name in stream.PUBLISHED}
+    assert tried == {name: SCREEN.tried(profile, name) for name in whole}
 
 
 # --- where windows begin
@@ -130,11 +119,6 @@ def test_the_sides_that_are_new_at_a_start():
     assert bare.unseen(readings["native"]) == "index+length+distance"
 
 
-def test_recipes_read_what_they_read_before():
-    config = experiments.get("recipes").config("smoke", "rope", 1)
-    assert [reading.id for reading in config.readings][-1] == "native-at-1m"
-
-
 # --- a run
 
 
@@ -150,18 +134,3 @@ def test_a_run_trains_and_holds_every_reading_and_repeats_exactly(name, one_thre
         assert math.isfinite(record.metrics[key]), key
     assert record.fingerprint == STREAM.fingerprint(config)
     assert re.fullmatch(r"[a-z0-9.-]+", config.key)
-
-
-def test_nothing_is_shifted_in_validation(monkeypatch):
-    """Neither what a run is scored on nor its fingerprint stands on shift steps; its batches do."""
-    config, read = run("separated-seqpe"), []
-    assert any(batch.positions[0] for batch, _ in zip(lm.batches(config), range(60), strict=False))
-    model = lm.build(config)
-    forward = model.transformer.forward
-    monkeypatch.setattr(
-        model.transformer, "forward", lambda x, at, *rest: read.append(at) or forward(x, at, *rest)
-    )
-    lm.score(config, model, lm.splits_of(config.text.name).validation, 256, "cpu")
-    lm.initial_score(config, model, "cpu")
-    from_zero = (at is None or torch.equal(at, torch.arange(len(at))) for at in read)
-    assert len(read) > 1 and all(from_zero)

@@ -19,7 +19,6 @@ from sepnb.analysis import flops
 from sepnb.companion.bench import bench_models
 from sepnb.experiments import speed, timed
 from sepnb.experiments.speed import Speed, SpeedRun, share_reached
-from sepnb.models import Transformer
 from sepnb.models.kernels import CompilerMissing
 
 SPEED = Speed()
@@ -155,7 +154,8 @@ def test_the_limit_at_rates_is_the_exact_one_where_all_products_are_equally_fast
 @pytest.mark.parametrize("variant", speed.VARIANTS)
 def test_every_timed_step_is_the_same_and_reaches_every_parameter(variant, monkeypatch):
     models, cell = [], replace(TINY, variant=variant)
-    monkeypatch.setattr(speed, "Transformer", lambda one: models.append(Transformer(one)) or models[-1])
+    built = speed.built
+    monkeypatch.setattr(speed, "built", lambda *given: models.append(built(*given)) or models[-1])
     steps = cell.steps("cpu")
     for name, model in zip(cell.models(), models, strict=True):
         step = steps[name]
