@@ -29,6 +29,9 @@ from ..models import TransformerConfig
 from ..models.layout import BlockLayout, Layout, heads_for
 from ..streams import GATED
 
+KINDS = ("query_key", "attention", "value", "output", "mlp")
+"""What is counted apart: the maps to queries and keys, scores and averaged values, and the other maps."""
+
 
 @dataclass(frozen=True)
 class MultiplyAdds:
@@ -44,34 +47,18 @@ class MultiplyAdds:
     once: dict[str, float]
 
     def per_token(self, batch: int = 1) -> float:
-        """Multiply-adds of one token where `batch` sequences share their positions.
+        """Multiply-adds of one token where `batch` sequences share their positions."""
+        return sum(self.by_kind(batch).values())
+
+    def by_kind(self, batch: int = 1) -> dict[str, float]:
+        """The same, for each of `KINDS`.
 
         Raises:
             ValueError: a batch below 1.
         """
-        return sum(self.by_kind(batch).values())
-
-    def by_kind(self, batch: int = 1) -> dict[str, float]:
-        """The same, for each of `KINDS`."""
         if batch < 1:
             raise ValueError(f"batch is {batch}; at least 1 sequence is computed")
         return {kind: self.each[kind] + self.once[kind] / batch for kind in KINDS}
-
-
-KINDS = ("query_key", "attention", "value", "output", "mlp")
-"""What is counted apart: the maps to queries and keys, scores and averaged values, and the other maps."""
-
-
-class _Tally:
-    """Adds up one block; `streams` says whose work a term is."""
-
-    def __init__(self, isolated: bool) -> None:
-        self.isolated = isolated
-        self.each, self.once = dict.fromkeys(KINDS, 0.0), dict.fromkeys(KINDS, 0.0)
-
-    def add(self, kind: str, streams: Iterable[str], count: float | int) -> None:
-        shared = self.isolated and "sem" not in streams
-        (self.once if shared else self.each)[kind] += count
 
 
 def block(config: TransformerConfig, layout: BlockLayout, length: int) -> MultiplyAdds:
@@ -92,43 +79,45 @@ def block(config: TransformerConfig, layout: BlockLayout, length: int) -> Multip
             )
     at_queries = [e.at_query_key(Heads(width=heads.width)) for e in config.encodings if not e.each_layer(at)]
     more = sum(module.more for module in at_queries if isinstance(module, QueryKeyModule))
-    tally, widths, total = _Tally(config.isolated), config.streams.widths, config.streams.d_model
-    attended, d, shared = layout.attended, config.head_width, config.heads_per_kv
-    outputs = layout.outputs
-    split = "value_output" in config.splits
+    each, once = dict.fromkeys(KINDS, 0.0), dict.fromkeys(KINDS, 0.0)
+
+    def add(kind: str, streams: Iterable[str], count: int | float) -> None:
+        """`streams` says whose work it is."""
+        (once if config.isolated and "sem" not in streams else each)[kind] += count
+
+    widths, total = config.streams.widths, config.streams.d_model
+    d, shared = config.head_width, config.heads_per_kv
     with torch.device("meta"):  # only to be asked: nothing is allocated, and no random number is drawn
         terms = [e.at_query_key(heads) for e in config.encodings if e.each_layer(at)]
     terms = [term for term in terms if term is not None]
     if heads.reading:
-        tally.add("query_key", ("sem",), sum(term.products for term in terms))
+        add("query_key", ("sem",), sum(term.products for term in terms))
 
     for reads, group in groupby(layout.heads, key=config.reads):
-        heads = list(group)
-        made = (len(heads) + len(heads) // shared) * d
+        alike = list(group)
         for name in reads:
-            tally.add("query_key", (name,), widths[name] * made)
+            add("query_key", (name,), widths[name] * (len(alike) + len(alike) // shared) * d)
         two_parts = config.reading == "untied" and "sem" in reads and len(reads) > 1
         columns = (3 if two_parts else 2) * d + more  # of a query, and of a value
         columns += sum(term.more for term in terms) if "sem" in reads else 0
-        seen = _seen(config, length)
-        tally.add("attention", _written(config, heads), len(heads) * columns * seen)
+        add("attention", _written(config, alike), len(alike) * columns * _seen(config, length))
 
-    if split:
-        for name in attended:
-            tally.add("value", (name,), widths[name] ** 2 // shared)
-            tally.add("output", (name,), widths[name] ** 2)
+    if "value_output" in config.splits:
+        for name in layout.attended:
+            add("value", (name,), widths[name] ** 2 // shared)
+            add("output", (name,), widths[name] ** 2)
     else:
-        tally.add("value", widths, total * total // shared)
-        tally.add("output", widths, total * sum(widths[name] for name in attended))
+        add("value", widths, total * total // shared)
+        add("output", widths, total * sum(widths[name] for name in layout.attended))
 
     up = (1 + (config.activation in GATED)) * config.expansion
     if "mlp" in config.splits:
-        for name in outputs:
-            tally.add("mlp", (name,), (up + config.expansion) * widths[name] ** 2)
+        for name in layout.outputs:
+            add("mlp", (name,), (up + config.expansion) * widths[name] ** 2)
     else:
-        written = sum(widths[name] for name in outputs)
-        tally.add("mlp", widths, up * total * total + config.expansion * total * written)
-    return MultiplyAdds(tally.each, tally.once)
+        written = sum(widths[name] for name in layout.outputs)
+        add("mlp", widths, up * total * total + config.expansion * total * written)
+    return MultiplyAdds(each, once)
 
 
 def _seen(config: TransformerConfig, length: int) -> int | float:

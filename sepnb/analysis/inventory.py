@@ -30,9 +30,9 @@ COLUMNS = {
     "growth": "the whole peak grows as N to the power",
     "cache": "fits a KV cache",
     "kernel": "kernel of a training on CUDA",
-    "hears": "what it hears",
+    "hears": "what it depends on",
     "learned": "learned",
-    "dimensions": "hears rows and columns",
+    "dimensions": "tells rows and columns apart",
 }
 """Column to heading."""
 
@@ -61,10 +61,6 @@ def _model(
     return model
 
 
-def _count(model: LanguageModel) -> int:
-    return model.parameter_counts()["total"]
-
-
 def _read(
     model: LanguageModel, tokens: Tensor, at: Tensor | None = None, cache: KVCache | None = None
 ) -> Tensor:
@@ -90,10 +86,8 @@ def _cut(scores: int) -> Iterator[None]:
 
 def _peak(model: LanguageModel, length: int) -> int:
     """Bytes of one evaluation."""
-    model.eval()
-    tokens = torch.zeros(1, length, dtype=torch.int64)
     with torch.no_grad(), MemoryWatch() as watch:
-        _read(model, tokens)
+        _read(model.eval(), torch.zeros(1, length, dtype=torch.int64))
     return watch.peak
 
 
@@ -118,9 +112,8 @@ def _work(model: LanguageModel, tokens: Tensor) -> dict[str, float]:
     of it, by a model that remembers nothing of an earlier one."""
 
     def step() -> None:
-        model.eval()
         with torch.no_grad(), frozen_attention(model):
-            _read(model, tokens)
+            _read(model.eval(), tokens)
 
     products = products_of(step)
     with _Elementwise() as counter:
@@ -132,13 +125,12 @@ def _apart(one: Tensor, other: Tensor) -> float:
     return float((one - other).abs().max())
 
 
-def _hears(model: LanguageModel, tokens: Tensor) -> str:
+def _depends_on(model: LanguageModel, tokens: Tensor) -> str:
     """ "index", "distance" or "order": what of the positions changes the logits."""
-    at = torch.arange(tokens.shape[1])
+    at, plain = torch.arange(tokens.shape[1]), _read(model, tokens)
     counting = any(encoding.counts_tokens for encoding in model.config.encodings)
-    # A gap in the middle, of which what counts tokens hears nothing: its model refuses one.
+    # A gap in the middle, but for what counts tokens: its model refuses one.
     stretched = at if counting else torch.where(at < len(at) // 2, at, at + 5)
-    plain = _read(model, tokens, at)
     if _apart(_read(model, tokens, at + 37), plain) > TIGHT:
         return "index"
     return "distance" if _apart(_read(model, tokens, stretched), plain) > TIGHT else "order"
@@ -146,11 +138,10 @@ def _hears(model: LanguageModel, tokens: Tensor) -> str:
 
 def _fits_a_cache(model: LanguageModel, tokens: Tensor) -> bool:
     """Whether a text read piece by piece, the last token alone, gives the logits of one pass."""
-    cache = model.make_cache(len(tokens))
-    n = tokens.shape[1]
-    at, cuts = torch.arange(n), ((0, n // 2), (n // 2, n - 1), (n - 1, n))
-    pieces = [_read(model, tokens[:, a:b], at[a:b], cache) for a, b in cuts]
-    return _apart(torch.cat(pieces, dim=1), _read(model, tokens)) < TIGHT
+    cache, n = model.make_cache(len(tokens)), tokens.shape[1]
+    cuts = ((0, n // 2), (n // 2, n - 1), (n - 1, n))
+    read = [_read(model, tokens[:, a:b], torch.arange(a, b), cache) for a, b in cuts]
+    return _apart(torch.cat(read, dim=1), _read(model, tokens)) < TIGHT
 
 
 def _kernel(encoding: Encoding, n_heads: int) -> str:
@@ -208,13 +199,13 @@ def inventory(
 
     Parameters, multiply-adds of matrix products, operations on single numbers (both forward, per token) and
     bytes held at the peak of an evaluation of one text of 4 N tokens in float64 are those beyond a model
-    without encoding. `growth` is that of the whole peak, from this text to one twice as long. Evaluation
+    without encoding. `growth` is that of the whole peak, from this text to one twice as long; evaluation
     holds no more scores at once here than a text of 2 N has, so that both are cut. FIRE has the threshold
-    N/2, so that it is looked at beyond it too. What an encoding hears is "index"
-    if the logits change with where a text starts, "distance" if they change with gaps in it, and "order"
-    if positions do not matter. An encoding of points is shown points of the diagonal. `dimensions`
-    is the verdict of `tells_points_apart`. `kernel` is what makes the averages where a model is trained on
-    CUDA: torch's fused attention, FlexAttention, or the formula in the open, which holds every score.
+    N/2, so that it is looked at beyond it too. An encoding depends on the "index" if the logits change with
+    where a text starts, on the "distance" if they change with gaps in it, and else on the "order" alone; one
+    of points is shown points of the diagonal. `dimensions` is the verdict of `tells_points_apart`. `kernel`
+    is what makes the averages where a model is trained on CUDA: torch's fused attention, FlexAttention, or
+    the formula in the open, which holds every score.
 
     Args:
         names: encodings, in this order; None takes all.
@@ -229,35 +220,33 @@ def inventory(
             f"length is {length}; give at least 4 tokens, so that a text has a middle and an end"
         )
     size = {"width": width, "n_heads": n_heads, "n_layers": n_layers}
-    bare = _model(encodings.build("none"), length, **size)
-    generator = torch.Generator().manual_seed(0)
-    tokens = torch.randint(VOCABULARY, (2, length), generator=generator)
-    texts = (4 * length, 8 * length)
+    tokens = torch.randint(VOCABULARY, (2, length), generator=torch.Generator().manual_seed(0))
 
-    def peaks(model: LanguageModel) -> list[int]:
+    def costs(model: LanguageModel) -> dict[str, int | float]:
         with _cut(n_heads * (2 * length) ** 2):
-            return [_peak(model, n) for n in texts]
+            memory, long = (_peak(model, n) for n in (4 * length, 8 * length))
+        parameters = model.parameter_counts()["total"]
+        return {"parameters": parameters, **_work(model, tokens), "memory": memory, "long": long}
 
-    (bare_peak, _), bare_work = peaks(bare), _work(bare, tokens)
+    bare = costs(_model(encodings.build("none"), length, **size))
     rows = []
     for name in encodings.names() if names is None else names:
         encoding = encodings.build(name).for_length(length / 2)
         model = _model(encoding, length, **size)
-        short, long = peaks(model)
-        work = _work(model, tokens)
+        own = costs(model)
+        more = {what: round(own[what] - bare[what]) for what in ("parameters", "products", "elementwise")}
         with torch.no_grad():
             rows.append(
                 {
                     "encoding": name,
                     "sites": ", ".join(site.value for site in Site if site in encoding.sites) or "none",
-                    "parameters": _count(model) - _count(bare),
-                    **{what: round(work[what] - bare_work[what]) for what in ("products", "elementwise")},
-                    "memory": max(short - bare_peak, 0),
-                    "growth": round(log2(long / short), 1),
+                    **more,
+                    "memory": max(own["memory"] - bare["memory"], 0),
+                    "growth": round(log2(own["long"] / own["memory"]), 1),
                     "cache": _fits_a_cache(model, tokens),
                     "kernel": _kernel(encoding, n_heads),
-                    "hears": _hears(model, tokens),
-                    "learned": _count(model) > _count(bare),
+                    "hears": _depends_on(model, tokens),
+                    "learned": more["parameters"] > 0,
                     "dimensions": tells_points_apart(name, **size),
                 }
             )

@@ -1,4 +1,4 @@
-"""How much one stream hears of another: the Jacobian of a stack of blocks, with the attention live or frozen.
+"""How much one stream depends on another: the Jacobian of a stack of blocks, its attention live or frozen.
 
 With the attention weights frozen, what passes from stream to stream passes through values, outputs, MLPs
 and norms. With live weights the routing leak is added: content decides where a position is read from. The
@@ -108,8 +108,8 @@ CONTROLS = ("value", "output", "mlp")
 def join_streams(transformer: Transformer, where: str) -> Transformer:
     """Replace the block-diagonal `value`, `output` or `mlp` of every block by a full one, in place.
 
-    For a leak to be planted in a model that exists, untrained. A model that is to be trained without a split
-    is built with `TransformerConfig(split=...)`, which names what is split in its record and starts it well.
+    It plants a leak in an untrained model. One that is to be trained so is built with
+    `TransformerConfig(split=...)`, which starts it well.
 
     Raises:
         ValueError: an unknown place, a last block that does not compute every stream, or an isolated model.

@@ -1,4 +1,4 @@
-"""What one stream of a trained model hears of the other, block by block, as derivatives at a real text."""
+"""How far each stream of a trained model depends on the other, block by block: derivatives at a real text."""
 
 from dataclasses import dataclass, replace
 
@@ -16,8 +16,6 @@ class Leakage:
     """The derivative of one stream after `depth` blocks by the other stream of the input state.
 
     Attributes:
-        depth: blocks passed.
-        source, target: streams.
         largest: the largest absolute entry, exactly 0 if nothing passes.
         relative: the Frobenius norm of that block of the Jacobian beside the one of `target` by itself, each
             times the root mean square of the stream that it differentiates by: equal relative disturbances of
@@ -56,17 +54,12 @@ def leakage(model: LanguageModel, tokens: Int[Tensor, "1 N"], depth: int, *, fro
     def block(source: str, target: str) -> Tensor:
         return jac[:, streams.slices[target], :, streams.slices[source]]
 
-    return [
-        Leakage(
-            depth,
-            source,
-            target,
-            largest=float(block(source, target).abs().max()),
-            relative=float(block(source, target).norm() * sizes[source])
-            / float(block(target, target).norm() * sizes[target]),
-        )
-        for source, target in (("sem", "pos"), ("pos", "sem"))
-    ]
+    found = []
+    for source, target in (("sem", "pos"), ("pos", "sem")):
+        crossing, own = block(source, target), block(target, target)
+        relative = float(crossing.norm() * sizes[source]) / float(own.norm() * sizes[target])
+        found.append(Leakage(depth, source, target, float(crossing.abs().max()), relative))
+    return found
 
 
 def first_blocks(transformer: Transformer, depth: int) -> Transformer:

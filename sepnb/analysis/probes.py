@@ -67,13 +67,12 @@ def fit_classifier(
 
     From features that say nothing it answers the most frequent class.
     """
-    return fit_probe(
-        features, torch.nn.functional.one_hot(labels.long(), classes).to(torch.float64), ridge=ridge
-    )
+    indicators = torch.nn.functional.one_hot(labels.long(), classes).double()
+    return fit_probe(features, indicators, ridge=ridge)
 
 
 def r_squared(predicted: Tensor, target: Tensor) -> float:
-    """1 - (squared error) / (squared deviation of the target from its mean): 0 for the mean, can be negative.
+    """1 - (squared error) / (squared deviation of the target from its mean): 0 for the mean, less for worse.
 
     Raises:
         ValueError: the target never moves.
@@ -91,5 +90,5 @@ def accuracy(probe: LinearProbe, features: Float[Tensor, "n w"], labels: Int[Ten
 
 
 def majority_rate(fitted_on: Int[Tensor, " n"], scored: Int[Tensor, " m"]) -> float:
-    """The accuracy of always answering what is most frequent in `fitted_on`: the floor of a classifier."""
+    """The accuracy of always answering what is most frequent in `fitted_on`: a classifier's chance level."""
     return float((scored == fitted_on.bincount().argmax()).double().mean())

@@ -2,10 +2,9 @@
 
 The lecture notes ask for a code that is unique for each position, in a linear relation with the code of any
 other position, defined for longer sequences, generated deterministically, and open to n dimensions. The first
-four are judged on codes. A code is what an encoding itself makes of a position, or of a distance where it
-knows nothing else, before it meets content: all that it has of its own stands in it, with parameters as they
-are drawn before training. The fifth is judged on models of two coordinates. What a trained model makes of a
-code past the trained length is another question, which only records of trained models answer.
+four are judged on codes: what an encoding itself makes of a position, or of a distance where it knows nothing
+else, before it meets content, with parameters as they are before training. The fifth is judged on models of
+two coordinates. What a trained model makes of a code past the trained length only records answer.
 
     unique           in the window of L positions no two codes coincide
     linear           one affine map takes the code of every position to that of the next, p + 1
@@ -49,10 +48,6 @@ class Coded(NamedTuple):
     code: Code
 
 
-def _table(pair: tuple[Tensor, Tensor]) -> Tensor:
-    return torch.cat([part.flatten(1) for part in pair], dim=-1)
-
-
 def _within(module: encodings.InputModule) -> Code:
     """A module at the input, which refuses what it has no row for, as a model would."""
 
@@ -62,13 +57,6 @@ def _within(module: encodings.InputModule) -> Code:
         return module(at)
 
     return code
-
-
-def _bias(encoding: encodings.Encoding, width: int, last: int) -> Code:
-    """What the query at `last` hears of keys before it. (A key at 0 and queries after it would divide the
-    distance by itself, where an encoding divides by the query.)"""
-    module, query = encoding.at_score(encodings.Heads(count=width)), torch.tensor([last])
-    return lambda at: module(query, query - at)[..., 0, :].T
 
 
 def code_of(name: str, width: int, length: int) -> Coded | None:
@@ -93,14 +81,21 @@ def code_of(name: str, width: int, length: int) -> Coded | None:
     heads = encodings.Heads(width=width, content_width=width, max_length=length)
     turned = encoding.at_query_key(heads)
     if isinstance(turned, encodings.QueryKeyModule):
-        said = "position: sines and cosines that turn queries and keys"
-        return Coded(said, lambda at: _table(turned.prepare(point(at), point(at))[0]))
+
+        def rotation(at: Tensor) -> Tensor:
+            pair = turned.prepare(point(at), point(at))[0]
+            return torch.cat([part.flatten(1) for part in pair], dim=-1)
+
+        return Coded("position: sines and cosines that turn queries and keys", rotation)
     if isinstance(turned, encodings.TermModule):
         said = "position: waves, which content gives phase and size"
         return Coded(said, lambda at: turned.prepare(at, at)[0][0].flatten(1))
     if not isinstance(encoding.at_score(encodings.Heads()), encodings.ScoreModule):
         return None
-    return Coded("distance: the bias of each head", _bias(encoding, width, BEYOND * length - 1))
+    # At the last query, for keys before it. A key at 0 and queries after it would divide the distance by
+    # itself, where an encoding divides by the query.
+    bias, query = encoding.at_score(encodings.Heads(count=width)), torch.tensor([BEYOND * length - 1])
+    return Coded("distance: the bias of each head", lambda at: bias(query, query - at)[..., 0, :].T)
 
 
 def continued(table: Tensor, method: str) -> Code:
@@ -191,20 +186,20 @@ def properties(table: Tensor, methods: tuple[str, ...] = extrapolators.SOURCE_ME
         ValueError, TypeError: of `probe`, and for what is no table.
     """
     extrapolators.base.check_table(table)
-    length, width = len(table), COLUMNS
+    length = len(table)
     rows = []
     for name in encodings.names():
         with torch.random.fork_rng(devices=[]):
-            coded = code_of(name, width, length)
-            told = coded is not None and tells_points_apart(name)
+            coded = code_of(name, COLUMNS, length)
+            apart = coded is not None and tells_points_apart(name)
         if coded is not None:
-            found = probe(lambda name=name: code_of(name, width, length).code, length)
+            found = probe(lambda name=name: code_of(name, COLUMNS, length).code, length)
             about = {"kind": "encoding", "name": name, "code": coded.says}
-            rows.append(about | found | {"dimensions": told})
-    for method in methods:
-        found = probe(lambda method=method: continued(table, method), length)
+            rows.append(about | found | {"dimensions": apart})
+    for name in methods:
+        found = probe(lambda name=name: continued(table, name), length)
         with torch.random.fork_rng(devices=[]):
-            grids = continues_grids(method)
-        about = {"kind": "extrapolator", "name": method, "code": "position: the row that it gives"}
+            grids = continues_grids(name)
+        about = {"kind": "extrapolator", "name": name, "code": "position: the row that it gives"}
         rows.append(about | found | {"dimensions": grids})
     return pd.DataFrame(rows)

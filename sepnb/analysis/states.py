@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from ..models import LanguageModel, frozen_attention
 
@@ -35,14 +36,8 @@ def residual_states(
         n_layers + 1 states on the CPU: entry l is the state after l blocks. A stream that no later block and
         no read-out needs is not computed, and is absent.
     """
-    model.eval()
-    device = next(model.parameters()).device
-    positions = _positions(tokens, positions).to(device)
-    pieces = [_recorded(model, piece.to(device), positions) for piece in tokens.split(BATCH)]
-    return [
-        {name: torch.cat([piece[depth][name] for piece in pieces]) for name in state}
-        for depth, state in enumerate(pieces[0])
-    ]
+    tokens, positions = _ready(model, tokens, positions)
+    return _joined([_recorded(model, piece, positions) for piece in tokens.split(BATCH)])
 
 
 @torch.no_grad()
@@ -57,18 +52,13 @@ def held_attention_states(
 
     What still moves, moves by another way than the choice of what to attend to.
     """
-    model.eval()
-    device = next(model.parameters()).device
-    held_at, positions = _positions(tokens, held_at).to(device), positions.to(device)
+    tokens, held_at = _ready(model, tokens, held_at)
     pieces = []
-    for piece in tokens.to(device).split(BATCH):
+    for piece in tokens.split(BATCH):
         with frozen_attention(model):
             model(piece, held_at)
-            pieces.append(_recorded(model, piece, positions))
-    return [
-        {name: torch.cat([piece[depth][name] for piece in pieces]) for name in state}
-        for depth, state in enumerate(pieces[0])
-    ]
+            pieces.append(_recorded(model, piece, positions.to(tokens.device)))
+    return _joined(pieces)
 
 
 @torch.no_grad()
@@ -81,20 +71,14 @@ def attention_maps(
         For each layer the weights of the heads whose columns lie in one stream, under its name, and of those
         that straddle a border, under "both". Heads that are not built are absent, and so are empty groups.
     """
-    model.eval()
-    device = next(model.parameters()).device
     with frozen_attention(model) as tapes:
-        model(tokens.to(device), _positions(tokens, positions).to(device))
+        model(*_ready(model, tokens, positions))
         weights = [tape.weights.cpu() for tape in tapes]
     maps = []
     for block, layer in zip(model.transformer.blocks, weights, strict=True):
         owners = [_owner(model, head) for head in block.attention.heads]
-        maps.append(
-            {
-                owner: layer[:, [place for place, one in enumerate(owners) if one == owner]]
-                for owner in dict.fromkeys(owners)
-            }
-        )
+        of = {owner: [at for at, one in enumerate(owners) if one == owner] for owner in dict.fromkeys(owners)}
+        maps.append({owner: layer[:, places] for owner, places in of.items()})
     return maps
 
 
@@ -114,6 +98,21 @@ def stream_state(model: LanguageModel, state: Mapping[str, Tensor], stream: str)
     return model.config.streams.join(state) if set(names) <= state.keys() else None
 
 
+def _ready(model: LanguageModel, tokens: Tensor, positions: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Tokens and positions, by default from 0 on, on the device of a model that evaluates."""
+    device = next(model.eval().parameters()).device
+    positions = torch.arange(tokens.shape[1]) if positions is None else positions
+    return tokens.to(device), positions.to(device)
+
+
+def _joined(pieces: list[list[State]]) -> list[State]:
+    """The states of all sequences, from those of some at a time."""
+    return [
+        {name: torch.cat([piece[depth][name] for piece in pieces]) for name in state}
+        for depth, state in enumerate(pieces[0])
+    ]
+
+
 def _owner(model: LanguageModel, head: int) -> str:
     """The stream whose columns a head holds, or "both" if it straddles a border."""
     d = model.config.head_width
@@ -127,28 +126,12 @@ def _owner(model: LanguageModel, head: int) -> str:
 def inputs_of(modules: Iterable[nn.Module]) -> Iterator[list[tuple]]:
     """Inside, every call of one of `modules` adds its positional arguments to the list that this yields."""
     found: list[tuple] = []
-    handles = [module.register_forward_pre_hook(lambda _, given: found.append(given)) for module in modules]
-    try:
+    with _hooked([one.register_forward_pre_hook(lambda _, given: found.append(given)) for one in modules]):
         yield found
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _positions(tokens: Tensor, positions: Tensor | None) -> Tensor:
-    return torch.arange(tokens.shape[1]) if positions is None else positions
 
 
 def _recorded(model: LanguageModel, tokens: Tensor, positions: Tensor) -> list[State]:
-    with _recording(model) as states:
-        model(tokens, positions)
-    # Streams of an isolated model were run once for all sequences.
-    return [{name: x.expand(len(tokens), -1, -1).cpu() for name, x in state.items()} for state in states]
-
-
-@contextmanager
-def _recording(model: LanguageModel):
-    """Inside, every block that runs adds its streams to the states; the order of the runs does not matter."""
+    """The streams that every block that runs is given and returns, in whatever order the blocks run."""
     blocks = model.transformer.blocks
     states: list[State] = [{} for _ in range(len(blocks) + 1)]
 
@@ -159,9 +142,17 @@ def _recording(model: LanguageModel):
 
         return record
 
-    handles = [block.register_forward_hook(hook(layer)) for layer, block in enumerate(blocks)]
+    with _hooked([block.register_forward_hook(hook(layer)) for layer, block in enumerate(blocks)]):
+        model(tokens, positions)
+    # Streams of an isolated model were run once for all sequences.
+    return [{name: x.expand(len(tokens), -1, -1).cpu() for name, x in state.items()} for state in states]
+
+
+@contextmanager
+def _hooked(handles: list[RemovableHandle]) -> Iterator[None]:
+    """Take the hooks away afterwards."""
     try:
-        yield states
+        yield
     finally:
         for handle in handles:
             handle.remove()

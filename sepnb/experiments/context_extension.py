@@ -202,9 +202,7 @@ def _validated(
     """Bits per byte at the length of the tuning, on the first two such windows of each validation text."""
     length = config.tunings[0].length
     cut = text.windows(lm.splits_of(config.text.name).validation, length=length, per_document=2 * length)
-    size = max(1, config.beyond.batch_bytes // length)
-    how = {"device": device, "precision": config.training.precision, "batch_size": size}
-    return evaluate(model, cut.tokens[:at_most], **how).bits_per_byte
+    return evaluate(model, cut.tokens[:at_most], **config.how(device, length)).bits_per_byte
 
 
 def tuned(

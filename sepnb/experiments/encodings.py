@@ -5,8 +5,9 @@ tell positions. The spine is run again beside the others, so that every row is r
 
 A method is read as it is: a table, which has no row for a position past the trained length, with its last row
 repeated (`clamp`); a randomised one at drawn positions, four draws for each window, of which the mean counts.
-Its oracle draws anew for each of its passes. Beside that stand the controls: masks over the keys with and
-without sinks, indices kept; windows that slide, indices re-based; and of a table four other ways to fill it.
+Its sliding-window baseline draws anew for each pass. Beside that stand the controls: masks over the keys with
+and without sinks, indices kept; windows that slide, indices re-based; and of a table four other ways to fill
+it.
 
 There are three seeds, which show the size of a difference and leave comparisons undecided. Each seed reads
 two of the six blocks of `extrapolation`: together they read what six seeds read there.
@@ -35,10 +36,10 @@ class EncodingRun(ExtrapolationRun):
 
         `native` is the encoding's own rule, and its place is taken by `clamp` where there is none, with the
         four other controls beside it; `-log` multiplies logits by the logarithm of the number of keys,
-        `-window` and `-window-sinks` hide keys and keep the indices. The oracles begin at index 0 in every
-        pass. A randomised model reads at drawn positions
-        and, in `contiguous`, at those from 0 on; it is not asked to begin far out. All are read on the same
-        windows, so that what begins far out has its partner in the first bin of the rule.
+        `-window` and `-window-sinks` hide keys and keep the indices. The sliding-window baselines begin at
+        index 0 in every pass. A randomised model reads at drawn positions and, in `contiguous`, at those from
+        0 on; it is not asked to begin far out. All are read on the same windows, so that what begins far out
+        has its partner in the first bin of the rule.
         """
         length, longest = self.beyond.length, self.beyond.longest
         slid = tuple(one if one.id == ORACLE else replace(one, scope="part") for one in oracles(length))

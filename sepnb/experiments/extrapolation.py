@@ -132,6 +132,11 @@ class ExtrapolationRun(lm.LanguageModelRun):
         """What is read of that text: the long windows of the run's blocks."""
         return long_windows(self.held_out, self.beyond, self.blocks)
 
+    def how(self, device: str, once: int) -> dict[str, Any]:
+        """How it is read, for `evaluate`: in passes of `batch_bytes`, of windows of `once` bytes each."""
+        size = max(1, self.beyond.batch_bytes // once)
+        return {"device": device, "precision": self.training.precision, "batch_size": size}
+
     def unseen(self, reading: Reading) -> str:
         """The sides of a reading that training never showed, see `sepnb.evaluation.protocols`."""
         return unseen(reading, self.model.encodings, self.training, longest=self.beyond.longest)
@@ -164,20 +169,14 @@ def read(
     `start` on. Where the passages have marked bytes, the rows that start at 0 tell them apart, as
     `Losses.by_position` does.
     """
-    beyond = config.beyond
-    held = config.passages()
+    beyond, held = config.beyond, config.passages()
     asked = config.readings if asked is None else asked
     rows: lm.Rows = []
     for done, reading in enumerate(asked, 1):
         at = held.scopes[reading.scope]
         tokens = held.tokens[at, : beyond.length + 1] if reading.start else held.tokens[at]
         once = tokens.shape[1] - 1 if reading.stride is None else beyond.length
-        how = {
-            "device": device,
-            "precision": config.training.precision,
-            "batch_size": max(1, beyond.batch_bytes // once),
-        }
-        losses = reading.losses(model, tokens, held.documents[at], **how)
+        losses = reading.losses(model, tokens, held.documents[at], **config.how(device, once))
         about = {"kind": "reading", "reading": reading.id, "unseen": config.unseen(reading)}
         if reading.start:
             place = {"start": reading.start, "stop": reading.start + beyond.length}
@@ -198,9 +197,9 @@ def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
 
     With k = 1, 2, 4, 8 for the bin that ends at k times `length`:
 
-    - `<reading>/<k>x`, on the scope "part", which all readings share but the oracle at stride 1; that one is
-      read on the scope "tight" only.
-    - `gap/<reading>/<k>x`: the reading less the oracle at stride 1, both on the scope "tight".
+    - `<reading>/<k>x`, on the scope "part", which all readings share but the sliding-window baseline at
+      stride 1 (`oracle`); that one is read on the scope "tight" only.
+    - `gap/<reading>/<k>x`: the reading minus that baseline, both on the scope "tight".
     - `<reading>`, of one that starts far out, on its own scope. Where that is "all", as it is here for every
       `-at-7x`, it is the mean over more windows than `<reading>/1x` and no partner of it.
     """
@@ -286,8 +285,8 @@ class Extrapolation(TextExperiment):
         unseen, start, stop, bits_per_byte, and `kind` and `scope` as stored.
 
         Within a scope all methods of a seed with the same blocks read the same bytes. "part" holds all
-        readings but the oracle at stride 1; "all" the most bytes; "tight" that oracle and, on the same bytes,
-        the readings of "all"; "far" the readings that start far out.
+        readings but the sliding-window baseline at stride 1; "all" the most bytes; "tight" that baseline and,
+        on the same bytes, the readings of "all"; "far" the readings that start far out.
 
         Raises:
             ValueError: no such scope.

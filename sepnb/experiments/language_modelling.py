@@ -129,28 +129,24 @@ def score(
 
 def initial_score(config: LanguageModelRun, model: LanguageModel, device: str) -> list[float]:
     """Bits per byte of the model on the first validation windows: part of a fingerprint."""
-    windows = text.windows(
-        splits_of(config.text.name).validation,
-        length=config.scored_length,
-        per_document=config.text.validation_bytes,
-    )
-    chosen = windows.tokens[:FINGERPRINT_WINDOWS]
+    held_out, each = splits_of(config.text.name).validation, config.text.validation_bytes
+    windows = text.windows(held_out, length=config.scored_length, per_document=each)
     how = {"device": device, "precision": config.training.precision}
-    return [evaluate(as_trained(model, config.training.positions), chosen, **how).bits_per_byte]
+    reader = as_trained(model, config.training.positions)
+    return [evaluate(reader, windows.tokens[:FINGERPRINT_WINDOWS], **how).bits_per_byte]
+
+
+def trained(config: LanguageModelRun, model: LanguageModel, **how: Any) -> list[float]:
+    """Train a model in place; returns its losses, in nats."""
+    auxiliary = config.training.bound_auxiliary(config.seed)
+    return train(model, batches(config), config.training, auxiliary=auxiliary, **how)
 
 
 def fingerprint(config: LanguageModelRun, *, device: str = "cpu") -> dict[str, list[float]]:
     """The untrained model's bits per byte, and the first training losses, in nats, of the run's schedule."""
     model = build(config)
     initial = initial_score(config, model, device)
-    losses = train(
-        model,
-        batches(config),
-        config.training,
-        device=device,
-        auxiliary=config.training.bound_auxiliary(config.seed),
-        stop_after=FINGERPRINT_STEPS,
-    )
+    losses = trained(config, model, device=device, stop_after=FINGERPRINT_STEPS)
     return {"initial_bits_per_byte": initial, "first_losses": losses}
 
 
@@ -182,8 +178,8 @@ def run(
         test: score the test text too; a screening reads the validation text only.
         after: what else is asked of the trained model, in metrics and rows; of one that diverged, nothing.
     """
-    clock = Clock(device)
-    splits, training = splits_of(config.text.name), config.training
+    clock, training = Clock(device), config.training
+    splits = splits_of(config.text.name)
     model = build(config)
     initial = initial_score(config, model, device)
     begun = Clock(device)
@@ -196,9 +192,7 @@ def run(
     }
     diverged = False
     try:
-        auxiliary = training.bound_auxiliary(config.seed)
-        how = {"device": device, "auxiliary": auxiliary, "on_step": on_step}
-        losses = train(model, batches(config), training, **how)
+        losses = trained(config, model, device=device, on_step=on_step)
     except Diverged as error:  # a result like any other: kept, and without a score
         losses, diverged = error.losses, True
         metrics["diverged_at_step"] = error.step
@@ -209,25 +203,10 @@ def run(
         metrics["val_bits_per_byte"] = validation.bits_per_byte
         last = losses[-max(1, training.steps // 20) :]
         metrics["train_bits_per_byte"] = float(np.mean(last)) / log(2)
-    if test and not diverged:
-        scored = score(config, model, splits.test, config.text.test_bytes, device)
-        floors = _entropies(config.text.name)
-        metrics |= {
-            "bits_per_byte": scored.bits_per_byte,
-            "test_bytes": scored.bits.size,
-            "unigram_bits_per_byte": floors.unigram,
-            "bigram_bits_per_byte": floors.bigram,
-        }
-        length = config.scored_length
-        edges = [0, *(2**k for k in range(length.bit_length()) if 2**k <= length)]
-        rows += [{"kind": "position", **row} for row in scored.by_position(edges)]
-        names = [document.name for document in splits.test.documents]
-        rows += [
-            {"kind": "document", **row, "document": names[row["document"]]} for row in scored.by_document()
-        ]
-    if after is not None and not diverged:
-        further, more = after(model)
-        metrics, rows = metrics | further, rows + more
+        asked = [_tested(config, model, splits, device)] if test else []
+        asked += [after(model)] if after is not None else []
+        for further, more in asked:
+            metrics, rows = metrics | further, rows + more
     return Record.of(
         config,
         metrics=metrics,
@@ -237,3 +216,22 @@ def run(
             seed=config.seed, data={config.text.name: splits.sha256}, bytes_seen=training.targets
         ),
     )
+
+
+def _tested(
+    config: LanguageModelRun, model: LanguageModel, splits: text.Splits, device: str
+) -> tuple[Metrics, Rows]:
+    """The score of the test text, and rows of it by position in a window and by document."""
+    scored = score(config, model, splits.test, config.text.test_bytes, device)
+    entropies = _entropies(config.text.name)
+    length = config.scored_length
+    edges = [0, *(2**k for k in range(length.bit_length()) if 2**k <= length)]
+    names = [document.name for document in splits.test.documents]
+    rows = [{"kind": "position", **row} for row in scored.by_position(edges)]
+    rows += [{"kind": "document", **row, "document": names[row["document"]]} for row in scored.by_document()]
+    return {
+        "bits_per_byte": scored.bits_per_byte,
+        "test_bytes": scored.bits.size,
+        "unigram_bits_per_byte": entropies.unigram,
+        "bigram_bits_per_byte": entropies.bigram,
+    }, rows

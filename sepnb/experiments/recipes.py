@@ -97,7 +97,7 @@ class RecipeRun(ExtrapolationRun):
 
     @property
     def foreign(self) -> dict[str, int]:
-        """How much of its own past a byte keeps before a foreign one, as in `with_foreign_past`."""
+        """How much of its own context a byte keeps where the rest is replaced, as in `with_foreign_past`."""
         return {"recent": self.beyond.length, "stride": self.beyond.length // 2}
 
     @property
@@ -106,25 +106,21 @@ class RecipeRun(ExtrapolationRun):
         return splits.test if self.reads_test else splits.validation
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; with what a foreign past leaves."""
+        """Every setting in plain JSON types; with what of the context is not replaced."""
         return super().resolved() | {"foreign": self.foreign}
 
 
 def gains(config: RecipeRun, model: LanguageModel, *, device: str = "cpu") -> lm.Rows:
-    """What a foreign past costs, per bin: rows of the kind "gain", in bits per byte.
+    """What replaced context costs, per bin: rows of the kind "gain", in bits per byte.
 
-    Read natively, on the windows of the scope "part". Every byte keeps its own last L bytes at least and 3L/2
-    less one at most; a positive gain says that the model used what lies further back. In the bin from L to 2L
+    Read natively, on the windows of the scope "part". Every byte keeps its own last L bytes at least and
+    3L/2 - 1 at most; a positive gain says that the model used what lies further back. In the bin from L to 2L
     half of the bytes have nothing that lies further back.
     """
     beyond = config.beyond
     held = config.passages()
     at = held.scopes["part"]
-    how = {
-        "device": device,
-        "precision": config.training.precision,
-        "batch_size": max(1, beyond.batch_bytes // beyond.longest),
-    }
+    how = config.how(device, beyond.longest)
     native = Reading("native").losses(model, held.tokens[at], held.documents[at], **how)
     foreign = with_foreign_past(model, held.tokens[at], held.documents[at], **config.foreign, **how)
     difference = Losses(foreign.bits - native.bits, native.documents)

@@ -37,7 +37,7 @@ BEYOND = {
     "gpu": Beyond(256, 8, documents=18, windows=2, part=2, tight=9, batch_bytes=131_072),
 }
 """Of all numbers of windows in a block, those with which the articles that are long enough hold most bytes:
-163,840 a seed (gpu: 147,456). Every reading but the oracle at stride 1 reads whole blocks."""
+163,840 a seed (gpu: 147,456). All but the reading at stride 1 is of whole blocks."""
 
 MARKERS = {
     "sympy": ("    ",),
@@ -55,7 +55,7 @@ class SecondTextRun(ExtrapolationRun):
 
     @property
     def readings(self) -> tuple[Reading, ...]:
-        """Of the readings in `extrapolation` the two oracles and what its claims on survival compare: a table
+        """Two sliding-window baselines, and of `extrapolation` what claims on survival compare: tables
         under the five rules, `clamp` and `wrap`; any other encoding as it is and in a window."""
         return tuple(
             reading if reading.id == ORACLE else replace(reading, scope="part")

@@ -121,8 +121,7 @@ def folds_of(
     held = config.passages()
     at = held.scopes["part"]
     tokens, documents = held.tokens[at], held.documents[at]
-    batch_size = max(1, beyond.batch_bytes // beyond.longest)
-    how = {"device": device, "precision": config.training.precision, "batch_size": batch_size}
+    how = config.how(device, beyond.longest)
     (reading,) = config.readings
     losses = reading.losses(model, tokens, documents, **how)
     with torch.no_grad():

@@ -25,19 +25,14 @@ def moved(model: LanguageModel) -> float:
     return drift(there, here)
 
 
-def test_without_an_encoding_nothing_moves():
-    assert moved(built("none")) == 0.0
-
-
-@pytest.mark.parametrize("encoding", ["rope", "alibi"])
-def test_an_encoding_that_sees_differences_moves_by_rounding_only(encoding):
-    assert moved(built(encoding)) < 1e-12
-
-
-@pytest.mark.parametrize("encoding", ["learned", "sinusoidal"])
-@pytest.mark.parametrize("streams", [None, Streams(pos=8, sem=24)])
-def test_an_absolute_encoding_moves_the_sem_stream_added_or_separated(encoding, streams):
-    assert moved(built(encoding, streams)) > 1e-3
+@pytest.mark.parametrize(
+    ("encoding", "least", "most"),
+    [("none", 0, 0), ("rope", 0, 1e-12), ("alibi", 0, 1e-12), ("learned", 1e-3, 2), ("sinusoidal", 1e-3, 2)],
+)
+def test_only_an_absolute_encoding_moves_the_sem_stream_added_or_separated(encoding, least, most):
+    assert least <= moved(built(encoding)) <= most
+    if least:
+        assert moved(built(encoding, Streams(pos=8, sem=24))) > least
 
 
 def test_drift_is_in_units_of_the_norm_of_the_reference():
@@ -52,10 +47,6 @@ def test_drift_is_in_units_of_the_norm_of_the_reference():
         drift(reference, torch.zeros_like(reference))
 
 
-def causal(n: int) -> torch.Tensor:
-    return torch.ones(1, 1, n, n).tril() / torch.arange(1, n + 1)[:, None]
-
-
 def test_attention_that_goes_wholly_elsewhere_is_at_distance_one():
     first, last = torch.zeros(1, 2, 5, 5), torch.eye(5).expand(1, 2, 5, 5)
     first[..., 0] = 1
@@ -65,7 +56,8 @@ def test_attention_that_goes_wholly_elsewhere_is_at_distance_one():
 
 
 def test_entropy_is_one_where_nothing_is_chosen_and_zero_where_one_token_is():
-    assert attention_entropy(causal(9)) == pytest.approx(1.0)
+    alike = torch.ones(1, 1, 9, 9).tril() / torch.arange(1, 10)[:, None]
+    assert attention_entropy(alike) == pytest.approx(1.0)
     assert attention_entropy(torch.eye(9).expand(1, 1, 9, 9)) == 0.0
 
 

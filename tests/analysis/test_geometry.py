@@ -19,13 +19,9 @@ def test_the_shares_sum_to_one_and_are_those_of_the_construction():
         assert shares.text == pytest.approx(1 / (1 + weight**2), abs=0.02)
 
 
-def test_what_is_the_same_for_every_text_is_all_position():
+def test_what_is_the_same_for_every_text_is_all_position_and_at_every_position_all_text():
     assert variance_shares(normal(1, 9, 4).expand(5, -1, -1).float()) == (1.0, 0.0)
-
-
-def test_what_is_the_same_at_every_position_is_all_text():
-    shares = variance_shares(normal(5, 1, 4).expand(-1, 9, -1))
-    assert shares.text == pytest.approx(1.0, abs=1e-12)
+    assert variance_shares(normal(5, 1, 4).expand(-1, 9, -1)).text == pytest.approx(1.0, abs=1e-12)
 
 
 def test_noise_counts_one_over_the_number_of_texts_to_position():

@@ -24,58 +24,27 @@ def test_every_encoding_has_a_row_and_every_column_a_heading(table):
     assert not table.isna().any().any()
 
 
-@pytest.mark.parametrize(
-    ("name", "more"),
-    [
-        ("none", 0),
-        ("sinusoidal", 0),
-        ("rope", 0),
-        ("axial-rope", 0),
-        ("alibi", 0),
-        ("learned", 8 * N * WIDTH),
-        ("t5", 32 * HEADS),
-        ("kerple", LAYERS * 2 * HEADS),
-        ("transformer-xl", LAYERS * (2 * WIDTH + WIDTH * WIDTH)),
-        ("shaw", LAYERS * 2 * 33 * D),
-        ("distance-aware", LAYERS * 2 * HEADS),
-        ("cope", LAYERS * 64 * D),
-    ],
-)
-def test_more_parameters_are_those_of_the_formula(table, name, more):
-    assert table.loc[name, "parameters"] == more
-    assert table.loc[name, "learned"] == (more > 0)
+def test_more_parameters_are_those_of_the_formula(table):
+    expected = dict.fromkeys(("none", "sinusoidal", "rope", "axial-rope", "alibi"), 0)
+    expected |= {"learned": 8 * N * WIDTH, "t5": 32 * HEADS, "cope": LAYERS * 64 * D}
+    expected |= {"kerple": LAYERS * 2 * HEADS, "distance-aware": LAYERS * 2 * HEADS}
+    expected |= {"transformer-xl": LAYERS * (2 * WIDTH + WIDTH * WIDTH), "shaw": LAYERS * 2 * 33 * D}
+    assert table["parameters"][list(expected)].to_dict() == expected
+    assert (table["learned"] == (table["parameters"] > 0)).all()
 
 
-@pytest.mark.parametrize(
-    ("name", "more"),
-    [
-        ("none", 0),
-        ("rope", 0),
-        ("alibi", 0),
-        ("t5", 0),
-        ("distance-aware", 0),
-        # A product of the queries with every distance, and W_r R once for the two texts.
-        ("transformer-xl", LAYERS * (N * WIDTH + WIDTH * WIDTH / 2)),
-        ("cope", LAYERS * 64 * WIDTH),
-    ],
-)
-def test_more_products_are_those_of_the_formula(table, name, more):
-    assert table.loc[name, "products"] == more
+def test_more_products_are_those_of_the_formula(table):
+    expected = dict.fromkeys(("none", "rope", "alibi", "t5", "distance-aware"), 0)
+    # A product of the queries with every distance, and W_r R once for the two texts.
+    expected |= {"transformer-xl": LAYERS * (N * WIDTH + WIDTH * WIDTH / 2), "cope": LAYERS * 64 * WIDTH}
+    assert table["products"][list(expected)].to_dict() == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "more"),
-    [
-        ("none", 0),
-        # Four products and two sums for each pair of the queries and keys of a layer, and the tables beside.
-        ("rope", LAYERS * 2 * 6 * WIDTH / 2),
-        # For every pair a product and a masked entry, once for the two texts and all layers.
-        ("alibi", HEADS * N),
-    ],
-)
-def test_operations_on_single_numbers_are_those_of_the_formula(table, name, more):
-    found = table.loc[name, "elementwise"]
-    assert found == more if more == 0 else more <= found <= 3 * more
+def test_operations_on_single_numbers_are_those_of_the_formula(table):
+    rope = LAYERS * 2 * 6 * WIDTH / 2  # four products and two sums for each pair of queries and of keys
+    alibi = HEADS * N  # for every pair a product and a masked entry, once for the two texts and all layers
+    found = table["elementwise"]
+    assert found["none"] == 0 and rope <= found["rope"] <= 3 * rope and alibi <= found["alibi"] <= 3 * alibi
 
 
 def test_no_encoding_that_acts_in_attention_is_free_of_operations_on_single_numbers(table):

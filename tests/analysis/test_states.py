@@ -9,26 +9,23 @@ from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.models.layout import readout as readout_of
 from sepnb.streams import Streams
 
+DENSE, SPLIT = Streams.dense(32), Streams(pos=8, sem=24)
 KINDS = {
-    "dense": {"streams": Streams.dense(32), "encoding": "learned"},
-    "none": {"streams": Streams.dense(32), "encoding": "none"},
-    "rope": {"streams": Streams.dense(32), "encoding": "rope"},
-    "separated": {"streams": Streams(pos=8, sem=24), "encoding": "sinusoidal"},
-    "both": {"streams": Streams(pos=8, sem=24), "encoding": "learned", "readout": "both"},
-    "strict": {"streams": Streams(pos=8, sem=24), "encoding": "sinusoidal", "mode": "strict"},
-    "reinjected": {
-        "streams": Streams(pos=8, sem=24),
-        "encoding": "sinusoidal",
-        "mode": "strict",
-        "pos_stream": "reinjected",
-    },
-    "straddling": {"streams": Streams(pos=12, sem=20), "encoding": "sinusoidal", "readout": "both"},
+    "dense": {"streams": DENSE, "encoding": "learned"},
+    "none": {"streams": DENSE, "encoding": "none"},
+    "rope": {"streams": DENSE, "encoding": "rope"},
+    "separated": {"streams": SPLIT},
+    "both": {"streams": SPLIT, "encoding": "learned", "readout": "both"},
+    "strict": {"streams": SPLIT, "mode": "strict"},
+    "reinjected": {"streams": SPLIT, "mode": "strict", "pos_stream": "reinjected"},
+    "straddling": {"streams": Streams(pos=12, sem=20), "readout": "both"},
 }
 
 
 def built(kind: str, **changes) -> LanguageModel:
     torch.manual_seed(0)
-    settings = {"n_layers": 3, "n_heads": 4, "max_length": 24} | KINDS[kind] | changes
+    settings = {"n_layers": 3, "n_heads": 4, "max_length": 24, "encoding": "sinusoidal"}
+    settings |= KINDS[kind] | changes
     return LanguageModel(TransformerConfig(**settings), vocab_size=11).double()
 
 
@@ -105,17 +102,14 @@ def test_with_held_attention_the_sem_stream_of_a_separated_model_does_not_move_a
     assert not torch.allclose(live[-1]["sem"], reference[-1]["sem"], atol=1e-3)
 
 
-def test_with_held_attention_an_added_code_still_moves_the_state():
-    model, tokens = built("dense", encoding="sinusoidal"), text(6)
-    held = held_attention_states(model, tokens, torch.arange(6) + 100)
-    assert not torch.allclose(held[-1]["sem"], residual_states(model, tokens)[-1]["sem"], atol=1e-2)
-
-
-def test_held_where_they_are_the_states_are_the_live_ones():
+def test_held_where_they_are_the_states_are_the_live_ones_and_elsewhere_an_added_embedding_moves_them():
     for kind in ("dense", "separated", "strict"):
         model, tokens = built(kind), text(6)
         held = held_attention_states(model, tokens, torch.arange(6))
         torch.testing.assert_close(held, residual_states(model, tokens), rtol=1e-10, atol=1e-12)
+    model = built("dense", encoding="sinusoidal")
+    held = held_attention_states(model, tokens, torch.arange(6) + 100)
+    assert not torch.allclose(held[-1]["sem"], residual_states(model, tokens)[-1]["sem"], atol=1e-2)
 
 
 def test_attention_maps_are_causal_distributions_sorted_by_what_heads_write_to():
@@ -125,19 +119,11 @@ def test_attention_maps_are_causal_distributions_sorted_by_what_heads_write_to()
         for weights in layer.values():
             torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1], dtype=weights.dtype))
             assert not weights.triu(1).any()
-    straddling = attention_maps(built("straddling"), text(6))[0]
-    assert {owner: w.shape[1] for owner, w in straddling.items()} == {"pos": 1, "both": 1, "sem": 2}
-    assert {owner: w.shape[1] for owner, w in attention_maps(built("dense"), text(6))[0].items()} == {
-        "sem": 4
-    }
-
-
-def test_the_position_head_of_a_last_block_that_nobody_reads_has_no_map():
-    assert [list(layer) for layer in attention_maps(built("separated"), text(6))] == [
-        ["pos", "sem"],
-        ["pos", "sem"],
-        ["sem"],
-    ]
+    for kind, heads in (("straddling", {"pos": 1, "both": 1, "sem": 2}), ("dense", {"sem": 4})):
+        assert {owner: w.shape[1] for owner, w in attention_maps(built(kind), text(6))[0].items()} == heads
+    # The position head of a last block that nobody reads has no map.
+    last = [list(layer) for layer in attention_maps(built("separated"), text(6))]
+    assert last == [["pos", "sem"], ["pos", "sem"], ["sem"]]
 
 
 def test_joint_is_all_streams_and_absent_where_one_is():

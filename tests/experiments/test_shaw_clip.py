@@ -17,10 +17,9 @@ EXPERIMENT = experiments.get("shaw_clip")
 PUBLISHED = ("laptop", "gpu")
 
 
-def short_run(method: str, steps: int = 3) -> clips.ClipRun:
+def short_run(method: str) -> clips.ClipRun:
     """A smoke run of any method, with a shortened schedule and texts."""
-    config = EXPERIMENT.config("smoke", method, 1)
-    return shortened(config, steps)
+    return shortened(EXPERIMENT.config("smoke", method, 1), steps=3)
 
 
 # --- the grid
@@ -34,10 +33,6 @@ def test_the_claims_have_six_seeds_and_the_others_three(profile):
     assert set(seeds) == set(clips.METHODS) > set(clips.JUDGED)
     for method, own in seeds.items():
         assert own == list(range(1, 7 if method in clips.JUDGED else 4))
-    assert {config.seed for config in EXPERIMENT.grid(profile, seeds=[8])} == {8}
-    assert [config.seed for config in EXPERIMENT.grid(profile)] == sorted(
-        config.seed for config in EXPERIMENT.grid(profile)
-    )
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
@@ -47,15 +42,13 @@ def test_runs_of_a_seed_differ_in_the_clip_and_in_the_vectors_of_values_alone(pr
     clip_of = {run.method: run.model.encodings[0].clip for run in runs}
     assert [clip_of[f"keys-{clip}"] for clip in clips.CLIPS] == list(clips.CLIPS)
     assert clip_of[clips.UNCLIPPED] == clip_of["keys-values-unclipped"] == length > max(clips.CLIPS)
-    assert {run.method for run in runs if run.model.encodings[0].values} == {
-        "keys-values-8",
-        "keys-values-unclipped",
-    }
-    alike = [
-        dataclasses.replace(run, method="", model=dataclasses.replace(run.model, encoding="none"))
-        for run in runs
-    ]
-    assert all(run == alike[0] for run in alike)
+    with_values = {run.method for run in runs if run.model.encodings[0].values}
+    assert with_values == {"keys-values-8", "keys-values-unclipped"}
+    for run in runs:
+        bare = dataclasses.replace(run.model, encoding="none")
+        assert dataclasses.replace(run, method="", model=bare) == dataclasses.replace(
+            runs[0], method="", model=dataclasses.replace(runs[0].model, encoding="none")
+        )
     assert len({run.key for run in runs}) == len(runs)
 
 
@@ -65,12 +58,6 @@ def test_size_schedule_and_text_are_those_of_the_ablation(profile):
     theirs = experiments.get("ablation").config(profile, "sinusoidal", 2)
     assert dataclasses.replace(ours.model, encoding="sinusoidal") == theirs.model
     assert (ours.training, ours.text) == (theirs.training, theirs.text)
-
-
-def test_smoke_runs_the_shortest_clip_and_none_at_all_and_other_names_are_refused():
-    assert [config.method for config in EXPERIMENT.grid("smoke")] == ["keys-1", clips.UNCLIPPED]
-    with pytest.raises(ValueError, match="unknown method 'keys-3'; did you mean keys-"):
-        EXPERIMENT.config("smoke", "keys-3", 1)
 
 
 def test_the_windows_and_sinks_are_part_of_what_a_run_is():

@@ -6,34 +6,16 @@ import shutil
 import pytest
 
 from sepnb import experiments, paths
-from sepnb.experiments import ablation, encoding_methods, images, in_window, seqpe_stream, volumes
+from sepnb.experiments import images
 from sepnb.experiments import methods as book
 from sepnb.experiments.classification import Classification
 from sepnb.experiments.sweep import RATES, Sweep
 from sepnb.experiments.texts import TextExperiment
-from sepnb.records.store import Store
+from sepnb.records.store import Record, Store
 
-SWEEPS = {
-    one.name: one
-    for one in (
-        in_window.LR_SCREEN,
-        ablation.SCREEN,
-        encoding_methods.SCREEN,
-        seqpe_stream.SCREEN,
-        images.SCREEN,
-        volumes.SCREEN,
-    )
-}
-GRIDS = {
-    "in_window": in_window.LR_SCREEN,
-    "extrapolation": in_window.LR_SCREEN,
-    "ablation": ablation.SCREEN,
-    "budget": ablation.SCREEN,
-    "encodings": encoding_methods.SCREEN,
-    "seqpe_stream": seqpe_stream.SCREEN,
-    "images": images.SCREEN,
-    "volumes": volumes.SCREEN,
-}
+ALL = {name: experiments.get(name) for name in experiments.names()}
+SWEEPS = {name: one for name, one in ALL.items() if isinstance(one, Sweep)}
+GRIDS = {name: one for name, one in ALL.items() if isinstance(one, TextExperiment | Classification)}
 
 
 @pytest.fixture
@@ -55,15 +37,8 @@ def publish(root, one: Sweep, profile: str, losses: dict[str, list[float | None]
         for rate, loss in zip(one.tried(profile, method), own, strict=False):
             config = one.config(profile, (method, rate), 0)
             metrics = {} if loss is None else {one.score: loss}
-            record = _record(config, metrics)
-            Store(root / "results").write(record)
-
-
-def _record(config, metrics):
-    from sepnb.records.store import Record
-
-    provenance = {"dirty": False, "seed": 0}
-    return Record.of(config, metrics=metrics, rows=[], fingerprint={}, provenance=provenance)
+            about = {"rows": [], "fingerprint": {}, "provenance": {"dirty": False, "seed": 0}}
+            Store(root / "results").write(Record.of(config, metrics=metrics, **about))
 
 
 # --- the rule
@@ -83,9 +58,7 @@ def test_a_rate_is_that_of_the_profile_else_that_of_the_laptop_else_the_default(
         one.rate("laptop", "ropes")
 
 
-def test_a_method_has_no_rate_before_it_was_tried_at_all_and_a_diverged_run_is_never_the_best(
-    checkout,
-):
+def test_a_method_is_swept_when_it_was_tried_at_every_rate_and_a_diverged_run_is_never_the_best(checkout):
     one = sweep()
     publish(checkout, one, "laptop", {"rope": [2.4, 2.3], "alibi": [None, 2.6, None, 2.7]})
     assert one.best("laptop") == {"alibi": 2e-3}
@@ -131,19 +104,11 @@ def test_what_will_be_published_is_not_trained_at_a_rate_that_nobody_swept(check
     one.require("gpu", "rope")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name
-        for name in experiments.names()
-        if isinstance(experiments.get(name), TextExperiment | Classification)
-    ],
-)
+@pytest.mark.parametrize("name", GRIDS)
 def test_a_grid_without_rates_refuses_to_begin(name, checkout):
-    experiment = experiments.get(name)
-    for config in experiment.grid("laptop", seeds=[1])[:4]:
+    for config in GRIDS[name].grid("laptop", seeds=[1])[:4]:
         with pytest.raises(ValueError, match=r"no published record gives .* a learning rate for 'laptop'"):
-            experiment.run(config)
+            GRIDS[name].run(config)
 
 
 # --- the published sweeps
@@ -161,16 +126,16 @@ def test_every_rate_of_a_laptop_was_swept_and_none_stands_at_an_end_where_more_w
 
 @pytest.mark.parametrize("name", GRIDS)
 def test_a_grid_trains_at_the_rate_of_its_sweep_with_seeds_that_chose_none(name):
-    one, swept = GRIDS[name], 0
+    experiment, swept = GRIDS[name], set()
     for profile in experiments.PROFILES:
-        for config in experiments.get(name).grid(profile):
-            method = config.method.removesuffix("-long")
-            method = seqpe_stream.swept_as(method) if name == "seqpe_stream" else method
-            assert config.seed != 0
-            if method in one.methods:
-                swept += 1
-                assert config.training.learning_rate == one.rate(profile, method)
-    assert swept > 10
+        for config in experiment.grid(profile):
+            method = "rope" if name == "context_extension" else config.method
+            texts = isinstance(experiment, TextExperiment)
+            sweep, as_one = experiment.swept(method) if texts else (experiment.sweep, method)
+            assert config.training.learning_rate == sweep.rate(profile, as_one)
+            assert config.seed != 0 or name == "recipe_screen"
+            swept.add(as_one)
+    assert swept and all(any(one in sweep.methods for sweep in SWEEPS.values()) for one in swept)
 
 
 def test_methods_that_the_short_schedule_leaves_without_order_are_swept_over_the_whole_one():
@@ -182,19 +147,17 @@ def test_methods_that_the_short_schedule_leaves_without_order_are_swept_over_the
 
 
 def test_clips_take_the_rate_that_is_best_for_every_model_of_that_size_with_an_encoding():
-    best = ablation.SCREEN.best("laptop")
-    assert {rate for name, rate in best.items() if name != "none"} == {8e-3}
-    rates = {c.training.learning_rate for c in experiments.get("shaw_clip").grid("laptop")}
-    assert rates == {8e-3}
+    best = SWEEPS["ablation_screen"].best("laptop")
+    clips = experiments.get("shaw_clip").grid("laptop")
+    expected = {rate for name, rate in best.items() if name != "none"}
+    assert {config.training.learning_rate for config in clips} == expected == {8e-3}
 
 
 def test_a_package_without_its_records_has_the_default_rates(tmp_path, monkeypatch):
     monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
     rates = {c.training.learning_rate for c in experiments.get("in_window").grid("laptop")}
-    assert rates == {in_window.LR_SCREEN.default}
-    shutil.copytree(
-        paths.Path(__file__).resolve().parents[2] / "results" / "laptop" / "lr_screen",
-        tmp_path / "results" / "laptop" / "lr_screen",
-    )
+    assert rates == {SWEEPS["lr_screen"].default}
+    published = paths.Path(__file__).resolve().parents[2] / "results" / "laptop" / "lr_screen"
+    shutil.copytree(published, tmp_path / "results" / "laptop" / "lr_screen")
     rates = {c.training.learning_rate for c in experiments.get("in_window").grid("laptop")}
     assert len(rates) == 3
