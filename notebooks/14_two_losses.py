@@ -46,25 +46,22 @@ profile = "smoke"
 seed = 0
 device = "cpu"
 
-# %%
+# %% tags=["hide-input"]
 from math import exp, log
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
+from torch.nn.functional import normalize
 
 from sepnb import claims, experiments
 from sepnb.data.draws import generator_of
 from sepnb.experiments import seqpe_geometry as geo
-from sepnb.plots import figures, interactive
+from sepnb.plots import figures, interactive, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
-from sepnb.seqpe import (
-    SequentialPositionEncoder,
-    contrastive_loss,
-    distillation_loss,
-)
+from sepnb.seqpe import SequentialPositionEncoder, contrastive_loss, distillation_loss
 from sepnb.seqpe.geometry import geometry, likeness
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.training import TrainingConfig, train
@@ -86,7 +83,15 @@ numbers = {}
 # \mathcal{L}_{\text{ct}} = -\log \frac{\exp(s \, e_p \cdot e_{c_y})}{\sum_j \exp(s \, e_p \cdot e_{c_j})} .
 # $$ (eq-losses-contrastive)
 #
-# It is implemented in {func}`sepnb.seqpe.contrastive_loss`. By hand, with one column, the anchor 5 and the candidates 9, 3 and 6:
+# In the package ({func}`sepnb.seqpe.contrastive_loss`), of anchors `[P, D]` and candidates `[P, K, D]`:
+#
+# ```{literalinclude} ../../sepnb/seqpe/losses.py
+# :pyobject: contrastive_loss
+# :start-at: scores =
+# :dedent:
+# ```
+#
+# By hand, with one column, the anchor 5 and the candidates 9, 3 and 6:
 # nearest is 6, the third. The products are 2, 1 and 3 times the anchor's 1.
 
 # %%
@@ -100,9 +105,8 @@ assert abs(by_function.item() - by_hand) < 1e-12
 # the anchor.
 assert abs(by_hand - (-log(exp(1) / (exp(2) + exp(1) + exp(3))))) > 1
 # Only which one is nearest counts: to move the others further away changes nothing.
-moved = contrastive_loss(
-    e_anchor, e_candidates, anchor, torch.tensor([[90_000, 0, 6]]), scale=1.0
-)
+further = torch.tensor([[90_000, 0, 6]])
+moved = contrastive_loss(e_anchor, e_candidates, anchor, further, scale=1.0)
 assert moved == by_function
 numbers["by_hand"] = by_hand
 print(f"by hand {by_hand:.4f}, by the function {by_function.item():.4f}")
@@ -123,23 +127,17 @@ for width in (64, 256, 768):
     encoder = SequentialPositionEncoder(width=width).eval()  # a head for 64 columns
     with torch.no_grad():
         ours, theirs = encoder(at), encoder(around.flatten(0, 1)).unflatten(0, (16, -1))
-    by_width.append(
-        {
-            "width": width,
-            "released, s = 1": contrastive_loss(ours, theirs, at, around, scale=1.0),
-            "ours": contrastive_loss(ours, theirs, at, around),
-        }
-    )
-by_width = pd.DataFrame(by_width).astype(float).astype({"width": int})
+    found = [contrastive_loss(ours, theirs, at, around, scale=s) for s in (1.0, None)]
+    by_width.append((width, *map(float, found)))
+by_width = pd.DataFrame(by_width, columns=["width", "released, s = 1", "ours"])
 numbers["guess"] = log(around.shape[1])
 numbers["drawn_released_768"] = by_width["released, s = 1"].iloc[-1]
 numbers["drawn_ours_768"] = by_width["ours"].iloc[-1]
 figures.show_table(
     by_width,
     caption="Contrastive loss of encoders as they are drawn, in nats, with 32 uniform "
-    "candidates; a blind guess costs "
-    f"{numbers['guess']:.2f} (one draw of 16 anchors). The widest has the width of the "
-    "released text encoder.",
+    f"candidates; a blind guess costs {numbers['guess']:.2f} (one draw of 16 anchors). "
+    "The widest has the width of the released text encoder.",
     formats={"released, s = 1": ".2f", "ours": ".2f"},
 )
 
@@ -164,8 +162,8 @@ for kind in ("uniform", "edited", "window", "around"):
 
 # %% tags=["hide-input"]
 KINDS = {
-    "uniform": ("anywhere", "#6b6f74", (0, (1, 1.2))),
-    "edited": ("anywhere, a quarter edited", "#d55e00", (0, (5, 2))),
+    "uniform": ("anywhere", "#6b6f74", shapes.DOTTED),
+    "edited": ("anywhere, a quarter edited", "#d55e00", shapes.DASHED),
     "window": ("a box anywhere", "#0072b2", "-"),
     "around": ("a box around the anchor (ours)", "#009e73", "-"),
 }
@@ -174,10 +172,8 @@ for kind, (label, colour, dash) in KINDS.items():
     share = np.arange(1, len(sampled[kind]) + 1) / len(sampled[kind])
     ax.plot(sampled[kind], share, color=colour, linestyle=dash, label=label)
 ax.set_xscale("log")
-ax.set(
-    xlabel="distance of the nearest candidate (positions, log scale)",
-    ylabel="share of anchors with\na nearer right answer",
-)
+ax.set_xlabel("distance of the nearest candidate (positions, log scale)")
+ax.set_ylabel("share of anchors with\na nearer right answer")
 ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=9)
 figures.show(
     fig,
@@ -215,7 +211,15 @@ figures.show(
 # $$ (eq-losses-distillation)
 #
 # The bar stops the gradient: the trained window is the *teacher*, and only the student moves. Every row of $P$ and of $Q$ is a distribution, and a divergence is that of a row; the
-# loss is its mean over rows, heads and windows ({func}`sepnb.seqpe.distillation_loss`). What does it see, and what not?
+# loss is its mean over rows, heads and windows ({func}`sepnb.seqpe.distillation_loss`):
+#
+# ```{literalinclude} ../../sepnb/seqpe/losses.py
+# :pyobject: distillation_loss
+# :start-at: heads =
+# :dedent:
+# ```
+#
+# What does it see, and what not?
 
 
 # %%
@@ -237,14 +241,12 @@ cases = {
 }
 divergence = {name: kd(home, other) for name, other in cases.items()}
 assert divergence["the same"] == 0 and divergence["each head turned"] < 1e-12
-assert (
-    min(value for name, value in divergence.items() if name not in list(cases)[:2])
-    > 1e-3
-)
+assert min(list(divergence.values())[2:]) > 1e-3
 figures.show_table(
     pd.DataFrame({"student": divergence.keys(), "loss": divergence.values()}),
     caption="Distillation loss of a student made from its teacher (nats a row): it "
-    "hears the products inside a head, up to one constant for all, and no direction.",
+    "depends on the products inside a head, up to one constant for all, and on no "
+    "direction.",
     formats={"loss": ".3f"},
 )
 
@@ -257,14 +259,14 @@ figures.show_table(
 long = 3 * home, 3 * cases["places in another order"]
 short = home, cases["places in another order"]
 assert abs(kd(*long, scale=None) - kd(*short, scale=None)) < 1e-12
-assert abs(kd(*long) - kd(*short)) > 1e-3  # raw products hear the length of all
+assert abs(kd(*long) - kd(*short)) > 1e-3  # raw products depend on the length of all
 assert kd(home, 2 * home, scale=None) > 1e-3
 sharpest = torch.softmax(long[0] @ long[0].T, dim=1).max(dim=1).values
 assert sharpest.min() > 0.9  # a row of long vectors says "myself", and little else
 
 # %% [markdown]
 # A window far away may lie anywhere in the space, turned as it likes: only what its places are *to each other* counts. That is a limit, too. A score of
-# positions reads two maps of the embeddings, $W_q e_p \cdot W_k e_{p'}$, and hears the direction that this loss does not:
+# positions reads two maps of the embeddings, $W_q e_p \cdot W_k e_{p'}$, and depends on the direction that this loss ignores:
 
 # %%
 w_q, w_k = torch.randn(2, 8, 8, dtype=F64)
@@ -318,7 +320,7 @@ print({group: np.round(found, 3).tolist() for group, found in cost.items()})
 # Before any training the loss is {num}`14_two_losses/drawn_aligned:.3f` at such *aligned* starts and {num}`14_two_losses/drawn_misaligned:.3f` at
 # *misaligned* ones beside them. From here on the two are never averaged.
 #
-# ## A short schooling
+# ## A toy training
 #
 # Now an encoder that has nothing else to learn. A thousand positions, 32 columns, and from the same first weights two trainings
 # that differ in the candidates alone: the released mixture, and one where half of the anchors ask in a box around themselves and the other half as released.
@@ -337,11 +339,9 @@ def schooled(kinds):
     """The embeddings of near and of far positions after some steps of both losses."""
     torch.manual_seed(seed)
     encoder = SequentialPositionEncoder(width=32, heads=1, digits=4).to(device)
-    losses = SeqPELosses(
-        CandidateSampler((RANGE,), window=(HOME,), kinds=kinds),
-        WindowSampler((RANGE,), (HOME,), away=(HOME // 4,)),
-        n_heads=1,
-    )
+    candidates = CandidateSampler((RANGE,), window=(HOME,), kinds=kinds)
+    windows = WindowSampler((RANGE,), (HOME,), away=(HOME // 4,))
+    losses = SeqPELosses(candidates, windows, n_heads=1)
     config = TrainingConfig(STEPS, 1, 1, 3e-3, weight_decay=0.0, auxiliary=losses)
     seen = {}
 
@@ -353,25 +353,18 @@ def schooled(kinds):
             encoder.train()
 
     look(0)
-    train(
-        geo.PositionsOnly(encoder),
-        geo.letters(STEPS),
-        config,
-        device=device,
-        auxiliary=losses.bind(seed),
-        on_step=lambda step: look(step + 1),
-    )
+    how = {"device": device, "auxiliary": losses.bind(seed)}
+    given = geo.PositionsOnly(encoder), geo.letters(STEPS), config
+    train(*given, on_step=lambda step: look(step + 1), **how)
     return seen
 
 
 # %%
 lessons = {name: schooled(kinds) for name, kinds in MIXTURES.items()}
 orders = {
-    (name, step): [
-        geometry(e, at).order for e, at in zip(both, (NEAR, FAR), strict=True)
-    ]
+    (name, step): (geometry(near, NEAR).order, geometry(far, FAR).order)
     for name, seen in lessons.items()
-    for step, both in seen.items()
+    for step, (near, far) in seen.items()
 }
 for name, key in (("released", "released"), ("half around", "around")):
     numbers[f"live_near_{key}"], numbers[f"live_far_{key}"] = orders[name, STEPS]
@@ -379,7 +372,7 @@ numbers["live_near_drawn"], numbers["live_far_drawn"] = orders["released", 0]
 assert numbers["live_far_released"] > numbers["live_near_released"] + 0.3
 
 # %%
-near = torch.nn.functional.normalize(lessons["half around"][STEPS][0], dim=1)
+near = normalize(lessons["half around"][STEPS][0], dim=1)
 cosines, tens = near @ near.T, NEAR // 10
 same = tens[:, None] == tens
 apart = ~torch.eye(HOME, dtype=torch.bool)
@@ -399,26 +392,24 @@ columns = {
 }
 fig, axes = plt.subplots(2, 3, figsize=(8.2, 5.6))
 for column, (title, (name, step)) in enumerate(columns.items()):
-    for row, (e, told) in enumerate(
-        zip(lessons[name][step], ("0 to 63", "every 15th below 1,000"), strict=True)
-    ):
-        unit = torch.nn.functional.normalize(e, dim=1)
-        image = axes[row, column].imshow(unit @ unit.T, cmap="RdBu_r", vmin=-1, vmax=1)
-        axes[row, column].set(xticks=[], yticks=[])
-        axes[row, column].spines[:].set_visible(True)
-        axes[row, column].set_xlabel(f"order {signed(orders[name, step][row])}")
-        if column == 0:
-            axes[row, 0].set_ylabel(f"positions {told}")
     axes[0, column].set_title(title)
+    for ax, e, order in zip(
+        axes[:, column], lessons[name][step], orders[name, step], strict=True
+    ):
+        unit = normalize(e, dim=1)
+        image = ax.imshow(unit @ unit.T, cmap="RdBu_r", vmin=-1, vmax=1)
+        ax.set(xticks=[], yticks=[], xlabel=f"order {signed(order)}")
+        ax.spines[:].set_visible(True)
+axes[0, 0].set_ylabel("positions 0 to 63")
+axes[1, 0].set_ylabel("positions every 15th below 1,000")
 fig.colorbar(image, ax=axes, shrink=0.7, label="cosine of two embeddings")
 figures.show(
     fig,
     name="fig-losses-live",
     alt="Six heat maps of cosines between embeddings: above of sixty-four neighbouring "
-    "positions, below of sixty-four spread over a thousand; as "
-    "drawn, after training with the released candidates, and with half of the "
-    "anchors asking around themselves. Drawn encoders show a plaid of "
-    "shared digits.",
+    "positions, below of sixty-four spread over a thousand; as drawn, after training "
+    "with the released candidates, and with half of the anchors asking around "
+    "themselves. Drawn encoders show a plaid of shared digits.",
     caption=f"What {STEPS} steps make of the space. *Order*: rank correlation of "
     "nearness with the inner product. Released candidates: "
     f"{signed(numbers['live_far_released'])} for spread positions, "
@@ -485,14 +476,12 @@ assert numbers["live_told_raw_schooled"] < numbers["live_told_raw_drawn"]
 # free of scale is a row of the records below.
 #
 # Go through it yourself. Each point is one of the spread positions in the plane of the first two principal components of the end, coloured by position; the slider
-# goes through this short schooling with the released candidates, from the encoder as drawn to its last step.
+# goes through this toy training with the released candidates, from the encoder as drawn to its last step.
 
 # %% tags=["hide-input"]
 last = lessons["released"][STEPS][1]
-mean, basis = (
-    last.mean(dim=0),
-    torch.linalg.svd(last - last.mean(dim=0)).Vh[:2],
-)
+mean = last.mean(dim=0)
+basis = torch.linalg.svd(last - mean).Vh[:2]
 basis = basis * torch.where(basis.sum(dim=1, keepdim=True) < 0, -1.0, 1.0)  # one sign
 frames = {
     step: ((far - far.mean(dim=0)) @ basis.T).numpy()
@@ -533,44 +522,37 @@ interactive.show(
 # released, but for one that is free of scale. Why the alignment? A drawn encoder knows the digits, and windows that share
 # all low digits with the trained one look like it before anything is learned. Whoever tests shifts by a round number tests this.
 
-# %%
+# %% tags=["hide-input"]
 sweep = experiments.get("seqpe_geometry").table(profile)
-there = sweep[sweep.status != "not run"]
+fresh = experiments.get("seqpe_distances").table(profile)
+of, there = RunTable(sweep), RunTable(sweep).made
+numbers["runs"], numbers["runs_declared"] = len(there), len(sweep)
 PLACES = tuple(geo.starts(10))
 GROUPS = (*PLACES, geo.SPREAD)
-fresh = experiments.get("seqpe_distances").table(profile)
-
-
-def measured(variant, measure, group, state="trained"):
-    """One value a seed; empty where nothing was run, or the measure is not there."""
-    column = f"{measure}/{group}"
-    return RunTable(sweep).values(
-        variant, column if state == "trained" else f"drawn/{column}"
-    )
-
-
-# %%
-for measure, about, spec in (
-    ("order", "rank correlation of nearness with the inner product", "+.2f"),
-    (
-        "distance",
-        "rank correlation of the distance of positions with that of embeddings",
+BY_PLACE, OF_NEAR = "rank correlation of", "how often the largest product is that of"
+MEASURES = {
+    "order": (f"{BY_PLACE} nearness with the inner product", "+.2f", GROUPS),
+    "distance": (
+        f"{BY_PLACE} the distance of positions with that of embeddings",
         "+.2f",
+        GROUPS,
     ),
-    ("adjacency", "how often the largest product is that of a neighbour", ".2f"),
-    ("likeness", "correlation of products with those of the trained window", "+.2f"),
-    ("norm", "mean length of an embedding", ".1f"),
-):
-    groups = PLACES if measure == "likeness" else GROUPS
-    listed = [(geo.BOTH, "drawn"), *((variant, "trained") for variant in geo.METHODS)]
+    "adjacency": (f"{OF_NEAR} a neighbour", ".2f", GROUPS),
+    "likeness": (
+        "correlation of products with those of the trained window",
+        "+.2f",
+        PLACES,
+    ),
+    "norm": ("mean length of an embedding", ".1f", GROUPS),
+}
+says = {"as drawn": (geo.BOTH, "drawn/")}
+says |= {method.says: (name, "") for name, method in geo.METHODS.items()}
+for measure, (about, spec, groups) in MEASURES.items():
     figures.show_table(
         pd.DataFrame(
-            {"encoder": "as drawn" if state == "drawn" else geo.METHODS[name].says}
-            | {
-                group: text_of(measured(name, measure, group, state), spec)
-                for group in groups
-            }
-            for name, state in listed
+            {"encoder": encoder}
+            | {g: of.text(name, f"{state}{measure}/{g}", spec) for g in groups}
+            for encoder, (name, state) in says.items()
         ),
         caption=f"{measure.capitalize()}: {about}; mean over seeds and 95 % t "
         "interval.",
@@ -593,18 +575,12 @@ def rows_of_seeds(ax, measure, groups):
     """A row a group and variant: the drawn encoder above, then the trained ones."""
     ax.axvline(0, color=figures.FAINT, linewidth=0.8)
     for place, group in enumerate(reversed(groups)):
-        figures.seed_row(
-            ax,
-            place + 0.32,
-            measured(geo.BOTH, measure, group, "drawn"),
-            DRAWN,
-            size=5,
-            labelled=place == 0,
-        )
+        column, how = f"{measure}/{group}", {"size": 5, "labelled": place == 0}
+        values = of.values(geo.BOTH, f"drawn/{column}")
+        figures.seed_row(ax, place + 0.32, values, DRAWN, **how)
         for number, (variant, look) in enumerate(LOOKS.items()):
-            height = place + 0.16 - 0.16 * number
-            values = measured(variant, measure, group)
-            figures.seed_row(ax, height, values, look, size=5, labelled=place == 0)
+            height, values = place + 0.16 - 0.16 * number, of.values(variant, column)
+            figures.seed_row(ax, height, values, look, **how)
     ax.set_yticks(range(len(groups)), list(reversed(groups)))
     ax.set_ylim(-0.6, len(groups) - 0.4)
 
@@ -622,7 +598,7 @@ else:
     entries = axes[0].get_legend_handles_labels()
     fig.legend(*entries, loc="outside upper center", ncols=5, fontsize=8.5)
 far, near = (
-    [text_of(measured(v, "order", group), "+.2f") for v in (geo.BOTH, "around")]
+    [of.text(v, f"order/{group}", "+.2f") for v in (geo.BOTH, "around")]
     for group in ("spread", "misaligned")
 )
 figures.show(
@@ -639,7 +615,7 @@ figures.show(
 # %% tags=["remove-input"]
 figures.provenance(sweep)
 
-# %%
+# %% tags=["hide-input"]
 TABLES = {"experiment/seqpe_geometry": sweep, "experiment/seqpe_distances": fresh}
 IDS = [one.id for one in claims.CLAIMS if set(one.needs) <= set(TABLES)]
 numbers |= claims.show(
@@ -647,125 +623,59 @@ numbers |= claims.show(
     caption="The claims of this chapter, judged by rules written beforehand; the two "
     "on distances after seeds 1 to 6 were seen, and judged on seeds 7 to 12.",
 )
-
-# %%
-for variant in (geo.BOTH, "contrastive", "distillation", "around"):
-    for measure, group, short in (
-        ("order", "spread", "spread"),
-        ("order", "misaligned", "near"),
-        ("order", "trained", "home"),
-        ("distance", "spread", "distance_spread"),
-        ("distance", "misaligned", "distance_near"),
-        ("distance", "trained", "distance_home"),
-        ("likeness", "misaligned", "like"),
-        ("likeness", "aligned", "like_aligned"),
-        ("adjacency", "misaligned", "adjacent"),
-    ):
-        values = measured(variant, measure, group)
-        numbers[f"{variant}_{short}"] = text_of(values, "+.2f")
-
-# %%
-for measure, group, short in (
-    ("likeness", "aligned", "like_aligned"),
-    ("likeness", "misaligned", "like_misaligned"),
-    ("order", "trained", "home"),
-    ("order", "misaligned", "near"),
-    ("order", "spread", "spread"),
-    ("distance", "spread", "distance_spread"),
-    ("distance", "misaligned", "distance_near"),
-    ("distance", "trained", "distance_home"),
-):
-    values = measured(geo.BOTH, measure, group, "drawn")
-    numbers[f"drawn_{short}"] = text_of(values, "+.2f")
-for state in ("drawn", "trained"):
-    values = measured(geo.BOTH, "norm", "trained", state)
-    numbers[f"norm_{state}"] = text_of(values, ".1f")
-for variant in ("contrastive", "distillation"):
-    values = measured(variant, "norm", "trained")
-    numbers[f"norm_{variant}"] = text_of(values, ".1f")
-values = measured(geo.BOTH, "adjacency", "misaligned", "drawn")
-numbers["drawn_adjacent"] = text_of(values, "+.2f")
-
-
-# %%
-def change(variant, measure, group):
-    """By how much a training changed what its own encoder had as drawn, over seeds."""
-    trained = measured(variant, measure, group)
-    return text_of(trained - measured(variant, measure, group, "drawn"), "+.2f")
-
-
-for variant in (geo.BOTH, "distillation", "scale-free", "around"):
-    for group in ("misaligned", "aligned"):
-        told = change(variant, "likeness", group)
-        numbers[f"{variant.replace('-', '_')}_like_{group}_change"] = told
-for group, short in (("trained", "home"), ("misaligned", "near")):
-    numbers[f"{geo.BOTH}_{short}_change"] = change(geo.BOTH, "order", group)
-numbers["runs"], numbers["runs_declared"] = len(there), len(sweep)
-
-# %% tags=["remove-input"]
 figures.provenance(fresh)
-
-# %%
-for variant in (geo.BOTH, "contrastive", "distillation"):
-    for group, short in (("trained", "home"), ("misaligned", "near")):
-        values = RunTable(fresh).values(variant, f"distance/{group}")
-        numbers[f"fresh_{variant}_{short}"] = text_of(values, "+.2f")
 
 # %% [markdown]
 # {num}`14_two_losses/runs` of {num}`14_two_losses/runs_declared` runs are there.
 #
-# **Order.** With both losses spread positions have an order of {num}`14_two_losses/both_spread` and neighbours in misaligned windows one of
-# {num}`14_two_losses/both_near`; with the contrastive loss alone {num}`14_two_losses/contrastive_spread` and {num}`14_two_losses/contrastive_near`, with the distillation alone
-# {num}`14_two_losses/distillation_spread` and {num}`14_two_losses/distillation_near`; with half of the anchors asking around themselves {num}`14_two_losses/around_spread` and {num}`14_two_losses/around_near`. As drawn it is
-# {num}`14_two_losses/drawn_spread` and {num}`14_two_losses/drawn_near`. In the *trained* window, where texts will be read, both losses leave an order of {num}`14_two_losses/both_home`,
-# and as drawn it is {num}`14_two_losses/drawn_home`: paired over seeds a change of {num}`14_two_losses/both_home_change`, in misaligned windows of
-# {num}`14_two_losses/both_near_change`.
+# **The losses order what is far apart, not neighbours.** With both losses spread positions have an order of
+# {num}`seqpe_geometry/both/order/spread:+.2f±` (drawn {num}`seqpe_geometry/both/drawn/order/spread:+.2f±`), neighbours in misaligned windows one of
+# {num}`seqpe_geometry/both/order/misaligned:+.2f±`. The contrastive loss alone does as much. In the *trained* window, where texts will be read, both losses leave next to no order, less than
+# as drawn.
 #
-# **Distance.** The same asked of distances instead of products, which the lengths of embeddings enter: with both losses {num}`14_two_losses/both_distance_home` in the trained window (drawn
-# {num}`14_two_losses/drawn_distance_home`), {num}`14_two_losses/both_distance_near` in misaligned ones (drawn {num}`14_two_losses/drawn_distance_near`) and {num}`14_two_losses/both_distance_spread` of spread positions (drawn
-# {num}`14_two_losses/drawn_distance_spread`). In a window products and distances part, as in the schooling above. No rule asked for distances when this was seen; the two that do now are judged on seeds that were drawn and trained
-# after. There both losses reach {num}`14_two_losses/fresh_both_home` in the trained window and {num}`14_two_losses/fresh_both_near` in misaligned ones, the contrastive loss alone {num}`14_two_losses/fresh_contrastive_home` and
-# {num}`14_two_losses/fresh_contrastive_near`, the distillation alone {num}`14_two_losses/fresh_distillation_home` and {num}`14_two_losses/fresh_distillation_near`.
+# **The candidates decide.** With half of the anchors asking around themselves spread positions have an order of only {num}`seqpe_geometry/around/order/spread:+.2f±`, no more than with the distillation
+# alone, which has no candidates; the trained window has one of {num}`seqpe_geometry/around/order/trained:+.2f±`.
 #
-# **Likeness.** As drawn, aligned windows have a likeness of {num}`14_two_losses/drawn_like_aligned` to the trained one and misaligned windows {num}`14_two_losses/drawn_like_misaligned`. Trained,
-# misaligned: both losses {num}`14_two_losses/both_like`, contrastive alone {num}`14_two_losses/contrastive_like`, distillation alone {num}`14_two_losses/distillation_like`; aligned:
-# {num}`14_two_losses/both_like_aligned`, {num}`14_two_losses/contrastive_like_aligned` and {num}`14_two_losses/distillation_like_aligned`. The change against
-# the same encoder as drawn, misaligned and aligned: both losses {num}`14_two_losses/both_like_misaligned_change` and {num}`14_two_losses/both_like_aligned_change`; the distillation alone, whose
-# purpose this is, {num}`14_two_losses/distillation_like_misaligned_change` and {num}`14_two_losses/distillation_like_aligned_change`; both losses with the distillation free of scale {num}`14_two_losses/scale_free_like_misaligned_change` and
-# {num}`14_two_losses/scale_free_like_aligned_change`; with half of the anchors asking around themselves
-# {num}`14_two_losses/around_like_misaligned_change` and {num}`14_two_losses/around_like_aligned_change`.
+# **Distances are ordered where products are not.** With both losses the order of distances in the trained window is {num}`seqpe_geometry/both/distance/trained:+.2f±` (drawn
+# {num}`seqpe_geometry/both/drawn/distance/trained:+.2f±`). In a window products and distances part, as in the toy training above. Binary digits win every column of the table, with
+# {num}`seqpe_geometry/base-2/distance/trained:+.2f±` there; no rule asked which base is best.
 #
-# **Norm.** In the trained window embeddings have a length of {num}`14_two_losses/norm_drawn` as drawn and {num}`14_two_losses/norm_trained` after both losses. The distillation takes raw
-# products, so that the square of this length is the inverse temperature of its softmax. Contrastive alone it is {num}`14_two_losses/norm_contrastive`, distillation alone
-# {num}`14_two_losses/norm_distillation`. Longer embeddings need not make sharper rows: in the schooling above they grew flatter, because the window's
-# embeddings became alike. What a flat teacher does to the distillation these records cannot tell.
+# No rule asked for distances when this was seen; the two that do now are judged on seeds that were drawn and trained after. There both losses reach
+# {num}`seqpe_distances/both/distance/trained:+.2f±` in the trained window, the contrastive loss alone {num}`seqpe_distances/contrastive/distance/trained:+.2f±`, the distillation alone
+# {num}`seqpe_distances/distillation/distance/trained:+.2f±`.
 #
-# **Neighbours.** The largest product is that of a neighbour, in misaligned windows, for {num}`14_two_losses/both_adjacent` of the positions with the released candidates, and for
-# {num}`14_two_losses/around_adjacent` with half of them around the anchor; as drawn {num}`14_two_losses/drawn_adjacent`, and by chance 2 in 127.
+# **What looks like the trained window does so before training.** As drawn, aligned windows have a likeness of {num}`seqpe_geometry/both/drawn/likeness/aligned:+.2f±` to the trained one and misaligned windows
+# {num}`seqpe_geometry/both/drawn/likeness/misaligned:+.2f±`. Both losses change the latter by {num}`seqpe_geometry/both/likeness/misaligned minus drawn/likeness/misaligned:+.2f±`.
+#
+# The distillation alone, whose purpose likeness is, changes it by {num}`seqpe_geometry/distillation/likeness/misaligned minus drawn/likeness/misaligned:+.2f±`; only with half of the anchors asking around
+# themselves does it grow, by {num}`seqpe_geometry/around/likeness/misaligned minus drawn/likeness/misaligned:+.2f±`. Free of scale the distillation does no better.
+#
+# **The contrastive loss makes embeddings long.** In the trained window they have a length of {num}`seqpe_geometry/both/drawn/norm/trained:.1f±` as drawn and {num}`seqpe_geometry/both/norm/trained:.1f±` after both
+# losses; the distillation alone shortens them. The distillation takes raw products, so that the square of this length is the inverse temperature of its softmax. Longer embeddings need not
+# make sharper rows: in the toy training above they grew flatter, because the window's embeddings became alike. What a flat teacher does to the distillation these records cannot tell.
+#
+# **Neighbours are hardly found.** In misaligned windows the largest product is that of a neighbour for {num}`seqpe_geometry/both/adjacency/misaligned:.2f±` of the positions with the released candidates, and
+# for {num}`seqpe_geometry/around/adjacency/misaligned:.2f±` with half of them around the anchor; by chance for 2 in 127.
 #
 # ## Takeaways
 #
-# 1. **The contrastive loss asks one question**, which candidate is nearest, and what is learned hangs on the candidates, though not on them
-#    alone: spread positions have an order of {num}`14_two_losses/both_spread` with the released ones, of {num}`14_two_losses/around_spread` where half of the anchors
-#    ask nearby and the other half as released, and of {num}`14_two_losses/distillation_spread` with the distillation alone, which has no candidates (drawn
-#    {num}`14_two_losses/drawn_spread`). That the two losses order far positions is *{num}`14_two_losses/verdict_the_losses_order_far_positions`*, that they
-#    order those of a window *{num}`14_two_losses/verdict_the_losses_order_positions`*, that neighbours are told apart better where they are asked for
-#    *{num}`14_two_losses/verdict_neighbours_are_hardly_asked_for`*.
-# 2. **Alike by what?** The distances of embeddings in a window are another matter than their products, which the common part of all of them decides. That both losses order distances is
-#    *{num}`14_two_losses/verdict_the_losses_order_distances`*, and that it is the contrast, as the abstract has it, *{num}`14_two_losses/verdict_the_contrast_aligns_distances`*.
-# 3. **The distillation hears windows**, each head's products up to one constant, and no direction. That it is what repeats the trained window elsewhere is
-#    *{num}`14_two_losses/verdict_distillation_carries_the_geometry`*; that the contrast is what orders, *{num}`14_two_losses/verdict_contrast_alone_orders_positions`*.
-# 4. **Shared digits look like geometry**: *{num}`14_two_losses/verdict_shared_digits_look_like_geometry`*. A shift by a round number tests them, and not what was
+# 1. **The contrastive loss asks one question**, which candidate is nearest, and what is learned hangs on the candidates. The two losses order far positions
+#    (*{num}`14_two_losses/verdict_the_losses_order_far_positions`*). Whether they order those of a window is *{num}`14_two_losses/verdict_the_losses_order_positions`*, and so is whether neighbours are
+#    told apart better where they are asked for (*{num}`14_two_losses/verdict_neighbours_are_hardly_asked_for`*).
+# 2. **Alike by what?** The distances of embeddings in a window are another matter than their products, which the common part of all of them decides. Both losses order distances
+#    (*{num}`14_two_losses/verdict_the_losses_order_distances`*), and it is the contrast that does, as the abstract has it (*{num}`14_two_losses/verdict_the_contrast_aligns_distances`*). Binary digits order them best.
+# 3. **The distillation compares windows**, each head's products up to one constant, and no direction. Whether it is what repeats the trained window elsewhere is
+#    *{num}`14_two_losses/verdict_distillation_carries_the_geometry`*; whether the contrast alone orders products, *{num}`14_two_losses/verdict_contrast_alone_orders_positions`*.
+# 4. **Shared digits look like geometry** (*{num}`14_two_losses/verdict_shared_digits_look_like_geometry`*). A shift by a round number tests them, and not what was
 #    learned. An untrained encoder belongs in every such figure.
-# 5. That what was taught holds past the largest position that any loss saw is *{num}`14_two_losses/verdict_the_geometry_reaches_positions_never_seen`*.
+# 5. Whether what was taught holds past the largest position that any loss saw is *{num}`14_two_losses/verdict_the_geometry_reaches_positions_never_seen`*: too little was learned that could reach further.
 #
 # **Limits.** What *shift steps* do needs a text to shift: their ablation is in {doc}`chapter 16 <16_seqpe_stream>`, digit strings with them and without. The two losses are alone here. Beside a task, whose gradient reaches the encoder through the scores, another balance may come out, and
 # a longer training may order neighbours after all. One width, one rate, one schedule for all variants; base and digits are compared at one size.
 # Inner products inside a window are what both losses are about; a score reads them through maps, and whether a model listens is another question.
 #
 # **What would change our mind.** Of each verdict above, records that turn it: an order of neighbours in the *trained* window more than a tenth above the drawn one; a
-# likeness in misaligned windows more than a tenth higher with the distillation than without ({num}`14_two_losses/both_like` with it,
-# {num}`14_two_losses/contrastive_like` without, here).
+# likeness in misaligned windows more than a tenth higher with the distillation than without.
 #
 # ## Exercises
 #
@@ -779,13 +689,8 @@ for variant in (geo.BOTH, "contrastive", "distillation"):
 k = 7
 same = torch.ones(1, k, 3, dtype=F64)
 for s in (0.1, 1.0, 10.0):
-    loss = contrastive_loss(
-        same[:, 0],
-        same,
-        torch.tensor([4]),
-        torch.tensor([[3, 5] + [3] * (k - 2)]),
-        scale=s,
-    )
+    at, others = torch.tensor([4]), torch.tensor([[3, 5] + [3] * (k - 2)])
+    loss = contrastive_loss(same[:, 0], same, at, others, scale=s)
     assert abs(loss.item() - log(k)) < 1e-12
 
 # %% [markdown]
@@ -857,5 +762,5 @@ with torch.no_grad():
     alike = {shift: likeness(own, drawn(window + shift)) for shift in (1_024, 1_000)}
 assert alike[1_024] > alike[1_000]
 
-# %%
+# %% tags=["hide-cell"]
 chapter_numbers.publish("14_two_losses", numbers, profile=profile)

@@ -44,7 +44,7 @@ profile = "smoke"
 seed = 0
 device = "cpu"
 
-# %%
+# %% tags=["hide-input"]
 import copy
 
 import matplotlib.pyplot as plt
@@ -59,11 +59,12 @@ from sepnb.experiments.inspection import FAR, SHOWN
 from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel
 from sepnb.plots import figures
-from sepnb.records import numbers
+from sepnb.records import numbers as chapter_numbers
+from sepnb.records.run_table import RunTable, text_of
 from sepnb.training import TrainingConfig, train
 
 figures.use_style()
-numbers_of_this_chapter = {}
+numbers = {}
 
 # %% [markdown]
 # ## What there is to look at
@@ -88,21 +89,16 @@ def live(method: str) -> dict[str, LanguageModel]:
     torch.manual_seed(seed)
     model = LanguageModel(model_config(method, small))
     before = copy.deepcopy(model)
-    train(
-        model,
-        text.sample_batches(library.train, seed=seed, **sizes),
-        schedule,
-        device=device,
-    )
+    batches = text.sample_batches(library.train, seed=seed, **sizes)
+    train(model, batches, schedule, device=device)
     return {"initial": before.to(device).eval(), "trained": model.eval()}
 
 
 separated, bare = live("separated-learned"), live("none")
 
 # %%
-held_out = text.windows(
-    library.test, length=small.length, per_document=2 * small.length
-)
+twice = 2 * small.length
+held_out = text.windows(library.test, length=small.length, per_document=twice)
 tokens = torch.from_numpy(held_out.tokens[:48, : small.length])
 states = analysis.residual_states(separated["trained"], tokens)
 for depth, state in enumerate(states):
@@ -123,7 +119,7 @@ assert torch.allclose(said, rebuilt.cpu(), atol=1e-5)
 # %% tags=["hide-input"]
 records = experiments.get("inside")
 table = records.table(profile)
-have = table[table.status != "not run"]
+of, have = RunTable(table), RunTable(table).made
 present = list(dict.fromkeys(have.method))
 SEPARATED = ("separated-learned", "separated-sinusoidal", "strict-learned")
 DENSE = ("none", "learned", "sinusoidal", "rope")
@@ -133,46 +129,41 @@ def rows(kind: str, **wanted) -> pd.DataFrame:
     """The rows of one kind with these values; empty if nothing was run."""
     found = records.rows(profile, kind)
     for column, value in wanted.items():
-        if not found.empty:
-            found = found[found[column] == value]
+        found = found if found.empty else found[found[column] == value]
     return found
 
 
-def mean_by(found: pd.DataFrame, keys: list[str], value: str) -> pd.Series:
-    """The mean over seeds."""
-    if found.empty:
-        return pd.Series(dtype=float, index=pd.MultiIndex.from_arrays([[]] * len(keys)))
-    return found.groupby(keys, sort=False)[value].mean()
+def draw(ax, own: pd.DataFrame, value: str, *, seeds: float = 0, shift=0, **line):
+    """The mean over seeds by depth; with `seeds` above 0 every seed too, that faint.
+    Returns the means."""
+    for _, run in own.groupby("seed") if seeds else ():
+        ax.plot(run.depth, run[value], color=line["color"], alpha=seeds, linewidth=0.9)
+    means = own.groupby("depth")[value].mean()
+    ax.plot(means.index + shift, means, **line)
+    return means
 
 
-def by_depth(ax, name: str = "depth") -> None:
-    """An axis of whole numbers with room at both ends."""
+def finish(ax, name: str = "depth", **about) -> None:
+    """An axis of whole numbers with room at both ends; lines labelled, or "not run"."""
     ax.xaxis.set_major_locator(plt.MaxNLocator(integer=True, min_n_ticks=1))
     low, high = ax.dataLim.intervalx
     low, high = (low, high) if np.isfinite([low, high]).all() else (0, 1)
-    ax.set(xlabel=name, xlim=(low - 0.15, high + 0.15))
+    ax.set(xlabel=name, xlim=(low - 0.15, high + 0.15), **about)
 
 
-def told(value: float | None, form: str = ".2f") -> str:
+def label(ax, *, least: int = 1, **look) -> None:
+    figures.label_lines(ax, **look) if len(ax.lines) >= least else figures.not_run(ax)
+
+
+def told(value: float, form: str = ".2f") -> str:
     """A number for a caption, or that there is none."""
-    missing = value is None or not np.isfinite(value)
-    return "not run" if missing else format(value, form).replace("-", "\N{MINUS SIGN}")
+    return "not run" if np.isnan(value) else text_of([value], form)
 
 
-def publish(name: str, value) -> None:
-    """A number of this chapter, or that there is none."""
-    numbers_of_this_chapter[name] = numbers.mean_of([value])
-
-
-def metric(method: str, name: str) -> float | None:
-    """The mean over seeds of a metric of the records."""
-    if method not in present or name not in have:
-        return None
-    return have.loc[have.method == method, name].mean()
-
+BEFORE = {"label": "_", "marker": "", "linestyle": (0, (1, 2)), "linewidth": 1}
 
 # %% [markdown]
-# ## Who hears whom, by depth
+# ## Which stream depends on which, by depth
 #
 # Chapter {doc}`7 <07_two_streams>` differentiates one stream by the other, with the attention weights *frozen* or
 # *live*. Here the same derivative is taken at a real text, after each block. Its size alone says little, since
@@ -199,9 +190,9 @@ frozen, freed = leaks[leaks.weights == "frozen"], leaks[leaks.weights == "live"]
 assert (frozen.largest == 0.0).all(), "exactly zero, before and after training"
 assert (freed.largest > 0.0).all()
 to_pos = freed[freed.target == "pos"].set_index("model").relative
-numbers_of_this_chapter["live_leak_initial"] = to_pos["initial"]
-numbers_of_this_chapter["live_leak_trained"] = to_pos["trained"]
-numbers_of_this_chapter["live_leak_frozen"] = frozen.largest.max()
+numbers["live_leak_initial"] = to_pos["initial"]
+numbers["live_leak_trained"] = to_pos["trained"]
+numbers["live_leak_frozen"] = frozen.largest.max()
 
 # %% tags=["hide-input"]
 figures.show_table(
@@ -224,40 +215,29 @@ figures.show_table(
 # %% tags=["hide-input"]
 leak = rows("leak", weights="live", target="pos")
 fig, ax = plt.subplots(figsize=(6.8, 3.3))
-largest_leak = {}
-for method in SEPARATED[:2]:
+largest = dict.fromkeys(
+    [("separated-learned", s) for s in ("initial", "trained")], np.nan
+)
+for method in [name for name in SEPARATED[:2] if name in present]:
     for state, dash in (("initial", (0, (1, 1.5))), ("trained", "-")):
-        if leak.empty or method not in present:
-            continue
-        own = leak[(leak.method == method) & (leak.state == state)]
         look = figures.METHODS[method]
-        for _, run in own.groupby("seed"):
-            ax.plot(
-                run.depth, run.relative, color=look.colour, alpha=0.3, linewidth=0.9
-            )
-        means = own.groupby("depth").relative.mean()
-        label = f"{look.label}, {state}"
-        ax.plot(means.index, means, **look.line(label=label, linestyle=dash))
-        largest_leak[method, state] = means.max()
+        own = leak[(leak.method == method) & (leak.state == state)]
+        line = look.line(label=f"{look.label}, {state}", linestyle=dash)
+        means = draw(ax, own, "relative", seeds=0.3, **line)
+        largest[method, state] = means.max()
 ax.set_yscale("log")
-by_depth(ax, "blocks passed")
-ax.set(ylabel="relative leak, pos by sem")
-figures.label_lines(ax) if largest_leak else figures.not_run(ax)
-first = largest_leak.get(("separated-learned", "initial"))
-last = largest_leak.get(("separated-learned", "trained"))
-publish("leak_initial", first)
-publish("leak_trained", last)
+finish(ax, "blocks passed", ylabel="relative leak, pos by sem")
+label(ax)
+first, last = (largest["separated-learned", state] for state in ("initial", "trained"))
 figures.show(
     fig,
     name="fig-inside-leak",
     alt="Relative derivative of the pos stream by the text, on a log scale, against "
-    "blocks passed; dotted before "
-    "training, solid after it, one thin line per seed.",
-    caption="How strongly the pos stream hears the text, live, in proportion to how "
-    "strongly it hears the "
-    f"positions. At its largest, separated learned: {told(first)} before training, "
-    f"{told(last)} after it. "
-    "The strict variant has zero and is not on a log scale.",
+    "blocks passed; dotted before training, solid after it, one thin line per seed.",
+    caption="How strongly the pos stream depends on the text, live, in proportion to "
+    "how strongly it depends on the positions. At its largest, separated learned: "
+    f"{told(first)} before training, {told(last)} after it. The strict variant has "
+    "zero and is not on a log scale.",
 )
 
 # %% tags=["remove-input"]
@@ -280,22 +260,21 @@ figures.provenance(table)
 #
 # where $\bar x_i$ is the mean over texts at position $i$, $\bar x$ the mean over everything and $S$ the sum on the
 # left. A pos stream that were a function of position alone would have a text share of exactly zero. By hand: two
-# texts, two positions, one column.
+# texts, two positions, one column. The measure of the package, of states `x` in float64:
+#
+# ```{literalinclude} ../../sepnb/analysis/geometry.py
+# :pyobject: variance_shares
+# :start-at: text =
+# :dedent:
+# ```
 
 # %%
 by_hand = torch.tensor([[[0.0], [4.0]], [[2.0], [6.0]]])  # x[b, i]: rows are texts
 # means by position 1 and 5, overall 3: position 2 (4 + 4) = 16, text 4 * 1 = 4
 assert analysis.variance_shares(by_hand) == (16 / 20, 4 / 20)
-shares = {
-    name: analysis.variance_shares(states[1][name]).text for name in ("pos", "sem")
-}
-numbers_of_this_chapter["live_text_share_pos"] = shares["pos"]
-print(
-    {
-        name: f"{share:.4f} of the variance is between texts"
-        for name, share in shares.items()
-    }
-)
+shares = {n: analysis.variance_shares(states[1][n]).text for n in ("pos", "sem")}
+numbers["live_text_share_pos"] = shares["pos"]
+print("of the variance between texts:", {n: f"{one:.4f}" for n, one in shares.items()})
 
 # %% tags=["hide-input"]
 variance = rows("variance")
@@ -306,22 +285,19 @@ panels = (
 )
 for ax, stream, share, title, methods in panels:
     for method in [name for name in methods if name in present]:
-        look = figures.METHODS[method]
-        wanted = stream if method in SEPARATED else "joint"
+        look, wanted = (
+            figures.METHODS[method],
+            stream if method in SEPARATED else "joint",
+        )
         own = variance[(variance.method == method) & (variance.stream == wanted)]
-        means = own.groupby(["state", "depth"])[share].mean()
-        ax.plot(means["trained"].index, means["trained"], **look.line(markersize=4))
+        draw(ax, own[own.state == "trained"], share, **look.line(markersize=4))
         if method in SEPARATED or method == "none":
-            line = look.line(label="_", marker="", linestyle=(0, (1, 2)), linewidth=1)
-            ax.plot(means["initial"].index, means["initial"], **line)
-    by_depth(ax)
-    ax.set(title=title, ylabel="share of variance", ylim=(0, None))
+            draw(ax, own[own.state == "initial"], share, **look.line(**BEFORE))
+    finish(ax, title=title, ylabel="share of variance", ylim=(0, None))
 axes[0].set_yscale("symlog", linthresh=1e-5)
 axes[0].set_ylim(-2e-6, 1)
 for ax in axes:
-    figures.label_lines(ax, fontsize=8.5) if ax.lines else figures.not_run(ax)
-text_share = metric("separated-learned", "text/pos")
-publish("text_share_pos", text_share)
+    label(ax, fontsize=8.5)
 figures.show(
     fig,
     name="fig-inside-variance",
@@ -329,8 +305,9 @@ figures.show(
     "between texts, log scale with zero. Right: the share of the content's variance "
     "between positions. Solid lines after training, dotted before.",
     caption="Left: what differs between texts in the trained pos stream, at its "
-    f"largest over depths; separated learned: {told(text_share, '.2g')}, strict "
-    f"learned: {told(metric('strict-learned', 'text/pos'), '.2g')}. Right: what "
+    "largest over depths; separated learned: "
+    f"{told(of.mean('separated-learned', 'text/pos'), '.2g')}, strict learned: "
+    f"{told(of.mean('strict-learned', 'text/pos'), '.2g')}. Right: what "
     "position explains of the content, which is the sem stream or, dense, the whole "
     "state. Solid: trained; dotted: the same models before training. Means over seeds.",
 )
@@ -361,28 +338,24 @@ figures.provenance(table)
 # %%
 generator = torch.Generator().manual_seed(seed)
 rough = torch.randn(64, 32, generator=generator)
-fit_on, score_on = (
-    rough + 0.1 * torch.randn(20, 64, 32, generator=generator) for _ in range(2)
-)
+noisy = [torch.randn(20, 64, 32, generator=generator) for _ in range(2)]
+fit_on, score_on = (rough + 0.1 * noise for noise in noisy)
 index = torch.arange(64.0)
 kept = torch.arange(64) % 4 != 2  # three positions of four are fitted
 
 
 def r_squared(fit: torch.Tensor, score: torch.Tensor, at, ask) -> float:
-    """Fit the index at the positions `at`, score it at the positions `ask` of other
-    texts."""
-    probe = analysis.fit_probe(
-        fit[:, at].flatten(0, 1), index[at].repeat(len(fit))[:, None]
-    )
-    said = probe(score[:, ask])[..., 0]
+    """Fit the index at positions `at`, score it at positions `ask` of other texts."""
+    known = index[at].repeat(len(fit))[:, None]
+    said = analysis.fit_probe(fit[:, at].flatten(0, 1), known)(score[:, ask])[..., 0]
     return analysis.r_squared(said, index[ask].expand_as(said))
 
 
 every = torch.ones(64, dtype=torch.bool)
 by_heart = r_squared(fit_on, score_on, every, every)
 really = r_squared(fit_on, score_on, kept, ~kept)
-numbers_of_this_chapter["random_table_known"] = by_heart
-numbers_of_this_chapter["random_table_unseen"] = really
+numbers["random_table_known"] = by_heart
+numbers["random_table_unseen"] = really
 assert by_heart > 0.2 > 0 > really
 print(f"known positions {by_heart:.2f}, unseen positions {really:.2f}")
 
@@ -408,29 +381,22 @@ panels = (
 for ax, stream, methods, title in panels:
     for method in [name for name in methods if name in present]:
         own = probes[(probes.method == method) & (probes.stream == stream)]
-        look = figures.METHODS[method]
-        for _, run in own[own.state == "trained"].groupby("seed"):
-            ax.plot(run.depth, run.unseen, color=look.colour, alpha=0.25, linewidth=0.9)
-        means = own.groupby(["state", "depth"])["unseen"].mean()
-        ax.plot(means["trained"].index, means["trained"], **look.line(markersize=4))
+        before, look = own[own.state == "initial"], figures.METHODS[method]
+        trained = own[own.state == "trained"]
+        draw(ax, trained, "unseen", seeds=0.25, **look.line(markersize=4))
         if method in ("none", "separated-learned"):
-            line = look.line(label="_", marker="", linestyle=(0, (1, 2)), linewidth=1)
-            ax.plot(means["initial"].index, means["initial"], **line)
+            draw(ax, before, "unseen", **look.line(**BEFORE))
     ax.axhline(0, color=figures.FAINT, linewidth=1)
-    by_depth(ax)
-    ax.set(title=title, ylim=(-0.27, 1.03))
-    figures.label_lines(ax, fontsize=8.5) if len(ax.lines) > 1 else figures.not_run(ax)
+    finish(ax, title=title, ylim=(-0.27, 1.03))
+    label(ax, least=2, fontsize=8.5)
 axes[0].set_ylabel("$R^2$ of the index")
-best = {
-    "none": metric("none", "index/joint"),
-    "none_log": metric("none", "log_index/joint"),
-    "pos": metric("separated-learned", "index/pos"),
-    "sem": metric("separated-learned", "index/sem"),
-    "sem_known": metric("separated-learned", "known/sem"),
-    "rope": metric("rope", "index/joint"),
+WHERE = {
+    "none": ("none", "joint"),
+    "rope": ("rope", "joint"),
+    "pos": ("separated-learned", "pos"),
+    "sem": ("separated-learned", "sem"),
 }
-for name, value in best.items():
-    publish(f"position_{name}", value)
+best = {k: told(of.mean(name, f"index/{at}")) for k, (name, at) in WHERE.items()}
 figures.show(
     fig,
     name="fig-inside-position",
@@ -438,12 +404,10 @@ figures.show(
     "dense models, the pos stream and the sem stream of separated models, one thin "
     "line per seed; dotted lines before training.",
     caption="How well a straight line reads the index, in unseen documents and at "
-    "unseen positions. Best over "
-    f"depths: no encoding {told(best['none'])}, RoPE {told(best['rope'])}; separated "
-    "learned: pos "
-    f"stream {told(best['pos'])}, sem stream {told(best['sem'])}. Values below "
-    f"{told(-0.25)} are drawn there; dotted: "
-    "before training.",
+    f"unseen positions. Best over depths: no encoding {best['none']}, RoPE "
+    f"{best['rope']}; separated learned: pos stream {best['pos']}, sem stream "
+    f"{best['sem']}. Values below {told(-0.25)} are drawn there; dotted: before "
+    "training.",
 )
 
 # %% tags=["remove-input"]
@@ -465,8 +429,7 @@ def read_index(model: LanguageModel, depth: int) -> float:
 
 
 without = {state: read_index(one, depth=1) for state, one in bare.items()}
-for state, value in without.items():
-    numbers_of_this_chapter[f"live_none_{state}"] = value
+numbers |= {f"live_none_{state}": value for state, value in without.items()}
 print({state: round(value, 2) for state, value in without.items()})
 
 # %% [markdown]
@@ -481,26 +444,14 @@ print({state: round(value, 2) for state, value in without.items()})
 beyond = rows("position beyond")
 listed = []
 for method in present:
-    own = beyond[beyond.method == method]
     stream = "pos" if method in SEPARATED else "joint"
-    own = own[own.stream == stream]
-    for rule in dict.fromkeys(own.rule):
-        chosen = own[own.rule == rule]
-        chosen = chosen[chosen.depth == chosen.depth.max()]
-        listed.append(
-            {
-                "method": figures.METHODS[method].label,
-                "stream": stream,
-                "depth": int(chosen.depth.iloc[0]),
-                "rule": rule,
-                "R squared": chosen.r_squared.mean(),
-                "error in positions": chosen.error.mean(),
-            }
-        )
-listed = pd.DataFrame(
-    listed,
-    columns=["method", "stream", "depth", "rule", "R squared", "error in positions"],
-)
+    own = beyond[(beyond.method == method) & (beyond.stream == stream)]
+    for rule, chosen in own.groupby("rule", sort=False):
+        last = chosen[chosen.depth == chosen.depth.max()]
+        about = (figures.METHODS[method].label, stream, int(last.depth.iloc[0]), rule)
+        listed.append((*about, last.r_squared.mean(), last.error.mean()))
+columns = ["method", "stream", "depth", "rule", "R squared", "error in positions"]
+listed = pd.DataFrame(listed, columns=columns)
 figures.show_table(
     listed,
     caption="The index read at positions past the trained length by probes fitted "
@@ -517,26 +468,23 @@ figures.provenance(table)
 # A share of variance can be small and still hold everything about a byte: a whisper is quiet, and yet it can be
 # understood. So the probes listen. They name the current and the previous byte from the pos stream; once as it is,
 # and once after the mean of each position is taken away, which leaves the whisper alone, amplified to the same
-# loudness as everything else. The floor is the *majority rate*, how often the most frequent byte is right.
+# loudness as everything else. The baseline is the *majority rate*, how often the most frequent byte is right.
 
 # %%
 fit_tokens, score_tokens = tokens[:24], tokens[24:]
 pos = states[1]["pos"].double()
 whisper = pos - analysis.position_mean(pos[:24])
-floor = analysis.majority_rate(fit_tokens.flatten(), score_tokens.flatten())
-heard = {"majority": floor}
-for name, x in (
-    ("pos", pos),
-    ("pos less position", whisper),
-    ("sem", states[1]["sem"]),
-):
+rate = analysis.majority_rate(fit_tokens.flatten(), score_tokens.flatten())
+named = {"majority": rate}
+asked = {"pos": pos, "pos less position": whisper, "sem": states[1]["sem"]}
+for name, x in asked.items():
     probe = analysis.fit_classifier(x[:24].flatten(0, 1), fit_tokens.flatten(), 256)
-    heard[name] = analysis.accuracy(probe, x[24:].flatten(0, 1), score_tokens.flatten())
-numbers_of_this_chapter["live_byte_whisper"] = heard["pos less position"] - floor
-print({name: round(value, 3) for name, value in heard.items()})
+    named[name] = analysis.accuracy(probe, x[24:].flatten(0, 1), score_tokens.flatten())
+numbers["live_byte_whisper"] = named["pos less position"] - rate
+print({name: round(value, 3) for name, value in named.items()})
 
 # %% tags=["hide-input"]
-heard = rows("byte probe", method="separated-learned")
+probed = rows("byte probe", method="separated-learned")
 looks = {
     "pos": (figures.POS, "-", "o"),
     "pos less position": (figures.MIXED, (0, (4, 1.5)), "s"),
@@ -544,25 +492,19 @@ looks = {
 }
 fig, axes = plt.subplots(1, 2, figsize=(8.2, 3.3), sharey=True)
 for ax, target in zip(axes, ("current", "previous"), strict=True):
-    own = heard[heard.target == target] if len(heard) else heard
+    own = probed[probed.target == target] if len(probed) else probed
     for stream, (colour, dash, marker) in looks.items() if len(own) else ():
-        means = own[own.stream == stream].groupby("depth").accuracy.mean()
-        line = {"color": colour, "linestyle": dash, "marker": marker, "label": stream}
-        ax.plot(means.index, means, **line)
-    by_depth(ax)
-    ax.set(title=f"the {target} byte", ylim=(0, 1.03))
+        line = {"color": colour, "linestyle": dash, "marker": marker}
+        draw(ax, own[own.stream == stream], "accuracy", label=stream, **line)
+    finish(ax, title=f"the {target} byte", ylim=(0, 1.03))
     if len(own):
         ax.axhline(own[own.stream == "majority"].accuracy.mean(), color=figures.FAINT)
-        figures.label_lines(ax, fontsize=8.5)
-    else:
-        figures.not_run(ax)
+    label(ax, fontsize=8.5)
 axes[0].set_ylabel("named correctly")
-gains = {
-    name: metric("separated-learned", f"byte/{name}")
+pos_gain, rest_gain, sem_gain = (
+    told(of.mean("separated-learned", f"byte/{name}"), "+.3f")
     for name in ("pos", "pos_less_position", "sem")
-}
-for name, value in gains.items():
-    publish(f"byte_gain_{name}", value)
+)
 figures.show(
     fig,
     name="fig-inside-bytes",
@@ -570,10 +512,8 @@ figures.show(
     "the pos stream, from what is left of it without the mean of each position, and "
     "from the sem stream, against depth, with the majority rate.",
     caption="Naming bytes from the streams of separated learned. Gain over the "
-    "majority rate (grey line) at the best depth and target: pos "
-    f"{told(gains['pos'], '+.3f')}, pos without the mean of each position "
-    f"{told(gains['pos_less_position'], '+.3f')}, sem {told(gains['sem'], '+.3f')}. "
-    "Means over seeds.",
+    f"majority rate (grey line) at the best depth and target: pos {pos_gain}, pos "
+    f"without the mean of each position {rest_gain}, sem {sem_gain}. Means over seeds.",
 )
 
 # %% tags=["remove-input"]
@@ -587,36 +527,29 @@ figures.provenance(table)
 # components.
 
 # %% tags=["hide-input"]
-drawn = [
-    m for m in ("separated-learned", "separated-sinusoidal", "none") if m in present
-]
+drawn = ("separated-learned", "separated-sinusoidal", "none")
+drawn = [name for name in drawn if name in present]
 paths = rows("path")
 depths_of = {
-    method: [
+    method: [  # at the input of a model without an encoding there is nothing to see
         depth
         for depth in sorted(paths[paths.method == method].depth.unique())
-        if depth or method != "none"  # at the input there is no position to see
+        if depth or method != "none"
     ][:4]
     for method in drawn
 }
-columns = max((len(depths) for depths in depths_of.values()), default=1)
-fig, axes = plt.subplots(
-    max(1, len(drawn)),
-    columns,
-    figsize=(1 + 1.9 * columns, 2.1 * max(1, len(drawn))),
-    squeeze=False,
-)
+columns, n = max(map(len, depths_of.values()), default=1), max(1, len(drawn))
+size = (1 + 1.9 * columns, 2.1 * n)
+fig, axes = plt.subplots(n, columns, figsize=size, squeeze=False)
 for row, method in enumerate(drawn):
     own = paths[(paths.method == method) & (paths.seed == paths.seed.min())]
     at = own.positions.iloc[0]
     for ax, depth in zip(axes[row], depths_of[method], strict=False):
-        one, two = (
-            own[(own.depth == depth) & (own.component == c)].iloc[0] for c in (1, 2)
-        )
+        part = own[own.depth == depth].set_index("component")
+        one, two = part.loc[1], part.loc[2]
         ax.plot(one["values"], two["values"], color=figures.FAINT, linewidth=0.8)
-        dots = ax.scatter(
-            one["values"], two["values"], c=at, cmap="viridis", s=14, zorder=3
-        )
+        how = {"c": at, "cmap": "viridis", "s": 14, "zorder": 3}
+        dots = ax.scatter(one["values"], two["values"], **how)
         ax.set_title(f"depth {depth}: {one['share'] + two['share']:.0%}", fontsize=9.5)
         ax.set_aspect("equal", "datalim")
     axes[row, 0].set_ylabel(figures.METHODS[method].label, fontsize=9.5)
@@ -631,13 +564,11 @@ figures.show(
     fig,
     name="fig-inside-paths",
     alt="Small multiples of paths in a plane, one dot per position coloured from first "
-    "to last: rows are methods, "
-    "columns are depths.",
+    "to last: rows are methods, columns are depths.",
     caption="The mean state at each position in the plane of its first two principal "
-    "components, with the share of "
-    "variance that the plane holds: the pos streams of two separated models, and the "
-    "whole state of the dense model "
-    "without an encoding (from depth 1 on). First seed.",
+    "components, with the share of variance that the plane holds: the pos streams of "
+    "two separated models, and the whole state of the dense model without an encoding "
+    "(from depth 1 on). First seed.",
 )
 
 # %% tags=["remove-input"]
@@ -655,26 +586,24 @@ shape = []
 for method in [name for name in SEPARATED if name in present]:
     own = geometry[geometry.method == method]
     own = own.assign(median_step=own.median_step / own.mean_row_norm)
-    for depth, at_depth in own.groupby("depth"):
-        means = {label: at_depth[name].mean() for name, label in columns.items()}
-        shape.append({"method": figures.METHODS[method].label, "depth": depth} | means)
+    for depth, means in own.groupby("depth")[[*columns]].mean().iterrows():
+        shape.append((figures.METHODS[method].label, depth, *means))
 shape = pd.DataFrame(shape, columns=["method", "depth", *columns.values()])
 figures.show_table(
     shape,
     caption="The pos stream by depth, its mean row taken away: the median distance of "
-    "neighbouring rows beside the "
-    "mean norm of a row (smooth is small), and the energy in its strongest waves and "
-    "directions. Means over seeds.",
+    "neighbouring rows beside the mean norm of a row (smooth is small), and the energy "
+    "in its strongest waves and directions. Means over seeds.",
     formats=dict.fromkeys(columns.values(), ".2f"),
 )
-roughness = shape.set_index(["method", "depth"])["step / row norm"]
-roughness = roughness.get("separated learned", pd.Series(dtype=float))
-publish("step_at_input", roughness.iloc[0] if len(roughness) else None)
-publish("step_at_end", roughness.iloc[-1] if len(roughness) else None)
 figures.provenance(table)
 
 # %% tags=["hide-input"]
 spectrum = rows("spectrum", method="separated-learned")
+rough = shape[shape.method == "separated learned"]["step / row norm"]
+step, at_end = (
+    told(float(rough.iloc[n])) if len(rough) else "not run" for n in (0, -1)
+)
 fig, ax = plt.subplots(figsize=(6.8, 3.2))
 if spectrum.empty:
     figures.not_run(ax)
@@ -688,22 +617,17 @@ else:
     ax.set_xscale("log", base=2)
     ax.xaxis.set_major_formatter("{x:.0f}")
     ax.legend()
-ax.set(
-    xlabel="turns over the trained length", ylabel="energy up to there", ylim=(0, 1.03)
-)
+ax.set(xlabel="turns over the trained length", ylabel="energy up to there")
+ax.set_ylim(0, 1.03)
 figures.show(
     fig,
     name="fig-inside-spectrum",
     alt="Cumulated energy of the pos stream's mean rows against the number of turns "
-    "over the trained length, one line "
-    "per depth.",
+    "over the trained length, one line per depth.",
     caption="Slow and fast waves in the pos stream of separated learned, by depth: the "
-    "share of the energy in waves "
-    "of at most so many turns over the trained length. A smooth table rises early. The "
-    "step to "
-    "the next row in units of a row's norm: at the input "
-    f"{told(roughness.iloc[0] if len(roughness) else None)}, at the last depth "
-    f"{told(roughness.iloc[-1] if len(roughness) else None)}. Means over seeds.",
+    "share of the energy in waves of at most so many turns over the trained length. A "
+    "smooth table rises early. The step to the next row in units of a row's norm: at "
+    f"the input {step}, at the last depth {at_end}. Means over seeds.",
 )
 
 # %% tags=["remove-input"]
@@ -734,34 +658,30 @@ short = tokens[:, : small.length // 2]
 torch.manual_seed(seed)
 dense = LanguageModel(model_config("sinusoidal", small)).to(device).eval()
 moves = []
+half = torch.arange(small.length // 2)
 for name, one in (("separated", separated["trained"]), ("dense, untrained", dense)):
     past = one.extended("clamp") if name == "separated" else one
-    there = torch.arange(small.length // 2) + 4 * small.length
+    there = half + 4 * small.length
     here = analysis.residual_states(one, short)[-1]["sem"]
-    still = analysis.held_attention_states(past, short, torch.arange(small.length // 2))
-    held = analysis.held_attention_states(past, short, there)
     moved = analysis.residual_states(past, short, there)[-1]["sem"]
+    still, held = (
+        analysis.held_attention_states(past, short, at)[-1]["sem"]
+        for at in (half, there)
+    )
+    live_drift, held_drift = analysis.drift(moved, here), analysis.drift(held, still)
     moves.append(
-        {
-            "model": name,
-            "drift, live": analysis.drift(moved, here),
-            "drift, attention held": analysis.drift(held[-1]["sem"], still[-1]["sem"]),
-        }
+        {"model": name, "drift, live": live_drift, "drift, attention held": held_drift}
     )
 
-# %%
+# %% tags=["hide-input"]
 moves = pd.DataFrame(moves).set_index("model")
-assert moves.loc["separated", "drift, attention held"] == 0.0
+numbers["live_drift"], numbers["live_drift_held"] = moves.loc["separated"]
+assert numbers["live_drift_held"] == 0.0
 assert moves.loc["dense, untrained", "drift, attention held"] > 1e-3
-numbers_of_this_chapter["live_drift"] = moves.loc["separated", "drift, live"]
-numbers_of_this_chapter["live_drift_held"] = moves.loc[
-    "separated", "drift, attention held"
-]
 figures.show_table(
     moves.reset_index(),
     caption="Drift of the final content, four trained lengths away: live, and with "
-    "every head looking where "
-    "it looks at index 0.",
+    "every head looking where it looks at index 0.",
     formats=dict.fromkeys(moves.columns, ".3f"),
 )
 
@@ -780,33 +700,32 @@ RULES = {
     "alibi": ("#e69f00", "(6) ALiBi-like"),
     "clamp": (figures.FAINT, "clamp"),
 }
-pair = [name for name in ("separated-learned", "learned") if name in present]
+TRAINED = {"color": figures.INK, "linestyle": (0, (2, 2)), "linewidth": 1.2}
+
+
+def by_rule(ax, own: pd.DataFrame, value: str, shift: int = 0) -> None:
+    """A line a rule by depth, and a dotted one for trained indices."""
+    for rule, (colour, name) in RULES.items():
+        line = {"color": colour, "marker": "o", "markersize": 3.5, "label": name}
+        draw(ax, own[own.rule == rule], value, shift=shift, **line)
+    trained = own[own.rule == "trained"]
+    draw(ax, trained, value, shift=shift, label="trained index", **TRAINED)
+
+
 fig, axes = plt.subplots(1, 2, figsize=(8.6, 3.7), sharey=True)
 for ax, method in zip(axes, ("separated-learned", "learned"), strict=True):
     ax.set(xlabel="depth", title=figures.METHODS[method].label)
-    if method not in present:
+    if method in present:
+        by_rule(ax, moved[moved.method == method], "drift")
+        finish(ax)
+    else:
         figures.not_run(ax)
-        continue
-    means = mean_by(moved[moved.method == method], ["rule", "depth"], "drift")
-    for rule, (colour, label) in RULES.items():
-        ax.plot(
-            means[rule].index,
-            means[rule],
-            color=colour,
-            marker="o",
-            markersize=3.5,
-            label=label,
-        )
-    dotted = {"color": figures.INK, "linestyle": (0, (2, 2)), "linewidth": 1.2}
-    ax.plot(means["trained"].index, means["trained"], label="trained index", **dotted)
-    by_depth(ax)
 for ax in axes:  # they share an axis: only now do all lines stand where they will
     figures.label_lines(ax, fontsize=8.5)
 axes[0].set_ylabel("drift of the content")
-inside_window = metric("separated-learned", "drift/trained")
-apart = metric("separated-learned", "another_text")
-publish("drift_trained", inside_window)
-publish("another_text", apart)
+among, apart = (
+    told(of.mean("separated-learned", one)) for one in ("drift/trained", "another_text")
+)
 figures.show(
     fig,
     name="fig-inside-drift",
@@ -814,10 +733,9 @@ figures.show(
     "a separated and a dense model with a learned table; dotted, the drift to trained "
     "indices.",
     caption=f"How far the content moves when a text starts near {SHOWN} times the "
-    "trained length instead of at 0, by "
-    "depth and rule. At the last depth of separated learned: among trained indices "
-    f"(dotted) {told(inside_window)}; from one text to another {told(apart)}. "
-    "Means over seeds.",
+    "trained length instead of at 0, by depth and rule. At the last depth of separated "
+    f"learned: among trained indices (dotted) {among}; from one text to another "
+    f"{apart}. Means over seeds.",
 )
 
 # %% tags=["remove-input"]
@@ -826,30 +744,16 @@ figures.provenance(table)
 # %% tags=["hide-input"]
 FIVE = ("sinusoidal", "fourier", "cyclic", "learned", "alibi")
 fig, ax = plt.subplots(figsize=(6.8, 3.7))
-shown = [
-    name
-    for name in ("learned", "separated-learned", "strict-learned")
-    if name in present
-]
 order = [*FIVE, "clamp", "wrap", "trained"]
-for offset, method in zip(
-    (0.22, 0, -0.22), ("learned", "separated-learned", "strict-learned"), strict=True
-):
-    if method not in present:
-        continue
-    look, own = figures.METHODS[method], have[have.method == method]
+offsets = {"learned": 0.22, "separated-learned": 0, "strict-learned": -0.22}
+shown = [name for name in offsets if name in present]
+for method in shown:
+    look, how = figures.METHODS[method], {"interval": False, "size": 5.5}
     for row, rule in enumerate(reversed(order)):
-        figures.seed_row(
-            ax,
-            row + offset,
-            own[f"drift/{rule}"],
-            look,
-            interval=False,
-            size=5.5,
-            labelled=row == 0,
-        )
-labels = {**{rule: label for rule, (_, label) in RULES.items()}, "wrap": "wrap"}
-labels["trained"] = "trained index"
+        values, height = of.values(method, f"drift/{rule}"), row + offsets[method]
+        figures.seed_row(ax, height, values, look, labelled=row == 0, **how)
+labels = {rule: name for rule, (_, name) in RULES.items()}
+labels |= {"wrap": "wrap", "trained": "trained index"}
 ax.set_yticks(range(len(order)), [labels[rule] for rule in reversed(order)])
 ax.set(xlabel="drift of the content at the last depth")
 ax.set_xlim(0)
@@ -858,26 +762,21 @@ if shown:
 else:
     figures.not_run(ax)
 five = {
-    method: np.mean([metric(method, f"drift/{rule}") for rule in FIVE])
-    if method in present
-    else None
+    method: np.mean([of.mean(method, f"drift/{rule}") for rule in FIVE])
     for method in ("separated-learned", "learned")
 }
-publish("drift_five_separated", five["separated-learned"])
-publish("drift_five_dense", five["learned"])
-publish("drift_trained_dense", metric("learned", "drift/trained"))
-times = ", ".join(f"{n}" for n in FAR)
+numbers["drift_five_separated"] = chapter_numbers.mean_of([five["separated-learned"]])
+numbers["drift_five_dense"] = chapter_numbers.mean_of([five["learned"]])
 figures.show(
     fig,
     name="fig-inside-rules",
     alt="Dot plot of the drift of the content at the last depth, one row per rule for "
-    "unseen positions, with dense, "
-    "separated and strict models of a learned table, one tick per seed.",
-    caption=f"Drift of the content under each rule, mean over texts around {times} "
-    "times the trained length. Over the "
-    f"slides' five rules the mean is, separated: {told(five['separated-learned'])}; "
-    f"dense: {told(five['learned'])}. "
-    "Ticks: every seed.",
+    "unseen positions, with dense, separated and strict models of a learned table, one "
+    "tick per seed.",
+    caption="Drift of the content under each rule, mean over texts around "
+    f"{', '.join(map(str, FAR))} times the trained length. Over the slides' five rules "
+    f"the mean is, separated: {told(five['separated-learned'])}; dense: "
+    f"{told(five['learned'])}. Ticks: every seed.",
 )
 
 # %% tags=["remove-input"]
@@ -899,41 +798,27 @@ fig, axes = plt.subplots(1, 2, figsize=(8.2, 3.3), sharey=True)
 elsewhere = {}
 for ax, heads in zip(axes, ("pos", "sem"), strict=True):
     ax.set(xlabel="block", title=f"heads that write to {heads}", ylim=(0, 1.03))
+    elsewhere[heads] = np.nan
     if routing.empty:
         figures.not_run(ax)
         continue
     own = routing[(routing.heads == heads) & (routing.start > 0)]
-    means = own.groupby(["rule", "depth"]).distance.mean()
-    for rule, (colour, label) in RULES.items():
-        ax.plot(
-            means[rule].index + 1,
-            means[rule],
-            color=colour,
-            marker="o",
-            markersize=3.5,
-            label=label,
-        )
-    dotted = {"color": figures.INK, "linestyle": (0, (2, 2)), "linewidth": 1.2}
-    ax.plot(
-        means["trained"].index + 1, means["trained"], label="trained index", **dotted
-    )
-    by_depth(ax, "block")
+    by_rule(ax, own, "distance", shift=1)
+    finish(ax, "block")
     figures.label_lines(ax, fontsize=8.5)
-    elsewhere[heads] = means[list(FIVE)].mean()
+    of_five = own[own.rule.isin(FIVE)].groupby(["rule", "depth"]).distance.mean()
+    elsewhere[heads] = of_five.mean()
 axes[0].set_ylabel("share of attention elsewhere")
-for heads in ("pos", "sem"):
-    publish(f"attention_elsewhere_{heads}", elsewhere.get(heads))
 figures.show(
     fig,
     name="fig-inside-routing",
     alt="Share of attention that goes elsewhere past the trained length, against the "
-    "block, for heads that write to the "
-    "pos stream and to the sem stream, one line per rule.",
+    "block, for heads that write to the pos stream and to the sem stream, one line per "
+    "rule.",
     caption=f"Where the heads of separated learned look near {SHOWN} times the trained "
-    "length, beside index 0. The "
-    "share of attention that goes elsewhere, over the five rules: position heads "
-    f"{told(elsewhere.get('pos'))}, sem "
-    f"heads {told(elsewhere.get('sem'))}. Means over seeds.",
+    "length, beside index 0. The share of attention that goes elsewhere, over the five "
+    f"rules: position heads {told(elsewhere['pos'])}, sem heads "
+    f"{told(elsewhere['sem'])}. Means over seeds.",
 )
 
 # %% tags=["remove-input"]
@@ -941,43 +826,32 @@ figures.provenance(table)
 
 # %% [markdown]
 # Does it matter? A representation may move along directions that nobody reads. The last figure sets the drift beside
-# what the same texts cost there: bits per byte less those at index 0. All models are on one
+# what the same texts cost there: bits per byte minus those at index 0. All models are on one
 # picture, each under each of its rules.
 
 # %% tags=["hide-input"]
+read = [name for name in have.columns if name.startswith("drift/")]
 points = [
-    {
-        "method": method,
-        "rule": name.removeprefix("drift/"),
-        "drift": metric(method, name),
-        "excess": metric(method, name.replace("drift/", "excess/")),
-    }
+    (method, of.mean(method, name), of.mean(method, name.replace("drift/", "excess/")))
     for method in present
-    for name in have.columns
-    if name.startswith("drift/")
+    for name in read
 ]
-points = pd.DataFrame(points, columns=["method", "rule", "drift", "excess"]).dropna()
+points = pd.DataFrame(points, columns=["method", "drift", "excess"]).dropna()
 fig, ax = plt.subplots(figsize=(6.8, 3.8))
 for method, own in points.groupby("method", sort=False):
-    ax.plot(
-        own.drift,
-        own.excess,
-        **figures.METHODS[method].line(linestyle="", markersize=6),
-    )
+    look = figures.METHODS[method].line(linestyle="", markersize=6)
+    ax.plot(own.drift, own.excess, **look)
 ax.axhline(0, color=figures.FAINT, linewidth=1)
-ax.set(
-    xlabel="drift of the content at the last depth",
-    ylabel="bits per byte more than at index 0",
-)
+ax.set(xlabel="drift of the content at the last depth")
+ax.set_ylabel("bits per byte more than at index 0")
 ax.legend(fontsize=8.5) if len(points) else figures.not_run(ax)
-together = np.corrcoef(points.drift, points.excess)[0, 1] if len(points) > 2 else None
-publish("drift_excess_correlation", together)
+many = len(points) > 2
+together = np.corrcoef(points.drift, points.excess)[0, 1] if many else np.nan
 figures.show(
     fig,
     name="fig-inside-excess",
     alt="Scatter plot of bits per byte above those at index 0 against the drift of the "
-    "content, one marker per method and "
-    "rule.",
+    "content, one marker per method and rule.",
     caption="What the drift costs: one marker per method and rule, means over seeds "
     f"and far starts, trained starts included. The correlation is {told(together)}.",
 )
@@ -991,16 +865,8 @@ figures.provenance(table)
 # The rules stand in {mod}`sepnb.claims`; each was committed before the records it judges.
 
 # %%
-IDS = (
-    "semantic-integrity-is-preserved",
-    "separation-steadies-the-content",
-    "only-the-routing-hears-a-new-index",
-    "position-is-readable-without-an-encoding",
-    "pos-stream-carries-almost-no-text",
-    "content-hides-the-position",
-)
-numbers_of_this_chapter["runs"] = len(have)
-numbers_of_this_chapter |= claims.show(
+IDS = [one.id for one in claims.CLAIMS if one.needs == ("experiment/inside",)]
+numbers |= claims.show(
     claims.judge(IDS, {"experiment/inside": table}),
     caption="The six claims of this chapter, judged by rules written beforehand.",
 )
@@ -1009,21 +875,18 @@ figures.provenance(table)
 # %% [markdown]
 # ## What to take away
 #
-# 1. **The integrity of the content.** That it is preserved past the trained length is
-#    *{num}`22_inside/verdict_semantic_integrity_is_preserved`*. In separated learned the drift over the five rules is
-#    {num}`22_inside/drift_five_separated:.2f` of the norm, among trained indices
-#    {num}`22_inside/drift_trained:.2f`, and another text is {num}`22_inside/another_text:.2f` away. In dense learned it
-#    is {num}`22_inside/drift_five_dense:.2f`, among trained indices {num}`22_inside/drift_trained_dense:.2f`. That
+# 1. **The content does not keep its integrity past the trained length** (*{num}`22_inside/verdict_semantic_integrity_is_preserved`*). In
+#    separated learned it moves by {num}`22_inside/drift_five_separated:.2f` of its norm under the five rules, among trained indices by
+#    {num}`inside/separated-learned/drift/trained:.2f`; another text is {num}`inside/separated-learned/another_text:.2f` away. That
 #    separation steadies the content, by what is added past the trained length, is
 #    *{num}`22_inside/verdict_separation_steadies_the_content`*.
-# 2. **By which way.** In a separated model a new index reaches the content through the attention weights alone:
-#    *{num}`22_inside/verdict_only_the_routing_hears_a_new_index`*. An extrapolator that keeps the routing keeps everything.
+# 2. **A new index reaches the content only through attention.** In a separated model that is exact
+#    (*{num}`22_inside/verdict_only_the_routing_hears_a_new_index`*): an extrapolator that keeps the routing keeps everything.
 # 3. **Who carries what.** That the trained pos stream carries almost no text is
-#    *{num}`22_inside/verdict_pos_stream_carries_almost_no_text`* (text share
-#    {num}`22_inside/text_share_pos:.2g`, gain of a probe for bytes {num}`22_inside/byte_gain_pos:+.3f`, without the mean
-#    of each position {num}`22_inside/byte_gain_pos_less_position:+.3f`); that the sem stream hardly tells the index,
-#    *{num}`22_inside/verdict_content_hides_the_position`*; that the index can be read without any encoding,
-#    *{num}`22_inside/verdict_position_is_readable_without_an_encoding`*.
+#    *{num}`22_inside/verdict_pos_stream_carries_almost_no_text`*: between texts lies {num}`inside/separated-learned/text/pos:.2g` of its
+#    variance, and a probe names bytes from it {num}`inside/separated-learned/byte/pos:+.3f` better than the majority rate. That the
+#    sem stream hardly tells the index is *{num}`22_inside/verdict_content_hides_the_position`*; that the index can be read without any
+#    encoding, *{num}`22_inside/verdict_position_is_readable_without_an_encoding`*.
 #
 # **Limits.** Linear probes: what they miss may be written in another way. The drift counts every direction alike, also
 # those that the output ignores. Texts of half the trained length at far indices isolate the index; a long text has more
@@ -1075,9 +938,8 @@ words = short[:4, :8]
 difference = (code((places + 100).to(device)) - code(places.to(device))).cpu()
 start = analysis.residual_states(dense, words)[0]["sem"]
 predicted = (len(words) ** 0.5 * difference.norm() / start.norm()).item()
-measured = analysis.drift(
-    analysis.residual_states(dense, words, places + 100)[0]["sem"], start
-)
+moved = analysis.residual_states(dense, words, places + 100)[0]["sem"]
+measured = analysis.drift(moved, start)
 assert abs(predicted - measured) < 1e-5
 
 # %% [markdown]
@@ -1100,10 +962,10 @@ squared = averages[:, :, 1:].square().sum(-1).mean(0)[1:]
 assert ((squared * counts[1:] ** 2 / counts[:-1] / 7 - 1).abs() < 0.15).all()
 scores = {}
 for name, target in (("index", counts.double()), ("1 / (i + 1)", 1 / counts.double())):
-    probe = analysis.fit_probe(
-        averages[:200].flatten(0, 1), target.repeat(200)[:, None]
-    )
-    said = probe(averages[200:])[..., 0]
+    known = target.repeat(200)[:, None]
+    said = analysis.fit_probe(averages[:200].flatten(0, 1), known)(averages[200:])[
+        ..., 0
+    ]
     scores[name] = analysis.r_squared(said, target.expand_as(said))
 print({name: round(score, 2) for name, score in scores.items()})
 assert scores["1 / (i + 1)"] > 0.9 > scores["index"]
@@ -1113,5 +975,5 @@ assert scores["1 / (i + 1)"] > 0.9 > scores["index"]
 # The next cell writes the numbers that this page's sentences, the {doc}`claims page </book/claims>` and the
 # regression tests read.
 
-# %%
-numbers.publish("22_inside", numbers_of_this_chapter, profile=profile)
+# %% tags=["hide-cell"]
+chapter_numbers.publish("22_inside", numbers, profile=profile)
