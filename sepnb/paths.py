@@ -9,10 +9,12 @@ from pathlib import Path
 
 import platformdirs
 
+HERE = Path(__file__).resolve().parents[1]
+
 
 def root() -> Path:
     """The checkout: `SEPNB_ROOT`, or the folder that holds the package."""
-    return Path(os.environ.get("SEPNB_ROOT", Path(__file__).resolve().parents[1]))
+    return Path(os.environ.get("SEPNB_ROOT", HERE))
 
 
 def results() -> Path:

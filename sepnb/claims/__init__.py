@@ -10,7 +10,7 @@ To add a claim, write one `Claim(...)` in the module of its chapter or experimen
 
 from sepnb.claims.asks import Ask
 from sepnb.claims.claim import Claim
-from sepnb.claims.encodings import survival
+from sepnb.claims.extrapolation import survival
 from sepnb.claims.ledger import CLAIMS, Row, evaluate, get
 from sepnb.claims.pages import page, source_map_page
 from sepnb.claims.shown import judge, show

@@ -15,7 +15,6 @@ import pandas as pd
 
 from sepnb.claims import budget, evidence
 from sepnb.claims.asks import Ask, Floor, Unless
-from sepnb.claims.measured import ENDS
 from sepnb.claims.rule import composed
 from sepnb.claims.verdict import OF_OURS, PARTLY, Tables, Verdict
 
@@ -122,15 +121,7 @@ class Claim:
         return self.source.startswith("ours")
 
     def table(self, tables: Tables) -> pd.DataFrame | None:
-        """The runs of the first experiment and the borrowed methods, with the columns that the claim
-        reads."""
-        wanted = dict.fromkeys(
-            ["method", "seed", "status", self.metric, *(one.column for one in self.floors)]
-        )
-        for ask in [*self.asks, *(ask for one in self.unless for ask in one.asks)]:
-            for quantity in (ask.a, ask.b):
-                for column in filter(None, quantity.partition(":")[2].split("+")):
-                    wanted |= dict.fromkeys([column, *(f"{column}{end}" for end in ENDS)])
+        """The runs of the first experiment, with the columns made of others, and the borrowed methods."""
         found = []
         for name in (self.experiments[0], *self.beside):
             runs = tables.get(name)
@@ -138,13 +129,11 @@ class Claim:
                 continue
             if name in self.beside:
                 runs = runs[runs["method"].isin(self.beside[name])]
-            ran = name not in self.beside and not (runs["status"] == "not run").all()
-            made = self.derive(runs) if self.derive and ran else runs
-            own = {column: (made if column in made else runs).get(column) for column in wanted}
-            found.append(
-                pd.DataFrame({column: values for column, values in own.items() if values is not None})
-            )
-        return pd.concat(found, ignore_index=True) if found else None
+            elif self.derive and not (runs["status"] == "not run").all():
+                made = self.derive(runs)
+                runs = pd.concat([runs.drop(columns=made.columns, errors="ignore"), made], axis=1)
+            found.append(runs)
+        return found[0] if len(found) == 1 else pd.concat(found, ignore_index=True) if found else None
 
     @functools.cached_property
     def digest(self) -> str:

@@ -7,7 +7,9 @@ from functools import partial
 
 from sepnb.claims.asks import FAR, Ask, Unless, each, gap, levels, pairs
 from sepnb.claims.claim import Claim
+from sepnb.claims.evidence import judge
 from sepnb.claims.language_model import BAR
+from sepnb.claims.verdict import Tables, Verdict
 
 TABLE = "experiment/extrapolation"
 
@@ -119,3 +121,16 @@ CLAIMS = {
         unless=TEXT_HAS_MORE,
     ),
 }
+
+
+ENCODINGS = "experiment/encodings"
+SIX_SEEDS = ("sinusoidal", "learned", "rope", "alibi")
+
+
+def survival(tables: Tables, method: str) -> Verdict:
+    """Whether an encoding of chapter 5 survives past its trained length, under its own rule, which for a
+    table is its last row held. `SIX_SEEDS` are judged by the records of `extrapolation`, all others by three
+    seeds of `encodings`, with which no comparison can be decided."""
+    rule = "clamp" if method.startswith("learned") else "native"
+    table = tables.get(TABLE if method in SIX_SEEDS else ENCODINGS)
+    return judge(table, levels(method, *gap(rule), high=0.03), floors=(BAR,)).of_ours()

@@ -13,35 +13,6 @@ from sepnb.records.markup import code, said
 from sepnb.records.markup import row as table_row
 
 SHORT = 9
-_EVIDENCE = """
-A statement of a source is *reproduced* or *not reproduced*, a hypothesis of ours *held* or *refuted*.
-Differences are means over seeds, below zero where the first method is better in bits per byte. Each is held
-against the bounds of its rule by two-sided t tests, paired by seed, with Holm's correction over the
-comparisons of the claim at 5 %. A claim says that all of them hold: one that fails is enough against it, and
-one that is left open makes it *undecided* otherwise. With fewer than six seeds it is *not judged*. *Partly*
-is for claims that count their parts, and for a verdict on short training whose ranking turns with more. Where
-bits per byte are compared, every method needs a mean below 3.35 bits per byte inside the trained length, just
-under the bigram entropy of the text; otherwise the claim is *not testable here*.
-
-Rules name methods as the tables of their experiments do. A model *survives* if it reads texts of several
-trained lengths about as well as through its sliding window. 2x, 4x, 8x and 16x are the bins that end at so
-many times the trained length. The *gap* is what a model costs more than the same model through a window of
-the trained length that slides byte by byte over the same bytes. The *gain* is what it costs more once the
-text further back than a trained length is that of another novel. In `extrapolation` the sinusoidal, Fourier,
-cyclic, learned and ALiBi-like rules are the slides' equations (2) to (6), corrected; the sliding window has
-stride 1.
-
-In `budget` the bar holds for the longest training, and a ranking is decided by intervals that hold together
-(Bonferroni). In `inside` some quantities are no bits per byte, and some are held against a bound by
-themselves. In `shaw_clip` a clip is judged at the largest distance from which on keys cost something when
-they are hidden. In `seqpe_geometry`, `seqpe_distances` and `seqpe_stream_geometry` there is no bar. *Order*
-is the rank correlation of nearness with the inner product, *adjacency* how often the largest product is that
-of a nearest neighbour, *likeness* the correlation of a window's inner products with those of the trained
-window; windows are moved and narrowed in units of the spread of the trained one. In `seqpe_stream` *covered*
-starts lie below the largest position of training, *never seen* ones past it, and *aligned* ones keep the low
-digits of the trained window. In `images` and `volumes` scores are shares of right answers and higher is
-better; a method with places must answer more than half of the pictures or cubes rightly, as it was trained.
-""".strip()
 _KINDS = {
     "claim": "judged by a claim",
     "chapter": "in a chapter",
@@ -67,8 +38,6 @@ def page(rows: Sequence[Row] | None = None) -> str:
             table_row("claim", "verdict"),
             table_row("---", "---"),
             *(table_row(_link(row.claim.id), _badge(row) + _turned(row)) for row in rows),
-            "",
-            _EVIDENCE,
             "",
             *(line for row in rows for line in _section(row, documents)),
         ]

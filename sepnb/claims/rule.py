@@ -48,6 +48,8 @@ WORDS = {
     "spread-14": "things spread over 14 x 14 patches",
     "canvas-12": "a canvas of 12 cells along an edge",
     "spread-12": "things spread over 12 cells along an edge",
+    "compiled": "share of the speed of attention, compiled",
+    "ahead": "speed over that of x-transformers",
     "grow": "a grid that grows",
     "fit": "places fitted into the trained square",
 }

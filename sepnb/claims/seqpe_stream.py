@@ -151,7 +151,7 @@ CLAIMS = {
         "The distillation helps SeqPE as a term of the score in longer texts",
         pairs(f"{SCORE} - {SCORE}-contrastive", *gap("native"), high=0.0),
         source="seqpe-abstract",
-        remark="Both are trained at the same shift steps, and at the rate that was swept with both losses.",
+        remark="Both are trained at the same random offsets, at the rate that was swept with both losses.",
     ),
     "the-losses-carry-the-stream-further": _of(
         "The two losses help at indices never seen",

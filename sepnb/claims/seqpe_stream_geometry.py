@@ -89,7 +89,7 @@ CLAIMS = {
         + levels("separated-seqpe-plain", "moved/covered-misaligned", low=1.0),
     ),
     "the-losses-move-an-aligned-window": _geometry(
-        "The losses move a window that shift steps leave in place",
+        "The losses move a window that random offsets leave in place",
         pairs("separated-seqpe - separated-seqpe-shifts", "log2 moved/covered-aligned", low=1.0),
         remark="One more is twice as far.",
     ),

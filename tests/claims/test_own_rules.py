@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sepnb import claims, paths
+from sepnb import claims, experiments, paths
 from sepnb.claims import (
     encoding_speed,
     exact,
+    extrapolation,
     image_counts,
     images,
     inside,
@@ -19,6 +20,7 @@ from sepnb.claims import (
 )
 from sepnb.claims.asks import Ask
 from sepnb.claims.seqpe_stream import KINDS
+from sepnb.experiments.encoding_methods import METHODS
 
 
 def table(rows, *, seeds=range(1, 7), noise=1e-4, fixed=()) -> pd.DataFrame:
@@ -299,6 +301,45 @@ def test_what_changes_with_the_number_of_axes_is_counted(claim_id, changes, expe
     assert (
         word(claim_id, {image_counts.COUNTS: None}) == word(claim_id, {image_counts.COUNTS: {}}) == "not run"
     )
+
+
+# --- chapter 5 ----------------------------------------------------------------------------------------------
+
+
+def survivor(method, reading, gap, seeds=6, inside=2.5):
+    gaps = {f"gap/{reading}/{k}": gap for k in ("2x", "4x", "8x")}
+    return table({method: {"bits_per_byte": inside} | gaps}, seeds=range(seeds))
+
+
+@pytest.mark.parametrize(
+    ("method", "reading", "need"),
+    [
+        ("t5", "native", extrapolation.ENCODINGS),
+        ("learned-per-layer", "clamp", extrapolation.ENCODINGS),
+        ("alibi", "native", extrapolation.TABLE),
+        ("learned", "clamp", extrapolation.TABLE),
+    ],
+)
+def test_an_encoding_survives_with_a_gap_below_the_bound_and_three_seeds_decide_nothing(
+    method, reading, need
+):
+    for changed, expected in (
+        ((0.0,), "held"),
+        ((0.2,), "refuted"),
+        ((0.2, 3), "not judged"),
+        ((0.0, 6, 3.4), "not testable here"),
+    ):
+        assert claims.survival({need: survivor(method, reading, *changed)}, method).word == expected
+    other = {extrapolation.TABLE, extrapolation.ENCODINGS} - {need}
+    assert claims.survival(dict.fromkeys(other, survivor(method, reading, 0.0)), method).word == "not run"
+
+
+def test_encodings_judged_elsewhere_have_six_seeds_there_and_the_readings_are_those_of_the_grid():
+    six = {c.method for c in experiments.get("extrapolation").grid("laptop") if c.seed == 6}
+    assert six & METHODS.keys() == set(extrapolation.SIX_SEEDS)
+    for config in experiments.get("encodings").grid("laptop", seeds=[1]):
+        rule = "clamp" if config.method.startswith("learned") else "native"
+        assert rule in {reading.id for reading in config.readings}
 
 
 # --- chapters 1 and 7 to 9 ----------------------------------------------------------------------------------
