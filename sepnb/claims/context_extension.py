@@ -17,8 +17,8 @@ from sepnb.claims.recipes import LONG
 EXTENSIONS = ("position-interpolation", "ntk-aware", "ntk-by-parts", "yarn", "llama3", "raised-base")
 
 
-def over_oracle(*places: str) -> list[tuple[str, str]]:
-    """The columns of a tuned model and of its oracle."""
+def over_window(*places: str) -> list[tuple[str, str]]:
+    """The columns of a tuned model and of the same model through its sliding window."""
     return [(f"tight/tuned/{k}", f"tight/tuned-oracle/{k}") for k in places]
 
 
@@ -36,11 +36,11 @@ CLAIMS = {
     ),
     "tuned-extensions-reach-the-tuned-length": _article(
         "Tuned extensions work up to the length they are tuned for",
-        changes("position-interpolation, ntk-aware, ntk-by-parts, yarn", over_oracle("2x", "4x"), high=0.03),
+        changes("position-interpolation, ntk-aware, ntk-by-parts, yarn", over_window("2x", "4x"), high=0.03),
     ),
     "ntk-tuned-reads-on": _article(
         "Tuned NTK methods read on past the length they are tuned for",
-        changes("ntk-aware, yarn", over_oracle("8x", "16x"), high=0.03),
+        changes("ntk-aware, yarn", over_window("8x", "16x"), high=0.03),
     ),
     "pi-frozen-costs-inside": _of(
         "Position interpolation without tuning costs inside the trained length",
@@ -64,7 +64,7 @@ CLAIMS = {
     ),
     "a-tuned-extension-uses-longer-contexts": _of(
         "After a little tuning the longer context is used",
-        changes("yarn, ntk-aware", over_oracle("4x"), high=0.0),
+        changes("yarn, ntk-aware", over_window("4x"), high=0.0),
         beside=LONG,
         unless=TEXT_HAS_MORE,
     ),

@@ -131,16 +131,12 @@ def test_a_verdict_whose_models_exchange_places_is_budget_dependent():
     assert kept.detail == f"{WIDE} beside sinusoidal: ahead at 1x, ahead at 4x, ahead at 16x"
 
 
-def test_a_lead_that_melts_is_told_and_is_no_exchange():
+def test_a_lead_that_melts_is_told_and_is_no_exchange_and_one_pair_of_several_is_enough():
     found = label(EQUAL_PARAMETERS, sinusoidal_16=2.10)  # as low as the wide one
     assert found.label == KEPT and found.detail.endswith("ahead at 4x, level at 16x")
-
-
-def test_one_pair_of_several_is_enough():
     found = label("rope-leads-in-window", learned_16=1.9)
     assert found.label == DEPENDENT
     assert "rope beside learned: ahead at 1x, ahead at 4x, behind at 16x" in found.detail
-    assert label("alibi-level-with-separated-sinusoid", learned_16=1.9).label == KEPT
 
 
 def test_without_the_whole_of_the_records_there_is_no_label():

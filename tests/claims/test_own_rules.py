@@ -196,13 +196,6 @@ def test_columns_are_made_of_both_starts_of_a_kind():
     assert made["moved/covered-aligned"].item() == 2.0 and made["log2 moved/covered-aligned"].item() == 1.0
 
 
-def test_methods_beside_come_from_their_own_experiments():
-    """RoPE of `extrapolation`, whose text inside the trained length is another, is not taken."""
-    claim = claims.get("seqpe-surpasses-them-past-the-length")
-    assert claim.beside["experiment/extrapolation"] == ("alibi",)
-    assert "rope" in claim.beside["experiment/recipes"]
-
-
 @pytest.mark.parametrize(("other", "expected"), [(4.9, "not testable here"), (4.3, "held")])
 def test_of_two_models_that_know_nothing_at_a_far_index_none_is_better(other, expected):
     """The entropy of single bytes is 4.5; the first pays 0.2 less than the other."""

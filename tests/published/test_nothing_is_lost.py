@@ -70,10 +70,10 @@ REWORDED: dict[str, tuple[str, str]] = {}
 """Id of a claim: the digest of its rule of today, and why it was changed."""
 
 COMPOSED: dict[str, str] = {
-    "encoding_speed": "fec28bd53d3dd60e",
+    "encoding_speed": "c84609093a0f3e94",
     "ablation": "c7060218a6a23717",
     "recipes": "636d2e4ad4683220",
-    "seqpe_stream": "0b0b104904e969ea",
+    "seqpe_stream": "bdc81cb148be6ce4",
     "images": "58e05b8e1d5eb556",
     "context_extension": "07ba5a0f2c809933",
     "extrapolation": "bafe5edc27db1fb2",
