@@ -22,17 +22,17 @@ SEPARATED, SCORE = EXPERIMENT.grid("smoke")
 
 
 def test_the_chain_is_the_separated_one_of_the_stream_stage_by_stage():
-    assert rules.CHAIN == geo.CHAIN and {*geo.CHAIN, geo.SCORE} < set(stream.PUBLISHED)
-    for before, after in pairwise(geo.CHAIN):
+    assert rules.CHAIN == geo.SERIES and {*geo.SERIES, geo.SCORE} < set(stream.PUBLISHED)
+    for before, after in pairwise(geo.SERIES):
         assert stream.METHODS[after].base == before
-    assert {SEPARATED.method, SCORE.method} == {geo.CHAIN[-1], geo.SCORE}
+    assert {SEPARATED.method, SCORE.method} == {geo.SERIES[-1], geo.SCORE}
 
 
 @pytest.mark.parametrize("profile", ["laptop", "gpu"])
 def test_what_is_looked_at_is_trained_and_read_as_in_the_stream_seed_for_seed(profile):
     there = {(run.method, run.seed): run for run in STREAM.grid(profile, seeds=range(1, 19))}
     grid = EXPERIMENT.grid(profile)
-    chain = {(name, seed) for name in geo.CHAIN for seed in range(1, 7)}
+    chain = {(name, seed) for name in geo.SERIES for seed in range(1, 7)}
     assert {(run.method, run.seed) for run in grid} == chain | {(geo.SCORE, s) for s in range(1, 19)}
     assert len({run.key for run in grid}) == len(grid) == 42
     for run in grid:
