@@ -112,10 +112,8 @@ def test_every_timed_step_is_the_same_and_reaches_every_parameter_of_the_encodin
     monkeypatch.setattr(es, "built", lambda *given: models.append(built(*given)) or models[-1])
     step = replace(TINY, method=method).steps()["eager"]
     step()
-    own = [
-        *models[0].score_encodings.parameters(),
-        *models[0].blocks[0].attention.averaging.parameters(),
-    ]
+    encoded = (models[0].score_encodings, models[0].blocks[0].attention.averaging)
+    own = [parameter for module in encoded for parameter in module.parameters()]
     first = [parameter.grad.clone() for parameter in own]
     assert all(gradient.abs().sum() > 0 for gradient in first)
     step()
@@ -181,17 +179,9 @@ def test_the_route_of_a_compiled_encoding_is_compiled(monkeypatch):
     assert es.route(model_of(cell), cell, "cuda") is None  # a bias may go to FlexAttention there
 
 
-SQUARES = {
-    "none": FUSED,
-    "rope": FUSED,
-    "t5": 6,
-    "kerple": 6,
-    "distance-aware": 6,
-    "transformer-xl": 9,
-    "cope": 6,
-}
-"""Scores and averages are two products in the open, and the backward pass twice as many; in Transformer-XL a
-product with every distance besides. What follows the clip or a table of few rows comes on top."""
+SQUARES = {"rope": FUSED, "t5": 6, "distance-aware": 6, "transformer-xl": 9, "cope": 6}
+"""The explicit softmax has two products, and twice as many backward; Transformer-XL one more with every
+distance. What follows a table of few rows comes on top."""
 
 
 @pytest.mark.parametrize("method", SQUARES)
