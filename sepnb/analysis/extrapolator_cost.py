@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from ..extrapolators import CONTROLS, FORMS, METHODS, extrapolate
-from ..validation import at_least, one_of
+from ..validation import at_least
 from .timing import Ratio, interleaved, paired_ratio
 
 AIM = 3.0
@@ -49,31 +49,23 @@ class Cost(NamedTuple):
 
 
 def times_of_writing(
-    width: int = 64,
-    *,
-    methods: Sequence[str] = HELD,
-    n_positions: int = MILLION,
-    repeats: int = REPEATS,
-    device: str = "cpu",
+    width: int = 64, *, n_positions: int = MILLION, repeats: int = REPEATS, device: str = "cpu"
 ) -> list[Cost]:
-    """Every form of the methods at the positions 0 .. n_positions - 1, in turns with the writing of the rows.
+    """Every form of `HELD` at the positions 0 .. n_positions - 1, in turns with the writing of the rows.
 
     Args:
         width: d_pos, of the table that `drawn_table` gives.
-        methods: some of `METHODS`.
         n_positions: N; a few thousand time the call, and no longer the rule.
         repeats, device: as in `sepnb.analysis.timing.interleaved`.
 
     Raises:
-        ValueError: an unknown method, no positions, or what `interleaved` refuses.
+        ValueError: no positions, or what `interleaved` refuses.
     """
     at_least(1, n_positions=n_positions)
-    for method in methods:
-        one_of("extrapolator", method, METHODS)
     positions = torch.arange(n_positions, device=device)
     calls = {
         (method, form): call_of(method, form, drawn_table(width, device), positions)
-        for method, form in variants(methods)
+        for method, form in variants(HELD)
     }
     steps = {f"{method} {form}": call for (method, form), call in calls.items()}
     writing = {"writing": lambda: torch.ones(n_positions, width, device=device)}

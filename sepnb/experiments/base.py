@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import pandas as pd
 
 from ..models import TransformerConfig
-from ..records.run_table import RunTable
 from ..records.store import Record, Store, digest
 from ..training.config import TrainingConfig
 from ..validation import one_of
@@ -169,10 +168,6 @@ class Experiment(ABC):
         table = pd.DataFrame(rows)
         table.attrs = {"profile": profile, "experiment": self.name, "records": Records(found)}
         return table
-
-    def runs(self, profile: str, store: Store | None = None) -> RunTable:
-        """`table`, asked by method and metric."""
-        return RunTable(self.table(profile, store))
 
     def rows(self, profile: str, kind: str, store: Store | None = None) -> pd.DataFrame:
         """The tidy rows of one kind of every run of the grid that has a record, with its method and seed."""

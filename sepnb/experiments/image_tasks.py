@@ -1,7 +1,7 @@
 """The two tasks of `images`: which class an image has, and in which direction one thing lies from another.
 
-A classifier can go a long way on the first by the patches alone, wherever they are. The second cannot be told
-without places: both things are in every picture, and only their arrangement decides.
+A classifier can go a long way on the first by the patches alone, wherever they are. The second needs places:
+both things are in every picture, and only their arrangement decides.
 """
 
 from collections.abc import Iterator

@@ -15,9 +15,9 @@ Three more methods: `separated-seqpe-still` has both losses and no shift steps; 
 but SeqPE in a term of the score, where its text program injects it, with the same shift steps and with one
 loss or both. What the paper's abstract says of language models is asked of these.
 
-All are asked what recipes are asked. What they read besides is the trained length at starts far out: below
-the largest position of shift steps and losses, and past it; aligned, so that the low digits run as in the
-trained window, and misaligned.
+All are asked what the variants of `recipes` are asked. What they read besides is the trained length at starts
+far out: below the largest position of shift steps and losses, and past it; aligned, so that the low digits
+run as in the trained window, and misaligned.
 """
 
 from collections.abc import Callable
@@ -165,7 +165,7 @@ class StreamRun(RecipeRun):
 
     @property
     def readings(self) -> tuple[Reading, ...]:
-        """The evaluation protocols of a recipe, but for the start that five digits cannot write; and the
+        """The evaluation protocols of `recipes`, but for the start that five digits cannot write; and the
         trained length at every one of `starts`."""
         shared = tuple(reading for reading in super().readings if reading.start != ELSEWHERE)
         far = [Reading(f"native-at-{name}", start=at) for name, at in starts(self.beyond.length).items()]

@@ -31,7 +31,7 @@ from .base import Progress
 from .seqpe_geometry import finite
 from .seqpe_stream import SCORE, SeqPEStream, StreamRun, starts
 
-CHAIN = (
+SERIES = (
     "separated-seqpe-plain",
     "separated-seqpe-shifts",
     "separated-seqpe-contrastive",
@@ -43,8 +43,8 @@ FRESH = tuple(range(7, 19))
 """Seeds of `SCORE` beside those of all: none of their curves was seen before the rules were written."""
 
 PIECES = SLACK = 16
-"""What indices cost is told in so many pieces of a trained length. A fold reaches back by one part in `SLACK`
-of it at least."""
+"""What indices cost is given in so many pieces of a trained length, and a fold reaches back by one part in
+`SLACK` of it at least."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class SeqPEStreamGeometry(SeqPEStream):
     title: ClassVar[str] = "Where the embeddings of SeqPE lie"
     order: ClassVar[int] = 8
 
-    methods: ClassVar = (*CHAIN, SCORE)
+    methods: ClassVar = (*SERIES, SCORE)
     smoke: ClassVar = ("separated-seqpe", SCORE)
     costs: ClassVar = {"smoke": 3.0, "laptop": 140.0, "gpu": 80.0}
     runs = StreamGeometryRun

@@ -107,7 +107,6 @@ def test_what_is_timed_is_the_whole_call():
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"methods": ["clamp", "ramp"]}, "unknown extrapolator 'ramp'"),
         ({"n_positions": 0}, "n_positions is 0; it must be at least 1"),
         ({"n_positions": 10, "repeats": 3}, "repeats is 3; a median with quartiles takes at least 9"),
     ],

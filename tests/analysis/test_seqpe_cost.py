@@ -57,23 +57,17 @@ def test_the_count_is_that_of_the_maps_and_of_every_look(settings, positions, la
     assert cost.shared == maps(encoder, positions, plain=False) + attention[1]
 
 
-@pytest.mark.parametrize("start", [0, 16_000, 7_003])
-def test_neighbouring_positions_cost_less_than_a_third(start):
+def test_neighbouring_positions_cost_less_than_a_third_and_scattered_ones_less_than_a_half():
     encoder = SequentialPositionEncoder(width=64, heads=1, digits=5)
-    cost = multiply_adds(encoder, torch.arange(start, start + 512))
-    assert cost.plain > 3 * cost.shared
-    assert cost.plain > 2.5 * cost.tree > 2.5 * cost.shared, "most of it is the tree's"
-
-
-@pytest.mark.parametrize("width", [64, 384])
-def test_the_released_grid_of_patches_costs_less_than_a_third_and_scattered_positions_less_than_a_half(width):
-    encoder = SequentialPositionEncoder(width=width, digits=2, dims=2)
-    cost = multiply_adds(encoder, GRID)
-    assert cost.plain > 3 * cost.shared
-    encoder = SequentialPositionEncoder(width=width, digits=5)
+    for start in (0, 7_003):
+        cost = multiply_adds(encoder, torch.arange(start, start + 512))
+        assert cost.plain > 3 * cost.shared
+        assert cost.plain > 2.5 * cost.tree > 2.5 * cost.shared, "most of it is the tree's"
     scattered = torch.randint(20_000, (512,), generator=torch.Generator().manual_seed(0))
     cost = multiply_adds(encoder, scattered)
     assert 2 * cost.shared < cost.plain < 3 * cost.shared
+    released = multiply_adds(SequentialPositionEncoder(width=384, digits=2, dims=2), GRID)
+    assert released.plain > 3 * released.shared
 
 
 @pytest.mark.parametrize("layers", [1, 2])

@@ -216,8 +216,10 @@ def test_a_randomised_model_is_scored_at_drawn_positions_inside_the_trained_leng
 # --- a run
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_a_run_of_every_method_trains_and_holds_every_reading(name):
+@pytest.mark.parametrize(
+    "name", ["none", "learned-query-key", "p-rope", "fire", "shaw", "cope", "seqpe-input", "rope-randomised"]
+)
+def test_a_run_trains_and_holds_every_reading(name):
     config = smoke_run(name)
     record = TABLE.run(config)
     losses = record.fingerprint["first_losses"]

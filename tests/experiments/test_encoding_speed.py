@@ -3,7 +3,6 @@
 import subprocess
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -62,8 +61,6 @@ def test_every_encoding_that_acts_in_attention_is_timed_at_both_lengths():
     ("change", "told"),
     [
         ({"method": "learned"}, "'learned' is not timed; use one of none, rope"),
-        ({"precision": "float8"}, "unknown precision 'float8'"),
-        ({"length": 0}, "length is 0 and batch_size 2; both are at least 1"),
         ({"head_width": 3}, "head width must be even"),
     ],
 )
@@ -112,10 +109,8 @@ def test_every_timed_step_is_the_same_and_reaches_every_parameter_of_the_encodin
     monkeypatch.setattr(es, "built", lambda *given: models.append(built(*given)) or models[-1])
     step = replace(TINY, method=method).steps()["eager"]
     step()
-    own = [
-        *models[0].score_encodings.parameters(),
-        *models[0].blocks[0].attention.averaging.parameters(),
-    ]
+    encoded = (models[0].score_encodings, models[0].blocks[0].attention.averaging)
+    own = [parameter for module in encoded for parameter in module.parameters()]
     first = [parameter.grad.clone() for parameter in own]
     assert all(gradient.abs().sum() > 0 for gradient in first)
     step()
@@ -181,17 +176,9 @@ def test_the_route_of_a_compiled_encoding_is_compiled(monkeypatch):
     assert es.route(model_of(cell), cell, "cuda") is None  # a bias may go to FlexAttention there
 
 
-SQUARES = {
-    "none": FUSED,
-    "rope": FUSED,
-    "t5": 6,
-    "kerple": 6,
-    "distance-aware": 6,
-    "transformer-xl": 9,
-    "cope": 6,
-}
-"""Scores and averages are two products in the open, and the backward pass twice as many; in Transformer-XL a
-product with every distance besides. What follows the clip or a table of few rows comes on top."""
+SQUARES = {"rope": FUSED, "t5": 6, "distance-aware": 6, "transformer-xl": 9, "cope": 6}
+"""The explicit softmax has two products, and twice as many backward; Transformer-XL one more with every
+distance. What follows a table of few rows comes on top."""
 
 
 @pytest.mark.parametrize("method", SQUARES)
@@ -205,23 +192,14 @@ def test_the_counted_products_are_those_of_the_formula(method):
 # --- what is told
 
 
-def test_a_record_holds_the_rounds_what_they_come_to_and_the_products(monkeypatch):
+def test_a_record_holds_the_products_the_target_and_the_other_package(monkeypatch):
     monkeypatch.setattr(es, "TARGETS", {("t5", N): 0.6})
-    cell, told = replace(TINY, method="t5"), []
-    record = SPEED.run(cell, progress=lambda done, total: told.append((done, total)))
-    rounds = [row for row in record.rows if row["kind"] == "round"]
-    ratios = [row["fused_s"] / row["eager_s"] for row in rounds]
-    quartiles = [record.metrics[name] for name in ("eager_lower", "eager", "eager_upper")]
-    assert quartiles == pytest.approx(list(np.quantile(ratios, [0.25, 0.5, 0.75])))
+    cell = replace(TINY, method="t5")
+    record = SPEED.run(cell)
     assert record.metrics["products"] == pytest.approx(FUSED / SQUARES["t5"])
-    routed = [row["fused_s"] / row["route_s"] for row in rounds]
-    assert record.metrics["route"] == pytest.approx(np.median(routed))
     assert record.metrics["target"] == 0.6 and "compiled" not in record.metrics
-    assert told == [(done, 9) for done in range(1, 10)]
-    assert record.config == cell.resolved() and record.key == cell.key
     assert record.rows[-1]["name"] == "x-transformers"
-    assert record.fingerprint == SPEED.fingerprint(cell)
-    for changed in (replace(cell, seed=1), replace(cell, method="kerple"), replace(cell, length=N + 1)):
+    for changed in (replace(cell, method="kerple"), replace(cell, length=N + 1)):
         assert SPEED.fingerprint(changed) != record.fingerprint and changed.key != cell.key
 
 

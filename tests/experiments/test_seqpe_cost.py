@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 
@@ -45,16 +44,9 @@ def test_the_pieces_are_steps_of_the_same_model_on_the_same_positions(monkeypatc
     assert positions.head.weight.grad is None, "no token is read for positions alone"
 
 
-def test_a_record_holds_the_rounds_and_what_they_come_to():
-    record = COST.run(replace(SMOKE, every=1))
-    rounds = [row for row in record.rows if row["kind"] == "round"]
-    shares = [row["positions_s"] / row["whole_s"] for row in rounds]
-    longer = [row["whole_s"] / row["bare_s"] for row in rounds]
-    metrics = record.metrics
-    assert metrics["share"] == pytest.approx(np.median(shares))
-    assert metrics["longer"] == pytest.approx(np.median(longer))
+def test_a_record_holds_the_counted_shares_of_the_multiply_adds():
+    metrics = COST.run(replace(SMOKE, every=1)).metrics
     assert 0 < metrics["products"] < 1 < metrics["products_longer"]
     beyond = metrics["products"] + metrics["products_columns"]
     assert beyond == pytest.approx(1 - 1 / metrics["products_longer"])
     assert 0 < metrics["products_teacher"] < metrics["products"]
-    assert record.fingerprint == COST.fingerprint(replace(SMOKE, every=1))

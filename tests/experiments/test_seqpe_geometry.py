@@ -1,7 +1,6 @@
 """The experiment `seqpe_geometry`: one change each, encoders trained on positions alone, windows apart."""
 
 import dataclasses
-import warnings
 
 import numpy as np
 import pytest
@@ -44,6 +43,8 @@ def test_every_variant_has_six_seeds_and_distances_are_judged_on_six_others(prof
         first = known[run.method, 1]
         assert run.experiment == "seqpe_distances"
         assert (run.encoder, run.training) == (first.encoder, first.training)
+    with pytest.raises(ValueError, match="unknown variant 'all'; use one of both, contrastive"):
+        smoke("all")
 
 
 @pytest.mark.parametrize("variant", [name for name in METHODS if name != geo.BOTH])
@@ -131,8 +132,7 @@ def test_a_run_that_diverges_is_kept_without_measures(short, monkeypatch):
 def test_embeddings_that_are_all_alike_leave_out_what_cannot_be_measured():
     encoder = geo.initial(smoke())
     torch.nn.init.zeros_(encoder.output.weight), torch.nn.init.ones_(encoder.output.bias)
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with np.errstate(all="ignore"), pytest.warns():
         rows = geo.windows_of(encoder, "trained")
     assert all("order" not in row and "likeness" not in row and row["norm"] == 4.0 for row in rows)
     assert geo.metrics_of(rows, "trained").keys() == {
@@ -146,8 +146,3 @@ def test_digits_that_positions_share_make_an_untrained_encoder_look_alike(varian
     rows = [row for seed in range(3) for row in geo.windows_of(geo.initial(smoke(variant, seed)), "drawn")]
     found = geo.metrics_of(rows, "drawn")
     assert found["drawn/likeness/aligned"] > found["drawn/likeness/misaligned"] + 0.2
-
-
-def test_an_unknown_variant_is_refused():
-    with pytest.raises(ValueError, match="unknown variant 'all'; use one of both, contrastive"):
-        smoke("all")

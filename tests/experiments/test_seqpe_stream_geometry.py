@@ -22,17 +22,17 @@ SEPARATED, SCORE = EXPERIMENT.grid("smoke")
 
 
 def test_the_chain_is_the_separated_one_of_the_stream_stage_by_stage():
-    assert rules.CHAIN == geo.CHAIN and {*geo.CHAIN, geo.SCORE} < set(stream.PUBLISHED)
-    for before, after in pairwise(geo.CHAIN):
+    assert rules.CHAIN == geo.SERIES and {*geo.SERIES, geo.SCORE} < set(stream.PUBLISHED)
+    for before, after in pairwise(geo.SERIES):
         assert stream.METHODS[after].base == before
-    assert {SEPARATED.method, SCORE.method} == {geo.CHAIN[-1], geo.SCORE}
+    assert {SEPARATED.method, SCORE.method} == {geo.SERIES[-1], geo.SCORE}
 
 
 @pytest.mark.parametrize("profile", ["laptop", "gpu"])
 def test_what_is_looked_at_is_trained_and_read_as_in_the_stream_seed_for_seed(profile):
     there = {(run.method, run.seed): run for run in STREAM.grid(profile, seeds=range(1, 19))}
     grid = EXPERIMENT.grid(profile)
-    chain = {(name, seed) for name in geo.CHAIN for seed in range(1, 7)}
+    chain = {(name, seed) for name in geo.SERIES for seed in range(1, 7)}
     assert {(run.method, run.seed) for run in grid} == chain | {(geo.SCORE, s) for s in range(1, 19)}
     assert len({run.key for run in grid}) == len(grid) == 42
     for run in grid:
@@ -148,25 +148,16 @@ def test_folds_are_counted_past_the_trained_length_and_their_bytes_are_read_thre
     assert metrics["alone/folded"] != metrics["alone/first"]
 
 
-def test_without_a_fold_the_text_is_read_as_it_was_and_with_too_many_nothing_can_be_left_out(
-    records, monkeypatch
-):
+def test_without_a_fold_or_with_too_many_nothing_is_left_out(records, monkeypatch):
     config, _ = records[SCORE.method]
     model, longest = lm.build(config), config.beyond.longest
-    monkeypatch.setattr(geo, "folded", lambda embeddings, slack: torch.zeros(2 * longest, dtype=torch.bool))
-    metrics, _ = geo.folds_of(config, model)
-    assert metrics["folded"] == 0 and metrics["mended/past"] == metrics["past"]
-    assert not {"bits/folded", "bits/others", "mended/folded", "alone/folded"} & metrics.keys()
-    monkeypatch.setattr(geo, "folded", lambda embeddings, slack: torch.arange(2 * longest) >= longest - 1)
-    metrics, rows = geo.folds_of(config, model)
-    assert metrics["folded"] == 1 and "alone/folded" in metrics
-    assert not any("mended" in name for name in metrics) and not any("mended" in row for row in rows)
-
-
-def test_embeddings_that_are_all_alike_have_moved_by_nothing_that_can_be_told():
-    encoder = encoder_of(lm.build(SEPARATED))
-    torch.nn.init.zeros_(encoder.output.weight), torch.nn.init.ones_(encoder.output.bias)
-    with np.errstate(all="ignore"), pytest.warns():
-        rows = geo.windows_of(encoder, 64, "trained")
-    assert all("moved" not in row and "narrowed" not in row and row["spread"] == 0 for row in rows)
-    assert geo.window_metrics(rows, "trained")["resolution"] == 0
+    found = []
+    for start in (2 * longest, longest - 1):
+        turned = torch.arange(2 * longest) >= start
+        monkeypatch.setattr(geo, "folded", lambda embeddings, slack, turned=turned: turned)
+        found.append(geo.folds_of(config, model))
+    (none, _), (many, rows) = found
+    assert none["folded"] == 0 and none["mended/past"] == none["past"]
+    assert not {"bits/folded", "bits/others", "mended/folded", "alone/folded"} & none.keys()
+    assert many["folded"] == 1 and "alone/folded" in many
+    assert not any("mended" in name for name in many) and not any("mended" in row for row in rows)

@@ -19,7 +19,6 @@ from sepnb.analysis import flops
 from sepnb.companion.bench import bench_models
 from sepnb.experiments import speed, timed
 from sepnb.experiments.speed import Speed, SpeedRun, share_reached
-from sepnb.models.kernels import CompilerMissing
 
 SPEED = Speed()
 CELL = {"width": 32, "n_heads": 4, "length": 8, "batch_size": 3, "pos_parts": 4, "n_layers": 2, "repeats": 9}
@@ -67,8 +66,6 @@ def test_the_two_models_of_a_cell_differ_in_streams_and_mode_only(profile):
         ({"variant": "dense"}, "unknown variant 'dense'; use one of separated, strict"),
         ({"pos_parts": 5}, "pos_parts is 5; it must be at least 2 and divide the width 32"),
         ({"pos_parts": 1}, "pos_parts is 1"),
-        ({"precision": "float8"}, "unknown precision 'float8'; use one of float32, bfloat16"),
-        ({"batch_size": 0}, "length is 8 and batch_size 0; both are at least 1"),
         ({"variant": "strict", "pos_parts": 8}, "strict needs whole position heads: d_pos=4"),
     ],
 )
@@ -170,24 +167,16 @@ def test_every_timed_step_is_the_same_and_reaches_every_parameter(variant, monke
 # --- what is told
 
 
-def test_a_record_holds_the_pairs_and_what_they_come_to():
-    cell, told = replace(TINY, variant="strict"), []
-    record = SPEED.run(cell, progress=lambda done, total: told.append((done, total)))
-    pairs = [row for row in record.rows if row["kind"] == "pair"]
-    assert [row["repeat"] for row in pairs] == list(range(9)) and len(record.rows) == 9
-    ratios = [row["dense_s"] / row["variant_s"] for row in pairs]
-    assert [row["ratio"] for row in pairs] == ratios and min(ratios) > 0
-    metrics = record.metrics
-    quartiles = [metrics[name] for name in ("ratio_lower", "ratio", "ratio_upper")]
-    assert quartiles == pytest.approx(list(np.quantile(ratios, [0.25, 0.5, 0.75])))
-    assert metrics["limit"] == cell.limit
+def test_a_record_holds_the_share_of_attention_and_both_limits():
+    cell = replace(TINY, variant="strict")
+    record = SPEED.run(cell)
+    metrics, pairs = record.metrics, record.rows
+    assert all(row["kind"] == "pair" and row["ratio"] == row["dense_s"] / row["variant_s"] for row in pairs)
     shares = [row["attention_s"] / row["dense_s"] for row in pairs]
     assert metrics["attention_share"] == pytest.approx(np.median(shares)) and min(shares) > 0
+    assert metrics["limit"] == cell.limit
     assert metrics["limit_at_rates"] == cell.limit_at_rates(metrics["attention_share"])
     assert metrics["share_reached"] == share_reached(metrics["ratio"], metrics["limit"])
-    assert told == [(done, 9) for done in range(1, 10)]
-    assert record.config == cell.resolved() and record.key == cell.key
-    assert {"device_name", "torch", "cpu_s"} <= record.provenance.keys()
 
 
 def test_the_share_reached_is_of_the_time_that_could_be_saved():
@@ -197,10 +186,9 @@ def test_the_share_reached_is_of_the_time_that_could_be_saved():
 
 
 @pytest.mark.parametrize("variant", speed.VARIANTS)
-def test_a_record_can_be_replayed_and_another_computation_shows(variant):
+def test_another_computation_shows_in_a_fingerprint_and_a_compiler_does_not(variant):
     cell = replace(TINY, variant=variant)
     fingerprint = SPEED.fingerprint(cell)
-    assert SPEED.run(cell).fingerprint == fingerprint
     assert SPEED.fingerprint(replace(cell, compiler="inductor")) == fingerprint  # never compiled
     for other in (replace(cell, seed=1), replace(cell, n_layers=1), replace(cell, pos_parts=2)):
         changed = SPEED.fingerprint(other)
@@ -237,13 +225,6 @@ def test_a_compiled_cell_compiles_each_model_once_and_whole():
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     assert json.loads(done.stdout) == {"separated": [2, 0, 1], "strict": [2, 0, 1]}
-
-
-def test_a_missing_compiler_is_named_before_anything_is_timed(monkeypatch):
-    monkeypatch.setenv("CXX", "no-such-compiler -O3")
-    monkeypatch.setattr(timed, "interleaved", lambda *_, **__: pytest.fail("something was timed"))
-    with pytest.raises(CompilerMissing, match="needs the C\\+\\+ compiler no-such-compiler, which is"):
-        SPEED.run(replace(TINY, compiler="inductor"))
 
 
 # --- the command
