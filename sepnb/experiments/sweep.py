@@ -35,7 +35,6 @@ class Sweep(Experiment):
 
     Args:
         name, title, order, methods, smoke, costs: as of every experiment.
-        whose: of what the question asks, such as "each encoding".
         config_of: the config of a run, called as `(sweep, profile, method, seed, rate, steps)`; steps None is
             the whole schedule.
         rates: at which every method is tried.
@@ -50,7 +49,6 @@ class Sweep(Experiment):
 
     name: str = field(kw_only=False)
     title: str
-    whose: str
     order: int
     methods: tuple[str, ...]
     smoke: tuple[str, ...]
@@ -66,10 +64,6 @@ class Sweep(Experiment):
     begins: Callable[..., dict[str, list[float]]] = lm.fingerprint
 
     seeds = (0,)
-
-    @property
-    def question(self) -> str:
-        return f"Which of the same few learning rates suits {self.whose} on the validation data?"
 
     def tried(self, profile: str, method: str) -> list[float]:
         """The rates at which a profile tries a method."""
