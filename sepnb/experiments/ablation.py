@@ -92,7 +92,6 @@ run_of = partial(methods.run_of, sizes=SIZES)
 SCREEN = Sweep(
     "ablation_screen",
     title="Learning rates of the ablation",
-    whose="each method of the ablation",
     order=3,
     methods=tuple(COMPARED),
     smoke=(FULL,),
@@ -109,7 +108,6 @@ class Ablation(TextExperiment):
 
     name = "ablation"
     title = "One factor at a time"
-    question = "What does each part of the separation cost or give, one factor at a time?"
     order = 4
     sizes, sweeps = SIZES, (SCREEN,)
     methods = tuple(COMPARED)

@@ -38,14 +38,11 @@ class BudgetRun(lm.LanguageModelRun):
 
 
 class Budget(TextExperiment):
-    """Does the ranking of the key models hold when they are trained longer?"""
+    """Is the ranking of six key models the same at 1, 4 and 16 times the training, and what if separated has
+    as many parameters as dense?"""
 
     name = "budget"
     title = "More training"
-    question = (
-        "Is the ranking of six key models the same at 1, 4 and 16 times the training, and what if separated "
-        "has as many parameters as dense?"
-    )
     order = 5
     sizes, sweeps = ablation.SIZES, (ablation.SCREEN,)
     methods = METHODS

@@ -255,8 +255,8 @@ swept = partial(
     rates=(1e-3, 2e-3, 4e-3),
     score="val_nats",
     default=2e-3,
-    run=run,
-    fingerprint=fingerprint,
+    computes=run,
+    begins=fingerprint,
 )
 """A learning-rate sweep of classifiers, over the whole schedule: a direction is found after a plateau, before
 which a shorter one would rank nothing."""

@@ -260,15 +260,12 @@ def _read(config: ContextExtensionRun, start: Checkpoint, device: str) -> tuple[
 
 
 class ContextExtension(TextExperiment):
-    """Which extension carries a trained RoPE model to longer texts, as it is and after a little tuning?"""
+    """What does a trained RoPE model pay at one to sixteen times its trained length under each context
+    extension, frozen and tuned for a twentieth of the steps, beside plain RoPE tuned equally and a sliding
+    window?"""
 
     name = "context_extension"
     title = "RoPE at longer contexts"
-    question = (
-        "What does a trained RoPE model pay at one to sixteen times its trained length under each context "
-        "extension, frozen and tuned for a twentieth of the steps, beside plain RoPE tuned equally and a "
-        "sliding window?"
-    )
     order = 8
     sweeps = (LR_SCREEN,)
     methods = METHODS

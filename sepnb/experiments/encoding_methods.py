@@ -66,7 +66,7 @@ def _of(name: str, says: str, encoding: Any, training: Mapping[str, Any] | None 
 
 METHODS: dict[str, Method] = {name: methods.SPINE[name] for name in SPINE} | listed(
     _of("learned-per-layer", "table added in every layer", Learned(per_layer=True)),
-    _of("learned-query-key", "table heard by queries and keys only", Learned(site="query_key")),
+    _of("learned-query-key", "table at queries and keys only", Learned(site="query_key")),
     _of("rope-partial", "a quarter of the columns rotated", RoPE(partial=0.25)),
     _of("p-rope", "the fastest three quarters of the pairs rotated", RoPE(p=0.75)),
     _of("xpos", "rotated, and decaying with the distance", "xpos"),
@@ -105,7 +105,6 @@ SWEPT = tuple(name for name in METHODS if name not in SPINE)
 SCREEN = Sweep(
     "encoding_screen",
     title="Learning rates of the encodings",
-    whose="each encoding that `lr_screen` has not tried",
     order=6,
     methods=SWEPT,
     smoke=("t5", "rope-randomised"),

@@ -66,14 +66,11 @@ class EncodingRun(ExtrapolationRun):
 
 
 class Encodings(Extrapolation):
-    """What does each way to tell positions pay inside and past the trained length?"""
+    """What does each position encoding pay inside the trained length, and what is left of it at one to eight
+    times that length?"""
 
     name = "encodings"
     title = "Every encoding in one table"
-    question = (
-        "What does each position encoding pay inside the trained length, and what is left of it at one to "
-        "eight times that length?"
-    )
     order = 7
     sweeps = (LR_SCREEN, SCREEN)
     methods = tuple(METHODS)

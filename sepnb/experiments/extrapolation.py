@@ -27,14 +27,14 @@ from .in_window import LR_SCREEN
 from .methods import Method, listed
 from .texts import TextExperiment
 
-BEYOND = {
-    "smoke": Beyond(64, 8, documents=3, windows=1, part=1, tight=1, batch_bytes=2048),
-    "laptop": Beyond(128, 8, documents=20, windows=9, part=2, tight=6, batch_bytes=2048),
-    "gpu": Beyond(256, 8, documents=20, windows=9, part=3, tight=20, batch_bytes=131_072),
-}
 TIMES = 8
 """The long windows, in trained lengths."""
 
+BEYOND = {
+    "smoke": Beyond(64, TIMES, documents=3, windows=1, part=1, tight=1, batch_bytes=2048),
+    "laptop": Beyond(128, TIMES, documents=20, windows=9, part=2, tight=6, batch_bytes=2048),
+    "gpu": Beyond(256, TIMES, documents=20, windows=9, part=3, tight=20, batch_bytes=131_072),
+}
 METHODS = (
     "learned",
     "separated-learned",
@@ -47,21 +47,16 @@ METHODS = (
 )
 """Compared in claims, hence six seeds."""
 
-LONG = listed(
-    *(
-        Method(
-            f"{base}-long",
-            "trained at the length of the long windows",
-            base,
-            {"max_length": lambda size: TIMES * size.length},
-            {
-                "length": lambda size: TIMES * size.length,
-                "batch_size": lambda size: size.batch_size // TIMES,
-            },
-        )
-        for base in ("rope", "separated-sinusoidal")
-    )
-)
+
+def _trained_long(base: str) -> Method:
+    def length(size: lm.Size) -> int:
+        return TIMES * size.length
+
+    training = {"length": length, "batch_size": lambda size: size.batch_size // TIMES}
+    return Method(f"{base}-long", "trained on the long windows", base, {"max_length": length}, training)
+
+
+LONG = listed(_trained_long("rope"), _trained_long("separated-sinusoidal"))
 """Trained on as many bytes a step and at the rate of the short one: what such a model gains over its own
 sliding window, no wider than that of the short one, is what this text has to give to a model that uses it."""
 
@@ -239,14 +234,11 @@ def about_the_table(config: ExtrapolationRun, model: LanguageModel) -> lm.Rows:
 
 
 class Extrapolation(TextExperiment):
-    """What is left of each model past its trained length?"""
+    """What is left of each model at one to eight times its trained length, under each extrapolator, control
+    and window?"""
 
     name = "extrapolation"
     title = "Past the trained length"
-    question = (
-        "What is left of each model at one to eight times its trained length, under each extrapolator, "
-        "control and window?"
-    )
     order = 2
     sweeps = (LR_SCREEN,)
     methods = (*METHODS, *CONTROLS)

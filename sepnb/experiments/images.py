@@ -284,7 +284,6 @@ class ImageRun(ClassifierRun):
 SCREEN = swept(
     "image_screen",
     title="Learning rates of the image classifiers",
-    whose="each way to tell places, in each task,",
     methods=tuple(f"{name}/{task}" for task in TASKS for name in METHODS),
     smoke=("axial-rope/class",),
     config_of=ImageRun.of,

@@ -9,7 +9,6 @@ from .texts import TextExperiment
 LR_SCREEN = Sweep(
     "lr_screen",
     title="Learning rates of the spine",
-    whose="each method of chapter 10",
     order=0,
     methods=("none", *(name for name in SPINE if name != "none")),
     smoke=("rope", "separated-learned"),
@@ -24,14 +23,11 @@ METHODS = LR_SCREEN.methods[:-2]
 
 
 class InWindow(TextExperiment):
-    """What does each encoding, and each constraint of the separation, cost where nothing is extrapolated?"""
+    """How many bits per byte do dense and separated models pay inside the trained length, at equal width and
+    at equal parameters?"""
 
     name = "in_window"
     title = "Inside the trained length"
-    question = (
-        "How many bits per byte do dense and separated models pay inside the trained length, at equal width "
-        "and at equal parameters?"
-    )
     order = 1
     sweeps = (LR_SCREEN,)
     methods = METHODS

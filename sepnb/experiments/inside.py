@@ -131,14 +131,11 @@ def metrics_of(rows: lm.Rows, inspection: Inspection) -> lm.Metrics:
 
 
 class Inside(TextExperiment):
-    """What do the layers hold, depend on, and do at an index that was never trained?"""
+    """What do the layers of a trained model hold of position and of text, and how far does a text's
+    representation move when it starts at an index that was never trained?"""
 
     name = "inside"
     title = "Inside the model"
-    question = (
-        "What do the layers of a trained model hold of position and of text, and how far does a text's "
-        "representation move when it starts at an index that was never trained?"
-    )
     order = 5
     sizes: ClassVar = {
         profile: replace(size, text=replace(size.text, test_bytes=TEST_BYTES[profile]))

@@ -67,7 +67,7 @@ def get(name: str, axes: int = 1) -> Method:
     """The method of this name.
 
     Raises:
-        ValueError: an unknown name, answered with near matches.
+        ValueError: an unknown name, answered with near matches, here and in all functions below.
     """
     if (axes, name) not in _BOOK:
         known = [other for number, other in _BOOK if number == axes]
@@ -77,11 +77,7 @@ def get(name: str, axes: int = 1) -> Method:
 
 
 def chain(name: str, axes: int = 1) -> list[Method]:
-    """The method, its base, the base of that, and so on.
-
-    Raises:
-        ValueError: an unknown method.
-    """
+    """The method, its base, the base of that, and so on."""
     method = get(name, axes)
     return [method] if method.base is None else [method, *chain(method.base, axes)]
 
@@ -94,9 +90,6 @@ def changed(config: Model, part: str, name: str, size: Any, axes: int = 1) -> Mo
 
     Args:
         part: "model" or "training".
-
-    Raises:
-        ValueError: an unknown method.
     """
     for method in reversed(chain(name, axes)):
         fields = getattr(method, part).items()
@@ -106,11 +99,7 @@ def changed(config: Model, part: str, name: str, size: Any, axes: int = 1) -> Mo
 
 
 def model_config(name: str, size: lm.Size) -> TransformerConfig:
-    """The model of a method at a size: a dense one without an encoding, with what its chain declares.
-
-    Raises:
-        ValueError: an unknown method.
-    """
+    """The model of a method at a size: a dense one without an encoding, with what its chain declares."""
     dense = Streams.dense(size.width)
     bare = TransformerConfig(dense, size.n_layers, size.n_heads, "none", max_length=size.length)
     return changed(bare, "model", name, size)
@@ -126,11 +115,7 @@ def run_of(
     *,
     sizes: Mapping[str, lm.Size] = lm.SIZES,
 ) -> lm.LanguageModelRun:
-    """The run of a method at the size of its profile, over the whole schedule or over `steps`.
-
-    Raises:
-        ValueError: an unknown method.
-    """
+    """The run of a method at the size of its profile, over the whole schedule or over `steps`."""
     size = sizes[profile]
     training = TrainingConfig(
         steps or size.steps,

@@ -174,21 +174,13 @@ RECIPES: dict[str, Method] = listed(
 
 
 def root(name: str) -> str:
-    """The method of the spine in which the bases of a variant end; its swept rate is the variant's.
-
-    Raises:
-        ValueError: an unknown method.
-    """
+    """The method of the spine in which the bases of a variant end; its swept rate is the variant's."""
     return next(method.name for method in chain(name) if method.name in SPINE)
 
 
 def reference(name: str) -> str:
     """What the price of a variant is counted from: its method of the spine, as wide as the variant is where
-    such a model is among the variants.
-
-    Raises:
-        ValueError: an unknown method.
-    """
+    such a model is among the variants."""
     method = root(name)
     streams = next((one.model["streams"] for one in chain(name) if "streams" in one.model), None)
     wide = (n for n, one in RECIPES.items() if one.base == method and one.model == {"streams": streams})
@@ -196,9 +188,5 @@ def reference(name: str) -> str:
 
 
 def run_of(experiment: str, profile: str, name: str, seed: int) -> lm.LanguageModelRun:
-    """The run of a variant, at the rate of its method of the spine.
-
-    Raises:
-        ValueError: an unknown method.
-    """
+    """The run of a variant, at the rate of its method of the spine."""
     return methods.run_of(experiment, profile, name, seed, LR_SCREEN.rate(profile, root(name)))

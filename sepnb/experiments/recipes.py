@@ -128,14 +128,11 @@ def gains(config: RecipeRun, model: LanguageModel, *, device: str = "cpu") -> lm
 
 
 class Recipes(Extrapolation):
-    """What makes extrapolation work?"""
+    """Which change of training or of the score makes a model survive, use and match beyond its trained
+    length, and at what price?"""
 
     name = "recipes"
     title = "Variants for longer texts"
-    question = (
-        "Which change of training or of the score makes a model survive, use and match beyond its trained "
-        "length, and at what price?"
-    )
     order = 5
     sizes = SIZES
     methods = PUBLISHED
@@ -160,13 +157,10 @@ class Recipes(Extrapolation):
 
 
 class RecipeScreen(Recipes):
-    """Every variant with one seed on the validation text: which are worth reading the test text with?"""
+    """Which variants survive, use and match past the trained length, on the validation text with one seed?"""
 
     name = "recipe_screen"
     title = "Choice of the variants"
-    question = (
-        "Which variants survive, use and match past the trained length, on the validation text with one seed?"
-    )
     order = 4
     reads_test = False
     methods = tuple(RECIPES)

@@ -20,7 +20,7 @@ from ..evaluation.long_windows import Beyond, LongWindows, long_windows
 from ..evaluation.protocols import ORACLE, Reading
 from . import language_modelling as lm
 from .extrapolation import BEYOND as OF_NOVELS
-from .extrapolation import Extrapolation, ExtrapolationRun
+from .extrapolation import TIMES, Extrapolation, ExtrapolationRun
 
 METHODS = ("learned", "separated-learned", "strict-learned", "separated-sinusoidal", "rope", "alibi")
 
@@ -33,8 +33,8 @@ TEXTS = {
 
 BEYOND = {
     "smoke": OF_NOVELS["smoke"],
-    "laptop": Beyond(128, 8, documents=16, windows=5, part=5, tight=3, batch_bytes=2048),
-    "gpu": Beyond(256, 8, documents=18, windows=2, part=2, tight=9, batch_bytes=131_072),
+    "laptop": Beyond(128, TIMES, documents=16, windows=5, part=5, tight=3, batch_bytes=2048),
+    "gpu": Beyond(256, TIMES, documents=18, windows=2, part=2, tight=9, batch_bytes=131_072),
 }
 """Of all numbers of windows in a block, those with which the articles that are long enough hold most bytes:
 163,840 a seed (gpu: 147,456). All but the reading at stride 1 is of whole blocks."""
@@ -75,14 +75,11 @@ class SecondTextRun(ExtrapolationRun):
 
 
 class SecondText(Extrapolation):
-    """What is left of each model past its trained length, on articles?"""
+    """On WikiText-2, with the bytes of its marks told apart, what is left of each model at one to eight times
+    its trained length?"""
 
     name = "extrapolation_wikitext"
     title = "Past the trained length, on a second text"
-    question = (
-        "On WikiText-2, with the bytes of its marks told apart, what is left of each model at one to eight "
-        "times its trained length?"
-    )
     order = 3
     sizes: ClassVar = {profile: replace(size, text=TEXTS[profile]) for profile, size in lm.SIZES.items()}
     methods = METHODS

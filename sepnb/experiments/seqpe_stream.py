@@ -103,7 +103,6 @@ def swept_as(method: str) -> str:
 SCREEN = Sweep(
     "seqpe_stream_screen",
     title="Learning rates of SeqPE as the position stream",
-    whose="SeqPE, and the sinusoid at the same shift steps, in a separated, a strict and a dense model",
     order=7,
     methods=(*(f"{mode}-{one}" for mode in MODES for one in ("sinusoidal-shifts", "seqpe")), SCORE),
     smoke=("separated-seqpe",),

@@ -78,14 +78,11 @@ def hidden(config: ClipRun, model: LanguageModel, *, device: str = "cpu") -> lm.
 
 
 class ShawClip(TextExperiment):
-    """From which distance on does it cost nothing to give all keys one label?"""
+    """From which distance on does it cost nothing to give all keys one label, and what does it cost not to
+    see them?"""
 
     name = "shaw_clip"
     title = "Clipped distances"
-    question = (
-        "From which distance on does it cost nothing to give all keys one label, and what does it cost not "
-        "to see them?"
-    )
     order = 4
     sizes, sweeps = ablation.SIZES, (ablation.SCREEN,)
     methods = tuple(METHODS)

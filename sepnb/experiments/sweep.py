@@ -10,7 +10,8 @@ rate takes the laptop's, as smoke always does; without those either (a package w
 is the declared `default`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf
 from pathlib import Path
@@ -28,17 +29,14 @@ STEPS = {"smoke": 60, "laptop": 500, "gpu": 1000}
 """Less than half of the published schedule: enough to rank three rates that are a factor of two apart."""
 
 
+@dataclass(eq=False, kw_only=True)
 class Sweep(Experiment):
     """Which learning rate suits each method? The test data are not read.
 
     Args:
-        name, title, order: as of every experiment.
-        whose: of what the question asks, such as "each encoding".
-        methods: the methods that are tried, in the order of tables.
-        smoke: those of the smoke profile.
+        name, title, order, methods, smoke, costs: as of every experiment.
         config_of: the config of a run, called as `(sweep, profile, method, seed, rate, steps)`; steps None is
             the whole schedule.
-        costs: seconds of a run by profile.
         rates: at which every method is tried.
         beyond: for some methods further ones, past an end at which their best stood.
         steps: by profile; None tries all over the whole schedule.
@@ -46,37 +44,26 @@ class Sweep(Experiment):
             know next to nothing of the order of the bytes, at every rate alike, and would rank nothing.
         score: the metric that chooses, the least of it.
         default: the rate where no record is published.
-        run, fingerprint: those of `language_modelling`, or others called alike.
+        computes, begins: the run and the fingerprint of a config.
     """
 
-    seeds = (0,)
+    name: str = field(kw_only=False)
+    title: str
+    order: int
+    methods: tuple[str, ...]
+    smoke: tuple[str, ...]
+    config_of: Callable[..., RunConfig]
+    costs: Mapping[str, float]
+    rates: tuple[float, ...] = RATES
+    beyond: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    steps: Mapping[str, int] | None = None
+    whole: tuple[str, ...] = ()
+    score: str = "val_bits_per_byte"
+    default: float = 4e-3
+    computes: Callable[..., Record] = lm.run
+    begins: Callable[..., dict[str, list[float]]] = lm.fingerprint
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        title: str,
-        whose: str,
-        order: int,
-        methods: Sequence[str],
-        smoke: Sequence[str],
-        config_of: Callable[..., RunConfig],
-        costs: Mapping[str, float],
-        rates: Sequence[float] = RATES,
-        beyond: Mapping[str, Sequence[float]] | None = None,
-        steps: Mapping[str, int] | None = None,
-        whole: Sequence[str] = (),
-        score: str = "val_bits_per_byte",
-        default: float = 4e-3,
-        run: Callable[..., Record] = lm.run,
-        fingerprint: Callable[..., dict[str, list[float]]] = lm.fingerprint,
-    ) -> None:
-        self.name, self.title, self.order = name, title, order
-        self.question = f"Which of the same few learning rates suits {whose} on the validation data?"
-        self.methods, self.smoke, self.costs = tuple(methods), tuple(smoke), costs
-        self.config_of, self.rates, self.beyond = config_of, tuple(rates), beyond or {}
-        self.steps, self.whole, self.score, self.default = steps, whole, score, default
-        self._run, self._fingerprint = run, fingerprint
+    seeds = (0,)
 
     def tried(self, profile: str, method: str) -> list[float]:
         """The rates at which a profile tries a method."""
@@ -92,10 +79,10 @@ class Sweep(Experiment):
         return self.config_of(self.name, profile, method, seed, rate, short)
 
     def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        return self._run(config, device=device, progress=progress, test=False)
+        return self.computes(config, device=device, progress=progress, test=False)
 
     def fingerprint(self, config: Any, *, device: str = "cpu") -> dict[str, list[float]]:
-        return self._fingerprint(config, device=device)
+        return self.begins(config, device=device)
 
     def best(self, profile: str) -> Mapping[str, float]:
         """The rate with the least validation loss of every method that the published records of a profile

@@ -123,7 +123,6 @@ class VolumeRun(ClassifierRun):
 SCREEN = swept(
     "volume_screen",
     title="Learning rates in the cube",
-    whose="each way to tell places in the trained cube",
     methods=tuple(METHODS),
     smoke=("axial-rope",),
     config_of=VolumeRun.of,

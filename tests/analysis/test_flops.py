@@ -50,13 +50,9 @@ def test_a_block_counts_what_the_formulas_say(width, length, batch, parts):
 TABLE = [
     # mode, parts, length, batch, ratio to dense at D = 256
     ("separated", 8, 256, 8, 1.202),
-    ("separated", 4, 256, 8, 1.405),
     ("separated", 2, 256, 8, 1.625),
-    ("separated", 8, 1024, 8, 1.158),
     ("separated", 4, 1024, 8, 1.306),
-    ("separated", 2, 1024, 8, 1.455),
     ("strict", 8, 256, 8, 1.283),
-    ("strict", 4, 256, 8, 1.695),
     ("strict", 2, 256, 8, 3.250),
     ("strict", 4, 1024, 4, 1.556),
 ]

@@ -1,7 +1,11 @@
 """Smoke runs of any experiment, shortened for a test, and what tells two runs apart."""
 
 import dataclasses
+import math
 from typing import Any, TypeVar
+
+import numpy as np
+import torch
 
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.base import TrainedRun
@@ -31,3 +35,11 @@ def assert_same(one: Record, other: Record) -> None:
     spent = {"train_cpu_s": 0.0}
     assert one.metrics | spent == other.metrics | spent
     assert one.rows == other.rows and one.fingerprint == other.fingerprint
+
+
+def bits_of(model: torch.nn.Module, windows: np.ndarray) -> np.ndarray:
+    """Bits per byte of windows `[n, N+1]` but for the first byte, by the plain formula: `[n, N]`."""
+    tokens = torch.from_numpy(windows)
+    with torch.no_grad():
+        p = model(tokens[:, :-1]).double().log_softmax(-1)
+    return (-p.gather(-1, tokens[:, 1:, None])[..., 0] / math.log(2)).numpy()

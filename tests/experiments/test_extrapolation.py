@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import json
-import math
 import re
 
 import numpy as np
@@ -25,7 +24,7 @@ from sepnb.records.store import Store, canonical
 from sepnb.streams import Streams
 from sepnb.training import Diverged
 
-from .smoke_runs import differing, shortened
+from .smoke_runs import bits_of, differing, shortened
 
 EXPERIMENT = experiments.get("extrapolation")
 LENGTH = ex.BEYOND["smoke"].length
@@ -268,23 +267,17 @@ def test_scopes_lie_within_one_another_and_the_tight_one_changes_its_documents(b
         assert np.array_equal(found.tokens[found.documents == document], expected)
 
 
-def test_the_tight_scope_goes_round_all_documents():
+def test_the_tight_scope_goes_round_all_documents_and_a_text_without_enough_long_ones_is_refused():
     beyond = ex.Beyond(8, 2, documents=4, windows=1, part=1, tight=2, batch_bytes=64)
-    documents = tuple(book(str(n), np.zeros(97)) for n in range(4))
+    long = tuple(book(str(n), np.zeros(97)) for n in range(4))
     seen = [
         set(found.documents[found.scopes["tight"]].tolist())
-        for found in (ex.long_windows(Text("zeros", documents), beyond, [block]) for block in range(6))
+        for found in (ex.long_windows(Text("zeros", long), beyond, [block]) for block in range(6))
     ]
     assert seen == [{0, 1}, {2, 3}] * 3
-
-
-def test_a_text_without_enough_long_documents_is_refused():
-    beyond = ex.Beyond(8, 4, documents=2, windows=1, part=1, tight=1, batch_bytes=64)
-    documents = (book("long", np.zeros(193)), book("short", np.zeros(192)))
-    with pytest.raises(
-        ValueError, match="1 documents of books hold 6 blocks of 1 windows of 32 bytes; 2 are"
-    ):
-        ex.long_windows(Text("books", documents), beyond, [0])
+    books = Text("books", (*long[:3], book("short", np.zeros(96))))
+    with pytest.raises(ValueError, match="3 documents of books hold 6 blocks of 1 windows of 16 bytes; 4"):
+        ex.long_windows(books, beyond, [0])
 
 
 # --- the grid
@@ -371,10 +364,7 @@ def test_a_bin_holds_the_mean_of_its_bytes_by_the_plain_formula():
     model = model_of(config)
     rows = ex.read(config, model)
     windows = config.passages()
-    with torch.no_grad():
-        tokens = torch.from_numpy(windows.tokens)
-        p = model(tokens[:, :-1]).double().log_softmax(-1)
-    bits = (-p.gather(-1, tokens[:, 1:, None])[..., 0] / math.log(2)).numpy()
+    bits = bits_of(model, windows.tokens)
     edges = [0, LENGTH, 2 * LENGTH, 4 * LENGTH, 8 * LENGTH]
     for scope in ("all", "part", "tight"):
         inside = bits[windows.scopes[scope]]

@@ -8,6 +8,7 @@ from sepnb import experiments
 from sepnb.experiments import (
     ablation,
     encoding_methods,
+    extrapolation,
     images,
     methods,
     recipe_methods,
@@ -27,6 +28,7 @@ OF_TEXTS = {
     **ablation.COMPARED,
     **encoding_methods.METHODS,
     **recipe_methods.RECIPES,
+    **extrapolation.LONG,
     **seqpe_stream.METHODS,
     **shaw_clip.METHODS,
 }

@@ -32,12 +32,9 @@ def smoke_run(name: str, experiment: str = "recipes") -> recipes.RecipeRun:
 # --- one change
 
 
-@pytest.mark.parametrize("profile", experiments.PROFILES)
-def test_a_recipe_takes_the_rate_of_the_method_at_its_root(profile):
+def test_every_recipe_begins_with_a_method_of_the_spine_and_takes_its_rate():
     assert {root(name) for name in RECIPES} == set(BASES) < set(SPINE)
-    for name in RECIPES:
-        rate = LR_SCREEN.rate(profile, root(name))
-        assert run_of("x", profile, name, 1).training.learning_rate == rate
+    assert all(PUBLISHED.swept(name) == (LR_SCREEN, root(name)) for name in RECIPES)
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -93,14 +90,6 @@ def test_a_seed_reads_the_bytes_that_it_reads_in_extrapolation():
         for config in other.grid(profile):
             if config.method == "rope" and config.seed in blocks:
                 assert blocks[config.seed] == (config.beyond, config.blocks)
-
-
-def test_a_run_reads_the_validation_text_unless_its_experiment_reads_the_test_text():
-    splits = lm.splits_of(lm.SIZES["smoke"].text.name)
-    for experiment in (SCREEN, PUBLISHED):
-        for run in experiment.grid("smoke"):
-            assert run.reads_test is experiment.reads_test
-            assert run.held_out is (splits.test if experiment.reads_test else splits.validation)
 
 
 def test_the_split_and_what_a_foreign_past_leaves_are_part_of_the_key(monkeypatch):
@@ -202,6 +191,7 @@ def test_the_gain_is_what_a_foreign_past_costs_over_the_native_reading(one_threa
 
 def test_the_screening_reads_the_validation_text_only(one_thread, monkeypatch):
     splits = lm.splits_of(lm.SIZES["smoke"].text.name)
+    assert smoke_run("rope").held_out is splits.test
     monkeypatch.setattr(lm, "splits_of", lambda name: Closed(splits))
     record = SCREEN.run(smoke_run("rope", "recipe_screen"))
     assert "val_bits_per_byte" in record.metrics and "bits_per_byte" not in record.metrics

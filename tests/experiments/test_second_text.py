@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from sepnb.experiments import second_text as second
 from sepnb.models import LanguageModel
 from sepnb.records.store import Store
 
-from .smoke_runs import differing, shortened
+from .smoke_runs import bits_of, differing, shortened
 
 EXPERIMENT = experiments.get("extrapolation_wikitext")
 NOVELS = experiments.get("extrapolation")
@@ -133,10 +132,7 @@ def test_each_row_tells_the_marks_from_the_rest_by_the_plain_formula():
     model = LanguageModel(config.model).eval()
     rows = extrapolation.read(config, model)
     held = config.passages()
-    with torch.no_grad():
-        tokens = torch.from_numpy(held.tokens)
-        p = model(tokens[:, :-1]).double().log_softmax(-1)
-    bits = (-p.gather(-1, tokens[:, 1:, None])[..., 0] / math.log(2)).numpy()
+    bits = bits_of(model, held.tokens)
     for row in rows:
         if row["reading"] != "native":
             continue

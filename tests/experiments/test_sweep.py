@@ -26,7 +26,7 @@ def checkout(tmp_path, monkeypatch):
 
 
 def sweep(**changes) -> Sweep:
-    how = {"title": "t", "whose": "a", "order": 0, "methods": ("rope", "alibi"), "smoke": ("rope",)}
+    how = {"title": "t", "order": 0, "methods": ("rope", "alibi"), "smoke": ("rope",)}
     how |= {"config_of": book.run_of, "costs": {}, "beyond": {"alibi": (1e-3,)}}
     return Sweep("lr_screen", **how | changes)
 
