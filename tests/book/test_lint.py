@@ -1,7 +1,5 @@
 """The prose lint: what it finds, what it leaves alone, and that the project's own prose passes."""
 
-from pathlib import Path
-
 import pytest
 
 from sepnb.companion.lint import lint, main, sources
@@ -100,7 +98,7 @@ rate = 0.5  # not prose: 0.5
 
 
 def test_only_the_markdown_cells_of_a_chapter_are_prose_and_lines_are_those_of_the_file(
-    tmp_path: Path,
+    tmp_path,
 ) -> None:
     script = tmp_path / "01_chapter.py"
     script.write_text(CHAPTER)
@@ -110,7 +108,7 @@ def test_only_the_markdown_cells_of_a_chapter_are_prose_and_lines_are_those_of_t
     assert lint(CHAPTER, notebook=True)[1].line == 13
 
 
-def test_the_command_prints_where_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_the_command_prints_where_and_fails(tmp_path, capsys) -> None:
     page = tmp_path / "page.md"
     page.write_text("# Title\n\nThe loss is 2.34.\n")
     assert main([str(page)]) == 1
