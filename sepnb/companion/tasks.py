@@ -81,7 +81,7 @@ def run_experiments(
 
     A record that cannot be trusted is left as it is and listed; the others are run.
     """
-    store = Store(runs.store_for(profile, folder).root, refused={})
+    store = Store(folder or runs.store_for(profile).root, refused={})
     todo, tallies = runs.plan(wanted, profile, seeds=seeds, device=device, store=store, fresh=fresh)
     if todo:
         runs.check_clean(store)

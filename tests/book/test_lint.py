@@ -2,7 +2,7 @@
 
 import pytest
 
-from sepnb.companion.lint import lint, main, sources
+from sepnb.companion.lint import lint, sources
 
 
 @pytest.mark.parametrize(
@@ -106,15 +106,6 @@ def test_only_the_markdown_cells_of_a_chapter_are_prose_and_lines_are_those_of_t
     assert [(found.path, found.line) for found in problems] == [(str(script), 7), (str(script), 13)]
     assert problems[0].text == "# The loss is 2.34."
     assert lint(CHAPTER, notebook=True)[1].line == 13
-
-
-def test_the_command_prints_where_and_fails(tmp_path, capsys) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# Title\n\nThe loss is 2.34.\n")
-    assert main([str(page)]) == 1
-    assert f"{page}:3:" in capsys.readouterr().out
-    page.write_text("# Title\n")
-    assert main([str(page)]) == 0
 
 
 def test_no_result_is_typed_into_the_book() -> None:
