@@ -37,6 +37,8 @@ Device = StrEnum("Device", ["auto", "cpu", "cuda"])
 OfProfile = Annotated[
     Profile, typer.Option(help="smoke: seconds, for tests; laptop: 2 CPU cores; gpu: one GPU.")
 ]
+OnDevice = Annotated[Device | None, typer.Option(help="Where to compute (default: cuda for gpu, else cpu).")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Do again what is already there.")]
 Jobs = Annotated[
     int | None, typer.Option(min=1, help="Processes side by side (default: 2 on a CPU, 4 on a GPU).")
 ]
@@ -49,13 +51,11 @@ def run(
         list[str] | None, typer.Argument(help="Chapters or experiments; `chapters`, `experiments`.")
     ] = None,
     profile: OfProfile = Profile.laptop,
-    device: Annotated[
-        Device | None, typer.Option(help="Where to compute (default: cuda for gpu, else cpu).")
-    ] = None,
+    device: OnDevice = None,
     seeds: Annotated[
         str | None, typer.Option(help="Seeds, such as 0,1,2 (default: those of the grid).")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is already there.")] = False,
+    fresh: Fresh = False,
     store: Annotated[Path | None, typer.Option(help="Write records to this folder instead.")] = None,
     jobs: Jobs = None,
     threads: Threads = 1,
@@ -86,9 +86,7 @@ def run(
 @app.command()
 def build(
     profile: OfProfile = Profile.laptop,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Execute every chapter and build every page anew.")
-    ] = False,
+    fresh: Fresh = False,
     jobs: Jobs = None,
 ) -> None:
     """Execute the chapters that changed, then build the HTML book from all of them. Trains nothing."""
@@ -158,9 +156,7 @@ def bench(
         typer.Argument(help="`separated`, `strict` (none: both), `encodings`, or `extrapolators`."),
     ] = None,
     profile: OfProfile = Profile.laptop,
-    device: Annotated[
-        Device | None, typer.Option(help="Where to compute (default: cuda for gpu, else cpu).")
-    ] = None,
+    device: OnDevice = None,
     repeats: Annotated[
         int | None, typer.Option(help="Timed pairs of each cell (default: the profile's).")
     ] = None,

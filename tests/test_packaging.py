@@ -49,15 +49,12 @@ def _pins() -> dict[str, Version]:
 # --- the lock ---
 
 
-def test_the_lock_pins_every_package_exactly_and_names_no_place():
+def test_the_lock_pins_every_package_exactly_names_no_place_and_serves_machines_without_a_gpu():
     for pin in _locked():
         assert re.fullmatch(r"==[^*,]+", str(pin.specifier)), pin
         assert pin.url is None and not Version(str(pin.specifier)[2:]).local, pin
+        assert not CUDA.match(pin.name), pin
     assert not re.search(r"(?m)^-|://|(^|\s)/\w", LOCK), "the lock names a folder, an address or an option"
-
-
-def test_the_lock_serves_machines_with_and_without_a_gpu():
-    assert not [pin.name for pin in _locked() if CUDA.match(pin.name)]
     assert _pins()["torch"] == Version("2.13.0")
 
 

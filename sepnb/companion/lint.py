@@ -6,12 +6,9 @@ A mark on a line of its own just above a table covers the table.
 
 Pages are read by the parser of the book. Looked at: the text of `book/*.md` and of the markdown cells of
 `notebooks/*.py`; not code, math, roles, link targets, options of directives, comments and markup.
-
-    python -m sepnb.companion.lint [FILE ...]
 """
 
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -85,10 +82,9 @@ def lint(source: Path | str, *, notebook: bool | None = None) -> list[Problem]:
     return problems
 
 
-def sources(root: Path | None = None) -> list[Path]:
+def sources() -> list[Path]:
     """The project's prose: the book's pages and the chapters."""
-    root = root or paths.root()
-    return [*sorted(root.glob("book/*.md")), *sorted(root.glob("notebooks/*.py"))]
+    return [path for of in ("book/*.md", "notebooks/*.py") for path in sorted(paths.root().glob(of))]
 
 
 def _markdown_cells(script: str) -> str:
@@ -147,17 +143,3 @@ def _texts(children: list[Token], block: str, first: int) -> Iterator[tuple[int,
 
 def _blank(found: re.Match) -> str:
     return re.sub(r"[^\n]", " ", found.group())
-
-
-def main(arguments: list[str]) -> int:
-    """Lint the given files, or the project's prose; print every problem and return 1 when there is one."""
-    files = [Path(name) for name in arguments] or sources()
-    problems = [problem for path in files for problem in lint(path)]
-    for problem in problems:
-        print(problem)
-    print(f"{len(problems)} typed numbers" if problems else "no typed numbers")
-    return 1 if problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

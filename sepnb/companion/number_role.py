@@ -15,7 +15,7 @@ a float is written by `g`.
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -44,7 +44,8 @@ class NumberRole(SphinxRole):
         profile, source = self.config.sepnb_profile, self.text.partition("/")[0]
         recorded = OF_RECORDS.fullmatch(self.text.strip())
         try:
-            for path in _files(source, profile) if recorded else [numbers.path(source, profile)]:
+            store = store_for(profile)
+            for path in store.files(profile, source) if recorded else [numbers.path(source, profile)]:
                 self.env.note_dependency(str(path))
             text = number(self.text, profile)
         except ValueError as problem:
@@ -114,7 +115,7 @@ def _values(experiment: str, asked: str, profile: str) -> pd.Series:
     """
     from sepnb import experiments  # brings torch, which a page without such a number does not need
 
-    tables = [RunTable(_table(experiment, of)) for of in dict.fromkeys((profile, "laptop"))]
+    tables = [table(experiment, of, store_for(of).root) for of in dict.fromkeys((profile, "laptop"))]
     known = {*tables[0].frame["method"], *(run.method for run in experiments.get(experiment).grid("laptop"))}
     method = "|".join(map(re.escape, sorted(known, reverse=True)))  # the longer first of two that begin alike
     parts = re.fullmatch(rf"(?P<a>{method})(?: minus (?P<b>{method}))?/(?P<metric>.+)", asked)
@@ -123,8 +124,8 @@ def _values(experiment: str, asked: str, profile: str) -> pd.Series:
         unknown = next((name for name in said if name not in known), asked)
         raise ValueError(f"{experiment} has no method {unknown!r}; {_near(unknown, known)}")
     metric, _, other = parts["metric"].partition(" minus ")
-    columns = {column for table in tables for column in table.frame}
-    ran = any((table.made["method"] == parts["a"]).any() for table in tables)
+    columns = {column for one in tables for column in one.frame}
+    ran = any((one.made["method"] == parts["a"]).any() for one in tables)
     for column in (metric, other or metric):
         if ran and column not in columns:
             raise ValueError(f"{experiment} has no column {column!r}; {_near(column, columns)}")
@@ -139,18 +140,10 @@ def _near(name: str, known: Iterable[str]) -> str:
     return f"did you mean {', '.join(near)}?" if near else f"it has {', '.join(sorted(known)) or 'none'}"
 
 
-def _files(experiment: str, profile: str) -> list[Path]:
-    return sorted((store_for(profile).root / profile / experiment).glob("*.json"))
-
-
-def _table(experiment: str, profile: str) -> pd.DataFrame:
-    stamps = tuple(path.stat().st_mtime_ns for path in _files(experiment, profile))
-    return _loaded(experiment, profile, store_for(profile).root, stamps)
-
-
-@lru_cache(maxsize=32)
-def _loaded(experiment: str, profile: str, root: Path, stamps: tuple[int, ...]) -> pd.DataFrame:
+@cache
+def table(experiment: str, profile: str, root: Path) -> RunTable:
+    """The runs of an experiment in a store, loaded once a build."""
     from sepnb import experiments
     from sepnb.records.store import Store
 
-    return experiments.get(experiment).table(profile, Store(root))
+    return RunTable(experiments.get(experiment).table(profile, Store(root)))

@@ -41,10 +41,8 @@ class Tally:
         return not self.failed and not self.left
 
 
-def store_for(profile: str, folder: Path | None = None) -> Store:
-    """Where runs of `profile` go: `folder`; else for smoke the build folder; else the published store."""
-    if folder is not None:
-        return Store(folder)
+def store_for(profile: str) -> Store:
+    """Where runs of `profile` go: those of smoke to the build folder, others to the published store."""
     return Store(paths.build() / "smoke" / "results") if profile == "smoke" else Store()
 
 

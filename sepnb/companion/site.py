@@ -24,8 +24,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.fileutil import copy_asset
 
 from sepnb import paths
-from sepnb.companion import chapter_figures, pages
-from sepnb.companion.number_role import NumberRole
+from sepnb.companion import chapter_figures, number_role, pages
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +46,7 @@ def judge_first(app, env, docnames: list[str]) -> None:
     """Before the pages are read, some side by side: judge the claims once, where a page will want them, and
     deal out the pages so that neighbours, of which some take long, are not read by the same process."""
     ledger.cache_clear()
+    number_role.table.cache_clear()
     if {"book/claims", "book/source_map"} & set(docnames):
         with contextlib.suppress(*FAULTS):  # the page says it, at its place
             ledger()
@@ -196,7 +196,7 @@ def side_by_side(app, config) -> None:
 
 def setup(app) -> dict:
     app.add_config_value("sepnb_profile", os.environ.get("SEPNB_PROFILE", "laptop"), "env", [str])
-    app.add_role("num", NumberRole())
+    app.add_role("num", number_role.NumberRole())
     chapter_figures.setup(app)
     for name in PAGES:
         app.add_directive(name, Page)

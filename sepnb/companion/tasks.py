@@ -81,7 +81,7 @@ def run_experiments(
 
     A record that cannot be trusted is left as it is and listed; the others are run.
     """
-    store = Store(runs.store_for(profile, folder).root, refused={})
+    store = Store(folder or runs.store_for(profile).root, refused={})
     todo, tallies = runs.plan(wanted, profile, seeds=seeds, device=device, store=store, fresh=fresh)
     if todo:
         runs.check_clean(store)
@@ -125,12 +125,11 @@ def run_chapters(
     todo = [execute.Job(chapter, profile, seed, device, threads, fresh) for chapter in wanted]
     due = [job for job in todo if job.why() is not None]
     if due:
+        told = f"executing {len(due)} of {len(todo)} chapters at {profile}"
         past = [chapters.last_seconds(job.chapter, profile) for job in due]
-        known = [seconds for seconds in past if seconds is not None]
-        about = (
-            f"about {screens.duration(sum(known) / min(jobs, len(due)))}" if len(known) == len(due) else ""
-        )
-        console.print(f"executing {len(due)} of {len(todo)} chapters at {profile} {about}".rstrip())
+        if None not in past:
+            told += f" about {screens.duration(sum(past) / min(jobs, len(due)))}"
+        console.print(told)
     with screens.Bars(console, "chapters", [job.chapter.name for job in todo]) as bars:
         outcomes = execute.execute_all(todo, side_by_side=jobs, on_progress=bars.step)
         for number in range(len(todo)):

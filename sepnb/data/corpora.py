@@ -78,10 +78,7 @@ def load(name: str) -> Splits:
         DataMissing: the data is not at hand; the message says how to get it.
         DataDamaged: the data is there, but its hash is not the registered one.
     """
-    data_set = registry.get(name)
-    if data_set.kind != "text":
-        known = ", ".join(registry.names("text"))
-        raise ValueError(f"{name} holds images, see sepnb.data.images.load; the texts are {known}")
+    data_set = registry.get(name, "text")
     held: dict[str, list[Document]] = {split: [] for split in _SPLITS}
     for split, document in _DOCUMENTS[name](data_set):
         held[split].append(document)

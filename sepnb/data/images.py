@@ -105,10 +105,7 @@ def load(name: str) -> ImageSplits:
         DataMissing: the data is not at hand; the message says how to get it.
         DataDamaged: the data is there, but its hash is not the registered one.
     """
-    data_set = registry.get(name)
-    if data_set.kind != "images":
-        known = ", ".join(registry.names("images"))
-        raise ValueError(f"{name} is a text, see sepnb.data.text.load; the sets of images are {known}")
+    data_set = registry.get(name, "images")
     held, test = _READERS[name](data_set.read())
     splits = _drawn_apart(name, held, test)
     return ImageSplits(

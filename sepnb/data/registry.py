@@ -114,9 +114,17 @@ def names(kind: str | None = None) -> list[str]:
     return [name for name, data_set in _BY_NAME.items() if kind in (None, data_set.kind)]
 
 
-def get(name: str) -> DataSet:
-    """The data set of that name. An unknown one is a ValueError that lists the near matches."""
+def get(name: str, kind: str | None = None) -> DataSet:
+    """The data set of that name, which is of the kind, if one is given.
+
+    Raises:
+        ValueError: an unknown name, answered with the near matches; a set of another kind.
+    """
     if name not in _BY_NAME:
         near = difflib.get_close_matches(name, _BY_NAME, n=3, cutoff=0.4) or names()
         raise ValueError(f"no data set is called {name!r}; did you mean {' or '.join(near)}?")
-    return _BY_NAME[name]
+    found = _BY_NAME[name]
+    if kind not in (None, found.kind):
+        there = f"see sepnb.data.{found.kind}.load; sets of {kind} are {', '.join(names(kind))}"
+        raise ValueError(f"{name} holds {found.kind}, {there}")
+    return found

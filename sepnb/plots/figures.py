@@ -23,6 +23,7 @@ from IPython.display import HTML, display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
+from scipy.optimize import isotonic_regression
 
 from ..records.run_table import summarise
 from .looks import FAINT, GROUND, INK, Method
@@ -224,13 +225,7 @@ def label_lines(ax: Axes, *, gap: float = 1.25, fontsize: float = 9.5) -> None:
 def spread(wanted: np.ndarray, gap: float) -> np.ndarray:
     """The levels nearest to `wanted` (sorted, least squares) with at least `gap` between neighbours."""
     steps = gap * np.arange(len(wanted))
-    groups: list[list[float]] = []  # pool adjacent violators: [sum, count] of levels that move together
-    for value in wanted - steps:
-        groups.append([float(value), 1])
-        while len(groups) > 1 and groups[-2][0] / groups[-2][1] > groups[-1][0] / groups[-1][1]:
-            total, count = groups.pop()
-            groups[-1] = [groups[-1][0] + total, groups[-1][1] + count]
-    return np.concatenate([np.full(int(count), total / count) for total, count in groups]) + steps
+    return isotonic_regression(wanted - steps).x + steps
 
 
 def provenance(table: pd.DataFrame) -> HTML:

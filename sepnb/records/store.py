@@ -156,42 +156,17 @@ class Store:
             RecordError: it is no whole JSON, was changed by hand, lies in the wrong place, or is published
                 without being of a commit.
         """
-        content = _parsed(Path(path), "delete it and run it again")
-        if not isinstance(content, dict) or content.get("schema") != SCHEMA:
-            found = content.get("schema") if isinstance(content, dict) else type(content).__name__
-            raise RecordError(f"{path}: schema {found!r}, this version reads {SCHEMA}; run it again")
-        checksum = content.pop("checksum", None)
-        try:
-            expected = digest(content)
-        except (ValueError, RecursionError) as error:
-            raise RecordError(f"{path}: {error}, so it was edited; run it again") from None
-        if checksum != expected:
-            raise RecordError(
-                f"{path}: its content does not match its checksum, so it was edited; run it again"
-            )
-        del content["schema"]
-        if wrong := content.keys() ^ _TYPES.keys():
-            raise RecordError(f"{path}: {', '.join(sorted(wrong))} missing or unknown; run it again")
-        for name, kind in _TYPES.items():
-            if not isinstance(content[name], kind):
-                found = type(content[name]).__name__
-                raise RecordError(f"{path}: {name} is a {found} and no {kind.__name__}; run it again")
-        for name, kind in _PARTS.items():
-            parts = content[name]
-            for part in parts.values() if isinstance(parts, dict) else parts:
-                if not isinstance(part, kind):
-                    raise RecordError(f"{path}: {name} holds a {type(part).__name__}; run it again")
-        record = Record(**content)
+        path = Path(path)
+        content = _parsed(path, "delete it and run it again")
+        if why := _fault(content):
+            raise RecordError(f"{path}: {why}; run it again")
+        record = Record(**{name: content[name] for name in _TYPES})
         place = self.path(record.profile, record.experiment, record.key)
-        if place != Path(path) and place.resolve() != Path(path).resolve():
+        if place != path and place.resolve() != path.resolve():
             place = f"{record.profile}/{record.experiment}/{record.key}"
             raise RecordError(f"{path}: it says that it is {place}; move it back or run it again")
-        if self.published and record.provenance.get("dirty") is not False:
-            how = (
-                "made from a tree with uncommitted changes"
-                if record.provenance.get("dirty")
-                else "of no commit"
-            )
+        if self.published and (dirty := record.provenance.get("dirty")) is not False:
+            how = "made from a tree with uncommitted changes" if dirty else "of no commit"
             raise RecordError(f"{path}: {how}; commit the code, then run it again")
         return record
 
@@ -271,6 +246,31 @@ _TYPES: dict[str, type] = {
 """What a stored record consists of."""
 _PARTS = {"metrics": float | int, "fingerprint": list, "rows": dict}
 """What these hold."""
+
+
+def _fault(content: Any) -> str | None:
+    """Why JSON is no record that a run wrote; None where it is."""
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        found = content.get("schema") if isinstance(content, dict) else type(content).__name__
+        return f"schema {found!r}, this version reads {SCHEMA}"
+    signed = {name: value for name, value in content.items() if name != "checksum"}
+    try:
+        expected = digest(signed)
+    except (ValueError, RecursionError) as error:
+        return f"{error}, so it was edited"
+    if content.get("checksum") != expected:
+        return "its content does not match its checksum, so it was edited"
+    if wrong := signed.keys() ^ {"schema", *_TYPES}:
+        return f"{', '.join(sorted(wrong))} missing or unknown"
+    for name, kind in _TYPES.items():
+        if not isinstance(content[name], kind):
+            return f"{name} is a {type(content[name]).__name__} and no {kind.__name__}"
+    for name, kind in _PARTS.items():
+        parts = content[name]
+        for part in parts.values() if isinstance(parts, dict) else parts:
+            if not isinstance(part, kind):
+                return f"{name} holds a {type(part).__name__}"
+    return None
 
 
 def _parsed(path: Path, remedy: str) -> Any:

@@ -1,15 +1,12 @@
 """Every page of the built book read in Chromium without a network, and the same checks on wrong pages."""
 
 import json
-from pathlib import Path
-
-from playwright.sync_api import Browser
 
 from . import browser as reading
 from .conftest import CONFIG
 
 
-def test_every_page_reads_offline(chromium: Browser, site: Path, address: str) -> None:
+def test_every_page_reads_offline(chromium, site, address) -> None:
     """No request leaves or fails, no console error, math typeset, alt texts, no line of code and no formula
     cut off on a desktop, nothing wider than a phone."""
     names = reading.pages(site)
@@ -22,14 +19,14 @@ def test_every_page_reads_offline(chromium: Browser, site: Path, address: str) -
     assert not found, json.dumps(found, indent=1)
 
 
-def test_the_root_leads_to_the_landing_page(chromium: Browser, address: str) -> None:
+def test_the_root_leads_to_the_landing_page(chromium, address) -> None:
     with reading.opened(chromium, address) as (page, traffic):
         page.goto(f"{address}/")
         page.wait_for_url("**/book/index.html")
         assert traffic == []
 
 
-def test_math_is_typeset_from_a_folder_too(chromium: Browser, site: Path) -> None:
+def test_math_is_typeset_from_a_folder_too(chromium, site) -> None:
     """A saved copy is read without any server."""
     base = site.as_uri()
     with reading.opened(chromium, base) as (page, traffic):
@@ -37,9 +34,7 @@ def test_math_is_typeset_from_a_folder_too(chromium: Browser, site: Path) -> Non
         assert page.locator("mjx-container").count() > 20
 
 
-def test_search_works_without_a_network_and_says_what_it_does_not_find(
-    chromium: Browser, address: str
-) -> None:
+def test_search_works_without_a_network_and_says_what_it_does_not_find(chromium, address) -> None:
     with reading.opened(chromium, address) as (page, traffic):
         for word in ("stream", "attention"):
             page.goto(f"{address}/search.html?q={word}")
@@ -52,9 +47,7 @@ def test_search_works_without_a_network_and_says_what_it_does_not_find(
         assert traffic == []
 
 
-def test_the_mode_follows_the_system_and_its_switch_changes_what_is_seen(
-    chromium: Browser, address: str
-) -> None:
+def test_the_mode_follows_the_system_and_its_switch_changes_what_is_seen(chromium, address) -> None:
     ground = "() => getComputedStyle(document.body).backgroundColor"
     mode = "() => document.documentElement.dataset.theme"
     with reading.opened(chromium, address, color_scheme="dark") as (page, _):
@@ -87,7 +80,7 @@ BROKEN = {
 }
 
 
-def test_every_kind_of_broken_latex_is_found(chromium: Browser, project) -> None:
+def test_every_kind_of_broken_latex_is_found(chromium, project) -> None:
     """With the math settings of the book, and by the function that judges its pages."""
     pages = {f"{name}.md": f"# Title\n\nBefore {tex} after.\n" for name, tex in BROKEN.items()}
     pages |= {f"{name}.md": f"# Title\n\n{tex}\n" for name, tex in BROKEN.items() if tex.startswith("$$")}
@@ -128,7 +121,7 @@ WRONG = {
 }
 
 
-def test_everything_else_that_may_be_wrong_is_found(chromium: Browser, tmp_path: Path) -> None:
+def test_everything_else_that_may_be_wrong_is_found(chromium, tmp_path) -> None:
     page_of = (
         '<!DOCTYPE html><meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
     )

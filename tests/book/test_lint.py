@@ -1,10 +1,8 @@
 """The prose lint: what it finds, what it leaves alone, and that the project's own prose passes."""
 
-from pathlib import Path
-
 import pytest
 
-from sepnb.companion.lint import lint, main, sources
+from sepnb.companion.lint import lint, sources
 
 
 @pytest.mark.parametrize(
@@ -100,7 +98,7 @@ rate = 0.5  # not prose: 0.5
 
 
 def test_only_the_markdown_cells_of_a_chapter_are_prose_and_lines_are_those_of_the_file(
-    tmp_path: Path,
+    tmp_path,
 ) -> None:
     script = tmp_path / "01_chapter.py"
     script.write_text(CHAPTER)
@@ -108,15 +106,6 @@ def test_only_the_markdown_cells_of_a_chapter_are_prose_and_lines_are_those_of_t
     assert [(found.path, found.line) for found in problems] == [(str(script), 7), (str(script), 13)]
     assert problems[0].text == "# The loss is 2.34."
     assert lint(CHAPTER, notebook=True)[1].line == 13
-
-
-def test_the_command_prints_where_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# Title\n\nThe loss is 2.34.\n")
-    assert main([str(page)]) == 1
-    assert f"{page}:3:" in capsys.readouterr().out
-    page.write_text("# Title\n")
-    assert main([str(page)]) == 0
 
 
 def test_no_result_is_typed_into_the_book() -> None:

@@ -38,7 +38,7 @@ def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("01_order/gap:+.2f", "not run"),
     ],
 )
-def test_a_number_is_formatted(published: Path, name: str, shown: str) -> None:
+def test_a_number_is_formatted(published, name: str, shown: str) -> None:
     assert number(name, "laptop") == shown
 
 
@@ -66,7 +66,7 @@ A caption with {num}`01_order/loss:.3f`.
 """
 
 
-def test_a_number_works_in_titles_captions_tables_and_admonitions(published: Path, project) -> None:
+def test_a_number_works_in_titles_captions_tables_and_admonitions(published, project) -> None:
     (project.source / "picture.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
     built = project({"index.md": PLACES})
     assert built.warnings == []
@@ -76,7 +76,7 @@ def test_a_number_works_in_titles_captions_tables_and_admonitions(published: Pat
 
 
 def test_a_number_works_in_an_executed_notebook_and_links_to_the_chapter_elsewhere(
-    published: Path, project
+    published, project
 ) -> None:
     cell = nbformat.v4.new_markdown_cell("# Order\n\nHere it is {num}`01_order/loss:.2f`.")
     chapter = nbformat.writes(nbformat.v4.new_notebook(cells=[cell]))
@@ -88,7 +88,7 @@ def test_a_number_works_in_an_executed_notebook_and_links_to_the_chapter_elsewhe
     assert 'href="notebooks/executed/01_order.html"' in link and ">2.35<" in link
 
 
-def test_a_page_follows_its_numbers_and_the_profile(published: Path, project) -> None:
+def test_a_page_follows_its_numbers_and_the_profile(published, project) -> None:
     index = {"index.md": "# Book\n\n{num}`01_order/loss:.2f`\n"}
     assert ">2.35<" in project(index).page("index")
     numbers.publish("01_order", VALUES | {"loss": 9.0}, profile="laptop")
@@ -111,7 +111,7 @@ def test_a_page_follows_its_numbers_and_the_profile(published: Path, project) ->
     ],
 )
 def test_a_number_that_cannot_be_shown_is_one_located_warning(
-    published: Path, project, role: str, said: str
+    published, project, role: str, said: str
 ) -> None:
     published.with_name("03_broken.json").write_text('{"numbers": {"loss": 2.')
     published.with_name("04_list.json").write_text(json.dumps([1, 2]))
@@ -122,7 +122,7 @@ def test_a_number_that_cannot_be_shown_is_one_located_warning(
     assert '<span class="sepnb-missing">??</span>' in built.page("index")
 
 
-def test_a_missing_number_in_a_table_and_a_caption_is_located_too(published: Path, project) -> None:
+def test_a_missing_number_in_a_table_and_a_caption_is_located_too(published, project) -> None:
     (project.source / "picture.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
     text = "# Book\n\n| cell |\n|---|\n| {num}`01_order/absent` |\n\n"
     text += "```{figure} picture.svg\n:alt: picture\n\nCaption {num}`01_order/gone`.\n```\n"

@@ -64,9 +64,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return calls
 
 
-def test_staged_notebooks_hide_parameters_and_tell_nothing_of_the_run(
-    executed: Chapter, checkout: Path
-) -> None:
+def test_staged_notebooks_hide_parameters_and_tell_nothing_of_the_run(executed, checkout) -> None:
     (staged,) = book.stage([executed], "laptop")
     assert staged == checkout / "notebooks" / "executed" / "01_order.ipynb"
     before, written = staged.read_text(encoding="utf-8"), staged.stat().st_mtime_ns
@@ -80,7 +78,7 @@ def test_staged_notebooks_hide_parameters_and_tell_nothing_of_the_run(
 
 
 def test_what_has_no_chapter_is_removed_and_what_has_not_run_is_said(
-    executed: Chapter, write_chapter: Callable[..., Chapter], checkout: Path
+    executed, write_chapter, checkout
 ) -> None:
     old = checkout / "notebooks" / "executed" / "00_gone.ipynb"
     old.parent.mkdir()
@@ -91,7 +89,7 @@ def test_what_has_no_chapter_is_removed_and_what_has_not_run_is_said(
         book.stage([executed, write_chapter("02_new")], "laptop")
 
 
-def test_nothing_changed_builds_nothing(executed: Chapter, builds: list[bool], checkout: Path) -> None:
+def test_nothing_changed_builds_nothing(executed, builds, checkout) -> None:
     book.stage([executed], "laptop")
     assert [book.build("laptop"), book.build("laptop")] == [True, False]
     assert builds == [True]
@@ -113,9 +111,7 @@ def test_nothing_changed_builds_nothing(executed: Chapter, builds: list[bool], c
         ("requirements.lock", True),
     ],
 )
-def test_each_input_of_the_site_counts(
-    executed: Chapter, builds: list[bool], checkout: Path, file: str, every_page: bool
-) -> None:
+def test_each_input_of_the_site_counts(executed, builds, checkout, file: str, every_page: bool) -> None:
     book.stage([executed], "laptop")
     book.build("laptop")
     path = checkout / file
@@ -126,9 +122,7 @@ def test_each_input_of_the_site_counts(
     assert (book.html() / "index.html").read_text(encoding="utf-8") == "build 2"
 
 
-def test_a_build_that_failed_is_not_taken_for_current(
-    executed: Chapter, builds: list[bool], checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_that_failed_is_not_taken_for_current(executed, builds, checkout, monkeypatch) -> None:
     book.stage([executed], "laptop")
     book.build("laptop")
     working = book._jupyter_book
@@ -146,7 +140,7 @@ def test_a_build_that_failed_is_not_taken_for_current(
 
 
 def test_output_of_jupyter_book_goes_to_the_log_and_warnings_also_to_the_reader(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
+    checkout, monkeypatch
 ) -> None:
     script = """
 import sys

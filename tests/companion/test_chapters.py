@@ -36,16 +36,14 @@ def why(chapter: Chapter) -> str | None:
     return chapters.why_run(Chapter(chapter.path), "smoke", PARAMETERS)
 
 
-def test_nothing_changed_nothing_runs_whatever_the_clock_says(ran: Chapter, checkout: Path) -> None:
+def test_nothing_changed_nothing_runs_whatever_the_clock_says(ran, checkout) -> None:
     assert why(ran) is None
     for file in checkout.rglob("*"):
         os.utime(file, (2e9, 2e9))
     assert why(ran) is None
 
 
-def test_a_changed_source_lock_or_parameter_runs_and_a_change_taken_back_does_not(
-    ran: Chapter, checkout: Path
-) -> None:
+def test_a_changed_source_lock_or_parameter_runs_and_a_change_taken_back_does_not(ran, checkout) -> None:
     for file, told in ((ran.path, "the chapter"), (checkout / "requirements.lock", "requirements.lock")):
         before = file.read_text(encoding="utf-8")
         file.write_text(before + "\n# %%\n1 + 1\n", encoding="utf-8")
@@ -55,7 +53,7 @@ def test_a_changed_source_lock_or_parameter_runs_and_a_change_taken_back_does_no
     assert chapters.why_run(ran, "smoke", {**PARAMETERS, "seed": 1}) == "the parameters changed"
 
 
-def test_a_changed_package_runs(ran: Chapter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_package_runs(ran, monkeypatch) -> None:
     """The package of the tests cannot be edited by a test: its files are hashed as if they were."""
     honest = chapters.digest
     changed: set[str] = set()
@@ -80,7 +78,7 @@ def test_what_acts_from_outside_counts_where_a_chapter_imports_it(write_chapter)
     assert chapters._matters(Path("records/numbers.py"), plain)
 
 
-def test_changed_records_and_their_marks_of_staleness_run(ran: Chapter) -> None:
+def test_changed_records_and_their_marks_of_staleness_run(ran) -> None:
     store = store_for("smoke")
     store.write(record(2.0))
     assert why(ran) == "results of smoke/in_window changed"
@@ -93,7 +91,7 @@ def test_changed_records_and_their_marks_of_staleness_run(ran: Chapter) -> None:
     assert why(ran) is None
 
 
-def test_smoke_records_never_come_from_the_published_store(ran: Chapter, checkout: Path) -> None:
+def test_smoke_records_never_come_from_the_published_store(ran, checkout) -> None:
     assert store_for("smoke").root == checkout / "build" / "smoke" / "results"
     assert store_for("laptop").root == checkout / "results"
     Store().write(record(9.0))
@@ -101,7 +99,7 @@ def test_smoke_records_never_come_from_the_published_store(ran: Chapter, checkou
 
 
 @pytest.mark.parametrize("kind", ["ipynb", "json"])
-def test_missing_or_edited_outputs_run(ran: Chapter, kind: str) -> None:
+def test_missing_or_edited_outputs_run(ran, kind: str) -> None:
     output = ran.output("smoke", kind)
     output.write_text(output.read_text(encoding="utf-8") + " ", encoding="utf-8")
     assert why(ran) == "its outputs are missing or were edited"
@@ -109,7 +107,7 @@ def test_missing_or_edited_outputs_run(ran: Chapter, kind: str) -> None:
     assert why(ran) == "its outputs are missing or were edited"
 
 
-def test_without_a_whole_manifest_it_runs_and_forgetting_leaves_nothing(ran: Chapter) -> None:
+def test_without_a_whole_manifest_it_runs_and_forgetting_leaves_nothing(ran) -> None:
     ran.output("smoke", "manifest.json").write_text('{"made_from"', encoding="utf-8")
     assert why(ran) == "its manifest is damaged"
     chapters.forget(ran, "smoke")
@@ -117,7 +115,7 @@ def test_without_a_whole_manifest_it_runs_and_forgetting_leaves_nothing(ran: Cha
     assert why(ran) == "never ran"
 
 
-def test_chapters_are_found_in_reading_order(write_chapter: Callable[..., Chapter], checkout: Path) -> None:
+def test_chapters_are_found_in_reading_order(write_chapter, checkout) -> None:
     for name in ("10_language_model", "01_order"):
         write_chapter(name)
     (checkout / "notebooks" / "scratch.py").write_text("", encoding="utf-8")
@@ -127,7 +125,7 @@ def test_chapters_are_found_in_reading_order(write_chapter: Callable[..., Chapte
         chapters.find("01_oder")
 
 
-def test_a_parameters_cell_holds_literals_and_there_is_one(checkout: Path) -> None:
+def test_a_parameters_cell_holds_literals_and_there_is_one(checkout) -> None:
     path = checkout / "notebooks" / "01_order.py"
     path.write_text('# %% tags=["parameters"]\nseed = int("3")\n', encoding="utf-8")
     with pytest.raises(ValueError, match=r"`seed = int\('3'\)`"):

@@ -52,9 +52,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> None:
         (["data", "eltec"], "did you mean eltec-eng"),
     ],
 )
-def test_what_cannot_be_done_is_refused_with_a_remedy(
-    write_chapter: Callable[..., Chapter], arguments: list[str], told: str
-) -> None:
+def test_what_cannot_be_done_is_refused_with_a_remedy(write_chapter, arguments: list[str], told: str) -> None:
     write_chapter("01_order")
     status, output = sepnb(*arguments)
     assert status == 2
@@ -62,7 +60,7 @@ def test_what_cannot_be_done_is_refused_with_a_remedy(
     assert "Traceback" not in output
 
 
-def test_the_device_follows_the_profile_unless_asked(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_device_follows_the_profile_unless_asked(checkout, monkeypatch) -> None:
     for there in (True, False):
         monkeypatch.setattr("torch.cuda.is_available", lambda there=there: there)
         assert tasks.device(None, "smoke") == tasks.device("cpu", "gpu") == "cpu"
@@ -74,7 +72,7 @@ def test_the_device_follows_the_profile_unless_asked(checkout: Path, monkeypatch
     assert tasks.device(None, "gpu") == "cuda"
 
 
-def test_names_are_sorted_into_experiments_and_chapters(write_chapter: Callable[..., Chapter]) -> None:
+def test_names_are_sorted_into_experiments_and_chapters(write_chapter) -> None:
     for name in ("01_order", "02_more"):
         write_chapter(name)
     experiments, chapters = tasks.sort_out(["02_more", "in_window", "chapters", "in_window"])
@@ -85,7 +83,7 @@ def test_names_are_sorted_into_experiments_and_chapters(write_chapter: Callable[
     assert [one.name for one in chapters] == ["01_order", "02_more"]
 
 
-def test_finding_nothing_to_do_imports_no_torch(write_chapter: Callable[..., Chapter]) -> None:
+def test_finding_nothing_to_do_imports_no_torch(write_chapter) -> None:
     chapter = write_chapter("01_order")
     parameters = {"profile": "smoke", "seed": 0, "device": "cpu"}
     numbers.publish("01_order", {"answer": 42}, profile="smoke")
@@ -103,7 +101,7 @@ print(done.exit_code, sorted({"torch", "jupytext", "papermill", "sphinx", "panda
     assert done.stdout.splitlines()[-1] == "0 []"
 
 
-def test_a_grid_is_run_resumed_and_summed_up(checkout: Path, fake, registered) -> None:
+def test_a_grid_is_run_resumed_and_summed_up(checkout, fake, registered) -> None:
     registered(fake(methods=("a", "broken")))
     store = checkout / "private"
     status, output = sepnb("run", "fake", "--store", str(store))
@@ -128,7 +126,7 @@ def recomputed(write_chapter: Callable[..., Chapter], monkeypatch: pytest.Monkey
     return found
 
 
-def test_check_fails_on_a_moved_number_until_the_reference_moves_for_a_reason(recomputed: dict) -> None:
+def test_check_fails_on_a_moved_number_until_the_reference_moves_for_a_reason(recomputed) -> None:
     assert sepnb("check")[0] == 1
     status, output = sepnb("check", "--measure", "--update", "--reason", "first numbers")
     assert status == 0 and "all as the reference says" in output
@@ -143,9 +141,7 @@ def test_check_fails_on_a_moved_number_until_the_reference_moves_for_a_reason(re
     assert made["reason"] == "a new schedule"
 
 
-def test_check_of_a_chapter_leaves_what_is_known_of_the_others(
-    recomputed: dict, write_chapter: Callable[..., Chapter]
-) -> None:
+def test_check_of_a_chapter_leaves_what_is_known_of_the_others(recomputed, write_chapter) -> None:
     for name in ("02_new", "03_gone"):
         write_chapter(name)
         recomputed[name] = {"share": 0.5}
@@ -163,7 +159,7 @@ def test_check_of_a_chapter_leaves_what_is_known_of_the_others(
     assert regression.tolerances("smoke").keys() == {"01_order", "02_new"}
 
 
-def test_results_lists_published_missing_stale_and_orphaned(checkout: Path, fake, registered) -> None:
+def test_results_lists_published_missing_stale_and_orphaned(checkout, fake, registered) -> None:
     store = Store()
     registered(fake(methods=("a", "b", "c")))
     for config in fake(methods=("a", "b", "z")).grid("laptop", [1]):
@@ -192,7 +188,7 @@ def bad_and_good(checkout: Path, fake, registered) -> Path:
     return path
 
 
-def test_one_bad_record_is_listed_and_a_folder_that_cannot_be_read_is_not_empty(bad_and_good: Path) -> None:
+def test_one_bad_record_is_listed_and_a_folder_that_cannot_be_read_is_not_empty(bad_and_good) -> None:
     status, output = sepnb("results", "--profile", "laptop")
     assert status == 1 and row_of_fake(output) == ["fake", "laptop", "6", "1", "4", "0", "0", "1"]
     assert f"refused: {bad_and_good}: not whole JSON" in output
@@ -203,9 +199,7 @@ def test_one_bad_record_is_listed_and_a_folder_that_cannot_be_read_is_not_empty(
     assert status == 1 and "?" in row_of_fake(output) and f"refused: {folder}: cannot be read" in output
 
 
-def test_a_run_goes_on_past_a_bad_record_and_leaves_it_to_be_looked_at(
-    bad_and_good: Path, checkout: Path
-) -> None:
+def test_a_run_goes_on_past_a_bad_record_and_leaves_it_to_be_looked_at(bad_and_good, checkout) -> None:
     mine = (checkout / "results").rename(checkout / "mine")
     bad_and_good = mine / bad_and_good.relative_to(checkout / "results")
     arguments = ["run", "fake", "--profile", "laptop", "--store", str(mine), "--jobs", "1", "--seeds", "1"]
@@ -218,7 +212,7 @@ def test_a_run_goes_on_past_a_bad_record_and_leaves_it_to_be_looked_at(
     assert json.loads(bad_and_good.read_text(encoding="utf-8"))["key"] == "a-seed1"
 
 
-def test_claims_are_judged_without_a_bad_record_which_is_listed(checkout: Path) -> None:
+def test_claims_are_judged_without_a_bad_record_which_is_listed(checkout) -> None:
     path = checkout / "results" / "laptop" / "in_window" / "rope-seed1.json"
     path.parent.mkdir(parents=True)
     path.write_text('{"schema": 1, "schema": 1}', encoding="utf-8")
@@ -227,7 +221,7 @@ def test_claims_are_judged_without_a_bad_record_which_is_listed(checkout: Path) 
     assert sum("not run" in line for line in output.splitlines()) > 100
 
 
-def test_a_folder_where_a_file_is_expected_is_an_error_in_words(checkout: Path) -> None:
+def test_a_folder_where_a_file_is_expected_is_an_error_in_words(checkout) -> None:
     (checkout / "requirements.lock").unlink()
     (checkout / "requirements.lock").mkdir()
     (checkout / "notebooks" / "01_order.py").write_text("# %%\n", encoding="utf-8")
@@ -268,7 +262,7 @@ torch=={version("torch").split("+")[0]}
     assert other == [f"rich {version('rich')} (locked 0.0.1)"]
 
 
-def test_doctor_sees_a_folder_that_is_no_checkout(checkout: Path) -> None:
+def test_doctor_sees_a_folder_that_is_no_checkout(checkout) -> None:
     (checkout / "requirements.lock").unlink()
     status, output = sepnb("doctor")
     assert status == 1

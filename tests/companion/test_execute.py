@@ -4,10 +4,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
-import pytest
 from rich.console import Console
 
 from sepnb.companion import execute as execute_module
@@ -34,9 +31,7 @@ x = deep(30)
 """
 
 
-def test_a_failing_chapter_fills_one_screen_and_the_others_still_run(
-    write_chapter: Callable[..., Chapter], checkout: Path
-) -> None:
+def test_a_failing_chapter_fills_one_screen_and_the_others_still_run(write_chapter, checkout) -> None:
     bad, good = write_chapter("01_bad", FAILING), write_chapter("02_good")
     # What an earlier, successful run of the bad chapter left:
     numbers.publish(bad.name, {"answer": 41}, profile="smoke")
@@ -81,7 +76,7 @@ def test_a_failing_chapter_fills_one_screen_and_the_others_still_run(
         assert part in re.sub(r"\s*│\n│\s*", "", screen), part
 
 
-def test_side_by_side_each_chapter_has_its_own_fate(write_chapter: Callable[..., Chapter]) -> None:
+def test_side_by_side_each_chapter_has_its_own_fate(write_chapter) -> None:
     silent = write_chapter("01_silent")
     silent.path.write_text(silent.text.split("# %%\nfrom sepnb.records")[0], encoding="utf-8")
     late = write_chapter("02_late", "\n# %%\nprofile = 'elsewhere'\n")
@@ -93,9 +88,7 @@ def test_side_by_side_each_chapter_has_its_own_fate(write_chapter: Callable[...,
     assert numbers.load("03_good", "smoke")["half"] == 2.5
 
 
-def test_side_by_side_the_longest_chapter_begins_first(
-    write_chapter: Callable[..., Chapter], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_side_by_side_the_longest_chapter_begins_first(write_chapter, monkeypatch) -> None:
     quick = write_chapter("01_quick", "\n" + "# a long source\n" * 1000)
     slow, unknown = write_chapter("02_slow"), write_chapter("03_unknown", "\n" + "# words\n" * 2000)
     for chapter, seconds in ((quick, 1.0), (slow, 60.0)):
@@ -113,7 +106,7 @@ def test_side_by_side_the_longest_chapter_begins_first(
     assert [outcome.chapter for outcome in outcomes] == ["01_quick", "02_slow", "03_unknown"]
 
 
-def test_a_chapter_without_the_parameters_is_told_which(checkout: Path) -> None:
+def test_a_chapter_without_the_parameters_is_told_which(checkout) -> None:
     path = checkout / "notebooks" / "01_order.py"
     path.write_text('# %% tags=["parameters"]\nprofile = "smoke"\n', encoding="utf-8")
     outcome = execute(Job(Chapter(path), "smoke"))

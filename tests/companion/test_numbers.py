@@ -1,7 +1,6 @@
 """Chapter numbers: written whole, refused when they say nothing, found or explained."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +10,7 @@ from sepnb.records import numbers
 from sepnb.records.numbers import NumbersError
 
 
-def test_what_is_published_is_loaded_and_scalars_are_taken_at_their_value(
-    checkout: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_published_is_loaded_and_scalars_are_taken_at_their_value(checkout, capsys) -> None:
     given = {"loss": 1.25, "n_runs": 3, "best_method": "rope", "agrees": True}
     arrays = {"a": np.float32(0.5), "b": torch.tensor(3), "c": np.int64(7)}
     shown = numbers.publish("01_order", given | arrays, profile="smoke")
@@ -42,14 +39,14 @@ def test_what_is_published_is_loaded_and_scalars_are_taken_at_their_value(
         ({"first": float("nan"), "fine": 1.0, "second": []}, r"first is nan.*second is a list"),
     ],
 )
-def test_what_says_nothing_is_refused(checkout: Path, content: dict, told: str) -> None:
+def test_what_says_nothing_is_refused(checkout, content: dict, told: str) -> None:
     with pytest.raises(NumbersError, match=told):
         numbers.publish("01_order", content, profile="smoke")
     assert not (checkout / "build").exists()
 
 
 @pytest.mark.parametrize("name", ["../01_order", "a/b", "", "01 order"])
-def test_a_chapter_name_cannot_lead_elsewhere(checkout: Path, name: str) -> None:
+def test_a_chapter_name_cannot_lead_elsewhere(checkout, name: str) -> None:
     with pytest.raises(NumbersError, match="not a plain name"):
         numbers.publish(name, {"loss": 1.0}, profile="smoke")
 
@@ -65,7 +62,7 @@ def test_a_chapter_name_cannot_lead_elsewhere(checkout: Path, name: str) -> None
     ],
 )
 def test_a_file_that_cannot_be_trusted_says_so_with_path_and_remedy(
-    checkout: Path, text: str | None, told: str
+    checkout, text: str | None, told: str
 ) -> None:
     path = numbers.path("01_order", "laptop")
     if text is not None:
@@ -77,9 +74,7 @@ def test_a_file_that_cannot_be_trusted_says_so_with_path_and_remedy(
     assert "sepnb run 01_order --profile laptop" in str(caught.value)
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_other(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_the_old_file_and_no_other(checkout, monkeypatch) -> None:
     numbers.publish("01_order", {"loss": 1.0}, profile="smoke")
 
     def no_space(*_: object) -> None:

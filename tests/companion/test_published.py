@@ -23,13 +23,13 @@ def statuses(replays: list) -> dict[str, str]:
     return {replay.key: replay.status for replay in replays}
 
 
-def test_records_that_begin_as_they_did_are_equal(fake, store: Store) -> None:
+def test_records_that_begin_as_they_did_are_equal(fake, store) -> None:
     replays = published.check([fake()], side_by_side=2)
     assert statuses(replays) == dict.fromkeys(("a-seed1", "a-seed2", "b-seed1", "b-seed2"), "equal")
     assert published.exit_status(replays) == 0
 
 
-def test_a_changed_computation_is_marked_and_the_mark_is_taken_back(fake, store: Store) -> None:
+def test_a_changed_computation_is_marked_and_the_mark_is_taken_back(fake, store) -> None:
     replays = published.check([fake(drift=2e-4)])
     assert set(statuses(replays).values()) == {"stale"} and published.exit_status(replays) == 1
     why = store.load("laptop", "fake")["a-seed1"].stale
@@ -41,7 +41,7 @@ def test_a_changed_computation_is_marked_and_the_mark_is_taken_back(fake, store:
     assert not (store.root / "laptop" / "stale.json").exists()
 
 
-def test_a_config_that_is_not_that_of_the_grid_is_stale_whatever_was_computed(fake, store: Store) -> None:
+def test_a_config_that_is_not_that_of_the_grid_is_stale_whatever_was_computed(fake, store) -> None:
     """A name is a digest of the config, and nothing but this holds a record to it: any steps would do."""
     record = store.load("laptop", "fake")["a-seed1"]
     store.write(replace(record, config=record.config | {"steps": 10**9}))
@@ -55,13 +55,13 @@ def test_a_config_that_is_not_that_of_the_grid_is_stale_whatever_was_computed(fa
 
 
 @pytest.mark.parametrize(("device", "rounding", "change"), [("cpu", 5e-5, 2e-4), ("cuda", 1e-3, 1e-2)])
-def test_each_device_has_its_own_tolerance(fake, checkout: Path, device: str, rounding, change) -> None:
+def test_each_device_has_its_own_tolerance(fake, checkout, device: str, rounding, change) -> None:
     Store().write(fake().run(fake().grid("laptop")[0], device=device))
     assert set(statuses(published.check([fake(drift=rounding)])).values()) == {"equal"}
     assert set(statuses(published.check([fake(drift=change)])).values()) == {"stale"}
 
 
-def test_a_replay_that_fails_makes_the_record_stale(fake, store: Store) -> None:
+def test_a_replay_that_fails_makes_the_record_stale(fake, store) -> None:
     config = fake(methods=("broken",)).grid("laptop", [1])[0]
     record = store.load("laptop", "fake")["b-seed1"]
     store.write(replace(record, key=config.key, config=config.resolved()))
@@ -70,23 +70,21 @@ def test_a_replay_that_fails_makes_the_record_stale(fake, store: Store) -> None:
     assert "RuntimeError: no such layer" in next(r.detail for r in replays if r.key == "broken-seed1")
 
 
-def test_a_sample_is_the_same_one_each_time_and_can_leave_no_trace(fake, store: Store) -> None:
+def test_a_sample_is_the_same_one_each_time_and_can_leave_no_trace(fake, store) -> None:
     first, second = (published.check([fake(drift=0.1)], sample=2, mark=False) for _ in range(2))
     assert len(first) == 2 and statuses(first) == statuses(second)
     assert set(statuses(first).values()) == {"stale"}
     assert not (store.root / "laptop" / "stale.json").exists()
 
 
-def test_more_seeds_than_the_grid_declares_are_replayed_and_lost_runs_are_orphans(fake, store: Store) -> None:
+def test_more_seeds_than_the_grid_declares_are_replayed_and_lost_runs_are_orphans(fake, store) -> None:
     store.write(fake().run(fake().grid("laptop", [9])[0]))
     found = statuses(published.check([fake(methods=("a",))]))
     assert found["a-seed9"] == "equal"
     assert found["b-seed1"] == found["b-seed2"] == "orphaned"
 
 
-def test_data_that_is_not_at_hand_is_named_with_the_remedy(
-    fake, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_data_that_is_not_at_hand_is_named_with_the_remedy(fake, store, monkeypatch, tmp_path) -> None:
     from sepnb.data import registry
 
     monkeypatch.setattr(

@@ -2,13 +2,11 @@
 
 import json
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sepnb.companion import regression, tolerances
-from sepnb.companion.chapters import Chapter
 from sepnb.companion.regression import compare
 from sepnb.companion.tolerances import tolerances_from
 from sepnb.records.numbers import write_json
@@ -32,7 +30,7 @@ def told(**changes: object) -> list[str]:
 
 
 def test_equal_numbers_pass_and_a_moved_one_is_reported_with_value_reference_and_tolerance(
-    reference: Path,
+    reference,
 ) -> None:
     assert told() == []
     assert told(loss=2.5 + 9e-5, took_seconds=99.0) == []
@@ -47,18 +45,18 @@ def test_equal_numbers_pass_and_a_moved_one_is_reported_with_value_reference_and
 @pytest.mark.parametrize(
     "change", [{"n_runs": 4}, {"best_method": "alibi"}, {"agrees": False}, {"agrees": 1}, {"loss": "2.5"}]
 )
-def test_whole_numbers_truth_values_and_texts_must_be_equal(reference: Path, change: dict) -> None:
+def test_whole_numbers_truth_values_and_texts_must_be_equal(reference, change: dict) -> None:
     (problem,) = told(**change)
     assert f"/{next(iter(change))}: got {next(iter(change.values()))!r}" in problem
 
 
-def test_a_float_without_a_tolerance_is_a_problem_even_when_equal(reference: Path) -> None:
+def test_a_float_without_a_tolerance_is_a_problem_even_when_equal(reference) -> None:
     write_json(reference / "tolerances.json", {})
     assert [problem.split(":")[0] for problem in told()] == ["01_order/loss", "01_order/took_seconds"]
     assert "no tolerance; `sepnb check --measure`" in told()[0]
 
 
-def test_a_chapter_without_a_reference_and_a_reference_without_a_chapter_fail(reference: Path) -> None:
+def test_a_chapter_without_a_reference_and_a_reference_without_a_chapter_fail(reference) -> None:
     (problem,) = compare("02_new", {"loss": 1.0}, "smoke")
     assert "no reference" in problem and "--update" in problem
     (problem,) = regression.orphans(["02_new"], "smoke")
@@ -66,7 +64,7 @@ def test_a_chapter_without_a_reference_and_a_reference_without_a_chapter_fail(re
     assert regression.orphans(["01_order"], "smoke") == []
 
 
-def test_a_new_reference_needs_a_reason_and_keeps_it(reference: Path) -> None:
+def test_a_new_reference_needs_a_reason_and_keeps_it(reference) -> None:
     with pytest.raises(ValueError, match="--reason"):
         regression.update({"01_order": {"loss": 2.6}}, "smoke", "  ")
     assert told() == []
@@ -121,7 +119,7 @@ tables = {name: experiments.get(name.split("/")[1]) for name in ("experiment/ima
 """
 
 
-def test_what_a_chapter_names_is_known_before_it_runs(write_chapter: Callable[..., Chapter]) -> None:
+def test_what_a_chapter_names_is_known_before_it_runs(write_chapter) -> None:
     every = ["in_window", "images", "budget", "inside"]
     assert regression.named(write_chapter("01_order", READS), every) == {"in_window", "images"}
     assert regression.named(write_chapter("02_more", "# in_window is read elsewhere\n"), every) == set()
@@ -129,7 +127,7 @@ def test_what_a_chapter_names_is_known_before_it_runs(write_chapter: Callable[..
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_chapter_is_recomputed_with_every_record_that_it_asks_for_and_no_other(
-    write_chapter: Callable[..., Chapter], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+    write_chapter, tmp_path, monkeypatch, fails: bool
 ) -> None:
     """Its source names one experiment. It reads another one too, and one more where the second is there."""
     write_chapter("01_order", READS.replace("experiment/images", "nothing"))

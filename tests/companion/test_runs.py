@@ -29,7 +29,7 @@ if __name__ == "__main__":
 """
 
 
-def test_what_is_there_is_skipped_and_what_fails_ends_only_itself(fake, checkout: Path) -> None:
+def test_what_is_there_is_skipped_and_what_fails_ends_only_itself(fake, checkout) -> None:
     store = Store(checkout / "private")
     first = fake(methods=("a",), log=checkout / "log")
     tallies = runs.run(*runs.plan([first], "laptop", store=store))
@@ -53,7 +53,7 @@ def test_what_is_there_is_skipped_and_what_fails_ends_only_itself(fake, checkout
     assert sorted(store.load("laptop", "fake")) == ["a-seed1", "a-seed2", "b-seed1", "b-seed2"]
 
 
-def test_stale_records_and_fresh_grids_run_again(fake, checkout: Path) -> None:
+def test_stale_records_and_fresh_grids_run_again(fake, checkout) -> None:
     store = Store(checkout / "private")
     grid = fake()
     runs.run(*runs.plan([grid], "laptop", store=store))
@@ -65,7 +65,7 @@ def test_stale_records_and_fresh_grids_run_again(fake, checkout: Path) -> None:
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_grid_loses_no_finished_run_and_leaves_no_process(checkout: Path, sign: int) -> None:
+def test_an_interrupted_grid_loses_no_finished_run_and_leaves_no_process(checkout, sign: int) -> None:
     script, log = checkout / "grid.py", checkout / "log"
     script.write_text(GRID, encoding="utf-8")
     environment = os.environ | {"PYTHONPATH": str(HERE)}
@@ -99,19 +99,19 @@ def test_an_interrupted_grid_loses_no_finished_run_and_leaves_no_process(checkou
     assert len(held.load("laptop", "fake")) == 6
 
 
-def test_a_killed_worker_is_a_failed_run_not_a_hang(fake, checkout: Path) -> None:
+def test_a_killed_worker_is_a_failed_run_not_a_hang(fake, checkout) -> None:
     endings = list(workers.run_jobs(fake.killed, [0], workers=1))
     assert [(index, result) for index, result, _ in endings] == [(0, None)]
     assert runs._in_words(endings[0][2]) == "its worker process was killed (out of memory?); try --jobs 1"
 
 
-def test_a_published_store_takes_no_record_of_a_changed_tree(fake, checkout: Path) -> None:
+def test_a_published_store_takes_no_record_of_a_changed_tree(fake, checkout) -> None:
     (tally,) = runs.run(*runs.plan([fake(methods=("a",), dirty=True)], "laptop", store=Store()))
     assert len(tally.failed) == 2 and "the tree was changed while the grid ran" in tally.failed[0]
     assert Store().load("laptop", "fake") == {}
 
 
-def test_a_published_grid_needs_a_clean_checkout(checkout: Path) -> None:
+def test_a_published_grid_needs_a_clean_checkout(checkout) -> None:
     private = Store(checkout / "private")
     runs.check_clean(private)
     with pytest.raises(ValueError, match="no git checkout"):

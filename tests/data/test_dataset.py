@@ -38,18 +38,15 @@ def places(tmp_path, monkeypatch) -> Path:
 def small(*addresses: str) -> DataSet:
     """A data set of WikiText's form with three short parts."""
     parts = tuple(Part(name, len(data), hashlib.sha256(data).hexdigest()) for name, data in TOKENS.items())
-    return DataSet(
-        name="small",
-        title="three lines",
-        sha256=canonical_sha256(TOKENS.items()),
-        licence="none",
-        source="this test",
-        note="none",
-        decode=containers.wikitext_files,
-        parts=parts,
-        addresses=addresses,
-        unpack=containers.wikitext_zip,
-    )
+    words = {
+        "name": "small",
+        "title": "three lines",
+        "licence": "none",
+        "source": "this test",
+        "note": "none",
+    }
+    how = {"decode": containers.wikitext_files, "unpack": containers.wikitext_zip}
+    return DataSet(**words, **how, sha256=canonical_sha256(TOKENS.items()), parts=parts, addresses=addresses)
 
 
 def put_archives(data_set: DataSet, contents: dict[str, bytes]) -> None:
@@ -159,10 +156,8 @@ def test_the_novels_are_read_from_their_tar(places):
         member("README.txt", b"not a novel")
         member("ENG2.txt", b"second\n")
         member("ENG1.txt", b"first\n")
-    assert list(containers.eltec_archive(places).items()) == [
-        ("ENG1.txt", b"first\n"),
-        ("ENG2.txt", b"second\n"),
-    ]
+    novels = [("ENG1.txt", b"first\n"), ("ENG2.txt", b"second\n")]
+    assert list(containers.eltec_archive(places).items()) == novels
     file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(containers.Unreadable, match=r"ELTeC-eng-txt\.tar\.xz is not a whole \.tar\.xz"):
         containers.eltec_archive(places)

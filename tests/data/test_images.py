@@ -95,9 +95,13 @@ def test_the_held_out_digits_are_those_that_the_seed_draws_and_no_image_is_in_tw
 
 
 def test_a_set_of_images_is_no_text_and_a_text_no_set_of_images():
-    with pytest.raises(ValueError, match=r"digits holds images, see sepnb\.data\.images\.load; the texts"):
+    with pytest.raises(
+        ValueError, match=r"digits holds images, see sepnb\.data\.images\.load; sets of text are"
+    ):
         text.load("digits")
-    with pytest.raises(ValueError, match=r"sympy is a text, see sepnb\.data\.text\.load; the sets of images"):
+    with pytest.raises(
+        ValueError, match=r"sympy holds text, see sepnb\.data\.text\.load; sets of images are"
+    ):
         load("sympy")
     with pytest.raises(ValueError, match="no data set is called 'fashion'; did you mean fashion-mnist"):
         load("fashion")

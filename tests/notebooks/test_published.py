@@ -33,7 +33,7 @@ def test_an_experiment_is_awaited_only_as_long_as_it_has_no_records() -> None:
     assert not come, f"{', '.join(come)}: there are records, take it off the list"
 
 
-def test_a_whole_run_gives_the_same_numbers_twice(one_thread: None) -> None:
+def test_a_whole_run_gives_the_same_numbers_twice(one_thread) -> None:
     """On one thread a run is a function of its config, to the last bit."""
     experiment = experiments.get("in_window")
     config = next(one for one in experiment.grid("smoke") if one.method == "separated-learned")

@@ -1,7 +1,5 @@
 """Papermill regression: every chapter is executed at smoke and its numbers are what they were."""
 
-from pathlib import Path
-
 import pytest
 
 from sepnb import experiments
@@ -27,9 +25,7 @@ def test_a_grid_that_no_chapter_reads_is_run_too(run_experiments, name: str) -> 
     run_experiments([name])
 
 
-def test_a_chapter_without_its_records_says_not_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unhooked: None
-) -> None:
+def test_a_chapter_without_its_records_says_not_run(tmp_path, monkeypatch, unhooked) -> None:
     """As in a fresh clone, where no smoke run was made; chapter 10 reads most of its tables."""
     monkeypatch.setenv("SEPNB_BUILD", str(tmp_path))
     outcome = execute.execute(execute.Job(chapters.find("10_language_model"), "smoke"))

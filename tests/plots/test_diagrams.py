@@ -1,24 +1,15 @@
 """Boxes and arrows stand where they are put."""
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import pytest
 
 from sepnb.plots import diagrams
 
 
-@pytest.fixture
-def ax():
+def test_a_canvas_shows_its_range_and_no_axes():
     fig, ax = diagrams.canvas((4, 3), x=(0, 8), y=(-1, 5))
-    yield ax
-    plt.close(fig)
-
-
-def test_a_canvas_shows_its_range_and_no_axes(ax):
     assert (ax.get_xlim(), ax.get_ylim(), ax.axison) == ((0, 8), (-1, 5), False)
+    plt.close(fig)
 
 
 def test_a_box_fills_its_place_and_has_its_label_in_the_middle(ax):

@@ -5,10 +5,6 @@ import itertools
 import xml.etree.ElementTree as ET
 from types import SimpleNamespace
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
@@ -80,12 +76,10 @@ def test_every_method_of_the_comparison_has_a_look_and_others_are_refused():
         figures.METHODS["ropes"]
 
 
-def test_line_gives_what_plot_takes():
-    fig, ax = plt.subplots()
+def test_line_gives_what_plot_takes(ax):
     (line,) = ax.plot([0, 1], [0, 1], **figures.METHODS["separated-learned-wide"].line(linewidth=3))
     assert line.get_label() == "separated learned, wide" and line.get_linewidth() == 3
     assert line.get_markerfacecolor() == figures.GROUND
-    plt.close(fig)
 
 
 def test_show_writes_a_picture_with_its_words_and_closes_it(shown):
@@ -101,10 +95,8 @@ def test_heavy_figures_become_sharp_png(shown):
     figures.show(drawing(points=30_000), alt="Many points.")
     data, metadata = shown[0]
     assert "image/svg+xml" not in data
-    drawn = metadata["image/png"]["width"]
-    assert int.from_bytes(base64.b64decode(data["image/png"])[16:20], "big") == pytest.approx(
-        2 * drawn, abs=2
-    )
+    width = int.from_bytes(base64.b64decode(data["image/png"])[16:20], "big")
+    assert width == pytest.approx(2 * metadata["image/png"]["width"], abs=2)
 
 
 def test_the_same_figure_has_the_same_bytes():
@@ -168,27 +160,21 @@ def test_spread_moves_levels_no_further_than_needed(wanted, expected):
     np.testing.assert_allclose(figures.spread(np.array(wanted), 1.0), expected)
 
 
-def test_labels_do_not_touch_and_keep_the_order_of_the_lines():
-    figures.use_style()
-    fig, ax = plt.subplots()
+def test_labels_do_not_touch_and_keep_the_order_of_the_lines(ax):
     for level, name in ((0.0, "low"), (0.001, "middle"), (0.002, "high")):
         ax.plot([0, 1], [level, level], label=name)
     ax.plot([0, 1], [0.5, 1], label="_unnamed")
     figures.label_lines(ax)
-    fig.draw_without_rendering()
+    ax.figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in ax.texts]
     assert [text.get_text() for text in ax.texts] == ["low", "middle", "high"]
     assert all(below.y1 <= above.y0 for below, above in itertools.pairwise(boxes))
     assert all(box.x0 > ax.transData.transform((1, 0))[0] for box in boxes)
-    plt.close(fig)
 
 
-def test_trained_length_is_drawn_at_the_length():
-    fig, ax = plt.subplots()
-    ax.plot([0, 512], [1, 2])
+def test_trained_length_is_drawn_at_the_length(ax):
     figures.trained_length(ax, 128)
     assert ax.get_lines()[-1].get_xdata()[0] == 128 and ax.texts[0].get_text() == "trained length 128"
-    plt.close(fig)
 
 
 def loaded(status, seeds):
@@ -200,8 +186,7 @@ def loaded(status, seeds):
     return figures.provenance(table).data
 
 
-def test_a_row_of_seeds_has_a_tick_for_each_their_mean_and_its_interval():
-    _, ax = plt.subplots()
+def test_a_row_of_seeds_has_a_tick_for_each_their_mean_and_its_interval(ax):
     look = figures.METHODS["rope"]
     figures.seed_row(ax, 2, [1.0, 2.0, 6.0], look, labelled=True)
     ticks, marker = ax.lines[:2]
@@ -210,21 +195,17 @@ def test_a_row_of_seeds_has_a_tick_for_each_their_mean_and_its_interval():
     low, high = ax.collections[0].get_segments()[0][:, 0]
     assert (high - low) / 2 == pytest.approx(summarise([1.0, 2.0, 6.0]).half)
     assert ax.get_legend_handles_labels()[1] == ["RoPE"]
-    plt.close()
 
 
 @pytest.mark.parametrize(("values", "lines"), [([], 0), ([0.5], 2)])
-def test_a_row_of_one_seed_has_no_interval_and_one_of_none_is_empty(values, lines):
-    _, ax = plt.subplots()
+def test_a_row_of_one_seed_has_no_interval_and_one_of_none_is_empty(ax, values, lines):
     figures.seed_row(ax, 0, values, figures.METHODS["none"])
     assert (len(ax.lines), len(ax.collections), len(ax.texts)) == (lines, 0, 0)
     figures.seed_row(ax, 0, values, figures.METHODS["none"], missing="not run")
     assert [text.get_text() for text in ax.texts] == ([] if values else ["not run"])
-    plt.close()
 
 
-def test_rows_of_seeds_stand_from_top_to_bottom_beside_zero_and_the_margin():
-    _, ax = plt.subplots()
+def test_rows_of_seeds_stand_from_top_to_bottom_beside_zero_and_the_margin(ax):
     look = figures.METHODS["rope"]
     figures.seed_rows(ax, {"one": [([1.0], look)], "two": [([2.0], look), ([3.0], look)]}, margin=0.03)
     zero, margin, *drawn = ax.lines
@@ -232,25 +213,21 @@ def test_rows_of_seeds_stand_from_top_to_bottom_beside_zero_and_the_margin():
     means = {float(line.get_xdata()[0]): float(line.get_ydata()[0]) for line in drawn}
     assert means == pytest.approx({1.0: 1, 2.0: 0.16, 3.0: -0.16})
     assert [label.get_text() for label in ax.get_yticklabels()] == ["two", "one"]
-    plt.close()
 
 
-def test_lines_of_counting_are_drawn_at_the_entropies_of_the_table_and_nowhere_without_runs():
-    _, (drawn, empty) = plt.subplots(1, 2)
+def test_lines_of_counting_are_drawn_at_the_entropies_of_the_table_and_nowhere_without_runs(ax):
+    figures.entropy_lines(ax, pd.DataFrame({"method": ["rope"]}), at=0.0)
+    assert not ax.lines and not ax.texts
     runs = pd.DataFrame({"unigram_bits_per_byte": [4.5, None, 4.5], "bigram_bits_per_byte": [3.4, None, 3.4]})
-    figures.entropy_lines(drawn, runs, at=2.0)
-    assert [line.get_ydata()[0] for line in drawn.lines] == [4.5, 3.4]
-    assert [text.get_position() for text in drawn.texts] == [(2.0, 4.5), (2.0, 3.4)]
-    figures.entropy_lines(empty, pd.DataFrame({"method": ["rope"]}), at=0.0)
-    assert not empty.lines and not empty.texts
+    figures.entropy_lines(ax, runs, at=2.0)
+    assert [line.get_ydata()[0] for line in ax.lines] == [4.5, 3.4]
+    assert [text.get_position() for text in ax.texts] == [(2.0, 4.5), (2.0, 3.4)]
 
 
-def test_axes_of_nothing_say_so_and_have_no_numbers():
-    _, ax = plt.subplots()
+def test_axes_of_nothing_say_so_and_have_no_numbers(ax):
     figures.not_run(ax)
     assert [text.get_text() for text in ax.texts] == ["not run"]
     assert not ax.get_xticks().size and not ax.get_yticks().size
-    plt.close()
 
 
 def test_provenance_says_what_was_run_where_and_what_is_missing_and_of_nothing_claims_nothing():

@@ -1,20 +1,9 @@
 """Shapes that several figures share are drawn from what they are given."""
 
-import matplotlib
-
-matplotlib.use("agg")
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from sepnb.plots import shapes
-
-
-@pytest.fixture
-def ax():
-    fig, ax = plt.subplots()
-    yield ax
-    plt.close(fig)
 
 
 def test_every_curve_has_its_name_its_values_and_its_look(ax):
@@ -24,11 +13,8 @@ def test_every_curve_has_its_name_its_values_and_its_look(ax):
     assert [line.get_label() for line in (one, two)] == ["one", "two"]
     assert list(two.get_ydata()) == [5, 6] and two.get_color() == "#d55e00" and one.get_marker() == "o"
     assert one.get_linewidth() == two.get_linewidth() == 0.5
-
-
-def test_a_curve_without_a_look_is_refused(ax):
-    with pytest.raises(ValueError, match="zip"):
-        shapes.curves(ax, [1], {"one": [3], "two": [5]}, [("#0072b2", "o", "-")])
+    with pytest.raises(ValueError, match="zip"):  # a curve without a look
+        shapes.curves(ax, [1], {"one": [3], "two": [5]}, looks[:1])
 
 
 def test_powers_of_two_have_the_given_ticks_alone(ax):

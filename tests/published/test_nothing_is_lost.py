@@ -116,14 +116,14 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> dict[str, claims.Row]:
         return {row.claim.id: row for row in claims.evaluate()}
 
 
-def test_every_published_record_is_there_or_was_moved_for_a_reason(records: dict[str, Record]) -> None:
+def test_every_published_record_is_there_or_was_moved_for_a_reason(records) -> None:
     assert MOVED.keys() <= set(NAMES) and all(why for _, why in MOVED.values())
     expected = {MOVED[name][0] if name in MOVED else name for name in NAMES} - {None}
     assert expected <= records.keys(), sorted(expected - records.keys())[:5]
 
 
 def test_every_published_record_is_a_run_of_its_grid_with_this_config(
-    records: dict[str, Record],
+    records,
 ) -> None:
     """The name of a record is a digest of its config: neither may drift, whatever is renamed in the code."""
     configs = {}
@@ -139,7 +139,7 @@ def test_every_published_record_is_a_run_of_its_grid_with_this_config(
     assert not odd, f"{len(odd)} records are of no run that the code knows, such as {odd[:3]}"
 
 
-def test_every_verdict_is_as_it_was_or_changed_for_a_reason(ledger: dict[str, claims.Row]) -> None:
+def test_every_verdict_is_as_it_was_or_changed_for_a_reason(ledger) -> None:
     assert TURNED.keys() <= LEDGER.keys() and all(why for _, why in TURNED.values())
     assert LEDGER.keys() <= ledger.keys(), "an id of a claim is a public name"
     said = {"reproduced": "held", "not reproduced": "refuted"}  # of hypotheses of ours, since they have words
@@ -156,7 +156,7 @@ def test_every_verdict_is_as_it_was_or_changed_for_a_reason(ledger: dict[str, cl
     assert marked == {name: (before[name], why) for name, (_, why) in TURNED.items()}, "the page says so too"
 
 
-def test_no_rule_is_changed_without_an_entry(ledger: dict[str, claims.Row]) -> None:
+def test_no_rule_is_changed_without_an_entry(ledger) -> None:
     pinned = {name: entry["rule"] for name, entry in LEDGER.items()}
     pinned |= {name: digest for name, (digest, _) in REWORDED.items()}
     said: dict[str, str] = {}

@@ -52,15 +52,16 @@ def checkout(tmp_path, monkeypatch) -> Path:
     for variable in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
         monkeypatch.delenv(variable, raising=False)
     root = tmp_path / "checkout"
-    (root / "results").mkdir(parents=True)
-    (root / "code.py").write_text("one = 1\n")
-    (root / "sepnb" / "deep").mkdir(parents=True)
-    (root / "sepnb" / "a.py").write_text("a = 1\n")
-    (root / "sepnb" / "deep" / "b.tsv").write_text("b\t1\n")
-    (root / "sepnb" / "deep.py").write_text("")
-    (root / "requirements.lock").write_text("torch==2.13.0\n")
-    (root / ".gitignore").write_text("build/\n__pycache__/\n")
-    (root / "results" / "a.json").write_text("{}")
+    files = {
+        "code.py": "one = 1\n",
+        "sepnb/a.py": "a = 1\n",
+        "sepnb/deep/b.tsv": "b\t1\n",
+        "sepnb/deep.py": "",
+    }
+    files |= {"requirements.lock": "torch==2.13.0\n", ".gitignore": "build/\n__pycache__/\n"}
+    for name, text in (files | {"results/a.json": "{}"}).items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
     git(root, "init", "-q")
     git(root, "add", ".")
     git(root, "commit", "-q", "-m", "one")
@@ -84,10 +85,9 @@ def test_a_clean_checkout_is_its_commit_and_a_changed_a_staged_and_a_new_file_ar
 
 def test_records_and_ignored_files_do_not_make_a_tree_dirty(checkout):
     (checkout / "results" / "a.json").write_text("changed")
-    (checkout / "results" / "laptop").mkdir()
-    (checkout / "results" / "laptop" / "new.json").write_text("{}")
-    (checkout / "build").mkdir()
-    (checkout / "build" / "made.json").write_text("{}")
+    for folder in ("results/laptop", "build"):
+        (checkout / folder).mkdir()
+        (checkout / folder / "new.json").write_text("{}")
     assert git_state()[1] is False
     (checkout / "results_of_others.py").write_text("")
     assert git_state()[1] is True
@@ -153,14 +153,17 @@ def test_without_a_lock_or_a_checkout_a_run_still_tells_the_rest(tmp_path, monke
 # --- the content of the code that ran
 
 
-def test_the_digest_of_the_package_is_the_tree_that_git_names(checkout):
+def test_the_digest_of_the_package_is_the_tree_that_git_names_and_survives_another_history(checkout):
     """Folders sort with a slash, caches and empty folders do not count."""
     (checkout / "sepnb" / "__pycache__").mkdir()
     (checkout / "sepnb" / "__pycache__" / "a.pyc").write_bytes(b"cache")
     (checkout / "sepnb" / "empty").mkdir()
-    assert provenance.running_tree() == git(checkout, "rev-parse", "HEAD:sepnb")
+    tree, commit = git(checkout, "rev-parse", "HEAD:sepnb"), git(checkout, "rev-parse", "HEAD")
     facts = Clock().facts(seed=0, data={}, bytes_seen=0)
-    assert facts["tree"] == git(checkout, "rev-parse", "HEAD:sepnb") and facts["dirty"] is False
+    assert facts["tree"] == tree == provenance.running_tree() and facts["dirty"] is False
+    git(checkout, "commit", "-q", "--amend", "-m", "the same with another message")
+    assert provenance.running_tree() == tree == provenance.committed_tree()
+    assert git(checkout, "rev-parse", "HEAD") != commit
 
 
 def test_another_checkout_at_the_root_does_not_pass_for_the_code_that_runs(checkout, tmp_path, monkeypatch):
@@ -178,10 +181,3 @@ def test_a_file_that_git_was_told_to_take_for_unchanged_is_seen(checkout, flag):
     (checkout / "sepnb" / "a.py").write_text("a = 2\n")
     assert git_state()[1] is False
     assert code_state()[1] is True
-
-
-def test_the_tree_of_a_commit_survives_a_history_that_is_written_anew(checkout):
-    before = provenance.running_tree(), git(checkout, "rev-parse", "HEAD")
-    git(checkout, "commit", "-q", "--amend", "-m", "the same with another message")
-    assert provenance.running_tree() == before[0] == provenance.committed_tree()
-    assert git(checkout, "rev-parse", "HEAD") != before[1]
