@@ -68,8 +68,8 @@ def extrapolate(
     """Rows of `positions`, of any shape, from a table of the positions below L.
 
     In the corrected form the rows i < L come back bit for bit, but for `interpolate`, which squeezes them
-    all, and `zero` with `everywhere=True`. Nothing is differentiated. For many calls on one table, keep
-    `Continuation(table, build(method, **options), form)`, which computes what depends on the table once.
+    all, and `zero` with `everywhere=True`. Nothing is differentiated. For many calls on one table, keep a
+    `Continuation`, which computes what depends on the table once.
 
     Args:
         table: `[L, d_pos]`, floating and finite, L at least 2.

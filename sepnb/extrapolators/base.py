@@ -1,7 +1,7 @@
 """What an extrapolator is: a frozen description that turns a table into a rule for every position.
 
 The description is what a record stores. The rule is fitted once and asked often: whatever depends on the
-table alone (a spectrum, a scale, a trained network) is computed before the first position is known.
+table alone is computed before the first position is known.
 
 Shape letters: L rows of the table (the trained length), d_pos its columns, N positions.
 """
