@@ -18,9 +18,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..validation import one_of
-from .base import Encoding, Heads, QueryKeyModule, Site
+from .base import Encoding, Heads, QueryKeyModule, Site, check_base
 from .coordinates import check_dims
-from .rope import LAYOUTS, Rotation, angles_of, check_base, rope_frequencies, rotate
+from .rope import LAYOUTS, Rotation, angles_of, rope_frequencies, rotate
 
 
 def axial_rope_frequencies(

@@ -38,12 +38,12 @@ class LearnedGrid(InputModule):
     corners of both grids aligned, with its bicubic kernel (a = -3/4) or linearly.
     """
 
-    def __init__(self, width: int, grid: tuple[int, ...], std: float, interpolation: str) -> None:
+    def __init__(self, width: int, encoding: "Learned") -> None:
         super().__init__()
-        self.grid, self.interpolation = grid, interpolation
-        self.limit = tuple(side + 1 for side in grid)
-        self.table = nn.Parameter(std * torch.randn(*grid, width))
-        self.without_place = nn.Parameter(std * torch.randn(width))
+        self.grid, self.interpolation = encoding.grid, encoding.interpolation
+        self.limit = tuple(side + 1 for side in self.grid)
+        self.table = nn.Parameter(encoding.std * torch.randn(*self.grid, width))
+        self.without_place = nn.Parameter(encoding.std * torch.randn(width))
 
     def refusal(self, position: int | float) -> str:
         return (
@@ -144,6 +144,4 @@ class Learned(Encoding):
         return self._table(heads.content_width, heads.max_length) if self.site == "query_key" else None
 
     def _table(self, width: int, max_length: int) -> InputModule:
-        if self.grid is None:
-            return LearnedInput(width, max_length, self.std)
-        return LearnedGrid(width, self.grid, self.std, self.interpolation)
+        return LearnedInput(width, max_length, self.std) if self.grid is None else LearnedGrid(width, self)

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import validation
-from .base import Encoding, Heads, Place, QueryKeyModule, Site
+from .base import Encoding, Heads, Place, QueryKeyModule, Site, check_base
 from .context import LONGEST, Extension
 
 LAYOUTS = ("half", "interleaved")
@@ -57,12 +57,6 @@ def rope_frequencies(
     if p is not None:
         inv_freq[rotary_width(dim, "p", p) // 2 :] = 0
     return (inv_freq, 1.0) if extension is None else extension(inv_freq, dim=dim, base=base, length=length)
-
-
-def check_base(base: int | float) -> None:
-    """Refuse what is no finite number above 1, as a base of frequencies is."""
-    needs = "it must be above 1, or no pair turns slower than the first"
-    validation.number("base", base, above=1, needs=needs)
 
 
 def _check_extension(extension: object) -> None:

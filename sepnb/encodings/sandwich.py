@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..validation import WIDEST, number, whole
-from .base import Encoding, Heads, ScoreModule, Site
+from ..validation import WIDEST, whole
+from .base import Encoding, Heads, ScoreModule, Site, check_base
 from .relative import DistanceBias, relative_positions
 
 
@@ -55,7 +55,7 @@ def _check(width: int, base: float) -> None:
     needs = "the embedding has pairs of columns, so give an even number"
     if whole("width", width, 2, WIDEST, needs=needs) % 2:
         raise ValueError(f"width is {width}; {needs}")
-    number("base", base, above=1, needs="it must be above 1, or no wave is longer than the first")
+    check_base(base)
 
 
 class SandwichScore(DistanceBias):

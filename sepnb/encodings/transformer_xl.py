@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..validation import floats, number
-from .base import Encoding, Heads, PairModule, Site
+from .base import Encoding, Heads, PairModule, Site, check_base
 from .relative import from_distances
 
 
@@ -149,7 +149,7 @@ class TransformerXL(Encoding):
     tie: bool = False
 
     def __post_init__(self) -> None:
-        number("base", self.base, above=1, needs="it must be above 1, or no wave is longer than the first")
+        check_base(self.base)
         number("std", self.std, least=0)
 
     def at_score(self, heads: Heads) -> PairModule:
