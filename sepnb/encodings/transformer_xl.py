@@ -51,9 +51,10 @@ def transformer_xl_scores(
 
 
 class Waves(NamedTuple):
-    """Sines and cosines `[*B, N, D/2]` in float64, of the distances M - 1 to 0 or of all queries and keys."""
+    """In float64, R `[M, D]` of the distances M - 1 to 0, or sines and cosines `[*B, N, D/2]` of all queries
+    and keys."""
 
-    distances: tuple[Tensor, Tensor] | None
+    distances: Tensor | None
     queries: tuple[Tensor, Tensor] | None
     keys: tuple[Tensor, Tensor] | None
 
@@ -71,9 +72,8 @@ class TransformerXLScore(PairModule):
         self.n_heads, self.head_width, self.width = heads.count, heads.width, heads.model_width
         self.causal, self.tie = heads.causal, encoding.tie
         # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
-        self.frequencies = encoding.base ** -(
-            torch.arange(0, self.width, 2, dtype=torch.float64) / self.width
-        )
+        exponents = torch.arange(0, self.width, 2, dtype=torch.float64) / self.width
+        self.frequencies = encoding.base**-exponents
         self.u = nn.Parameter(encoding.std * torch.randn(heads.count, heads.width))
         self.v = nn.Parameter(encoding.std * torch.randn(heads.count, heads.width))
         self.distances = nn.Linear(self.width, heads.count * heads.width, bias=False)
@@ -92,8 +92,13 @@ class TransformerXLScore(PairModule):
     def prepare(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Waves:
         if consecutive and self.causal:
             m = key_positions.shape[-1]
-            return Waves(self._waves(torch.arange(m - 1, -1, -1, device=key_positions.device)), None, None)
+            return Waves(self.sinusoids(torch.arange(m - 1, -1, -1, device=key_positions.device)), None, None)
         return Waves(None, self._waves(query_positions), self._waves(key_positions))
+
+    def sinusoids(self, distances: Tensor) -> Tensor:
+        """R of distances `[T]`, `[T, D]` in float64."""
+        sin, cos = self._waves(distances)
+        return torch.cat([sin, cos[..., : self.width // 2]], dim=-1)
 
     def _waves(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         angles = positions.to(torch.float64)[..., None] * self.frequencies.to(positions.device)
@@ -108,9 +113,7 @@ class TransformerXLScore(PairModule):
         asked = (q[..., : self.head_width] + v) * scale
         maps = self.distances.weight.unflatten(0, (self.n_heads, -1))[heads]  # [H, d, D]
         if prepared.distances is not None:
-            sin, cos = prepared.distances
-            waves = torch.cat([sin, cos[..., : self.width // 2]], dim=-1).to(maps.dtype)
-            r = waves @ maps.transpose(-1, -2)  # [H, M, d]
+            r = prepared.distances.to(maps.dtype) @ maps.transpose(-1, -2)  # [H, M, d]
             return content + from_distances(asked @ r.transpose(-1, -2))
         return content + self._by_angles(asked @ maps, prepared)
 
@@ -157,11 +160,5 @@ class TransformerXL(Encoding):
 
     def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]]:
         module = self.at_score(Heads(width=width, model_width=width))
-        here, columns = torch.zeros(1).long(), width // 2
-
-        def projected(at: Tensor) -> Tensor:
-            sin, cos = module.prepare(at, here).queries
-            waves = torch.cat([sin, cos[..., :columns]], dim=-1)
-            return waves @ module.distances.weight.T.to(waves.dtype)
-
-        return "distance: its waves, projected for keys", projected
+        maps = module.distances.weight.T.to(torch.float64)
+        return "distance: its waves, projected for keys", lambda at: module.sinusoids(at) @ maps
