@@ -32,11 +32,8 @@ class LearnedInput(InputModule):
 
 class LearnedGrid(InputModule):
     """A table of the cells of a grid `[rows, columns, width]`, counted from (1, 1), and a row for the token
-    without a place, such as a class token, which stands at (0, 0).
-
-    Between cells the table is interpolated as `torch.nn.functional.interpolate` does with the
-    corners of both grids aligned, with its bicubic kernel (a = -3/4) or linearly.
-    """
+    without a place, such as a class token, which stands at (0, 0). Between cells the table is interpolated as
+    `torch.nn.functional.interpolate` does with the corners of both grids aligned."""
 
     def __init__(self, width: int, encoding: "Learned") -> None:
         super().__init__()
@@ -93,7 +90,6 @@ class Learned(Encoding):
     """A trained table, rows drawn from N(0, std^2).
 
     Args:
-        std: of the first rows.
         per_layer: at the input, every layer has a table of its own, added to what enters it.
         site: "input"; or "query_key": one table, added to the normalised sem stream of every layer where it
             makes queries and keys, W_Q (x_i + P_i) and W_K (x_j + P_j), so that values hold no position.

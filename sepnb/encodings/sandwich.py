@@ -26,10 +26,8 @@ def sandwich_bias(
 ) -> Float[Tensor, "*pairs H N M"]:
     """The bias of every pair and head, float64. It falls with the distance on average, and oscillates.
 
-    Positions are `[N]` and `[M]`, or `[B, N]` and `[B, M]`; `width` is D', even, and not that of a head.
-
-    Raises:
-        TypeError, ValueError: fewer than 1 head, an odd width or one below 2, a base that is not above 1.
+    Positions are `[N]` and `[M]`, or `[B, N]` and `[B, M]`; `width` is D', even, and not that of a head; the
+    base is above 1.
     """
     whole("n_heads", n_heads, needs="give at least 1")
     _check(width, base)

@@ -62,9 +62,6 @@ def sinusoidal(
         base: above 1; the longest wavelength is about 2 pi base ("halves-endpoint": exactly).
         layout: "interleaved", "halves" or "halves-endpoint".
         dtype: of the result, floating; by default that of floating `positions`, else torch's default.
-
-    Raises:
-        TypeError, ValueError: an argument of another type, or out of these bounds.
     """
     _check(dim, base, layout)
     angular("positions", positions)
@@ -107,11 +104,8 @@ def grid_sinusoidal(
     """The embeddings of n coordinates side by side: points `[N, n]` to `[N, dim]`.
 
     Each coordinate has the `sinusoidal` embedding of dim/n columns, the first coordinate the first of them;
-    where n does not divide `dim`, the first coordinates have a column more. Of an image, rows have one half
-    and columns the other.
-
-    Raises:
-        TypeError, ValueError: fewer columns than coordinates, and whatever `sinusoidal` refuses.
+    where n does not divide `dim`, which is at least n, the first coordinates have a column more. Of an image,
+    rows have one half and columns the other.
     """
     how = {"base": base, "layout": layout, "dtype": dtype}
     return torch.cat([sinusoidal(one, width, **how) for one, width in _shares(positions, dim)], dim=-1)

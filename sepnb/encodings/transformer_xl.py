@@ -34,10 +34,6 @@ def transformer_xl_scores(
 
     Row t of r is W_r R_t, for the distances 0 to M - 1. (The authors' release stores them descending.) Above
     the diagonal of the result, where a key comes after the query, it has no meaning: mask it.
-
-    Raises:
-        TypeError, ValueError: what is not floating and of one dtype, shapes or devices that do not fit
-            together, or more queries than keys.
     """
     floats(q=(q, "B H N d+"), k=(k, "B H M d+"), r=(r, "H M d+"), u=(u, "H d+"), v=(v, "H d+"))
     n, m = q.shape[-2], k.shape[-2]
@@ -132,13 +128,11 @@ class TransformerXLScore(PairModule):
 class TransformerXL(Encoding):
     """Scores of content and distance through projected sinusoids, with two learned biases.
 
-    Every layer has a W_r of its own.
-
     Args:
         base: of the sinusoids, above 1.
         std: of u and v when they are drawn; 0.02 as in the release.
-        tie: all layers share one u and one v, as in the authors' release unless it is told otherwise; False
-            gives every layer its own.
+        tie: all layers share one u and one v, as by default in the authors' release; every layer has a W_r
+            of its own.
     """
 
     name = "transformer-xl"
