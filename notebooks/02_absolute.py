@@ -98,7 +98,7 @@ def code(positions, dim=d, layout="interleaved"):
 # index, and nothing has to be trained or stored. `sinusoidal` is this formula; a double loop says so.
 #
 # ```{literalinclude} ../../sepnb/encodings/sinusoidal.py
-# :pyobject: _code
+# :pyobject: _embedding
 # :start-at: exponents =
 # :dedent:
 # ```

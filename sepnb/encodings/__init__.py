@@ -2,7 +2,8 @@
 
 To add one: write a file of this folder with a reference function, a module and a frozen `Encoding` that has a
 `name`. Every file here is imported, and a class enters the registry where it is defined: `names`, `build`,
-every model, every table of encodings and the tests that all encodings share then know it.
+every model, every table of encodings and the tests that all encodings share then know it. What is out of its
+bounds is refused as `sepnb.validation` says.
 
 Two entries of lists of encodings go with any encoding, and have no file here. A *sliding window* is a mask:
 `TransformerConfig(window=W)`. *Randomised positions* are a way to draw those of a training:
@@ -146,13 +147,8 @@ def names(axes: int | None = None) -> list[str]:
 
 
 def build(name: str, **options: object) -> Encoding:
-    """The encoding of this name, e.g. `build("rope", base=500_000.0)`.
-
-    Options may be in the JSON form of `Encoding.resolved`: a list for a tuple, an extension by its settings.
-
-    Raises:
-        TypeError, ValueError: an unknown name (answered with near matches) or option, or a bad value of one.
-    """
+    """The encoding of this name, e.g. `build("rope", base=500_000.0)`. Options may be in the JSON form of
+    `Encoding.resolved`: a list for a tuple, an extension by its settings."""
     encoding = _of(name) if isinstance(name, str) else None
     if encoding is None:  # only then all of them are asked, since that imports models
         named("encoding", name, dict.fromkeys(names()), "; give several as a tuple")

@@ -14,12 +14,9 @@ from .relative import check_pairs, relative_positions
 def alibi_slopes(n_heads: int, *, dtype: torch.dtype = torch.float32) -> Float[Tensor, " H"]:
     """The slopes of Press et al., `[H]`: 2^(-8h/H), h = 1..H, when H is a power of two.
 
-    For any other H: the slopes of the largest power of two P below it, then every second slope of the list
-    for 2P, from its first, until H are had. The order of the heads is then not monotone. They are computed in
-    float64 and given in `dtype`, which is that of `alibi_bias` too: attention in float64 asks for float64.
-
-    Raises:
-        TypeError, ValueError: no int from 1 to `WIDEST` heads, a dtype that is not floating.
+    For any other H up to `WIDEST`: the slopes of the largest power of two P below it, then every second slope
+    of the list for 2P, from its first, until H are had; the order of the heads is then not monotone. They are
+    computed in float64 and given in `dtype`, which is that of `alibi_bias` too.
     """
     whole("n_heads", n_heads, 1, WIDEST, needs="ALiBi needs at least 1 head")
     floating_dtype("dtype", dtype)
@@ -39,10 +36,6 @@ def alibi_bias(
     The symmetric form: it equals the causal one wherever a causal query may look, and is the one that also
     makes sense without a mask. It is added after scaling. The distance is taken in the integers, and the bias
     has the dtype of the slopes.
-
-    Raises:
-        TypeError: slopes that are not floating, positions that are no integers.
-        ValueError: slopes or positions of another shape, or positions on different devices.
     """
     shaped({}, "slopes", floating("slopes", slopes), "H")
     check_pairs(query_positions, key_positions)

@@ -18,20 +18,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..validation import one_of
-from .base import Encoding, Heads, QueryKeyModule, Site
+from .base import Encoding, Heads, QueryKeyModule, Site, check_base
 from .coordinates import check_dims
-from .rope import LAYOUTS, Rotation, angles_of, check_base, rope_frequencies, rotate
+from .rope import LAYOUTS, Rotation, angles_of, rope_frequencies, rotate
 
 
 def axial_rope_frequencies(
     dim: int, *, base: int | float = 10_000.0, dims: int = 2
 ) -> Float[Tensor, " frequencies"]:
     """Angular frequencies `[dim / (2 dims)]` in float64, highest first, used for each of `dims` coordinates:
-    for two, `[dim/4]` for the rows and for the columns.
-
-    Raises:
-        TypeError, ValueError: `dim` is no multiple of 2 dims, or a base that is not above 1.
-    """
+    for two, `[dim/4]` for the rows and for the columns. `dim` is a multiple of 2 dims."""
     check_dims(dims)
     unit = 2 * dims
     if dim < unit or dim % unit:
@@ -113,8 +109,7 @@ class AxialRoPE(Encoding):
     """Rotates queries and keys by each coordinate of their position, in its share of the pairs.
 
     Args:
-        base: the frequencies of one coordinate are those of a RoPE head of dim / dims columns.
-        layout: which two columns make a pair, "half" or "interleaved".
+        base, layout: as in `RoPE`; the frequencies of a coordinate are those of a head of dim / dims columns.
         dims: coordinates of a position. The head width must be a multiple of 2 dims.
     """
 

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from ..records.settings import without_defaults
+from ..validation import number
 
 if TYPE_CHECKING:
     from .reference import Reference
@@ -302,6 +303,11 @@ class Encoding:
         """Name and options in plain JSON types. An option that is None, or of `later`, is left out."""
         unset = {field.name: field.default if field.name in self.later else None for field in fields(self)}
         return {"name": self.name} | to_json(without_defaults(asdict(self), **unset))
+
+
+def check_base(base: int | float) -> None:
+    """Refuse what is no base of frequencies base^(-2m/d)."""
+    number("base", base, above=1, needs="it must be above 1, or no wave is longer than the first")
 
 
 def to_json(options: dict[str, Any]) -> dict[str, Any]:

@@ -155,9 +155,8 @@ class NTKAware(Extension):
 class DynamicNTK(Extension):
     """`NTKAware` with a factor that follows the current length n: s n/L - (s - 1) where n > L, else 1.
 
-    The frequencies are those of one length for a whole text: with n the number of tokens so far, every token
-    would be read under frequencies of its own, and what it left behind, keys rotated or not, would no longer
-    be what a pass over the whole text computes. A cache must therefore be told the length of the text.
+    The frequencies are those of one length for a whole text: with n the number of tokens so far, what a cache
+    holds would no longer be what a pass over the whole text computes. A cache must therefore know the length.
     """
 
     name = "dynamic-ntk"
@@ -258,11 +257,8 @@ class Llama3(Extension):
 @dataclass(frozen=True)
 class LongRoPE(Extension):
     """A divisor above 0 for every pair, from a search (Ding et al. 2024): `short` where the text has at most
-    L positions, else `long`; queries and keys are multiplied by sqrt(1 + ln s / ln L) in both cases.
-
-    The length is that of the whole text, as in `DynamicNTK`. There are no default lists: they belong to a
-    checkpoint.
-    """
+    L positions, else `long`; queries and keys are multiplied by sqrt(1 + ln s / ln L) in both cases. The
+    length is that of the whole text, as in `DynamicNTK`."""
 
     name = "longrope"
     by_length = True

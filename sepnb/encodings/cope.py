@@ -42,11 +42,8 @@ def cope_scores(
 ) -> Float[Tensor, "B H N M"]:
     """Scaled scores and the bias of the counted positions, of queries that are the last N of the M keys.
 
-    The table is e; its products with queries are not scaled. `gate`: "raw" by q . k, "scaled" by
-    q . k / sqrt(d).
-
-    Raises:
-        ValueError: an unknown gate, a table of fewer than 2 rows, or more queries than keys.
+    The table is e, of at least 2 rows; its products with queries are not scaled. `gate`: "raw" by q . k,
+    "scaled" by q . k / sqrt(d).
     """
     if q.shape[-2] > k.shape[-2]:
         raise ValueError(

@@ -38,10 +38,6 @@ def distance_aware_gate(
 
     Distances have any shape, which is that of the gate of scalars w and v; for `[H]` it is `[H, *distance]`.
     Negative distances, which are none, give what the formula says of them.
-
-    Raises:
-        TypeError, ValueError: what is neither a number nor a tensor of real numbers, a distance that is not
-            finite, or w and v of another shape, of different numbers of heads or on another device.
     """
     given = {"distance": distance, "w": w, "v": v}
     for name, value in given.items():
@@ -80,12 +76,7 @@ def distance_aware_scores(
     relu: bool = True,
 ) -> Float[Tensor, "B H N M"]:
     """relu(q k^T) * gate * d^-0.5; with `gate="added"` relu(q k^T) * d^-0.5 + gate, and with `relu=False`
-    products keep their sign. No mask is applied: it belongs after the ReLU, which would undo it.
-
-    Raises:
-        TypeError, ValueError: queries and keys that are not floating and of one dtype, positions that are no
-            integers, w and v as in `distance_aware_gate`, shapes or devices that do not fit together.
-    """
+    products keep their sign. No mask is applied: it belongs after the ReLU, which would undo it."""
     sizes = floats(q=(q, "B H N d+"), k=(k, "B H M d+"))
     check_pairs(query_positions, key_positions, sizes)
     together(q=q, query_positions=query_positions)

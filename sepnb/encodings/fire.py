@@ -63,8 +63,8 @@ class FireScore(ScoreModule):
     """`fire_bias` with its parameters, some rows of queries at a time. The hidden units of a pair are made
     anew in the backward pass: kept, they would be N x M x width numbers for every layer.
 
-    c starts at 0.1, the threshold is `|m L|` with m = 1 at the start, and the perceptron is drawn as torch
-    draws linear layers: our choices, taken over from public ports.
+    At the start c is 0.1, the threshold is `|m L|` with m = 1, and the perceptron is drawn as torch draws
+    linear layers: our choices, taken over from public ports.
     """
 
     def __init__(self, n_heads: int, width: int, length: int | float) -> None:

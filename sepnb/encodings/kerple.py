@@ -49,8 +49,7 @@ class KerpleScore(DistanceBias):
     """`kerple_bias` with its parameters.
 
     Drawn as in the authors' release, r1 from U(0, 2) and r2 from U(0, 1). There a clamp at 0.01 keeps them
-    positive, below which they get no gradient; here they are the softplus of what is trained, and r2 of the
-    power form is 2 sigmoid of it.
+    positive; here they are the softplus of what is trained, and r2 of the power form is 2 sigmoid of it.
     """
 
     def __init__(self, n_heads: int, form: str) -> None:

@@ -32,18 +32,15 @@ class LearnedInput(InputModule):
 
 class LearnedGrid(InputModule):
     """A table of the cells of a grid `[rows, columns, width]`, counted from (1, 1), and a row for the token
-    without a place, such as a class token, which stands at (0, 0).
+    without a place, such as a class token, which stands at (0, 0). Between cells the table is interpolated as
+    `torch.nn.functional.interpolate` does with the corners of both grids aligned."""
 
-    Between cells the table is interpolated as `torch.nn.functional.interpolate` does with the
-    corners of both grids aligned, with its bicubic kernel (a = -3/4) or linearly.
-    """
-
-    def __init__(self, width: int, grid: tuple[int, ...], std: float, interpolation: str) -> None:
+    def __init__(self, width: int, encoding: "Learned") -> None:
         super().__init__()
-        self.grid, self.interpolation = grid, interpolation
-        self.limit = tuple(side + 1 for side in grid)
-        self.table = nn.Parameter(std * torch.randn(*grid, width))
-        self.without_place = nn.Parameter(std * torch.randn(width))
+        self.grid, self.interpolation = encoding.grid, encoding.interpolation
+        self.limit = tuple(side + 1 for side in self.grid)
+        self.table = nn.Parameter(encoding.std * torch.randn(*self.grid, width))
+        self.without_place = nn.Parameter(encoding.std * torch.randn(width))
 
     def refusal(self, position: int | float) -> str:
         return (
@@ -93,7 +90,6 @@ class Learned(Encoding):
     """A trained table, rows drawn from N(0, std^2).
 
     Args:
-        std: of the first rows.
         per_layer: at the input, every layer has a table of its own, added to what enters it.
         site: "input"; or "query_key": one table, added to the normalised sem stream of every layer where it
             makes queries and keys, W_Q (x_i + P_i) and W_K (x_j + P_j), so that values hold no position.
@@ -144,6 +140,4 @@ class Learned(Encoding):
         return self._table(heads.content_width, heads.max_length) if self.site == "query_key" else None
 
     def _table(self, width: int, max_length: int) -> InputModule:
-        if self.grid is None:
-            return LearnedInput(width, max_length, self.std)
-        return LearnedGrid(width, self.grid, self.std, self.interpolation)
+        return LearnedInput(width, max_length, self.std) if self.grid is None else LearnedGrid(width, self)

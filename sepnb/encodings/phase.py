@@ -32,11 +32,8 @@ SHORTEST = 4.0
 
 
 def phase_frequencies(waves: int, longest: int | float) -> Float[Tensor, " W"]:
-    """Angular frequencies in float64, fastest first: wavelengths geometric from `SHORTEST` to `longest`.
-
-    Raises:
-        TypeError, ValueError: fewer than 2 waves, or a longest one that is not above the shortest.
-    """
+    """Angular frequencies of at least 2 waves in float64, fastest first: wavelengths geometric from
+    `SHORTEST` to `longest`."""
     whole("waves", waves, 2, WIDEST, needs="give at least 2, the shortest and the longest")
     needs = f"it must be finite and above the shortest wavelength, {SHORTEST}"
     number("longest", longest, above=SHORTEST, needs=needs)
@@ -90,8 +87,7 @@ class Phase(Encoding):
 
     Args:
         longest: wavelength of the slowest wave, above 4 positions; None takes the trained length. Within this
-            distance every wave has turned once: further on, each alone is at an angle near one that it has
-            met, and all together are at angles that they have not met together.
+            distance every wave has turned once: further on, all together are at angles that are new.
         waves: how many, at least 2, with wavelengths geometric from 4 to `longest`.
     """
 

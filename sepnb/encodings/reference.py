@@ -47,18 +47,18 @@ class Reference:
     """The equations of an encoding; None where it does not act.
 
     Attributes:
-        code: layer and width to what is added to the residual state before it, `[B, N, width]`; before the
-            first, or where it says `per_layer` before every one.
-        heard: layer and width to what is added to the normalised state where queries and keys are made.
+        at_input: layer and width to what is added to the residual state before it, `[B, N, width]`; before
+            the first, or where it says `per_layer` before every one.
+        at_query_key: the same for the normalised state, where queries and keys are made.
         scores: layer, q and k `[B, H, N, d]` and the normalised state to scaled scores `[B, H, N, N]`; those
             of keys after the query are hidden.
-        added: layer and weights `[B, H, N, N]` to what is added to the averages, `[B, H, N, d]`.
+        at_value: layer and weights `[B, H, N, N]` to what is added to the averages, `[B, H, N, d]`.
     """
 
-    code: Callable[[Layer, int], Tensor] | None = None
-    heard: Callable[[Layer, int], Tensor] | None = None
+    at_input: Callable[[Layer, int], Tensor] | None = None
+    at_query_key: Callable[[Layer, int], Tensor] | None = None
     scores: Callable[[Layer, Tensor, Tensor, Tensor], Tensor] | None = None
-    added: Callable[[Layer, Tensor], Tensor] | None = None
+    at_value: Callable[[Layer, Tensor], Tensor] | None = None
 
 
 def product(q: Tensor, k: Tensor) -> Tensor:

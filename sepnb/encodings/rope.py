@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import validation
-from .base import Encoding, Heads, Place, QueryKeyModule, Site
+from .base import Encoding, Heads, Place, QueryKeyModule, Site, check_base
 from .context import LONGEST, Extension
 
 LAYOUTS = ("half", "interleaved")
@@ -40,10 +40,7 @@ def rope_frequencies(
         extension: changes the frequencies for a longer context; None leaves them.
         length: current length, for an extension that depends on it.
         p: share of the pairs, those that turn fastest, that keep their frequency; that of the others is 0
-            (p-RoPE; Barbero et al. 2025). None keeps all.
-
-    Raises:
-        TypeError, ValueError: what is out of these bounds, leaves no whole pairs, or the extension refuses.
+            (p-RoPE; Barbero et al. 2025), whole pairs of them. None keeps all.
     """
     got = validation.shown(dim)
     needs = f"RoPE rotates pairs of columns: the head width must be even and at least 2, got {got}"
@@ -57,12 +54,6 @@ def rope_frequencies(
     if p is not None:
         inv_freq[rotary_width(dim, "p", p) // 2 :] = 0
     return (inv_freq, 1.0) if extension is None else extension(inv_freq, dim=dim, base=base, length=length)
-
-
-def check_base(base: int | float) -> None:
-    """Refuse what is no finite number above 1, as a base of frequencies is."""
-    needs = "it must be above 1, or no pair turns slower than the first"
-    validation.number("base", base, above=1, needs=needs)
 
 
 def _check_extension(extension: object) -> None:
@@ -130,9 +121,8 @@ def apply_rope(
     angles are right to about p times 1e-16, 1e-4 at 2^40: positions beyond that are refused.
 
     Raises:
-        TypeError: an `x` or frequencies that are not floating, positions that are no real numbers.
-        ValueError: an unknown layout, frequencies or positions that do not fit the shape of `x` or are on
-            another device, or a factor that is not above 0.
+        TypeError, ValueError: what is not floating, or real as positions are, an unknown layout, frequencies
+            or positions that do not fit the shape of `x` or its device, or a factor that is not above 0.
     """
     validation.one_of("layout", layout, LAYOUTS)
     validation.above_zero("attention_factor", attention_factor)
@@ -233,8 +223,6 @@ class RoPE(Encoding):
             (p-RoPE; Barbero et al. 2025). None turns all.
         extension: train with the frequencies of a context extension. `LanguageModel.extended` changes those
             of a trained model.
-
-    An odd width of the heads, and a share that leaves no whole pairs, are refused when a model is built.
     """
 
     name = "rope"

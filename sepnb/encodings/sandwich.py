@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..validation import WIDEST, number, whole
-from .base import Encoding, Heads, ScoreModule, Site
+from ..validation import WIDEST, whole
+from .base import Encoding, Heads, ScoreModule, Site, check_base
 from .relative import DistanceBias, relative_positions
 
 
@@ -26,10 +26,8 @@ def sandwich_bias(
 ) -> Float[Tensor, "*pairs H N M"]:
     """The bias of every pair and head, float64. It falls with the distance on average, and oscillates.
 
-    Positions are `[N]` and `[M]`, or `[B, N]` and `[B, M]`; `width` is D', even, and not that of a head.
-
-    Raises:
-        TypeError, ValueError: fewer than 1 head, an odd width or one below 2, a base that is not above 1.
+    Positions are `[N]` and `[M]`, or `[B, N]` and `[B, M]`; `width` is D', even, and not that of a head; the
+    base is above 1.
     """
     whole("n_heads", n_heads, needs="give at least 1")
     _check(width, base)
@@ -55,7 +53,7 @@ def _check(width: int, base: float) -> None:
     needs = "the embedding has pairs of columns, so give an even number"
     if whole("width", width, 2, WIDEST, needs=needs) % 2:
         raise ValueError(f"width is {width}; {needs}")
-    number("base", base, above=1, needs="it must be above 1, or no wave is longer than the first")
+    check_base(base)
 
 
 class SandwichScore(DistanceBias):

@@ -28,12 +28,8 @@ def shaw_scores(
     *,
     clip: int,
 ) -> Float[Tensor, "B H N M"]:
-    """Scaled scores; the queries are the last N of the M positions, row `clip(j - i) + clip` is of key j.
-
-    Raises:
-        TypeError, ValueError: what is not floating and of one dtype, shapes or devices that do not fit
-            together, a table that does not have 2 clip + 1 rows, or more queries than keys.
-    """
+    """Scaled scores; the queries are the last N of the M positions, row `clip(j - i) + clip` of the
+    2 clip + 1 in the table is of key j."""
     floats(q=(q, "B H N d+"), k=(k, "B H M d+"), key_table=(key_table, "rows d+"))
     index = _index_of_last(q.shape[-2], k.shape[-2], key_table, clip)
     products = q @ key_table.T  # [B, H, N, 2 clip + 1]
@@ -47,7 +43,7 @@ def shaw_output(
     *,
     clip: int,
 ) -> Float[Tensor, "B H N d"]:
-    """The averages of values and rows of the table; positions, rows and refusals as in `shaw_scores`."""
+    """The averages of values and rows of the table; positions and rows as in `shaw_scores`."""
     floats(weights=(weights, "B H N M"), v=(v, "B H M d"), value_table=(value_table, "rows d"))
     index = _index_of_last(weights.shape[-2], v.shape[-2], value_table, clip)
     return weights @ v + _binned(weights, index, 2 * clip + 1) @ value_table

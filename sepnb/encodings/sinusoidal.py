@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..validation import WIDEST, angular, floating_dtype, number, one_of, reals, whole
-from .base import Encoding, InputModule, Site
+from ..validation import WIDEST, angular, floating_dtype, one_of, reals, whole
+from .base import Encoding, InputModule, Site, check_base
 from .coordinates import check_dims
 
 LAYOUTS = ("interleaved", "halves", "halves-endpoint")
@@ -62,28 +62,25 @@ def sinusoidal(
         base: above 1; the longest wavelength is about 2 pi base ("halves-endpoint": exactly).
         layout: "interleaved", "halves" or "halves-endpoint".
         dtype: of the result, floating; by default that of floating `positions`, else torch's default.
-
-    Raises:
-        TypeError, ValueError: an argument of another type, or out of these bounds.
     """
     _check(dim, base, layout)
     angular("positions", positions)
     if dtype is None:
         dtype = positions.dtype if positions.is_floating_point() else torch.get_default_dtype()
-    return _code(positions, dim, base, layout, floating_dtype("dtype", dtype))
+    return _embedding(positions, dim, base, layout, floating_dtype("dtype", dtype))
 
 
 def _check(dim: int, base: float, layout: str) -> None:
     whole("dim", dim, 1, WIDEST, needs="a sinusoidal embedding needs at least 1 column")
     one_of("layout", layout, LAYOUTS)
-    number("base", base, above=1, needs="it must be above 1, or no wave is longer than the first")
+    check_base(base)
     if layout == "halves-endpoint" and (dim < 4 or dim % 2):
         raise ValueError(
             f"dim is {dim}; halves-endpoint divides by dim/2 - 1 and needs an even dim of at least 4"
         )
 
 
-def _code(positions: Tensor, dim: int, base: float, layout: str, dtype: torch.dtype) -> Tensor:
+def _embedding(positions: Tensor, dim: int, base: float, layout: str, dtype: torch.dtype) -> Tensor:
     n_sines = (dim + 1) // 2
     step = 1 / (dim // 2 - 1) if layout == "halves-endpoint" else 2 / dim
     exponents = torch.arange(n_sines, dtype=torch.float64, device=positions.device) * step
@@ -107,11 +104,8 @@ def grid_sinusoidal(
     """The embeddings of n coordinates side by side: points `[N, n]` to `[N, dim]`.
 
     Each coordinate has the `sinusoidal` embedding of dim/n columns, the first coordinate the first of them;
-    where n does not divide `dim`, the first coordinates have a column more. Of an image, rows have one half
-    and columns the other.
-
-    Raises:
-        TypeError, ValueError: fewer columns than coordinates, and whatever `sinusoidal` refuses.
+    where n does not divide `dim`, which is at least n, the first coordinates have a column more. Of an image,
+    rows have one half and columns the other.
     """
     how = {"base": base, "layout": layout, "dtype": dtype}
     return torch.cat([sinusoidal(one, width, **how) for one, width in _shares(positions, dim)], dim=-1)
@@ -140,7 +134,7 @@ class SinusoidalInput(InputModule):
         points = positions if self.encoding.dims > 1 else positions[..., None]
         # The model has checked the positions: none is read here.
         how = self.encoding.base, self.encoding.layout, torch.float64
-        return torch.cat([_code(one, width, *how) for one, width in _shares(points, self.width)], dim=-1)
+        return torch.cat([_embedding(one, width, *how) for one, width in _shares(points, self.width)], dim=-1)
 
 
 @dataclass(frozen=True)

@@ -58,9 +58,6 @@ def t5_buckets(
             at most 2^40.
         bidirectional: the second half of the buckets is for keys after the query; otherwise these share
             bucket 0 with the query itself.
-
-    Raises:
-        TypeError, ValueError: no integers, settings out of these bounds.
     """
     integers("relative", relative)
     flag("bidirectional", bidirectional)
@@ -160,7 +157,6 @@ class T5(Encoding):
 
     @property
     def edges(self) -> tuple[int, ...]:
-        """The smallest distance of every bucket but the first, of one direction."""
         return _edges(self.n_buckets // 2 if self.bidirectional else self.n_buckets, self.max_distance)
 
     @property

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..validation import floats, number
-from .base import Encoding, Heads, PairModule, Site
+from .base import Encoding, Heads, PairModule, Site, check_base
 from .relative import from_distances
 
 
@@ -34,10 +34,6 @@ def transformer_xl_scores(
 
     Row t of r is W_r R_t, for the distances 0 to M - 1. (The authors' release stores them descending.) Above
     the diagonal of the result, where a key comes after the query, it has no meaning: mask it.
-
-    Raises:
-        TypeError, ValueError: what is not floating and of one dtype, shapes or devices that do not fit
-            together, or more queries than keys.
     """
     floats(q=(q, "B H N d+"), k=(k, "B H M d+"), r=(r, "H M d+"), u=(u, "H d+"), v=(v, "H d+"))
     n, m = q.shape[-2], k.shape[-2]
@@ -51,9 +47,10 @@ def transformer_xl_scores(
 
 
 class Waves(NamedTuple):
-    """Sines and cosines `[*B, N, D/2]` in float64, of the distances M - 1 to 0 or of all queries and keys."""
+    """In float64, R `[M, D]` of the distances M - 1 to 0, or sines and cosines `[*B, N, D/2]` of all queries
+    and keys."""
 
-    distances: tuple[Tensor, Tensor] | None
+    distances: Tensor | None
     queries: tuple[Tensor, Tensor] | None
     keys: tuple[Tensor, Tensor] | None
 
@@ -71,9 +68,8 @@ class TransformerXLScore(PairModule):
         self.n_heads, self.head_width, self.width = heads.count, heads.width, heads.model_width
         self.causal, self.tie = heads.causal, encoding.tie
         # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
-        self.frequencies = encoding.base ** -(
-            torch.arange(0, self.width, 2, dtype=torch.float64) / self.width
-        )
+        exponents = torch.arange(0, self.width, 2, dtype=torch.float64) / self.width
+        self.frequencies = encoding.base**-exponents
         self.u = nn.Parameter(encoding.std * torch.randn(heads.count, heads.width))
         self.v = nn.Parameter(encoding.std * torch.randn(heads.count, heads.width))
         self.distances = nn.Linear(self.width, heads.count * heads.width, bias=False)
@@ -92,8 +88,13 @@ class TransformerXLScore(PairModule):
     def prepare(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Waves:
         if consecutive and self.causal:
             m = key_positions.shape[-1]
-            return Waves(self._waves(torch.arange(m - 1, -1, -1, device=key_positions.device)), None, None)
+            return Waves(self.sinusoids(torch.arange(m - 1, -1, -1, device=key_positions.device)), None, None)
         return Waves(None, self._waves(query_positions), self._waves(key_positions))
+
+    def sinusoids(self, distances: Tensor) -> Tensor:
+        """R of distances `[T]`, `[T, D]` in float64."""
+        sin, cos = self._waves(distances)
+        return torch.cat([sin, cos[..., : self.width // 2]], dim=-1)
 
     def _waves(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         angles = positions.to(torch.float64)[..., None] * self.frequencies.to(positions.device)
@@ -108,9 +109,7 @@ class TransformerXLScore(PairModule):
         asked = (q[..., : self.head_width] + v) * scale
         maps = self.distances.weight.unflatten(0, (self.n_heads, -1))[heads]  # [H, d, D]
         if prepared.distances is not None:
-            sin, cos = prepared.distances
-            waves = torch.cat([sin, cos[..., : self.width // 2]], dim=-1).to(maps.dtype)
-            r = waves @ maps.transpose(-1, -2)  # [H, M, d]
+            r = prepared.distances.to(maps.dtype) @ maps.transpose(-1, -2)  # [H, M, d]
             return content + from_distances(asked @ r.transpose(-1, -2))
         return content + self._by_angles(asked @ maps, prepared)
 
@@ -129,13 +128,11 @@ class TransformerXLScore(PairModule):
 class TransformerXL(Encoding):
     """Scores of content and distance through projected sinusoids, with two learned biases.
 
-    Every layer has a W_r of its own.
-
     Args:
         base: of the sinusoids, above 1.
         std: of u and v when they are drawn; 0.02 as in the release.
-        tie: all layers share one u and one v, as in the authors' release unless it is told otherwise; False
-            gives every layer its own.
+        tie: all layers share one u and one v, as by default in the authors' release; every layer has a W_r
+            of its own.
     """
 
     name = "transformer-xl"
@@ -149,7 +146,7 @@ class TransformerXL(Encoding):
     tie: bool = False
 
     def __post_init__(self) -> None:
-        number("base", self.base, above=1, needs="it must be above 1, or no wave is longer than the first")
+        check_base(self.base)
         number("std", self.std, least=0)
 
     def at_score(self, heads: Heads) -> PairModule:
@@ -157,11 +154,5 @@ class TransformerXL(Encoding):
 
     def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]]:
         module = self.at_score(Heads(width=width, model_width=width))
-        here, columns = torch.zeros(1).long(), width // 2
-
-        def projected(at: Tensor) -> Tensor:
-            sin, cos = module.prepare(at, here).queries
-            waves = torch.cat([sin, cos[..., :columns]], dim=-1)
-            return waves @ module.distances.weight.T.to(waves.dtype)
-
-        return "distance: its waves, projected for keys", projected
+        maps = module.distances.weight.T.to(torch.float64)
+        return "distance: its waves, projected for keys", lambda at: module.sinusoids(at) @ maps

@@ -15,8 +15,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..validation import number, one_of
-from .base import Encoding, Heads, QueryKeyModule, Site
-from .rope import LAYOUTS, ContextExtension, RoPE, RotaryQueryKey, apply_rope, check_base, rope_frequencies
+from .base import Encoding, Heads, QueryKeyModule, Site, check_base
+from .rope import LAYOUTS, ContextExtension, RoPE, RotaryQueryKey, apply_rope, rope_frequencies
 
 
 def xpos_scales(

@@ -5,7 +5,8 @@ compared with. Each has two forms: "literal" is the printed formula at every pos
 and "corrected" is the repaired one, which leaves the rows of the window alone.
 
 To add one: write a file with a frozen `Extrapolator`, and add the class to those below. `METHODS`, `build`,
-`extrapolate` and the tests that all of them share then know it.
+`extrapolate` and the tests that all of them share then know it. What is out of its bounds is refused as
+`sepnb.validation` says.
 """
 
 import torch
@@ -47,11 +48,7 @@ __all__ = [
 
 
 def build(method: str, **options: object) -> Extrapolator:
-    """The extrapolator of this name, e.g. `build("fourier", n_components=4)`.
-
-    Raises:
-        TypeError, ValueError: an unknown name (answered with near matches) or option, or a bad value of one.
-    """
+    """The extrapolator of this name, e.g. `build("fourier", n_components=4)`."""
     extrapolator = named("extrapolator", method, _REGISTRY)
     known_options(method, extrapolator, options)
     return extrapolator(**options)
@@ -68,8 +65,8 @@ def extrapolate(
     """Rows of `positions`, of any shape, from a table of the positions below L.
 
     In the corrected form the rows i < L come back bit for bit, but for `interpolate`, which squeezes them
-    all, and `zero` with `everywhere=True`. Nothing is differentiated. For many calls on one table, keep
-    `Continuation(table, build(method, **options), form)`, which computes what depends on the table once.
+    all, and `zero` with `everywhere=True`. Nothing is differentiated. For many calls on one table, keep a
+    `Continuation`, which computes what depends on the table once.
 
     Args:
         table: `[L, d_pos]`, floating and finite, L at least 2.
@@ -77,9 +74,6 @@ def extrapolate(
         method: one of `METHODS`.
         form: "corrected" or "literal"; controls have one form.
         options: of the method; see the class of its file.
-
-    Raises:
-        TypeError, ValueError: a table, positions or options that cannot be answered.
     """
     return Continuation(table, build(method, **options), form)(positions)
 

@@ -24,12 +24,8 @@ def fading(positions: Tensor, length: int, tau: float | int = 1.0) -> Float[Tens
 
 @dataclass(frozen=True)
 class Alibi(Extrapolator):
-    """Equation (6). The literal form leaves the window alone already; corrected has `tau`.
-
-    Args:
-        tau: the distance is measured in this many positions. 1 is the printed formula; about L removes the
-            cliff.
-    """
+    """Equation (6). The literal form leaves the window alone already; corrected measures the distance in
+    `tau` positions: 1 is the printed formula; about L removes the cliff."""
 
     name = "alibi"
 

@@ -1,7 +1,7 @@
 """What an extrapolator is: a frozen description that turns a table into a rule for every position.
 
 The description is what a record stores. The rule is fitted once and asked often: whatever depends on the
-table alone (a spectrum, a scale, a trained network) is computed before the first position is known.
+table alone is computed before the first position is known.
 
 Shape letters: L rows of the table (the trained length), d_pos its columns, N positions.
 """
@@ -58,9 +58,6 @@ class Continuation:
     The table, `[L, d_pos]`, floating and finite, of at least 2 rows, is copied as it is now: training it
     further does not change the continuation, and gradients do not flow into it. Autocast has no effect:
     position embeddings are no activations, and a position rounded to bfloat16 is another one.
-
-    Raises:
-        TypeError, ValueError: another table, an unknown form, an option that does not fit the table.
     """
 
     def __init__(
@@ -74,11 +71,7 @@ class Continuation:
             self.rule: Rule = getattr(extrapolator, form)(self.table)
 
     def __call__(self, positions: Integer[Tensor, "*shape"]) -> Float[Tensor, "*shape d_pos"]:
-        """Rows of these positions, in the dtype and on the device of the table.
-
-        Raises:
-            TypeError, ValueError: no integers, a negative position, or one that the rule cannot place.
-        """
+        """Rows of these positions, which are not negative, in the dtype and on the device of the table."""
         check_positions(positions)
         flat = positions.to(self.table.device, torch.int64).reshape(-1)
         with torch.autocast(flat.device.type, enabled=False):

@@ -1,8 +1,5 @@
-"""Controls: the plain rules that a table of extrapolators must carry.
-
-The five printed formulas turn out to be close to one of them: (3) and (4) to `wrap`, (5) and (6) to `clamp`.
-A method that does not beat them has added nothing.
-"""
+"""Controls: the plain rules that a table of extrapolators must carry. A method that does not beat them has
+added nothing: (3) and (4) of the printed formulas are close to `wrap`, (5) and (6) to `clamp`."""
 
 from dataclasses import dataclass
 
@@ -54,12 +51,7 @@ class Reflect(Control):
 
 @dataclass(frozen=True)
 class Zero(Control):
-    """Zeros from row L on.
-
-    Args:
-        everywhere: zeros at every position, inside the window too: is position used at all? Positions beyond
-            a zeroed window are not the same experiment as zeros beyond L only.
-    """
+    """Zeros from row L on, or, to see whether position is used at all, `everywhere`."""
 
     name = "zero"
 
@@ -81,11 +73,8 @@ class Interpolate(Control):
 
     Row i is the table read at t = i (L-1) / (length-1), linearly between its rows, so that the window is
     rewritten as well; for `length <= L` it is the table itself. t is taken in the integers, so that a row
-    that falls on a row of the table is that row bit for bit.
-
-    Args:
-        length: how many positions there will be. It must be given: the largest position so far would change
-            the rows that a growing cache holds already.
+    that falls on a row of the table is that row bit for bit. The length must be given: the largest position
+    so far would change the rows that a growing cache holds already.
     """
 
     name = "interpolate"

@@ -3,8 +3,8 @@
 What is printed: p_i = (2/L) sum_(k=1..K) Re[phat_k exp(2 pi 1j k i / L)], "phat the K dominant coefficients".
 The formula takes the K lowest, the text the K dominant. It drops the mean of the table (k = 0), and its 2/L
 counts the last component of an even L twice. "Dominant" in the full transform meets k and L-k, which are one
-wave: everything kept is then doubled, and 2S - p is as long as p, whatever K. No repair changes what it is:
-every component repeats after L, so that the more of them are kept, the more it is `wrap`.
+wave, and doubles everything kept. No repair changes what it is: every component repeats after L, so that the
+more of them are kept, the more it is `wrap`.
 """
 
 from dataclasses import dataclass
@@ -52,9 +52,8 @@ class Fourier(Extrapolator):
         rows, length = torch.cat([table, period]), len(table)
 
         def rule(positions: Tensor) -> Tensor:
-            return rows.index_select(
-                0, torch.where(positions < length, positions, positions % length + length)
-            )
+            beyond = positions % length + length
+            return rows.index_select(0, torch.where(positions < length, positions, beyond))
 
         return rule
 

@@ -37,11 +37,10 @@ class Learned(Extrapolator):
 
     Args:
         protocol: "window" regresses f(i/L) on row i of the window. "masked" pretends that the table ends at
-            L' = L/8 and fits what (5) would have to put at L' <= i < L, so that f sees i/L' up to 8; it
-            presumes that what holds at L' holds at L.
+            L' = L/8 and fits what (5) would have to put at L' <= i < L, so that f sees i/L' up to 8.
         seed: of the initial weights, from a generator of its own.
         hidden: width of both hidden layers, at most 2^12.
-        steps: of Adam, at most 2^20; 0 leaves the initial weights.
+        steps: of Adam, at most 2^20.
         activation: "tanh" or "relu".
     """
 
@@ -122,11 +121,9 @@ def _fitted(content: bytes, shape: tuple[int, int], options: Learned) -> tuple[t
 
 
 def _initial(units: Tensor, targets: Tensor, options: Learned) -> list[tuple[Tensor, Tensor]]:
-    """N(0, 1/fan-in) and zeros, but the first layer, whose bends are spread evenly over the arguments seen.
-
-    With a plain start all units bend near 0, and f fits little more than the mean of the window. A tanh turns
-    within about the distance to the next bend; a ReLU never saturates, and as steep as that it would die.
-    """
+    """N(0, 1/fan-in) and zeros, but the first layer, whose bends are spread evenly over the arguments seen:
+    with a plain start all bend near 0, and f fits little more than the mean of the window. A tanh turns
+    within about the distance to the next bend; a ReLU as steep as that would die."""
     generator = torch.Generator().manual_seed(options.seed)
 
     def draw(*shape: int) -> Tensor:

@@ -1,9 +1,9 @@
 """Equation (2) of the slides: beyond the window, sinusoids scaled to the table's deviation.
 
 What is printed: p_i[2k] = sin(i / 10000^(2k/d_pos)), p_i[2k+1] = cos(the same), k = 0..floor(d_pos/2), times
-sigma = std({p_j}, j < L). Three slips and one fault. k runs one pair too far: an even d_pos gets d_pos + 2
-columns, an odd one d_pos + 1. A sine times sigma does not have the deviation sigma. One sigma stands for
-columns that differ. And no scale repairs the fault: it is another basis than the table's.
+sigma = std({p_j}, j < L). k runs one pair too far: an even d_pos gets d_pos + 2 columns, an odd one one more.
+A sine times sigma does not have the deviation sigma, and one sigma stands for columns that differ. No scale
+repairs the fault: it is another basis than the table's.
 """
 
 from dataclasses import dataclass

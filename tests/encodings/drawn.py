@@ -26,12 +26,12 @@ def drawn(module: torch.nn.Module, seed: int = 0, std: float = 0.5) -> torch.nn.
     return module
 
 
-def loud(model: torch.nn.Module, seed: int = 0) -> torch.nn.Module:
-    """Maps and biases from N(0, 0.3^2), gains about 1: attention far from uniform, nothing saturated."""
+def loud(model: torch.nn.Module, seed: int = 0, std: float = 0.3) -> torch.nn.Module:
+    """Maps and biases from N(0, std^2), gains about 1: attention far from uniform, nothing saturated."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            noise = 0.3 * torch.randn(parameter.shape, generator=generator, dtype=F64)
+            noise = std * torch.randn(parameter.shape, generator=generator, dtype=F64)
             parameter.copy_(noise + 1 if "gain" in name else noise)
     return model
 

@@ -232,8 +232,8 @@ EXACT = 1e-9
 
 REFERENCES: dict[str, Reference] = {
     "none": Reference(),
-    "sinusoidal": Reference(code=sinusoid),
-    "learned": Reference(code=row_of_the_table, heard=row_of_the_table),
+    "sinusoidal": Reference(at_input=sinusoid),
+    "learned": Reference(at_input=row_of_the_table, at_query_key=row_of_the_table),
     "rope": Reference(scores=rope),
     "xpos": Reference(scores=xpos),
     "phase": Reference(scores=phase),
@@ -243,11 +243,11 @@ REFERENCES: dict[str, Reference] = {
     "kerple": biased(kerple),
     "sandwich": biased(sandwich),
     "fire": biased(fire),
-    "shaw": Reference(scores=shaw, added=shaw_values),
+    "shaw": Reference(scores=shaw, at_value=shaw_values),
     "transformer-xl": Reference(scores=transformer_xl),
     "distance-aware": Reference(scores=distance_aware),
     "cope": Reference(scores=cope),
-    "seqpe": Reference(code=digit_strings, scores=seqpe),
+    "seqpe": Reference(at_input=digit_strings, scores=seqpe),
 }
 
 
@@ -306,18 +306,18 @@ class Written(Plain):
         width = self.config.streams.d_model
         if not self.acts_at(Site.INPUT):
             return torch.zeros(width, dtype=F64)
-        return self.reference.code(self.layer(0, positions, 1), width)
+        return self.reference.at_input(self.layer(0, positions, 1), width)
 
     def entering(self, layer: int, x: Tensor, codes: Tensor, positions: Tensor) -> Tensor:
         if not (self.acts_at(Site.INPUT) and self.encoding.per_layer):
             return x
-        return x + self.reference.code(self.layer(layer, positions, len(x)), x.shape[-1])
+        return x + self.reference.at_input(self.layer(layer, positions, len(x)), x.shape[-1])
 
     def scores(self, layer: int, u: Tensor, positions: Tensor) -> Tensor:
         told = self.layer(layer, positions, len(u))
         between = self.acts_at(Site.QUERY_KEY) or self.acts_at(Site.SCORE)
-        if between and self.reference.heard is not None:
-            u = u + self.reference.heard(told, u.shape[-1])
+        if between and self.reference.at_query_key is not None:
+            u = u + self.reference.at_query_key(told, u.shape[-1])
         q, k = self.heads_of(layer, u)
         return self.reference.scores(told, q, k, u) if between and self.reference.scores else scaled(q, k)
 
@@ -325,4 +325,4 @@ class Written(Plain):
         plain = super().averaged(layer, weights, values, positions)
         if not self.acts_at(Site.VALUE):
             return plain
-        return plain + self.reference.added(self.layer(layer, positions, len(weights)), weights)
+        return plain + self.reference.at_value(self.layer(layer, positions, len(weights)), weights)

@@ -56,11 +56,3 @@ def test_the_bias_is_added_to_attention_of_the_dtype_that_is_asked_for(dtype):
     assert F.scaled_dot_product_attention(q, k, v, attn_mask=bias).dtype == dtype
     assert torch.equal(alibi_slopes(6, dtype=dtype), alibi_slopes(6, dtype=F64).to(dtype))
     assert alibi_slopes(6).dtype == torch.float32
-
-
-def test_no_heads_are_refused():
-    with pytest.raises(ValueError, match="n_heads is 0; ALiBi needs at least 1 head"):
-        alibi_slopes(0)
-
-
-# --- in bfloat16

@@ -83,10 +83,10 @@ def test_every_encoding_of_the_registry_has_its_equation_at_every_site_where_it_
     for case in CASES.values():
         reference = reference_of(case)
         told = {
-            Site.INPUT: reference.code,
-            Site.QUERY_KEY: reference.scores or reference.heard,
+            Site.INPUT: reference.at_input,
+            Site.QUERY_KEY: reference.scores or reference.at_query_key,
             Site.SCORE: reference.scores,
-            Site.VALUE: reference.added,
+            Site.VALUE: reference.at_value,
         }
         for site in case.sites:
             assert told[site] is not None, f"the reference of {case} says nothing of what acts at its {site}"

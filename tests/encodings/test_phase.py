@@ -10,7 +10,7 @@ from sepnb.encodings import Heads, Phase, phase_frequencies, phase_scores
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
 
-from .drawn import F64, random
+from .drawn import F64, loud, random
 
 DENSE, SEPARATED = Streams.dense(32), Streams(pos=8, sem=24)
 FAR = torch.tensor([0, 1, 2, 3, 4, 70, 9000])
@@ -27,11 +27,7 @@ def model(streams: Streams, encoding, seed: int = 0, **fields) -> LanguageModel:
     """Two layers in float64, all parameters of a size that shows."""
     fields = {"n_layers": 2, "n_heads": 4, "max_length": 16, **fields}
     torch.manual_seed(seed)
-    made = LanguageModel(TransformerConfig(streams, encoding=encoding, **fields), 11).to(F64)
-    with torch.no_grad():
-        for parameter in made.parameters():
-            parameter.add_(0.2 * torch.randn_like(parameter))
-    return made
+    return loud(LanguageModel(TransformerConfig(streams, encoding=encoding, **fields), 11).to(F64))
 
 
 def tokens(batch: int = 2, length: int = 9) -> torch.Tensor:
@@ -70,33 +66,6 @@ def test_the_columns_of_queries_and_keys_give_the_term(rows):
     c = torch.complex(pairs[..., 0], pairs[..., 1])
     expected = phase_scores(c, module.frequencies, queries, keys)
     torch.testing.assert_close(q @ k.transpose(-1, -2), expected, rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("shift", [1, 37, 4096])
-def test_the_term_depends_on_the_distance_alone(shift):
-    module, content, positions = term(), random(1, 9, 6), torch.arange(9)
-
-    def scores(at: torch.Tensor) -> torch.Tensor:
-        q, k = module(content, module.prepare(at, at))
-        return q @ k.transpose(-1, -2)
-
-    torch.testing.assert_close(scores(positions + shift), scores(positions), rtol=0, atol=1e-10)
-    small = scores(positions + 1) - scores(positions)
-    assert small.abs().max() < 1e-12
-
-
-def test_without_content_no_distance_is_read_and_content_decides_which():
-    module, positions = term(), torch.arange(9)
-
-    def scores(content: torch.Tensor) -> torch.Tensor:
-        q, k = module(content, module.prepare(positions, positions))
-        return q @ k.transpose(-1, -2)
-
-    assert scores(torch.zeros(1, 9, 6, dtype=F64)).abs().max() == 0
-    one, two = random(1, 1, 6).expand(1, 9, 6), random(1, 1, 6, seed=1).expand(1, 9, 6)
-    assert (scores(one) - scores(two)).abs().max() > 0.1
-    toeplitz = scores(one)  # the same content everywhere: constant along every diagonal
-    torch.testing.assert_close(toeplitz[..., 1:, 1:], toeplitz[..., :-1, :-1], rtol=0, atol=1e-12)
 
 
 def test_the_longest_wave_is_the_trained_length_unless_it_is_given():

@@ -206,12 +206,7 @@ def test_a_share_that_leaves_no_whole_pairs_is_answered_with_the_nearest_that_do
     assert (third.inv_freq > 0).sum() == 2
 
 
-def test_two_ways_to_turn_a_part_are_refused_together():
-    with pytest.raises(ValueError, match=r"partial=0\.5 and p=0\.25 are two ways .*; give one"):
-        RoPE(partial=0.5, p=0.25)
-
-
-# --- options in a record, and a context extension that a model is trained with
+# --- a context extension that a model is trained with
 
 
 @pytest.mark.parametrize("options", [{}, {"partial": 0.5}, {"p": 0.5}], ids=str)
@@ -265,6 +260,3 @@ def test_an_extension_that_no_record_could_name_is_refused(unhooked):
         RoPE(extension=lambda inv_freq, **_: (inv_freq, 1.0))
     with pytest.raises(TypeError, match=r"must be a context extension such as .*, got 4\.0"):
         RoPE().at_query_key(Heads(width=8)).extend(4.0)
-
-
-# --- properties

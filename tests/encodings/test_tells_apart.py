@@ -12,7 +12,7 @@ from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.seqpe import SeqPE
 from sepnb.streams import Streams
 
-from .drawn import F64
+from .drawn import F64, loud
 
 SAME = 1e-9
 
@@ -38,12 +38,8 @@ def logits(encoding: encodings.Encoding, positions: list[int]) -> torch.Tensor:
     """Of the last of these positions, in a model with every parameter large enough to matter."""
     torch.manual_seed(0)
     config = TransformerConfig(Streams.dense(32), 2, 4, encoding, max_length=128)
-    model = LanguageModel(config, 11).to(F64)
-    generator = torch.Generator().manual_seed(0)
+    model = loud(LanguageModel(config, 11).to(F64), std=0.5)
     with torch.no_grad():
-        for key, parameter in model.named_parameters():
-            noise = 0.5 * torch.randn(parameter.shape, generator=generator, dtype=F64)
-            parameter.copy_(noise + 1 if "gain" in key else noise)
         return model(torch.arange(len(positions))[None] * 3 % 11, torch.tensor(positions))[0, -1]
 
 
