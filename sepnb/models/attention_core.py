@@ -50,8 +50,7 @@ class AttentionCore(nn.Module):
 
     @property
     def elementwise(self) -> bool:
-        """Whether a score is made of its own product and numbers of its pair, and nothing is added to
-        averages: what FlexAttention can compute."""
+        """Whether a score is its own product and a number of its pair: what FlexAttention can compute."""
         return self.added is None and (self.pairs is None or self.pairs.combine is not None)
 
     @property

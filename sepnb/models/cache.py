@@ -14,10 +14,10 @@ from .config import TransformerConfig
 class KVCache:
     """Keys and values of every layer, and the positions of the tokens they belong to.
 
-    Keys are kept as projected, before any rotation: an encoding whose frequencies depend on the current
-    length may then change them without leaving stale keys behind. What is the same for every sequence, such
-    as the position heads of a strict model, is kept once. For a model with a window it rolls: a call is given
-    back all that it may look at, and the last W - 1 tokens, with their positions, are held after it.
+    Keys are kept as projected, before any rotation, so that none is stale where frequencies change with the
+    length. What is the same for every sequence, such as the position heads of a strict model, is kept once.
+    For a model with a window it rolls: a call is given back all that it may look at, and the last W - 1
+    tokens, with their positions, are held after it.
 
     Args:
         batch_size, n_layers: sequences, and layers of the model.
@@ -64,12 +64,8 @@ class KVCache:
         return sum(keys.numel() + values.numel() for keys, values in self._held.values())
 
     def check(self, batch: int, config: TransformerConfig, window: int | None, sinks: int) -> None:
-        """Refuse a batch, a model or a rule of evaluation that this cache is not for.
-
-        Raises:
-            ValueError: other sequences, layers or axes, a model without a mask, or a rule by which a query
-                sees tokens that are held no more.
-        """
+        """Refuse a batch or a model that this cache is not for, or a rule by which a query sees tokens that
+        are held no more."""
         if self.batch_size != batch:
             raise ValueError(
                 f"the cache holds {self.batch_size} sequences, the input has {batch}; make a new cache"

@@ -5,11 +5,9 @@ of them is a token, and the class token, whose final state is read, is one more.
 (0, ..., 0), where no patch ever is, because patches are counted from 1 along each axis: a rotation leaves it
 as it is, and an embedding of positions or a learned grid gives it one that no patch has.
 
-An image of another resolution has more patches, or fewer, and there are two rules for where they are. Either
-the grid grows: a larger canvas, whose outer patches have coordinates that were never trained. Or the trained
-grid keeps its corners, and the patches lie closer together, between the places that were trained: upscaling.
-(The corner patches of both grids then share their places, while the centres of their pixels lie up to half a
-small patch apart.) `extended` chooses; nothing is trained again.
+An image of another resolution has more patches, or fewer, and `extended` chooses between two rules for where
+they are. Either the grid grows: a larger canvas, whose outer patches have coordinates that were never
+trained. Or the trained grid keeps its corners, and the patches lie between the trained places: upscaling.
 
 Shape letters: B images, C channels, N patches, n axes.
 """

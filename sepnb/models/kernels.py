@@ -29,14 +29,11 @@ Formula = TypeVar("Formula", bound=Callable)
 NARROWEST = 16
 """Columns of a head that FlexAttention takes on CUDA, at least."""
 
-PIECES = 4
-LEAST_ROWS = 128
-"""There are at most so many pieces, all of one size but for a shorter last one, and only as many as leave
-each of the others so many queries."""
+PIECES, LEAST_ROWS = 4, 128
+"""There are at most so many pieces, and each but the last has at least so many queries."""
 
 MOST_GRAPHS = 64
-"""Of one formula. Pieces differ in their lengths and layers in their heads, and what comes after the limit of
-torch, which is 8, would be eager without a word."""
+"""Of one formula: after the limit of torch, which is 8, another shape would be eager without a word."""
 
 
 class CompilerMissing(ValueError):

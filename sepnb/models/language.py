@@ -46,8 +46,7 @@ class LanguageModel(nn.Module):
         """An empty cache for so many sequences; every call that is given it extends it in place.
 
         `length`, positions of the whole text, must be given where the frequencies of RoPE follow it, as with
-        `DynamicNTK`. Behind a window of W tokens the cache holds the last W - 1; with sinks it holds all.
-        """
+        `DynamicNTK`. Behind a window the cache rolls, without sinks."""
         window = None if self.transformer.sinks else self.transformer.window
         return KVCache(batch_size, self.config.n_layers, length, self.config.axes, window)
 
@@ -84,11 +83,7 @@ class LanguageModel(nn.Module):
         return self.logits(self.transformer(self.embedded(tokens), positions, cache, documents, tables))
 
     def embedded(self, tokens: Tensor) -> Tensor:
-        """The content of tokens, `[B, N]` to `[B, N, d_sem]`.
-
-        Raises:
-            TypeError, ValueError: of `validation.check_tokens`.
-        """
+        """The content of tokens, `[B, N]` to `[B, N, d_sem]`."""
         return self.embedding(check_tokens(tokens, self.vocab_size, self.embedding.weight.device))
 
     def logits(self, x: Mapping[str, Tensor]) -> Tensor:

@@ -22,20 +22,16 @@ AT_ONCE = 2**24
 
 
 def attend(core: nn.Module, span: Span, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:
-    """What an `AttentionCore` attends to, at once or in pieces."""
-    n = q.shape[-2]
-    if context.banded:
-        return _band(core, span, q, k, v, context)
-    size = _rows_at_once(core, q, k, context)
-    if size >= n:
+    """What an `AttentionCore` attends to, at once or each piece of queries with the keys that one of them
+    sees."""
+    n, (size, keep) = q.shape[-2], _rows_at_once(core, q, k, context)
+    if size >= n and not context.banded:
         return core.attend(span, q, k, v, context)
-    pieces = []
-    for start in range(0, n, size):
-        stop = min(start + size, n)
-        part = context.rows(start, stop, keep=torch.is_grad_enabled())
-        m = part.n_keys
-        pieces.append(core.attend(span, q[..., start:stop, :], k[..., :m, :], v[..., :m, :], part))
-    return torch.cat(pieces, dim=-2)
+    rows = [(start, min(start + size, n)) for start in range(0, n, size)]
+    keys = [context.keys_of(*at) for at in rows]
+    pieces = zip(rows, *(windows.cut(x, at) for x, at in ((q, rows), (k, keys), (v, keys))), strict=True)
+    averaged = [core.attend(span, *qkv, context.rows(*at, keep=keep)) for at, *qkv in pieces]
+    return averaged[0] if len(averaged) == 1 else torch.cat(averaged, dim=-2)
 
 
 def fused(q: Tensor, k: Tensor, v: Tensor, *, attn_mask: Tensor | None, **how: Any) -> Tensor:
@@ -55,30 +51,25 @@ def fused(q: Tensor, k: Tensor, v: Tensor, *, attn_mask: Tensor | None, **how: A
     return torch.cat(pieces)
 
 
-def _band(core: nn.Module, span: Span, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:
-    """Behind a window: each piece of queries with the keys that one of them sees."""
-    n, window, held = q.shape[-2], context.window, _held(core, q, context)
-    size = windows.rows_of_a_piece(window)
-    keep = torch.is_grad_enabled()
-    if not keep:  # what the layers share is made once, if all of it may be held
-        size = min(size, max(1, AT_ONCE // max(1, held * (window - 1 + size))))
-        keep = held * n * (window - 1 + size) <= AT_ONCE
-    rows = [(start, min(start + size, n)) for start in range(0, n, size)]
-    keys = [context.keys_of(*bounds) for bounds in rows]
-    pieces = zip(rows, *(windows.cut(x, at) for x, at in ((q, rows), (k, keys), (v, keys))), strict=True)
-    averaged = [core.attend(span, *qkv, context.rows(*at, keep=keep)) for at, *qkv in pieces]
-    return averaged[0] if len(averaged) == 1 else torch.cat(averaged, dim=-2)
+def _rows_at_once(core: nn.Module, q: Tensor, k: Tensor, context: AttentionContext) -> tuple[int, bool]:
+    """How many queries meet their keys at once, and whether layers share what a piece makes of positions.
 
-
-def _rows_at_once(core: nn.Module, q: Tensor, k: Tensor, context: AttentionContext) -> int:
-    """How many queries meet their keys at once. With gradients all, except by compiled formulas on a CPU."""
-    n, m = q.shape[-2], k.shape[-2]
-    if torch.is_grad_enabled():
+    With gradients all meet, except behind a window and by compiled formulas on a CPU.
+    """
+    n, grad, before = q.shape[-2], torch.is_grad_enabled(), (context.window or 1) - 1
+    if grad and context.banded:
+        return windows.rows_of_a_piece(context.window), True
+    if grad:
         squares = core.explicit or context.masked or len(core.biases) > 0
-        pieces = squares and context.causal and kernels.compiles(context.compiler)
-        return kernels.rows_of_a_piece(n) if pieces and kernels.on_cpu(q) else n
-    each = m * _held(core, q, context)
-    return n if n * each <= AT_ONCE else max(1, AT_ONCE // each)
+        compiled = squares and context.causal and kernels.compiles(context.compiler) and kernels.on_cpu(q)
+        return kernels.rows_of_a_piece(n) if compiled else n, True
+    held = _held(core, q, context)
+    if not context.banded:
+        each = k.shape[-2] * held
+        return n if n * each <= AT_ONCE else max(1, AT_ONCE // each), False
+    size = windows.rows_of_a_piece(context.window)
+    size = min(size, max(1, AT_ONCE // max(1, held * (before + size))))
+    return size, held * n * (before + size) <= AT_ONCE
 
 
 def _held(core: nn.Module, q: Tensor, context: AttentionContext) -> int:

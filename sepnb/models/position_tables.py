@@ -35,12 +35,10 @@ class PositionTables:
     call takes the rows after those that the cache has read.
 
     Attributes:
-        positions: `[N]`, or `[N, n]` on n > 1 axes.
+        positions, counted: `[N]`, or `[N, n]` on n > 1 axes, and whether they are known to be 0 to N-1.
         tables: for each layer what they add to the queries and keys of the sem heads, `[1, N, 2*H*d]`.
         streams: the final state of the position streams, `[1, N, w]` each.
-        rules: of evaluation, by which they were made.
-        counted: whether the positions are known to be 0 to N-1.
-        length: of the whole text, where frequencies follow it; else None.
+        rules, length: of evaluation, and of the whole text where frequencies follow it, when they were made.
         whole: whether they serve all N positions at once only, because a row depends on those after it.
     """
 

@@ -6,9 +6,8 @@ these stay as they are. After n layers a token depends on n (W - 1) + 1 tokens.
 `TransformerConfig(window=W)` sets it for training, evaluation and reading with a cache;
 `LanguageModel.extended(window=W)` sets it for evaluation, and narrows that of a config.
 
-Behind a window attention goes in pieces of queries, each with the keys that one of them sees: time and
-memory grow with N W, and not with the square of N. With sinks, the first tokens of a text, the mask is one of
-all keys; so it is where the attention weights are recorded.
+Behind a window attention goes in pieces of queries, so that time and memory grow with N W. With sinks, the
+first tokens of a text, the mask is one of all keys; so it is where the attention weights are recorded.
 
 Shape letters: B batch, H heads, N tokens, W tokens of a window.
 """

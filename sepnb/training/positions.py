@@ -119,8 +119,7 @@ class RandomOffset(DrawnPositions):
     """Each sequence is read at `length` neighbouring positions that begin at a random one (SHAPE; Kiyono et
     al. 2021).
 
-    The offset is uniform, and all positions lie below `maximum`: those *can occur*, and a short run need not
-    meet them all (see `coverage`); the `length` - 1 at either end occur less often than the rest.
+    The offset is uniform, and all positions below `maximum` can occur; see `coverage` for those that do.
     """
 
     name: ClassVar[str] = "random-offset"
@@ -137,9 +136,8 @@ class RandomOffset(DrawnPositions):
 class RandomPositions(DrawnPositions):
     """Each sequence is read at `length` random positions below `maximum`, without repetition and in order.
 
-    Every choice is as likely (Ruoss et al. 2023, randomised positional encodings, who draw one a step).
-    Longer texts are read in the same way, at positions drawn anew for each of them: up to `maximum` tokens no
-    position and no distance is new, but the longer a text is, the closer its positions lie.
+    Every choice is as likely (Ruoss et al. 2023, who draw one a step). Longer texts are read in the same way:
+    up to `maximum` tokens no position and no distance is new, but the positions of a longer text lie closer.
     """
 
     name: ClassVar[str] = "random-positions"
@@ -162,9 +160,8 @@ class TrueGap(PositionSampler):
     L/2 + gap to L + gap - 1. The gap lies in [0, `maximum`), and gap + 1 is log-uniform. Both chunks are
     predicted, each byte from those before it in its chunk and, in the second, from the whole first chunk.
 
-    More changes than the positions. A seed draws other bytes than without a sampler. Documents that cannot
-    hold the largest gap, shorter than L + `maximum` bytes, are never read. And the longest contiguous context
-    is L/2: distances of L/2 and more occur across the gap only.
+    A seed draws other bytes than without a sampler; documents shorter than L + `maximum` bytes are never
+    read; and the longest contiguous context is L/2.
 
     Args:
         maximum: the gap is smaller, in bytes; at least 1.

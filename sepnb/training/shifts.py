@@ -17,6 +17,7 @@ import numpy as np
 from ..data.draws import at_least, generator_of, uniform
 from ..encodings import grid_positions
 from ..records.settings import without_defaults
+from ..validation import number
 from .positions import RandomOffset
 
 
@@ -27,8 +28,7 @@ class _Shifts:
     starts: int | None
 
     def _check(self) -> None:
-        if not 0 <= self.probability <= 1:
-            raise ValueError(f"probability is {self.probability}; it lies between 0 and 1")
+        number("probability", self.probability, 0, 1, needs="it lies between 0 and 1")
         if self.starts is not None:
             at_least(1, starts=self.starts)
 
@@ -128,7 +128,6 @@ class GridShiftSteps(_Shifts):
 
     @property
     def moves(self) -> tuple[int, ...]:
-        """How many moves each axis has."""
         return tuple(end - self.first - side + 1 for side, end in zip(self.grid, self.ranges, strict=True))
 
     def drawn(self, *, seed: int, steps: int) -> Iterator[np.ndarray]:

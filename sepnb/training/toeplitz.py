@@ -64,7 +64,6 @@ def position_logits(transformer: Transformer, positions: Tensor) -> list[Tensor]
 
 
 def _exact(tensor: Tensor) -> torch.autocast:
-    """No autocast on the device of `tensor`."""
     return torch.autocast(tensor.device.type, enabled=False)
 
 
