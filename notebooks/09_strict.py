@@ -252,9 +252,8 @@ figures.show(
     fig,
     name="fig-strict-jacobian",
     alt="Three thirty-two by thirty-two heat maps of derivatives with live attention. "
-    "Separated: all four blocks are filled. "
-    "Strict: the block from sem to pos is empty, exactly zero. Strict with a joint "
-    "norm: filled again.",
+    "Separated: all four blocks are filled. Strict: the block from sem to pos is "
+    "empty, exactly zero. Strict with a joint norm: filled again.",
     caption="Which output column depends on which input column, with live attention "
     "(largest derivative over all pairs of tokens, one random model). Strict closes "
     "the way from sem to pos exactly and leaves the way from pos to sem open. A joint "
@@ -386,9 +385,8 @@ figures.show(
     "norm on the left through a table, added to queries and keys, to the attention on "
     "the right. No arrow leads from right to left.",
     caption="A strict model, drawn as two. All arrows between the two point to the "
-    "right, so the left one can be run before the text is "
-    "known. Of its last block only the norm is built, because nobody reads what the "
-    "rest would write.",
+    "right, so the left one can be run before the text is known. Of its last block "
+    "only the norm is built, because nobody reads what the rest would write.",
 )
 
 # %% [markdown]
@@ -1057,9 +1055,8 @@ figures.show(
     fig,
     name="fig-strict-limit",
     alt="The limit of the speed-up over the dense model against the batch, for several "
-    "shares of position. Lines for strict "
-    "start near those for separated at batch 1 and rise to a plateau; lines for "
-    "separated are level.",
+    "shares of position. Lines for strict start near those for separated at batch 1 "
+    "and rise to a plateau; lines for separated are level.",
     caption=f"What sharing the branch can save, for D = {shape.width} and N = "
     f"{shape.length}: strict (solid) starts a little above separated (dotted) and "
     f"has most of its gain at eight sequences. {measured_cells}",

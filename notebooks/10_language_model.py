@@ -468,9 +468,8 @@ figures.show(
     caption="With one byte of context all methods pay the same, within "
     f"{first.max() - first.min():.2f} bits per byte; they part within the first bytes. "
     "From eight bytes of context to the second half of the window RoPE gains only "
-    f"{gain['rope']:.2f}, and the model without an encoding "
-    f"{gain['none']:+.2f} (negative: more context hurts it). Means "
-    "over seeds."
+    f"{gain['rope']:.2f}, and the model without an encoding {gain['none']:+.2f} "
+    "(negative: more context hurts it). Means over seeds."
     if score
     else NOTHING,
 )
@@ -633,8 +632,6 @@ figures.show_table(
     "better.",
     formats={"block parameters": ",.0f"},
 )
-
-# %% tags=["remove-input"]
 figures.provenance(factors)
 
 # %% tags=["hide-input"]
@@ -799,8 +796,6 @@ figures.show_table(
     caption="Test bits per byte after one, four and sixteen times the shortest "
     f"training ({bytes_read}); mean over seeds and 95 % t interval.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(budgets)
 
 # %% tags=["hide-input"]
