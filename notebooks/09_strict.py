@@ -152,9 +152,9 @@ assert not separated.transformer.blocks[0].attention.query_key[0].weight[:8, 8:]
 # What follows is an induction over the layers. Let $x^{(l)}_{\text{pos}}$ be the pos stream before block $l$.
 #
 # - $x^{(0)}_{\text{pos}}$ is the position embedding.
-# - If $x^{(l)}_{\text{pos}}$ is a function of the positions, so is its norm $u_{\text{pos}}$, because the norm is split; so are $Q_{\text{pos}}$ and
-#   $K_{\text{pos}}$, by {eq}`eq-strict-queries`, and with the mask the {term}`attention weights <attention weight>` of the position heads; so is
-#   $V_{\text{pos}}$, hence $z_{\text{pos}}$, and $z_{\text{pos}} W_{O,\text{pos}}$; and so is the pos MLP of the sum.
+# - If $x^{(l)}_{\text{pos}}$ is a function of the positions, so is its norm $u_{\text{pos}}$, because the norm is split. Then so are $Q_{\text{pos}}$ and
+#   $K_{\text{pos}}$, by {eq}`eq-strict-queries`, and with the mask the {term}`attention weights <attention weight>` of the position heads. So is
+#   $V_{\text{pos}}$, hence $z_{\text{pos}}$ and $z_{\text{pos}} W_{O,\text{pos}}$, and at last the pos MLP of the sum.
 #
 # Hence, in every layer,
 #
@@ -973,7 +973,7 @@ for name, fields in wrong.items():
 # ## Speed
 #
 # Fewer operations are not yet less time. The experiment `speed` times a training step of the blocks, forward and backward,
-# dense and variant in turns on one core, and prints beside each ratio the limit of {eq}`eq-strict-cost`, which no
+# dense and variant in turns on one core. Beside each ratio it prints the limit of {eq}`eq-strict-cost`, which no
 # implementation can pass if all its products run at one rate. They do not: the kernel of attention multiplies more slowly than
 # the maps do, and separation leaves it as it is. So it is timed alone in the same turns, and *at rates* is the limit when
 # attention keeps its rate and all other time of the dense model shrinks as its maps do, on the machine that timed them. Some
