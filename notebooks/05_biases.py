@@ -614,15 +614,14 @@ print("".join(map(str, words_ago.tolist())))
 
 # %% [markdown]
 # The bias follows ({func}`sepnb.encodings.cope_scores`): two rows of the table by the share of each, times the query. Like what opens the gates, it is
-# not divided by the root of the width. `rows` holds the products of queries and table, `logits` what opens the gates:
+# not divided by the root of the width. `rows` holds the products of queries and table:
 #
 # ```{literalinclude} ../../sepnb/encodings/cope.py
-# :pyobject: _bias
-# :start-at: positions =
+# :pyobject: _scores
+# :start-at: products, width
 # :dedent:
 # ```
-
-# %% [markdown]
+#
 # Nothing in the model says that it will count words; it *can*, and a bias of the index cannot. Such a count is as
 # unbounded as the index is: what lies more than $P - 1$ counts back shares one row.
 #
@@ -1005,10 +1004,7 @@ figures.show_table(
     "Means over seeds with 95 % t intervals. Encodings that were not run are left out.",
     highlight=highlighted,
 )
-figures.provenance(in_all)
-
-# %% tags=["remove-input"]
-figures.provenance(runs)
+figures.provenance(in_all, runs)
 
 # %% [markdown]
 # Is there anything to gain out there? The better one of the models trained at $8L$ gains {num}`11_extrapolators/train_long_gain:.2f` bits per byte

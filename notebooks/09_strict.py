@@ -37,7 +37,7 @@ profile = "smoke"
 seed = 0
 device = "cpu"
 
-# %%
+# %% tags=["hide-input"]
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
@@ -59,7 +59,7 @@ from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.plots import diagrams, figures
 from sepnb.records import numbers as chapter_numbers
-from sepnb.records.run_table import RunTable, summarise
+from sepnb.records.run_table import NOT_RUN, RunTable
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 
@@ -100,21 +100,12 @@ numbers = {}
 
 # %%
 def build_model(mode, *, seed=seed, dtype=torch.float64, **changes):
-    """A small model with random weights; `readout="both"` keeps the last block's pos
-    stream."""
+    """A small random model; `readout="both"` keeps the last block's pos stream."""
     torch.manual_seed(seed)
-    settings = {
-        "n_layers": 2,
-        "n_heads": H,
-        "encoding": "sinusoidal",
-        "readout": "both",
-    }
-    settings |= {"streams": Streams(pos=8, sem=24), "mode": mode} | changes
-    return (
-        LanguageModel(TransformerConfig(**settings))
-        .to(device, dtype)
-        .requires_grad_(False)
-    )
+    settings = {"n_layers": 2, "n_heads": H, "encoding": "sinusoidal"}
+    settings |= {"readout": "both", "streams": Streams(pos=8, sem=24), "mode": mode}
+    model = LanguageModel(TransformerConfig(**settings | changes))
+    return model.to(device, dtype).requires_grad_(False)
 
 
 def tokens_of(text):
@@ -128,8 +119,8 @@ ours, theirs = strict.config.resolved(), separated.config.resolved()
 print("differ in:", *(name for name in ours if ours[name] != theirs[name]))
 for name, model in (("separated", separated), ("strict", strict)):
     first = model.transformer.blocks[0].attention
-    shapes = [tuple(layer.weight.T.shape) for layer in first.query_key]
-    print(f"{name:10s} [W_Q W_K] of the first block:", *shapes)
+    sizes = [tuple(layer.weight.T.shape) for layer in first.query_key]
+    print(f"{name:10s} [W_Q W_K] of the first block:", *sizes)
 
 # %% [markdown]
 # Strict stores two matrices: for its position head, and for its three sem heads. To see that nothing else has changed we write them
@@ -138,8 +129,7 @@ for name, model in (("separated", separated), ("strict", strict)):
 
 # %%
 def with_zeros_written_out(strict, separated):
-    """Give the separated model the weights of the strict one and, in W_Q and W_K,
-    zeros."""
+    """Give the separated model the weights of the strict one, and zeros."""
     weights = {k: v for k, v in strict.state_dict().items() if "query_key" not in k}
     separated.load_state_dict(weights, strict=False)
     blocks = zip(strict.transformer.blocks, separated.transformer.blocks, strict=True)
@@ -161,10 +151,10 @@ assert not separated.transformer.blocks[0].attention.query_key[0].weight[:8, 8:]
 #
 # What follows is an induction over the layers. Let $x^{(l)}_{\text{pos}}$ be the pos stream before block $l$.
 #
-# - $x^{(0)}_{\text{pos}}$ is the code of the positions.
-# - If $x^{(l)}_{\text{pos}}$ is a function of the positions, so is its norm $u_{\text{pos}}$, because the norm is split; so are $Q_{\text{pos}}$ and
-#   $K_{\text{pos}}$, by {eq}`eq-strict-queries`, and with the mask the {term}`attention weights <attention weight>` of the position heads; so is
-#   $V_{\text{pos}}$, hence $z_{\text{pos}}$, and $z_{\text{pos}} W_{O,\text{pos}}$; and so is the pos MLP of the sum.
+# - $x^{(0)}_{\text{pos}}$ is the position embedding.
+# - If $x^{(l)}_{\text{pos}}$ is a function of the positions, so is its norm $u_{\text{pos}}$, because the norm is split. Then so are $Q_{\text{pos}}$ and
+#   $K_{\text{pos}}$, by {eq}`eq-strict-queries`, and with the mask the {term}`attention weights <attention weight>` of the position heads. So is
+#   $V_{\text{pos}}$, hence $z_{\text{pos}}$ and $z_{\text{pos}} W_{O,\text{pos}}$, and at last the pos MLP of the sum.
 #
 # Hence, in every layer,
 #
@@ -181,81 +171,62 @@ assert not separated.transformer.blocks[0].attention.query_key[0].weight[:8, 8:]
 
 # %%
 def pos_by_layer(model, tokens, positions=None):
-    """The pos stream after each block, `[B, N, d_pos]` each (batch 1 where it is
-    shared)."""
+    """The pos stream after each block, `[B, N, d_pos]`, with batch 1 where shared."""
     states = []
 
     def keep(block, given, out):
-        if "pos" in out:
-            states.append(out["pos"])
+        states.append(out.get("pos"))
 
     hooks = [block.register_forward_hook(keep) for block in model.transformer.blocks]
     model(tokens, positions)
     for hook in hooks:
         hook.remove()
-    return states
+    return [state for state in states if state is not None]
 
 
 # %%
 def compare(mode, seed, **changes):
-    """Live leaks in both directions, the difference between two texts, and the
-    Jacobian."""
+    """Live leaks both ways, the difference between two texts, and the Jacobian."""
     model = build_model(mode, seed=seed, **changes)
-    at = torch.arange(n_tokens, device=device)
+    at, streams = torch.arange(n_tokens, device=device), model.config.streams
     content = model.embedding(tokens_of("semantic streams"[:n_tokens]))
     state = model.transformer.input_state(content, at)
-    live, streams = (
-        jacobian(model.transformer, state, frozen=False),
-        model.config.streams,
-    )
+    live = jacobian(model.transformer, state, frozen=False)
     model, at = model.float(), torch.arange(8, device=device)[None]
-    one, two = (
-        pos_by_layer(model, tokens_of(text), at) for text in ("position", "semantic")
-    )
-    pairs = zip(one, two, strict=True)
+    two = map(tokens_of, ("position", "semantic"))
+    pairs = zip(*(pos_by_layer(model, text, at) for text in two), strict=True)
     difference = max(float((a - b).abs().max() / a.abs().max()) for a, b in pairs)
     return leak(live, streams), leak(live, streams, "pos", "sem"), difference, live
 
 
 # %%
-variants = {
-    "separated": ("separated", {}),
-    "strict": ("strict", {}),
-    "strict, joint norm": ("strict", {"norm": "joint"}),
-}
+variants = {"separated": {}, "strict": {}, "strict, joint norm": {"norm": "joint"}}
 seeds = range(seed, seed + n_seeds)
 measured = {
-    name: [compare(mode, s, **changes) for s in seeds]
-    for name, (mode, changes) in variants.items()
+    name: [compare(name.split(",")[0], s, **changes) for s in seeds]
+    for name, changes in variants.items()
 }
-
-# %% tags=["hide-input"]
-columns = ["live, pos by sem", "live, sem by pos", "pos stream, between two texts"]
-figures.show_table(
-    pd.DataFrame(
-        [
-            [name, *np.max([run[:3] for run in runs], axis=0)]
-            for name, runs in measured.items()
-        ],
-        columns=["model", *columns],
-    ),
-    caption="Everything live: the largest derivative between streams, and the largest "
-    "relative difference of the pos "
-    f"stream between two texts. The largest of {n_seeds} random models of two blocks.",
-    formats=dict.fromkeys(columns, ".2g"),
-)
-# %%
 values = {name: np.array([run[:3] for run in runs]) for name, runs in measured.items()}
 lowest = {name: runs.min(axis=0) for name, runs in values.items()}
 highest = {name: runs.max(axis=0) for name, runs in values.items()}
 assert highest["strict"][0] == highest["strict"][2] == 0.0, "exactly, nothing frozen"
-assert lowest["strict"][1] > 1e-3, "the sem stream must hear positions"
+assert lowest["strict"][1] > 1e-3, "the sem stream must depend on positions"
 for control in ("separated", "strict, joint norm"):
     assert min(lowest[control]) > 1e-3, "the controls must leak, or the test is blind"
 for kind, index in (("live_jacobian", 0), ("text_difference", 2)):
     numbers[f"strict_{kind}"] = highest["strict"][index]
     numbers[f"separated_{kind}"] = lowest["separated"][index]
-    numbers[f"joint_norm_{kind}"] = lowest["strict, joint norm"][index]
+numbers["joint_norm_live_jacobian"] = lowest["strict, joint norm"][0]
+
+# %% tags=["hide-input"]
+columns = ["live, pos by sem", "live, sem by pos", "pos stream, between two texts"]
+figures.show_table(
+    pd.DataFrame(highest, index=columns).T.reset_index(names="model"),
+    caption="Everything live: the largest derivative between streams, and the largest "
+    "relative difference of the pos stream between two texts. The largest of "
+    f"{n_seeds} random models of two blocks.",
+    formats=dict.fromkeys(columns, ".2g"),
+)
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 3, figsize=(8.0, 3.0), sharey=True)
@@ -263,9 +234,8 @@ colours = plt.get_cmap("Blues").copy()
 colours.set_bad(figures.GROUND)
 for ax, (title, runs) in zip(axes, measured.items(), strict=True):
     size = runs[0][3].abs().amax(dim=(0, 2)).cpu().numpy()  # [D_out, D]
-    image = ax.imshow(
-        np.ma.masked_equal(size, 0.0), cmap=colours, norm=LogNorm(1e-2, 10)
-    )
+    drawn = np.ma.masked_equal(size, 0.0)
+    image = ax.imshow(drawn, cmap=colours, norm=LogNorm(1e-2, 10))
     ax.axhline(7.5, color=figures.INK, linewidth=1)
     ax.axvline(7.5, color=figures.INK, linewidth=1)
     ax.set_title(title)
@@ -282,20 +252,21 @@ figures.show(
     fig,
     name="fig-strict-jacobian",
     alt="Three thirty-two by thirty-two heat maps of derivatives with live attention. "
-    "Separated: all four blocks are filled. "
-    "Strict: the block from sem to pos is empty, exactly zero. Strict with a joint "
-    "norm: filled again.",
-    caption="Which output column hears which input column, with live attention "
+    "Separated: all four blocks are filled. Strict: the block from sem to pos is "
+    "empty, exactly zero. Strict with a joint norm: filled again.",
+    caption="Which output column depends on which input column, with live attention "
     "(largest derivative over all pairs of tokens, one random model). Strict closes "
     "the way from sem to pos exactly and leaves the way from pos to sem open. A joint "
     "norm opens both.",
 )
 
 # %% [markdown]
+# The strict models do not leak: with nothing frozen the largest derivative of the pos stream by the sem input is
+# {num}`09_strict/strict_live_jacobian:.1f`, and two texts change it by {num}`09_strict/strict_text_difference:.1f`. With a joint norm the leak is
+# back, at least {num}`09_strict/joint_norm_live_jacobian:.2f`.
+#
 # The separated models leak at least {num}`09_strict/separated_live_jacobian:.2f`, and two texts change their pos stream by at
-# least {num}`09_strict/separated_text_difference:.0%`. The strict models give {num}`09_strict/strict_live_jacobian:.1f` and
-# {num}`09_strict/strict_text_difference:.1f`, with nothing frozen; with a joint norm the leak is back, at least
-# {num}`09_strict/joint_norm_live_jacobian:.2f`.
+# least {num}`09_strict/separated_text_difference:.0%`.
 #
 # A derivative of zero could still be a path whose factors happen to vanish. There is no path. Asked for the gradient of
 # the pos stream by the content, automatic differentiation answers `None`: the content does not occur in the computation.
@@ -312,9 +283,8 @@ for name in ("separated", "strict"):
     (heard,) = torch.autograd.grad(wanted, content, allow_unused=True)
     poisoned = model.transformer(content * torch.nan, at)
     spared = torch.equal(poisoned["pos"], out["pos"])
-    assert poisoned["sem"].isnan().all() and (heard is None) == spared == (
-        name == "strict"
-    )
+    assert poisoned["sem"].isnan().all()
+    assert (heard is None) == spared == (name == "strict")
     gradient = "None" if heard is None else tuple(heard.shape)
     print(f"{name:10s} gradient: {gradient}, pos stream spared by the poison: {spared}")
 
@@ -356,7 +326,14 @@ for length in (40, 1):
 # $$ (eq-strict-tables)
 #
 # So a strict model **is a dense transformer of width $d_{\text{sem}}$ with a precomputed table added to its queries and keys in each
-# layer**. What computes the tables is the {term}`position branch`: a transformer of width $d_{\text{pos}}$ that reads no text.
+# layer**. What computes the tables is the {term}`position branch`: a transformer of width $d_{\text{pos}}$ that reads no text. In the package:
+#
+# ```{literalinclude} ../../sepnb/models/position_tables.py
+# :pyobject: position_branch
+# :start-at: x, tables =
+# :end-before: return
+# :dedent:
+# ```
 
 # %% tags=["hide-input"]
 fig, ax = diagrams.canvas((7.6, 5.4), x=(-0.3, 9.5), y=(-0.5, 8.15))
@@ -367,9 +344,8 @@ over_pos, over_sem = left + narrow / 2, right + wide / 2
 for layer in range(3):
     y = 1.15 + 2.0 * layer
     diagrams.box(ax, (left, y), (narrow, 0.4), "norm", **pos)
-    diagrams.arrow(
-        ax, (left + narrow + 0.05, y + 0.2), (3.4, y + 0.2), colour=figures.POS
-    )
+    over = left + narrow + 0.05
+    diagrams.arrow(ax, (over, y + 0.2), (3.4, y + 0.2), colour=figures.POS)
     table = f"$T_Q^{{({layer})}}, T_K^{{({layer})}}$"
     strong = pos | {"fill": figures.POS + "55"}
     diagrams.box(ax, (3.43, y - 0.08), (1.3, 0.56), table, **strong)
@@ -378,13 +354,11 @@ for layer in range(3):
     if layer < 2:
         for above, label in ((0.66, "position heads"), (1.32, "pos MLP")):
             diagrams.box(ax, (left, y + above), (narrow, 0.4), label, **pos)
-            diagrams.arrow(
-                ax, (over_pos, y + above - 0.24), (over_pos, y + above - 0.02)
-            )
+            ends = (over_pos, y + above - 0.24), (over_pos, y + above - 0.02)
+            diagrams.arrow(ax, *ends)
         diagrams.arrow(ax, (over_pos, y + 1.74), (over_pos, y + 1.97))
-    diagrams.box(
-        ax, (right, y - 0.08), (wide, 0.56), "attention of the sem heads", **sem
-    )
+    attention = (right, y - 0.08), (wide, 0.56), "attention of the sem heads"
+    diagrams.box(ax, *attention, **sem)
     diagrams.box(ax, (right, y + 0.9), (wide, 0.56), "sem MLP", **sem)
     diagrams.arrow(ax, (over_sem, y + 0.51), (over_sem, y + 0.87))
     diagrams.arrow(ax, (over_sem, y + 1.49), (over_sem, y + 1.89))
@@ -411,9 +385,8 @@ figures.show(
     "norm on the left through a table, added to queries and keys, to the attention on "
     "the right. No arrow leads from right to left.",
     caption="A strict model, drawn as two. All arrows between the two point to the "
-    "right, so the left one can be run before the text is "
-    "known. Of its last block only the norm is built, because nobody reads what the "
-    "rest would write.",
+    "right, so the left one can be run before the text is known. Of its last block "
+    "only the norm is built, because nobody reads what the rest would write.",
 )
 
 # %% [markdown]
@@ -446,9 +419,8 @@ def dense_with_tables(model, tokens, tables):
 
 # %%
 model = build_model("strict", readout="sem", n_layers=3)
-tokens = torch.cat(
-    [tokens_of("position and semantics"), tokens_of("another text of length")]
-)
+written = ("position and semantics", "another text of length")
+tokens = torch.cat([tokens_of(text) for text in written])
 tables = model.position_tables(tokens.shape[1]).tables  # no text is given
 print("tables, queries and keys side by side:", *(tuple(t.shape) for t in tables))
 logits = model(tokens)
@@ -500,9 +472,7 @@ print(f"training loss: {losses[0]:.2f} to {losses[-10:].mean():.2f} bits per byt
 with frozen_attention(trained.transformer) as tapes:  # records attention weights
     tables = trained.position_tables(N).tables
 recorded = [tape.weights for tape in tapes]
-position_maps = [
-    None if weights is None else weights[0, 0].cpu() for weights in recorded
-]
+position_maps = [None if map_ is None else map_[0, 0].cpu() for map_ in recorded]
 # Each sem head's position-position term of (eq-strict-terms): [N, N], no text in it.
 biases = []
 for table in tables:
@@ -525,9 +495,8 @@ for layer, row in enumerate(axes):
         if weights is None:
             ax.axis("off")
             said = "not built:\nnobody would\nread it"
-            ax.text(
-                0.5, 0.5, said, ha="center", va="center", fontsize=9, transform=place
-            )
+            middle = {"ha": "center", "va": "center", "fontsize": 9}
+            ax.text(0.5, 0.5, said, transform=place, **middle)
             continue
         image = ax.imshow(weights, cmap="Blues", norm=scale)
         ax.set_xticks([0, N - 1], [0, N - 1] if layer == 2 else [])
@@ -536,28 +505,19 @@ for layer, row in enumerate(axes):
             ax.set_title("position head" if number == 0 else f"sem head {number}")
 axes[1, 0].set_ylabel("query", labelpad=-2)
 axes[2, 2].set_xlabel("key", labelpad=-2)
-fig.colorbar(
-    image,
-    ax=axes,
-    shrink=0.6,
-    label="attention weight",
-    ticks=[0, 0.05, 0.2, 0.5],
-    extend="max",
-)
+bar = {"ticks": [0, 0.05, 0.2, 0.5], "extend": "max"}
+fig.colorbar(image, ax=axes, shrink=0.6, label="attention weight", **bar)
 figures.show(
     fig,
     name="fig-strict-maps",
     alt="Three rows of four attention maps of sixty-four positions. The position heads "
-    "of layers 0 and 1 spread their weight "
-    "over many keys; the one of layer 2 is not built. The sem heads, with the table "
-    "alone, put more weight near the "
-    "diagonal, most clearly in layers 1 and 2.",
+    "of layers 0 and 1 spread their weight over many keys; the one of layer 2 is not "
+    "built. The sem heads, with the table alone, put more weight near the diagonal, "
+    "most clearly in layers 1 and 2.",
     caption="No text was read for this picture. Left column: the attention weights of "
-    "the position heads. Others: the weights that sem "
-    "heads would have by their tables alone. The position heads spread out; the tables "
-    "draw the sem heads to "
-    "recent keys. Tiny model, briefly trained, one seed; colours on a square-root "
-    "scale.",
+    "the position heads. Others: the weights that sem heads would have by their tables "
+    "alone. The position heads spread out; the tables draw the sem heads to recent "
+    "keys. Tiny model, briefly trained, one seed; colours on a square-root scale.",
 )
 
 # %% [markdown]
@@ -568,9 +528,8 @@ figures.show(
 
 # %% tags=["hide-input"]
 def explained(scores):
-    """What explains causal scores `[N, N]` within rows: the function of the distance
-    nearest to them, and the shares of their variance that go to it, to a straight line
-    in the distance, and to a function of the key."""
+    """What explains causal scores `[N, N]` within rows: the nearest function of the
+    distance; the shares of variance of it, of a line, of a function of the key."""
     n = len(scores)
     i, j = np.tril_indices(n)
 
@@ -580,11 +539,8 @@ def explained(scores):
         return x - (sums / np.bincount(i)[:, None])[i]
 
     y = centred(scores.double().numpy()[i, j][:, None])
-    designs = {
-        "distance": np.eye(n)[i - j],
-        "line": 1.0 * (i - j)[:, None],
-        "key": np.eye(n)[j],
-    }
+    designs = {"distance": np.eye(n)[i - j], "line": 1.0 * (i - j)[:, None]}
+    designs["key"] = np.eye(n)[j]
     shares = {}
     for name, design in designs.items():
         x = centred(design)
@@ -606,15 +562,19 @@ assert shares["distance"] > 1 - 1e-9 > max(shares["line"], shares["key"]) + 0.01
 # %% tags=["hide-input"]
 fitted = [[explained(bias) for bias in layer] for layer in biases]
 untrained = LanguageModel(config).to(device).requires_grad_(False)
-t, tau = (
-    heads(x, d)[0] for x in untrained.position_tables(N).tables[2].chunk(2, dim=-1)
-)
-at_random = [explained((q @ k.T).cpu())[1] for q, k in zip(t, tau, strict=True)]
-for layer, found in enumerate([*fitted, [(None, shares) for shares in at_random]]):
-    where = f"layer_{layer}" if layer < 3 else "untrained"
-    for kind in ("distance", "line", "key"):
-        share = np.mean([shares[kind] for _, shares in found])
-        numbers[f"{kind}_share_{where}"] = share
+last = untrained.position_tables(N).tables[2]
+t, tau = (heads(x, d)[0] for x in last.chunk(2, dim=-1))
+at_random = [explained((q @ k.T).cpu()) for q, k in zip(t, tau, strict=True)]
+
+
+def share_of(kind, found):
+    """The share of variance that goes to `kind`, the mean over heads."""
+    return np.mean([shares[kind] for _, shares in found])
+
+
+for kind in ("distance", "line", "key"):
+    numbers[f"{kind}_share_layer_2"] = share_of(kind, fitted[2])
+numbers["key_share_untrained"] = share_of("key", at_random)
 assert min(numbers["distance_share_layer_2"], numbers["key_share_layer_2"]) > 0.85
 
 # %% tags=["hide-input"]
@@ -627,21 +587,17 @@ for layer, (curves, (colour, dash)) in enumerate(zip(fitted, looks, strict=True)
 ax.axhline(0, color=figures.FAINT, linewidth=1)
 ax.set(xlabel="distance $i - j$", ylabel="$\\beta$, relative to distance 0 (nats)")
 ax.legend()
-shares = ", ".join(
-    f"{numbers[f'distance_share_layer_{layer}']:.0%}" for layer in range(3)
-)
+of_layers = ", ".join(f"{share_of('distance', found):.0%}" for found in fitted)
 figures.show(
     fig,
     name="fig-strict-distance",
     alt="Nine curves of the score that a key gets by its distance, for the three sem "
-    "heads of three layers, up to distance "
-    "thirty-one. Most fall from zero; those of the later layers fall further.",
+    "heads of three layers, up to distance thirty-one. Most fall from zero; those of "
+    "the later layers fall further.",
     caption="What the tables add to a score, by distance (diagonal part of the nine "
-    "sem "
-    "heads of {numref}`fig-strict-maps`). "
-    f"It explains {shares} of the variance within rows, layer by layer; in the last "
-    "layer of an untrained model, "
-    f"{numbers['distance_share_untrained']:.0%}.",
+    "sem heads of {numref}`fig-strict-maps`). It explains "
+    f"{of_layers} of the variance within rows, layer by layer; in the last layer of an "
+    f"untrained model, {share_of('distance', at_random):.0%}.",
 )
 
 # %% [markdown]
@@ -653,7 +609,7 @@ figures.show(
 # Before we call the tables relative, a control. A key that counts the more the higher its own index, whatever the query, gives
 # the same weights as a line in the distance, because the softmax ignores what is constant in a row (exercise 4). A function of
 # the *key* alone explains {num}`09_strict/key_share_layer_2:.0%` (untrained: {num}`09_strict/key_share_untrained:.0%`). So what
-# looks like a distance may as well be a ramp over indices. Inside one window the two can hardly be told apart; beyond it they
+# looks like a distance may as well be a ramp over indices. Inside one window the two can hardly be distinguished; beyond it they
 # differ, since a ramp has to go on rising at indices never trained on.
 #
 # The four terms of {eq}`eq-strict-terms` on real text, each with its row means removed:
@@ -678,32 +634,27 @@ rows = []
 for layer, (given, table) in enumerate(zip(from_text, tables, strict=True)):
     (a, b), (t, tau) = given.chunk(2, dim=-1), table.chunk(2, dim=-1)
     rows.append([layer, spread(a, b), spread(a, tau), spread(t, b), spread(t, tau)])
-terms = pd.DataFrame(
-    rows,
-    columns=[
-        "layer",
-        "text, text",
-        "text, position",
-        "position, text",
-        "position, position",
-    ],
-)
+columns = [f"{a}, {b}" for a in ("text", "position") for b in ("text", "position")]
+terms = pd.DataFrame(rows, columns=["layer", *columns])
 figures.show_table(
     terms,
     caption="Spread of the four terms of a sem head's scores within a row, in nats "
-    "(root mean square over heads and eight "
-    "windows of held-out text). Tiny model, one seed.",
-    formats=dict.fromkeys(terms.columns[1:], ".2f"),
+    "(root mean square over heads and eight windows of held-out text). Tiny model, one "
+    "seed.",
+    formats=dict.fromkeys(columns, ".2f"),
 )
-numbers["spread_text_text"] = terms["text, text"].iloc[-1]
-numbers["spread_cross"] = terms[["text, position", "position, text"]].iloc[-1].mean()
-numbers["spread_position_position"] = terms["position, position"].iloc[-1]
+last = terms.iloc[-1]
+numbers["spread_text_text"] = last["text, text"]
+numbers["spread_cross"] = last[columns[1:3]].mean()
+numbers["spread_position_position"] = last["position, position"]
 
 # %% [markdown]
 # In the last layer the position-position term spreads over {num}`09_strict/spread_position_position:.1f` nats, the text-text
 # term over {num}`09_strict/spread_text_text:.1f`, the two mixed ones over {num}`09_strict/spread_cross:.1f` on average. No
-# term is idle in this model. A spread is not yet a use: {doc}`chapter 12 <12_what_works>` trains the strict model without the mixed
-# terms, as TUPE is, and its bits per byte less those with them are {num}`recipes/untied minus strict-sinusoidal/bits_per_byte:+.3f`.
+# term is idle in this model.
+#
+# A spread is not yet a use: {doc}`chapter 12 <12_what_works>` trains the strict model without the mixed
+# terms, as TUPE is, and its bits per byte minus those with them are {num}`recipes/untied minus strict-sinusoidal/bits_per_byte:+.3f`.
 #
 # ## Once per batch, once for all texts
 #
@@ -767,12 +718,9 @@ twin = LanguageModel(replace(config, mode="separated")).to(device)
 fresh = LanguageModel(config).to(device)
 rows = []
 for batch in (1, 16):
-    rows.append(
-        [f"separated, a training step, B = {batch}", *computed(twin, some(batch))]
-    )
-    rows.append(
-        [f"strict, a training step, B = {batch}", *computed(fresh, some(batch))]
-    )
+    for kind, one in (("separated", twin), ("strict", fresh)):
+        call = f"{kind}, a training step, B = {batch}"
+        rows.append([call, *computed(one, some(batch))])
 fresh.eval()
 with torch.no_grad():
     rows.append(["strict, inference, no tables", *computed(fresh, some(16))])
@@ -804,7 +752,7 @@ numbers["pos_tokens_remembered"] = rows[6][1]
 # A training step on 16 sequences computes {num}`09_strict/pos_tokens_separated:,` position tokens in the separated model and
 # {num}`09_strict/pos_tokens_strict:,` in the strict one. A text that is read with the tables computes
 # {num}`09_strict/pos_tokens_remembered`: its position heads have already attended. Tables are of one length only in two cases:
-# without a mask a row hears later ones, and frequencies of RoPE that follow the length of the text change all rows with it.
+# without a mask a row depends on later ones, and frequencies of RoPE that follow the length of the text change all rows with it.
 #
 # In multiply-adds per token and block, with causal attention at $N D$ (scores and values over half of the square),
 #
@@ -862,25 +810,19 @@ def held(model, batch):
 
 # %% tags=["hide-input"]
 width, d_pos, n = config.streams.d_model, config.streams.widths["pos"], config.n_layers
-plain = LanguageModel(
-    replace(config, streams=Streams.dense(width), mode="separated")
-).to(device)
+dense = replace(config, streams=Streams.dense(width), mode="separated")
+plain = LanguageModel(dense).to(device)
 rows = []
 for batch in (1, 2, 8, 32):
-    dense_held, separated_held, strict_held = (
-        held(m, batch) for m in (plain, twin, fresh)
-    )
-    assert dense_held == 2 * n * batch * N * width
-    assert strict_held == 2 * N * (n * batch * (width - d_pos) + (n - 1) * d_pos)
-    rows.append(
-        [batch, dense_held, separated_held, strict_held, strict_held / dense_held]
-    )
+    of_dense, of_separated, of_strict = (held(m, batch) for m in (plain, twin, fresh))
+    assert of_dense == 2 * n * batch * N * width
+    assert of_strict == 2 * N * (n * batch * (width - d_pos) + (n - 1) * d_pos)
+    rows.append([batch, of_dense, of_separated, of_strict, of_strict / of_dense])
 columns = ["B", "dense", "separated", "strict", "strict of dense"]
 figures.show_table(
     pd.DataFrame(rows, columns=columns),
     caption=f"Numbers in the cache after {N} tokens, counted, for D = {width}, d_pos = "
-    f"{d_pos}, {n} blocks. The limit of the last column is "
-    f"{1 - d_pos / width:.2f}.",
+    f"{d_pos}, {n} blocks. The limit of the last column is {1 - d_pos / width:.2f}.",
     formats=dict.fromkeys(columns[1:4], ",") | {"strict of dense": ".3f"},
 )
 numbers["cache_share"] = rows[-1][-1]
@@ -905,9 +847,8 @@ def counted(width, d_pos, n_layers, mode="separated", readout="both"):
     """Parameters of the stack of blocks, counted on a model."""
     streams = Streams(pos=d_pos, sem=width - d_pos)
     encoding = "sinusoidal" if d_pos else "none"
-    config = TransformerConfig(
-        streams, n_layers, 4, encoding, mode=mode, readout=readout
-    )
+    how = {"mode": mode, "readout": readout}
+    config = TransformerConfig(streams, n_layers, 4, encoding, **how)
     return LanguageModel(config).parameter_counts()["blocks"]
 
 
@@ -920,22 +861,14 @@ for width, d_pos, n_layers in ((64, 16, 3), (64, 32, 3), (128, 32, 4), (80, 20, 
     assert modes[1] == formula == modes[0] - n_layers * 2 * d_pos * d_sem
     built = counted(width, d_pos, n_layers, "strict", readout="sem")
     rows.append([width, d_pos, n_layers, counted(width, 0, n_layers), *modes, built])
-columns = [
-    "D",
-    "d_pos",
-    "blocks",
-    "dense",
-    "separated",
-    "strict",
-    "strict, sem read out",
-]
+columns = ["D", "d_pos", "blocks", "dense", "separated", "strict"]
+columns.append("strict, sem read out")
 figures.show_table(
     pd.DataFrame(rows, columns=columns),
     caption="Parameters of the blocks, by formula and counted on models; in the last "
     "column without what would reach no output.",
     formats=dict.fromkeys(columns[3:], ","),
 )
-numbers["parameters_strict_64"] = rows[0][5]
 numbers["strict_of_separated"] = rows[0][5] / rows[0][4]
 numbers["strict_80_over_dense_64"] = rows[3][5] / rows[0][3]
 
@@ -977,16 +910,15 @@ for name, positions in choices.items():
     rows.append([name, *computed(strict32, tokens, positions)])
 assert [row[1] for row in rows] == [3 * length * runs for runs in (1, 1, batch, batch)]
 _, shared, said, own = results.values()
-assert torch.allclose(shared, said, atol=1e-4) and not torch.allclose(
-    shared, own, atol=1e-2
-)
+assert torch.allclose(shared, said, atol=1e-4)
+assert not torch.allclose(shared, own, atol=1e-2)
 
 # %% tags=["hide-input"]
 figures.show_table(
     pd.DataFrame(rows, columns=["positions", "pos tokens", "sem tokens"]),
     caption="Four sequences of 24 tokens through three blocks of a strict model. In "
-    "each row every sequence gets the logits it would get alone; "
-    "the pos stream is shared only where the positions are.",
+    "each row every sequence gets the logits it would get alone; the pos stream is "
+    "shared only where the positions are.",
 )
 
 # %% [markdown]
@@ -1025,18 +957,13 @@ assert rows_equal == {"separated": False, "strict": True}
 # that several query heads share must lie in one stream as a whole. Both are refused, with the nearest that would do:
 
 # %%
-wrong = {
-    "a head across the border": {"streams": Streams(pos=12, sem=20)},
-    "shared value heads across it": {
-        "streams": Streams(pos=24, sem=8),
-        "n_kv_heads": 2,
-    },
-}
+wrong = {"a head across the border": {"streams": Streams(pos=12, sem=20)}}
+across = {"streams": Streams(pos=24, sem=8), "n_kv_heads": 2}
+wrong["shared value heads across it"] = across
+small_model = {"n_layers": 2, "n_heads": H, "encoding": "sinusoidal"}
 for name, fields in wrong.items():
     try:
-        TransformerConfig(
-            n_layers=2, n_heads=H, encoding="sinusoidal", mode="strict", **fields
-        )
+        TransformerConfig(mode="strict", **small_model, **fields)
     except ValueError as error:
         print(f"{name}: {error}\n")
     else:
@@ -1046,7 +973,7 @@ for name, fields in wrong.items():
 # ## Speed
 #
 # Fewer operations are not yet less time. The experiment `speed` times a training step of the blocks, forward and backward,
-# dense and variant in turns on one core, and prints beside each ratio the limit of {eq}`eq-strict-cost`, which no
+# dense and variant in turns on one core. Beside each ratio it prints the limit of {eq}`eq-strict-cost`, which no
 # implementation can pass if all its products run at one rate. They do not: the kernel of attention multiplies more slowly than
 # the maps do, and separation leaves it as it is. So it is timed alone in the same turns, and *at rates* is the limit when
 # attention keeps its rate and all other time of the dense model shrinks as its maps do, on the machine that timed them. Some
@@ -1058,13 +985,8 @@ cells = experiments.get("speed").grid(profile)
 listed, standing = [], []
 for cell, run in zip(cells, timed.to_dict("records"), strict=True):
     done, bounds = run["status"] != "not run", cell.bounds
-    row = {
-        "cell": cell.label,
-        "limit": cell.limit,
-        "at rates": "",
-        "times as fast": "not run",
-        "of the saving": "",
-    }
+    row = {"cell": cell.label, "limit": cell.limit, "at rates": ""}
+    row |= {"times as fast": "not run", "of the saving": ""}
     told = cell.standing(run["ratio"]) if done else {}
     if done:
         quartiles = f"{run['ratio_lower']:.3f} to {run['ratio_upper']:.3f}"
@@ -1076,14 +998,10 @@ for cell, run in zip(cells, timed.to_dict("records"), strict=True):
         row[name] = "" if bound is None else f"{bound:.2f} {told.get(name, '')}".strip()
     standing += told.items()
     listed.append(row)
-
-# %% tags=["hide-input"]
 said = []
 for name in ("floor", "aim"):
     missed = standing.count((name, "missed"))
     there = missed + standing.count((name, "reached"))
-    told = (there, missed) if there else (chapter_numbers.NOT_RUN,) * 2
-    numbers[f"speed_{name}s"], numbers[f"speed_{name}s_missed"] = told
     if there:
         said.append(f"Of {there} {name}s {there - missed} are reached.")
 commits = {record.provenance["commit"][:7] for record in timed.attrs["records"]}
@@ -1102,93 +1020,70 @@ figures.provenance(timed)
 # %% tags=["hide-input"]
 sharers = 2 ** np.arange(9)
 shares = [parts for parts in (8, 4, 2) if shape.n_heads % parts == 0]
-looks = dict(
-    zip((8, 4, 2), (("#6b6f74", "s"), ("#0072b2", "o"), ("#d55e00", "^")), strict=True)
-)
+looks = {8: ("#6b6f74", "s"), 4: ("#0072b2", "o"), 2: ("#d55e00", "^")}
 fig, ax = plt.subplots(figsize=(6.8, 3.9))
 for parts in shares:
     colour, marker = looks[parts]
-    lines = {
-        variant: [
-            replace(shape, variant=variant, pos_parts=parts, batch_size=int(b)).limit
-            for b in sharers
+    for variant, dash in (("separated", (0, (2, 1.5))), ("strict", "-")):
+        cells_of = [
+            replace(shape, variant=variant, pos_parts=parts, batch_size=int(batch))
+            for batch in sharers
         ]
-        for variant in ("separated", "strict")
-    }
-    dotted = {"linestyle": (0, (2, 1.5)), "linewidth": 1.3}
-    ax.plot(
-        sharers,
-        lines["separated"],
-        color=colour,
-        label=f"separated, $r$ = 1/{parts}",
-        **dotted,
-    )
-    ax.plot(sharers, lines["strict"], color=colour, label=f"strict, $r$ = 1/{parts}")
+        line = {"label": f"{variant}, $r$ = 1/{parts}", "color": colour}
+        line |= {"linestyle": dash, "linewidth": 1.3 if dash != "-" else 1.8}
+        ax.plot(sharers, [cell.limit for cell in cells_of], **line)
 points = 0
 for cell, run in zip(cells, timed.to_dict("records"), strict=True):
-    like = replace(
-        shape,
-        variant=cell.variant,
-        pos_parts=cell.pos_parts,
-        batch_size=cell.batch_size,
-    )
+    of_cell = {"variant": cell.variant, "pos_parts": cell.pos_parts}
+    like = replace(shape, batch_size=cell.batch_size, **of_cell)
     same = cell.compiler == shape.compiler and abs(like.limit - cell.limit) < 1e-9
     if same and run["status"] != "not run":
         colour, marker = looks[cell.pos_parts]
         face = colour if cell.variant == "strict" else figures.GROUND
-        ax.plot(
-            cell.batch_size, run["ratio"], marker, color=colour, markerfacecolor=face
-        )
+        point = {"color": colour, "markerfacecolor": face}
+        ax.plot(cell.batch_size, run["ratio"], marker, **point)
         points += 1
 ax.set_xscale("log", base=2)
 ax.xaxis.set_major_formatter("{x:.0f}")
 ax.set(xlabel="sequences in a batch (log scale)", ylabel="times as fast as dense")
+measured_cells = "No cell of this shape has been timed yet."
+if points:
+    measured_cells = f"Markers: the {points} measured cells of this shape, filled for "
+    measured_cells += "strict, open for separated."
 figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-strict-limit",
     alt="The limit of the speed-up over the dense model against the batch, for several "
-    "shares of position. Lines for strict "
-    "start near those for separated at batch 1 and rise to a plateau; lines for "
-    "separated are level.",
+    "shares of position. Lines for strict start near those for separated at batch 1 "
+    "and rise to a plateau; lines for separated are level.",
     caption=f"What sharing the branch can save, for D = {shape.width} and N = "
     f"{shape.length}: strict (solid) starts a little above separated (dotted) and "
-    "has most of its gain at eight sequences. "
-    + (
-        f"Markers: the {points} measured cells of this shape, filled for strict, open "
-        "for separated."
-        if points
-        else "No cell of this shape has been timed yet."
-    ),
+    f"has most of its gain at eight sequences. {measured_cells}",
 )
 
 # %% tags=["remove-input"]
+of_strict = timed[(timed.status != "not run") & (timed.method == "strict")]
+with_floor = timed[np.array([bool(cell.bounds) for cell in cells])]
+with_floor = with_floor[with_floor.status != "not run"]
+for column, end in (("ratio", "min"), ("ratio", "max"), ("share_reached", "min")):
+    value = of_strict[column].agg(end) if len(of_strict) else NOT_RUN
+    numbers[f"speed_strict_{column}_{end}"] = value
+numbers["speed_of_the_rates_min"] = NOT_RUN
+if len(with_floor):
+    of_rates = with_floor.ratio / with_floor.limit_at_rates
+    numbers["speed_of_the_rates_min"] = of_rates.min()
 figures.provenance(timed)
-
-# %% tags=["hide-input"]
-done = timed[(timed.status != "not run") & (timed.method == "strict")]
-for end in ("min", "max"):
-    for column in ("ratio", "share_reached"):
-        value = done[column].agg(end) if len(done) else chapter_numbers.NOT_RUN
-        numbers[f"speed_strict_{column}_{end}"] = value
-with_floor = np.array([bool(cell.bounds) for cell in cells])
-done = timed[with_floor & (timed.status != "not run")]
-for end in ("min", "max"):
-    numbers[f"speed_of_the_rates_{end}"] = (
-        (done.ratio / done.limit_at_rates).agg(end)
-        if len(done)
-        else chapter_numbers.NOT_RUN
-    )
 
 # %% [markdown]
 # The slowest strict cell of this profile runs {num}`09_strict/speed_strict_ratio_min:.2f` times as fast as dense, the fastest
 # {num}`09_strict/speed_strict_ratio_max:.2f` times. Of the saving that the multiply-adds promise they reach
-# {num}`09_strict/speed_strict_share_reached_min:.0%` to {num}`09_strict/speed_strict_share_reached_max:.0%`. Of the limit at
-# the measured rate the cells with a floor, of both variants, reach {num}`09_strict/speed_of_the_rates_min:.1%` to
-# {num}`09_strict/speed_of_the_rates_max:.1%`: what lies between the two limits is the kernel of attention. What is missing to
-# the second was not taken apart; norms, residual sums and calls, which need not shrink as the matrices do, are in it, and
-# products that a narrower matrix may make slower. Of {num}`09_strict/speed_floors` floors, {num}`09_strict/speed_floors_missed`
-# missed; of {num}`09_strict/speed_aims` aims, {num}`09_strict/speed_aims_missed`. A speed belongs to the commit named under the
+# {num}`09_strict/speed_strict_share_reached_min:.0%` and more.
+#
+# Most of the rest is the kernel of attention: of the limit at the measured rate the cells with a floor, of both variants, reach
+# {num}`09_strict/speed_of_the_rates_min:.1%` and more. What is missing to
+# that was not taken apart; norms, residual sums and calls, which need not shrink as the matrices do, are in it, and
+# products that a narrower matrix may make slower. A speed belongs to the commit named under the
 # table: a record is marked stale where a model computes something else, and not where the same is computed faster or slower.
 #
 # ## Is strict free?
@@ -1205,45 +1100,28 @@ pairs = {
     "learned": ("strict-learned", "separated-learned"),
     "sinusoidal": ("strict-sinusoidal", "separated-sinusoidal"),
 }
-differences = {
-    name: RunTable(table).difference(*pair, "bits_per_byte")
-    for name, pair in pairs.items()
-    if set(pair) <= set(have.method)
+minus = RunTable(table).difference
+differences = {name: minus(*pair, "bits_per_byte") for name, pair in pairs.items()}
+means = {name: values.mean() for name, values in differences.items()}
+rows = {
+    name: [(values, figures.METHODS[f"strict-{name}"])]
+    for name, values in differences.items()
 }
-told = dict.fromkeys(pairs, chapter_numbers.NOT_RUN)
-for name in pairs:
-    key = f"strict_minus_separated_{name}"
-    numbers[key] = numbers[f"{key}_half"] = chapter_numbers.NOT_RUN
-    if name in differences:
-        found = summarise(differences[name])
-        numbers[key], numbers[f"{key}_half"] = (
-            found.mean,
-            float(np.nan_to_num(found.half)),
-        )
-        told[name] = f"{found.mean:+.3f}".replace("-", "\N{MINUS SIGN}")
-    print(f"strict minus separated, {name}: {told[name]}")
-
-# %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 2.1))
-ax.axvline(0, color=figures.FAINT, linewidth=1.2)
-ax.axvline(0.02, color=figures.MIXED, linewidth=1.2, linestyle=(0, (2, 2)))
-for row, (name, (strict_name, _)) in enumerate(reversed(pairs.items())):
-    if name not in differences:
-        about = {"va": "center", "fontsize": 9.5, "transform": ax.get_yaxis_transform()}
-        ax.text(0.05, row, "not run", **about)
-        continue
-    figures.seed_row(ax, row, differences[name], figures.METHODS[strict_name])
-ax.set_yticks(range(len(pairs)), list(reversed(pairs)))
-ax.set(xlabel="strict minus separated (bits per byte)", ylim=(-0.6, 1.6))
-if not differences:
-    ax.set_xlim(-0.06, 0.06)
-listed = "; ".join(f"{name} {told[name]}" for name in pairs)
+figures.seed_rows(ax, rows, margin=0.02, missing="not run")
+ax.set_xlabel("strict minus separated (bits per byte)")
+listed = "; ".join(
+    f"{name} {mean:+.3f}".replace("-", "\N{MINUS SIGN}")
+    if np.isfinite(mean)
+    else f"{name} {NOT_RUN}"
+    for name, mean in means.items()
+)
 figures.show(
     fig,
     name="fig-strict-price",
     alt="Differences in bits per byte between strict and separated models, one row for "
-    "the learned table and one for the "
-    "sinusoid, one tick per seed, with lines at zero and at the margin of the rule.",
+    "the learned table and one for the sinusoid, one tick per seed, with lines at zero "
+    "and at the margin of the rule.",
     caption="Strict minus separated inside the trained length, seed by seed: "
     f"{listed}. Left of zero strict is better; the dashed line is the margin up to "
     "which it counts as free. Markers: means; bars: 95 % t intervals.",
@@ -1272,17 +1150,14 @@ for name in shown:
 ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 ax.xaxis.set_major_locator(plt.MaxNLocator(5))
 ax.margins(x=0.4, y=0.1)
-ax.set(
-    xlabel=f"multiply-adds a token, batch of {size.batch_size}",
-    ylabel="test bits per byte",
-)
+ax.set_xlabel(f"multiply-adds a token, batch of {size.batch_size}")
+ax.set_ylabel("test bits per byte")
 fig.draw_without_rendering()  # settles the layout, which the labels need
 for at in sorted({round(value, -3) for value in cost.values()}):
     group = sorted((n for n in shown if round(cost[n], -3) == at), key=means.get)
     wanted = np.array([ax.transData.transform((cost[n], means[n]))[1] for n in group])
-    for name, level in zip(
-        group, figures.spread(wanted, 11 * fig.dpi / 72), strict=True
-    ):
+    levels = figures.spread(wanted, 11 * fig.dpi / 72)
+    for name, level in zip(group, levels, strict=True):
         place = (cost[name], ax.transData.inverted().transform((0, level))[1])
         about = {"textcoords": "offset points", "va": "center", "fontsize": 9}
         look, left = figures.METHODS[name], name.startswith("strict")
@@ -1291,31 +1166,25 @@ for at in sorted({round(value, -3) for value in cost.values()}):
 if not shown:
     figures.not_run(ax)
 absent = [name for name in dict.fromkeys(table.method) if name not in set(have.method)]
+said = "Means over seeds, with every seed as a tick."
+if absent:
+    said = f"Not run: {', '.join(absent)}."
 figures.show(
     fig,
     name="fig-strict-bargain",
     alt="Test bits per byte against multiply-adds per token, one marker per method and "
-    "one tick per seed. Dense models stand "
-    "on the right, separated ones in the middle, strict ones, where they have been "
-    "run, on the left.",
+    "one tick per seed. Dense models stand on the right, separated ones in the middle, "
+    "strict ones, where they have been run, on the left.",
     caption="Quality against arithmetic, inside the trained length: left and low is "
-    "better. "
-    + (
-        f"Not run: {', '.join(absent)}."
-        if absent
-        else "Means over seeds, with every seed as a tick."
-    ),
+    f"better. {said}",
 )
 
 # %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% tags=["hide-input"]
-IDS = (
-    "strict-pos-stream-ignores-the-text",
-    "strict-is-dense-plus-tables",
-    "strict-as-good-as-separated",
-)
+IDS = ["strict-pos-stream-ignores-the-text", "strict-is-dense-plus-tables"]
+IDS.append("strict-as-good-as-separated")
 more_training = experiments.get("budget").table(profile)
 tables = {"extrapolation": table, "budget": more_training}
 tables = {f"experiment/{name}": runs for name, runs in tables.items()}
@@ -1330,10 +1199,9 @@ numbers |= claims.show(
 figures.provenance(more_training)
 
 # %% [markdown]
-# Strict minus separated is {num}`09_strict/strict_minus_separated_learned:+.3f` bits per byte with the learned table, with an
-# interval of ± {num}`09_strict/strict_minus_separated_learned_half:.3f`, and
-# {num}`09_strict/strict_minus_separated_sinusoidal:+.3f` ± {num}`09_strict/strict_minus_separated_sinusoidal_half:.3f` with the
-# sinusoid. That strict is as good as separated is *{num}`09_strict/verdict_strict_as_good_as_separated`*. This is one
+# That strict is as good as separated is *{num}`09_strict/verdict_strict_as_good_as_separated`*. Strict minus separated is
+# {num}`extrapolation/strict-learned minus separated-learned/bits_per_byte:+.3f±` bits per byte with the learned table and
+# {num}`extrapolation/strict-sinusoidal minus separated-sinusoidal/bits_per_byte:+.3f±` with the sinusoid. This is one
 # size, one share $r$ and one short budget: it says nothing of models that have time to learn a use for text in their position
 # heads.
 #
@@ -1364,12 +1232,9 @@ figures.provenance(more_training)
 
 # %% tags=["hide-cell"]
 # r^2 + (1-r)^2 is smallest, and r (1-r) largest, at r = 1/2: (12/2 + 2/4) / 12 = 13/24.
-# The first falls faster than
-# the second grows: 12 - 24 r (1-r) + 2 r (1-r) = 12 - 22 r (1-r).
-part = {
-    r: (counted(64, int(64 * r), 1, "strict") - 256) / (12 * 64**2)
-    for r in (1 / 4, 1 / 2, 3 / 4)
-}
+# The first falls faster than the second grows: 12 - 24 r (1-r) + 2 r (1-r).
+blocks = {r: counted(64, int(64 * r), 1, "strict") for r in (1 / 4, 1 / 2, 3 / 4)}
+part = {r: (count - 256) / (12 * 64**2) for r, count in blocks.items()}
 assert all(abs(12 * part[r] - (12 - 22 * r * (1 - r))) < 1e-9 for r in part)
 assert min(part, key=part.get) == 1 / 2 and abs(part[1 / 2] - 13 / 24) < 1e-12
 
@@ -1380,12 +1245,9 @@ assert min(part, key=part.get) == 1 / 2 and abs(part[1 / 2] - 13 / 24) < 1e-12
 # %% tags=["hide-cell"]
 cell = replace(shape, width=256, n_heads=8, length=256, pos_parts=4, variant="strict")
 endless = replace(cell, batch_size=10**9).limit
-enough = next(
-    b for b in range(1, 100) if replace(cell, batch_size=b).limit >= 0.9 * endless
-)
-# By hand: the cost is e + t / B, with e = 12 * 192^2 + 192 * 256 and t = 12 * 64^2 + 2
-# * 64 * 192 + 64 * 256, and must not be
-# above e / 0.9: B >= 9 t / e.
+limits = [replace(cell, batch_size=b).limit for b in range(1, 100)]
+enough = 1 + int(np.argmax(np.array(limits) >= 0.9 * endless))
+# By hand: the cost is e + t / B, and must not be above e / 0.9: B >= 9 t / e.
 e, t = 12 * 192**2 + 192 * 256, 12 * 64**2 + 2 * 64 * 192 + 64 * 256
 print(f"{enough} sequences; an endless batch allows {endless:.2f} times")
 assert enough == int(np.ceil(9 * t / e))
@@ -1396,17 +1258,13 @@ assert enough == int(np.ceil(9 * t / e))
 
 # %% tags=["hide-cell"]
 # None: each is a path of its own from sem to pos. The package sees that the stream is
-# no longer isolated and runs
-# it for every sequence.
+# no longer isolated and runs it for every sequence.
 for given_back in sorted(strict.config.splits):
     leaky = build_model("strict", split=strict.config.splits - {given_back})
-    state = leaky.transformer.input_state(
-        leaky.embedding(tokens_of("split")), torch.arange(5, device=device)
-    )
-    through = leak(
-        jacobian(leaky.transformer, state, frozen=False), leaky.config.streams
-    )
-    assert through > 1e-3 and not leaky.config.isolated
+    content = leaky.embedding(tokens_of("split"))
+    state = leaky.transformer.input_state(content, torch.arange(5, device=device))
+    through = jacobian(leaky.transformer, state, frozen=False)
+    assert leak(through, leaky.config.streams) > 1e-3 and not leaky.config.isolated
     assert computed(leaky, some(4, 8))[0] == 2 * 4 * 8, "two blocks, four sequences"
 
 # %% [markdown]
@@ -1415,8 +1273,7 @@ for given_back in sorted(strict.config.splits):
 
 # %% tags=["hide-cell"]
 # Rank one is enough. The softmax ignores what is constant in a row, so -m (i - j) acts
-# like m j: t_i = sqrt(d) m e_1 and
-# tau_j = j e_1, one column of d.
+# like m j: t_i = sqrt(d) m e_1 and tau_j = j e_1, one column of d.
 slope = alibi_slopes(4)[1].double()
 places = torch.arange(500)
 t, tau = (torch.zeros(500, 16, dtype=torch.float64) for _ in range(2))
@@ -1426,5 +1283,5 @@ ours, theirs = t @ tau.T / 16**0.5, alibi_bias(slope[None], places, places)[0].d
 ours, theirs = (x.masked_fill(hidden, -torch.inf).softmax(-1) for x in (ours, theirs))
 torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9)
 
-# %%
+# %% tags=["hide-cell"]
 chapter_numbers.publish("09_strict", numbers, profile=profile)

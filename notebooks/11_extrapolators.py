@@ -835,9 +835,8 @@ figures.show(
     "line. Below: RoPE with and without a mask, ALiBi, no encoding and the sinusoids.",
     caption=(
         f"In the last bin the five rules pay {min(five.values()):.2f} to "
-        f"{max(five.values()):.2f} bits per byte, clamp "
-        f"{ends[f'{ours}:clamp']:.2f}, wrap {ends[f'{ours}:wrap']:.2f}; the same "
-        "weights through a sliding window "
+        f"{max(five.values()):.2f} bits per byte, clamp {ends[f'{ours}:clamp']:.2f}, "
+        f"wrap {ends[f'{ours}:wrap']:.2f}; the same weights through a sliding window "
         f"(stride L/2) {oracle_end:.2f}. Means over seeds, on "
         f"{numbers['kilobytes_all']:,.0f} kB; RoPE masked on {beyond.part} of "
         f"{beyond.windows} parts of them."

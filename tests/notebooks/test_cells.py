@@ -1,10 +1,14 @@
 """How the code of chapters is cut, for those who read it on the page."""
 
 import ast
+import re
+from types import SimpleNamespace
 
 import jupytext
 import pytest
+from sphinx.directives.code import LiteralIncludeReader
 
+from sepnb import paths
 from sepnb.companion import chapters
 
 MOST_LINES = 30
@@ -44,3 +48,14 @@ def test_every_provenance_line_that_a_cell_asks_for_is_shown(chapter: chapters.C
         if isinstance(statement, ast.Expr) and ast.unparse(statement).startswith("figures.provenance(")
     ]
     assert not lost, f"give each a cell of its own: {lost}"
+
+
+@pytest.mark.parametrize("chapter", chapters.discover(), ids=lambda chapter: chapter.name)
+def test_every_line_of_the_package_that_a_page_includes_is_there(chapter: chapters.Chapter) -> None:
+    """A private function that a chapter shows may be renamed; the book would not build."""
+    text = re.sub(r"^# ?", "", chapter.path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for file, options in re.findall(r"^```\{literalinclude\} (\S+)\n((?::.*\n)*)```$", text, re.MULTILINE):
+        told = dict(re.findall(r"^:([\w-]+): *(.*)$", options, re.MULTILINE)) | {"dedent": None}
+        source = paths.root() / "notebooks" / "executed" / file
+        reader = LiteralIncludeReader(str(source.resolve()), told, SimpleNamespace(source_encoding="utf-8"))
+        assert reader.read()[1], f"{file} {told}"
