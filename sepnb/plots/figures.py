@@ -233,11 +233,15 @@ def spread(wanted: np.ndarray, gap: float) -> np.ndarray:
     return np.concatenate([np.full(int(count), total / count) for total, count in groups]) + steps
 
 
-def provenance(table: pd.DataFrame) -> HTML:
-    """The line under a table or figure that was loaded: profile, runs, seeds, device, versions, commit, date.
+def provenance(*tables: pd.DataFrame) -> HTML:
+    """A line for each table under what was loaded: profile, runs, seeds, device, versions, commit, date.
 
-    `table` is what an experiment's `table()` returns: a `status` column, and records in `attrs["records"]`.
+    A table is what an experiment's `table()` returns: a `status` column, and records in `attrs["records"]`.
     """
+    return HTML("".join(map(_origin, tables)))
+
+
+def _origin(table: pd.DataFrame) -> str:
     records = list(table.attrs.get("records", ()))
     status = list(table["status"]) if "status" in table else ["ok"] * len(records)
     badges = [
@@ -268,7 +272,7 @@ def provenance(table: pd.DataFrame) -> HTML:
             f"commit {', '.join(sorted(commits))}",
             days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}",
         ]
-    return HTML(f'<p class="sepnb-provenance">{" · ".join([escape(fact) for fact in facts] + badges)}</p>')
+    return f'<p class="sepnb-provenance">{" · ".join([escape(fact) for fact in facts] + badges)}</p>'
 
 
 def show_table(
