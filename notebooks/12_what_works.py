@@ -66,6 +66,7 @@ from sepnb.experiments.recipe_methods import BASES, RECIPES, reference, run_of
 from sepnb.experiments.recipes import WINNER
 from sepnb.models import LanguageModel, frozen_attention
 from sepnb.plots import figures, shapes
+from sepnb.plots.shapes import DASHED, DOTTED
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
 from sepnb.training import toeplitz, train
@@ -99,7 +100,7 @@ print(f"L = {L}, d_pos = {d_pos}: {slow} of {d_pos // 2} periods exceed 2L")
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 3.0))
-looks = ("#b07500", "o", shapes.DASHED), ("#6b4500", "s", "-")
+looks = ("#b07500", "o", DASHED), ("#6b4500", "s", "-")
 shapes.curves(ax, pairs, seen, looks)
 ax.axhline(0.5, color=figures.FAINT, linewidth=1, linestyle=":")
 ax.set(xlabel="hand $m$, fastest first", ylabel="share of the dial seen")
@@ -149,9 +150,8 @@ for sampler in (RandomOffset(64), RandomOffset(64, per="sequence")):
     print(f"per {sampler.per}:", *np.atleast_2d(batch.positions).tolist())
 
 # %% [markdown]
-# One offset *a step* has a reason: a {term}`strict <strict model>` model computes its position streams once for the whole
-# batch, as long as the batch shares its positions. With an offset for every sequence it is the same function, without
-# the saving.
+# One offset *a step* has a reason: a {term}`strict <strict model>` model computes its position streams once for the whole batch,
+# as long as the batch shares its positions. With an offset for every sequence it is the same function, without the saving.
 #
 # ## Two things that a far reader is not
 #
@@ -244,7 +244,7 @@ print(f"a shift by a million moves the scores by {moved:.1e}: rounding")
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 2.7))
-dashes = "-", shapes.DASHED, shapes.DOTTED
+dashes = "-", DASHED, DOTTED
 looks = zip(("#0072b2", "#d55e00", "#009e73"), [""] * 3, dashes, strict=True)
 drawn = {n: torch.randn(1, 1, 8, dtype=torch.float64) for n in (1, 2, 3)}
 terms = {f"content {n}": looks_at(0, one)[0].flip(-1) for n, one in drawn.items()}
@@ -333,7 +333,7 @@ assert numbers["clamp_loss_ratio"] < 0.7
 fig, ax = plt.subplots(figsize=(6.8, 2.9))
 rows = {"before": before, "after": last_row(far), "teacher": wanted - wanted.mean()}
 colours = figures.FAINT, "#6b4500", "#d55e00"
-looks = zip(colours, [""] * 3, (shapes.DOTTED, "-", shapes.DASHED), strict=True)
+looks = zip(colours, [""] * 3, (DOTTED, "-", DASHED), strict=True)
 shapes.curves(ax, np.arange(len(far)), rows, looks)
 figures.trained_length(ax, small.length)
 ax.set(xlabel="distance to the key", ylabel="position logit, centred")
@@ -351,8 +351,7 @@ figures.show(
 )
 
 # %% [markdown]
-# Agreement about distances is not yet a language model that reads on. Whether the clamp makes one is among the recipes
-# below.
+# Agreement about distances is not yet a language model that reads on. Whether the clamp makes one is among the recipes below.
 #
 # ## Chunks at their true distance
 #
@@ -372,10 +371,9 @@ for row in batch.positions:
 assert (np.diff(batch.positions[:, :4]) == 1).all()
 
 # %% [markdown]
-# Whether anything far back is used can be asked of any model, trained or not, by putting *another novel* there. Every
-# byte keeps its own last $L$ bytes at least; what stands before them is exchanged. A model that does not look there pays
-# nothing. What it pays is its *gain*; a gain does not tell whether it used what stood there or is disturbed by what stands
-# there now.
+# Whether anything far back is used can be asked of any model, trained or not, by putting *another novel* there. Every byte keeps
+# its own last $L$ bytes at least; what stands before them is exchanged. A model that does not look there pays nothing. What it
+# pays is its *gain*; a gain does not tell whether it used what stood there or is disturbed by what stands there now.
 #
 # ## A training, live
 #
@@ -418,7 +416,7 @@ gaps = {
     for name, gap in live.items()
 }
 fig, ax = plt.subplots(figsize=(6.8, 3.1))
-looks = ("#6b4500", "o", shapes.DOTTED), ("#0072b2", "s", shapes.DASHED)
+looks = ("#6b4500", "o", DOTTED), ("#0072b2", "s", DASHED)
 shapes.curves(ax, edges[:-1] + small.length / 2, gaps, (*looks, ("#009e73", "^", "-")))
 ax.axhline(0, color=figures.FAINT, linewidth=1)
 figures.trained_length(ax, small.length)
@@ -494,7 +492,11 @@ figures.show_table(
 )
 figures.provenance(screen)
 
-# %% tags=["hide-cell"]
+# %% [markdown]
+# **Publication**: fresh seeds, the test text, the same test bytes for all recipes of a seed. With true gaps a seed
+# *trains* on other bytes than without. A tick is a seed.
+
+# %% tags=["hide-input"]
 runs = experiments.get("recipes").table(profile)
 extrapolation = experiments.get("extrapolation").table(profile)
 of, have = RunTable(runs), RunTable(runs).made
@@ -508,11 +510,6 @@ def price(name):
     return of.difference(name, reference(name), "bits_per_byte")
 
 
-# %% [markdown]
-# **Publication**: fresh seeds, the test text, the same test bytes for all recipes of a seed. With true gaps a seed
-# *trains* on other bytes than without. A tick is a seed.
-
-# %% tags=["hide-input"]
 KINDS = {
     "separated": figures.Method("separated", "#6b4500"),
     "strict": figures.Method("strict", "#0072b2", marker="s"),
@@ -526,20 +523,18 @@ panels = {
 }
 gap = {name: of.mean(name, "gap/native/8x") for name in methods}
 read = [name for name in methods if not np.isnan(gap[name])]
-order = sorted(read, key=gap.get, reverse=True) or methods
+order = sorted(read, key=gap.get) or methods
 fig, axes = plt.subplots(1, 3, figsize=(8.4, 0.9 + 0.26 * len(order)), sharey=True)
 for ax, (title, values_of) in zip(axes, panels.items(), strict=True):
-    ax.axvline(0, color=figures.FAINT, linewidth=1.2)
-    for row, name in enumerate(order):
-        look = KINDS.get(name.split("-")[0], DENSE)
-        figures.seed_row(ax, row, values_of(name), look, size=6)
+    looks = {name: KINDS.get(name.split("-")[0], DENSE) for name in order}
+    rows = {n.replace("-", " "): [(values_of(n), look)] for n, look in looks.items()}
+    figures.seed_rows(ax, rows, size=6)
     ax.set_title(title, fontsize=10)
     ax.set_xlabel("bits per byte")
 axes[0].axvline(0.03, color=figures.FAINT, linewidth=1, linestyle=":")
 axes[0].set_xscale("symlog", linthresh=0.03, linscale=0.6)
 axes[0].set_xticks([0, 0.03, 0.3, 3], ["0", "0.03", "0.3", "3"])
 axes[0].minorticks_off()
-axes[0].set_yticks(range(len(order)), [name.replace("-", " ") for name in order])
 alive = [name for name in read if gap[name] < 0.03]
 users = [name for name in methods if of.mean(name, "gain/8x") > 0.02]
 figures.show(
@@ -557,43 +552,32 @@ figures.show(
     if len(have)
     else NOTHING,
 )
-
-# %% tags=["remove-input"]
 figures.provenance(runs)
 
 # %% tags=["hide-input"]
 LINES = {
-    "separated sinusoid": ("separated-sinusoidal", "native"),
-    "RoPE": ("rope", "native"),
-    "RoPE, window": ("rope", "native-window"),
-    "ALiBi": ("alibi", "native"),
-    "dense, phase, gaps": ("dense-phase-gaps", "native"),
-    "separated, phase, gaps": (WINNER, "native"),
+    "separated sinusoid": ("separated-sinusoidal", "native", "#6b4500", "o", DOTTED),
+    "RoPE": ("rope", "native", "#d55e00", "D", DASHED),
+    "RoPE, window": ("rope", "native-window", "#d55e00", "D", "-"),
+    "ALiBi": ("alibi", "native", "#cc79a7", "P", (0, (3, 1, 1, 1))),
+    "dense, phase, gaps": ("dense-phase-gaps", "native", "#0072b2", "^", DASHED),
+    "separated, phase, gaps": (WINNER, "native", "#009e73", "v", "-"),
 }
-LOOKS = (
-    ("#6b4500", "o", shapes.DOTTED),
-    ("#d55e00", "D", shapes.DASHED),
-    ("#d55e00", "D", "-"),
-    ("#cc79a7", "P", (0, (3, 1, 1, 1))),
-    ("#0072b2", "^", shapes.DASHED),
-    ("#009e73", "v", "-"),
-)
 beside = RunTable(extrapolation).made
 beside = beside[beside.method.isin(["alibi", "separated-sinusoidal"])]
 together = RunTable(pd.concat([have, beside]).drop_duplicates(["method", "seed"]))
 BINS = ("1x", "2x", "4x", "8x")
 levels = {
     label: pd.DataFrame({k: together.values(name, f"{how}/{k}") for k in BINS})
-    for label, (name, how) in LINES.items()
+    for label, (name, how, *_) in LINES.items()
 }
 known = [set(one.index) for one in levels.values() if len(one)]
 shared = sorted(set.intersection(*known)) if known else []
 means = {label: one.reindex(shared).mean() for label, one in levels.items()}
-looks = dict(zip(LINES, LOOKS, strict=True))
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.6))
 for ax, bound in zip(axes, (np.inf, 3), strict=True):
     low = {label: one for label, one in means.items() if not one.max() >= bound}
-    shapes.curves(ax, range(4), low, [looks[label] for label in low])
+    shapes.curves(ax, range(4), low, [LINES[label][2:] for label in low])
     ax.set_xticks(range(4), ["0 to L", "to 2L", "to 4L", "to 8L"])
     ax.set(xlabel="position in the text", ylabel="bits per byte")
 axes[0].set_title("all", fontsize=10)
@@ -613,12 +597,7 @@ figures.show(
     if shared
     else NOTHING,
 )
-
-# %% tags=["remove-input"]
-figures.provenance(runs)
-
-# %% tags=["remove-input"]
-figures.provenance(extrapolation)
+figures.provenance(runs, extrapolation)
 
 # %% tags=["hide-input"]
 ran = read or methods
@@ -858,14 +837,13 @@ figures.provenance(runs)
 #    (*{num}`12_what_works/verdict_a_stream_of_its_own_helps_the_survivor`*). But that it is ahead of a dense model with the same score and
 #    training and no position embedding is *{num}`12_what_works/verdict_separation_helps_the_survivor`*.
 #
-# **Limits.** One kind of text, models of less than a million parameters, one training budget. A cost inside the trained
-# length may fade with more training, and so may a gain: in the smaller models of {doc}`chapter 10 <10_language_model>`
-# what separated has over dense, both with the sinusoid, goes from {num}`10_language_model/gain_at_1x` to
-# {num}`10_language_model/gain_at_16x` bits per byte when training is sixteen times as long. That is not shown for any
-# recipe. Recipes take the learning rate of their base. Gaps are trained on two chunks, not on long texts. Nothing is compared at
-# equal CPU seconds: the table gives the ratios, taken on shared cores at different hours. A gap in the last bin stands on few bytes
-# a seed, those of the sliding-window baseline at stride 1; levels on seven times as many. No long text is read far out: index
-# 1,000,000 is asked of $L$ bytes.
+# **Limits.** One kind of text, models of less than a million parameters, one training budget. A cost inside the trained length
+# may fade with more training, and so may a gain: in the smaller models of {doc}`chapter 10 <10_language_model>` what separated
+# has over dense, both with the sinusoid, goes from {num}`10_language_model/gain_at_1x` to {num}`10_language_model/gain_at_16x`
+# bits per byte when training is sixteen times as long. That is not shown for any recipe. Recipes take the learning rate of their
+# base. Gaps are trained on two chunks, not on long texts. Nothing is compared at equal CPU seconds: the table gives the ratios,
+# taken on shared cores at different hours. A gap in the last bin stands on few bytes a seed, those of the sliding-window baseline
+# at stride 1; levels on seven times as many. No long text is read far out: index 1,000,000 is asked of $L$ bytes.
 #
 # **What would change our mind.** A longer training in which the price of offsets stays and that of the phase read does
 # not; a text with more to remember than a novel has for a reader of bytes, on which true gaps teach use.
@@ -952,9 +930,8 @@ slowest = 2 * np.pi * encoding.base ** (1 - 2 / (small.width // POS_SHARE))
 assert np.isclose(slowest, 2 * small.length)
 
 # %% [markdown]
-# ---
-# The next cell writes the numbers that this page's sentences, the {doc}`claims page </book/claims>` and the
-# regression tests read.
+# --- The next cell writes the numbers that this page's sentences, the {doc}`claims page </book/claims>` and the regression tests
+# read.
 
 # %%
 chapter_numbers.publish("12_what_works", numbers, profile=profile)

@@ -33,12 +33,8 @@
 #   `contrast-alone-orders-positions`, `distillation-carries-the-geometry`, `the-geometry-reaches-positions-never-seen`,
 #   `neighbours-are-hardly-asked-for`, `shared-digits-look-like-geometry`: their rules were committed before the first record was made.
 #   `the-losses-order-distances` and `the-contrast-aligns-distances` were written after, and are judged on fresh seeds.
-# ```
-#
-# ```{admonition} What was read of the source
-# :class: warning
-# Of the paper the abstract and the released code were read, not the body: no number of it is quoted in this book, and where the
-# code is odd, the text says what is done instead.
+# - **Of the source** the abstract and the released code were read, not the body: no number of it is quoted in this book, and where the
+#   code is odd, the text says what is done instead.
 # ```
 
 # %% tags=["parameters"]
@@ -393,9 +389,8 @@ columns = {
 fig, axes = plt.subplots(2, 3, figsize=(8.2, 5.6))
 for column, (title, (name, step)) in enumerate(columns.items()):
     axes[0, column].set_title(title)
-    for ax, e, order in zip(
-        axes[:, column], lessons[name][step], orders[name, step], strict=True
-    ):
+    both = axes[:, column], lessons[name][step], orders[name, step]
+    for ax, e, order in zip(*both, strict=True):
         unit = normalize(e, dim=1)
         image = ax.imshow(unit @ unit.T, cmap="RdBu_r", vmin=-1, vmax=1)
         ax.set(xticks=[], yticks=[], xlabel=f"order {signed(order)}")
@@ -529,36 +524,28 @@ of, there = RunTable(sweep), RunTable(sweep).made
 numbers["runs"], numbers["runs_declared"] = len(there), len(sweep)
 PLACES = tuple(geo.starts(10))
 GROUPS = (*PLACES, geo.SPREAD)
-BY_PLACE, OF_NEAR = "rank correlation of", "how often the largest product is that of"
 MEASURES = {
-    "order": (f"{BY_PLACE} nearness with the inner product", "+.2f", GROUPS),
-    "distance": (
-        f"{BY_PLACE} the distance of positions with that of embeddings",
-        "+.2f",
-        GROUPS,
-    ),
-    "adjacency": (f"{OF_NEAR} a neighbour", ".2f", GROUPS),
-    "likeness": (
-        "correlation of products with those of the trained window",
-        "+.2f",
-        PLACES,
-    ),
-    "norm": ("mean length of an embedding", ".1f", GROUPS),
+    "order": "rank correlation of nearness with the inner product",
+    "distance": "rank correlation of distances of positions with those of embeddings",
+    "adjacency": "how often the largest product is that of a neighbour",
+    "likeness": "correlation of products with those of the trained window",
+    "norm": "mean length of an embedding",
 }
+FORMS = {"adjacency": ".2f", "norm": ".1f"}
 says = {"as drawn": (geo.BOTH, "drawn/")}
 says |= {method.says: (name, "") for name, method in geo.METHODS.items()}
-for measure, (about, spec, groups) in MEASURES.items():
-    figures.show_table(
-        pd.DataFrame(
-            {"encoder": encoder}
-            | {g: of.text(name, f"{state}{measure}/{g}", spec) for g in groups}
-            for encoder, (name, state) in says.items()
-        ),
-        caption=f"{measure.capitalize()}: {about}; mean over seeds and 95 % t "
-        "interval.",
+for measure, about in MEASURES.items():
+    form, groups = (
+        FORMS.get(measure, "+.2f"),
+        PLACES if measure == "likeness" else GROUPS,
     )
-
-# %% tags=["remove-input"]
+    rows = [
+        {"encoder": encoder}
+        | {g: of.text(name, f"{state}{measure}/{g}", form) for g in groups}
+        for encoder, (name, state) in says.items()
+    ]
+    caption = f"{measure.capitalize()}: {about}; mean over seeds and 95 % t interval."
+    figures.show_table(pd.DataFrame(rows), caption=caption)
 figures.provenance(sweep)
 
 # %% tags=["hide-input"]
@@ -611,8 +598,6 @@ figures.show(
     f"positions is {far[0]}, that of neighbours in misaligned windows {near[0]}; with "
     f"half of the anchors asking around themselves {far[1]} and {near[1]}.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(sweep)
 
 # %% tags=["hide-input"]

@@ -31,11 +31,7 @@
 #   different questions; what a patch-shuffle control shows; how to count a claim about design.
 # - **Claims tested** (see {doc}`/book/claims`): 19 on images and four on a cube, under rules that were committed before the first record was made; `no-manual-redesign` and
 #   `expert-designs-must-be-modified` count changes of code, and their rules followed the counts.
-# ```
-#
-# ```{admonition} What was read of the source
-# :class: warning
-# Of the SeqPE paper the abstract and the released code were read, not the body: no number of it is quoted in this book.
+# - **Of the source**, the SeqPE paper, the abstract and the released code were read, not the body: no number of it is quoted in this book.
 # ```
 
 # %% tags=["parameters"]
@@ -160,10 +156,8 @@ corner = torch.tensor([[r, c] for r in range(8, 13) for c in range(8, 13)])
 strings = digits(corner, base=10, width=(2, 2))
 assert strings[0].tolist() == [0, 8, 0, 8] and strings[-1].tolist() == [1, 2, 1, 2]
 shared = (strings == strings[6]).sum(dim=1).reshape(5, 5)  # with (9, 9)
-numbers["shared_left"], numbers["shared_right"] = (
-    shared[1, 0].item(),
-    shared[1, 2].item(),
-)
+left, _, right = shared[1, :3].tolist()
+numbers["shared_left"], numbers["shared_right"] = left, right
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(4.6, 4.0))
@@ -180,9 +174,8 @@ figures.show(
     alt="A grid of five by five cells, rows and columns 8 to 12, each with its four "
     "digits; the shade says how many digits a cell shares with "
     "row 9, column 9. It is dark to the left and above, and pale beyond ten.",
-    caption="Neighbours that look like strangers. To the left (9, 8) shares "
-    f"{numbers['shared_left']} of four digits with (9, 9), to the right "
-    f"(9, 10), as near, {numbers['shared_right']}.",
+    caption=f"Neighbours that look like strangers. To the left (9, 8) shares {left} of "
+    f"four digits with (9, 9), to the right (9, 10), as near, {right}.",
 )
 
 # %% [markdown]
@@ -473,7 +466,7 @@ assert rate("laptop", "seqpe/direction") == rate("laptop", "seqpe-plain/directio
 # and nothing of the other can be right in {num}`15_two_dimensions/one_place` of the pictures at 7 x 7 patches, {num}`15_two_dimensions/one_place_spread` spread over 14 x 14, and {num}`15_two_dimensions/one_place_canvas` where the trained grid stands somewhere on a canvas of 14 x 14. So the rules ask more of a model than to be above chance, but for the canvas: there they count a quarter, which is too low a bar. On larger pictures that model is itself
 # a control: it has no place that could be wrong, and meets as many patches as the others.
 
-# %% tags=["hide-cell"]
+# %% tags=["hide-input"]
 table = experiments.get("images").table(profile)
 of_images, there = RunTable(table), RunTable(table).made
 numbers["image_runs"], numbers["image_declared"] = len(there), len(table)
@@ -500,7 +493,6 @@ def cell(name, task, column):
     return None if run and not len(values) else text_of(values, ".1f")
 
 
-# %% tags=["hide-input"]
 for task in im.TASKS:
     figures.show_table(
         pd.DataFrame(
@@ -564,8 +556,6 @@ figures.show(
     "95 % t interval and every seed as a tick. Black bars: where it was trained. "
     "Filled: the low digits run as in training. Grey line: chance.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 
@@ -589,8 +579,6 @@ figures.show_table(
     "at different hours.",
     formats={"parameters": ",.0f", "CPU seconds": ".0f"},
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% tags=["hide-input"]
@@ -651,8 +639,6 @@ figures.show(
     "SeqPE, the grid grows); elsewhere it grows but for the learned table. Grey "
     "line: chance.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% tags=["hide-input"]
@@ -685,6 +671,13 @@ if len(GRIDS) > 1:
 # Which rule suits an upscaled picture? The claims below compare them where both exist, and SeqPE with the others under the rule that suits each.
 
 # %% tags=["hide-input"]
+shifted = image_run("laptop", "seqpe/direction").training
+drawn_moves = [
+    {tuple(move) for move in shifted.positions.drawn(seed=run, steps=shifted.steps)}
+    for run in experiments.get("images").seeds
+]
+numbers["places_of_grid"] = int(np.prod(shifted.positions.moves))
+numbers["places_drawn"] = round(np.mean([len(moves) for moves in drawn_moves]))
 OF_IMAGES = [one.id for one in claims.CLAIMS if one.needs == ("experiment/images",)]
 numbers |= claims.show(
     claims.judge(OF_IMAGES, {"experiment/images": table}),
@@ -693,15 +686,6 @@ numbers |= claims.show(
 )
 # %% [markdown]
 # *Not testable* means here that in one of the pairs of a claim neither model is clearly above what one place would tell: of that pair nothing can be said, and of the claim neither.
-
-# %% tags=["hide-cell"]
-shifted = image_run("laptop", "seqpe/direction").training
-drawn_moves = [
-    {tuple(move) for move in shifted.positions.drawn(seed=run, steps=shifted.steps)}
-    for run in experiments.get("images").seeds
-]
-numbers["places_of_grid"] = int(np.prod(shifted.positions.moves))
-numbers["places_drawn"] = round(np.mean([len(moves) for moves in drawn_moves]))
 
 # %% [markdown]
 # {num}`15_two_dimensions/image_runs` of {num}`15_two_dimensions/image_declared` runs are there. What follows was put into words when half of them were, and speaks of means; what is decided stands in the claims above.
@@ -838,23 +822,19 @@ figures.show(
     f"percent of the cases, the sinusoid with the same shift steps in {waves}, axial "
     f"RoPE in {turns}.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(cube)
 
 # %% tags=["hide-input"]
+screen = experiments.get("volume_screen").table(profile)
+tried = RunTable(screen[screen.method != "none"]).made
+right = (tried.val_accuracy == 1).sum() if len(tried) else 0
+numbers["screen_right"], numbers["screen_tried"] = int(right), len(tried)
 OF_CUBES = [one.id for one in claims.CLAIMS if one.needs == ("experiment/volumes",)]
 numbers |= claims.show(
     claims.judge(OF_CUBES, {"experiment/volumes": cube}),
     caption="The claims on the cube, judged by rules written beforehand.",
     short=True,
 )
-
-# %% tags=["hide-cell"]
-screen = experiments.get("volume_screen").table(profile)
-tried = RunTable(screen[screen.method != "none"]).made
-right = (tried.val_accuracy == 1).sum() if len(tried) else 0
-numbers["screen_right"], numbers["screen_tried"] = int(right), len(tried)
 
 # %% [markdown]
 # {num}`15_two_dimensions/cube_runs` of {num}`15_two_dimensions/cube_declared` runs are there. Their learning rates were chosen among three by the loss of one seed in the trained cube (`volume_screen`), and that choice says little: with places

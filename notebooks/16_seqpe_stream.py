@@ -16,10 +16,9 @@
 # > **Question.** Does a position stream of digit strings carry a separated and a strict model past their trained length,
 # > and to indices that no loss ever saw?
 #
-# The book's two halves meet here. A longer text has new indices, more keys and longer distances. With position in columns of its own, the
-# indices can be studied alone: rows of the position stream that were never trained. {term}`SeqPE` {cite:p}`li2025` has a row for every number that its
-# digits can write, and two losses that shape those rows without any text. What they shape is usually added to content or
-# hidden in a score; here it is a stream of its own.
+# The book's two halves meet here. A longer text has new indices, more keys and longer distances. With position in columns of its own, the indices can be
+# studied alone: rows of the position stream that were never trained. {term}`SeqPE` {cite:p}`li2025` has a row for every number that its digits can write,
+# and two losses that shape those rows without any text. What they shape is usually added to content or hidden in a score; here it is a stream of its own.
 #
 # ```{admonition} Before you start
 # :class: note
@@ -36,12 +35,8 @@
 #   length, so that `a-seqpe-stream-uses-the-far-past` cannot be decided here. The rules of `seqpe_stream_geometry` precede its records too. Known were, to those
 #   on windows, the bits per byte of one seed of `seqpe_stream` and tiny models; to those on folds, curves and costs seeds 1 to 5, read off before, and so they
 #   are about seeds 7 to 18.
-# ```
-#
-# ```{admonition} What was read of the source
-# :class: warning
-# Of the paper the abstract and the released code were read, not the body and none of its tables: no number of it is quoted,
-# and what is judged here is what the abstract says, at the scale of this book.
+# - **Of the source** the abstract and the released code were read, not the body and none of its tables: no number of it is quoted,
+#   and what is judged here is what the abstract says, at the scale of this book.
 # ```
 
 # %% tags=["parameters"]
@@ -143,18 +138,16 @@ assert touched == own, "no gradient outside of the encoder"
 print(f"{len(touched)} of {len(list(model.parameters()))} parameter tensors")
 
 # %% [markdown]
-# A tenth of the steps are {term}`shift steps <shift step>`: the text is read at a random offset, one for the whole batch, below the largest
-# position that the losses draw, SHAPE {cite:p}`kiyono2021` and CAPE {cite:p}`likhomanenko2021` shift in every step, CAPE
-# jitters and stretches besides. So the layers above the stream meet far rows, too. On those steps nothing is distilled,
-# because the teacher is the window at 0, which the text did not visit.
+# A tenth of the steps are {term}`shift steps <shift step>`: the text is read at a random offset, one for the whole batch, below the largest position that
+# the losses draw, SHAPE {cite:p}`kiyono2021` and CAPE {cite:p}`likhomanenko2021` shift in every step, CAPE jitters and stretches besides. So the layers
+# above the stream meet far rows, too. On those steps nothing is distilled, because the teacher is the window at 0, which the text did not visit.
 #
 # ## Near in digits
 #
-# To a table 1000 and 1385 are two rows. To digits they differ in kind. A window of $L$ positions that begins at a multiple
-# of the least power of ten not below $L$ has the low digits of the window at 0, place by place: it is {term}`aligned <aligned start>`, and only the
-# digits before them are new. A window that begins elsewhere runs through other strings of low digits, and its carries fall elsewhere. An
-# encoder that learned nothing but the low digits would read the first kind perfectly, and has no reason to read the second. Hence all
-# that follows asks for the two apart.
+# To a table 1000 and 1385 are two rows. To digits they differ in kind. A window of $L$ positions that begins at a multiple of the least power of ten not
+# below $L$ has the low digits of the window at 0, place by place: it is {term}`aligned <aligned start>`, and only the digits before them are new. A window
+# that begins elsewhere runs through other strings of low digits, and its carries fall elsewhere. An encoder that learned nothing but the low digits would
+# read the first kind perfectly, and has no reason to read the second. Hence all that follows asks for the two apart.
 
 # %%
 L = lm.SIZES["laptop" if profile == "smoke" else profile].length
@@ -190,10 +183,9 @@ numbers["largest"] = RANDOM_POSITIONS * L
 #
 # ## Live: three tiny streams
 #
-# Three strict models, trained for a moment on source code: one with a sinusoid and one with SeqPE and its losses, both at the
-# same shift steps, and one with digit strings alone, which has read nothing but the window at 0. Then all read the same
-# bytes, a trained length at a time, from ever farther starts. (In float64, because in these trainings with the losses errors of rounding grow
-# until the numbers below are others.)
+# Three strict models, trained for a moment on source code: one with a sinusoid and one with SeqPE and its losses, both at the same shift steps, and one
+# with digit strings alone, which has read nothing but the window at 0. Then all read the same bytes, a trained length at a time, from ever farther starts.
+# (In float64, because in these trainings with the losses errors of rounding grow until the numbers below are others.)
 
 # %%
 held_out = texts.windows(
@@ -223,10 +215,9 @@ for what, name in THREE.items():
         live[what, kind] = np.array([bits(start) for start in at]) - from_zero
 
 # %% [markdown]
-# And what do the layers see of it? As it enters the first of them, a window of the stream is a cloud of points, one for each place. How
-# far has it moved from the cloud at 0, place by place ({func}`~sepnb.seqpe.geometry.displacement`), and how wide is it
-# ({func}`~sepnb.seqpe.geometry.spread`)? Both in units of the width of the cloud at 0: its own places, dealt out at random, would
-# have moved by $\sqrt 2$:
+# And what do the layers see of it? As it enters the first of them, a window of the stream is a cloud of points, one for each place. How far has it moved
+# from the cloud at 0, place by place ({func}`~sepnb.seqpe.geometry.displacement`), and how wide is it ({func}`~sepnb.seqpe.geometry.spread`)? Both in
+# units of the width of the cloud at 0: its own places, dealt out at random, would have moved by $\sqrt 2$:
 #
 # ```{literalinclude} ../../sepnb/seqpe/geometry.py
 # :pyobject: displacement
@@ -310,12 +301,11 @@ figures.show(
 #
 # ## The experiment
 #
-# Each series changes one thing at a time, beside the rate, and a test holds it to that: digit strings in the place of the sinusoid, then
-# shift steps, then the contrastive loss, then the distillation. Only of the separated series every step is run; of the strict one digit
-# strings alone and the end, of the dense one the end. *Separated* and *strict* have the stream; *dense* adds the
-# same embedding to the content, because the question of the book is whether a separate stream helps. The last two methods have
-# SeqPE where its text program has it, as a term of the score, without and with the distillation: of them we ask what the abstract says.
-# One method has both losses and no shift steps.
+# Each series changes one thing at a time, beside the rate, and a test holds it to that: digit strings in the place of the sinusoid, then shift steps, then
+# the contrastive loss, then the distillation. Only of the separated series every step is run; of the strict one digit strings alone and the end, of the
+# dense one the end. *Separated* and *strict* have the stream; *dense* adds the same embedding to the content, because the question of the book is whether
+# a separate stream helps. The last two methods have SeqPE where its text program has it, as a term of the score, without and with the distillation: of
+# them we ask what the abstract says. One method has both losses and no shift steps.
 #
 # Learning rates are chosen in each mode over the whole schedule (`seqpe_stream_screen`): the best of three, or one beyond them where the
 # best stands at an end. Digit strings take the rate that suits them with shift steps and both losses, the sinusoid the one with shift steps.
@@ -416,28 +406,6 @@ def by_mode(modes, values_of):
 
 
 # %% tags=["hide-input"]
-order = methods[::-1]
-fig = panels(GROUPS, lambda name, title: moved(name, GROUPS[title]), order)
-far = by_mode(
-    ("separated", "strict"), lambda name: moved(name, "never-seen-misaligned")
-)
-figures.show(
-    fig,
-    name="fig-stream-starts",
-    alt="Four dot plots over the methods: what the same bytes cost more at covered and "
-    "at never seen starts, aligned and misaligned, than from index 0 on.",
-    caption="What the same bytes cost more than from 0 on. At misaligned starts that "
-    f"no loss saw, with SeqPE: {far}. Dotted: the bound of the rules, 0.03. Dots: "
-    "means; bars: 95 % t intervals; ticks: every seed; linear up to 0.1, logarithmic "
-    "above."
-    if len(have)
-    else NOTHING,
-)
-
-# %% tags=["remove-input"]
-figures.provenance(runs)
-
-# %% tags=["hide-cell"]
 SCORE = "dense-seqpe-score"
 CHAIN = {
     "separated-seqpe-plain": "plain",
@@ -464,22 +432,39 @@ covered = sum(moved("separated-seqpe", f"covered-{kind}") for kind in begun) / 2
 covered = (covered + of.values("separated-seqpe", "native/1x")).reindex(without.index)
 numbers["bits_covered_separated"] = chapter_numbers.mean_of(covered)
 
+order = methods[::-1]
+fig = panels(GROUPS, lambda name, title: moved(name, GROUPS[title]), order)
+far = by_mode(
+    ("separated", "strict"), lambda name: moved(name, "never-seen-misaligned")
+)
+figures.show(
+    fig,
+    name="fig-stream-starts",
+    alt="Four dot plots over the methods: what the same bytes cost more at covered and "
+    "at never seen starts, aligned and misaligned, than from index 0 on.",
+    caption="What the same bytes cost more than from 0 on. At misaligned starts that "
+    f"no loss saw, with SeqPE: {far}. Dotted: the bound of the rules, 0.03. Dots: "
+    "means; bars: 95 % t intervals; ticks: every seed; linear up to 0.1, logarithmic "
+    "above."
+    if len(have)
+    else NOTHING,
+)
+figures.provenance(runs)
+
 # %% [markdown]
-# **Digit strings alone come near to being periodic.** These streams have been trained at the window at 0 and nowhere else. At
-# covered aligned starts, where only a first digit is new, the bytes cost the separated model
-# {num}`16_seqpe_stream/covered_aligned_plain:+.3f` more than from 0 on; at misaligned ones
-# {num}`16_seqpe_stream/covered_misaligned_plain:+.2f`; the strict model is alike. That is no merit: digits that never changed
-# are hardly read. From 8000 on, where another digit is new as well, aligned starts cost the separated model much too.
+# **Digit strings alone come near to being periodic.** These streams have been trained at the window at 0 and nowhere else. At covered aligned starts,
+# where only a first digit is new, the bytes cost the separated model {num}`16_seqpe_stream/covered_aligned_plain:+.3f` more than from 0 on; at misaligned
+# ones {num}`16_seqpe_stream/covered_misaligned_plain:+.2f`; the strict model is alike. That is no merit: digits that never changed are hardly read. From
+# 8000 on, where another digit is new as well, aligned starts cost the separated model much too.
 #
 # **Shift steps teach some of the other low digits.** Covered misaligned starts cost
 # {num}`16_seqpe_stream/covered_misaligned_shifts:+.2f` with them, aligned ones next to nothing. That they help at both kinds is
 # *{num}`16_seqpe_stream/verdict_shift_steps_help_a_stream_of_digit_strings`*: at aligned starts there was hardly anything to mend.
 #
 # **The two losses hurt the stream at unfamiliar indices.** With shift steps alone a covered aligned start costs
-# {num}`16_seqpe_stream/covered_aligned_shifts:+.3f`; the contrastive loss raises it to
-# {num}`16_seqpe_stream/covered_aligned_contrastive:+.2f`, and the distillation changes little
-# ({num}`16_seqpe_stream/covered_aligned_separated:+.2f`). It hardly matters now whether a start is aligned. The strict model ends there too.
-# Without shift steps the losses cost twice as much.
+# {num}`16_seqpe_stream/covered_aligned_shifts:+.3f`; the contrastive loss raises it to {num}`16_seqpe_stream/covered_aligned_contrastive:+.2f`, and the
+# distillation changes little ({num}`16_seqpe_stream/covered_aligned_separated:+.2f`). It hardly matters now whether a start is aligned. The strict model
+# ends there too. Without shift steps the losses cost twice as much.
 #
 # **A window that has moved is worth less than no places at all.** A covered start costs the separated model with all of SeqPE
 # {num}`16_seqpe_stream/bits_covered_separated:.2f` bits per byte (three seeds), and the model without any positions
@@ -499,32 +484,8 @@ numbers["bits_covered_separated"] = chapter_numbers.mean_of(covered)
 
 # %% tags=["hide-input"]
 BINS = {"to 2L": "2x", "to 4L": "4x", "to 8L": "8x"}
-everything = [*BESIDE, *methods][::-1]
-fig = panels(
-    BINS, lambda name, title: of.values(name, f"gap/native/{BINS[title]}"), everything
-)
-longer = by_mode(MODES, lambda name: of.values(name, "gap/native/8x"))
-figures.show(
-    fig,
-    name="fig-stream-longer",
-    alt="Three dot plots over the methods: bits per byte over the model's own sliding "
-    "window in the bins that end at two, four and eight trained lengths, all keys "
-    "visible.",
-    caption="Bits per byte over the own sliding window, all keys visible. To eight "
-    f"trained lengths, with SeqPE: {longer}. Marks as in the figure above; the four "
-    "methods at the top are runs of chapter 12."
-    if len(have)
-    else NOTHING,
-)
-
-# %% tags=["remove-input"]
-figures.provenance(runs)
-
-# %% tags=["remove-input"]
-figures.provenance(beside)
 
 
-# %% tags=["hide-cell"]
 def worst(name, how):
     """The gap of the bin in which it is largest on average, by seed."""
     found = [of.values(name, f"gap/{how}/{k}") for k in BINS.values()]
@@ -547,12 +508,31 @@ for mode in MODES:
     }
 numbers |= {key: chapter_numbers.mean_of(values) for key, values in told.items()}
 
+everything = [*BESIDE, *methods][::-1]
+fig = panels(
+    BINS, lambda name, title: of.values(name, f"gap/native/{BINS[title]}"), everything
+)
+longer = by_mode(MODES, lambda name: of.values(name, "gap/native/8x"))
+figures.show(
+    fig,
+    name="fig-stream-longer",
+    alt="Three dot plots over the methods: bits per byte over the model's own sliding "
+    "window in the bins that end at two, four and eight trained lengths, all keys "
+    "visible.",
+    caption="Bits per byte over the own sliding window, all keys visible. To eight "
+    f"trained lengths, with SeqPE: {longer}. Marks as in the figure above; the four "
+    "methods at the top are runs of chapter 12."
+    if len(have)
+    else NOTHING,
+)
+figures.provenance(runs, beside)
+
+
 # %% [markdown]
-# **In long texts the losses help.** In its worst bin the separated model with all of SeqPE is {num}`16_seqpe_stream/gap_separated:+.2f` above its
-# own sliding window; with shift steps alone it is {num}`16_seqpe_stream/gap_shifts:+.2f` above, with the sinusoid
-# {num}`16_seqpe_stream/gap_separated_sinusoid:+.2f`. To four and to eight lengths that holds in every seed, and of the strict model and the sinusoid
-# too; to two lengths the separated models are not distinguished. It is the contrastive loss that helps; the distillation narrows the gap to
-# two lengths only.
+# **In long texts the losses help.** In its worst bin the separated model with all of SeqPE is {num}`16_seqpe_stream/gap_separated:+.2f` above its own
+# sliding window; with shift steps alone it is {num}`16_seqpe_stream/gap_shifts:+.2f` above, with the sinusoid
+# {num}`16_seqpe_stream/gap_separated_sinusoid:+.2f`. To four and to eight lengths that holds in every seed, and of the strict model and the sinusoid too;
+# to two lengths the separated models are not distinguished. It is the contrastive loss that helps; the distillation narrows the gap to two lengths only.
 #
 # Added to a dense model, SeqPE and the sinusoid are not distinguished by their gaps, and in bits the one with SeqPE loses
 # {num}`seqpe_stream/dense-seqpe minus dense-sinusoidal-shifts/native/8x:+.2f` more to eight lengths.
@@ -623,8 +603,33 @@ figures.provenance(geometry)
 
 # %% tags=["hide-input"]
 AT = [f"{group}-{number}" for group in GROUPS.values() for number in (1, 2)]
-fig, ax = plt.subplots(figsize=(6.8, 3.8))
 pairs = looked.merge(have, on=["method", "seed"], suffixes=("", " there"))
+
+
+def rank_within(method):
+    """By seed, the rank correlation over starts of how far a window moved with what it
+    costs."""
+    found = {}
+    for row in pairs[pairs.method == method].to_dict("records") if len(pairs) else ():
+        paid = [row[f"native-at-{one}"] - row["native/1x"] for one in AT]
+        ranked = spearmanr([row[f"moved/{one}"] for one in AT], paid)
+        found[row["seed"]] = float(ranked.statistic)
+    return pd.Series(found, dtype=float)
+
+
+whole = set(CHAIN) <= set(looked.method)  # a smoke test looks at its end alone
+for name in ("separated-seqpe-plain", "separated-seqpe-shifts", "separated-seqpe"):
+    told = {f"rank_{SHORT[name]}": rank_within(name)}
+    for group in COVERED:
+        for measure in ("moved", "lengths", "likeness"):
+            key = f"{measure}_{group.replace('-', '_')}_{SHORT[name]}"
+            told[key] = shape(name, measure, group)
+    numbers |= {
+        key: chapter_numbers.mean_of(values if whole else ())
+        for key, values in told.items()
+    }
+
+fig, ax = plt.subplots(figsize=(6.8, 3.8))
 for name, (title, colour, marker) in LOOKS.items() if len(pairs) else ():
     own = pairs[pairs.method == name]
     for kind in begun:
@@ -654,41 +659,14 @@ figures.show(
     "against how far the window of the position stream has moved there, for four "
     "models of the separated series.",
     caption="Every start of every seed: how far its window has moved, and what it "
-    "costs in the same model. Full: aligned; hollow: misaligned. The four models of "
-    "a seed make four groups of points; a slope between groups is none within. The "
-    "line is at the square root of 2; linear up to 0.1 bits per byte, logarithmic "
-    "above."
+    "costs in the same model. Full: aligned; hollow: misaligned. The four models of a "
+    "seed make four groups of points; a slope between groups is none within. The line "
+    "is at the square root of 2; linear up to 0.1 bits per byte, logarithmic above."
     if len(pairs)
     else NOTHING,
 )
-
-# %% tags=["remove-input"]
 figures.provenance(geometry)
 
-
-# %% tags=["hide-cell"]
-def rank_within(method):
-    """By seed, the rank correlation over starts of how far a window moved with what it
-    costs."""
-    found = {}
-    for row in pairs[pairs.method == method].to_dict("records") if len(pairs) else ():
-        paid = [row[f"native-at-{one}"] - row["native/1x"] for one in AT]
-        ranked = spearmanr([row[f"moved/{one}"] for one in AT], paid)
-        found[row["seed"]] = float(ranked.statistic)
-    return pd.Series(found, dtype=float)
-
-
-whole = set(CHAIN) <= set(looked.method)  # a smoke test looks at its end alone
-for name in ("separated-seqpe-plain", "separated-seqpe-shifts", "separated-seqpe"):
-    told = {f"rank_{SHORT[name]}": rank_within(name)}
-    for group in COVERED:
-        for measure in ("moved", "lengths", "likeness"):
-            key = f"{measure}_{group.replace('-', '_')}_{SHORT[name]}"
-            told[key] = shape(name, measure, group)
-    numbers |= {
-        key: chapter_numbers.mean_of(values if whole else ())
-        for key, values in told.items()
-    }
 
 # %% [markdown]
 # **Where only the text has trained the digits**, an aligned window stays near the trained one: it has moved by
@@ -698,14 +676,12 @@ for name in ("separated-seqpe-plain", "separated-seqpe-shifts", "separated-seqpe
 #
 # **Under both losses** the windows move away. In mean lengths of the points at 0 an aligned window has moved by
 # {num}`16_seqpe_stream/lengths_covered_aligned_separated:.2f`, where shift steps alone leave it at
-# {num}`16_seqpe_stream/lengths_covered_aligned_shifts:.2f`. The places of the trained window lie no closer together than before. It is what
-# they have in common that has grown, and the resolution falls to {num}`seqpe_stream_geometry/separated-seqpe/resolution:.2f`. Elsewhere the
-# cloud is narrower still.
+# {num}`16_seqpe_stream/lengths_covered_aligned_shifts:.2f`. The places of the trained window lie no closer together than before. It is what they have in
+# common that has grown, and the resolution falls to {num}`seqpe_stream_geometry/separated-seqpe/resolution:.2f`. Elsewhere the cloud is narrower still.
 #
 # **Inside a window** the losses do what they ask for. At covered misaligned starts the likeness to the trained one is
-# {num}`16_seqpe_stream/likeness_covered_misaligned_shifts:.2f` with shift steps and
-# {num}`16_seqpe_stream/likeness_covered_misaligned_separated:.2f` with both losses. But queries and keys are maps of the embeddings
-# themselves and depend on where a window lies ({doc}`chapter 14 <14_two_losses>`).
+# {num}`16_seqpe_stream/likeness_covered_misaligned_shifts:.2f` with shift steps and {num}`16_seqpe_stream/likeness_covered_misaligned_separated:.2f` with
+# both losses. But queries and keys are maps of the embeddings themselves and depend on where a window lies ({doc}`chapter 14 <14_two_losses>`).
 #
 # **Does a start cost what its window moved?** Over all starts and models together: *{num}`16_seqpe_stream/verdict_a_start_costs_what_its_window_moved`*
 # (four groups of points could make it alone). Within a model the rank correlation is {num}`16_seqpe_stream/rank_shifts:.2f` with shift steps
@@ -730,6 +706,33 @@ curves = {
     for one in geometry.attrs["records"]
     if one.config["method"] == SCORE and (profile == "smoke" or one.config["seed"] > 6)
 }
+fresh = looked[(looked.method == SCORE) & (looked.seed.astype(int) > 6)]
+turned = fresh[fresh.folded.astype(float) >= 8] if len(fresh) else fresh
+numbers["curves"], numbers["curves_folded"] = len(fresh), len(turned)
+many = len(curves) > 6
+
+
+def after_a_carry(pieces):
+    """Of pieces of 8 bytes, those that hold a multiple of a hundred or follow one."""
+    return (pieces.stop - 1) % 100 < 32
+
+
+pieces = [curve[curve.start >= L] for curve in curves.values()] if many else []
+hot = [piece[piece.bits_per_byte > 3.5] for piece in pieces]
+found = {
+    "hot": sum(map(len, hot)),
+    "hot_after_a_carry": sum(after_a_carry(one).sum() for one in hot),
+    "hot_folded": sum((one.folded >= 0.5).sum() for one in hot),
+}
+numbers |= {key: int(n) if hot else chapter_numbers.NOT_RUN for key, n in found.items()}
+ASKED = ("past", "bits/folded", "bits/others", "alone/folded", "mended/past")
+numbers |= {
+    f"fold_{one.replace('/', '_')}": chapter_numbers.mean_of(
+        RunTable(turned).values(SCORE, one)
+    )
+    for one in ASKED
+}
+
 rows_of = max(1, -(-len(curves) // 4))
 size = (8.6, 4.8 if len(curves) > 6 else 2.4)
 how = {"sharex": True, "sharey": True, "squeeze": False}
@@ -764,37 +767,7 @@ figures.show(
     if curves
     else NOTHING,
 )
-
-# %% tags=["remove-input"]
 figures.provenance(geometry)
-
-# %% tags=["hide-cell"]
-fresh = looked[(looked.method == SCORE) & (looked.seed.astype(int) > 6)]
-turned = fresh[fresh.folded.astype(float) >= 8] if len(fresh) else fresh
-numbers["curves"], numbers["curves_folded"] = len(fresh), len(turned)
-many = len(curves) > 6
-
-
-def after_a_carry(pieces):
-    """Of pieces of 8 bytes, those that hold a multiple of a hundred or follow one."""
-    return (pieces.stop - 1) % 100 < 32
-
-
-pieces = [curve[curve.start >= L] for curve in curves.values()] if many else []
-hot = [piece[piece.bits_per_byte > 3.5] for piece in pieces]
-found = {
-    "hot": sum(map(len, hot)),
-    "hot_after_a_carry": sum(after_a_carry(one).sum() for one in hot),
-    "hot_folded": sum((one.folded >= 0.5).sum() for one in hot),
-}
-numbers |= {key: int(n) if hot else chapter_numbers.NOT_RUN for key, n in found.items()}
-ASKED = ("past", "bits/folded", "bits/others", "alone/folded", "mended/past")
-numbers |= {
-    f"fold_{one.replace('/', '_')}": chapter_numbers.mean_of(
-        RunTable(turned).values(SCORE, one)
-    )
-    for one in ASKED
-}
 
 # %% [markdown]
 # Of {num}`16_seqpe_stream/curves` curves {num}`16_seqpe_stream/curves_folded` turn back at eight positions or more past the trained length. In these models:
@@ -873,10 +846,7 @@ figures.show_table(
     "the first tokens of the text beside it at their own indices (sinks), and with "
     "logits that grow with the logarithm of the number of keys.",
 )
-figures.provenance(runs)
-
-# %% tags=["remove-input"]
-figures.provenance(beside)
+figures.provenance(runs, beside)
 
 # %% tags=["hide-cell"]
 # What is said of where windows lie and of folds; not asked where records are missing.
@@ -916,7 +886,6 @@ if profile == "laptop" and len(looked) == len(geometry):
     assert len(not_less) == 1 and (not_less["mended/folded"] > 4).all(), "in one"
     assert (there["mended/past"] - there["bits/others"]).abs().max() < 0.05
 
-# %% tags=["hide-cell"]
 # What is said of the other records, above and below.
 if profile == "laptop" and len(have) == len(runs):
     PLAIN, SHIFTED, CONTRASTED, BOTH = CHAIN
@@ -1081,28 +1050,24 @@ numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 cost = experiments.get("seqpe_cost").table(profile)
 
 
-def ranged(row, name, form):
-    """A median with its quartiles; "not run" without a record."""
+def timed(row, name, form, quartiles=True):
+    """A median with its quartiles, or what is counted; "not run" without a record."""
     if row.status == "not run":
         return "not run"
-    low, high = getattr(row, f"{name}_lower"), getattr(row, f"{name}_upper")
-    return f"{getattr(row, name):{form}} ({low:{form}} to {high:{form}})"
-
-
-def counted(row, name, form):
-    """What the same step has of multiply-adds; "not run" without a record."""
-    return "not run" if row.status == "not run" else f"{getattr(row, name):{form}}"
+    ends = [getattr(row, f"{name}_{one}") for one in ("lower", "upper") if quartiles]
+    between = " ({} to {})".format(*(format(end, form) for end in ends)) if ends else ""
+    return f"{getattr(row, name):{form}}{between}"
 
 
 figures.show_table(
     pd.DataFrame(
         {
             "what": row.label,
-            "share of the step": ranged(row, "share", ".1%"),
-            "of its multiply-adds": counted(row, "products", ".1%"),
-            "longer queries, keys": counted(row, "products_columns", ".1%"),
-            "times as long": ranged(row, "longer", ".2f"),
-            "times the multiply-adds": counted(row, "products_longer", ".2f"),
+            "share of the step": timed(row, "share", ".1%"),
+            "of its multiply-adds": timed(row, "products", ".1%", False),
+            "longer queries, keys": timed(row, "products_columns", ".1%", False),
+            "times as long": timed(row, "longer", ".2f"),
+            "times the multiply-adds": timed(row, "products_longer", ".2f", False),
         }
         for row in cost.itertuples()
     ),
@@ -1126,11 +1091,10 @@ figures.provenance(cost)
 #
 # ## What to take away
 #
-# 1. **The two losses hurt the stream at unfamiliar indices.** They have a gradient on the position stream alone, and need no text.
-#    They move a window which shift steps leave in its place (*{num}`16_seqpe_stream/verdict_the_losses_move_an_aligned_window`*), and the
-#    places of the trained window become a smaller part of what layers are given (*{num}`16_seqpe_stream/verdict_the_losses_cost_resolution`*).
-#    That they help at indices never seen is *{num}`16_seqpe_stream/verdict_the_losses_carry_the_stream_further`*: there they cost more in
-#    every seed. Only in longer texts do they help.
+# 1. **The two losses hurt the stream at unfamiliar indices.** They have a gradient on the position stream alone, and need no text. They move a window
+#    which shift steps leave in its place (*{num}`16_seqpe_stream/verdict_the_losses_move_an_aligned_window`*), and the places of the trained window become
+#    a smaller part of what layers are given (*{num}`16_seqpe_stream/verdict_the_losses_cost_resolution`*). That they help at indices never seen is
+#    *{num}`16_seqpe_stream/verdict_the_losses_carry_the_stream_further`*: there they cost more in every seed. Only in longer texts do they help.
 # 2. **Shift steps help beside the losses** (*{num}`16_seqpe_stream/verdict_shift_steps_help_beside_the_losses`*). Without losses they
 #    help at misaligned starts; at aligned ones there was hardly anything to mend, so that the claim on both is
 #    *{num}`16_seqpe_stream/verdict_shift_steps_help_a_stream_of_digit_strings`*. The distillation helps in the bin to two lengths alone, and past the length as a
@@ -1168,8 +1132,7 @@ figures.provenance(cost)
 # the model (released: no decay, and a separate clip) and whose contrastive loss is scaled; {doc}`chapter 13 <13_digits>` lists what differs. Far out only
 # single trained lengths are read, at two pairs of starts a group.
 #
-# **What would change our mind.** Any verdict above turned round by a training many times as long, or
-# by candidates from around the anchor.
+# **What would change our mind.** Any verdict above turned round by a training many times as long, or by candidates from around the anchor.
 #
 # ## Exercises
 #
@@ -1207,9 +1170,8 @@ for per, shape in (("step", (8,)), ("sequence", (3, 8))):
 assert shared.per == "step"
 
 # %% [markdown]
-# **4. (hard)** Let the distillation loss be zero for every window of $L$ positions. Which inner products of a text of $2L$ does that
-# bind to those of the trained window, and which not? Show first that windows at multiples of $L$ alone bind nothing across two of
-# them.
+# **4. (hard)** Let the distillation loss be zero for every window of $L$ positions. Which inner products of a text of $2L$ does that bind to those of the
+# trained window, and which not? Show first that windows at multiples of $L$ alone bind nothing across two of them.
 
 # %% tags=["hide-cell"]
 # Windows at multiples of L may each be turned as they like: within them all products
@@ -1231,9 +1193,7 @@ assert (home @ turned.T - home @ home.T).abs().max() > 1
 print(f"at L {aligned_loss:.1e}, at L/2 {between_loss:.2f}")
 
 # %% [markdown]
-# ---
-# The next cell writes the numbers that this page's sentences, the {doc}`claims page </book/claims>` and the
-# regression tests read.
+# --- The next cell writes the numbers that this page's sentences, the {doc}`claims page </book/claims>` and the regression tests read.
 
 # %%
 chapter_numbers.publish("16_seqpe_stream", numbers, profile=profile)

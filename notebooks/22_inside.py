@@ -143,8 +143,8 @@ def draw(ax, own: pd.DataFrame, value: str, *, seeds: float = 0, shift=0, **line
     return means
 
 
-def finish(ax, name: str = "depth", **about) -> None:
-    """An axis of whole numbers with room at both ends; lines labelled, or "not run"."""
+def by_depth(ax, name: str = "depth", **about) -> None:
+    """An axis of whole numbers with room at both ends."""
     ax.xaxis.set_major_locator(plt.MaxNLocator(integer=True, min_n_ticks=1))
     low, high = ax.dataLim.intervalx
     low, high = (low, high) if np.isfinite([low, high]).all() else (0, 1)
@@ -152,6 +152,7 @@ def finish(ax, name: str = "depth", **about) -> None:
 
 
 def label(ax, *, least: int = 1, **look) -> None:
+    """The lines are labelled, or where there are fewer than `least`: "not run"."""
     figures.label_lines(ax, **look) if len(ax.lines) >= least else figures.not_run(ax)
 
 
@@ -186,6 +187,7 @@ leaks = pd.DataFrame(
     for frozen in (True, False)
     for one in analysis.leakage(one_model, sentence, depth=1, frozen=frozen)
 )
+leaks["direction"] = leaks.target + " by " + leaks.source
 frozen, freed = leaks[leaks.weights == "frozen"], leaks[leaks.weights == "live"]
 assert (frozen.largest == 0.0).all(), "exactly zero, before and after training"
 assert (freed.largest > 0.0).all()
@@ -196,13 +198,10 @@ numbers["live_leak_frozen"] = frozen.largest.max()
 
 # %% tags=["hide-input"]
 figures.show_table(
-    leaks.assign(direction=leaks.target + " by " + leaks.source)[
-        ["model", "weights", "direction", "largest", "relative"]
-    ],
+    leaks[["model", "weights", "direction", "largest", "relative"]],
     caption="Derivatives between the streams of a tiny separated model after its first "
-    "block, at a text of "
-    "eight bytes. Frozen they are exactly zero; live, training has changed how large "
-    "they are.",
+    "block, at a text of eight bytes. Frozen they are exactly zero; live, training has "
+    "changed how large they are.",
     formats={"largest": ".2g", "relative": ".2g"},
 )
 
@@ -215,9 +214,7 @@ figures.show_table(
 # %% tags=["hide-input"]
 leak = rows("leak", weights="live", target="pos")
 fig, ax = plt.subplots(figsize=(6.8, 3.3))
-largest = dict.fromkeys(
-    [("separated-learned", s) for s in ("initial", "trained")], np.nan
-)
+largest = {}
 for method in [name for name in SEPARATED[:2] if name in present]:
     for state, dash in (("initial", (0, (1, 1.5))), ("trained", "-")):
         look = figures.METHODS[method]
@@ -226,9 +223,10 @@ for method in [name for name in SEPARATED[:2] if name in present]:
         means = draw(ax, own, "relative", seeds=0.3, **line)
         largest[method, state] = means.max()
 ax.set_yscale("log")
-finish(ax, "blocks passed", ylabel="relative leak, pos by sem")
+by_depth(ax, "blocks passed", ylabel="relative leak, pos by sem")
 label(ax)
-first, last = (largest["separated-learned", state] for state in ("initial", "trained"))
+of_table = ("separated-learned", "initial"), ("separated-learned", "trained")
+first, last = (told(largest.get(which, np.nan)) for which in of_table)
 figures.show(
     fig,
     name="fig-inside-leak",
@@ -236,11 +234,9 @@ figures.show(
     "blocks passed; dotted before training, solid after it, one thin line per seed.",
     caption="How strongly the pos stream depends on the text, live, in proportion to "
     "how strongly it depends on the positions. At its largest, separated learned: "
-    f"{told(first)} before training, {told(last)} after it. The strict variant has "
-    "zero and is not on a log scale.",
+    f"{first} before training, {last} after it. The strict variant has zero and is not "
+    "on a log scale.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
@@ -285,15 +281,13 @@ panels = (
 )
 for ax, stream, share, title, methods in panels:
     for method in [name for name in methods if name in present]:
-        look, wanted = (
-            figures.METHODS[method],
-            stream if method in SEPARATED else "joint",
-        )
+        look = figures.METHODS[method]
+        wanted = stream if method in SEPARATED else "joint"
         own = variance[(variance.method == method) & (variance.stream == wanted)]
         draw(ax, own[own.state == "trained"], share, **look.line(markersize=4))
         if method in SEPARATED or method == "none":
             draw(ax, own[own.state == "initial"], share, **look.line(**BEFORE))
-    finish(ax, title=title, ylabel="share of variance", ylim=(0, None))
+    by_depth(ax, title=title, ylabel="share of variance", ylim=(0, None))
 axes[0].set_yscale("symlog", linthresh=1e-5)
 axes[0].set_ylim(-2e-6, 1)
 for ax in axes:
@@ -311,8 +305,6 @@ figures.show(
     "position explains of the content, which is the sem stream or, dense, the whole "
     "state. Solid: trained; dotted: the same models before training. Means over seeds.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
@@ -387,16 +379,11 @@ for ax, stream, methods, title in panels:
         if method in ("none", "separated-learned"):
             draw(ax, before, "unseen", **look.line(**BEFORE))
     ax.axhline(0, color=figures.FAINT, linewidth=1)
-    finish(ax, title=title, ylim=(-0.27, 1.03))
+    by_depth(ax, title=title, ylim=(-0.27, 1.03))
     label(ax, least=2, fontsize=8.5)
 axes[0].set_ylabel("$R^2$ of the index")
-WHERE = {
-    "none": ("none", "joint"),
-    "rope": ("rope", "joint"),
-    "pos": ("separated-learned", "pos"),
-    "sem": ("separated-learned", "sem"),
-}
-best = {k: told(of.mean(name, f"index/{at}")) for k, (name, at) in WHERE.items()}
+own = [told(of.mean("separated-learned", f"index/{one}")) for one in ("pos", "sem")]
+none, rope = (told(of.mean(name, "index/joint")) for name in ("none", "rope"))
 figures.show(
     fig,
     name="fig-inside-position",
@@ -404,13 +391,10 @@ figures.show(
     "dense models, the pos stream and the sem stream of separated models, one thin "
     "line per seed; dotted lines before training.",
     caption="How well a straight line reads the index, in unseen documents and at "
-    f"unseen positions. Best over depths: no encoding {best['none']}, RoPE "
-    f"{best['rope']}; separated learned: pos stream {best['pos']}, sem stream "
-    f"{best['sem']}. Values below {told(-0.25)} are drawn there; dotted: before "
-    "training.",
+    f"unseen positions. Best over depths: no encoding {none}, RoPE {rope}; separated "
+    f"learned: pos stream {own[0]}, sem stream {own[1]}. Values below {told(-0.25)} "
+    "are drawn there; dotted: before training.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
@@ -496,7 +480,7 @@ for ax, target in zip(axes, ("current", "previous"), strict=True):
     for stream, (colour, dash, marker) in looks.items() if len(own) else ():
         line = {"color": colour, "linestyle": dash, "marker": marker}
         draw(ax, own[own.stream == stream], "accuracy", label=stream, **line)
-    finish(ax, title=f"the {target} byte", ylim=(0, 1.03))
+    by_depth(ax, title=f"the {target} byte", ylim=(0, 1.03))
     if len(own):
         ax.axhline(own[own.stream == "majority"].accuracy.mean(), color=figures.FAINT)
     label(ax, fontsize=8.5)
@@ -515,8 +499,6 @@ figures.show(
     f"majority rate (grey line) at the best depth and target: pos {pos_gain}, pos "
     f"without the mean of each position {rest_gain}, sem {sem_gain}. Means over seeds.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
@@ -570,8 +552,6 @@ figures.show(
     "two separated models, and the whole state of the dense model without an encoding "
     "(from depth 1 on). First seed.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% tags=["hide-input"]
@@ -629,8 +609,6 @@ figures.show(
     "smooth table rises early. The step to the next row in units of a row's norm: at "
     f"the input {step}, at the last depth {at_end}. Means over seeds.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
@@ -717,7 +695,7 @@ for ax, method in zip(axes, ("separated-learned", "learned"), strict=True):
     ax.set(xlabel="depth", title=figures.METHODS[method].label)
     if method in present:
         by_rule(ax, moved[moved.method == method], "drift")
-        finish(ax)
+        by_depth(ax)
     else:
         figures.not_run(ax)
 for ax in axes:  # they share an axis: only now do all lines stand where they will
@@ -737,8 +715,6 @@ figures.show(
     f"learned: among trained indices (dotted) {among}; from one text to another "
     f"{apart}. Means over seeds.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% tags=["hide-input"]
@@ -778,8 +754,6 @@ figures.show(
     f"the mean is, separated: {told(five['separated-learned'])}; dense: "
     f"{told(five['learned'])}. Ticks: every seed.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
@@ -804,7 +778,7 @@ for ax, heads in zip(axes, ("pos", "sem"), strict=True):
         continue
     own = routing[(routing.heads == heads) & (routing.start > 0)]
     by_rule(ax, own, "distance", shift=1)
-    finish(ax, "block")
+    by_depth(ax, "block")
     figures.label_lines(ax, fontsize=8.5)
     of_five = own[own.rule.isin(FIVE)].groupby(["rule", "depth"]).distance.mean()
     elsewhere[heads] = of_five.mean()
@@ -820,8 +794,6 @@ figures.show(
     f"rules: position heads {told(elsewhere['pos'])}, sem heads "
     f"{told(elsewhere['sem'])}. Means over seeds.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
@@ -855,8 +827,6 @@ figures.show(
     caption="What the drift costs: one marker per method and rule, means over seeds "
     f"and far starts, trained starts included. The correlation is {told(together)}.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
@@ -877,16 +847,15 @@ figures.provenance(table)
 #
 # 1. **The content does not keep its integrity past the trained length** (*{num}`22_inside/verdict_semantic_integrity_is_preserved`*). In
 #    separated learned it moves by {num}`22_inside/drift_five_separated:.2f` of its norm under the five rules, among trained indices by
-#    {num}`inside/separated-learned/drift/trained:.2f`; another text is {num}`inside/separated-learned/another_text:.2f` away. That
-#    separation steadies the content, by what is added past the trained length, is
-#    *{num}`22_inside/verdict_separation_steadies_the_content`*.
+#    {num}`inside/separated-learned/drift/trained:.2f`. That separation steadies the content is
+#    *{num}`22_inside/verdict_separation_steadies_the_content`*: under one rule of five.
 # 2. **A new index reaches the content only through attention.** In a separated model that is exact
 #    (*{num}`22_inside/verdict_only_the_routing_hears_a_new_index`*): an extrapolator that keeps the routing keeps everything.
 # 3. **Who carries what.** That the trained pos stream carries almost no text is
 #    *{num}`22_inside/verdict_pos_stream_carries_almost_no_text`*: between texts lies {num}`inside/separated-learned/text/pos:.2g` of its
-#    variance, and a probe names bytes from it {num}`inside/separated-learned/byte/pos:+.3f` better than the majority rate. That the
-#    sem stream hardly tells the index is *{num}`22_inside/verdict_content_hides_the_position`*; that the index can be read without any
-#    encoding, *{num}`22_inside/verdict_position_is_readable_without_an_encoding`*.
+#    variance, and yet a probe names bytes from it {num}`inside/separated-learned/byte/pos:+.3f` better than the majority rate.
+# 4. **The sem stream hardly tells the index** (*{num}`22_inside/verdict_content_hides_the_position`*), and the index can be read without any
+#    encoding (*{num}`22_inside/verdict_position_is_readable_without_an_encoding`*).
 #
 # **Limits.** Linear probes: what they miss may be written in another way. The drift counts every direction alike, also
 # those that the output ignores. Texts of half the trained length at far indices isolate the index; a long text has more

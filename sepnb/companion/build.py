@@ -77,20 +77,22 @@ def clean(notebook: dict[str, Any]) -> dict[str, Any]:
     every figure.
 
     What `sepnb.plots.figures.show` said about a figure stands in the metadata of an output, all that a
-    notebook that runs can write. MyST-NB takes alternative text, caption and name from those of the cell.
+    notebook that runs can write. MyST-NB takes alternative text, caption and name from those of the cell, for
+    all that the cell shows: what stands under a figure gets a cell of its own.
 
     Raises:
         ValueError: an image has no alternative text, or a cell shows more than one.
     """
     notebook["metadata"].pop("papermill", None)
+    cells = []
     for number, cell in enumerate(notebook["cells"]):
+        cells.append(cell)
         metadata = cell["metadata"]
         for trace in ("papermill", "execution"):
             metadata.pop(trace, None)
         tags = metadata.get("tags", [])
         if wanted := [HIDE[tag] for tag in tags if tag in HIDE]:
             metadata["tags"] = list(dict.fromkeys([*tags, *wanted]))
-        cell["id"] = f"cell-{number}"
         shown = [out for out in cell.get("outputs", []) if "image/" in " ".join(out.get("data", {}))]
         abouts = [out["metadata"].get("sepnb") or {} for out in shown]
         where = f"cell {number + 1} shows"
@@ -104,6 +106,13 @@ def clean(notebook: dict[str, Any]) -> dict[str, Any]:
             if figure := {key: about[key] for key in ("name", "caption") if about.get(key)}:
                 words["figure"] = figure
             metadata["mystnb"] = metadata.get("mystnb", {}) | words
+        if shown and (under := [out for out in cell["outputs"] if "data" in out and out not in shown]):
+            cell["outputs"] = [out for out in cell["outputs"] if out not in under]
+            bare = {"metadata": {"tags": ["remove-input"]}, "source": "", "execution_count": None}
+            cells.append({"cell_type": "code", "outputs": under} | bare)
+    for number, cell in enumerate(cells):
+        cell["id"] = f"cell-{number}"
+    notebook["cells"] = cells
     return notebook
 
 
