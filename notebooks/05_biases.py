@@ -320,7 +320,7 @@ figures.show(
 # The first eight bytes of a segment of $L$ cost {num}`05_biases/curse_first_bytes:.2f` bits more each than the same bytes inside a
 # long segment, those of its second half {num}`05_biases/curse_later_bytes:.3f`. So the mean falls with the length of a segment
 # ({numref}`fig-biases-curse`, right), and *no byte was ever read with more than $L$ of context*. That is why this book compares by
-# position, and against the model's own {term}`sliding window`.
+# position, and against the model's own {term}`sliding window <sliding-window baseline>`.
 #
 # ## Does ALiBi use the far context?
 #

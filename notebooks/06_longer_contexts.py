@@ -914,7 +914,7 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 # perplexities on ten documents cut to one window each, of three 7B models tuned at 8K interpolation is slightly the best at that
 # length and the worst past it; of the other two YaRN is the better at 10K, NTK-aware scaling at 16K. A model with a raised base (Code Llama)
 # rises a little from 98K to 131K, one with YaRN tuned at 128K hardly, and one with YaRN tuned at 64K broke before 98K. None of this is a small model trained from scratch, and one
-# window per document is not a {term}`sliding window`: the numbers do not compare with ours, and we do not print them side by side.
+# window per document is not a {term}`sliding window <sliding-window baseline>`: the numbers do not compare with ours, and we do not print them side by side.
 #
 # ## Takeaways
 #

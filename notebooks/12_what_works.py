@@ -121,12 +121,12 @@ figures.show(
 # Of {num}`12_what_works/hands` hands, {num}`12_what_works/slow_hands` need more than $2L$ indices for one turn; the
 # slowest needs {num}`12_what_works/longest_period:,.0f`. Two remedies follow at once.
 #
-# **{term}`Random offsets <random offset>`** show more indices: each sequence of $L$ tokens begins at a random index, so that all indices below
+# **{term}`Random offsets <random-offset training>`** show more indices: each sequence of $L$ tokens begins at a random index, so that all indices below
 # a maximum can occur, while the text and the cost of a step stay what they are. Kiyono et al. {cite:p}`kiyono2021` shift
 # positions so in translation; {cite:t}`ruoss2023` go further and draw the positions themselves at random. Offsets do not
 # extrapolate: they move the border of what was met.
 #
-# **The {term}`torus`** bounds what is new: choose the base so that the longest period is $2L$ (that RoPE with a
+# **The {term}`short-period sinusoid`** bounds what is new: choose the base so that the longest period is $2L$ (that RoPE with a
 # smaller base reads on, {cite:t}`liu2024` explain in periods, too),
 #
 # $$
@@ -202,7 +202,7 @@ print(f"inside: {inside.max():.1e}, past it: {past[-1]:.2f}")
 # more parameters than the one below could win by those; so the third is also trained in a narrower model, which has
 # fewer than the second, and the fourth stands against the third at full width, which has more than it.
 #
-# The **{term}`phase read`** is Transformer-XL's term (b) {cite:p}`dai2019` with fixed waves and free coefficients: $z_m(i) = e^{\mathrm{j} w_m i}$ and coefficients $c_m$ that are linear
+# The **{term}`content-to-position term`** is Transformer-XL's term (b) {cite:p}`dai2019` with fixed waves and free coefficients: $z_m(i) = e^{\mathrm{j} w_m i}$ and coefficients $c_m$ that are linear
 # in the content of the query. Its value depends on $i - j$ alone, so no offset is needed for it; only the query's
 # content chooses, the key gives its place and nothing more. In code it is more columns of queries and keys, here as many as a head has already:
 # real and imaginary parts of $c_m z_m(i)$ for the query, of $z_m(j)$ for the key. Its definition in the package:
@@ -281,7 +281,7 @@ assert numbers["phase_frozen_leak"] == 0.0
 # ## A position branch taught without text
 #
 # In the untied model the positional part of every score is a function of two indices, and of nothing else. So it can be
-# asked, and taught, at indices that no text ever had. The **{term}`Toeplitz clamp`** takes as teacher what the scores inside the
+# asked, and taught, at indices that no text ever had. The **{term}`Toeplitz distillation`** takes as teacher what the scores inside the
 # trained length say by distance alone: the least-squares $f$ in $S_{ij} \approx r_i + f(i - j)$, the row constants $r_i$
 # being free because a softmax does not see them. A student, a few indices from far out, shall say
 # $f(\min(i - j, L - 1))$: the same at every index, and constant past the last trained distance. It costs one pass of
@@ -355,7 +355,7 @@ figures.show(
 #
 # ## Chunks at their true distance
 #
-# All of this aims at survival. To *use* what lies far back, a model must have been paid for it. **{term}`True gaps <true gap>`** train on
+# All of this aims at survival. To *use* what lies far back, a model must have been paid for it. **{term}`True gaps <position gaps>`** train on
 # two chunks of $L/2$ tokens of the same novel, at their true indices, with up to $8L$ bytes between them that are not
 # read; a step costs what it cost. Two controls tell what taught what: a second chunk of another novel at the same
 # indices, so that the first has nothing to say of it, and the same chunks with their distance hidden, whose indices past

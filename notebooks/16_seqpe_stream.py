@@ -138,14 +138,14 @@ assert touched == own, "no gradient outside of the encoder"
 print(f"{len(touched)} of {len(list(model.parameters()))} parameter tensors")
 
 # %% [markdown]
-# A tenth of the steps are {term}`shift steps <shift step>`: the text is read at a random offset, one for the whole batch, below the largest position that
+# A tenth of the steps are {term}`shift steps <random-offset training>`: the text is read at a random offset, one for the whole batch, below the largest position that
 # the losses draw, SHAPE {cite:p}`kiyono2021` and CAPE {cite:p}`likhomanenko2021` shift in every step, CAPE jitters and stretches besides. So the layers
 # above the stream meet far rows, too. On those steps nothing is distilled, because the teacher is the window at 0, which the text did not visit.
 #
 # ## Near in digits
 #
 # To a table 1000 and 1385 are two rows. To digits they differ in kind. A window of $L$ positions that begins at a multiple of the least power of ten not
-# below $L$ has the low digits of the window at 0, place by place: it is {term}`aligned <aligned start>`, and only the digits before them are new. A window
+# below $L$ has the low digits of the window at 0, place by place: it is {term}`aligned <round start>`, and only the digits before them are new. A window
 # that begins elsewhere runs through other strings of low digits, and its carries fall elsewhere. An encoder that learned nothing but the low digits would
 # read the first kind perfectly, and has no reason to read the second. Hence all that follows asks for the two apart.
 
@@ -176,7 +176,7 @@ figures.show_table(
 numbers["largest"] = RANDOM_POSITIONS * L
 
 # %% [markdown]
-# Shift steps and losses draw positions below {num}`16_seqpe_stream/largest:,`, and these are {term}`covered <covered index>`: no gradient ever came from an index past it. The word is said of the index, for all methods alike: digit
+# Shift steps and losses draw positions below {num}`16_seqpe_stream/largest:,`, and these are {term}`covered <index seen in training>`: no gradient ever came from an index past it. The word is said of the index, for all methods alike: digit
 # strings alone have met none past their window, the model without shift steps meets them in its losses only, and the sinusoid in shift steps only. Two of
 # the starts never seen lie at about twice that, two near the end of what five digits write. In all four some digit has never
 # stood at its place: below {num}`16_seqpe_stream/largest:,` the thousands are 0 to 4, and the first of the five is always 0.

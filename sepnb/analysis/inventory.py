@@ -108,7 +108,7 @@ _COPIES = {torch.ops.aten.clone, torch.ops.aten.copy_, torch.ops.aten._to_copy, 
 
 
 def _work(model: LanguageModel, tokens: Tensor) -> dict[str, float]:
-    """Of a forward pass per token, with the softmax in the open, so that no kernel leaves out or hides a part
+    """Of a forward pass per token, with an explicit softmax, so that no kernel leaves out or hides a part
     of it, by a model that remembers nothing of an earlier one."""
 
     def step() -> None:
@@ -150,7 +150,7 @@ def _kernel(encoding: Encoding, n_heads: int) -> str:
     if kernels.flexible(model):
         return "FlexAttention"
     openly = any(block.attention.core.explicit for block in model.transformer.blocks)
-    return "the open formula" if openly else "fused"
+    return "explicit softmax" if openly else "fused"
 
 
 def tells_points_apart(
@@ -205,7 +205,7 @@ def inventory(
     where a text starts, on the "distance" if they change with gaps in it, and else on the "order" alone; one
     of points is shown points of the diagonal. `dimensions` is the verdict of `tells_points_apart`. `kernel`
     is what makes the averages where a model is trained on CUDA: torch's fused attention, FlexAttention, or
-    the formula in the open, which holds every score.
+    the explicit softmax, which holds every score.
 
     Args:
         names: encodings, in this order; None takes all.

@@ -95,7 +95,7 @@ def test_the_open_formula_is_left_to_scores_of_more_than_a_number_and_to_what_jo
     openly = {"shaw", "transformer-xl", "cope"}
     biased = {"alibi", "t5", "kerple", "sandwich", "fire", "distance-aware"}
     for name, kernel in table["kernel"].items():
-        expected = "the open formula" if name in openly else "FlexAttention" if name in biased else "fused"
+        expected = "explicit softmax" if name in openly else "FlexAttention" if name in biased else "fused"
         assert kernel == expected, name
 
 

@@ -21,7 +21,7 @@ BIASED = [
     for name in encodings.names(axes=1)
     if encodings.build(name).sites & {encodings.Site.SCORE, encodings.Site.VALUE}
 ]
-"""What needs a mask or the open formula; the rest leaves causal attention to the fused kernel as it is."""
+"""What needs a mask or an explicit softmax; the rest leaves causal attention to the fused kernel as it is."""
 
 
 @pytest.fixture(autouse=True)
