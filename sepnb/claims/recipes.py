@@ -146,12 +146,12 @@ CLAIMS = {
         remark="The separated model has as many parameters in its blocks as RoPE's, within 1 %.",
     ),
     "separation-helps-the-survivor": _of(
-        "The separated survivor is ahead of a dense one without position embeddings",
+        "Separated, with gaps and a content-to-position term, beats dense without position embeddings",
         pairs(f"{BEST} - dense-phase-gaps", "bits_per_byte", "native/8x", high=0.0),
         remark="The dense model has 8 % more parameters in its blocks.",
     ),
     "a-stream-of-its-own-helps-the-survivor": _of(
-        "The survivor is better with position in dimensions of its own",
+        "With gaps and a content-to-position term, position is better in dimensions of its own",
         pairs(
             "separated-torus-phase-long-gaps - sinusoidal-torus-phase-long-gaps",
             "bits_per_byte",
@@ -160,7 +160,7 @@ CLAIMS = {
         ),
     ),
     "far-distances-need-no-true-text": _of(
-        "To bear far keys it is enough to have met their distances",
+        "To bear far keys it is enough to have trained on their distances",
         levels("separated-phase-gaps-other, dense-phase-gaps-other", *gap("native"), high=0.03),
         remark="The second of two distant pieces in training is of another novel.",
     ),
