@@ -91,19 +91,15 @@ def starts(group: str) -> list[Ask]:
 
 
 _of = partial(Claim, experiments=(TABLE,), floors=(BAR._replace(but="none"),), derive=averaged_starts)
-_heard = partial(_of, beside=WITHOUT)
+_heard = partial(_of, beside=WITHOUT, unless=HEARD)
 _beside = partial(_of, beside=BESIDE)
 
 CLAIMS = {
     "seqpe-survives": _heard(
-        "A position stream of SeqPE survives past the trained length",
-        levels(BOTH, *gap("native"), high=0.03),
-        unless=HEARD,
+        "A position stream of SeqPE survives past the trained length", levels(BOTH, *gap("native"), high=0.03)
     ),
     "seqpe-and-a-window-survive": _heard(
-        "With a window a position stream of SeqPE survives",
-        levels(BOTH, *gap("native-window"), high=0.03),
-        unless=HEARD,
+        "With a window a position stream of SeqPE survives", levels(BOTH, *gap("native-window"), high=0.03)
     ),
     "seqpe-reads-covered-indices-alike": _heard(
         "SeqPE reads alike at all indices that its training covers",
@@ -128,7 +124,6 @@ CLAIMS = {
     "misaligned-starts-cost-more": _heard(
         "Starts that break the shared digits cost more",
         changes(BOTH, [("native-at-never-seen-misaligned", "native-at-never-seen-aligned")], low=0.03),
-        unless=HEARD,
     ),
     "seqpe-beats-the-sinusoid-at-far-indices": _of(
         "At far indices SeqPE is better than a sinusoid",
