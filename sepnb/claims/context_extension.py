@@ -44,10 +44,8 @@ CLAIMS = {
     ),
     "pi-frozen-costs-inside": _of(
         "Position interpolation without tuning costs inside the trained length",
-        [
-            Ask("position-interpolation:frozen/1x", "rope:frozen/1x", low=0.03),
-            Ask("ntk-aware:frozen/1x", "position-interpolation:frozen/1x", high=0.0),
-        ],
+        pairs("position-interpolation - rope", "frozen/1x", low=0.03)
+        + pairs("ntk-aware - position-interpolation", "frozen/1x", high=0.0),
         remark="Position interpolation slows all frequencies; NTK-aware scaling keeps the fast ones.",
     ),
     "yarn-wins-frozen": _of(

@@ -28,8 +28,7 @@ _of = partial(Claim, experiments=(TABLE,), parts=True, derive=at_each_length, ho
 
 CLAIMS = {
     "compiled-rope-is-nearly-free": _of(
-        "On a CPU compiled RoPE is nearly free",
-        levels("rope at 512, rope at 1024", "compiled", low=0.95),
+        "On a CPU compiled RoPE is nearly free", levels("rope at 512, rope at 1024", "compiled", low=0.95)
     ),
     "a-fixed-bias-is-cheap": _of(
         "On a CPU a fixed bias is cheap",

@@ -9,6 +9,7 @@ every layer. Where larger grids are compared, the sinusoid and axial RoPE have t
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 
 from sepnb.claims.asks import Ask, Floor, Unless, against, changes, each, levels, pairs
 from sepnb.claims.claim import Claim
@@ -149,8 +150,7 @@ CLAIMS = {
         **above_chance(
             [
                 Ask(f"seqpe/{task}:{view}/grow", f"learned/{task}:{view}/fit", low=0.0)
-                for task in TASKS
-                for view in ("canvas-14", "upscaled-14")
+                for task, view in product(TASKS, ("canvas-14", "upscaled-14"))
             ]
         ),
         remark="The learned table is interpolated and has no random offsets: the comparison is not like with "

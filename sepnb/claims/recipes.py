@@ -13,7 +13,7 @@ from functools import partial
 import pandas as pd
 
 from sepnb.claims import extrapolation
-from sepnb.claims.asks import Ask, Unless, changes, each, gap, levels, pairs
+from sepnb.claims.asks import Ask, Unless, changes, gap, levels, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.extrapolation import TEXT_HAS_MORE
 from sepnb.claims.language_model import BAR
@@ -21,7 +21,6 @@ from sepnb.claims.language_model import BAR
 TABLE = "experiment/recipes"
 
 OFFSETS = ("separated-offsets", "strict-offsets")
-FOIL = "long, gaps-other"
 BEST = "separated-torus-phase-long-gaps-wide"
 AT_A_MILLION = (("native-at-1m", "native/1x"),)
 """What the same bytes cost more at indices from 1,000,000 on than from 0 on."""
@@ -113,8 +112,8 @@ CLAIMS = {
     "true-gaps-teach-use": _changed(
         "Training with position gaps teaches a model to use the far past",
         pairs(
-            each("separated-phase-gaps - separated-phase-{}", FOIL)
-            + each("dense-phase-gaps - dense-phase-{}", FOIL),
+            "separated-phase-gaps - separated-phase-long, separated-phase-gaps - separated-phase-gaps-other, "
+            "dense-phase-gaps - dense-phase-long, dense-phase-gaps - dense-phase-gaps-other",
             *("gain/4x", "gain/8x"),
             low=0.0,
         ),

@@ -37,10 +37,8 @@ CLAIMS = {
     ),
     "contrast-alone-orders-positions": _geometry(
         "It is the contrastive loss that orders positions",
-        [
-            Ask(f"contrastive:order/{MISALIGNED}", f"distillation:order/{MISALIGNED}", low=0.1),
-            *over_drawn("contrastive", "order", MISALIGNED),
-        ],
+        pairs("contrastive - distillation", f"order/{MISALIGNED}", low=0.1)
+        + over_drawn("contrastive", "order", MISALIGNED),
     ),
     "distillation-carries-the-geometry": _geometry(
         "It is the distillation that repeats the geometry elsewhere",
@@ -52,11 +50,9 @@ CLAIMS = {
         changes(
             "both", [(f"{name}/{UNSEEN}", f"{name}/{MISALIGNED}") for name in ("order", "likeness")], low=-0.1
         ),
-        unless=(
-            Unless(
-                (*over_drawn("both", "order", MISALIGNED), *over_drawn("both", "likeness", MISALIGNED)),
-                "training raised these by less than 0.1: nothing to reach further",
-            ),
+        unless=Unless(
+            over_drawn("both", "order", MISALIGNED) + over_drawn("both", "likeness", MISALIGNED),
+            "training raised these by less than 0.1: nothing to reach further",
         ),
     ),
     "neighbours-are-hardly-asked-for": _geometry(
@@ -75,10 +71,8 @@ CLAIMS = {
     ),
     "the-contrast-aligns-distances": _distances(
         "It is the contrastive loss that aligns distances",
-        [
-            Ask(f"contrastive:distance/{MISALIGNED}", f"distillation:distance/{MISALIGNED}", low=0.1),
-            *over_drawn("contrastive", "distance", MISALIGNED),
-        ],
+        pairs("contrastive - distillation", f"distance/{MISALIGNED}", low=0.1)
+        + over_drawn("contrastive", "distance", MISALIGNED),
         source="seqpe-abstract",
     ),
 }
