@@ -188,8 +188,10 @@ class DataSet:
         return parts
 
     def check(self, found: Parts, where: Path | str) -> dict[str, Bytes]:
-        """`found` as read-only arrays in canonical order, if it is what is registered; an absent part, one that
-        differs or another hash of the whole is DataDamaged in `where`."""
+        """`found` as read-only arrays in canonical order, if it is what is registered.
+
+        An absent part, one that differs or another hash of the whole is DataDamaged in `where`.
+        """
         names = [part.name for part in self.parts] or list(found)
         whole = {name: np.frombuffer(found[name], np.uint8) for name in names if name in found}
         got = canonical_sha256(whole.items())
