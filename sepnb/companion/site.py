@@ -23,7 +23,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.fileutil import copy_asset
 
-from sepnb import paths
+from sepnb import claims, paths
 from sepnb.companion import chapter_figures, number_role, pages
 
 logger = logging.getLogger(__name__)
@@ -37,8 +37,6 @@ FAULTS = (ValueError, TypeError, LookupError, AttributeError, ImportError, OSErr
 @cache
 def ledger() -> list:
     """The rows of the ledger, judged once for all pages of a build."""
-    from sepnb import claims
-
     return claims.evaluate()
 
 
@@ -53,23 +51,11 @@ def judge_first(app, env, docnames: list[str]) -> None:
     docnames[:] = [name for start in range(SPREAD) for name in docnames[start::SPREAD]]
 
 
-def _claims() -> str:
-    from sepnb import claims
-
-    return claims.page(ledger())
-
-
-def _source_map() -> str:
-    from sepnb import claims
-
-    return claims.source_map_page(ledger())
-
-
 RULES = ("sepnb/claims/*.py", "sepnb/claims/pinned.json", "sepnb/experiments/*.py", "book/source_map.yml")
 PARTS = tuple(f"sepnb/{part}*.py" for part in ("", "encodings/", "extrapolators/", "models/", "seqpe/"))
 PAGES = {
-    "claims": (_claims, RULES),
-    "source-map": (_source_map, RULES),
+    "claims": (lambda: claims.page(ledger()), RULES),
+    "source-map": (lambda: claims.source_map_page(ledger()), RULES),
     "provenance": (pages.provenance, RULES),
     "encoding-speed": (pages.encoding_speed, RULES),
     "inventory": (pages.inventory, PARTS),

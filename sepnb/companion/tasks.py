@@ -20,20 +20,19 @@ GROUPS = ("experiments", "chapters")
 def sort_out(names: Sequence[str]) -> tuple[list[Any], list[Chapter]]:
     """Experiments and chapters that `names` mean; the words `experiments` and `chapters` mean all of them."""
     known = {chapter.name: chapter for chapter in chapters.discover()}
-    wanted = list(dict.fromkeys(n for name in names for n in (known if name == "chapters" else [name])))
-    others = [name for name in wanted if name not in known]
-    if not others:
-        return [], [known[name] for name in wanted]
+    wanted = dict.fromkeys(n for name in names for n in (known if name == "chapters" else [name]))
+    due = [known[name] for name in wanted if name in known]
+    if len(due) == len(wanted):
+        return [], due
     from sepnb import experiments
 
-    every = experiments.names()
-    asked = list(dict.fromkeys(n for name in others for n in (every if name == "experiments" else [name])))
-    for name in asked:
-        if name not in every:
-            choices = [*GROUPS, *every, *known]
-            near = get_close_matches(name, choices, n=3, cutoff=0.4) or choices
-            raise ValueError(f"{name!r} is no chapter and no experiment; did you mean {' or '.join(near)}?")
-    return [experiments.get(name) for name in asked], [known[name] for name in wanted if name in known]
+    every, others = experiments.names(), [name for name in wanted if name not in known]
+    asked = dict.fromkeys(n for name in others for n in (every if name == "experiments" else [name]))
+    if unknown := [name for name in asked if name not in every]:
+        choices = [*GROUPS, *every, *known]
+        near = get_close_matches(unknown[0], choices, n=3, cutoff=0.4) or choices
+        raise ValueError(f"{unknown[0]!r} is no chapter and no experiment; did you mean {' or '.join(near)}?")
+    return [experiments.get(name) for name in asked], due
 
 
 def device(asked: str | None, profile: str) -> str:

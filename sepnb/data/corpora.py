@@ -50,10 +50,8 @@ class Text:
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """A data set cut into texts that share no document (and, where authors are known, no author).
-
-    `sha256` is the hash of the whole data set as the registry states it; each split has its own as well.
-    """
+    """A data set cut into texts that share no document (and, where authors are known, no author); `sha256` is
+    that of the whole, each split has its own as well."""
 
     name: str
     train: Text
@@ -74,9 +72,7 @@ def load(name: str) -> Splits:
     `wikitext-2`: one document an article, in the official splits.
 
     Raises:
-        ValueError: an unknown name, or that of a set of images.
-        DataMissing: the data is not at hand; the message says how to get it.
-        DataDamaged: the data is there, but its hash is not the registered one.
+        ValueError: an unknown name, or that of a set of images; otherwise as `DataSet.read`.
     """
     data_set = registry.get(name, "text")
     held: dict[str, list[Document]] = {split: [] for split in _SPLITS}

@@ -150,9 +150,7 @@ class DataSet:
         What arrives is unpacked and compared with the registered hashes before it is kept, so that an
         interrupted or altered download is never taken for the text.
 
-        Args:
-            progress: show a bar while downloading.
-            timeout: seconds to wait for each answer of a server.
+        `progress` shows a bar; `timeout` is how many seconds to wait for each answer of a server.
 
         Raises:
             DataMissing: no address gave the registered text; the message says what each of them gave.
@@ -190,10 +188,9 @@ class DataSet:
         return parts
 
     def check(self, found: Parts, where: Path | str) -> dict[str, Bytes]:
-        """`found` as read-only arrays in canonical order, if it is what is registered; `where` is for errors.
+        """`found` as read-only arrays in canonical order, if it is what is registered.
 
-        Raises:
-            DataDamaged: a part is absent or differs, or the whole has another hash.
+        An absent part, one that differs or another hash of the whole is DataDamaged in `where`.
         """
         names = [part.name for part in self.parts] or list(found)
         whole = {name: np.frombuffer(found[name], np.uint8) for name in names if name in found}
@@ -230,7 +227,7 @@ class DataSet:
 
 
 def download(address: str, unpack: Unpack, progress: bool, timeout: float) -> dict[str, bytes]:
-    """What `unpack` makes of the archive at `address`. The archive itself is deleted in any case.
+    """What `unpack` makes of the archive at `address`, which is deleted in any case.
 
     Raises:
         NotDelivered: an HTTP status other than success, no answer in time, a transfer that ended early,

@@ -97,13 +97,10 @@ def load(name: str) -> ImageSplits:
 
     `digits`: 8 x 8 pixels; test and validation images are drawn once and for all. The writers of the held-out
     digits have others in the training images.
-    `fashion-mnist`: 28 x 28 pixels; the owner's test images, and 5,000 of the owner's training images, drawn
-    once and for all, for validation.
+    `fashion-mnist`: 28 x 28 pixels; the owner's test images; 5,000 of the others are drawn for validation.
 
     Raises:
-        ValueError: an unknown name, or that of a text.
-        DataMissing: the data is not at hand; the message says how to get it.
-        DataDamaged: the data is there, but its hash is not the registered one.
+        ValueError: an unknown name, or that of a text; otherwise as `DataSet.read`.
     """
     data_set = registry.get(name, "images")
     held, test = _READERS[name](data_set.read())
@@ -212,11 +209,7 @@ def sample_batches(
 
 
 def upscaled(images: Float[Tensor, "n C H W"], side: int) -> Float[Tensor, "n C side side"]:
-    """The same images with sides of `side` pixels, bilinear (`torch.nn.functional.interpolate`).
-
-    Raises:
-        ValueError: a side below 1.
-    """
+    """The same images with sides of `side` pixels, bilinear (`torch.nn.functional.interpolate`)."""
     at_least(1, side=side)
     return F.interpolate(images, size=(side, side), mode="bilinear", align_corners=False)
 
@@ -228,13 +221,10 @@ def on_canvas(
 
     Args:
         images: from `ImageSplits.unit`, where black is 0.
-        side: of the canvas, in pixels.
-        seed: draws the places; of an image it does not depend on the other images' pixels.
+        side: of the canvas, in pixels; not smaller than the images.
+        seed: draws the places; that of an image does not depend on the other images' pixels.
         step: places are multiples of so many pixels from the corner. The side of a patch keeps patches as
             they were cut in training; 1 allows every place.
-
-    Raises:
-        ValueError: a canvas that is smaller than the images, or a step below 1.
     """
     n, channels, height, width = images.shape
     at_least(1, side=side, step=step)

@@ -94,7 +94,7 @@ def windows(
         length: scored bytes of one window.
         limit_bytes: scored bytes in all, shared equally: every document gives at most its share, from its
             beginning. What a short document leaves over is not given to the others.
-        per_document: scored bytes of one document at most, from its beginning, so that every document counts.
+        per_document: scored bytes of one document at most, from its beginning.
 
     Raises:
         ValueError: a size below one, or limits so small that no window fits.
