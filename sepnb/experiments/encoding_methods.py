@@ -64,7 +64,8 @@ def _of(name: str, says: str, encoding: Any, training: Mapping[str, Any] | None 
     return Method(name, says, "none", {"encoding": encoding}, training or {})
 
 
-METHODS: dict[str, Method] = {name: methods.SPINE[name] for name in SPINE} | listed(
+METHODS: dict[str, Method] = listed(
+    *(methods.SPINE[name] for name in SPINE),
     _of("learned-per-layer", "table added in every layer", Learned(per_layer=True)),
     _of("learned-query-key", "table at queries and keys only", Learned(site="query_key")),
     _of("rope-partial", "a quarter of the columns rotated", RoPE(partial=0.25)),
@@ -81,11 +82,7 @@ METHODS: dict[str, Method] = {name: methods.SPINE[name] for name in SPINE} | lis
     _of("distance-aware", "scores multiplied by a gate of the distance", "distance-aware"),
     _of("distance-aware-added", "the gate added to the score", DistanceAware(gate="added")),
     _of("distance-aware-signed", "the gate, without ReLU", DistanceAware(relu=False)),
-    _of(
-        "distance-aware-added-signed",
-        "the gate added, without ReLU",
-        DistanceAware(gate="added", relu=False),
-    ),
+    _of("distance-aware-added-signed", "added, without ReLU", DistanceAware(gate="added", relu=False)),
     _of("cope", "positions counted by gates on the text", "cope"),
     _of("seqpe", "digit strings, a term of the score", "seqpe", SHIFTED | {"auxiliary": seqpe_losses}),
     _of(
@@ -100,24 +97,17 @@ METHODS: dict[str, Method] = {name: methods.SPINE[name] for name in SPINE} | lis
 """In the order of tables: the spine, then by the site at which positions act. An encoding that none of them
 has says why, `Encoding.left_out`."""
 
-SWEPT = tuple(name for name in METHODS if name not in SPINE)
-
 SCREEN = Sweep(
     "encoding_screen",
     title="Learning rates of the encodings",
     order=6,
-    methods=SWEPT,
+    methods=tuple(name for name in METHODS if name not in SPINE),
     smoke=("t5", "rope-randomised"),
     config_of=run_of,
     steps=STEPS,
     whole=(
-        "learned-per-layer",
-        "learned-query-key",
-        "cope",
-        "seqpe",
-        "seqpe-input",
-        "sinusoidal-randomised",
-        "rope-randomised",
+        *("learned-per-layer", "learned-query-key", "cope", "seqpe", "seqpe-input"),
+        *("sinusoidal-randomised", "rope-randomised"),
     ),
     costs={"smoke": 1.5, "laptop": 80.0, "gpu": 60.0},
 )
