@@ -59,6 +59,15 @@ BLOCKS = {
 AT = {"query_positions": QUERIES, "key_positions": KEYS}
 STRETCHED = {"factor": 4.0, "original_length": 128, "length": 200}
 TABLE = {"table": noise(6, 4), "positions": torch.arange(4, 9), "form": "corrected"}
+LEARNED = {"hidden": 4, "steps": 1, "seed": 1, "protocol": "masked", "activation": "relu"}
+EXTRAPOLATED: dict[str, dict[str, Any]] = {
+    "fourier": {"n_components": 2, "pick": "lowest", "per_dimension": True},
+    "learned": LEARNED,
+    "sinusoidal": {"align": "procrustes", "per_dimension": False},
+    "alibi": {"tau": 2.0},
+    "zero": {"everywhere": True},
+    "interpolate": {"length": 9},
+}
 
 DOORS: dict[str, tuple[Callable, dict[str, Any]]] = {
     "Streams": (lambda pos, sem: Streams(pos=pos, sem=sem), {"pos": 2, "sem": 4}),
@@ -134,29 +143,10 @@ DOORS: dict[str, tuple[Callable, dict[str, Any]]] = {
         encodings.build,
         {"name": "t5", "n_buckets": 8, "max_distance": 20, "bidirectional": True, "std": 0.1, "scale": 1.0},
     ),
-    "extrapolate, fourier": (
-        extrapolate,
-        TABLE | {"method": "fourier", "n_components": 2, "pick": "lowest", "per_dimension": True},
-    ),
-    "extrapolate, learned": (
-        extrapolate,
-        TABLE
-        | {
-            "method": "learned",
-            "hidden": 4,
-            "steps": 1,
-            "seed": 1,
-            "protocol": "masked",
-            "activation": "relu",
-        },
-    ),
-    "extrapolate, sinusoidal": (
-        extrapolate,
-        TABLE | {"method": "sinusoidal", "align": "procrustes", "per_dimension": False},
-    ),
-    "extrapolate, alibi": (extrapolate, TABLE | {"method": "alibi", "tau": 2.0}),
-    "extrapolate, zero": (extrapolate, TABLE | {"method": "zero", "everywhere": True}),
-    "extrapolate, interpolate": (extrapolate, TABLE | {"method": "interpolate", "length": 9}),
+    **{
+        f"extrapolate, {method}": (extrapolate, TABLE | {"method": method} | options)
+        for method, options in EXTRAPOLATED.items()
+    },
     "digits, one": (seqpe.digits, {"positions": KEYS, "base": 3, "width": 4}),
     "digits, points": (seqpe.digits, {"positions": torch.ones(3, 2).long(), "base": 3, "width": (4, 2)}),
     "SequentialPositionEncoder": (
@@ -314,12 +304,13 @@ TAKEN: dict[str, dict[str, set[str]]] = {
         "seed": {"0", "2**62"},
         "tau": NUMBERS,
         "everywhere": {"False"},
+        "per_dimension": {"False"},
     },
-    "extrapolate, fourier": {"positions": {"huge"}, "per_dimension": {"False"}},
-    "extrapolate, learned": {"positions": {"huge"}},
-    "extrapolate, sinusoidal": {"positions": {"huge"}},
-    "extrapolate, alibi": {"positions": {"huge"}},
-    "extrapolate, zero": {"positions": {"huge"}},
+    **{
+        f"extrapolate, {method}": {"positions": {"huge"}}
+        for method in EXTRAPOLATED
+        if method != "interpolate"
+    },
     "digits": {"positions": {"axis 0 longer", "axis 0 empty"}},
     "digits, one": {"positions": {"array", "tensor", "one dimension more"}},
     "SequentialPositionEncoder": {

@@ -80,7 +80,6 @@ class XPosQueryKey(RotaryQueryKey):
         self.scale_base, self.gamma = encoding.scale_base, encoding.gamma
 
     def extend(self, extension: ContextExtension | None) -> bool:
-        """Refuse a context extension, with a ValueError."""
         if extension is not None:
             raise ValueError(
                 "a context extension changes frequencies, and xPos has a decay of the distance beside them, "
