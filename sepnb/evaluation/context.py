@@ -18,7 +18,7 @@ def of_another_document(windows: np.ndarray, documents: np.ndarray) -> np.ndarra
     ValueError where all windows are of one document."""
     names, index = np.unique(documents, return_inverse=True)
     if len(names) < 2:
-        raise ValueError("all windows are of one document; foreign text needs windows of at least 2")
+        raise ValueError("all windows are of one document; text of another one needs windows of at least 2")
     held = [np.flatnonzero(index == k) for k in range(len(names))]
     chosen = np.empty(len(windows), dtype=int)
     for k, own in enumerate(held):

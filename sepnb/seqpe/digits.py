@@ -132,7 +132,7 @@ def numeral_of(value: int, base: int) -> list[int]:
 
 
 def value_of(numeral: list[int], base: int) -> int:
-    """The number; leading zeros count for nothing."""
+    """The number; leading zeros are ignored."""
     value = 0
     for digit in numeral:
         value = value * base + digit

@@ -48,8 +48,8 @@ class CandidateSampler:
     - *window*: all in one box that stands anywhere, as released;
     - *around*: all in one box that the anchor is in, which asks for near neighbours.
 
-    The released code edits the numerals of all coordinates run together; here an edit stays within one. It
-    goes through all anchors in a shuffled order, here every step draws its own.
+    Released code edits the numerals of all coordinates run together, and goes through all anchors in a
+    shuffled order; here an edit stays within one coordinate, and every step draws its own anchors.
 
     Args:
         ranges: positions of each coordinate, from 0 on; more than K, as in a box.

@@ -117,29 +117,12 @@ def train(
     Raises:
         Diverged: a loss is not finite, that of the tokens or the sum with the auxiliary one.
         ValueError: batches that end before the steps do or have another form than the config says; another
-            auxiliary loss than the config's, or one bound to another start or seed; no step left to take; a
-            memory, and a start in the middle of a text.
+            auxiliary loss than the config's; no step left; a memory, and a start in the middle of a text.
     """
     end = config.steps if stop_after is None else min(whole("stop_after", stop_after), config.steps)
     if not 0 <= start < end:
         raise ValueError(f"start is {start}; of {end} steps give 0 to {end - 1}, those taken before")
-    if auxiliary is not None and auxiliary.start != start:
-        raise ValueError(
-            f"start is {start}, and an auxiliary loss draws from step {auxiliary.start} on, so that what was "
-            f"left is not resumed; bind it with start={start}"
-        )
-    if auxiliary is not None and start and auxiliary.seed != seed:
-        raise ValueError(
-            f"seed is {seed}, and an auxiliary loss draws by seed {auxiliary.seed}; give both that of the "
-            f"run which is resumed"
-        )
-    if config.auxiliary is not None and auxiliary is None:
-        raise ValueError(f"give auxiliary=, the bound loss of the config's {config.auxiliary!r}")
-    if config.auxiliary is None and auxiliary is not None:
-        raise ValueError(
-            f"auxiliary={auxiliary!r} is given and the config names none, so that no record would; set "
-            f"TrainingConfig.auxiliary, or leave it out"
-        )
+    _check_auxiliary(config, auxiliary, start, seed)
     model.to(device).train()
     forward = forward_of(model, config, device)
     adamw = optimiser(model, config) if adamw is None else adamw
@@ -173,6 +156,29 @@ def train(
     if not (np.isfinite(curve).all() and np.isfinite(minimised).all()):
         raise Diverged(curve, config.learning_rate, minimised)
     return curve
+
+
+def _check_auxiliary(config: TrainingConfig, bound: BoundLoss | None, start: int, seed: int | None) -> None:
+    """Refuse another auxiliary loss than the config's, or one bound to another start or seed."""
+    if bound is None:
+        if config.auxiliary is not None:
+            raise ValueError(f"give auxiliary=, the bound loss of the config's {config.auxiliary!r}")
+        return
+    if config.auxiliary is None:
+        raise ValueError(
+            f"auxiliary={bound!r} is given and the config names none, so that no record would; set "
+            f"TrainingConfig.auxiliary, or leave it out"
+        )
+    if bound.start != start:
+        raise ValueError(
+            f"start is {start}, and an auxiliary loss draws from step {bound.start} on, so that what was "
+            f"left is not resumed; bind it with start={start}"
+        )
+    if start and bound.seed != seed:
+        raise ValueError(
+            f"seed is {seed}, and an auxiliary loss draws by seed {bound.seed}; give both that of the run "
+            f"which is resumed"
+        )
 
 
 def forward_of(model: nn.Module, config: TrainingConfig, device: str) -> Callable:

@@ -93,7 +93,7 @@ class SeqPELosses(AuxiliaryLoss):
             )
         if self.shifts != positions:
             raise ValueError(
-                f"the training reads positions by {positions!r}, the losses are told shifts={self.shifts!r}; "
+                f"the training reads positions by {positions!r}, the losses have shifts={self.shifts!r}; "
                 f"give both the same, or on shift steps something else than the trained window would teach"
             )
         first, read = 0, (length,) * len(self.windows.trained)

@@ -37,7 +37,7 @@ def model() -> LanguageModel:
 def test_foreign_windows_are_of_the_next_document_and_of_the_same_number():
     foreign = of_another_document(WINDOWS, DOCUMENTS)
     assert np.array_equal(foreign, WINDOWS[[2, 3, 4, 4, 0]])
-    with pytest.raises(ValueError, match="all windows are of one document; foreign text needs windows of at"):
+    with pytest.raises(ValueError, match="all windows are of one document; text of another one"):
         of_another_document(WINDOWS, np.zeros(5, dtype=int))
 
 

@@ -53,10 +53,10 @@ def test_a_sem_heads_score_is_one_term_of_content_and_one_of_positions(
         total = total + q @ k.transpose(-1, -2)
     seen = torch.ones(6, 6, dtype=torch.bool).tril()
     expected = (total / 8**0.5).masked_fill(~seen, -torch.inf).softmax(-1)
-    with frozen_attention(model) as tapes, torch.no_grad():
+    with frozen_attention(model) as patterns, torch.no_grad():
         model(tokens, positions)
     sem = [n for n, head in enumerate(attention.heads) if "sem" in model.config.reads(head)]
-    torch.testing.assert_close(tapes[0].weights[:, sem], expected, rtol=0, atol=1e-10)
+    torch.testing.assert_close(patterns[0].weights[:, sem], expected, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("streams", STREAMS, ids=repr)

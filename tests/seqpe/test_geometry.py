@@ -69,6 +69,8 @@ def test_a_window_is_like_itself_moved_stretched_or_turned_and_unlike_noise():
 def test_what_cannot_be_ranked_is_refused(count, positions, unhooked):
     with pytest.raises(ValueError, match=f"{count} embeddings of {positions} positions"):
         geometry(torch.zeros(count, 4), np.arange(positions))
+    with pytest.raises(ValueError, match="slack is 0; give at least 1"):
+        folded(torch.zeros(4, 2), 0)
 
 
 def test_a_window_whose_places_are_drawn_anew_is_moved_by_root_two_of_its_spread():
@@ -119,8 +121,3 @@ def test_a_periodic_curve_is_folded_from_its_second_period_on():
 def test_embeddings_that_are_all_alike_repeat_nothing(slack):
     alike = torch.ones(60, 4, dtype=F64)
     assert folded(alike, slack).shape == (60,) and not folded(alike, slack).any()
-
-
-def test_a_fold_without_slack_is_refused(unhooked):
-    with pytest.raises(ValueError, match="slack is 0; give at least 1"):
-        folded(torch.zeros(4, 2), 0)

@@ -283,12 +283,6 @@ def test_an_auxiliary_loss_changes_the_gradient_and_not_the_losses_told():
     assert config.resolved()["auxiliary"] == {"name": "shrink", "weight": 3.0}
 
 
-def test_a_config_with_an_auxiliary_loss_is_not_trained_without_it():
-    config = dataclasses.replace(CONFIG, auxiliary=Shrink(1.0))
-    with pytest.raises(ValueError, match=r"give auxiliary=, the bound loss of the config's Shrink"):
-        train(model(), texts.sample_batches(TEXT, seed=0, steps=6, **SIZES), config)
-
-
 SAMPLERS = [
     RandomOffset(30),
     RandomOffset(400, "sequence"),

@@ -79,37 +79,23 @@ def test_a_loss_of_weight_zero_is_not_computed_and_leaves_the_other_its_position
     assert nothing.item() == 0.0 and not nothing.requires_grad
 
 
-def test_nothing_is_distilled_on_shift_steps():
-    shifts, made = ShiftSteps(1000, probability=0.5), encoder()
-    with_shifts = SeqPELosses(CANDIDATES, WINDOWS, n_heads=2, shifts=shifts).bind(2)
-    always = BOTH.bind(2)
-    alone = SeqPELosses(CANDIDATES, WINDOWS, n_heads=2, distillation=0.0).bind(2)
-    seen = set()
-    for _, shifted in zip(range(20), shifts.decisions(2), strict=False):
-        got, whole, contrastive = (loss(made).item() for loss in (with_shifts, always, alone))
-        assert got == pytest.approx(contrastive if shifted else whole)
-        assert whole > contrastive
-        seen.add(shifted)
-    assert seen == {True, False}
-
-
-def test_losses_of_every_third_step_have_three_times_their_weight_and_skip_no_decision():
+@pytest.mark.parametrize("every", [1, 3])
+def test_nothing_is_distilled_on_shift_steps_and_losses_of_some_steps_have_as_many_times_their_weight(every):
     made, shifts = encoder(), ShiftSteps(1000, probability=0.5)
     whole = SeqPELosses(CANDIDATES, WINDOWS, n_heads=2, shifts=shifts)
-    sparse = dataclasses.replace(whole, every=3)
-    loss, values = sparse.bind(2), []
-    for _ in range(9):
-        values.append(loss(made).item())
-    generator, expected = generator_of(2, "seqpe-losses"), []
-    for step, shifted in zip(range(9), shifts.decisions(2), strict=False):
-        if step % 3:
-            expected.append(0.0)
+    sparse = dataclasses.replace(whole, every=every)
+    loss, generator, seen = sparse.bind(2), generator_of(2, "seqpe-losses"), set()
+    for step, shifted in zip(range(12), shifts.decisions(2), strict=False):
+        value = loss(made).item()
+        if step % every:
+            assert value == 0.0
             continue
         candidates, windows = whole.draw(generator)
-        expected.append(3 * whole.of(made, candidates, None if shifted else windows).item())
-    assert values == pytest.approx(expected)
-    assert {bool(shifted) for shifted, _ in zip(shifts.decisions(2), range(9), strict=False)} == {True, False}
-    assert "every" not in whole.resolved() and sparse.resolved()["every"] == 3
+        expected = every * whole.of(made, candidates, None if shifted else windows)
+        assert value == pytest.approx(expected.item())
+        seen.add(shifted)
+    assert seen == {True, False}
+    assert "every" not in whole.resolved() and sparse.resolved().get("every", 1) == every
 
 
 def test_a_training_with_other_shift_steps_than_the_losses_know_is_refused(unhooked):

@@ -85,15 +85,15 @@ def test_position_logits_are_the_scores_of_a_model_whose_content_is_silent(field
         for group, projection in zip(attention.groups, attention.query_key, strict=True):
             if "sem" in group.reads:
                 projection.weight.data[:, group.reads["sem"]] = 0
-    with frozen_attention(made) as tapes, torch.no_grad():
+    with frozen_attention(made) as patterns, torch.no_grad():
         made(torch.zeros(1, 4, dtype=torch.long), at)
         logits = position_logits(made.transformer, at)
     future = torch.ones(4, 4, dtype=torch.bool).triu(1)
-    for layer, tape in enumerate(tapes):
+    for layer, pattern in enumerate(patterns):
         heads = made.transformer.blocks[layer].attention.heads
         sem = [n for n, head in enumerate(heads) if "sem" in made.config.reads(head)]
         expected = logits[layer].masked_fill(future, -torch.inf).softmax(-1)
-        torch.testing.assert_close(tape.weights[0, sem], expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(pattern.weights[0, sem], expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("pos_stream", ["evolving", "constant"])

@@ -118,12 +118,7 @@ def test_only_the_weights_of_maps_decay(tied):
     assert len(decaying) + len(others) == len(names)
     assert not {id(p) for p in decaying} & {id(p) for p in others}
     for name in (names[id(p)] for p in others):
-        assert (
-            name.endswith(("bias", "table"))
-            or ".bias." in name
-            or "gain." in name
-            or name == "embedding.weight"
-        )
+        assert name.endswith(("bias", "table", "embedding.weight")) or ".bias." in name or "gain." in name
     for name in (names[id(p)] for p in decaying):
         # Tied, the one weight is the output map's, and decays as that.
         assert name.endswith(".weight") and (tied or name != "embedding.weight")
@@ -246,6 +241,8 @@ def test_what_no_config_names_is_not_trained_on():
         ValueError, match=r"the config names none, so that no record would; set TrainingConfig\.a"
     ):
         train(model(), batches(), CONFIG, auxiliary=Nothing().bind(0))
+    with pytest.raises(ValueError, match="give auxiliary=, the bound loss of the config's Nothing"):
+        train(model(), batches(), dataclasses.replace(CONFIG, auxiliary=Nothing()))
     tokens = next(batches())
     placed = iter([Batch(tokens[:, :-1], tokens[:, 1:], np.arange(8))])
     with pytest.raises(
