@@ -912,7 +912,7 @@ figures.provenance(budgets)
 # here from the records of this page, and again on the {doc}`claims page </book/claims>`, which prints both commits.
 
 # %% tags=["hide-input"]
-IDS = [claim.id for claim in of_this_chapter.CLAIMS]
+IDS = list(of_this_chapter.CLAIMS)
 tables = {"in_window": table, "ablation": factors, "budget": budgets}
 tables = {f"experiment/{name}": rows for name, rows in tables.items()}
 numbers |= claims.show(
