@@ -582,7 +582,7 @@ for ax, bound in zip(axes, (np.inf, 3), strict=True):
     ax.set(xlabel="position in the text", ylabel="bits per byte")
 axes[0].set_title("all", fontsize=10)
 axes[1].set_title("those below 3, closer", fontsize=10)
-axes[0].legend(fontsize=8.5, loc="center right", bbox_to_anchor=(1.0, 0.42))
+axes[0].legend(fontsize=8, loc="center right", bbox_to_anchor=(1.02, 0.4))
 at_end = {label: one["8x"] for label, one in means.items()}
 figures.show(
     fig,
