@@ -88,9 +88,9 @@ size = lm.SIZES["laptop"]
 L, d_pos = size.length, size.width // POS_SHARE
 torus = encodings.base_of_longest_wave(d_pos, 2 * L)
 pairs = np.arange(d_pos // 2)
-bases = {"base 10,000": 10_000, "torus": torus}
+bases = {"base 10,000": 10_000, "short period": torus}
 periods = {n: 2 * np.pi * b ** (2 * pairs / d_pos) for n, b in bases.items()}
-assert np.isclose(periods["torus"][-1], 2 * L)
+assert np.isclose(periods["short period"][-1], 2 * L)
 assert np.isclose(torus, (L / np.pi) ** (d_pos / (d_pos - 2)))
 seen = {name: np.minimum(1, L / period) for name, period in periods.items()}
 slow = int((periods["base 10,000"] > 2 * L).sum())
@@ -111,7 +111,7 @@ figures.show(
     name="fig-works-dial",
     alt="Share of its dial that each clock hand of a sinusoid shows within the trained "
     "length, against the number of the hand. With base 10,000 it falls from one to "
-    "almost nothing; with the torus it never falls below one half.",
+    "almost nothing; with the short period it never falls below one half.",
     caption=f"Within {L} tokens {slow} of {d_pos // 2} hands of the usual sinusoid go "
     f"less than half round. With a base of {torus:.1f} the slowest goes exactly half "
     "round.",
@@ -126,7 +126,7 @@ figures.show(
 # positions so in translation; {cite:t}`ruoss2023` go further and draw the positions themselves at random. Offsets do not
 # extrapolate: they move the border of what was met.
 #
-# **The {term}`short-period sinusoid`** bounds what is new: choose the base so that the longest period is $2L$ (that RoPE with a
+# **The {term}`short-period sinusoid`** (*torus* in the names of methods) bounds what is new: choose the base so that the longest period is $2L$ (that RoPE with a
 # smaller base reads on, {cite:t}`liu2024` explain in periods, too),
 #
 # $$
@@ -195,14 +195,14 @@ print(f"inside: {inside.max():.1e}, past it: {past[-1]:.2f}")
 # |---|---|---|
 # | position with position only | $q_s k_s + q_p k_p$ | *untied*, as in {cite:t}`kitaev2018` and TUPE {cite:p}`ke2021` |
 # | and cross terms | $(q_s + q_p)(k_s + k_p)$ | strict, separated |
-# | and content with distance | $+ \operatorname{Re} \sum_m c_m(s_i)\, z_m(i)\, \overline{z_m(j)}$ | *phase read* |
+# | and content with distance | $+ \operatorname{Re} \sum_m c_m(s_i)\, z_m(i)\, \overline{z_m(j)}$ | *content-to-position term* |
 # | content with distance, both ways | $q_s^\top R_{j-i}\, k_s + q_p k_p$ | RoPE on the sem heads |
 #
 # All four can be had with position heads that see positions only, so that nothing but this score differs. A rung with
 # more parameters than the one below could win by those; so the third is also trained in a narrower model, which has
 # fewer than the second, and the fourth stands against the third at full width, which has more than it.
 #
-# The **{term}`content-to-position term`** is Transformer-XL's term (b) {cite:p}`dai2019` with fixed waves and free coefficients: $z_m(i) = e^{\mathrm{j} w_m i}$ and coefficients $c_m$ that are linear
+# The **{term}`content-to-position term`** (*phase* in the names of methods) is Transformer-XL's term (b) {cite:p}`dai2019` with fixed waves and free coefficients: $z_m(i) = e^{\mathrm{j} w_m i}$ and coefficients $c_m$ that are linear
 # in the content of the query. Its value depends on $i - j$ alone, so no offset is needed for it; only the query's
 # content chooses, the key gives its place and nothing more. In code it is more columns of queries and keys, here as many as a head has already:
 # real and imaginary parts of $c_m z_m(i)$ for the query, of $z_m(j)$ for the key. Its definition in the package:
@@ -254,11 +254,11 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-works-phase",
-    alt="Three wavy curves of the phase term against the distance, one for each of "
+    alt="Three wavy curves of the term against the distance, one for each of "
     "three random contents of the query.",
-    caption="What the phase read adds to the score, for three random contents of the "
-    "query: each content draws its own curve over the distance, the same at every "
-    "index.",
+    caption="What the content-to-position term adds to the score, for three random "
+    "contents of the query: each draws its own curve over the distance, the same at "
+    "every index.",
 )
 
 # %% [markdown]
@@ -351,17 +351,17 @@ figures.show(
 )
 
 # %% [markdown]
-# Agreement about distances is not yet a language model that reads on. Whether the clamp makes one is among the recipes below.
+# Agreement about distances is not yet a language model that reads on. Whether the distillation makes one is among the recipes below.
 #
 # ## Chunks at their true distance
 #
-# All of this aims at survival. To *use* what lies far back, a model must have been paid for it. **{term}`True gaps <position gaps>`** train on
+# All of this aims at survival. To *use* what lies far back, a model must have been paid for it. **{term}`Position gaps <position gaps>`** train on
 # two chunks of $L/2$ tokens of the same novel, at their true indices, with up to $8L$ bytes between them that are not
 # read; a step costs what it cost. Two controls tell what taught what: a second chunk of another novel at the same
 # indices, so that the first has nothing to say of it, and the same chunks with their distance hidden, whose indices past
 # $L$ are then new as well. The recipe is old: in PoSE {cite:p}`zhu2024`, which extends the window of trained RoPE
 # models, two chunks are cut from one text and set apart. By default the gap in the text and the gap in the indices are drawn apart; a
-# variant that makes them equal, which is a true gap, differs little there. Here a model is trained so from the start, and the controls
+# variant that makes them equal, which is a position gap as here, differs little there. Here a model is trained so from the start, and the controls
 # differ. What the recipe takes away is contiguous context: within a chunk it is $L/2$ at most.
 
 # %%
@@ -384,7 +384,7 @@ assert (np.diff(batch.positions[:, :4]) == 1).all()
 shown = {
     "separated-sinusoidal": "as it is",
     "separated-offsets": "random offsets",
-    "separated-torus-offsets": "torus and offsets",
+    "separated-torus-offsets": "short period and offsets",
 }
 several = held_out.tokens[:6]
 documents = np.arange(len(several))
@@ -428,10 +428,10 @@ figures.show(
     name="fig-works-live",
     alt="Bits per byte above the model's own sliding window, by position up to eight "
     "times the trained length, for a separated sinusoid as it is, with random offsets, "
-    "and with torus and offsets.",
+    "and with a short period and offsets.",
     caption="Live, tiny models, source code, one seed. From four to eight trained "
     f"lengths the model as it is loses {plain:+.2f} bits per byte against its sliding "
-    f"window (stride $L/2$), with offsets {offsets:+.2f}, with torus and offsets "
+    f"window (stride $L/2$), with offsets {offsets:+.2f}, with a short period too "
     f"{both:+.2f}.",
 )
 
@@ -493,7 +493,7 @@ figures.show_table(
 figures.provenance(screen)
 
 # %% [markdown]
-# **Publication**: fresh seeds, the test text, the same test bytes for all recipes of a seed. With true gaps a seed
+# **Publication**: fresh seeds, the test text, the same test bytes for all recipes of a seed. With position gaps a seed
 # *trains* on other bytes than without. A tick is a seed.
 
 # %% tags=["hide-input"]
@@ -582,7 +582,7 @@ for ax, bound in zip(axes, (np.inf, 3), strict=True):
     ax.set(xlabel="position in the text", ylabel="bits per byte")
 axes[0].set_title("all", fontsize=10)
 axes[1].set_title("those below 3, closer", fontsize=10)
-axes[0].legend(fontsize=8.5, loc="center right", bbox_to_anchor=(1.0, 0.42))
+axes[0].legend(fontsize=8, loc="center right", bbox_to_anchor=(1.02, 0.4))
 at_end = {label: one["8x"] for label, one in means.items()}
 figures.show(
     fig,
@@ -658,8 +658,8 @@ figures.provenance(runs)
 RUNGS = {
     "untied": "position with position",
     "strict-sinusoidal": "and cross terms",
-    "strict-phase-narrow": "and the phase read, narrower",
-    "strict-phase": "and the phase read",
+    "strict-phase-narrow": "and content-to-position term, narrower",
+    "strict-phase": "and content-to-position term",
     "untied-rope": "RoPE in the sem heads",
 }
 
@@ -749,19 +749,19 @@ figures.provenance(extrapolation)
 # {num}`recipes/sinusoidal-offsets/gap/native/8x:+.3f`. A window mask removes most of it. At index 1,000,000, which no offset
 # covered, the same bytes cost {num}`recipes/separated-offsets/native-at-1m minus native/1x:+.3f` more than at 0.
 #
-# **With the torus, offsets and a window the model survives.** It then stands
+# **With a short-period sinusoid, offsets and a window the model survives.** It then stands
 # {num}`recipes/separated-torus-offsets/gap/native-window/8x:+.3f` from its sliding window and reads index 1,000,000 as it reads 0
 # ({num}`recipes/separated-torus-offsets/native-at-1m minus native/1x:+.3f`). With all keys visible it is
-# {num}`recipes/separated-torus-offsets/gap/native/8x:+.3f` above. Added in a dense model, the torus does the same.
+# {num}`recipes/separated-torus-offsets/gap/native/8x:+.3f` above. Added in a dense model, it does the same.
 #
 # **There was no gap to RoPE to close.** Inside the trained length RoPE is
 # {num}`recipes/rope minus separated-sinusoidal/bits_per_byte:+.3f` from the separated sinusoid, which has two thirds of its
-# parameters. The phase read still helps the latter ({num}`recipes/separated-phase minus separated-sinusoidal/bits_per_byte:+.3f`), with
+# parameters. The content-to-position term still helps the latter ({num}`recipes/separated-phase minus separated-sinusoidal/bits_per_byte:+.3f`), with
 # more parameters; in a narrower strict model, with fewer, it helps too
 # ({num}`recipes/strict-phase-narrow minus strict-sinusoidal/bits_per_byte:+.3f`).
 #
 # **The ladder is no ladder.** *Without* the cross terms strict is better than with them
-# ({num}`recipes/untied minus strict-sinusoidal/bits_per_byte:+.3f`), and RoPE in the sem heads is worse than the phase read
+# ({num}`recipes/untied minus strict-sinusoidal/bits_per_byte:+.3f`), and RoPE in the sem heads is worse than the content-to-position term
 # ({num}`recipes/untied-rope minus strict-phase/bits_per_byte:+.3f`), although content reads distances both ways there (and cross terms
 # are left out).
 #
@@ -770,14 +770,14 @@ figures.provenance(extrapolation)
 # {num}`recipes/separated-phase-gaps/gap/native/8x:+.3f`. The second chunk may as well come from another novel
 # ({num}`recipes/separated-phase-gaps-other/gap/native/8x:+.3f`). The dense twins of all three are lower.
 #
-# **RoPE can be shown them, too.** Trained with true gaps it is {num}`recipes/rope-gaps/gap/native/8x:+.3f` above its sliding window,
+# **RoPE can be shown them, too.** Trained with position gaps it is {num}`recipes/rope-gaps/gap/native/8x:+.3f` above its sliding window,
 # at a price of {num}`recipes/rope-gaps minus rope/bits_per_byte:+.3f` inside.
 #
-# **The Toeplitz clamp fails.** It costs {num}`recipes/untied-constant-clamp minus untied-constant/bits_per_byte:+.3f` inside the
+# **Toeplitz distillation fails.** It costs {num}`recipes/untied-constant-clamp minus untied-constant/bits_per_byte:+.3f` inside the
 # trained length, is {num}`recipes/untied-constant-clamp/gap/native/8x:+.3f` above its sliding window past it, and at index 1,000,000
 # still loses {num}`recipes/untied-constant-clamp/native-at-1m minus native/1x:+.3f`.
 #
-# **Separated, with torus, phase read and gaps**, at the parameters of RoPE's model and with all keys visible: it is
+# **Separated, with short-period sinusoid, content-to-position term and gaps**, at the parameters of RoPE's model and with all keys visible: it is
 # {num}`recipes/separated-torus-phase-long-gaps-wide/gap/native/8x:+.3f` above its own sliding window. Against RoPE it stands at
 # {num}`recipes/separated-torus-phase-long-gaps-wide minus rope/bits_per_byte:+.3f` inside the trained length and at
 # {num}`recipes/separated-torus-phase-long-gaps-wide minus rope/native/8x minus native-window/8x:+.3f` in the last bin, where RoPE has
@@ -814,26 +814,26 @@ figures.provenance(runs)
 #    *{num}`12_what_works/verdict_random_offsets_survive`*, that they fail past what was covered is
 #    *{num}`12_what_works/verdict_covered_indices_are_no_extrapolation`*. They are not free either: that they cost nothing inside is
 #    *{num}`12_what_works/verdict_random_offsets_are_free_in_window`*.
-# 2. **Index and length are two problems.** The torus bounds what is new of the index, a window hides keys. With offsets they reach the
-#    sliding-window baseline (*{num}`12_what_works/verdict_the_torus_and_a_window_reach_the_oracle`*). The torus alone does not: at
+# 2. **Index and length are two problems.** The short-period sinusoid bounds what is new of the index, a window hides keys. With offsets they reach the
+#    sliding-window baseline (*{num}`12_what_works/verdict_the_torus_and_a_window_reach_the_oracle`*). The short-period sinusoid alone does not: at
 #    index 1,000,000 it loses {num}`recipes/separated-torus/native-at-1m minus native/1x:+.3f`. That $\ln n$ helps is
 #    *{num}`12_what_works/verdict_log_n_helps_past_the_length`*: it helps two of the three models, and not RoPE.
-# 3. **Content times distance is what a linear map on position embeddings cannot say**, and the phase read can. That it closes half of the
+# 3. **Content times distance is what a linear map on position embeddings cannot say**, and the content-to-position term can. That it closes half of the
 #    gap to RoPE is *{num}`12_what_works/verdict_the_phase_read_closes_half_of_the_gap_to_rope`*, for there was no gap. That more of it
 #    is always better is *{num}`12_what_works/verdict_ladder_of_expressivity`*, and so is that a stream of absolute positions helps beside
 #    every score that knows distances: *{num}`12_what_works/verdict_the_position_stream_matters_beside_rope`*. It helps beside RoPE and
-#    hurts beside the phase read.
-# 4. **Distances can be shown without long texts.** The phase read does not survive without that
-#    (*{num}`12_what_works/verdict_the_phase_read_survives`*). With true gaps five of six comparisons hold and the last is open
+#    hurts beside the content-to-position term.
+# 4. **Distances can be shown without long texts.** The content-to-position term does not survive without that
+#    (*{num}`12_what_works/verdict_the_phase_read_survives`*). With position gaps five of six comparisons hold and the last is open
 #    (*{num}`12_what_works/verdict_the_phase_read_with_true_gaps_survives`*). The gaps cost nothing inside
 #    (*{num}`12_what_works/verdict_true_gaps_are_free_in_window`*) and bring RoPE from {num}`recipes/rope/gap/native/8x:+.3f` above its
 #    sliding window to {num}`recipes/rope-gaps/gap/native/8x:+.3f`.
 # 5. **To survive is not to use.** Whether anything uses the far past is
-#    *{num}`12_what_works/verdict_something_uses_the_far_past`*, and so is whether true gaps teach it: RoPE and the separated sinusoid
+#    *{num}`12_what_works/verdict_something_uses_the_far_past`*, and so is whether position gaps teach it: RoPE and the separated sinusoid
 #    gain nothing from long texts even when trained on them.
 # 6. **Was it the separation? No.** With as many parameters a separated model with all remedies matches RoPE behind a window
 #    (*{num}`12_what_works/verdict_a_separated_model_stands_beside_rope`*). That no recipe of equal width beats that window is
-#    *{num}`12_what_works/verdict_no_recipe_beats_a_window_on_rope`*: the phase read alone does, behind a window too. Position in a stream is better than the same embedding added
+#    *{num}`12_what_works/verdict_no_recipe_beats_a_window_on_rope`*: the content-to-position term alone does, behind a window too. Position in a stream is better than the same embedding added
 #    (*{num}`12_what_works/verdict_a_stream_of_its_own_helps_the_survivor`*). But that it is ahead of a dense model with the same score and
 #    training and no position embedding is *{num}`12_what_works/verdict_separation_helps_the_survivor`*.
 #
@@ -845,8 +845,8 @@ figures.provenance(runs)
 # taken on shared cores at different hours. A gap in the last bin stands on few bytes a seed, those of the sliding-window baseline
 # at stride 1; levels on seven times as many. No long text is read far out: index 1,000,000 is asked of $L$ bytes.
 #
-# **What would change our mind.** A longer training in which the price of offsets stays and that of the phase read does
-# not; a text with more to remember than a novel has for a reader of bytes, on which true gaps teach use.
+# **What would change our mind.** A longer training in which the price of offsets stays and that of the content-to-position term does
+# not; a text with more to remember than a novel has for a reader of bytes, on which position gaps teach use.
 #
 # ## Exercises
 #
@@ -866,7 +866,7 @@ for batch in RandomOffset(8).batches(library.train, **sizes | {"steps": 20}):
     assert (batch.positions == np.arange(8)).all()
 
 # %% [markdown]
-# **3. (medium)** The teacher of the Toeplitz clamp solves a least-squares problem. Why not average the logits, each row's
+# **3. (medium)** The teacher of the Toeplitz distillation solves a least-squares problem. Why not average the logits, each row's
 # mean taken out, along every diagonal? Make a matrix that *is* Toeplitz and compare.
 
 # %% tags=["hide-cell"]
@@ -913,7 +913,7 @@ print(f"{small.n_layers} layers, window 8: the last byte depends on {reach} toke
 assert reach == small.n_layers * (8 - 1) + 1
 
 # %% [markdown]
-# **5. (hard)** Add a recipe: strict with the torus and the phase read, *without* offsets. Which lines of
+# **5. (hard)** Add a recipe: strict with the short-period sinusoid and the content-to-position term, *without* offsets. Which lines of
 # `sepnb/experiments/recipe_methods.py` are needed, and which unseen side is left?
 
 # %% tags=["hide-cell"]

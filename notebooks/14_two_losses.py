@@ -414,12 +414,10 @@ figures.show(
 )
 
 # %% [markdown]
-# The released candidates order the positions spread over the range
-# ({num}`14_two_losses/live_far_released:+.2f`, drawn {num}`14_two_losses/live_far_drawn:+.2f`); the sixty-four neighbours, drawn {num}`14_two_losses/live_near_drawn:+.2f`, are at
-# {num}`14_two_losses/live_near_released:+.2f`; with the box around the anchor it is {num}`14_two_losses/live_far_around:+.2f` and
-# {num}`14_two_losses/live_near_around:+.2f`: there positions of the same ten have a cosine of {num}`14_two_losses/live_same_ten:.2f` on average and those of
-# different tens {num}`14_two_losses/live_other_ten:.2f`, which is what the blocks are. Two short trainings of one seed prove nothing; they say where to look. So the
-# experiment below looks at both kinds of positions.
+# **Whoever asks far orders what is far.** The released candidates order the positions spread over the range ({num}`14_two_losses/live_far_released:+.2f`) and hardly the
+# sixty-four neighbours ({num}`14_two_losses/live_near_released:+.2f`). With the box around the anchor it is the other way round: neighbours are at {num}`14_two_losses/live_near_around:+.2f`. There
+# positions of the same ten are nearly alike, and those of different tens hardly, which is what the blocks are. Two short trainings of one seed prove nothing; they say where to
+# look. So the experiment below looks at both kinds of positions.
 #
 # Products are one way to ask, and the one in which the losses ask. The other is the distance of two embeddings: $\lVert e - f \rVert^2 = \lVert e \rVert^2 + \lVert f \rVert^2 - 2 \langle e, f \rangle$. Where
 # all embeddings are of one length the two say the same.
@@ -441,8 +439,8 @@ assert abs(centred.distance - as_they_are.distance) < 1e-9
 
 # %% [markdown]
 # By distance the sixty-four neighbours, which products order at {num}`14_two_losses/live_near_released:+.2f`, are ordered at {num}`14_two_losses/live_distance_near`. The window has drawn together: one vector, the mean of all, has
-# {num}`14_two_losses/live_common` of their squared length. What is left follows the positions; but products see it beside that vector, and lengths that differ by {num}`14_two_losses/live_length_spread` decide them.
-# Brought to one length, products are ordered at {num}`14_two_losses/live_near_level`; without the mean, which leaves distances what they were, at {num}`14_two_losses/live_near_centred`. The records ask for both.
+# {num}`14_two_losses/live_common` of their squared length. What is left follows the positions; but products see it beside that vector, and small differences in length decide them.
+# Brought to one length, or without the mean, which leaves distances what they were, products are ordered as distances are. The records ask for both.
 #
 # And what has the distillation to go by? Its teacher is the window of neighbours; how much a row of its softmax says is how far it is from uniform, in nats, at most the logarithm of 64.
 
@@ -464,11 +462,10 @@ assert numbers["live_told_free_schooled"] < 0.1 * numbers["live_told_raw_schoole
 assert numbers["live_told_raw_schooled"] < numbers["live_told_raw_drawn"]
 
 # %% [markdown]
-# The released losses lengthen the embeddings of the window from {num}`14_two_losses/live_norm_drawn:.1f` to {num}`14_two_losses/live_norm_schooled:.1f` and make them more alike.
-# Raw, a row of the teacher says {num}`14_two_losses/live_told_raw_drawn:.2f` nats as drawn and {num}`14_two_losses/live_told_raw_schooled:.2f` in the end; free of scale
-# {num}`14_two_losses/live_told_free_drawn:.2f` and then {num}`14_two_losses/live_told_free_schooled:.5f`: flat, and a flat teacher has nothing to teach. Raw rows grow flatter too, but the growing length keeps
-# some of what they say. So the released form is the default here, with its dependence on length told, and the other is an option. This encoder was trained raw; what comes of one that is trained
-# free of scale is a row of the records below.
+# The released losses lengthen the embeddings of the window and make them more alike. Raw, a row of the teacher says {num}`14_two_losses/live_told_raw_drawn:.2f` nats as drawn and
+# {num}`14_two_losses/live_told_raw_schooled:.2f` in the end; free of scale it ends at {num}`14_two_losses/live_told_free_schooled:.5f`: flat, and a flat teacher has nothing to teach. Raw rows grow flatter too, but the growing
+# length keeps some of what they say. So the released form is the default here, with its dependence on length, and the other is an option. This encoder was trained raw; what comes of
+# one that is trained free of scale is a row of the records below.
 #
 # Go through it yourself. Each point is one of the spread positions in the plane of the first two principal components of the end, coloured by position; the slider
 # goes through this toy training with the released candidates, from the encoder as drawn to its last step.

@@ -256,8 +256,9 @@ figures.show(
 
 # %% [markdown]
 # The sinusoid draws a cross and the head of RoPE stripes, because equation {eq}`eq-points-sum` is a sum. The drawn encoder draws a plaid of shared digits. After the toy training there are blocks of tens, and the whole trained grid
-# lies in one of them. On this range of 100 the nearest of the candidates of an anchor is about seven cells away in the median, so that neighbours are seldom asked for; on the range of 30 that the experiment below has, two. To tell a patch from the next is left to the task. On places seven apart the rank correlation of nearness with the inner product is
-# {num}`15_two_dimensions/order_far_schooled:+.2f` (drawn {num}`15_two_dimensions/order_far_drawn:+.2f`), on neighbours
+# lies in one of them. On this range of 100 the nearest of the candidates of an anchor is about seven cells away in the median, so that neighbours are seldom asked for; on the range of 30 that the experiment below has, two.
+#
+# To tell a patch from the next is left to the task. On places seven apart the rank correlation of nearness with the inner product is {num}`15_two_dimensions/order_far_schooled:+.2f`, on neighbours
 # {num}`15_two_dimensions/order_near_schooled:+.2f` (drawn {num}`15_two_dimensions/order_near_drawn:+.2f`). One short training of one seed: it shows what is meant, and proves nothing.
 
 # %% tags=["hide-cell"]
