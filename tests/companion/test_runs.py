@@ -68,7 +68,7 @@ def test_stale_records_and_fresh_grids_run_again(fake, checkout) -> None:
 def test_an_interrupted_grid_loses_no_finished_run_and_leaves_no_process(checkout, sign: int) -> None:
     script, log = checkout / "grid.py", checkout / "log"
     script.write_text(GRID, encoding="utf-8")
-    environment = os.environ | {"PYTHONPATH": str(HERE)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[1])])}
     held = Store(checkout / "store")
     with subprocess.Popen(
         [sys.executable, script, log, "0.8"], env=environment, stderr=subprocess.DEVNULL
