@@ -159,11 +159,6 @@ def test_an_encoding_for_points_is_built_with_the_option_that_it_has():
     assert encodings.how_on_axes("t5", 2) is None
 
 
-def test_options_reach_the_encoding():
-    assert encodings.build("rope", base=500.0, layout="interleaved") == encodings.RoPE(500.0, "interleaved")
-    assert encodings.build("learned", std=0.1).std == 0.1
-
-
 def test_unknown_names_and_options_are_answered_with_what_there_is(unhooked):
     with pytest.raises(ValueError, match=r"unknown encoding 'rop'; did you mean rope\?"):
         encodings.build("rop")

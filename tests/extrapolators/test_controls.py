@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sepnb.extrapolators import build, extrapolate
+from sepnb.extrapolators import extrapolate
 
 F64 = torch.float64
 
@@ -66,4 +66,3 @@ def test_interpolate_needs_its_length_and_keeps_to_it(table):
         extrapolate(table(), torch.tensor([3, 48]), "interpolate", length=48)
     with pytest.raises(ValueError, match="position 12 is outside length 12"):
         extrapolate(table(), torch.tensor([12]), "interpolate", length=5)
-    assert build("interpolate").length is None
