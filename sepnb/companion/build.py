@@ -108,7 +108,8 @@ def clean(notebook: dict[str, Any]) -> dict[str, Any]:
             metadata["mystnb"] = metadata.get("mystnb", {}) | words
         if shown and (under := [out for out in cell["outputs"] if "data" in out and out not in shown]):
             cell["outputs"] = [out for out in cell["outputs"] if out not in under]
-            bare = {"metadata": {"tags": ["remove-input"]}, "source": "", "execution_count": None}
+            source = "".join(cell["source"]).splitlines()[-1]  # MyST-NB drops a cell without any
+            bare = {"metadata": {"tags": ["remove-input"]}, "source": source, "execution_count": None}
             cells.append({"cell_type": "code", "outputs": under} | bare)
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"

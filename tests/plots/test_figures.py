@@ -144,11 +144,12 @@ def test_what_stands_under_a_figure_gets_a_cell_without_the_caption():
     notebook = executed({"sepnb": {"alt": "A sine.", "name": "fig-sine", "caption": "It waves."}})
     line = nbformat.v4.new_output("execute_result", data={"text/html": "<p>7 runs</p>"}, execution_count=1)
     notebook.cells[1].outputs.append(line)
+    notebook.cells[1].source += "\nfigures.provenance(runs)"
     clean(notebook)
     _, figure, under = notebook.cells
     assert "figure" in figure.metadata["mystnb"] and len(figure.outputs) == 1
     assert under["outputs"] == [line] and under["metadata"] == {"tags": ["remove-input"]}
-    assert under["source"] == "" and under["id"] == "cell-2"
+    assert under["source"] == "figures.provenance(runs)" and under["id"] == "cell-2"
 
 
 @pytest.mark.parametrize(
