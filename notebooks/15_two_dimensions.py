@@ -65,7 +65,7 @@ from sepnb.seqpe.geometry import geometry
 from sepnb.seqpe.prefixes import PrefixTree
 from sepnb.streams import Streams
 from sepnb.training import Labelled, TrainingConfig, train
-from sepnb.training.seqpe_schedule import grid_losses
+from sepnb.training.seqpe_losses import grid_losses
 
 figures.use_style()
 torch.manual_seed(seed)
@@ -180,7 +180,7 @@ figures.show(
 
 # %% [markdown]
 # A digit string has no idea of neighbourhood; the encoder has to learn it, from its two losses. Their schedule is that of the released image program, at our
-# grid ({func}`sepnb.training.seqpe_schedule.grid_losses`): the contrastive loss asks which point is nearest, by Euclidean distance, among points below 100 on each axis here; the trained
+# grid ({func}`sepnb.training.seqpe_losses.grid_losses`): the contrastive loss asks which point is nearest, by Euclidean distance, among points below 100 on each axis here; the trained
 # grid is the teacher, the same grid moved elsewhere the student. The formulas of the losses do not know how many coordinates there are; their samplers do. A short
 # toy training on positions alone, as in {doc}`chapter 14 <14_two_losses>`:
 
@@ -928,7 +928,7 @@ assert encodings.on_axes("seqpe", 2).dims == 2
 # The lines of SeqPE mark to which coordinate a digit belongs and give every point a number; besides, {num}`15_two_dimensions/seqpe_questions` times its files ask whether there
 # is one axis and go on either way, which the count of lines does not see. Its *training* changes at {num}`15_two_dimensions/seqpe_training_2:.0f` places, that of no other family at any: ranges, boxes and windows of the losses have a side for
 # each axis, and one weight follows from the places of a window. Most of them are written in several places and follow from two, the trained grid and the range of the coordinates
-# ({func}`sepnb.training.seqpe_schedule.grid_losses` derives them as the release does): these two somebody has to choose. Not counted is what only the models above have: the image's class token gets a vector of its own, a setting that one axis
+# ({func}`sepnb.training.seqpe_losses.grid_losses` derives them as the release does): these two somebody has to choose. Not counted is what only the models above have: the image's class token gets a vector of its own, a setting that one axis
 # refuses; their digits are two and not five; and in the cube the losses are computed in every fourth step, with four times their weights. <!-- given: settings of the models of this chapter -->
 #
 # Written as two classes, RoPE becomes another encoding once, from one axis to two, with {num}`15_two_dimensions/rope_lines_2:.0f` lines that did not run before. Written as the axial class alone it stays the same encoding, with

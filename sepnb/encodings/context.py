@@ -12,7 +12,7 @@ squared.
 
 from abc import ABC, abstractmethod
 from dataclasses import MISSING, asdict, dataclass, fields
-from math import ceil, floor, inf, log, pi, sqrt
+from math import ceil, floor, log, pi, sqrt
 from typing import Any, ClassVar
 
 import torch
@@ -44,22 +44,18 @@ class Extension(ABC):
     def __post_init__(self) -> None:
         given = vars(self)
         if "factor" in given:
-            self._check_number(
-                "factor", 1, "; a smaller one would shorten the context, for which RoPE needs nothing"
-            )
+            shorter = "a smaller one would shorten the context, for which RoPE needs nothing"
+            needs = f"it must be finite and at least 1; {shorter}"
+            number("factor", self.factor, 1, LONGEST, needs=needs)
         if "original_length" in given:
             needs = "give the trained length, at least 2"
             whole("original_length", self.original_length, 2, LONGEST, needs=needs)
         for field in self.turns:
-            self._check_number(field, 0)
+            number(field, given[field], 0, LONGEST)
         if self.turns:
             (low, a), (high, b) = ((field, given[field]) for field in self.turns)
             if not a < b:
                 raise ValueError(f"{low} is {a} and {high} is {b}; {low} must be below {high}")
-
-    def _check_number(self, field: str, least: int, hint: str = "", most: float = LONGEST) -> None:
-        needs = f"it must be finite and at least {least}{hint}"
-        number(field, getattr(self, field), least=least, most=most, needs=needs)
 
     @abstractmethod
     def __call__(
@@ -128,7 +124,7 @@ class RaisedBase(Extension):
     base: int | float
 
     def __post_init__(self) -> None:
-        self._check_number("base", 1, most=inf)
+        number("base", self.base, 1)
 
     def __call__(self, inv_freq, *, dim, base, length):
         if self.base < base:

@@ -138,7 +138,6 @@ def apply_rope(
             f"x has width {x.shape[-1]}, {inv_freq.shape[-1]} frequencies need {2 * inv_freq.shape[-1]}; "
             f"give one for each pair of columns, and at least one"
         )
-    validation.angular("positions", positions)
     if positions.shape not in (x.shape[-2:-1], x.shape[:-1]):
         raise ValueError(
             f"positions of shape {list(positions.shape)} do not fit x of shape {list(x.shape)}; "

@@ -47,7 +47,8 @@ from ..models import ImageClassifier
 from ..seqpe import SeqPE
 from ..streams import Streams
 from ..training.loop import Labelled
-from ..training.seqpe_schedule import grid_losses, grid_shifts
+from ..training.seqpe_losses import grid_losses
+from ..training.shifts import GridShiftSteps
 from ..validation import one_of
 from . import classification
 from .classification import Asked, Classification, ClassifierRun, View, shuffled, swept
@@ -92,7 +93,7 @@ def _streams(width: int) -> Streams:
     return Streams(row=part, col=part, sem=width - 2 * part)
 
 
-SHIFTED = {"positions": lambda s: grid_shifts(s.grid, 2 * (s.reach,))}
+SHIFTED = {"positions": lambda s: GridShiftSteps(s.grid, 2 * (s.reach,))}
 TAUGHT = {"auxiliary": lambda s: grid_losses(s.grid, 2 * (s.reach,), columns=EMBEDDING.width)}
 
 METHODS = listed(

@@ -20,7 +20,8 @@ from ..data.draws import generator_of
 from ..encodings import AxialRoPE, Sinusoidal
 from ..seqpe import SeqPE
 from ..training.loop import Labelled
-from ..training.seqpe_schedule import grid_losses, grid_shifts
+from ..training.seqpe_losses import grid_losses
+from ..training.shifts import GridShiftSteps
 from . import classification
 from .classification import Asked, Classification, ClassifierRun, View, shuffled, swept
 from .image_tasks import HELD_OUT_SEED
@@ -51,7 +52,7 @@ SIZES = {
     "gpu": Size(96, 4, 4, 256, 6_000, 5_000, "bfloat16", side=6, sides=(9, 12, 24)),
 }
 
-SHIFTED = {"positions": lambda size: grid_shifts(AXES * (size.side,), RANGES)}
+SHIFTED = {"positions": lambda size: GridShiftSteps(AXES * (size.side,), RANGES)}
 TAUGHT = {
     "auxiliary": lambda size: grid_losses(AXES * (size.side,), RANGES, columns=EMBEDDING.width, every=EVERY)
 }

@@ -104,14 +104,15 @@ class Attention(nn.Module):
             for span in spans:
                 v = self._to_heads(self.streams.join({name: values[name] for name in span.columns}))
                 q, k, v = self._placed(span, parts, v, context, cache)  # kept in the cache, rotated
-                q, k = _with_terms(span, q, k, terms)
+                for more_q, more_k in terms:  # more columns, under the same scale
+                    q, k = _beside([q, more_q[:, span.of_group]]), _beside([k, more_k])
                 averaged = self.core(span, q, k, v, context)  # softmax(Q K^T d^-1/2 + bias + mask) V
                 z |= span.divided(averaged.transpose(1, 2).flatten(-2))
         return self.output.parts(z)  # y = z W_O, stream by stream
 
-    def values(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def values(self, u: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Normalised streams `[B, N, w]` to the values of each stream, `[B, N, columns]`."""
-        blocks = self.value.parts(parts)
+        blocks = self.value.parts(u)
         for span in (span for group in self.groups for span in group.spans):
             if computed := [blocks[name] for name in span.columns if name in blocks]:
                 for name, count in span.columns.items():
@@ -120,7 +121,7 @@ class Attention(nn.Module):
         return blocks
 
     def queries_and_keys(
-        self, index: int, parts: Mapping[str, Tensor], table: Tensor | None = None
+        self, index: int, u: Mapping[str, Tensor], table: Tensor | None = None
     ) -> list[Part]:
         """Normalised streams `[B, N, w]` to queries and keys of the group with this index, before any
         rotation: one part, or of an untied group that reads content and positions two, in this order. Streams
@@ -129,22 +130,22 @@ class Attention(nn.Module):
         table = table if index == self.both else None
         if len(group.parts) > 1:
             of_content, of_positions = group.parts
-            table = self.position_table(parts) if table is None else table
-            content = self._projected(index, {"sem": parts["sem"]})
+            table = self.position_table(u) if table is None else table
+            content = self._projected(index, {"sem": u["sem"]})
             return [self._part(index, of_content, content), self._part(index, of_positions, table)]
         if table is None:
-            joined = self.query_key[index](self.streams.join({name: parts[name] for name in group.reads}))
+            joined = self.query_key[index](self.streams.join({name: u[name] for name in group.reads}))
         else:
-            joined = self._projected(index, {"sem": parts["sem"]}).add_(table)  # in place: one copy less
+            joined = self._projected(index, {"sem": u["sem"]}).add_(table)  # in place: one copy less
         return [self._part(index, tuple(group.reads), joined)]
 
-    def position_table(self, parts: Mapping[str, Tensor]) -> Tensor | None:
+    def position_table(self, u: Mapping[str, Tensor]) -> Tensor | None:
         """What the normalised position streams give to queries and keys of the sem heads, `[1, N, 2*H*d]`;
         None where no group reads both."""
         if self.both is None:
             return None
         positions = [name for name in self.groups[self.both].reads if name != "sem"]
-        return self._projected(self.both, {name: parts[name] for name in positions})
+        return self._projected(self.both, {name: u[name] for name in positions})
 
     @property
     def table_width(self) -> int | None:
@@ -167,13 +168,13 @@ class Attention(nn.Module):
         """`[B, N, H*d]` to `[B, H, N, d]`."""
         return x.unflatten(-1, (-1, self.head_width)).transpose(1, 2)
 
-    def _projected(self, index: int, parts: Mapping[str, Tensor]) -> Tensor:
+    def _projected(self, index: int, u: Mapping[str, Tensor]) -> Tensor:
         """What some of the streams that a group reads add to its queries and keys; the bias comes with the
         content, so that it is added once."""
         projection, slices = self.query_key[index], self.groups[index].reads
         first, *others = (
             F.linear(x, projection.weight[:, slices[name]], projection.bias if name == "sem" else None)
-            for name, x in parts.items()
+            for name, x in u.items()
         )
         return sum(others, start=first)
 
@@ -194,10 +195,11 @@ class Attention(nn.Module):
         for number, part in enumerate(parts):
             q, k = part.queries[span.number], part.keys[span.number]
             q = q[..., q.shape[-2] - n :, :]
-            if cache is not None:  # the values are kept once, with the first part
-                own = v if number == 0 else v[..., :0]
-                k, held = cache.extend((self.layer, span.heads, number), k, own)
-                v = held if number == 0 else v
+            place = self.layer, span.heads, number
+            if cache is not None and number == 0:  # the values are kept once, with the first part
+                k, v = cache.extend(place, k, v)
+            elif cache is not None:
+                k, _ = cache.extend(place, k, v[..., :0])
             q, k = context.rotated(q, k, part.reads, Place(self.layer, span.heads), first=number == 0)
             queries.append(q)
             keys.append(k)
@@ -210,15 +212,6 @@ class Attention(nn.Module):
         """Per term its columns of the queries and of the keys, of all heads that read the sem stream."""
         content = u["sem"][:, u["sem"].shape[1] - context.n_queries :]
         return [term(content, made) for term, made in zip(self.terms, context.terms, strict=True)]
-
-
-def _with_terms(
-    span: Span, q: Tensor, k: Tensor, terms: Sequence[tuple[Tensor, Tensor]]
-) -> tuple[Tensor, Tensor]:
-    """Queries and keys of a span with the columns of the terms beside their own."""
-    for more_q, more_k in terms:
-        q, k = _beside([q, more_q[:, span.of_group]]), _beside([k, more_k])
-    return q, k
 
 
 def _beside(tensors: Sequence[Tensor]) -> Tensor:

@@ -128,12 +128,7 @@ class AttentionContext:
         return {**parts, "sem": parts["sem"] + self.embedding}
 
     def rotated(
-        self,
-        q: Tensor,
-        k: Tensor,
-        reads: Collection[str],
-        place: Place | None = None,
-        first: bool = True,
+        self, q: Tensor, k: Tensor, reads: Collection[str], place: Place | None = None, first: bool = True
     ) -> tuple[Tensor, Tensor]:
         """Queries and keys that are made from the streams `reads`, as the encodings change them. The `first`
         part of a head is given what a head has once; `place` is that of `QueryKeyModule.forward`."""

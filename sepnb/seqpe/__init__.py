@@ -11,11 +11,4 @@ from .encoder import SequentialPositionEncoder
 from .encoding import SeqPE
 from .losses import contrastive_loss, distillation_loss
 
-__all__ = [
-    "SeqPE",
-    "SequentialPositionEncoder",
-    "as_grid",
-    "contrastive_loss",
-    "digits",
-    "distillation_loss",
-]
+__all__ = ["SeqPE", "SequentialPositionEncoder", "as_grid", "contrastive_loss", "digits", "distillation_loss"]

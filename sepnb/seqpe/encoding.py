@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from ..encodings.base import Encoding, Heads, InputModule, QueryKeyModule, Site
-from ..records.settings import without_defaults
+from ..validation import one_of
 from .encoder import SequentialPositionEncoder, check_settings
 from .injection import EmbeddedInput, EmbeddedQueryKey
 
@@ -46,6 +46,7 @@ class SeqPE(Encoding):
     name: ClassVar[str] = "seqpe"
     order: ClassVar[float] = 16
     reads_index: ClassVar[bool] = True
+    later: ClassVar[tuple[str, ...]] = ("dropout", "class_token")
 
     site: str = "score"
     width: int = 32
@@ -61,8 +62,7 @@ class SeqPE(Encoding):
     class_token: bool = False
 
     def __post_init__(self) -> None:
-        if self.site not in SITES:
-            raise ValueError(f"unknown site {self.site!r}; use one of {', '.join(SITES)}")
+        one_of("site", self.site, SITES)
         check_settings(**self._settings)
         if self.per_layer and self.site == "input":
             raise ValueError("per_layer is for the maps to queries and keys, and site is 'input'; give one")
@@ -94,14 +94,8 @@ class SeqPE(Encoding):
     def at_query_key(self, heads: Heads) -> QueryKeyModule | None:
         if self.site == "input":
             return None
-        return EmbeddedQueryKey(
-            self._encoder(self.width),
-            heads,
-            self.site,
-            self.factor,
-            self.per_layer,
-            class_token=self.class_token,
-        )
+        encoder, token = self._encoder(self.width), self.class_token
+        return EmbeddedQueryKey(encoder, heads, self.site, self.factor, self.per_layer, class_token=token)
 
     def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]]:
         """The embedding, whatever the site."""
@@ -113,7 +107,3 @@ class SeqPE(Encoding):
 
     def _encoder(self, out_features: int) -> SequentialPositionEncoder:
         return SequentialPositionEncoder(**self._settings, out_features=out_features)
-
-    def resolved(self) -> dict[str, Any]:
-        """As of every encoding; `dropout` and `class_token` where there are some."""
-        return without_defaults(super().resolved(), dropout=0.0, class_token=False)

@@ -1,21 +1,12 @@
 """Training: one loop, what yields its batches, and what it minimises.
 
-`loop` trains any model as a `config` says. `positions`, `shifts` and `segments` say where a text or a grid is
-read, `memory` reads on after earlier segments; `losses`, `toeplitz` and `seqpe_losses` say what is minimised
+`loop` trains any model as a `config` says. `positions` and `shifts` say where a text or a grid is read,
+`memory` reads on after earlier segments; `losses`, `toeplitz` and `seqpe_losses` say what is minimised
 beside the next token; `checkpoints` keeps a training that was left.
 """
 
 from .config import TrainingConfig
-from .loop import (
-    Diverged,
-    Labelled,
-    autocast,
-    forward_of,
-    next_token_losses,
-    optimiser,
-    target_losses,
-    train,
-)
+from .loop import Diverged, Labelled, autocast, forward_of, next_token_losses, optimiser, target_losses, train
 
 __all__ = [
     "Diverged",

@@ -7,8 +7,7 @@ from typing import Any
 from .. import validation
 from ..records.settings import without_defaults
 from .losses import AuxiliaryLoss, BoundLoss
-from .positions import PositionSampler
-from .segments import Segments
+from .positions import PositionSampler, Segments
 from .shifts import GridShiftSteps
 
 PRECISIONS = ("float32", "bfloat16")

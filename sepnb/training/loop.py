@@ -134,7 +134,7 @@ def train(
             raise ValueError(f"the batches ended at step {step} of {config.steps}; give one batch per step")
         tokens, targets, positions = _parts(drawn, config, device)
         if auxiliary is not None:
-            auxiliary.check(step, None if isinstance(drawn, np.ndarray) else drawn.positions)
+            auxiliary.refuse(step, None if isinstance(drawn, np.ndarray) else drawn.positions)
         if config.memory:
             memory = _memory(memory, model, drawn, config)
         for group in adamw.param_groups:

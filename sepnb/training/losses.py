@@ -20,21 +20,16 @@ class BoundLoss:
         value: the weighted loss as a function of the model, called once in every step.
         seed, start: the seed and the step from which it draws; `train` compares them with its own.
         refuse: called before every step with its number and its positions; raises ValueError for positions
-            that the loss does not expect.
+            that the loss does not expect, because it draws by another seed.
     """
 
     value: Callable[[nn.Module], Tensor]
     seed: int
     start: int = 0
-    refuse: Callable[[int, np.ndarray | None], None] | None = None
+    refuse: Callable[[int, np.ndarray | None], None] = lambda step, positions: None
 
     def __call__(self, model: nn.Module) -> Tensor:
         return self.value(model)
-
-    def check(self, step: int, positions: np.ndarray | None) -> None:
-        """Refuse a step at positions that the loss does not expect, because it draws by another seed."""
-        if self.refuse is not None:
-            self.refuse(step, positions)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ the default, 0.1/32, is the released strength where m is 32, as in the released 
 import json
 from dataclasses import asdict, dataclass
 from itertools import count, repeat
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,6 +33,10 @@ RELEASED_ENCODING = {"dropout": 0.1, "std": RELEASED_STD}
 
 RELEASED_SHIFTS = {"starts": 320, "per": "sequence"}
 """Options of `ShiftSteps`. Released is besides what `CandidateSampler` does otherwise."""
+
+CANDIDATES, CANDIDATES_IN_BOX, PLACES = 64, 5, 64
+KINDS = (("uniform", 0.5), ("edited", 0.3), ("window", 0.2))
+"""Of `grid_losses`."""
 
 
 @dataclass(frozen=True)
@@ -151,8 +156,10 @@ class SeqPELosses(AuxiliaryLoss):
             encoder = encoder_of(model)
             return self.every * self.of(encoder, *drawn())
 
+        teaching = self.shifts is not None and self.windows is not None and self.distillation
+
         def refuse(step: int, positions: np.ndarray | None) -> None:
-            if next(told) or positions is None or not self.shifts.outside(positions):
+            if not teaching or next(told) or positions is None or not self.shifts.outside(positions):
                 return
             raise ValueError(
                 f"step {step} is read outside of the trained window, and the losses take it for one inside, "
@@ -162,8 +169,7 @@ class SeqPELosses(AuxiliaryLoss):
         for _ in range(start):
             drawn()
             next(told)
-        taught = self.shifts is not None and self.windows is not None and self.distillation
-        return BoundLoss(loss, seed, start, refuse if taught else None)
+        return BoundLoss(loss, seed, start, refuse)
 
     def of(
         self, encoder: SequentialPositionEncoder, candidates: Candidates | None, windows: Windows | None
@@ -190,6 +196,34 @@ class SeqPELosses(AuxiliaryLoss):
             )
             total = total + self.distillation * one
         return total
+
+
+def grid_losses(
+    grid: tuple[int, ...], ranges: tuple[int, ...], *, columns: int, every: int = 1, base: int = 10
+) -> SeqPELosses:
+    """Both losses of the released image program, for a trained grid on any number of axes with coordinates
+    below `ranges`, and embeddings of so many columns; in every so many steps.
+
+    As released: the shares of the kinds; 16 anchors with 64 candidates each; windows whose move is at least
+    the trained grid on some axis; a tenth of the steps is shifted, `GridShiftSteps(grid, ranges)`; the
+    weights, that of the distillation divided by the places of a window. Released are two axes of 14 cells,
+    with 64 of the 196 cells in a window and boxes of 17 x 17, about five cells for a candidate: here a window
+    has a third of the cells of the trained grid, at most 64, and a box as many cells as a released one or the
+    trained grid. The trained grid, windows and shift steps are counted from 1, because the origin is the
+    place of the class token; the contrastive loss sees every point from the origin on.
+    """
+    box = int((CANDIDATES_IN_BOX * CANDIDATES) ** (1 / len(grid)) + 1e-9)
+    window = tuple(max(side, box) for side in grid)
+    sizes = {"candidates": CANDIDATES, "kinds": KINDS, "window": window, "edited": 0.2, "base": base}
+    places = min(PLACES, max(2, prod(grid) // 3))  # of a single place nothing can be distilled
+    return SeqPELosses(
+        CandidateSampler(ranges, **sizes),
+        WindowSampler(ranges, grid, places=places, away=grid, first=1),
+        distillation=0.1 / places,
+        n_heads=max(1, columns // 64),
+        shifts=GridShiftSteps(grid, ranges),
+        every=every,
+    )
 
 
 def encoder_of(model: nn.Module) -> SequentialPositionEncoder:

@@ -13,7 +13,7 @@ from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, optimiser, train
 from sepnb.training.memory import SegmentMemory
-from sepnb.training.segments import Segments
+from sepnb.training.positions import Segments
 
 L, B, COUNT = 4, 3, 3
 TEXT = Text("two", tuple(Document(f"d{k}", "a", (np.arange(60) + 100 * k).astype(np.uint8)) for k in (0, 1)))

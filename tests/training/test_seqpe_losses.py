@@ -11,8 +11,7 @@ from sepnb.encodings import Heads
 from sepnb.seqpe import SeqPE, SequentialPositionEncoder, contrastive_loss, distillation_loss
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.training import TrainingConfig
-from sepnb.training.positions import RandomOffset, RandomPositions, TrueGap
-from sepnb.training.segments import Segments
+from sepnb.training.positions import RandomOffset, RandomPositions, Segments, TrueGap
 from sepnb.training.seqpe_losses import RELEASED, RELEASED_ENCODING, RELEASED_SHIFTS, SeqPELosses
 from sepnb.training.shifts import GridShiftSteps, ShiftSteps
 

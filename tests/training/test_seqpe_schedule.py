@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from sepnb.seqpe import SequentialPositionEncoder
-from sepnb.training.seqpe_schedule import grid_losses, grid_shifts
+from sepnb.training.seqpe_losses import grid_losses
+from sepnb.training.shifts import GridShiftSteps
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,7 @@ def test_boxes_and_windows_are_those_of_the_release_on_any_number_of_axes(grid, 
     assert (losses.windows.trained, losses.windows.away, losses.windows.first) == (grid, grid, 1)
     assert losses.windows.places == places and losses.n_heads == 6
     assert losses.distillation == 0.1 / places, "the released weight, of a loss that is divided by them"
-    assert losses.shifts == grid_shifts(grid, ranges) and losses.shifts.first == 1
+    assert losses.shifts == GridShiftSteps(grid, ranges) and losses.shifts.first == 1
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3])

@@ -14,9 +14,8 @@ from sepnb.seqpe import SeqPE
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.streams import Streams
 from sepnb.training import Labelled, TrainingConfig, checkpoints, optimiser, train
-from sepnb.training.seqpe_losses import SeqPELosses
-from sepnb.training.seqpe_schedule import grid_losses, grid_shifts
-from sepnb.training.shifts import ShiftSteps
+from sepnb.training.seqpe_losses import SeqPELosses, grid_losses
+from sepnb.training.shifts import GridShiftSteps, ShiftSteps
 
 LENGTH, STEPS, SEED = 8, 6, 3
 SHIFTS = ShiftSteps(1000, probability=0.5)
@@ -110,7 +109,7 @@ ON_A_GRID = ImageClassifier(
 @pytest.mark.parametrize("starts", [None, 320])
 def test_a_training_on_a_grid_is_resumed_as_one_that_was_not_interrupted(starts, tmp_path):
     """The same of images: places that moved, both losses of two coordinates, moves that are drawn once."""
-    shifts = dataclasses.replace(grid_shifts(GRID, (30, 30)), probability=0.5, starts=starts)
+    shifts = dataclasses.replace(GridShiftSteps(GRID, (30, 30)), probability=0.5, starts=starts)
     losses = dataclasses.replace(grid_losses(GRID, (30, 30), columns=8), shifts=shifts)
     config = TrainingConfig(STEPS, 2, 1, 1e-2, positions=shifts, auxiliary=losses)
 
@@ -136,7 +135,7 @@ def test_a_step_that_moved_and_that_the_losses_would_teach_from_is_refused():
         train(model(), batches(), CONFIG, auxiliary=LOSSES.bind(SEED + 2))
     assert any(SHIFTS.outside(batch.positions) for batch in batches())
     assert not SHIFTS.outside(np.arange(LENGTH)) and SHIFTS.outside(np.arange(LENGTH) + 1)
-    on_grid = grid_shifts(GRID, (30, 30))
+    on_grid = GridShiftSteps(GRID, (30, 30))
     for some in (on_grid.home, on_grid.home[[3, 1]][None]):
         assert not on_grid.outside(some)
         assert all(on_grid.outside(some + np.array(move)) for move in ((0, 3), (-1, 0)))
