@@ -67,8 +67,8 @@ from sepnb.seqpe import (
     digits,
     distillation_loss,
 )
+from sepnb.seqpe.encoder import PrefixTree
 from sepnb.seqpe.geometry import geometry, likeness
-from sepnb.seqpe.prefixes import PrefixTree
 from sepnb.seqpe.sampling import WindowSampler
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, next_token_losses, optimiser

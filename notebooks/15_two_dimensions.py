@@ -61,8 +61,8 @@ from sepnb.plots import figures, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
 from sepnb.seqpe import SequentialPositionEncoder, digits
+from sepnb.seqpe.encoder import PrefixTree
 from sepnb.seqpe.geometry import geometry
-from sepnb.seqpe.prefixes import PrefixTree
 from sepnb.streams import Streams
 from sepnb.training import Labelled, TrainingConfig, train
 from sepnb.training.seqpe_losses import grid_losses

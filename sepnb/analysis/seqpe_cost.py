@@ -12,9 +12,8 @@ import torch
 from ..models import LanguageModel, TransformerConfig
 from ..seqpe import SeqPE
 from ..seqpe.digits import Positions
-from ..seqpe.encoder import SequentialPositionEncoder
+from ..seqpe.encoder import PrefixTree, SequentialPositionEncoder
 from ..seqpe.injection import EmbeddedQueryKey
-from ..seqpe.prefixes import PrefixTree
 from ..training.seqpe_losses import SeqPELosses, encoder_of
 from .flops import per_token
 

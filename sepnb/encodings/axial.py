@@ -40,11 +40,8 @@ def axial_rope_frequencies(
 
 def grid_positions(*sides: int, fit: tuple[int, ...] | None = None) -> Float[Tensor, "N n"]:
     """The place of every cell of a grid, row by row: of an image (row, column), `[rows * columns, 2]`, in
-    float64. The grid is stretched or squeezed so that its corners are those of one with the sides `fit`.
-
-    Raises:
-        ValueError: a side below 1, no side, or `fit` for other axes.
-    """
+    float64, stretched or squeezed so that its corners are those of a grid with the sides `fit`. A side below
+    1, no side, or `fit` for other axes is a ValueError."""
     ends = sides if fit is None else fit
     if not sides or len(ends) != len(sides):
         raise ValueError(f"a grid of sides {sides} with fit={fit}; give both as many sides, at least 1")
@@ -67,11 +64,8 @@ def apply_axial_rope(
 ) -> Float[Tensor, "... N dim"]:
     """Rotate `x` `[..., N, dim]` by (row, column): pairs 0 to dim/4 - 1 by row w_m, the others by column w_m;
     with `dims` coordinates each turns its share of the pairs. Positions are `[N, dims]`, or one for every
-    vector of `x`, `[..., N, dims]`; integers or, for coordinates between patches, floats.
-
-    Raises:
-        ValueError: an unknown layout, or frequencies or positions that do not fit the shape of `x`.
-    """
+    vector of `x`, `[..., N, dims]`; integers or, for coordinates between patches, floats. Frequencies or
+    positions that do not fit the shape of `x` are a ValueError."""
     one_of("layout", layout, LAYOUTS)
     if x.shape[-1] != (needed := 2 * dims * inv_freq.shape[-1]):
         raise ValueError(f"x has width {x.shape[-1]}, {inv_freq.shape[-1]} frequencies need {needed}")

@@ -23,10 +23,8 @@ def base_of_longest_wave(dim: int, length: int | float) -> float:
 
     The slowest angular frequency is base^-e, e = (dim - 2)/dim (odd `dim`: (dim - 1)/dim), hence
     base = (length / 2 pi)^(1/e). With a longest wave of twice the trained length a text shows every wave for
-    at least half a turn. Not for the layout "halves-endpoint", of which e is 1.
-
-    Raises:
-        ValueError: fewer than 3 columns, which have the fastest wave only, or a wave not longer than that.
+    at least half a turn. Not for the layout "halves-endpoint", of which e is 1. Fewer than 3 columns, which
+    have the fastest wave only, or a wave not longer than that are a ValueError.
     """
     slowest = ((dim + 1) // 2 - 1) * 2 / dim if dim > 0 else 0.0
     if slowest == 0:

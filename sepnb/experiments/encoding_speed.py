@@ -34,8 +34,7 @@ from .. import encodings
 from ..analysis.flops import products_of
 from ..analysis.timing import check_alike
 from ..encodings import Site
-from ..models import Transformer, TransformerConfig, compile_formulas, kernels
-from ..models.softmax import attention_weights, causal_mask
+from ..models import Transformer, TransformerConfig, attention_weights, causal_mask, compile_formulas, kernels
 from ..records.store import Record
 from ..streams import Streams
 from ..training.loop import autocast

@@ -98,10 +98,8 @@ def check_table(table: Tensor) -> None:
 
 def check_positions(positions: Tensor) -> None:
     """Refuse what is no tensor of positions: integers, none of them negative."""
-    if (
-        readable("positions", integers("positions", positions)).numel()
-        and (lowest := int(positions.min())) < 0
-    ):
+    readable("positions", integers("positions", positions))
+    if positions.numel() and (lowest := int(positions.min())) < 0:
         raise ValueError(f"position {lowest} is negative; the first position is 0")
 
 

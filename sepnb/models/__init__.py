@@ -2,12 +2,13 @@
 a KV cache and position tables.
 
 `attention` and `transformer` are the model as the equations have it. `config` says what a model is, `layout`
-what follows from that, `validation` what a call may be given. `attention_core` chooses the kernel; `pieces`,
-`windows`, `kernels` and `flex` are there for speed. `pattern` shows and replaces attention weights.
+what follows from that, `validation` what a call may be given, `windows` which keys a query sees.
+`attention_core` chooses the kernel; `pieces`, `kernels` and `flex` are there for speed. `pattern` shows and
+replaces attention weights.
 """
 
 from .attention import Attention
-from .block import Block
+from .attention_core import attention_weights
 from .cache import KVCache
 from .config import TransformerConfig
 from .image import ImageClassifier
@@ -15,8 +16,8 @@ from .kernels import compile_formulas
 from .language import LanguageModel
 from .pattern import attention_hook, frozen_attention
 from .position_tables import PositionTables
-from .softmax import attention_weights, causal_mask
-from .transformer import Transformer
+from .transformer import Block, Transformer
+from .windows import causal_mask
 
 __all__ = [
     "Attention",

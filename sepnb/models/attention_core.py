@@ -20,16 +20,14 @@ from . import kernels, pieces
 from .config import TransformerConfig
 from .context import AttentionContext
 from .layout import Span
-from .softmax import attention_weights, masked_softmax
+from .windows import causal_mask
 
 
 class AttentionCore(nn.Module):
     """What the heads of one layer do with queries, keys and values, as encodings change it.
 
     `written` are the streams to which the heads write; see `ValueModule` for those that are given positions.
-
-    Raises:
-        ValueError: two encodings that both make the scores, or both add to the values.
+    Two encodings that both make the scores, or both add to the values, are a ValueError.
     """
 
     def __init__(self, config: TransformerConfig, heads: Heads, written: Collection[str]) -> None:
@@ -140,6 +138,24 @@ class AttentionCore(nn.Module):
             own = context.own_bias(self.biases)[..., span.built, :, :]
             mask = own if mask is None else mask + own
         return mask if mask is None else mask.to(dtype)
+
+
+def attention_weights(
+    q: Tensor, k: Tensor, mask: Tensor | None, *, causal: bool, scale: float | None = None
+) -> Tensor:
+    """softmax(q k^T scale + mask), `[B, H, N, M]`: the plain formula. The scale is d^-1/2 unless given."""
+    scores = q @ k.transpose(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    return masked_softmax(scores, mask, causal=causal)
+
+
+def masked_softmax(scores: Tensor, mask: Tensor | None, *, causal: bool) -> Tensor:
+    """softmax(scores + mask) over the keys, `[B, H, N, M]`; with no mask, the causal one if `causal`."""
+    if mask is not None:
+        scores = scores + mask
+    elif causal:
+        n, m = scores.shape[-2:]
+        scores = scores.masked_fill(~causal_mask(n, m, scores.device), -torch.inf)
+    return scores.softmax(dim=-1)
 
 
 def share(layers: Iterable[AttentionCore]) -> None:

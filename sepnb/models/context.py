@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ..encodings import coordinates
 from ..encodings.base import PairModule, Place, QueryKeyModule, ScoreModule, ValueModule
 from . import kernels
-from .softmax import visible
+from .windows import visible
 
 
 @dataclass
@@ -24,7 +24,7 @@ class AttentionContext:
         query_positions, key_positions: `[N]` and `[M]`, or `[B, N]` and `[B, M]`; the queries are the last N
             of the M keys. On n > 1 axes each has one more dimension, of the coordinates.
         dtype: of a mask without biases.
-        causal, window, sinks: which keys a query sees, as in `softmax.visible`.
+        causal, window, sinks: which keys a query sees, as in `windows.visible`.
         consecutive: as in `sepnb.encodings.relative.by_distance`.
         biases, own_biases: the score modules that all layers share; whether layers have biases of their own.
         rotations: per query/key encoding its module and what it prepared for the queries and for the keys.

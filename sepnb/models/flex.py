@@ -7,9 +7,8 @@ bias, such as FIRE's, is looked up pair by pair, `[H, N, N]` for the whole batch
 looked up is summed by atomic additions, in no fixed order: two runs on a GPU may differ in the last bits.
 
 It serves causal attention of a whole text with itself, on CUDA, where `compile_formulas` asks for it and
-gradients are taken: FlexAttention has no backward pass on a CPU. Elsewhere the bias joins the mask: behind
-windows, which go in pieces of queries, in packed documents, and at positions with gaps. Scores that need
-more than their product and one number (Shaw, Transformer-XL, CoPE) stay with the plain formula.
+gradients are taken: FlexAttention has no backward pass on a CPU. Elsewhere the bias joins the mask. Scores
+that need more than their product and one number (Shaw, Transformer-XL, CoPE) stay with the plain formula.
 
 Shape letters: B batch, H heads, N tokens, d head width, e columns of queries and keys.
 """

@@ -89,12 +89,9 @@ class ImageClassifier(nn.Module):
         places = grid_positions(rows, columns, fit=self.fit) + 1
         return places if self.fit is not None else places.to(torch.int64)
 
-    def patches(
-        self, images: Float[Tensor, "B C H W"], grid: tuple[int, int] | None = None
-    ) -> Float[Tensor, "B N pixels"]:
-        """The pixels of every patch, channel by channel; patches row by row. The grid is that of the images,
-        where it is known already."""
-        rows, columns = self.grid(images) if grid is None else grid
+    def patches(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B N pixels"]:
+        """The pixels of every patch, channel by channel; patches row by row."""
+        rows, columns = self.grid(images)
         cut = images.unflatten(3, (columns, self.patch)).unflatten(2, (rows, self.patch))
         return cut.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
 
@@ -104,10 +101,10 @@ class ImageClassifier(nn.Module):
         """Logits of the classes of floating images with sides that are whole patches. The positions of the
         patches, `[N]` or `[B, N]`, on two axes `[N, 2]` or `[B, N, 2]`, are by default those of the model's
         rule; 0 along every axis is the place of the class token."""
-        grid = self.grid(images)
-        content = self.embedding(self.patches(images, grid))
+        content = self.embedding(self.patches(images))
         content = torch.cat([self.class_token.expand(len(images), 1, -1), content], dim=1)
-        positions = self.positions(*grid).to(content.device) if positions is None else positions
+        if positions is None:
+            positions = self.positions(*self.grid(images)).to(content.device)
         state = self.transformer(content, with_origin(positions, self.config.axes))
         read = {name: x[:, 0] for name, x in state.items()}
         return self.head(self.config.streams.join(self.norm.parts(read)))

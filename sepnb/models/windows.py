@@ -1,15 +1,12 @@
-"""A window: every query sees the last W tokens, itself included, and nothing before them.
+"""Which keys a query sees: those up to itself, or behind a window the last W of them, itself included.
 
-It is a mask, and goes with every encoding. It counts tokens in the order of the sequence, not positions, and
-these stay as they are. After n layers a token depends on n (W - 1) + 1 tokens.
-
-`TransformerConfig(window=W)` sets it for training, evaluation and reading with a cache;
-`LanguageModel.extended(window=W)` sets it for evaluation, and narrows that of a config.
+A window is a mask, and goes with every encoding. It counts tokens in the order of the sequence, not
+positions, and these stay as they are. After n layers a token depends on n (W - 1) + 1 tokens.
 
 Behind a window attention goes in pieces of queries, so that time and memory grow with N W. With sinks, the
 first tokens of a text, the mask is one of all keys; so it is where the attention weights are recorded.
 
-Shape letters: B batch, H heads, N tokens, W tokens of a window.
+Shape letters: B batch, H heads, N tokens, M keys, W tokens of a window.
 """
 
 from collections.abc import Sequence
@@ -34,6 +31,20 @@ def check(window: Any, causal: bool) -> None:
             f"window={window}: a window needs a causal model, because it counts tokens up to the query; use "
             f"causal=True, or leave it out"
         )
+
+
+def causal_mask(n: int, m: int, device: torch.device) -> Tensor:
+    """True where query n of the last `n` of `m` tokens may look: bool `[n, m]`."""
+    return torch.ones(n, m, dtype=torch.bool, device=device).tril(m - n)
+
+
+def visible(n: int, m: int, device: torch.device, *, window: int | None = None, sinks: int = 0) -> Tensor:
+    """`causal_mask`, narrowed to the last `window` tokens, itself included, and the first `sinks`."""
+    seen = causal_mask(n, m, device)
+    if window is None:
+        return seen
+    recent = ~torch.ones_like(seen).tril(m - n - window)
+    return seen & (recent | (torch.arange(m, device=device) < sinks))
 
 
 def rows_of_a_piece(window: int) -> int:

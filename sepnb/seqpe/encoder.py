@@ -17,19 +17,18 @@ Shape letters: P positions, n coordinates, S digits of a position, w width, H he
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ..models.block import Block
 from ..models.config import TransformerConfig
-from ..models.transformer import Transformer
+from ..models.transformer import Block, Transformer
 from ..streams import MOST_WEIGHTS, Streams
 from ..validation import WIDEST, above_zero, share, whole
 from .digits import Positions, checked_places, digits
-from .prefixes import PrefixTree
 
 RELEASED_WIDTH, RELEASED_STD = 768, 0.02
 """Width of the released text encoder, and the standard deviation of its first weights."""
@@ -66,6 +65,47 @@ def check_settings(
     return places
 
 
+@dataclass(frozen=True)
+class PrefixTree:
+    """The distinct prefixes of P strings of S digits, by their length: under a causal mask, what a digit's
+    state depends on. Strings 1230 and 1239 have the same states at their first three places. For neighbouring
+    positions the tree has little more nodes than the last place has strings.
+
+    Attributes:
+        digit: per place s the last digits of its prefixes, int64 `[T_s]`.
+        above: per place s, for each of its T_s prefixes, where its own prefixes of the places 0 to s - 1
+            stand: s tensors `[T_s]`.
+        leaf: per place s, which prefix each string begins with: `[P]`.
+    """
+
+    digit: tuple[Tensor, ...]
+    above: tuple[tuple[Tensor, ...], ...]
+    leaf: tuple[Tensor, ...]
+
+    @classmethod
+    def of(cls, strings: Tensor) -> "PrefixTree":
+        """The tree of int64 strings `[P, S]`, by place from the first."""
+        digit, above, leaf = [], [], []
+        base = int(strings.max()) + 1 if strings.numel() else 1
+        prefix = torch.zeros(len(strings), dtype=torch.int64, device=strings.device)
+        for place in strings.unbind(dim=1):
+            # The number of a prefix among those of its place, and the next digit, name the next prefix.
+            named, found = (prefix * base + place).unique(return_inverse=True)
+            one = found.new_empty(len(named)).scatter_(
+                0, found, torch.arange(len(found), device=found.device)
+            )
+            above.append(tuple(before[one] for before in leaf))
+            digit.append(named % base)
+            leaf.append(found)
+            prefix = found
+        return cls(tuple(digit), tuple(above), tuple(leaf))
+
+    @property
+    def sizes(self) -> list[int]:
+        """T_s of each place."""
+        return [len(digit) for digit in self.digit]
+
+
 class _Layers(Transformer):
     """A stack whose input is not dropped, as released: what its sublayers add is."""
 
@@ -86,9 +126,6 @@ class SequentialPositionEncoder(nn.Module):
         std: of the first maps and embeddings; biases begin at 0. None gives a map of any width the gain that
             the released one has at its own, 0.02 sqrt(768 / w): at 0.02 the embeddings of a narrow encoder
             are so alike that scores divided by sqrt(D) hardly differ.
-
-    Raises:
-        TypeError, ValueError: of `check_settings`.
     """
 
     standalone = True

@@ -37,10 +37,6 @@ class SeqPE(Encoding):
         factor: a, of the term of the score.
         class_token: the origin, where the class token of an image stands, has a learned vector in the place
             of an embedding, as in the released image model; it goes through the same maps.
-
-    Raises:
-        TypeError, ValueError: an unknown site, what the encoder refuses, a map or a factor where there is
-            none, or a class token on one axis.
     """
 
     name: ClassVar[str] = "seqpe"

@@ -32,11 +32,8 @@ def contrastive_loss(
         y = argmin_j |p - c_j|^2,  loss = -log softmax_j(scale <e_p, e_j>)_y
 
     Both sides get a gradient. Of candidates equally near the first counts. `scale` None takes 1/sqrt(D), so
-    that the loss of a drawn encoder does not grow with its width; 1.0 is the released form.
-
-    Raises:
-        TypeError, ValueError: embeddings or positions of another type, shape, dtype or device, none of them,
-            a scale that is not above 0, and positions that `nearest` refuses.
+    that the loss of a drawn encoder does not grow with its width; 1.0 is the released form. No candidates, a
+    scale that is not above 0, and positions that `nearest` refuses are a ValueError.
     """
     sizes = floats(anchors=(anchors, "P D+"), candidates=(candidates, "P K D+"))
     if not sizes["P"] or not sizes["K"]:
@@ -98,18 +95,14 @@ def distillation_loss(
     sg stops the gradient: at beta = 1 the teacher gets none.
 
     Args:
-        n_heads: H; must divide D.
+        n_heads: H; must divide D, or it is a ValueError.
         reduction: "row", the mean over windows, heads and rows of a row's divergence, or "released", the mean
             over all m^2 entries, which is m times smaller.
-        beta: share of the term in which the student learns.
+        beta: share of the term in which the student learns, from 0 to 1.
         scale: of the products, teacher's and student's alike. The raw products, as released, leave the
             temperature of the softmax to the lengths of the embeddings, which training changes. None takes
             sqrt(D/H) over the mean squared length of the teacher's vectors in a head, without gradient:
             embeddings stretched as a whole then have the loss that they had. Chapter 14 trains both.
-
-    Raises:
-        TypeError, ValueError: teacher and student of another type, or of different dtypes, devices or shapes,
-            heads that do not divide D, a beta outside [0, 1], or another setting.
     """
     width = floats(teacher=(teacher, "R+ m+ D+"), student=(student, "R+ m+ D+"))["D"]
     if width % whole("n_heads", n_heads, 1, WIDEST):

@@ -109,13 +109,10 @@ def resumed(
     optimiser, so that the training can be left again: `take` wants the losses of all its steps.
 
     Args:
-        checkpoint, config: taken with its seed; the schedule that was left.
+        checkpoint, config: taken with its seed, or it is a ValueError; the schedule that was left.
         model: like the one that was trained, with any weights.
         batches: of a seed, all batches of a run from its first step on; those that were read are dropped.
         device, how: as in `train`, with `stop_after` and `on_step`.
-
-    Raises:
-        ValueError: a checkpoint without a seed, and what `train` refuses.
     """
     if (seed := checkpoint.seed) is None:
         raise ValueError("the checkpoint has no seed, so that what it read is not known; take it with seed=")

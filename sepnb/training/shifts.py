@@ -16,6 +16,7 @@ import numpy as np
 
 from ..data.draws import at_least, generator_of, uniform
 from ..encodings import grid_positions
+from ..encodings.base import to_json
 from ..records.settings import without_defaults
 from ..validation import number
 from .positions import RandomOffset
@@ -166,8 +167,7 @@ class GridShiftSteps(_Shifts):
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types; `starts` where there are some."""
-        settings = without_defaults({"name": self.name, **asdict(self)}, starts=None)
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
+        return to_json(without_defaults({"name": self.name, **asdict(self)}, starts=None))
 
 
 Shifts = ShiftSteps | GridShiftSteps

@@ -36,11 +36,9 @@ def position_logits(transformer: Transformer, positions: Tensor) -> list[Tensor]
     """S_pos of every layer, `[H, N, N]` each, scaled, of the heads that read content and positions, for int
     positions `[N]`; entries above the diagonal have no meaning.
 
-    Where the pos stream evolves, its heads see the given positions only, and not those between them.
-
-    Raises:
-        TypeError, ValueError: positions that the model refuses; a model that is not untied or not isolated,
-            or whose position streams would be dropped from.
+    Where the pos stream evolves, its heads see the given positions only, and not those between them. Refused
+    are positions that the model refuses, and a model that is not untied or not isolated, or whose position
+    streams would be dropped from.
     """
     config = transformer.config
     if config.reading != "untied":

@@ -13,7 +13,7 @@ from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.encoding_methods import seqpe_losses
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.seqpe import SeqPE, SequentialPositionEncoder
-from sepnb.seqpe.prefixes import PrefixTree
+from sepnb.seqpe.encoder import PrefixTree
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train

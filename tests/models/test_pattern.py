@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sepnb.models import attention_hook, frozen_attention
-from sepnb.models.softmax import attention_weights
+from sepnb.models.attention_core import attention_weights
 from sepnb.streams import Streams
 
 DENSE, SEPARATED = Streams.dense(32), Streams(pos=12, sem=20)

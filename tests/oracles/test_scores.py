@@ -23,7 +23,7 @@ from sepnb.encodings import (
     t5_buckets,
     transformer_xl_scores,
 )
-from sepnb.models.softmax import visible
+from sepnb.models.windows import visible
 
 pytestmark = pytest.mark.oracle
 

@@ -5,7 +5,7 @@ import torch
 
 from sepnb.seqpe import SequentialPositionEncoder
 from sepnb.seqpe import encoder as module
-from sepnb.seqpe.prefixes import PrefixTree
+from sepnb.seqpe.encoder import PrefixTree
 
 SETTINGS = {
     "one dimension": {"digits": 3},
