@@ -40,7 +40,6 @@ from .context import (
     RaisedBase,
     YaRN,
     build_extension,
-    extensions,
 )
 from .coordinates import MOST_AXES
 from .cope import Cope, cope_positions, cope_scores
@@ -111,7 +110,6 @@ __all__ = [
     "cope_scores",
     "distance_aware_gate",
     "distance_aware_scores",
-    "extensions",
     "fire_bias",
     "fire_ratio",
     "grid_positions",
@@ -137,7 +135,7 @@ __all__ = [
 def names(axes: int | None = None) -> list[str]:
     """The names that `build` knows; with `axes`, 1 to `MOST_AXES`, those that, built without options, take
     positions of so many coordinates. In the order of tables: that of `Encoding.order`, and by name. What
-    changes RoPE for longer contexts has names of its own, see `extensions`."""
+    changes RoPE for longer contexts has names of its own, see `build_extension`."""
     if axes is not None:
         whole("axes", axes, 1, MOST_AXES)
     for name in _ELSEWHERE:

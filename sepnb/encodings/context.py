@@ -290,11 +290,6 @@ class LongRoPE(Extension):
 EXTENSIONS: dict[str, type[Extension]] = {kind.name: kind for kind in Extension.__subclasses__()}
 
 
-def extensions() -> list[str]:
-    """The names of all context extensions, which `build_extension` and `RoPE(extension=...)` take."""
-    return list(EXTENSIONS)
-
-
 def build_extension(name: str, **options: object) -> Extension:
     """The extension that `Extension.resolved` describes, such as `name="yarn", factor=4.0, ...`. An unknown
     name or option and one that is missing are refused."""

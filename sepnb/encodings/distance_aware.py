@@ -42,14 +42,14 @@ def distance_aware_gate(
     given = {"distance": distance, "w": w, "v": v}
     for name, value in given.items():
         reals(name, value) if isinstance(value, Tensor) else number(name, value)
-    tensors = {name: value for name, value in given.items() if isinstance(value, Tensor)}
-    if len(placed := {name: value for name, value in tensors.items() if value.dim()}) > 1:
+    placed = {name: value for name, value in given.items() if isinstance(value, Tensor) and value.dim()}
+    if len(placed) > 1:
         together(**placed)
     sizes: dict[str, int] = {}
     for name in ("w", "v"):
         if name in placed:
             shaped(sizes, name, placed[name], "H+")
-    if "distance" in tensors:
+    if isinstance(distance, Tensor):
         within("distance", distance, -LARGEST, LARGEST, "which are finite")
     return _gate(distance, w, v)
 

@@ -47,19 +47,15 @@ def rope_frequencies(
     if validation.whole("dim", dim, 2, validation.WIDEST, needs=needs) % 2:
         raise ValueError(f"dim is {dim}; {needs}")
     check_base(base)
-    _check_extension(extension)
+    if extension is not None and (isinstance(extension, type) or not callable(extension)):
+        such = "a context extension such as PositionInterpolation(4.0)"
+        raise TypeError(f"extension must be {such}, got {validation.shown(extension)}")
     if length is not None:
         validation.whole("length", length, 1, LONGEST, needs="a text has at least 1 token")
     inv_freq = base ** -(torch.arange(0, dim, 2, dtype=torch.float64) / dim)
     if p is not None:
         inv_freq[rotary_width(dim, "p", p) // 2 :] = 0
     return (inv_freq, 1.0) if extension is None else extension(inv_freq, dim=dim, base=base, length=length)
-
-
-def _check_extension(extension: object) -> None:
-    if extension is not None and (isinstance(extension, type) or not callable(extension)):
-        such = "a context extension such as PositionInterpolation(4.0)"
-        raise TypeError(f"extension must be {such}, got {validation.shown(extension)}")
 
 
 def rotary_width(dim: int, option: str, share: int | float) -> int:
@@ -178,7 +174,6 @@ class RotaryQueryKey(Rotation):
 
     def extend(self, extension: ContextExtension | None) -> bool:
         """Take the frequencies of a context extension from now on; None: those of plain RoPE."""
-        _check_extension(extension)
         self.extension, self.by_length = extension, getattr(extension, "by_length", False)
         # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
         self.inv_freq, self.attention_factor = self._frequencies(1 if self.by_length else None)
