@@ -63,16 +63,13 @@ def times_of_writing(
     """
     at_least(1, n_positions=n_positions)
     positions = torch.arange(n_positions, device=device)
-    calls = {
-        (method, form): call_of(method, form, drawn_table(width, device), positions)
-        for method, form in variants(HELD)
-    }
-    steps = {f"{method} {form}": call for (method, form), call in calls.items()}
-    writing = {"writing": lambda: torch.ones(n_positions, width, device=device)}
-    times = interleaved(writing | steps, repeats=repeats, device=device)
+    steps = {"writing": lambda: torch.ones(n_positions, width, device=device)}
+    for method, form in variants(HELD):
+        steps[f"{method} {form}"] = call_of(method, form, drawn_table(width, device), positions)
+    times = interleaved(steps, repeats=repeats, device=device)
     return [
         Cost(method, form, width, paired_ratio(times[f"{method} {form}"], times["writing"]))
-        for method, form in calls
+        for method, form in variants(HELD)
     ]
 
 
@@ -96,12 +93,8 @@ def call_of(method: str, form: str, table: Tensor, positions: Tensor) -> Callabl
 
 
 class Work(NamedTuple):
-    """What one call does.
-
-    Attributes:
-        written: numbers that its operations write, a complex one as two.
-        curves: of these, the ones that an operation of `CURVES` computes.
-    """
+    """How many numbers the operations of a call write, a complex one as two, and how many of these an
+    operation of `CURVES` computes."""
 
     written: int
     curves: int

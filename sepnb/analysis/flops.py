@@ -28,6 +28,7 @@ from ..encodings import Fire, Heads, PairModule, QueryKeyModule, Site
 from ..models import TransformerConfig
 from ..models.layout import BlockLayout, Layout, heads_for
 from ..streams import GATED
+from ..validation import whole
 
 KINDS = ("query_key", "attention", "value", "output", "mlp")
 """What is counted apart: the maps to queries and keys, scores and averaged values, and the other maps."""
@@ -56,8 +57,7 @@ class MultiplyAdds:
         Raises:
             ValueError: a batch below 1.
         """
-        if batch < 1:
-            raise ValueError(f"batch is {batch}; at least 1 sequence is computed")
+        whole("batch", batch, needs="at least 1 sequence is computed")
         return {kind: self.each[kind] + self.once[kind] / batch for kind in KINDS}
 
 
@@ -68,8 +68,7 @@ def block(config: TransformerConfig, layout: BlockLayout, length: int) -> Multip
         ValueError: a length below 1; an encoding that makes scores or values of its own in every layer, which
             are not counted.
     """
-    if length < 1:
-        raise ValueError(f"length is {length}; a sequence has at least 1 token")
+    whole("length", length, needs="a sequence has at least 1 token")
     heads, at = heads_for(config, layout), Site.QUERY_KEY
     for encoding in config.encodings:
         makes_scores = isinstance(encoding.at_score(Heads(causal=config.causal)), PairModule)

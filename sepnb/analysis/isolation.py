@@ -19,6 +19,7 @@ from ..models import LanguageModel, Transformer, frozen_attention
 from ..models.config import SPLIT
 from ..models.layout import evolving
 from ..streams import Streams
+from ..validation import one_of
 
 
 def through_blocks(transformer: Transformer, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -181,8 +182,7 @@ def join_streams(transformer: Transformer, where: str) -> Transformer:
     Raises:
         ValueError: an unknown place, a last block that does not compute every stream, or an isolated model.
     """
-    if where not in CONTROLS:
-        raise ValueError(f"unknown place {where!r}; use one of {', '.join(CONTROLS)}")
+    one_of("place", where, CONTROLS)
     streams = transformer.config.streams
     if transformer.config.isolated:
         joined = "mlp" if where == "mlp" else "value_output"

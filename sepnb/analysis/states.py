@@ -6,12 +6,12 @@ Shape letters: B sequences, N tokens, w width of one stream, H heads.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 
 from ..models import LanguageModel, frozen_attention
 
@@ -126,7 +126,9 @@ def _owner(model: LanguageModel, head: int) -> str:
 def inputs_of(modules: Iterable[nn.Module]) -> Iterator[list[tuple]]:
     """Inside, every call of one of `modules` adds its positional arguments to the list that this yields."""
     found: list[tuple] = []
-    with _hooked([one.register_forward_pre_hook(lambda _, given: found.append(given)) for one in modules]):
+    with ExitStack() as hooks:
+        for module in modules:
+            hooks.enter_context(module.register_forward_pre_hook(lambda _, given: found.append(given)))
         yield found
 
 
@@ -135,24 +137,13 @@ def _recorded(model: LanguageModel, tokens: Tensor, positions: Tensor) -> list[S
     blocks = model.transformer.blocks
     states: list[State] = [{} for _ in range(len(blocks) + 1)]
 
-    def hook(layer: int):
-        def record(block, arguments, output) -> None:
-            states[layer].update(arguments[0])
-            states[layer + 1].update(output)
+    def record(layer: int, _, arguments: tuple, output: State) -> None:
+        states[layer].update(arguments[0])
+        states[layer + 1].update(output)
 
-        return record
-
-    with _hooked([block.register_forward_hook(hook(layer)) for layer, block in enumerate(blocks)]):
+    with ExitStack() as hooks:
+        for layer, block in enumerate(blocks):
+            hooks.enter_context(block.register_forward_hook(partial(record, layer)))
         model(tokens, positions)
     # Streams of an isolated model were run once for all sequences.
     return [{name: x.expand(len(tokens), -1, -1).cpu() for name, x in state.items()} for state in states]
-
-
-@contextmanager
-def _hooked(handles: list[RemovableHandle]) -> Iterator[None]:
-    """Take the hooks away afterwards."""
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()

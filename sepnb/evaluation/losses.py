@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import log
+from typing import Any
 
 import numpy as np
 import torch
@@ -186,9 +187,7 @@ def sliding(
     window: int,
     stride: int,
     sinks: int = 0,
-    device: str = "cpu",
-    precision: str = "float32",
-    batch_size: int = 64,
+    **how: Any,
 ) -> Losses:
     """Score windows `[n, N+1]` by a window that slides over them: no pass reads more than `window` bytes, at
     positions 0 to `window` - 1.
@@ -198,7 +197,7 @@ def sliding(
     Stride 1 gives every byte exactly the last min(i, `window`), at one pass a byte.
 
     Args:
-        model, documents, device, precision, batch_size: as in `evaluate`; a batch has that many passes.
+        model, documents: as in `evaluate`, and so is `how`: device, precision and batch_size, in passes.
         window: bytes read in one pass, such as the trained length L.
         stride: bytes scored in one pass, at most `window` - `sinks`.
         sinks: the first bytes of the text, kept in front of the last `window` - `sinks` ones and followed by
@@ -213,7 +212,6 @@ def sliding(
         raise ValueError(
             f"stride is {stride}; give 1 to {window - sinks}, the bytes of a window minus the sinks"
         )
-    how = {"device": device, "precision": precision, "batch_size": batch_size}
     first = evaluate(model, windows[..., : window + 1], documents, **how)
     length = windows.shape[1] - 1
     if length <= window:

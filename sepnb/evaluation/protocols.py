@@ -18,7 +18,7 @@ trained length too, nearly so. How well they read it is no evidence that they co
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -84,19 +84,16 @@ class Reading:
         """Every setting in one line, for a record."""
         parts = [f"{self.extrapolator} {self.form}" if self.extrapolator else "native", f"on {self.scope}"]
         parts += [f"{name}={value}" for name, value in self.options]
-        rules = {"window": None, "sinks": 0, "start": 0, "stride": None, "log_scale": False}
-        rules |= {"drawn": None, "draws": 1}
-        for name, default in rules.items():
-            if (value := getattr(self, name)) != default:
-                parts.append(f"{name}={value}")
+        for rule in fields(self)[5:]:  # what follows the options
+            if (value := getattr(self, rule.name)) != rule.default:
+                parts.append(f"{rule.name}={value}")
         return ", ".join(parts)
 
     def losses(self, model: LanguageModel, windows: np.ndarray, documents: np.ndarray, **how: Any) -> Losses:
         """Score windows `[n, N+1]` under this rule; one that does not start at 0 is given windows `[n, L+1]`.
         `how` is device, precision and batch_size, as in `evaluate`."""
-        if self.stride is None and (
-            self.extrapolator is not None or self.window is not None or self.log_scale
-        ):
+        changed = self.extrapolator is not None or self.window is not None or self.log_scale
+        if changed and self.stride is None:
             model = model.extended(
                 self.extrapolator,
                 self.form,

@@ -245,26 +245,23 @@ def _origin(table: pd.DataFrame) -> str:
         if (count := status.count(kind))
     ]
 
-    def told(*keys: str) -> str:
-        values = {
-            " ".join(str(record.provenance.get(key) or "unknown") for key in keys) for record in records
-        }
-        return ", ".join(sorted(values))
+    def told(*keys: str, letters: int | None = None) -> str:
+        """The values of these facts, each once, or their first letters."""
+        texts = (" ".join(str(origin.get(key) or "unknown") for key in keys)[:letters] for origin in origins)
+        return ", ".join(sorted(set(texts)))
 
+    origins = [record.provenance for record in records]
     facts = [f"{len(records)} of {len(status)} runs"]
     if records:
-        commits = {str(record.provenance.get("commit") or "unknown")[:7] for record in records}
-        days = sorted({str(record.provenance.get("started") or "unknown")[:10] for record in records})
-        seeds = sorted(
-            {record.provenance.get("seed") for record in records}, key=lambda seed: (str(type(seed)), seed)
-        )
+        days = sorted({str(origin.get("started") or "unknown")[:10] for origin in origins})
+        seeds = sorted({origin.get("seed") for origin in origins}, key=lambda seed: (str(type(seed)), seed))
         facts = [
             f"profile {', '.join(sorted({record.profile for record in records}))}",
             *facts,
             f"seeds {', '.join(map(str, seeds))}",
             told("device", "device_name"),
             f"torch {told('torch')}, Python {told('python')}",
-            f"commit {', '.join(sorted(commits))}",
+            f"commit {told('commit', letters=7)}",
             days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}",
         ]
     return f'<p class="sepnb-provenance">{" · ".join([escape(fact) for fact in facts] + badges)}</p>'
