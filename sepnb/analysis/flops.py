@@ -52,11 +52,7 @@ class MultiplyAdds:
         return sum(self.by_kind(batch).values())
 
     def by_kind(self, batch: int = 1) -> dict[str, float]:
-        """The same, for each of `KINDS`.
-
-        Raises:
-            ValueError: a batch below 1.
-        """
+        """The same, for each of `KINDS`; ValueError for a batch below 1."""
         whole("batch", batch, needs="at least 1 sequence is computed")
         return {kind: self.each[kind] + self.once[kind] / batch for kind in KINDS}
 
@@ -139,7 +135,7 @@ def blocks(config: TransformerConfig, length: int) -> tuple[MultiplyAdds, ...]:
 
 
 def per_token(config: TransformerConfig, length: int, batch: int = 1) -> float:
-    """Forward multiply-adds of all blocks for one token where `batch` sequences share their positions."""
+    """Forward multiply-adds of all blocks for one token, as `MultiplyAdds.per_token`."""
     return sum(one.per_token(batch) for one in blocks(config, length))
 
 
@@ -150,10 +146,8 @@ def speedup(
     batch: int = 1,
     kinds: Sequence[str] = KINDS,
 ) -> float:
-    """How many times the multiply-adds of `config` the `baseline` needs: the limit of its speed-up.
-
-    With some of `KINDS`, of those alone.
-    """
+    """How many times the multiply-adds of `config` the `baseline` needs, of some `KINDS` or all: the limit of
+    its speed-up."""
     needed = [
         sum(one.by_kind(batch)[kind] for one in blocks(model, length) for kind in kinds)
         for model in (baseline, config)

@@ -99,8 +99,7 @@ _COPIES = {torch.ops.aten.clone, torch.ops.aten.copy_, torch.ops.aten._to_copy, 
 
 
 def _work(model: LanguageModel, tokens: Tensor) -> dict[str, float]:
-    """Of a forward pass per token, with an explicit softmax, so that no kernel leaves out or hides a part
-    of it, by a model that remembers nothing of an earlier one."""
+    """Of a forward pass per token, with an explicit softmax, so that no kernel leaves out or hides a part."""
 
     def step() -> None:
         with torch.no_grad(), frozen_attention(model):

@@ -1,8 +1,8 @@
 """How much one stream depends on another: Jacobians of blocks, with the attention live or frozen.
 
-With the attention weights frozen, what passes from stream to stream passes through values, outputs, MLPs
-and norms. With live weights the routing leak is added: content decides where a position is read from. The
-controls put a full map where the separated model has a block-diagonal one, and must leak.
+With frozen weights, what passes from stream to stream passes through values, outputs, MLPs and norms. With
+live ones the routing leak is added: content decides where a position is read from. The controls put a full
+map where the separated model has a block-diagonal one, and must leak.
 
 Shape letters: N tokens, D model width.
 """

@@ -42,9 +42,8 @@ Code = Callable[[Tensor], Tensor]
 
 
 class Coded(NamedTuple):
-    """A code, and what it is in a few words."""
-
     says: str
+    """What the code is, in a few words."""
     code: Code
 
 

@@ -1,9 +1,5 @@
 """Evaluation protocols, each a `Reading`: how one trained model reads a text longer than its trained length.
 
-Each is the same weights under another rule: what stands for positions that have no row (an extrapolator or a
-control), which keys a query sees (a window, with or without the first tokens), at which index the text
-begins, or a window that slides and so never leaves the trained length: the sliding-window baseline.
-
 What is unseen in a protocol has up to three sides:
 
 - *index*: a position that was never trained is encoded. RoPE and ALiBi see differences only and never have
@@ -22,7 +18,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from torch import nn
 
 from ..encodings import Encoding
 from ..models import LanguageModel
@@ -105,18 +100,13 @@ class Reading:
         readers = [model]
         if self.drawn is not None:
             readers = [AtDrawnPositions(model, self.drawn, draw) for draw in range(self.draws)]
-        first, *others = (self._read(reader, windows, documents, **how) for reader in readers)
-        if not others:
-            return first
-        return Losses(np.mean([first.bits, *(losses.bits for losses in others)], axis=0), first.documents)
-
-    def _read(self, reader: nn.Module, windows: np.ndarray, documents: np.ndarray, **how: Any) -> Losses:
-        """Score the windows once, with a model that follows the rule already."""
         if self.stride is not None:
-            sizes = {"window": self.window, "stride": self.stride, "sinks": self.sinks}
-            return sliding(reader, windows, documents, **sizes, **how)
-        positions = self.start + np.arange(windows.shape[1] - 1) if self.start else None
-        return evaluate(reader, windows, documents, positions=positions, **how)
+            how |= {"window": self.window, "stride": self.stride, "sinks": self.sinks}
+        elif self.start:
+            how["positions"] = self.start + np.arange(windows.shape[1] - 1)
+        score = evaluate if self.stride is None else sliding
+        found = [score(reader, windows, documents, **how) for reader in readers]
+        return Losses(np.mean([losses.bits for losses in found], axis=0), found[0].documents)
 
 
 def trained_sides(training: TrainingConfig) -> tuple[int, int]:

@@ -188,12 +188,8 @@ def not_run(ax: Axes) -> None:
     ax.text(0.5, 0.5, "not run", ha="center", va="center", color=INK, transform=ax.transAxes)
 
 
-def label_lines(ax: Axes, *, gap: float = 1.25, fontsize: float = 9.5) -> None:
-    """Write each labelled line's name at its right end, in its colour, pushed apart where they would touch.
-
-    Args:
-        gap: least distance between two labels, in font heights.
-    """
+def label_lines(ax: Axes, *, fontsize: float = 9.5) -> None:
+    """Write each labelled line's name at its right end, in its colour, moved apart where they would touch."""
     ends = []
     for line in ax.get_lines():
         x, y = (np.ma.filled(np.ma.asarray(values, float), np.nan) for values in line.get_data())
@@ -207,7 +203,7 @@ def label_lines(ax: Axes, *, gap: float = 1.25, fontsize: float = 9.5) -> None:
     pixels = ax.transData.transform
     ends.sort(key=lambda end: pixels(end[:2])[1])
     wanted = np.array([pixels(end[:2])[1] for end in ends])
-    levels = spread(wanted, gap * fontsize * ax.figure.dpi / 72)
+    levels = spread(wanted, 1.25 * fontsize * ax.figure.dpi / 72)
     right = max(pixels(end[:2])[0] for end in ends)
     for (_, _, line), level in zip(ends, levels, strict=True):
         ax.annotate(
@@ -247,8 +243,8 @@ def _origin(table: pd.DataFrame) -> str:
 
     def told(*keys: str, letters: int | None = None) -> str:
         """The values of these facts, each once, or their first letters."""
-        texts = (" ".join(str(origin.get(key) or "unknown") for key in keys)[:letters] for origin in origins)
-        return ", ".join(sorted(set(texts)))
+        texts = {" ".join(str(one.get(key) or "unknown") for key in keys)[:letters] for one in origins}
+        return ", ".join(sorted(texts))
 
     origins = [record.provenance for record in records]
     facts = [f"{len(records)} of {len(status)} runs"]

@@ -6,6 +6,7 @@ Torch is imported where it is needed: the book and the command line ask for the 
 import hashlib
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -106,11 +107,9 @@ def code_tree() -> str:
 def processor_name() -> str:
     """The processor's own name where the system tells it, else the architecture."""
     info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text(errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
+    told = info.read_text(errors="replace") if info.exists() else ""
+    named = re.search(r"^model name[^:\n]*:(.*)$", told, re.MULTILINE)
+    return named[1].strip() if named else platform.processor() or platform.machine()
 
 
 def device_facts(device: str) -> dict[str, str]:
