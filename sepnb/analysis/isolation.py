@@ -39,11 +39,9 @@ def jacobian(
 
     Args:
         transformer: give it float64 weights for a sharp answer; zeros are exact in any dtype.
-        state: one `[1, N, w]` per stream, such as `transformer.input_state` returns.
+        state: one `[1, N, w]` per stream, such as `transformer.input_state` returns; ValueError for more than
+            one sequence.
         frozen: record the attention weights at `state` and hold them constant.
-
-    Raises:
-        ValueError: the state holds more than one sequence.
     """
     streams = transformer.config.streams
     x = streams.join(state).detach()
@@ -124,11 +122,8 @@ def leakage(model: LanguageModel, tokens: Int[Tensor, "1 N"], depth: int, *, fro
 
 
 def first_blocks(transformer: Transformer, depth: int) -> Transformer:
-    """A copy of the first blocks, all of whose streams are read.
-
-    Raises:
-        ValueError: a depth below 1, or one whose blocks do not all compute every stream.
-    """
+    """A copy of the first blocks, all of whose streams are read; ValueError for a depth below 1, or one whose
+    blocks do not all compute every stream."""
     config = transformer.config
     whole = sum(set(block.outputs) == set(evolving(config)) for block in transformer.layout.blocks)
     if not 1 <= depth <= whole:

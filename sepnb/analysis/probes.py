@@ -73,11 +73,8 @@ def fit_classifier(
 
 
 def r_squared(predicted: Tensor, target: Tensor) -> float:
-    """1 - (squared error) / (squared deviation of the target from its mean): 0 for the mean, less for worse.
-
-    Raises:
-        ValueError: the target never moves.
-    """
+    """1 - (squared error) / (squared deviation of the target from its mean): 0 for the mean, less for worse;
+    ValueError for a target that never moves."""
     target = target.double()
     total = (target - target.mean()).square().sum()
     if total == 0:

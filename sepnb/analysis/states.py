@@ -86,10 +86,7 @@ def attention_maps(
 def stream_state(model: LanguageModel, state: Mapping[str, Tensor], stream: str) -> Tensor | None:
     """One stream of a state, or with "joint" all of them side by side; None where one is not computed.
 
-    The one stream of a dense model is its joint state, and it has no other.
-
-    Raises:
-        ValueError: an unknown stream.
+    The one stream of a dense model is its joint state, and it has no other. ValueError for an unknown one.
     """
     names = model.config.streams.names
     if stream not in (*names, "joint"):
@@ -102,10 +99,7 @@ def stream_state(model: LanguageModel, state: Mapping[str, Tensor], stream: str)
 def drift(states: Float[Tensor, "B N w"], reference: Float[Tensor, "B N w"]) -> float:
     """How far the states have moved from the reference, `|x - r| / |r|` over all tokens.
 
-    0 is no change; two unrelated states of the same norm are sqrt(2) apart.
-
-    Raises:
-        ValueError: a reference that is 0 throughout.
+    0 is no change; two unrelated states of the same norm are sqrt(2) apart. ValueError for a reference of 0.
     """
     size = reference.double().norm()
     if size == 0:

@@ -65,8 +65,6 @@ def use_style() -> None:
             "lines.markersize": 5.5,
             "legend.frameon": False,
             "legend.fontsize": 9.5,
-            "savefig.facecolor": GROUND,
-            "svg.fonttype": "path",
             "svg.hashsalt": "sepnb",
         },
     )
@@ -109,10 +107,8 @@ def picture(fig: Figure) -> tuple[dict[str, str], dict[str, Any]]:
         return {"image/svg+xml": svg.getvalue(), "text/plain": "<figure>"}, {}
     png = io.BytesIO()
     fig.savefig(png, format="png", dpi=2 * PIXELS_PER_INCH, metadata={"Software": None})
-    width = {"width": round(fig.get_figwidth() * PIXELS_PER_INCH)}
-    return {"image/png": base64.b64encode(png.getvalue()).decode(), "text/plain": "<figure>"}, {
-        "image/png": width
-    }
+    content = {"image/png": base64.b64encode(png.getvalue()).decode(), "text/plain": "<figure>"}
+    return content, {"image/png": {"width": round(fig.get_figwidth() * PIXELS_PER_INCH)}}
 
 
 def trained_length(ax: Axes, length: int, label: str = "trained length") -> None:

@@ -55,11 +55,8 @@ class Record:
 
 
 def canonical(content: Any) -> str:
-    """JSON with one spelling for one content: sorted keys, no spaces, no NaN.
-
-    Raises:
-        ValueError: a number is NaN or infinite; the message says where.
-    """
+    """JSON with one spelling for one content: sorted keys, no spaces. A ValueError says where a number is NaN
+    or infinite."""
     try:
         return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except ValueError:
@@ -129,11 +126,8 @@ class Store:
         return self.root / profile / experiment / f"{key}.json"
 
     def write(self, record: Record) -> Path:
-        """Store a record, replacing the one of the same key, and clear its mark of staleness.
-
-        Raises:
-            RecordError: a number is NaN or infinite; nothing is written.
-        """
+        """Store a record, replacing the one of the same key, and clear its mark of staleness. A RecordError,
+        and nothing written, where a number is NaN or infinite."""
         path = self.path(record.profile, record.experiment, record.key)
         content = record.content()
         try:
@@ -188,11 +182,8 @@ class Store:
         return found
 
     def files(self, profile: str, experiment: str) -> list[Path]:
-        """The files of an experiment's records, sorted; none where there is no such folder.
-
-        Raises:
-            RecordError: the folder is there and cannot be read.
-        """
+        """The files of an experiment's records, sorted; none where there is no such folder. RecordError where
+        it is there and cannot be read."""
         folder = self.root / profile / experiment
         try:
             return sorted(path for path in folder.iterdir() if path.suffix == ".json")
