@@ -1,15 +1,22 @@
 """Looking inside a model: what each layer's state holds, depends on, and does when a text starts elsewhere.
 
-One file per idea: `states` records the residual state at every depth, `probes` reads positions and bytes from
-it, `geometry` says how much of it is position and of what shape, `isolation` differentiates it, and `drift`
-moves a text to other indices.
+One file per idea: `states` records the residual state at every depth and how far it moves, `probes` reads
+positions and bytes from it, `geometry` says how much of it is position and of what shape, and `isolation`
+differentiates it.
 """
 
-from .drift import attention_distance, attention_entropy, drift
 from .geometry import VarianceShares, frequency_shares, position_mean, principal_trajectory, variance_shares
 from .isolation import Leakage, first_blocks, leakage
 from .probes import LinearProbe, accuracy, fit_classifier, fit_probe, majority_rate, r_squared
-from .states import attention_maps, held_attention_states, residual_states, stream_state
+from .states import (
+    attention_distance,
+    attention_entropy,
+    attention_maps,
+    drift,
+    held_attention_states,
+    residual_states,
+    stream_state,
+)
 
 __all__ = [
     "Leakage",

@@ -1,7 +1,7 @@
 """What many positions cost: the time of an extrapolator in units of that of writing its rows, and why.
 
-No rule can take less than writing its output takes. How near one comes is timed, in turns with the writing of
-an array of the same shape, and counted: what its operations write on the way, which no machine changes.
+How near a rule comes to that bound is timed, in turns with the writing of an array of the same shape, and
+counted: what its operations write on the way, which no machine changes.
 `learned` is held to no aim: a perceptron at every position, and its training, are no matter of writing.
 
 Shape letters: L rows of the table (the trained length), d_pos its columns, N positions.
@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from ..extrapolators import CONTROLS, FORMS, METHODS, extrapolate
 from ..validation import at_least
-from .timing import Ratio, interleaved, paired_ratio
+from .timing import MIN_REPEATS, Ratio, interleaved, paired_ratio
 
 AIM = 3.0
 """How many times as long as the writing of its output an extrapolator may take on a CPU."""
@@ -27,7 +27,6 @@ HELD = tuple(method for method in METHODS if method != "learned")
 
 MILLION = 10**6
 TABLE_LENGTH = 128
-REPEATS = 9
 
 CURVES = frozenset({"cos", "erf", "exp", "expm1", "log", "log1p", "polar", "pow", "sigmoid", "sin", "tanh"})
 """Operations that take a series for every entry, and not one or two instructions."""
@@ -49,7 +48,7 @@ class Cost(NamedTuple):
 
 
 def times_of_writing(
-    width: int = 64, *, n_positions: int = MILLION, repeats: int = REPEATS, device: str = "cpu"
+    width: int = 64, *, n_positions: int = MILLION, repeats: int = MIN_REPEATS, device: str = "cpu"
 ) -> list[Cost]:
     """Every form of `HELD` at the positions 0 .. n_positions - 1, in turns with the writing of the rows.
 
@@ -63,16 +62,13 @@ def times_of_writing(
     """
     at_least(1, n_positions=n_positions)
     positions = torch.arange(n_positions, device=device)
-    calls = {
-        (method, form): call_of(method, form, drawn_table(width, device), positions)
-        for method, form in variants(HELD)
-    }
-    steps = {f"{method} {form}": call for (method, form), call in calls.items()}
-    writing = {"writing": lambda: torch.ones(n_positions, width, device=device)}
-    times = interleaved(writing | steps, repeats=repeats, device=device)
+    steps = {"writing": lambda: torch.ones(n_positions, width, device=device)}
+    for method, form in variants(HELD):
+        steps[f"{method} {form}"] = call_of(method, form, drawn_table(width, device), positions)
+    times = interleaved(steps, repeats=repeats, device=device)
     return [
         Cost(method, form, width, paired_ratio(times[f"{method} {form}"], times["writing"]))
-        for method, form in calls
+        for method, form in variants(HELD)
     ]
 
 
@@ -96,12 +92,8 @@ def call_of(method: str, form: str, table: Tensor, positions: Tensor) -> Callabl
 
 
 class Work(NamedTuple):
-    """What one call does.
-
-    Attributes:
-        written: numbers that its operations write, a complex one as two.
-        curves: of these, the ones that an operation of `CURVES` computes.
-    """
+    """How many numbers the operations of a call write, a complex one as two, and how many of these an
+    operation of `CURVES` computes."""
 
     written: int
     curves: int

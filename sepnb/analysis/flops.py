@@ -28,6 +28,7 @@ from ..encodings import Fire, Heads, PairModule, QueryKeyModule, Site
 from ..models import TransformerConfig
 from ..models.layout import BlockLayout, Layout, heads_for
 from ..streams import GATED
+from ..validation import whole
 
 KINDS = ("query_key", "attention", "value", "output", "mlp")
 """What is counted apart: the maps to queries and keys, scores and averaged values, and the other maps."""
@@ -51,13 +52,8 @@ class MultiplyAdds:
         return sum(self.by_kind(batch).values())
 
     def by_kind(self, batch: int = 1) -> dict[str, float]:
-        """The same, for each of `KINDS`.
-
-        Raises:
-            ValueError: a batch below 1.
-        """
-        if batch < 1:
-            raise ValueError(f"batch is {batch}; at least 1 sequence is computed")
+        """The same, for each of `KINDS`; ValueError for a batch below 1."""
+        whole("batch", batch, needs="at least 1 sequence is computed")
         return {kind: self.each[kind] + self.once[kind] / batch for kind in KINDS}
 
 
@@ -68,8 +64,7 @@ def block(config: TransformerConfig, layout: BlockLayout, length: int) -> Multip
         ValueError: a length below 1; an encoding that makes scores or values of its own in every layer, which
             are not counted.
     """
-    if length < 1:
-        raise ValueError(f"length is {length}; a sequence has at least 1 token")
+    whole("length", length, needs="a sequence has at least 1 token")
     heads, at = heads_for(config, layout), Site.QUERY_KEY
     for encoding in config.encodings:
         makes_scores = isinstance(encoding.at_score(Heads(causal=config.causal)), PairModule)
@@ -140,7 +135,7 @@ def blocks(config: TransformerConfig, length: int) -> tuple[MultiplyAdds, ...]:
 
 
 def per_token(config: TransformerConfig, length: int, batch: int = 1) -> float:
-    """Forward multiply-adds of all blocks for one token where `batch` sequences share their positions."""
+    """Forward multiply-adds of all blocks for one token, as `MultiplyAdds.per_token`."""
     return sum(one.per_token(batch) for one in blocks(config, length))
 
 
@@ -151,10 +146,8 @@ def speedup(
     batch: int = 1,
     kinds: Sequence[str] = KINDS,
 ) -> float:
-    """How many times the multiply-adds of `config` the `baseline` needs: the limit of its speed-up.
-
-    With some of `KINDS`, of those alone.
-    """
+    """How many times the multiply-adds of `config` the `baseline` needs, of some `KINDS` or all: the limit of
+    its speed-up."""
     needed = [
         sum(one.by_kind(batch)[kind] for one in blocks(model, length) for kind in kinds)
         for model in (baseline, config)

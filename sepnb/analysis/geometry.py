@@ -54,10 +54,8 @@ def principal_trajectory(
 ) -> tuple[Float[Tensor, "L components"], Float[Tensor, " components"]]:
     """The rows in the plane of their first principal components, and the share of the variance along each.
 
-    A component has no sign of its own: here its entry of largest size is positive.
-
-    Raises:
-        ValueError: more components than the table can have.
+    A component has no sign of its own: here its entry of largest size is positive. ValueError for more
+    components than the table can have.
     """
     most = min(table.shape)
     if not 1 <= components <= most:

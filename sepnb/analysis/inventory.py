@@ -4,9 +4,9 @@ Each row builds the same dense model twice, with the encoding and without any, d
 looks: what there is more of, and what the logits answer to.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from math import log2
+from unittest.mock import patch
 
 import pandas as pd
 import torch
@@ -17,6 +17,7 @@ from .. import encodings
 from ..encodings import Encoding, Site, fire
 from ..models import KVCache, LanguageModel, TransformerConfig, frozen_attention, kernels, pieces
 from ..streams import Streams
+from ..validation import whole
 from .flops import products_of
 from .memory import MemoryWatch
 
@@ -30,7 +31,7 @@ COLUMNS = {
     "growth": "the whole peak grows as N to the power",
     "cache": "fits a KV cache",
     "kernel": "kernel of a training on CUDA",
-    "hears": "what it depends on",
+    "depends_on": "what it depends on",
     "learned": "learned",
     "dimensions": "tells rows and columns apart",
 }
@@ -72,21 +73,11 @@ def _read(
     return model(tokens, at, cache)
 
 
-@contextmanager
-def _cut(scores: int) -> Iterator[None]:
-    """Have evaluation hold so many scores at once, and FIRE so many hidden units: a small text is then cut as
-    a long one is."""
-    held = pieces.AT_ONCE, fire._AT_ONCE
-    pieces.AT_ONCE, fire._AT_ONCE = scores, scores
-    try:
-        yield
-    finally:
-        pieces.AT_ONCE, fire._AT_ONCE = held
-
-
-def _peak(model: LanguageModel, length: int) -> int:
-    """Bytes of one evaluation."""
-    with torch.no_grad(), MemoryWatch() as watch:
+def _peak(model: LanguageModel, length: int, at_once: int) -> int:
+    """Bytes of one evaluation that holds so many scores at once, and of FIRE so many hidden units: a small
+    text is then cut as a long one is."""
+    cut = patch.object(pieces, "AT_ONCE", at_once), patch.object(fire, "_AT_ONCE", at_once)
+    with cut[0], cut[1], torch.no_grad(), MemoryWatch() as watch:
         _read(model.eval(), torch.zeros(1, length, dtype=torch.int64))
     return watch.peak
 
@@ -108,8 +99,7 @@ _COPIES = {torch.ops.aten.clone, torch.ops.aten.copy_, torch.ops.aten._to_copy, 
 
 
 def _work(model: LanguageModel, tokens: Tensor) -> dict[str, float]:
-    """Of a forward pass per token, with an explicit softmax, so that no kernel leaves out or hides a part
-    of it, by a model that remembers nothing of an earlier one."""
+    """Of a forward pass per token, with an explicit softmax, so that no kernel leaves out or hides a part."""
 
     def step() -> None:
         with torch.no_grad(), frozen_attention(model):
@@ -170,8 +160,7 @@ def tells_points_apart(
     Raises:
         ValueError: an unknown name, a grid of one point, or a size that the encoding refuses.
     """
-    if side < 2:
-        raise ValueError(f"side is {side}; points that differ in one coordinate take at least 2")
+    whole("side", side, 2, needs="points that differ in one coordinate take at least 2")
     encoding = encodings.on_axes(name, 2, side=side)
     if encoding is None:
         return False
@@ -215,16 +204,12 @@ def inventory(
     Raises:
         ValueError: a length below 4, an unknown name, or a size that an encoding refuses.
     """
-    if length < 4:
-        raise ValueError(
-            f"length is {length}; give at least 4 tokens, so that a text has a middle and an end"
-        )
+    whole("length", length, 4, needs="give at least 4 tokens, so that a text has a middle and an end")
     size = {"width": width, "n_heads": n_heads, "n_layers": n_layers}
     tokens = torch.randint(VOCABULARY, (2, length), generator=torch.Generator().manual_seed(0))
 
     def costs(model: LanguageModel) -> dict[str, int | float]:
-        with _cut(n_heads * (2 * length) ** 2):
-            memory, long = (_peak(model, n) for n in (4 * length, 8 * length))
+        memory, long = (_peak(model, n, n_heads * (2 * length) ** 2) for n in (4 * length, 8 * length))
         parameters = model.parameter_counts()["total"]
         return {"parameters": parameters, **_work(model, tokens), "memory": memory, "long": long}
 
@@ -245,7 +230,7 @@ def inventory(
                     "growth": round(log2(own["long"] / own["memory"]), 1),
                     "cache": _fits_a_cache(model, tokens),
                     "kernel": _kernel(encoding, n_heads),
-                    "hears": _depends_on(model, tokens),
+                    "depends_on": _depends_on(model, tokens),
                     "learned": more["parameters"] > 0,
                     "dimensions": tells_points_apart(name, **size),
                 }

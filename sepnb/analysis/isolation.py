@@ -1,8 +1,8 @@
 """How much one stream depends on another: Jacobians of blocks, with the attention live or frozen.
 
-With the attention weights frozen, what passes from stream to stream passes through values, outputs, MLPs
-and norms. With live weights the routing leak is added: content decides where a position is read from. The
-controls put a full map where the separated model has a block-diagonal one, and must leak.
+With frozen weights, what passes from stream to stream passes through values, outputs, MLPs and norms. With
+live ones the routing leak is added: content decides where a position is read from. The controls put a full
+map where the separated model has a block-diagonal one, and must leak.
 
 Shape letters: N tokens, D model width.
 """
@@ -19,6 +19,7 @@ from ..models import LanguageModel, Transformer, frozen_attention
 from ..models.config import SPLIT
 from ..models.layout import evolving
 from ..streams import Streams
+from ..validation import one_of
 
 
 def through_blocks(transformer: Transformer, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -38,11 +39,9 @@ def jacobian(
 
     Args:
         transformer: give it float64 weights for a sharp answer; zeros are exact in any dtype.
-        state: one `[1, N, w]` per stream, such as `transformer.input_state` returns.
+        state: one `[1, N, w]` per stream, such as `transformer.input_state` returns; ValueError for more than
+            one sequence.
         frozen: record the attention weights at `state` and hold them constant.
-
-    Raises:
-        ValueError: the state holds more than one sequence.
     """
     streams = transformer.config.streams
     x = streams.join(state).detach()
@@ -123,11 +122,8 @@ def leakage(model: LanguageModel, tokens: Int[Tensor, "1 N"], depth: int, *, fro
 
 
 def first_blocks(transformer: Transformer, depth: int) -> Transformer:
-    """A copy of the first blocks, all of whose streams are read.
-
-    Raises:
-        ValueError: a depth below 1, or one whose blocks do not all compute every stream.
-    """
+    """A copy of the first blocks, all of whose streams are read; ValueError for a depth below 1, or one whose
+    blocks do not all compute every stream."""
     config = transformer.config
     whole = sum(set(block.outputs) == set(evolving(config)) for block in transformer.layout.blocks)
     if not 1 <= depth <= whole:
@@ -181,8 +177,7 @@ def join_streams(transformer: Transformer, where: str) -> Transformer:
     Raises:
         ValueError: an unknown place, a last block that does not compute every stream, or an isolated model.
     """
-    if where not in CONTROLS:
-        raise ValueError(f"unknown place {where!r}; use one of {', '.join(CONTROLS)}")
+    one_of("place", where, CONTROLS)
     streams = transformer.config.streams
     if transformer.config.isolated:
         joined = "mlp" if where == "mlp" else "value_output"

@@ -12,6 +12,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ..validation import above_zero
+
 RIDGE = 1e-3
 """Weight of the squared coefficients beside the mean squared error, the features having variance 1. It is the
 same for all probes and was not tuned."""
@@ -49,8 +51,7 @@ def fit_probe(
     """
     if len(features) != len(targets) or not len(features):
         raise ValueError(f"{len(features)} examples and {len(targets)} targets; give one target for each")
-    if not ridge > 0:
-        raise ValueError(f"ridge is {ridge}; it must be above 0, such as {RIDGE}")
+    above_zero("ridge", ridge)
     x, y = features.double(), targets.double()
     mean, offset = x.mean(0), y.mean(0)
     scale = (x - mean).square().mean(0).sqrt()
@@ -72,11 +73,8 @@ def fit_classifier(
 
 
 def r_squared(predicted: Tensor, target: Tensor) -> float:
-    """1 - (squared error) / (squared deviation of the target from its mean): 0 for the mean, less for worse.
-
-    Raises:
-        ValueError: the target never moves.
-    """
+    """1 - (squared error) / (squared deviation of the target from its mean): 0 for the mean, less for worse;
+    ValueError for a target that never moves."""
     target = target.double()
     total = (target - target.mean()).square().sum()
     if total == 0:

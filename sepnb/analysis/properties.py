@@ -1,10 +1,9 @@
 """The properties that a good position encoding is said to have, each put to a small numeric probe.
 
-The lecture notes ask for a code that is unique for each position, in a linear relation with the code of any
-other position, defined for longer sequences, generated deterministically, and open to n dimensions. The first
-four are judged on codes: what an encoding itself makes of a position, or of a distance where it knows nothing
-else, before it meets content, with parameters as they are before training. The fifth is judged on models of
-two coordinates. What a trained model makes of a code past the trained length only records answer.
+The lecture notes ask for a code that is unique for each position, in a linear relation with that of any other
+position, defined for longer sequences, generated deterministically, and open to n dimensions. Codes are what
+an encoding itself makes of a position, or of a distance where it knows nothing else, before it meets content,
+with untrained parameters. What a trained model makes of one past the trained length only records answer.
 
     unique           in the window of L positions no two codes coincide
     linear           one affine map takes the code of every position to that of the next, p + 1
@@ -12,7 +11,7 @@ two coordinates. What a trained model makes of a code past the trained length on
     deterministic    built twice, whatever the state of the random generator, it gives the same codes
     dimensions       a model of two coordinates tells points apart that differ in one of them
 
-Of an extrapolator the last one asks whether it continues the codes of such a model.
+Of an extrapolator the last one asks whether it continues the table of such a model.
 """
 
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from torch import Tensor
 from .. import encodings, extrapolators
 from ..models import LanguageModel, TransformerConfig
 from ..streams import Streams
+from ..validation import whole
 from .inventory import tells_points_apart
 
 OF_CODES = ("unique", "linear", "distinct beyond", "deterministic")
@@ -42,21 +42,9 @@ Code = Callable[[Tensor], Tensor]
 
 
 class Coded(NamedTuple):
-    """A code, and what it is in a few words."""
-
     says: str
+    """What the code is, in a few words."""
     code: Code
-
-
-def _within(module: encodings.InputModule) -> Code:
-    """A module at the input, which refuses what it has no row for, as a model would."""
-
-    def code(at: Tensor) -> Tensor:
-        if module.limit is not None and (highest := int(at.max())) >= module.limit:
-            raise ValueError(f"position {highest} has no row in a table of {module.limit}")
-        return module(at)
-
-    return code
 
 
 def code_of(name: str, width: int, length: int) -> Coded | None:
@@ -77,7 +65,13 @@ def code_of(name: str, width: int, length: int) -> Coded | None:
     if (own := encoding.code(width, length)) is not None:
         return Coded(*own)
     if (module := encoding.at_input(width, length)) is not None:
-        return Coded("position: the vector at the input", _within(module))
+
+        def vector(at: Tensor) -> Tensor:
+            if module.limit is not None and (highest := int(at.max())) >= module.limit:
+                raise ValueError(f"position {highest} has no row in a table of {module.limit}")
+            return module(at)
+
+        return Coded("position: the vector at the input", vector)
     heads = encodings.Heads(width=width, content_width=width, max_length=length)
     turned = encoding.at_query_key(heads)
     if isinstance(turned, encodings.QueryKeyModule):
@@ -96,11 +90,6 @@ def code_of(name: str, width: int, length: int) -> Coded | None:
     # itself, where an encoding divides by the query.
     bias, query = encoding.at_score(encodings.Heads(count=width)), torch.tensor([BEYOND * length - 1])
     return Coded("distance: the bias of each head", lambda at: bias(query, query - at)[..., 0, :].T)
-
-
-def continued(table: Tensor, method: str) -> Code:
-    """The codes of a table and of what an extrapolator of `sepnb.extrapolators.METHODS` gives beyond it."""
-    return extrapolators.Continuation(table, extrapolators.build(method))
 
 
 def nearest(codes: Tensor) -> float:
@@ -137,20 +126,18 @@ def probe(build: Callable[[], Code], length: int) -> dict[str, float | bool]:
     Raises:
         ValueError: a length below 8, or a code that is not defined in its window.
     """
-    if length < 8:
-        raise ValueError(f"length is {length}; a window of at least 8 positions is needed to see a relation")
+    whole("length", length, 8, needs="a window of at least 8 positions is needed to see a relation")
     at = torch.arange(BEYOND * length)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         code = build()
         torch.manual_seed(1)
         again = _codes(build(), at[:length])
-    window, whole = _codes(code, at[:length]), _codes(code, at)
+    window, beyond = _codes(code, at[:length]), _codes(code, at)
     if window is None:
         raise ValueError(f"the code is not defined at the {length} positions of its window")
-    apart = nearest(window)
-    residual = affine_residual(window if whole is None else whole)
-    apart_beyond = 0.0 if whole is None else nearest(whole)
+    apart, apart_beyond = nearest(window), 0.0 if beyond is None else nearest(beyond)
+    residual = affine_residual(window if beyond is None else beyond)
     return {
         "unique": apart > SAME,
         "linear": residual < SAME,
@@ -188,18 +175,17 @@ def properties(table: Tensor, methods: tuple[str, ...] = extrapolators.SOURCE_ME
     extrapolators.base.check_table(table)
     length = len(table)
     rows = []
-    for name in encodings.names():
-        with torch.random.fork_rng(devices=[]):
-            coded = code_of(name, COLUMNS, length)
-            apart = coded is not None and tells_points_apart(name)
-        if coded is not None:
+    with torch.random.fork_rng(devices=[]):
+        for name in encodings.names():
+            if (coded := code_of(name, COLUMNS, length)) is None:
+                continue
             found = probe(lambda name=name: code_of(name, COLUMNS, length).code, length)
-            about = {"kind": "encoding", "name": name, "code": coded.says}
-            rows.append(about | found | {"dimensions": apart})
-    for name in methods:
-        found = probe(lambda name=name: continued(table, name), length)
-        with torch.random.fork_rng(devices=[]):
-            grids = continues_grids(name)
-        about = {"kind": "extrapolator", "name": name, "code": "position: the row that it gives"}
-        rows.append(about | found | {"dimensions": grids})
+            about = {"kind": "encoding", "name": name, "embedding": coded.says}
+            rows.append(about | found | {"dimensions": tells_points_apart(name)})
+        for name in methods:
+            found = probe(
+                lambda name=name: extrapolators.Continuation(table, extrapolators.build(name)), length
+            )
+            about = {"kind": "extrapolator", "name": name, "embedding": "position: the row that it gives"}
+            rows.append(about | found | {"dimensions": continues_grids(name)})
     return pd.DataFrame(rows)

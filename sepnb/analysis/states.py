@@ -1,4 +1,5 @@
-"""The residual state at every depth, and the attention weights, of a trained model that reads a text.
+"""The residual state at every depth, and the attention weights, of a trained model that reads a text; and how
+far they move when the text starts at another index.
 
 The model runs as it always does, so that a strict one shows the stream that it computes once for all texts.
 
@@ -6,12 +7,12 @@ Shape letters: B sequences, N tokens, w width of one stream, H heads.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 
 from ..models import LanguageModel, frozen_attention
 
@@ -85,10 +86,7 @@ def attention_maps(
 def stream_state(model: LanguageModel, state: Mapping[str, Tensor], stream: str) -> Tensor | None:
     """One stream of a state, or with "joint" all of them side by side; None where one is not computed.
 
-    The one stream of a dense model is its joint state, and it has no other.
-
-    Raises:
-        ValueError: an unknown stream.
+    The one stream of a dense model is its joint state, and it has no other. ValueError for an unknown one.
     """
     names = model.config.streams.names
     if stream not in (*names, "joint"):
@@ -96,6 +94,39 @@ def stream_state(model: LanguageModel, state: Mapping[str, Tensor], stream: str)
     if stream != "joint":
         return state.get(stream)
     return model.config.streams.join(state) if set(names) <= state.keys() else None
+
+
+def drift(states: Float[Tensor, "B N w"], reference: Float[Tensor, "B N w"]) -> float:
+    """How far the states have moved from the reference, `|x - r| / |r|` over all tokens.
+
+    0 is no change; two unrelated states of the same norm are sqrt(2) apart. ValueError for a reference of 0.
+    """
+    size = reference.double().norm()
+    if size == 0:
+        raise ValueError("the reference is 0 throughout: it has no norm to measure a drift in")
+    return float((states.double() - reference.double()).norm() / size)
+
+
+def attention_distance(weights: Float[Tensor, "B H N M"], reference: Float[Tensor, "B H N M"]) -> float:
+    """The share of attention that goes elsewhere: the mean total variation distance, from 0 to 1, from the
+    second token on."""
+    _has_choice(weights)
+    return float((weights.double() - reference.double())[..., 1:, :].abs().sum(-1).mean() / 2)
+
+
+def attention_entropy(weights: Float[Tensor, "B H N N"]) -> float:
+    """The mean entropy of causal weights from the second token on, in units of that of looking at all visible
+    tokens alike: 1 if nothing is chosen."""
+    _has_choice(weights)
+    entropy = torch.special.entr(weights.double()).sum(-1)[..., 1:]
+    most = torch.arange(2, weights.shape[-2] + 1, dtype=torch.float64).log()
+    return float((entropy / most).mean())
+
+
+def _has_choice(weights: Tensor) -> None:
+    """ValueError without a second token: the first can only attend to itself."""
+    if weights.shape[-2] < 2:
+        raise ValueError("one token attends to itself whatever the positions; give two or more")
 
 
 def _ready(model: LanguageModel, tokens: Tensor, positions: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -126,7 +157,9 @@ def _owner(model: LanguageModel, head: int) -> str:
 def inputs_of(modules: Iterable[nn.Module]) -> Iterator[list[tuple]]:
     """Inside, every call of one of `modules` adds its positional arguments to the list that this yields."""
     found: list[tuple] = []
-    with _hooked([one.register_forward_pre_hook(lambda _, given: found.append(given)) for one in modules]):
+    with ExitStack() as hooks:
+        for module in modules:
+            hooks.enter_context(module.register_forward_pre_hook(lambda _, given: found.append(given)))
         yield found
 
 
@@ -135,24 +168,13 @@ def _recorded(model: LanguageModel, tokens: Tensor, positions: Tensor) -> list[S
     blocks = model.transformer.blocks
     states: list[State] = [{} for _ in range(len(blocks) + 1)]
 
-    def hook(layer: int):
-        def record(block, arguments, output) -> None:
-            states[layer].update(arguments[0])
-            states[layer + 1].update(output)
+    def record(layer: int, _, arguments: tuple, output: State) -> None:
+        states[layer].update(arguments[0])
+        states[layer + 1].update(output)
 
-        return record
-
-    with _hooked([block.register_forward_hook(hook(layer)) for layer, block in enumerate(blocks)]):
+    with ExitStack() as hooks:
+        for layer, block in enumerate(blocks):
+            hooks.enter_context(block.register_forward_hook(partial(record, layer)))
         model(tokens, positions)
     # Streams of an isolated model were run once for all sequences.
     return [{name: x.expand(len(tokens), -1, -1).cpu() for name, x in state.items()} for state in states]
-
-
-@contextmanager
-def _hooked(handles: list[RemovableHandle]) -> Iterator[None]:
-    """Take the hooks away afterwards."""
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()

@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..validation import whole
+
 MIN_REPEATS = 9
 WARMUP = 2
 
@@ -82,10 +84,8 @@ def interleaved(
     Raises:
         ValueError: too few repeats or no warm-up; a step too short for the clock.
     """
-    if repeats < MIN_REPEATS:
-        raise ValueError(f"repeats is {repeats}; a median with quartiles takes at least {MIN_REPEATS}")
-    if warmup < 1:
-        raise ValueError(f"warmup is {warmup}; the first call is never typical, give at least 1")
+    whole("repeats", repeats, MIN_REPEATS, needs=f"a median with quartiles takes at least {MIN_REPEATS}")
+    whole("warmup", warmup, needs="the first call is never typical, give at least 1")
     seconds = cuda_seconds if torch.device(device).type == "cuda" else cpu_seconds
     times: dict[str, list[float]] = {name: [] for name in steps}
     with one_thread():

@@ -34,9 +34,7 @@ def with_foreign_past(
     *,
     recent: int,
     stride: int,
-    device: str = "cpu",
-    precision: str = "float32",
-    batch_size: int = 64,
+    **how: Any,
 ) -> Losses:
     """The losses of `evaluate` where everything but the recent past of a byte is of another document.
 
@@ -46,12 +44,11 @@ def with_foreign_past(
     The first `recent` bytes have no older past and are scored as they are.
 
     Args:
-        model, windows, documents, device, precision, batch_size: as in `evaluate`.
+        model, windows, documents: as in `evaluate`, and so is `how`: device, precision and batch_size.
         recent: bytes of their own past that all scored bytes keep at least.
         stride: bytes scored in one pass.
     """
     at_least(1, recent=recent, stride=stride)
-    how: dict[str, Any] = {"device": device, "precision": precision, "batch_size": batch_size}
     foreign, length = of_another_document(windows, documents), windows.shape[1] - 1
     pieces = [evaluate(model, windows[:, : min(recent, length) + 1], documents, **how).bits]
     for start in range(recent, length, stride):

@@ -1,15 +1,12 @@
-"""Bits per byte, kept by window and by position, so that every summary comes from the same losses.
-
-`evaluate` reads each window in one pass, whatever positions that takes. `sliding` reads the same windows
-without ever using a position that was not trained: the baseline for whatever is said to extrapolate.
-"""
+"""Bits per byte, kept by window and by position, so that every summary comes from the same losses."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import log
+from typing import Any
 
 import numpy as np
 import torch
@@ -122,13 +119,6 @@ def as_trained(model: nn.Module, sampler: PositionSampler | None) -> nn.Module:
     return model if sampler is None or not sampler.at_evaluation else AtDrawnPositions(model, sampler)
 
 
-def _with_tables(model: nn.Module, positions: torch.Tensor | int) -> Callable[..., torch.Tensor]:
-    """The model, with its position tables of these positions if it has some: made once for all batches."""
-    if not (isinstance(model, LanguageModel) and model.config.isolated):
-        return model
-    return partial(model, tables=model.position_tables(positions))
-
-
 @torch.no_grad()
 def evaluate(
     model: nn.Module,
@@ -165,11 +155,11 @@ def evaluate(
             f"give [{length}]"
         )
     at = None if positions is None else torch.from_numpy(np.array(positions)).to(device)
-    model.to(device).eval()
-    pieces = []
+    reading, pieces = model.to(device).eval(), []
     with held_embeddings(model):
-        with autocast(device, precision):
-            reading = _with_tables(model, length if at is None else at)
+        if isinstance(model, LanguageModel) and model.config.isolated:
+            with autocast(device, precision):  # once for all batches
+                reading = partial(model, tables=model.position_tables(length if at is None else at))
         for start in range(0, len(windows), batch_size):
             piece = windows[start : start + batch_size].astype(np.int64)  # a copy: they may be read-only
             batch = torch.from_numpy(piece).to(device)
@@ -186,19 +176,17 @@ def sliding(
     window: int,
     stride: int,
     sinks: int = 0,
-    device: str = "cpu",
-    precision: str = "float32",
-    batch_size: int = 64,
+    **how: Any,
 ) -> Losses:
     """Score windows `[n, N+1]` by a window that slides over them: no pass reads more than `window` bytes, at
-    positions 0 to `window` - 1.
+    positions 0 to `window` - 1. The baseline for whatever is said to extrapolate.
 
     The first `window` bytes are scored as by `evaluate`. After them each pass scores the next `stride` bytes,
     which are the last of those it reads: byte i is given the last `window` - `stride` + 1 to `window` bytes.
     Stride 1 gives every byte exactly the last min(i, `window`), at one pass a byte.
 
     Args:
-        model, documents, device, precision, batch_size: as in `evaluate`; a batch has that many passes.
+        model, documents: as in `evaluate`, and so is `how`: device, precision and batch_size, in passes.
         window: bytes read in one pass, such as the trained length L.
         stride: bytes scored in one pass, at most `window` - `sinks`.
         sinks: the first bytes of the text, kept in front of the last `window` - `sinks` ones and followed by
@@ -213,7 +201,6 @@ def sliding(
         raise ValueError(
             f"stride is {stride}; give 1 to {window - sinks}, the bytes of a window minus the sinks"
         )
-    how = {"device": device, "precision": precision, "batch_size": batch_size}
     first = evaluate(model, windows[..., : window + 1], documents, **how)
     length = windows.shape[1] - 1
     if length <= window:

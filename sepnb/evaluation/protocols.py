@@ -1,9 +1,5 @@
 """Evaluation protocols, each a `Reading`: how one trained model reads a text longer than its trained length.
 
-Each is the same weights under another rule: what stands for positions that have no row (an extrapolator or a
-control), which keys a query sees (a window, with or without the first tokens), at which index the text
-begins, or a window that slides and so never leaves the trained length: the sliding-window baseline.
-
 What is unseen in a protocol has up to three sides:
 
 - *index*: a position that was never trained is encoded. RoPE and ALiBi see differences only and never have
@@ -18,11 +14,10 @@ trained length too, nearly so. How well they read it is no evidence that they co
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from torch import nn
 
 from ..encodings import Encoding
 from ..models import LanguageModel
@@ -84,19 +79,16 @@ class Reading:
         """Every setting in one line, for a record."""
         parts = [f"{self.extrapolator} {self.form}" if self.extrapolator else "native", f"on {self.scope}"]
         parts += [f"{name}={value}" for name, value in self.options]
-        rules = {"window": None, "sinks": 0, "start": 0, "stride": None, "log_scale": False}
-        rules |= {"drawn": None, "draws": 1}
-        for name, default in rules.items():
-            if (value := getattr(self, name)) != default:
-                parts.append(f"{name}={value}")
+        for rule in fields(self)[5:]:  # what follows the options
+            if (value := getattr(self, rule.name)) != rule.default:
+                parts.append(f"{rule.name}={value}")
         return ", ".join(parts)
 
     def losses(self, model: LanguageModel, windows: np.ndarray, documents: np.ndarray, **how: Any) -> Losses:
         """Score windows `[n, N+1]` under this rule; one that does not start at 0 is given windows `[n, L+1]`.
         `how` is device, precision and batch_size, as in `evaluate`."""
-        if self.stride is None and (
-            self.extrapolator is not None or self.window is not None or self.log_scale
-        ):
+        changed = self.extrapolator is not None or self.window is not None or self.log_scale
+        if changed and self.stride is None:
             model = model.extended(
                 self.extrapolator,
                 self.form,
@@ -108,18 +100,13 @@ class Reading:
         readers = [model]
         if self.drawn is not None:
             readers = [AtDrawnPositions(model, self.drawn, draw) for draw in range(self.draws)]
-        first, *others = (self._read(reader, windows, documents, **how) for reader in readers)
-        if not others:
-            return first
-        return Losses(np.mean([first.bits, *(losses.bits for losses in others)], axis=0), first.documents)
-
-    def _read(self, reader: nn.Module, windows: np.ndarray, documents: np.ndarray, **how: Any) -> Losses:
-        """Score the windows once, with a model that follows the rule already."""
         if self.stride is not None:
-            sizes = {"window": self.window, "stride": self.stride, "sinks": self.sinks}
-            return sliding(reader, windows, documents, **sizes, **how)
-        positions = self.start + np.arange(windows.shape[1] - 1) if self.start else None
-        return evaluate(reader, windows, documents, positions=positions, **how)
+            how |= {"window": self.window, "stride": self.stride, "sinks": self.sinks}
+        elif self.start:
+            how["positions"] = self.start + np.arange(windows.shape[1] - 1)
+        score = evaluate if self.stride is None else sliding
+        found = [score(reader, windows, documents, **how) for reader in readers]
+        return Losses(np.mean([losses.bits for losses in found], axis=0), found[0].documents)
 
 
 def trained_sides(training: TrainingConfig) -> tuple[int, int]:

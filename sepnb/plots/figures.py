@@ -65,8 +65,6 @@ def use_style() -> None:
             "lines.markersize": 5.5,
             "legend.frameon": False,
             "legend.fontsize": 9.5,
-            "savefig.facecolor": GROUND,
-            "svg.fonttype": "path",
             "svg.hashsalt": "sepnb",
         },
     )
@@ -109,10 +107,8 @@ def picture(fig: Figure) -> tuple[dict[str, str], dict[str, Any]]:
         return {"image/svg+xml": svg.getvalue(), "text/plain": "<figure>"}, {}
     png = io.BytesIO()
     fig.savefig(png, format="png", dpi=2 * PIXELS_PER_INCH, metadata={"Software": None})
-    width = {"width": round(fig.get_figwidth() * PIXELS_PER_INCH)}
-    return {"image/png": base64.b64encode(png.getvalue()).decode(), "text/plain": "<figure>"}, {
-        "image/png": width
-    }
+    content = {"image/png": base64.b64encode(png.getvalue()).decode(), "text/plain": "<figure>"}
+    return content, {"image/png": {"width": round(fig.get_figwidth() * PIXELS_PER_INCH)}}
 
 
 def trained_length(ax: Axes, length: int, label: str = "trained length") -> None:
@@ -188,12 +184,8 @@ def not_run(ax: Axes) -> None:
     ax.text(0.5, 0.5, "not run", ha="center", va="center", color=INK, transform=ax.transAxes)
 
 
-def label_lines(ax: Axes, *, gap: float = 1.25, fontsize: float = 9.5) -> None:
-    """Write each labelled line's name at its right end, in its colour, pushed apart where they would touch.
-
-    Args:
-        gap: least distance between two labels, in font heights.
-    """
+def label_lines(ax: Axes, *, fontsize: float = 9.5) -> None:
+    """Write each labelled line's name at its right end, in its colour, moved apart where they would touch."""
     ends = []
     for line in ax.get_lines():
         x, y = (np.ma.filled(np.ma.asarray(values, float), np.nan) for values in line.get_data())
@@ -207,7 +199,7 @@ def label_lines(ax: Axes, *, gap: float = 1.25, fontsize: float = 9.5) -> None:
     pixels = ax.transData.transform
     ends.sort(key=lambda end: pixels(end[:2])[1])
     wanted = np.array([pixels(end[:2])[1] for end in ends])
-    levels = spread(wanted, gap * fontsize * ax.figure.dpi / 72)
+    levels = spread(wanted, 1.25 * fontsize * ax.figure.dpi / 72)
     right = max(pixels(end[:2])[0] for end in ends)
     for (_, _, line), level in zip(ends, levels, strict=True):
         ax.annotate(
@@ -245,26 +237,23 @@ def _origin(table: pd.DataFrame) -> str:
         if (count := status.count(kind))
     ]
 
-    def told(*keys: str) -> str:
-        values = {
-            " ".join(str(record.provenance.get(key) or "unknown") for key in keys) for record in records
-        }
-        return ", ".join(sorted(values))
+    def told(*keys: str, letters: int | None = None) -> str:
+        """The values of these facts, each once, or their first letters."""
+        texts = {" ".join(str(one.get(key) or "unknown") for key in keys)[:letters] for one in origins}
+        return ", ".join(sorted(texts))
 
+    origins = [record.provenance for record in records]
     facts = [f"{len(records)} of {len(status)} runs"]
     if records:
-        commits = {str(record.provenance.get("commit") or "unknown")[:7] for record in records}
-        days = sorted({str(record.provenance.get("started") or "unknown")[:10] for record in records})
-        seeds = sorted(
-            {record.provenance.get("seed") for record in records}, key=lambda seed: (str(type(seed)), seed)
-        )
+        days = sorted({str(origin.get("started") or "unknown")[:10] for origin in origins})
+        seeds = sorted({origin.get("seed") for origin in origins}, key=lambda seed: (str(type(seed)), seed))
         facts = [
             f"profile {', '.join(sorted({record.profile for record in records}))}",
             *facts,
             f"seeds {', '.join(map(str, seeds))}",
             told("device", "device_name"),
             f"torch {told('torch')}, Python {told('python')}",
-            f"commit {', '.join(sorted(commits))}",
+            f"commit {told('commit', letters=7)}",
             days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}",
         ]
     return f'<p class="sepnb-provenance">{" · ".join([escape(fact) for fact in facts] + badges)}</p>'

@@ -1,8 +1,7 @@
 """Figures that move: plotly, from the book's own pages, beside a picture that says the same standing still.
 
-An interactive figure shows nothing to who prints the page or reads it without scripts, and tells a screen
-reader little. So it never stands alone: a figure of `figures` carries the finding, and this one lets a
-reader look around in it.
+It never stands alone: a figure of `figures` carries the finding, also for who prints the page, reads it
+without scripts or by ear, and this one lets a reader look around in it.
 
 Shape letters: P points.
 """
@@ -83,7 +82,6 @@ def show(figure: go.Figure, *, name: str, alt: str, instead: str) -> None:
     """Display a plotly figure. The bytes depend on the data alone: no random ids.
 
     Args:
-        figure: the figure.
         name: of the element on the page, unique there.
         alt: what it shows, for readers who do not see it.
         instead: what shows the same without scripts, such as "the figure above".

@@ -41,9 +41,8 @@ def mean_of(values: Iterable[float | None]) -> Number:
 
 
 def publish(chapter: str, numbers: Mapping[str, Any], *, profile: str) -> None:
-    """Write a chapter's numbers, all or nothing, to `path(chapter, profile)`, and print the file's name.
-
-    The name only: a folder of the machine that ran the chapter has no place on a page.
+    """Write a chapter's numbers, all or nothing, to `path(chapter, profile)`, and print the file's name, but
+    not its folder: the machine that ran the chapter has no place on a page.
 
     Args:
         chapter: the chapter's name, such as `"01_order"`.

@@ -6,12 +6,12 @@ Torch is imported where it is needed: the book and the command line ask for the 
 import hashlib
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -107,11 +107,9 @@ def code_tree() -> str:
 def processor_name() -> str:
     """The processor's own name where the system tells it, else the architecture."""
     info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text(errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
+    told = info.read_text(errors="replace") if info.exists() else ""
+    named = re.search(r"^model name[^:\n]*:(.*)$", told, re.MULTILINE)
+    return named[1].strip() if named else platform.processor() or platform.machine()
 
 
 def device_facts(device: str) -> dict[str, str]:
@@ -135,24 +133,18 @@ def peak_memory_mb(device: str) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 
 
-@dataclass
 class Clock:
     """Started when made; `facts` gives what a record needs to say about its run."""
 
-    device: str = "cpu"
-    commit: str | None = None
-    dirty: bool | None = None
-    tree: str = ""
-    started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    wall: float = field(default_factory=time.perf_counter)
-    cpu: float = field(default_factory=time.process_time)
-
-    def __post_init__(self) -> None:
+    def __init__(self, device: str = "cpu") -> None:
+        self.device = device
+        self.started = datetime.now(UTC).isoformat(timespec="seconds")
+        self.wall, self.cpu = time.perf_counter(), time.process_time()
         (self.commit, self.dirty), self.tree = code_state(), code_tree()
-        if self.device.startswith("cuda"):
+        if device.startswith("cuda"):
             import torch
 
-            torch.cuda.reset_peak_memory_stats(self.device)
+            torch.cuda.reset_peak_memory_stats(device)
 
     @property
     def cpu_s(self) -> float:

@@ -30,10 +30,7 @@ class Summary(NamedTuple):
 
 def summarise(values: ArrayLike, confidence: float = 0.95) -> Summary:
     """The mean of one value a seed, with Student's t interval: it describes seeds, not bytes or documents.
-
-    Raises:
-        ValueError: no values, or a confidence outside (0, 1).
-    """
+    ValueError for no values, or a confidence outside (0, 1)."""
     array = np.asarray(values, dtype=float)
     if array.size == 0:
         raise ValueError("there is nothing to summarise; are the runs there?")
@@ -78,27 +75,20 @@ class RunTable:
         """The mean over seeds; NaN where nothing was run."""
         return float(self.values(method, metric).mean())
 
-    def interval(self, method: str, metric: str, confidence: float = 0.95) -> Summary:
-        """The mean over seeds with its interval.
-
-        Raises:
-            ValueError: the method has no run with this metric.
-        """
-        return summarise(self.values(method, metric), confidence)
+    def interval(self, method: str, metric: str) -> Summary:
+        """The mean over seeds with its interval; ValueError where no run of the method has this metric."""
+        return summarise(self.values(method, metric))
 
     def intervals(self, metric: str) -> dict[str, Summary]:
         """`interval` of every method that was run, in the order of the table."""
         return {method: self.interval(method, metric) for method in dict.fromkeys(self.made["method"])}
 
     def difference(self, a: str, b: str, metric: str) -> pd.Series:
-        """The metric of method `a` minus that of `b`, for every seed that both have.
-
-        Raises:
-            KeyError: runs were made, and none has a metric of this name.
-        """
+        """The metric of method `a` minus that of `b`, for every seed that both have; KeyError where runs were
+        made, and none has a metric of this name."""
         if metric not in self.frame and len(self.made):
             raise KeyError(f"no run has {metric!r}; there are {', '.join(map(str, self.frame.columns))}")
-        return (self.values(a, metric) - self.values(b, metric)).dropna()
+        return self.minus(f"{a}:{metric}", f"{b}:{metric}")
 
     def minus(self, a: str, b: str) -> pd.Series:
         """One `method:metric` minus another, for every seed that both have; empty where either is missing."""

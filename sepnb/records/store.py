@@ -8,7 +8,7 @@ that was cut short or edited by hand from one that a run wrote.
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -55,11 +55,8 @@ class Record:
 
 
 def canonical(content: Any) -> str:
-    """JSON with one spelling for one content: sorted keys, no spaces, no NaN.
-
-    Raises:
-        ValueError: a number is NaN or infinite; the message says where.
-    """
+    """JSON with one spelling for one content: sorted keys, no spaces. A ValueError says where a number is NaN
+    or infinite."""
     try:
         return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except ValueError:
@@ -96,18 +93,15 @@ def flattened(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all: a reader sees the old file or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with open(temporary, "xb") as stream:
             stream.write(content if isinstance(content, bytes) else content.encode())
             stream.flush()
             os.fsync(stream.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes files that only their owner may read
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -132,11 +126,8 @@ class Store:
         return self.root / profile / experiment / f"{key}.json"
 
     def write(self, record: Record) -> Path:
-        """Store a record, replacing the one of the same key, and clear its mark of staleness.
-
-        Raises:
-            RecordError: a number is NaN or infinite; nothing is written.
-        """
+        """Store a record, replacing the one of the same key, and clear its mark of staleness. A RecordError,
+        and nothing written, where a number is NaN or infinite."""
         path = self.path(record.profile, record.experiment, record.key)
         content = record.content()
         try:
@@ -191,11 +182,8 @@ class Store:
         return found
 
     def files(self, profile: str, experiment: str) -> list[Path]:
-        """The files of an experiment's records, sorted; none where there is no such folder.
-
-        Raises:
-            RecordError: the folder is there and cannot be read.
-        """
+        """The files of an experiment's records, sorted; none where there is no such folder. RecordError where
+        it is there and cannot be read."""
         folder = self.root / profile / experiment
         try:
             return sorted(path for path in folder.iterdir() if path.suffix == ".json")

@@ -69,14 +69,15 @@ def test_the_memory_of_seqpe_is_that_of_positions_read_for_the_first_time(table)
     assert table.loc["seqpe", "memory"] > table.loc["sinusoidal", "memory"]
 
 
-def test_what_is_heard_is_what_is_known_of_each_encoding(table):
-    for name, hears in table["hears"].items():
+def test_what_each_encoding_depends_on_is_what_is_known_of_each_encoding(table):
+    for name, depends_on in table["depends_on"].items():
         encoding = encodings.build(name)
         if not encoding.sites or encoding.counts_tokens:
-            assert hears == "order", name
+            assert depends_on == "order", name
         else:
-            assert hears == ("index" if encoding.reads_index else "distance"), name
-    assert table.loc[["sinusoidal", "rope", "none"], "hears"].tolist() == ["index", "distance", "order"]
+            assert depends_on == ("index" if encoding.reads_index else "distance"), name
+    known = table.loc[["sinusoidal", "rope", "none"], "depends_on"]
+    assert known.tolist() == ["index", "distance", "order"]
 
 
 def test_every_encoding_fits_a_cache_and_none_takes_memory_for_every_pair(table):

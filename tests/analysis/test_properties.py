@@ -133,7 +133,7 @@ def test_the_code_of_transformer_xl_is_what_its_score_multiplies_queries_with():
 
 
 def test_every_code_says_whether_it_is_of_positions_or_of_distances(table):
-    says = table.loc[table["kind"] == "encoding", "code"]
+    says = table.loc[table["kind"] == "encoding", "embedding"]
     assert says.str.match("(position|distance): .").all()
     of_positions = set(says.index[says.str.startswith("position")])
     known = {"learned", "sinusoidal", "rope", "axial-rope", "xpos", "seqpe", "phase"}
