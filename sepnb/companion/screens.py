@@ -17,6 +17,11 @@ from sepnb.records.store import RecordError
 COLOURS = {"ran": "green", "cached": "cyan", "failed": "bold red"}
 
 
+def say(console: Console, line: str, style: str | None = None) -> None:
+    """A line as it stands: brackets are no markup, and nothing is folded."""
+    console.print(line, markup=False, soft_wrap=True, style=style)
+
+
 def duration(seconds: float) -> str:
     """Seconds in words that suit their size."""
     if seconds < 100:
@@ -93,7 +98,7 @@ def tallies(results: Iterable[Tally]) -> Table:
 def refused(console: Console, records: Mapping[Path, RecordError]) -> None:
     """The records that were left out, one line each with path, reason and remedy."""
     for error in dict.fromkeys(map(str, records.values())):
-        console.print(f"refused: {error}", markup=False, soft_wrap=True, style="red")
+        say(console, f"refused: {error}", "red")
 
 
 def rows(header: Sequence[str], content: Iterable[Sequence[object]]) -> Table:

@@ -6,7 +6,6 @@ any form that decodes to that text; what the hash does not confirm is not used.
 
 import hashlib
 import tempfile
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -131,7 +130,7 @@ class DataSet:
             raise DataDamaged("\n".join([*problems, str(problem)])) from problem
         if self.parts:
             with suppress(OSError):  # a place that cannot be written is no obstacle
-                keep(parts, self.cached)
+                paths.write_atomically(self.cached, b"".join(parts.values()))
         return parts
 
     def status(self) -> Literal["at hand", "missing", "damaged"]:
@@ -169,7 +168,7 @@ class DataSet:
             except (NotDelivered, DataDamaged) as failure:
                 failures.append(str(failure))
                 continue
-            keep(parts, self.fetched)
+            paths.write_atomically(self.fetched, b"".join(parts.values()))
             return f"came from {address} and lies in {self.fetched}"
         raise DataMissing(
             f"data set {self.name} could not be fetched. Tried:\n  "
@@ -244,15 +243,3 @@ def download(address: str, unpack: Unpack, progress: bool, timeout: float) -> di
             return unpack(archive)
         except (requests.RequestException, containers.Unreadable) as error:
             raise NotDelivered(f"{address}: {error}") from error
-
-
-def keep(parts: Mapping[str, Bytes], file: Path) -> None:
-    """Write the parts one after the other to `file`, which appears whole or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
-    try:
-        with draft.open("wb") as out:
-            out.writelines(parts.values())
-        draft.replace(file)
-    finally:
-        draft.unlink(missing_ok=True)
