@@ -91,11 +91,7 @@ def run(
 
 
 @app.command()
-def build(
-    profile: OfProfile = Profile.laptop,
-    fresh: Fresh = False,
-    jobs: Jobs = None,
-) -> None:
+def build(profile: OfProfile = Profile.laptop, fresh: Fresh = False, jobs: Jobs = None) -> None:
     """Execute the chapters that changed, then build the HTML book from all of them. Trains nothing."""
     from sepnb.companion import tasks
 
@@ -256,10 +252,15 @@ def claims(
     Claims are judged without the records that cannot be trusted; these are listed, and the exit status is 1.
     """
     refused: dict[Path, Exception] = {}
-    with _said(), _nothing_collected():
-        from sepnb import claims as ledger
+    with _said():
+        gc.disable()  # large libraries make many objects when they are imported, and keep them
+        try:
+            from sepnb import claims as ledger
 
-        found = ledger.evaluate(profile, Store(refused=refused))
+            found = ledger.evaluate(profile, Store(refused=refused))
+        finally:
+            gc.freeze()  # else the first collection would look at all of them
+            gc.enable()
         if as_json:
             print(json.dumps([row.as_data() for row in found], indent=1))
         else:
@@ -278,17 +279,6 @@ def doctor() -> None:
         found = list(examine())
         console.print(screens.rows(("", "state", "seen"), found))
     raise typer.Exit(1 if any(one.state == "problem" for one in found) else 0)
-
-
-@contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """Look for no garbage meanwhile: large libraries make many objects when imported, and keep them."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()  # else the first collection would look at all of them
-        gc.enable()
 
 
 @contextmanager

@@ -22,12 +22,7 @@ WIDTHS = {"smoke": (32,), "laptop": (32, 64), "gpu": (32, 64)}
 
 
 def bench_models(
-    console: Console,
-    *,
-    profile: str,
-    device: str,
-    variants: Sequence[str] = (),
-    repeats: int | None = None,
+    console: Console, *, profile: str, device: str, variants: Sequence[str] = (), repeats: int | None = None
 ) -> bool:
     """Time separated and strict models, some of `speed.VARIANTS` (none means all), and print each cell as it
     ends; returns whether every cell could be timed.

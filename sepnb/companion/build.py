@@ -120,8 +120,8 @@ def inputs(profile: str) -> dict[str, str]:
     root, build, results = paths.root(), paths.build(), paths.results()
     pages = [*root.glob("book/**/*.md"), *root.glob("notebooks/executed/*.ipynb")]
     # The ledger of claims takes a chapter's numbers from whichever profile it ran at.
-    numbers = [file for of in ("smoke", "laptop", "gpu") for file in (build / of).glob("*.json")]
-    numbers = [file for file in numbers if ".manifest" not in file.name]
+    published = (file for of in ("smoke", "laptop", "gpu") for file in (build / of).glob("*.json"))
+    numbers = [file for file in published if ".manifest" not in file.name]
     rest = [root / name for name in ("_config.yml", "_toc.yml", "requirements.lock", "CITATION.cff")]
     rest += [file for file in root.glob("book/**/*") if file.suffix not in (".md", ".pyc")]
     rest = [file for file in [*rest, *root.glob("sepnb/**/*.py")] if file.is_file()]

@@ -64,6 +64,11 @@ class Job:
     def parameters(self) -> dict[str, Any]:
         return {"profile": self.profile, "seed": self.seed, "device": self.device}
 
+    @property
+    def expected_seconds(self) -> float:
+        """As long as it took the last time; of one that never ran, by the length of its source."""
+        return chapters.last_seconds(self.chapter, self.profile) or len(self.chapter.text) / 2000
+
     def why(self) -> str | None:
         """Why it must run; None when what it left is current."""
         return "asked for" if self.fresh else chapters.why_run(self.chapter, self.profile, self.parameters)
@@ -74,14 +79,13 @@ def execute_all(
 ) -> list[Outcome]:
     """Execute what is not current, each chapter whatever befalls the others; outcomes in the order of `jobs`.
 
-    Side by side the longest begin first, so that no core is left with one at the end.
     `on_progress` is called as `(index of the job, cells done, cells)`.
     """
     outcomes = [Outcome(job.chapter.name, "cached", 0.0) for job in jobs]
     due = [index for index, job in enumerate(jobs) if job.why() is not None]
     alone = side_by_side == 1 or len(due) < 2
-    if not alone:
-        due.sort(key=lambda index: -_expected_seconds(jobs[index]))
+    if not alone:  # the longest begin first, so that no core is left with one at the end
+        due.sort(key=lambda index: -jobs[index].expected_seconds)
 
     def relay(position: int, done: int, total: int) -> None:
         if on_progress:
@@ -94,12 +98,6 @@ def execute_all(
         failed = Outcome(todo[position].chapter.name, "failed", 0.0, failure=_outside(error))
         outcomes[due[position]] = outcome or failed
     return outcomes
-
-
-def _expected_seconds(job: Job) -> float:
-    """As long as it took the last time; of one that never ran, by the length of its source."""
-    known = chapters.last_seconds(job.chapter, job.profile)
-    return len(job.chapter.text) / 2000 if known is None else known
 
 
 def execute(job: Job, report: workers.Report = lambda done, total: None) -> Outcome:

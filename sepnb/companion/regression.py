@@ -93,8 +93,8 @@ def named(chapter: Chapter, experiments: Iterable[str]) -> set[str]:
 
 def read(chapter: Chapter, profile: str, build: Path | None = None) -> set[str]:
     """The experiments whose records of `profile` the chapter asked for when it last ran, failed or not."""
-    asked = reads((build or paths.build()) / profile / f"{chapter.name}.reads")
-    return {name.removeprefix(f"{profile}/") for name in asked if name.startswith(f"{profile}/")}
+    asked = (name.split("/") for name in reads((build or paths.build()) / profile / f"{chapter.name}.reads"))
+    return {experiment for of, experiment in asked if of == profile}
 
 
 def until_nothing_is_missing(

@@ -50,17 +50,13 @@ class Bars(Progress):
         if index not in self.under_way:
             self.under_way[index] = self.add_task(f"  {escape(self.labels[index])}", total=total)
         self.update(self.under_way[index], completed=done, total=total)
-        self._sum(index, done / total)
+        self.shares[index] = done / total
+        self.update(self.whole, completed=round(sum(self.shares.values()), 2))
 
     def end(self, index: int) -> None:
         """Job `index` has ended."""
-        if index in self.under_way:
-            self.update(self.under_way[index], visible=False)
-        self._sum(index, 1.0)
-
-    def _sum(self, index: int, share: float) -> None:
-        self.shares[index] = share
-        self.update(self.whole, completed=round(sum(self.shares.values()), 2))
+        self.step(index, 1, 1)
+        self.update(self.under_way[index], visible=False)
 
 
 def failure(outcome: Outcome, kept: str | None) -> Panel:
