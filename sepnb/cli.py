@@ -1,7 +1,7 @@
 """The command line: `sepnb run | build | check | bench | data | results | claims | doctor`.
 
 Exit status: 0 all well; 1 something failed, differs or is stale; 2 the command could not do what was asked.
-Everything heavy is imported where it is used, so that a command that finds nothing to do ends at once.
+What brings torch is imported where it is used, so that a command that finds nothing to do ends at once.
 """
 
 import gc
@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,12 @@ import typer
 from rich.console import Console
 
 from sepnb import paths
+from sepnb.companion import build as book
+from sepnb.companion import runs, screens
+from sepnb.companion.chapters import discover
+from sepnb.companion.published import PROFILES
+from sepnb.companion.regression import RecomputeError
+from sepnb.records.store import RecordError, Store
 
 console = Console(highlight=False)
 if not console.is_terminal:
@@ -84,18 +91,13 @@ def run(
 
 
 @app.command()
-def build(
-    profile: OfProfile = Profile.laptop,
-    fresh: Fresh = False,
-    jobs: Jobs = None,
-) -> None:
+def build(profile: OfProfile = Profile.laptop, fresh: Fresh = False, jobs: Jobs = None) -> None:
     """Execute the chapters that changed, then build the HTML book from all of them. Trains nothing."""
-    from sepnb.companion import build as book
-    from sepnb.companion import chapters, screens, tasks
+    from sepnb.companion import tasks
 
     with _said(RESUMED):
         began = time.monotonic()
-        found = chapters.discover()
+        found = discover()
         options = {"profile": profile, "device": tasks.device(None, profile), "seed": 0, "threads": 1}
         width = jobs or min(2, os.cpu_count() or 1)
         if not tasks.run_chapters(console, found, fresh=fresh, jobs=width, **options):
@@ -103,13 +105,11 @@ def build(
         executed = time.monotonic()
         book.stage(found, profile)
         with console.status("Jupyter Book builds the pages"):
-            made = book.build(
-                profile, say=lambda line: console.print(line, markup=False, soft_wrap=True), fresh=fresh
-            )
+            made = book.build(profile, say=partial(screens.say, console), fresh=fresh)
         chapters_took, pages_took = executed - began, time.monotonic() - executed
         parts = f"chapters {screens.duration(chapters_took)}, pages {screens.duration(pages_took)}"
         console.print(parts if made else f"{parts} (nothing changed)")
-        console.print(f"The book is at {book.html() / 'index.html'}", markup=False, soft_wrap=True)
+        screens.say(console, f"The book is at {book.html() / 'index.html'}")
 
 
 @app.command()
@@ -141,8 +141,7 @@ def check(
                 f"--published replays records of experiments, not chapters: {' '.join(chapters)}"
             )
         if published:
-            of = [profile] if profile else ["laptop", "gpu"]
-            status = tasks.check_published(console, of, sample)
+            status = tasks.check_published(console, [profile] if profile else PROFILES, sample)
         else:
             options = {"update": update, "reason": reason, "measure": measure}
             status = tasks.check_numbers(console, chapters or (), profile or "smoke", **options)
@@ -189,7 +188,6 @@ def data(
     ] = None,
 ) -> None:
     """Say which data sets are at hand, or fetch some from their owners."""
-    from sepnb.companion import screens
     from sepnb.data import registry
 
     with _said():
@@ -213,13 +211,11 @@ def results(
     A record that cannot be trusted is listed with the reason, the others are counted, the exit status is 1.
     """
     from sepnb import experiments
-    from sepnb.companion import runs, screens
-    from sepnb.records.store import RecordError, Store
 
     refused: dict[Path, RecordError] = {}
     with _said():
         table, details = [], []
-        for of in [profile] if profile else ["laptop", "gpu"]:
+        for of in [profile] if profile else PROFILES:
             store = Store(runs.store_for(of).root, refused=refused)
             for name in experiments.names():
                 grid = {config.key for config in experiments.get(name).grid(of)}
@@ -241,7 +237,7 @@ def results(
         counted = ("runs in grid", "published", "missing", "stale", "orphaned", "refused")
         console.print(screens.rows(("experiment", "profile", *counted), table))
         for line in details:
-            console.print(line, markup=False, soft_wrap=True)
+            screens.say(console, line)
         screens.refused(console, refused)
     raise typer.Exit(1 if refused else 0)
 
@@ -256,12 +252,15 @@ def claims(
     Claims are judged without the records that cannot be trusted; these are listed, and the exit status is 1.
     """
     refused: dict[Path, Exception] = {}
-    with _said(), _nothing_collected():
-        from sepnb import claims as ledger
-        from sepnb.companion import screens
-        from sepnb.records.store import Store
+    with _said():
+        gc.disable()  # large libraries make many objects when they are imported, and keep them
+        try:
+            from sepnb import claims as ledger
 
-        found = ledger.evaluate(profile, Store(refused=refused))
+            found = ledger.evaluate(profile, Store(refused=refused))
+        finally:
+            gc.freeze()  # else the first collection would look at all of them
+            gc.enable()
         if as_json:
             print(json.dumps([row.as_data() for row in found], indent=1))
         else:
@@ -274,42 +273,27 @@ def claims(
 @app.command()
 def doctor() -> None:
     """Look at everything the commands rely on; exit status 1 if something cannot work."""
-    from sepnb.companion import doctor as surgery
-    from sepnb.companion import screens
+    from sepnb.companion.doctor import examine
 
     with _said():
-        found = list(surgery.examine())
-        console.print(screens.rows(("", "state", "seen"), [(one.what, one.state, one.seen) for one in found]))
+        found = list(examine())
+        console.print(screens.rows(("", "state", "seen"), found))
     raise typer.Exit(1 if any(one.state == "problem" for one in found) else 0)
-
-
-@contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """Look for no garbage meanwhile: large libraries make many objects when imported, and keep them."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()  # else the first collection would look at all of them
-        gc.enable()
 
 
 @contextmanager
 def _said(interrupted: str = "") -> Iterator[None]:
     """Turn errors that say what to do into one line and exit status 2; an interruption into 130."""
-    from sepnb.companion.build import BuildError
-    from sepnb.companion.regression import RecomputeError
-
     try:
         yield
     except KeyboardInterrupt:
-        console.print(f"interrupted{interrupted}", style="yellow")
+        screens.say(console, f"interrupted{interrupted}", "yellow")
         raise typer.Exit(130) from None
-    except (BuildError, RecomputeError) as error:
-        console.print(str(error), markup=False, style="red", soft_wrap=True)
+    except (book.BuildError, RecomputeError) as error:
+        screens.say(console, str(error), "red")
         raise typer.Exit(1) from None
     except (ValueError, OSError) as error:
-        console.print(f"error: {error}", markup=False, style="red", soft_wrap=True)
+        screens.say(console, f"error: {error}", "red")
         raise typer.Exit(2) from None
 
 

@@ -1,11 +1,12 @@
-"""Where things live: the checkout, the records, what is built, the data.
+"""Where things live: the checkout, the records, what is built, the data; and how a file is written there.
 
-Every place can be moved by an environment variable, so that tests and hosts without a
-writable checkout need no other switch.
+Every place can be moved by an environment variable, so that tests and hosts without a writable checkout need
+no other switch.
 """
 
 import os
 from pathlib import Path
+from uuid import uuid4
 
 import platformdirs
 
@@ -30,3 +31,17 @@ def build() -> Path:
 def data() -> Path:
     """Downloaded data: `SEPNB_DATA`, or the user's cache folder."""
     return Path(os.environ.get("SEPNB_DATA", platformdirs.user_cache_path("sepnb") / "data"))
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file whole or not at all: a reader sees the old file or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{uuid4().hex}.part")
+    try:
+        with draft.open("xb") as stream:
+            stream.write(content if isinstance(content, bytes) else content.encode())
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from sepnb.analysis import extrapolator_cost
 from sepnb.analysis.timing import Ratio
+from sepnb.companion.screens import say
 from sepnb.experiments import encoding_speed, peer, speed, timed
 from sepnb.models.kernels import CompilerMissing
 from sepnb.validation import one_of
@@ -21,12 +22,7 @@ WIDTHS = {"smoke": (32,), "laptop": (32, 64), "gpu": (32, 64)}
 
 
 def bench_models(
-    console: Console,
-    *,
-    profile: str,
-    device: str,
-    variants: Sequence[str] = (),
-    repeats: int | None = None,
+    console: Console, *, profile: str, device: str, variants: Sequence[str] = (), repeats: int | None = None
 ) -> bool:
     """Time separated and strict models, some of `speed.VARIANTS` (none means all), and print each cell as it
     ends; returns whether every cell could be timed.
@@ -49,7 +45,7 @@ def bench_models(
         try:
             metrics = _timed(console, cell, device, repeats)
         except CompilerMissing as missing:
-            _say(console, f"{cell.label}: not timed: {missing}")
+            say(console, f"{cell.label}: not timed: {missing}")
             good = False
             continue
         line = (
@@ -58,7 +54,7 @@ def bench_models(
         )
         for name, told in (cell.standing(metrics["ratio"]) if device == "cpu" else {}).items():
             line += f"  {name} {cell.bounds[name]:.2f} {told}"
-        _say(console, line)
+        say(console, line)
     return good
 
 
@@ -77,13 +73,13 @@ def bench_encodings(console: Console, *, profile: str, device: str, repeats: int
             metrics = _timed(console, cell, device, repeats)
         except CompilerMissing as missing:
             if good:
-                _say(console, f"not compiled: {missing}")
+                say(console, f"not compiled: {missing}")
             good = False
             metrics = _timed(console, replace(cell, compiler=None), device, repeats)
         shown = ("eager", "compiled", peer.NAME, *(["route"] if "route" in metrics else []))
         columns = [f"{name} {_ratio(name.replace('-', '_'), metrics)}" for name in shown]
         aim = f"target {metrics['target']:.2f}" if "target" in metrics else "no target"
-        _say(console, "  ".join([f"{cell.label:<40}", *columns, f"products {metrics['products']:.3f}", aim]))
+        say(console, "  ".join([f"{cell.label:<40}", *columns, f"products {metrics['products']:.3f}", aim]))
     return good
 
 
@@ -103,7 +99,7 @@ def bench_extrapolators(console: Console, *, profile: str, device: str, repeats:
         for one in found:
             good = good and one.reached
             label = f"{one.method}, {one.form}, d_pos={one.width}"
-            _say(console, f"{label:<36} {one.ratio}  {'reached' if one.reached else 'missed'}")
+            say(console, f"{label:<36} {one.ratio}  {'reached' if one.reached else 'missed'}")
     return good
 
 
@@ -120,7 +116,3 @@ def _ratio(name: str, metrics: Mapping[str, float | int]) -> str:
     if name not in metrics:
         return "not timed"
     return str(Ratio(metrics[name], metrics[f"{name}_lower"], metrics[f"{name}_upper"]))
-
-
-def _say(console: Console, line: str) -> None:
-    console.print(line, markup=False, soft_wrap=True)

@@ -20,7 +20,6 @@ from sepnb.companion import workers
 from sepnb.companion.chapters import Chapter, digest
 from sepnb.companion.execute import INJECTED, plain
 from sepnb.records.numbers import write_json
-from sepnb.records.store import write_atomically
 
 # The defaults are dropped; the values that were used stay one click away.
 HIDE = {"parameters": "remove-cell", INJECTED: "hide-cell"}
@@ -51,9 +50,7 @@ def stage(chapters: Iterable[Chapter], profile: str) -> list[Path]:
     What differs between two runs of the same content (cell ids, times, paths of this machine) is left out,
     so that a chapter that ran again without a change does not rebuild its page.
     """
-    folder = paths.root() / "notebooks" / "executed"
-    folder.mkdir(parents=True, exist_ok=True)
-    staged = []
+    folder, staged = paths.root() / "notebooks" / "executed", []
     for chapter in chapters:
         source = chapter.output(profile)
         if not source.exists():
@@ -65,7 +62,7 @@ def stage(chapters: Iterable[Chapter], profile: str) -> list[Path]:
             raise BuildError(f"{chapter.name}: {error}") from error
         text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
         if not target.exists() or target.read_text(encoding="utf-8") != text:
-            write_atomically(target, text)
+            paths.write_atomically(target, text)
         staged.append(target)
     for old in set(folder.glob("*.ipynb")) - set(staged):
         old.unlink()
@@ -124,8 +121,8 @@ def inputs(profile: str) -> dict[str, str]:
     root, build, results = paths.root(), paths.build(), paths.results()
     pages = [*root.glob("book/**/*.md"), *root.glob("notebooks/executed/*.ipynb")]
     # The ledger of claims takes a chapter's numbers from whichever profile it ran at.
-    numbers = [file for of in ("smoke", "laptop", "gpu") for file in (build / of).glob("*.json")]
-    numbers = [file for file in numbers if ".manifest" not in file.name]
+    published = (file for of in ("smoke", "laptop", "gpu") for file in (build / of).glob("*.json"))
+    numbers = [file for file in published if ".manifest" not in file.name]
     rest = [root / name for name in ("_config.yml", "_toc.yml", "requirements.lock", "CITATION.cff")]
     rest += [file for file in root.glob("book/**/*") if file.suffix not in (".md", ".pyc")]
     rest = [file for file in [*rest, *root.glob("sepnb/**/*.py")] if file.is_file()]

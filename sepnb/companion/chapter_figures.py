@@ -70,22 +70,19 @@ class ChapterFigure(SphinxDirective):
         uri = Path(os.path.relpath(file, Path(self.env.doc2path(self.env.docname)).parent)).as_posix()
         figure = ShownAgain("", nodes.image(uri=uri, alt=told["alt"], classes=["dark-light"]), align="center")
         words, _ = self.parse_inline(f"{told['caption']} ")
-        figure += nodes.caption("", "", *words, self._link(home, name))
+        link = nodes.inline("", f"({name})")
+        if home in self.env.found_docs:
+            target = {"refdomain": "std", "reftype": "numref", "reftarget": name, "refdoc": self.env.docname}
+            shown = nodes.inline("", "Figure %s of the chapter")
+            link = addnodes.pending_xref("", shown, refexplicit=True, refwarn=True, **target)
+        figure += nodes.caption("", "", *words, link)
         return [figure]
-
-    def _link(self, home: str, name: str) -> nodes.Node:
-        if home not in self.env.found_docs:
-            return nodes.inline("", f"({name})")
-        target = {"refdomain": "std", "reftype": "numref", "reftarget": name, "refdoc": self.env.docname}
-        words = nodes.inline("", "Figure %s of the chapter")
-        return addnodes.pending_xref("", words, refexplicit=True, refwarn=True, **target)
 
 
 def setup(app) -> None:
     """Register the directive and its node, which is written as any figure is."""
-    as_figure = (
-        lambda writer, node: writer.visit_figure(node),
-        lambda writer, node: writer.depart_figure(node),
+    app.add_node(
+        ShownAgain,
+        html=(lambda page, node: page.visit_figure(node), lambda page, node: page.depart_figure(node)),
     )
-    app.add_node(ShownAgain, html=as_figure)
     app.add_directive("chapter-figure", ChapterFigure)

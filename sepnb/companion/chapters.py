@@ -1,13 +1,9 @@
 """Which chapters there are, and whether what they produced is still what they would produce now.
 
-A chapter is *current* when four things hold: its source, the package, its parameters and the lock file
-hash to what they were when it last ran; every folder of records that it read holds what it held; its
-outputs exist and are the ones it wrote. Content decides, never a modification time. The manifest that
-remembers this lies beside the executed notebook and is written last, so that a run that did not finish
-leaves none.
-
-Nothing here imports torch, or jupytext unless parameters are asked for: finding out that there is nothing to
-do takes milliseconds.
+A chapter is *current* when what it is made from hashes to what it did when it last ran (see `fingerprint`),
+every folder of records that it read holds what it held, and its outputs are the ones it wrote. Content
+decides, never a modification time. The manifest that remembers this is written last, so that a run that did
+not finish leaves none. Nothing here imports torch: that there is nothing to do is found in milliseconds.
 """
 
 import ast
@@ -166,10 +162,9 @@ def forget(chapter: Chapter, profile: str) -> None:
 
 def remember(chapter: Chapter, profile: str, made_from: Mapping[str, str], seconds: float) -> None:
     """Write the manifest of a run that succeeded; `made_from` is the fingerprint taken before it began."""
-    read = reads(chapter.output(profile, "reads"))
     manifest = {
         "made_from": dict(made_from),
-        "reads": {name: records_digest(name, profile) for name in read},
+        "reads": {name: records_digest(name, profile) for name in reads(chapter.output(profile, "reads"))},
         "outputs": _outputs(chapter, profile),
         "seconds": round(seconds, 1),
     }

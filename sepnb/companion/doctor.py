@@ -66,8 +66,7 @@ def _versions() -> Iterator[Finding]:
         return
     missing, other = differing_versions(lock.read_text(encoding="utf-8"))
     if missing:
-        told = f"not installed: {', '.join(missing)}; `make install` installs them"
-        yield Finding("packages", "problem", told)
+        yield Finding("packages", "problem", f"not installed: {', '.join(missing)}; run `make install`")
     if other:
         yield Finding("packages", "note", f"other than locked: {', '.join(other)}")
     if not missing and not other:
@@ -101,7 +100,7 @@ def _git() -> Finding:
 
     commit, dirty = git_state()
     if commit is None:
-        told = f"{paths.root()} is no git checkout; records made here cannot be published"
-        return Finding("git", "note", told)
+        seen = f"{paths.root()} is no git checkout; records made here cannot be published"
+        return Finding("git", "note", seen)
     changes = "with uncommitted changes: records made now cannot be published" if dirty else "clean"
     return Finding("git", "note" if dirty else "ok", f"{commit[:12]}, {changes}")

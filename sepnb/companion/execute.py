@@ -64,6 +64,11 @@ class Job:
     def parameters(self) -> dict[str, Any]:
         return {"profile": self.profile, "seed": self.seed, "device": self.device}
 
+    @property
+    def expected_seconds(self) -> float:
+        """As long as it took the last time; of one that never ran, by the length of its source."""
+        return chapters.last_seconds(self.chapter, self.profile) or len(self.chapter.text) / 2000
+
     def why(self) -> str | None:
         """Why it must run; None when what it left is current."""
         return "asked for" if self.fresh else chapters.why_run(self.chapter, self.profile, self.parameters)
@@ -74,32 +79,25 @@ def execute_all(
 ) -> list[Outcome]:
     """Execute what is not current, each chapter whatever befalls the others; outcomes in the order of `jobs`.
 
-    Side by side the longest begin first, so that no core is left with one at the end.
     `on_progress` is called as `(index of the job, cells done, cells)`.
     """
     outcomes = [Outcome(job.chapter.name, "cached", 0.0) for job in jobs]
     due = [index for index, job in enumerate(jobs) if job.why() is not None]
-    width = side_by_side if len(due) > 1 else 1
-    if width > 1:
-        due.sort(key=lambda index: -_expected_seconds(jobs[index]))
+    alone = side_by_side == 1 or len(due) < 2
+    if not alone:  # the longest begin first, so that no core is left with one at the end
+        due.sort(key=lambda index: -jobs[index].expected_seconds)
 
     def relay(position: int, done: int, total: int) -> None:
         if on_progress:
             on_progress(due[position], done, total)
 
-    ended = workers.run_jobs(
-        execute, [jobs[index] for index in due], workers=width if width > 1 else 0, on_progress=relay
-    )
-    for position, outcome, error in ended:
-        failed = Outcome(jobs[due[position]].chapter.name, "failed", 0.0, failure=_outside(error))
+    todo = [jobs[index] for index in due]
+    for position, outcome, error in workers.run_jobs(
+        execute, todo, workers=0 if alone else side_by_side, on_progress=relay
+    ):
+        failed = Outcome(todo[position].chapter.name, "failed", 0.0, failure=_outside(error))
         outcomes[due[position]] = outcome or failed
     return outcomes
-
-
-def _expected_seconds(job: Job) -> float:
-    """As long as it took the last time; of one that never ran, by the length of its source."""
-    known = chapters.last_seconds(job.chapter, job.profile)
-    return len(job.chapter.text) / 2000 if known is None else known
 
 
 def execute(job: Job, report: workers.Report = lambda done, total: None) -> Outcome:
@@ -122,10 +120,11 @@ def _run(job: Job, report: workers.Report) -> Failure | None:
 
     chapter = job.chapter
     running = chapter.output(job.profile, "running.ipynb")
-    failure = None
     try:
         _papermill(job, running, report)
         load(chapter.name, job.profile)
+        os.replace(running, chapter.output(job.profile))
+        return None
     except PapermillExecutionError as error:
         failure = explain(chapter, json.loads(running.read_text(encoding="utf-8")), error)
     except NumbersError as error:
@@ -136,9 +135,6 @@ def _run(job: Job, report: workers.Report) -> Failure | None:
     except BaseException:
         running.unlink(missing_ok=True)
         raise
-    if failure is None:
-        os.replace(running, chapter.output(job.profile))
-        return None
     chapter.output(job.profile, "json").unlink(missing_ok=True)
     if running.exists():
         os.replace(running, chapter.output(job.profile, "failed.ipynb"))
@@ -189,7 +185,8 @@ def explain(chapter: Chapter, notebook: Mapping[str, Any], error: Any) -> Failur
     added = {INJECTED, "papermill-error-cell-tag"}
     own = [cell for cell in notebook["cells"] if not added & set(cell["metadata"].get("tags", []))]
     code = [cell for cell in own if cell["cell_type"] == "code"]
-    position = next((n for n, cell in enumerate(code, 1) if _has_error(cell)), None)
+    failed = (n for n, cell in enumerate(code, 1) if cell["metadata"].get("papermill", {}).get("exception"))
+    position = next(failed, None)
     where = f"code cell {position} of {len(code)}" if position else "the injected parameters"
     within = [int(n) for n in re.findall(rf"Cell In\[{error.exec_count}\], line (\d+)", trace)]
     lines = error.source.splitlines()
@@ -205,11 +202,6 @@ def explain(chapter: Chapter, notebook: Mapping[str, Any], error: Any) -> Failur
 
 def _outside(error: BaseException | None, place: str = "") -> Failure:
     return Failure("before or outside a cell", f"{type(error).__name__}: {plain(str(error))}", "", place)
-
-
-def _has_error(cell: Mapping[str, Any]) -> bool:
-    failed = any(output["output_type"] == "error" for output in cell.get("outputs", []))
-    return failed or cell["metadata"].get("papermill", {}).get("exception") is True
 
 
 def plain(text: str) -> str:

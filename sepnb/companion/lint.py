@@ -54,12 +54,8 @@ class Problem:
 
 
 def lint(source: Path | str, *, notebook: bool | None = None) -> list[Problem]:
-    """The typed numbers of a file (`Path`) or of a text (`str`).
-
-    Args:
-        source: a Markdown page or a percent script.
-        notebook: whether it is a percent script; by default, whether the path ends in `.py`.
-    """
+    """The typed numbers of a Markdown page or a percent script, a file (`Path`) or a text (`str`); `notebook`
+    says which, by default the path's `.py`."""
     path = str(source) if isinstance(source, Path) else "<text>"
     text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
     page = _markdown_cells(text) if (path.endswith(".py") if notebook is None else notebook) else text

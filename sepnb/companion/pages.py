@@ -3,7 +3,6 @@ is, costs and can."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from math import isnan
 from typing import Any
 
 import pandas as pd
@@ -141,21 +140,18 @@ def _speeds(cells: pd.DataFrame) -> list[str]:
 
     def share(cell: dict, name: str) -> str:
         value = cell.get(name)
-        if value is None or isnan(value):
+        if pd.isna(value):
             return "1" if name == "route" else ""
         middle = f"{value:.2f}"
         if name == "compiled":
             return f"{middle} ({cell['compiled_lower']:.2f} to {cell['compiled_upper']:.2f})"
         also = cell.get(f"{name}_compiled")
-        return middle if also is None or isnan(also) else f"{middle} / {also:.2f}"
+        return middle if pd.isna(also) else f"{middle} / {also:.2f}"
 
     rows = []
     for cell in cells.to_dict("records"):
-        aim = cell.get("target")
-        aim = "" if aim is None or isnan(aim) else f"{aim:.2f}"
-        rows.append(
-            (code(cell["method"]), *(share(cell, name) for name in _TIMED), f"{cell['products']:.2f}", aim)
-        )
+        shares = [share(cell, name) for name in (*_TIMED, "products", "target")]
+        rows.append((code(cell["method"]), *shares))
     heads = ("encoding", *_TIMED.values(), "products", "aim")
     return table(heads, rows, right=heads[1:])
 

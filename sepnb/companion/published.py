@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sepnb.companion import workers
@@ -28,30 +28,27 @@ Fingerprint = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True)
 class Replay:
-    """One record and what its replay said: `equal`, `stale`, `orphaned` or `not replayed`, and why."""
-
-    profile: str
-    experiment: str
-    key: str
-    status: str
-    detail: str = ""
-
-
-@dataclass(frozen=True)
-class _Job:
-    """A record to be replayed: its experiment and its run of the grid, and where."""
+    """A record, its experiment and its run of the grid, and where it is replayed; once it was, one of
+    `STATUSES` and why."""
 
     record: Record
     experiment: Any
     config: Any
     device: str
+    status: str = ""
+    detail: str = ""
+
+    @property
+    def key(self) -> str:
+        return self.record.key
+
+    @property
+    def name(self) -> str:
+        return f"{self.record.profile}/{self.record.experiment}/{self.key}"
 
     @property
     def same_device(self) -> bool:
         return str(self.record.provenance["device"]).split(":")[0] == self.device.split(":")[0]
-
-    def replay(self, status: str, detail: str = "") -> Replay:
-        return Replay(self.record.profile, self.record.experiment, self.record.key, status, detail)
 
 
 def differs(stored: Fingerprint, now: Fingerprint, rtol: float) -> str | None:
@@ -98,40 +95,41 @@ def check(
     is this one. `on_end` is called as `(done, total)`. A record that cannot be read is a RecordError.
     """
     store = Store() if store is None else store
-    found: list[_Job] = []
+    found: list[Replay] = []
     for profile in profiles:
         for experiment in experiments:
             records = store.load(profile, experiment.name)
             seeds = sorted({record.provenance["seed"] for record in records.values()})
             grid = [*experiment.grid(profile), *(experiment.grid(profile, seeds) if seeds else ())]
             configs = {config.key: config for config in grid}
-            found += [_Job(one, experiment, configs.get(one.key), device) for one in records.values()]
+            found += [Replay(one, experiment, configs.get(one.key), device) for one in records.values()]
     if sample is not None:
-        found = sorted(found, key=lambda job: hashlib.sha256(job.record.key.encode()).hexdigest())[:sample]
-    absent = absent_data({(job.experiment, job.record.profile) for job in found})
+        found = sorted(found, key=lambda one: hashlib.sha256(one.key.encode()).hexdigest())[:sample]
+    absent = absent_data({(one.experiment, one.record.profile) for one in found})
 
     replays, jobs = [], []
-    for job in found:
-        if job.config is None:
-            replays.append(job.replay("orphaned", "no grid has this run any more; delete its file"))
-        elif why := other_settings(job.record.config, job.config.resolved()):
-            replays.append(job.replay("stale", why))
-        elif why := absent.get((job.experiment.name, job.record.profile)):
-            replays.append(job.replay("not replayed", why))
+    for one in found:
+        if one.config is None:
+            told = ("orphaned", "no grid has this run any more; delete its file")
+        elif why := other_settings(one.record.config, one.config.resolved()):
+            told = ("stale", why)
+        elif why := absent.get((one.experiment.name, one.record.profile)):
+            told = ("not replayed", why)
         else:
-            jobs.append(job)
+            jobs.append(one)
+            continue
+        replays.append(replace(one, status=told[0], detail=told[1]))
     ended = workers.run_jobs(_fingerprint, jobs, workers=side_by_side if side_by_side > 1 else 0)
     for done, (index, now, error) in enumerate(ended, 1):
-        replays.append(_judged(jobs[index], now, error))
+        status, detail = _judged(jobs[index], now, error)
+        replays.append(replace(jobs[index], status=status, detail=detail))
         if on_end:
             on_end(done, len(jobs))
-    for replay in replays if mark else ():
-        if replay.status in ("equal", "stale"):
-            known = store.load(replay.profile, replay.experiment)[replay.key].stale
-            reason = replay.detail if replay.status == "stale" else None
-            if reason != known:
-                store.mark_stale(replay.profile, replay.experiment, replay.key, reason)
-    return sorted(replays, key=lambda replay: (replay.profile, replay.experiment, replay.key))
+    for one in replays if mark else ():
+        reason = one.detail if one.status == "stale" else None
+        if one.status in ("equal", "stale") and reason != one.record.stale:
+            store.mark_stale(one.record.profile, one.record.experiment, one.key, reason)
+    return sorted(replays, key=lambda one: (one.record.profile, one.record.experiment, one.key))
 
 
 def exit_status(replays: Sequence[Replay]) -> int:
@@ -140,17 +138,16 @@ def exit_status(replays: Sequence[Replay]) -> int:
     return 1 if "stale" in statuses else 2 if "not replayed" in statuses else 0
 
 
-def _judged(job: _Job, now: Fingerprint | None, error: BaseException | None) -> Replay:
+def _judged(job: Replay, now: Fingerprint | None, error: BaseException | None) -> tuple[str, str]:
     if isinstance(error, (BrokenProcessPool, MemoryError, OSError)):
-        why = f"the machine failed, not the code: {type(error).__name__}: {error}"
-        return job.replay("not replayed", why)
+        return "not replayed", f"the machine failed, not the code: {type(error).__name__}: {error}"
     if error is not None or now is None:
-        return job.replay("stale", f"its replay failed: {type(error).__name__}: {error}")
+        return "stale", f"its replay failed: {type(error).__name__}: {error}"
     why = differs(job.record.fingerprint, now, RTOL["same device" if job.same_device else "other device"])
-    return job.replay("stale", why) if why else job.replay("equal")
+    return ("stale", why) if why else ("equal", "")
 
 
-def _fingerprint(job: _Job, report: workers.Report) -> Fingerprint:
+def _fingerprint(job: Replay, report: workers.Report) -> Fingerprint:
     if job.same_device:
         return job.experiment.fingerprint(job.config, device=job.device)
     import torch

@@ -93,8 +93,8 @@ def named(chapter: Chapter, experiments: Iterable[str]) -> set[str]:
 
 def read(chapter: Chapter, profile: str, build: Path | None = None) -> set[str]:
     """The experiments whose records of `profile` the chapter asked for when it last ran, failed or not."""
-    asked = reads((build or paths.build()) / profile / f"{chapter.name}.reads")
-    return {name.removeprefix(f"{profile}/") for name in asked if name.startswith(f"{profile}/")}
+    asked = (name.split("/") for name in reads((build or paths.build()) / profile / f"{chapter.name}.reads"))
+    return {experiment for of, experiment in asked if of == profile}
 
 
 def until_nothing_is_missing(
@@ -141,7 +141,8 @@ def recompute(
     from sepnb import experiments
 
     build = work / "build"
-    places = {"SEPNB_BUILD": str(build), "SEPNB_RESULTS": str(build / profile / "results")}
+    where = os.environ | {"SEPNB_BUILD": str(build), "SEPNB_RESULTS": str(build / profile / "results")}
+    where |= environment or {}
     common = ["--profile", profile, "--device", "cpu", "--threads", str(threads)]
     common += ["--jobs", str(max(1, (os.cpu_count() or 1) // threads))]
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if quiet else {}
@@ -151,8 +152,7 @@ def recompute(
 
     def run(names: list[str], *more: str) -> None:
         command = [sys.executable, "-m", "sepnb.cli", "run", *names, *more, *common]
-        where = {"env": {**os.environ, **places, **(environment or {})}, "cwd": paths.root()}
-        done = subprocess.run(command, **where, **output, text=True)
+        done = subprocess.run(command, env=where, cwd=paths.root(), **output, text=True)
         if done.returncode:
             told = f"sepnb run {' '.join(names)} --profile {profile}"
             raise RecomputeError(f"`{told}` failed:\n{done.stdout or '(see above)'}")

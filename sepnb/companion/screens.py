@@ -17,6 +17,11 @@ from sepnb.records.store import RecordError
 COLOURS = {"ran": "green", "cached": "cyan", "failed": "bold red"}
 
 
+def say(console: Console, line: str, style: str | None = None) -> None:
+    """A line as it stands: brackets are no markup, and nothing is folded."""
+    console.print(line, markup=False, soft_wrap=True, style=style)
+
+
 def duration(seconds: float) -> str:
     """Seconds in words that suit their size."""
     if seconds < 100:
@@ -45,17 +50,13 @@ class Bars(Progress):
         if index not in self.under_way:
             self.under_way[index] = self.add_task(f"  {escape(self.labels[index])}", total=total)
         self.update(self.under_way[index], completed=done, total=total)
-        self._sum(index, done / total)
+        self.shares[index] = done / total
+        self.update(self.whole, completed=round(sum(self.shares.values()), 2))
 
     def end(self, index: int) -> None:
         """Job `index` has ended."""
-        if index in self.under_way:
-            self.update(self.under_way[index], visible=False)
-        self._sum(index, 1.0)
-
-    def _sum(self, index: int, share: float) -> None:
-        self.shares[index] = share
-        self.update(self.whole, completed=round(sum(self.shares.values()), 2))
+        self.step(index, 1, 1)
+        self.update(self.under_way[index], visible=False)
 
 
 def failure(outcome: Outcome, kept: str | None) -> Panel:
@@ -93,7 +94,7 @@ def tallies(results: Iterable[Tally]) -> Table:
 def refused(console: Console, records: Mapping[Path, RecordError]) -> None:
     """The records that were left out, one line each with path, reason and remedy."""
     for error in dict.fromkeys(map(str, records.values())):
-        console.print(f"refused: {error}", markup=False, soft_wrap=True, style="red")
+        say(console, f"refused: {error}", "red")
 
 
 def rows(header: Sequence[str], content: Iterable[Sequence[object]]) -> Table:

@@ -1,9 +1,7 @@
 """What the book's Sphinx extension does.
 
-- `{num}` pastes a chapter's number into prose and links to the chapter that computed it;
-- `{claims}`, `{source-map}` and `{provenance}` render the evidence pages, `{inventory}`, `{properties}` and
-  `{encoding-speed}` the tables of encodings;
-- `{chapter-figure}` shows a figure of a chapter on another page;
+- `{num}` pastes a number into prose, `{chapter-figure}` a figure, with a link to the chapter they are from;
+- the directives of `PAGES` render the evidence pages and the tables of encodings;
 - markup that was left as text, because it was not recognised, is a located warning;
 - the pages load only local scripts, and only those they need.
 

@@ -3,8 +3,11 @@
 import os
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -154,15 +157,11 @@ def check_published(console: Console, profiles: Sequence[str], sample: int | Non
             side_by_side=min(2, os.cpu_count() or 1),
             on_end=lambda done, total: status.update(f"replayed {done} of {total} published runs"),
         )
-    odd = [
-        (one.status, f"{one.profile}/{one.experiment}/{one.key}", one.detail) for one in replays if one.detail
-    ]
-    if odd:
+    if odd := [(one.status, one.name, one.detail) for one in replays if one.detail]:
         console.print(screens.rows(("", "record", "why"), odd))
-    counts = {word: sum(one.status == word for one in replays) for word in published.STATUSES}
-    console.print(
-        f"{len(replays)} published records: " + ", ".join(f"{n} {word}" for word, n in counts.items())
-    )
+    counts = Counter(one.status for one in replays)
+    told = ", ".join(f"{counts[word]} {word}" for word in published.STATUSES)
+    console.print(f"{len(replays)} published records: {told}")
     return published.exit_status(replays)
 
 
@@ -173,10 +172,7 @@ def check_numbers(
     tolerances."""
     chosen = [chapters.find(name).name for name in names]
     known = [chapter.name for chapter in chapters.discover()]
-
-    def say(line: str) -> None:
-        console.print(line, markup=False, soft_wrap=True)
-
+    say = partial(screens.say, console)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="sepnb-check-") as work:
         if measure:
@@ -190,10 +186,8 @@ def check_numbers(
     if update:
         for file in regression.update(numbers, profile, reason):
             say(f"reference: {file}")
-    problems = [
-        one for name, metrics in numbers.items() for one in regression.compare(name, metrics, profile)
-    ]
-    problems += regression.orphans(known, profile)
+    compared = [regression.compare(name, metrics, profile) for name, metrics in numbers.items()]
+    problems = [*chain(*compared), *regression.orphans(known, profile)]
     for problem in problems:
         say(problem)
     count = sum(len(metrics) for metrics in numbers.values())

@@ -35,11 +35,7 @@ SEEDS = (0, 1, 2)
 
 
 def measure(
-    work: Path,
-    *,
-    chapters: Sequence[str] = (),
-    profile: str = "smoke",
-    say: Callable[[str], None] = print,
+    work: Path, *, chapters: Sequence[str] = (), profile: str = "smoke", say: Callable[[str], None] = print
 ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Number]]]:
     """Recompute chapters, all where none is named, under `VARIANTS` and `SEEDS`: the tolerances that follow,
     chapter to metric to entry, and the numbers of the first variant."""
@@ -81,6 +77,7 @@ def tolerances_from(
         f"({ZERO:g} for what is zero in float64); "
         f"rtol is {FLOOR_RTOL:g}, for float32 rounding; torch {version('torch')}, numpy {version('numpy')}"
     )
+    threads = sorted({VARIANTS[name]["threads"] for name in variants if name in VARIANTS})
     found: dict[str, dict[str, Any]] = {}
     for chapter, metrics in base.items():
         found[chapter] = {}
@@ -92,9 +89,7 @@ def tolerances_from(
                 spread, other = float(max(same) - min(same)), [one[chapter][key] for one in seeds.values()]
                 measured = {"how": how, "spread": spread, "variants": list(variants)}
                 measured |= {"seeds": list(seeds), "spread_over_seeds": float(max(other) - min(other))}
-                measured["threads"] = sorted(
-                    {VARIANTS[name]["threads"] for name in variants if name in VARIANTS}
-                )
+                measured["threads"] = threads
                 floor = ZERO if all(abs(number) < ZERO for number in same) else FLOOR_ATOL
                 atol = max(floor, float(f"{FACTOR * spread:.2g}"))
                 found[chapter][key] = {"rtol": FLOOR_RTOL, "atol": atol, "measured": measured}

@@ -37,17 +37,18 @@ def run_jobs(
         threads: what each worker may use, set before it imports torch.
         on_progress: called as `(index of the job, done, total)`, from another thread where there are workers.
     """
+    on_progress = on_progress or (lambda index, done, total: None)
     if workers == 0:
         for index, job in enumerate(jobs):
             try:
-                yield index, function(job, partial(on_progress or _unheard, index)), None
+                yield index, function(job, partial(on_progress, index)), None
             except Exception as error:
                 yield index, None, error
         return
     context = get_context("spawn")
     lifeline, keep = context.Pipe(duplex=False)
     messages = context.SimpleQueue()
-    listener = threading.Thread(target=_listen, args=(messages, on_progress or _unheard), daemon=True)
+    listener = threading.Thread(target=_listen, args=(messages, on_progress), daemon=True)
     listener.start()
     pool = ProcessPoolExecutor(
         max_workers=min(workers, max(1, len(jobs))),
@@ -69,10 +70,6 @@ def run_jobs(
         if finished:  # a worker cut off while it reported may hold the queue's lock for ever
             messages.put(None)
             listener.join()
-
-
-def _unheard(index: int, done: int, total: int) -> None:
-    """The progress that nobody asked for."""
 
 
 def _listen(messages: Any, on_progress: Callable[[int, int, int], None]) -> None:

@@ -51,16 +51,13 @@ class Text:
 @dataclass(frozen=True, eq=False)
 class Splits:
     """A data set cut into texts that share no document (and, where authors are known, no author); `sha256` is
-    that of the whole, each split has its own as well."""
+    that of the whole, as the registry states it; each split has its own as well."""
 
     name: str
     train: Text
     validation: Text
     test: Text
     sha256: str
-    licence: str
-    source: str
-    note: str
 
 
 def load(name: str) -> Splits:
@@ -78,9 +75,8 @@ def load(name: str) -> Splits:
     held: dict[str, list[Document]] = {split: [] for split in _SPLITS}
     for split, document in _DOCUMENTS[name](data_set):
         held[split].append(document)
-    train, validation, test = (Text(f"{name}/{split}", tuple(held[split])) for split in _SPLITS)
     return Splits(
-        name, train, validation, test, data_set.sha256, data_set.licence, data_set.source, data_set.note
+        name, *(Text(f"{name}/{split}", tuple(held[split])) for split in _SPLITS), sha256=data_set.sha256
     )
 
 
@@ -108,9 +104,8 @@ def _articles(data_set: DataSet) -> Iterator[tuple[str, Document]]:
         headings = list(_TITLE.finditer(data.tobytes()))
         ends = [heading.start() for heading in headings[1:]] + [len(data)]
         for number, (heading, end) in enumerate(zip(headings, ends, strict=True)):
-            title = heading[1].decode()
-            document = Document(f"{number:03d} {title}", "Wikipedia", data[heading.start() : end])
-            yield part.split, document
+            title = f"{number:03d} {heading[1].decode()}"
+            yield part.split, Document(title, "Wikipedia", data[heading.start() : end])
 
 
 _DOCUMENTS: dict[str, Callable[[DataSet], Iterator[tuple[str, Document]]]] = {

@@ -6,7 +6,6 @@ any form that decodes to that text; what the hash does not confirm is not used.
 
 import hashlib
 import tempfile
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -31,10 +30,6 @@ class DataMissing(FileNotFoundError):
 
 class DataDamaged(ValueError):
     """Something lies where the data set should, but it is not what its hash says."""
-
-
-class NotDelivered(OSError):
-    """An address did not give a whole archive; the message says which address and why."""
 
 
 def canonical_sha256(documents: Iterable[tuple[str, Bytes | bytes]]) -> str:
@@ -62,17 +57,15 @@ class Part:
 
 @dataclass(frozen=True)
 class DataSet:
-    """One registered data set, of texts or of images.
+    """One registered data set.
 
     Attributes:
         sha256: `canonical_sha256` of the decoded parts in order.
         parts: the files of the decoded text; empty where a package brings them and only the whole is hashed.
         note: what a check of the owner's bytes can show and what it cannot.
         decode: reads the parts from what lies in a folder (see `sepnb.data.containers`).
-        addresses: where the owner publishes the archive, in the order in which they are tried; none where a
-            package brings the text.
+        addresses: of the archive, in the order in which they are tried; none where a package brings the text.
         unpack: reads the parts from that archive.
-        kind: what it holds.
         files: where the owner publishes several, their names below each address; `unpack` then gives the one
             part of each, whose name is that of the file without its last suffix.
     """
@@ -131,7 +124,7 @@ class DataSet:
             raise DataDamaged("\n".join([*problems, str(problem)])) from problem
         if self.parts:
             with suppress(OSError):  # a place that cannot be written is no obstacle
-                keep(parts, self.cached)
+                paths.write_atomically(self.cached, b"".join(parts.values()))
         return parts
 
     def status(self) -> Literal["at hand", "missing", "damaged"]:
@@ -147,10 +140,8 @@ class DataSet:
     def fetch(self, *, progress: bool = True, timeout: float = 30.0) -> str:
         """Have the text at hand, from the network only if it must be, and say where it comes from.
 
-        What arrives is unpacked and compared with the registered hashes before it is kept, so that an
-        interrupted or altered download is never taken for the text.
-
-        `progress` shows a bar; `timeout` is how many seconds to wait for each answer of a server.
+        What arrives is compared with the registered hashes before it is kept. `progress` shows a bar;
+        `timeout` is how many seconds to wait for each answer of a server.
 
         Raises:
             DataMissing: no address gave the registered text; the message says what each of them gave.
@@ -166,10 +157,10 @@ class DataSet:
         for address in self.addresses:
             try:
                 parts = self.check(self._delivered(address, progress, timeout), address)
-            except (NotDelivered, DataDamaged) as failure:
+            except (ConnectionError, DataDamaged) as failure:
                 failures.append(str(failure))
                 continue
-            keep(parts, self.fetched)
+            paths.write_atomically(self.fetched, b"".join(parts.values()))
             return f"came from {address} and lies in {self.fetched}"
         raise DataMissing(
             f"data set {self.name} could not be fetched. Tried:\n  "
@@ -230,8 +221,8 @@ def download(address: str, unpack: Unpack, progress: bool, timeout: float) -> di
     """What `unpack` makes of the archive at `address`, which is deleted in any case.
 
     Raises:
-        NotDelivered: an HTTP status other than success, no answer in time, a transfer that ended early,
-            or something that does not unpack.
+        ConnectionError: an HTTP status other than success, no answer in time, a transfer that ended early, or
+            something that does not unpack; the message says at which address.
     """
     import pooch  # its progress bar looks for widgets when it is imported in a notebook, and warns
 
@@ -243,16 +234,4 @@ def download(address: str, unpack: Unpack, progress: bool, timeout: float) -> di
             get(address, str(archive), None)
             return unpack(archive)
         except (requests.RequestException, containers.Unreadable) as error:
-            raise NotDelivered(f"{address}: {error}") from error
-
-
-def keep(parts: Mapping[str, Bytes], file: Path) -> None:
-    """Write the parts one after the other to `file`, which appears whole or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
-    try:
-        with draft.open("wb") as out:
-            out.writelines(parts.values())
-        draft.replace(file)
-    finally:
-        draft.unlink(missing_ok=True)
+            raise ConnectionError(f"{address}: {error}") from error

@@ -9,13 +9,13 @@
     larger = upscaled(splits.unit(splits.test.pixels), 56)
     canvas = on_canvas(splits.unit(splits.test.pixels), 56, seed=0)
 
-An image that is *upscaled* fills the larger square; on a larger *canvas* it keeps its size and is somewhere
-on its own background. Both start from unscaled pixels, so that the margin is not what scaling made of it.
+Both start from unscaled pixels, so that the margin of a canvas is not what scaling made of it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import torch
@@ -66,9 +66,6 @@ class ImageSplits:
     brightest: int
     classes: tuple[str, ...]
     sha256: str
-    licence: str
-    source: str
-    note: str
 
     @cached_property
     def mean_and_spread(self) -> tuple[float, float]:
@@ -103,17 +100,13 @@ def load(name: str) -> ImageSplits:
         ValueError: an unknown name, or that of a text; otherwise as `DataSet.read`.
     """
     data_set = registry.get(name, "images")
-    held, test = _READERS[name](data_set.read())
-    splits = _drawn_apart(name, held, test)
+    splits = _drawn_apart(name, *_READERS[name](data_set.read()))
     return ImageSplits(
         name,
         *(Images(f"{name}/{split}", *splits[split]) for split in ("train", "validation", "test")),
         brightest=_BRIGHTEST[name],
         classes=_CLASSES[name],
         sha256=data_set.sha256,
-        licence=data_set.licence,
-        source=data_set.source,
-        note=data_set.note,
     )
 
 
@@ -131,9 +124,8 @@ def _drawn_apart(name: str, held: _Pair, test: _Pair | None) -> dict[str, _Pair]
         start += count
     splits["train"] = tuple(part[np.sort(order[start:])] for part in held)
     splits |= {} if test is None else {"test": test}
-    for pair in splits.values():
-        for part in pair:
-            part.setflags(write=False)
+    for part in chain(*splits.values()):
+        part.setflags(write=False)
     return splits
 
 
@@ -161,11 +153,11 @@ def _digits(parts: Mapping[str, np.ndarray]) -> tuple[_Pair, None]:
 
 
 def _fashion(parts: Mapping[str, np.ndarray]) -> tuple[_Pair, _Pair]:
-    held, test = (
-        (parse_idx(parts[f"{split}-images-idx3-ubyte"]), parse_idx(parts[f"{split}-labels-idx1-ubyte"]))
-        for split in ("train", "t10k")
-    )
-    return (held[0], held[1].astype(np.int64)), (test[0], test[1].astype(np.int64))
+    def read(split: str) -> _Pair:
+        pixels, labels = parts[f"{split}-images-idx3-ubyte"], parts[f"{split}-labels-idx1-ubyte"]
+        return parse_idx(pixels), parse_idx(labels).astype(np.int64)
+
+    return read("train"), read("t10k")
 
 
 _READERS: dict[str, Callable[[Mapping[str, np.ndarray]], tuple[_Pair, _Pair | None]]] = {

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from sepnb import paths
-from sepnb.records.store import write_atomically
 
 Number = float | int | str
 NOT_RUN = "not run"
@@ -95,7 +94,7 @@ def load(chapter: str, profile: str) -> dict[str, Number]:
 def write_json(target: Path, content: Any) -> None:
     """Write JSON so that a reader sees the old file or the new one, never half of it."""
     text = json.dumps(content, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
-    write_atomically(target, text + "\n")
+    paths.write_atomically(target, text + "\n")
 
 
 def _checked(key: Any, value: Any) -> Number:

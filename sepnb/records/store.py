@@ -8,7 +8,6 @@ that was cut short or edited by hand from one that a run wrote.
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from typing import Any
 from filelock import FileLock
 
 from .. import paths
+from ..paths import write_atomically
 
 SCHEMA = 1
 
@@ -88,21 +88,6 @@ def flattened(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, value in settings.items():
         items |= flattened(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
     return items
-
-
-def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all: a reader sees the old file or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with open(temporary, "xb") as stream:
-            stream.write(content if isinstance(content, bytes) else content.encode())
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 class Store:

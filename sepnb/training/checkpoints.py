@@ -20,7 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..records.store import canonical, write_atomically
+from ..paths import write_atomically
+from ..records.store import canonical
 from .loop import TrainingConfig, optimiser, train
 
 

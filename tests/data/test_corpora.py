@@ -34,7 +34,7 @@ def test_splits_share_no_document_and_lose_none(name, data_set):
     assert disjoint(contents)
     assert sum(getattr(splits, split).bytes for split in SPLITS) == sum(map(len, registered.read().values()))
     assert splits.sha256 == registered.sha256
-    assert splits.licence and splits.source and splits.note
+    assert registered.licence and registered.source and registered.note
     document = splits.test.documents[0]
     assert document.data.dtype == np.uint8
     with pytest.raises(ValueError, match="read-only"):

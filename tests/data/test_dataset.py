@@ -17,8 +17,9 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+from sepnb import paths
 from sepnb.data import containers, registry
-from sepnb.data.dataset import DataDamaged, DataMissing, DataSet, Part, canonical_sha256, keep
+from sepnb.data.dataset import DataDamaged, DataMissing, DataSet, Part, canonical_sha256
 from sepnb.data.text import load
 
 TOKENS = {
@@ -94,7 +95,7 @@ def test_a_place_that_cannot_be_written_is_no_obstacle_to_reading(places):
     (places / "cache").write_text("a file where the folder should be")
     assert said(data_set) == TOKENS
     with pytest.raises(OSError):
-        keep(data_set.read(), data_set.cached)
+        paths.write_atomically(data_set.cached, b"text")
 
 
 def test_a_missing_set_says_where_it_was_looked_for_and_how_to_get_it():

@@ -71,7 +71,7 @@ def test_splits_share_no_image_and_lose_none(name, data_set):
     registered, splits = data_set(name), load(name)
     parts = [getattr(splits, split) for split in SPLITS]
     assert tuple(map(len, parts)) == SIZES[name]
-    assert splits.sha256 == registered.sha256 and splits.licence and splits.source and splits.note
+    assert splits.sha256 == registered.sha256 and registered.licence and registered.source and registered.note
     for part in parts:
         assert part.pixels.dtype == np.uint8 and part.labels.dtype == np.int64
         assert part.pixels.max() == splits.brightest and part.pixels.min() == 0

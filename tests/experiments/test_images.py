@@ -62,7 +62,7 @@ def test_a_picture_shows_what_its_answer_says():
     """Things of pixels 1 and 2 on a black square, found again."""
     pixels = np.concatenate([np.full((3, 8, 8), 8, np.uint8), np.full((3, 8, 8), 16, np.uint8)])
     things = data.Images("things", pixels, np.repeat([0, 1], 3))
-    splits = data.ImageSplits("t", things, things, things, 16, ("a", "b"), "", "", "", "")
+    splits = data.ImageSplits("t", things, things, things, 16, ("a", "b"), "")
     task, frame = Direction((0, 1), 2), Frame(2, 4)
     for grid in (None, 7):
         pictures = task.held_out(splits, things, frame, 60, grid)

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sepnb.records.store import Record, RecordError, Store, canonical, digest, write_atomically
+from sepnb import paths
+from sepnb.records.store import Record, RecordError, Store, canonical, digest
 
 RECORD = Record(
     experiment="in_window",
@@ -283,7 +284,7 @@ def test_what_a_killed_writer_leaves_is_not_taken_for_a_record(store):
 def test_others_may_read_the_file_as_far_as_the_umask_lets_them(tmp_path):
     umask = os.umask(0o027)
     try:
-        write_atomically(tmp_path / "file", "text")
+        paths.write_atomically(tmp_path / "file", "text")
     finally:
         os.umask(umask)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
