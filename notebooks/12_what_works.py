@@ -62,7 +62,7 @@ from sepnb.evaluation import evaluate, sliding
 from sepnb.evaluation.context import with_foreign_past
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.methods import POS_SHARE, model_config
-from sepnb.experiments.recipe_methods import BASES, RECIPES, reference, run_of
+from sepnb.experiments.recipe_methods import BASES, RECIPES, reference
 from sepnb.experiments.recipes import WINNER
 from sepnb.models import LanguageModel, frozen_attention
 from sepnb.plots import figures, shapes
@@ -266,7 +266,7 @@ figures.show(
 # stream to stream. With attention held constant the position stream does not depend on content at all.
 
 # %% tags=["hide-input"]
-with_phase = run_of("demo", "smoke", "separated-phase", seed).model
+with_phase = model_config("separated-phase", small)
 torch.manual_seed(seed)
 reader = LanguageModel(replace(with_phase, readout="both"))
 content = torch.randn(1, 6, with_phase.streams.widths["sem"], requires_grad=True)
@@ -299,7 +299,7 @@ assert numbers["phase_frozen_leak"] == 0.0
 
 # %%
 torch.manual_seed(seed)
-untied = LanguageModel(run_of("demo", "smoke", "untied-constant", seed).model)
+untied = LanguageModel(model_config("untied-constant", small))
 branch = untied.transformer
 clamp = toeplitz.ToeplitzClamp(weight=1.0, reach=8 * small.length)
 recency = -torch.log1p(torch.arange(float(small.length)))
@@ -391,7 +391,7 @@ documents = np.arange(len(several))
 last = slice(4 * small.length, 8 * small.length)
 live = {}
 for name in shown:
-    run = run_of("demo", "smoke", name, seed)
+    run = experiments.get("recipes").training_of("smoke", name, seed)
     torch.manual_seed(seed)
     trained, sampler = LanguageModel(run.model), run.training.positions
     draw = texts.sample_batches if sampler is None else sampler.batches
@@ -666,7 +666,7 @@ RUNGS = {
 
 def multiply_adds(name):
     """Of all blocks, forward, for one token of a batch of training."""
-    run = run_of("recipes", profile, name, 1)
+    run = experiments.get("recipes").training_of(profile, name, 1)
     return per_token(run.model, run.training.length, run.training.batch_size)
 
 
@@ -925,7 +925,7 @@ assert reach == small.n_layers * (8 - 1) + 1
 # dial and combinations of the hands
 # are unseen, and so are the number of keys and their distances: index, length and
 # distance.
-encoding = run_of("demo", "smoke", "strict-torus", seed).model.encodings[0]
+encoding = model_config("strict-torus", small).encodings[0]
 slowest = 2 * np.pi * encoding.base ** (1 - 2 / (small.width // POS_SHARE))
 assert np.isclose(slowest, 2 * small.length)
 

@@ -1,7 +1,6 @@
 """Experiments: one file per question. To add one, write its class and name it in `_REGISTRY`."""
 
-from difflib import get_close_matches
-
+from ..validation import named
 from . import ablation, encoding_methods, images, in_window, seqpe_stream, volumes
 from .base import PROFILES, Experiment, RunConfig
 from .budget import Budget
@@ -67,7 +66,4 @@ def get(name: str) -> Experiment:
     Raises:
         ValueError: an unknown name, answered with near matches.
     """
-    if name not in _REGISTRY:
-        near = get_close_matches(name, _REGISTRY) or list(_REGISTRY)
-        raise ValueError(f"unknown experiment {name!r}; did you mean {', '.join(near)}?")
-    return _REGISTRY[name]
+    return named("experiment", name, _REGISTRY)

@@ -6,12 +6,14 @@ A run is one function of one frozen config, so that it can be computed anywhere 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import pandas as pd
 
 from ..models import TransformerConfig
+from ..records.provenance import Clock
+from ..records.settings import plain
 from ..records.store import Record, Store, digest
 from ..training.config import TrainingConfig
 from ..validation import one_of
@@ -65,15 +67,7 @@ class TrainedRun:
         return f"{name}-{digest(self.resolved())[:8]}"
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types."""
-        return {
-            "experiment": self.experiment,
-            "profile": self.profile,
-            "method": self.method,
-            "seed": self.seed,
-            "model": self.model.resolved(),
-            "training": self.training.resolved(),
-        }
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
 
 def check_profile(profile: str) -> str:
@@ -86,6 +80,22 @@ class Records(list[Record]):
 
     def __deepcopy__(self, memo: dict) -> "Records":
         return self
+
+
+def recorded(
+    config: RunConfig,
+    clock: Clock,
+    metrics: Mapping[str, float | int],
+    rows: Sequence[Mapping[str, Any]],
+    fingerprint: Mapping[str, Sequence[float]],
+    *,
+    data: Mapping[str, str] | None = None,
+    bytes_seen: int = 0,
+) -> Record:
+    """The record of a run that began when the clock did, with the hashes of its data and the bytes that it
+    read in training: none, where all inputs are drawn."""
+    facts = clock.facts(seed=config.seed, data=data or {}, bytes_seen=bytes_seen)
+    return Record.of(config, metrics=metrics, rows=rows, fingerprint=fingerprint, provenance=facts)
 
 
 class Experiment(ABC):

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -21,11 +20,11 @@ from ..records.provenance import Clock
 from ..records.store import Record
 from ..streams import Streams
 from ..training.config import TrainingConfig
-from ..training.loop import Diverged, Labelled, autocast, train
+from ..training.loop import Labelled, autocast
 from ..training.shifts import GridShiftSteps
-from .base import Experiment, Progress, TrainedRun
+from .base import Experiment, Progress, TrainedRun, recorded
 from .image_tasks import HELD_OUT_SEED
-from .language_modelling import FINGERPRINT_STEPS, Metrics, Rows
+from .language_modelling import FINGERPRINT_STEPS, Metrics, Rows, attempted, last, trained
 from .methods import changed
 from .sweep import Sweep
 
@@ -123,8 +122,8 @@ class ClassifierRun(TrainedRun):
         """How test inputs are read besides."""
 
     def sources(self) -> dict[str, Any]:
-        """Hashes of the data and bytes read in training: none for inputs that are all drawn."""
-        return {"data": {}, "bytes_seen": 0}
+        """What `recorded` is told of the data."""
+        return {}
 
     def unseen(self, *, furthest: int, more: bool, apart: bool, between: bool = False) -> str:
         """The sides of a view that training never showed, as `unseen_sides` names them; the class token,
@@ -195,12 +194,6 @@ def first_nats(config: ClassifierRun, model: nn.Module, device: str) -> list[flo
     return [score(config, model, few, device)["nats"]]
 
 
-def trained(config: ClassifierRun, model: nn.Module, **how: Any) -> list[float]:
-    """Train a model in place; returns its losses, in nats."""
-    auxiliary = config.training.bound_auxiliary(config.seed)
-    return train(model, config.batches(), config.training, auxiliary=auxiliary, **how)
-
-
 def run(
     config: ClassifierRun, *, device: str = "cpu", progress: Progress | None = None, test: bool = True
 ) -> Record:
@@ -208,44 +201,27 @@ def run(
     clock, training = Clock(device), config.training
     model = build(config).to(device)
     fingerprint = {"initial_nats": first_nats(config, model, device)}
-    counts = model.parameter_counts()
-    metrics: Metrics = {
-        "parameters": counts["total"],
-        "block_parameters": counts["blocks"],
-        "learning_rate": training.learning_rate,
-    }
+    losses, metrics = attempted(config, model, config.batches(), device, progress)
     if training.positions is not None:
         met = training.positions.coverage(seed=config.seed, steps=training.steps)
         metrics |= {f"covered_{what}": share for what, share in met.items()}
-    begun, rows = Clock(device), []
-    on_step = None if progress is None else lambda step: progress(step + 1, training.steps)
-    try:
-        losses = trained(config, model, device=device, on_step=on_step)
-    except Diverged as error:  # a result like any other: kept, and without a score
-        losses = error.losses
-        metrics["diverged_at_step"] = error.step
-    else:
-        metrics["train_cpu_s"] = begun.cpu_s
-        metrics["train_nats"] = float(np.mean(losses[-max(1, training.steps // 20) :]))
+    rows: Rows = []
+    if "diverged_at_step" not in metrics:
+        metrics["train_nats"] = last(config, losses)
         validation = score(config, model, config.held_out("validation"), device)
         metrics |= {f"val_{name}": value for name, value in validation.items()}
         if test:
             further, rows = read(config, model, device)
             metrics |= further
-    return Record.of(
-        config,
-        metrics=metrics,
-        rows=rows,
-        fingerprint=fingerprint | {"first_losses": losses[:FINGERPRINT_STEPS]},
-        provenance=clock.facts(seed=config.seed, **config.sources()),
-    )
+    fingerprint["first_losses"] = losses[:FINGERPRINT_STEPS]
+    return recorded(config, clock, metrics, rows, fingerprint, **config.sources())
 
 
 def fingerprint(config: ClassifierRun, *, device: str = "cpu") -> dict[str, list[float]]:
     """The untrained model's nats, and the first training losses of the run's schedule."""
     model = build(config).to(device)
     initial = first_nats(config, model, device)
-    losses = trained(config, model, device=device, stop_after=FINGERPRINT_STEPS)
+    losses = trained(config, model, config.batches(), device=device, stop_after=FINGERPRINT_STEPS)
     return {"initial_nats": initial, "first_losses": losses}
 
 

@@ -1,14 +1,13 @@
 """Chapter 6: a trained RoPE model under each context extension, as it is and tuned at four times its length.
 
 One model per seed is trained as `in_window` trains its RoPE. A run takes it through one extension: read as it
-is under the new frequencies (*frozen*), and after a tuning of a twentieth of the steps on texts of 4 L
-(*tuned*). Plain RoPE is tuned in the same way, so that what the frequencies do is told from what the tuning
-does; and it is read through a window, which changes no frequency at all.
+is under the new frequencies (*frozen*), and after a tuning on texts of 4 L (*tuned*). Plain RoPE is tuned in
+the same way, so that what the frequencies do is told from what the tuning does; and it is read through a
+window, which changes no frequency at all.
 
 Every tuning starts from the same checkpoint of the seed, optimiser included, reads the same bytes in the same
 order, as many a step as the training did, and is repeated at three learning rates, of which the validation
-text at 4 L chooses. The checkpoint is kept under `build/`, for the runs of one commit; where it is absent a
-run trains the model again. Every seed reads one of the six blocks of text that `extrapolation` tells apart.
+text at 4 L chooses. Every seed reads one of the six blocks of text that `extrapolation` tells apart.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,8 +31,9 @@ from ..training import checkpoints
 from ..training.checkpoints import Checkpoint
 from ..training.config import TrainingConfig
 from ..training.loop import Diverged, optimiser, train
+from ..validation import one_of
 from . import language_modelling as lm
-from .base import Progress
+from .base import Progress, recorded
 from .extrapolation import ExtrapolationRun, read
 from .in_window import LR_SCREEN
 from .methods import run_of
@@ -134,7 +134,6 @@ class ContextExtensionRun(ExtrapolationRun):
         return unseen(reading, encodings, self.training, longest=longest, trained=(seen, seen))
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; with the extensions."""
         used = {"frozen": self.extension, f"frozen-{TIMES}": self.far_extension}
         named = {stage: one.resolved() for stage, one in used.items() if one is not None}
         return super().resolved() | {"extensions": named}
@@ -143,9 +142,8 @@ class ContextExtensionRun(ExtrapolationRun):
 def trained(
     config: ContextExtensionRun, *, device: str = "cpu", progress: Progress | None = None
 ) -> Checkpoint:
-    """The plain model of the seed, trained: from `build/checkpoints`, or trained now and put there.
-
-    A tree with uncommitted changes keeps no checkpoints and takes none: its code has no name.
+    """The plain model of the seed, trained: from `build/checkpoints`, for the runs of one commit, or trained
+    now and put there. A tree with uncommitted changes keeps no checkpoints and takes none.
 
     Raises:
         Diverged: a loss is not finite.
@@ -273,8 +271,7 @@ class ContextExtension(TextExperiment):
     costs: ClassVar = {"smoke": 3.0, "laptop": 90.0, "gpu": 60.0}
 
     def config(self, profile: str, cell: str, seed: int) -> ContextExtensionRun:
-        if cell not in EXTENSIONS:
-            raise ValueError(f"unknown method {cell!r}; use one of {', '.join(METHODS)}")
+        one_of("method", cell, METHODS)
         beyond, rate = BEYOND[profile], LR_SCREEN.rate(profile, "rope")
         run = run_of(self.name, profile, "rope", seed, rate)
         tuning = replace(
@@ -308,17 +305,10 @@ class ContextExtension(TextExperiment):
             metrics["train_cpu_s"] = start.cpu_s
             more, rows = _read(config, start, device)
             metrics |= more
-        # `bytes_seen` is what stands behind the record: the training, also where it was taken from the
-        # checkpoint of an earlier run, and all tunings. The sum over records counts it once a method.
+        # The training counts also where an earlier run left its checkpoint.
         seen = sum(one.targets for one in (base.training, *config.tunings))
         data = {config.text.name: lm.splits_of(config.text.name).sha256}
-        return Record.of(
-            config,
-            metrics=metrics,
-            rows=rows,
-            fingerprint=fingerprint,
-            provenance=clock.facts(seed=config.seed, data=data, bytes_seen=seen),
-        )
+        return recorded(config, clock, metrics, rows, fingerprint, data=data, bytes_seen=seen)
 
     def fingerprint(self, config: ContextExtensionRun, *, device: str = "cpu") -> dict[str, list[float]]:
         """Those of the plain model; and of the model after these first steps, its score under the extension

@@ -3,22 +3,19 @@
 A run is one encoding at one length: everything that it does between projected queries and averaged values,
 its tables and biases included, forward and backward in one layer. In a model all layers share these tables,
 so that here is the dearest case. It is timed in turns with torch's fused causal attention on the same
-queries, keys and values: eager, with its formulas compiled (`sepnb.models.compile_formulas`), and as
-x-transformers has it, eager and compiled as a whole, see `peer`. *Ahead* is how many times as fast as the
-faster of the latter two ours is, compiled where there is a compiler. An encoding that acts at the input costs
-attention nothing and is no run.
+queries, keys and values: eager, with its formulas compiled, and as x-transformers has it, eager and compiled
+as a whole, see `peer`. *Ahead* is how many times as fast as the faster of the latter two ours is, compiled
+where there is a compiler. An encoding that acts at the input costs attention nothing and is no run.
 
-Two numbers beside each ratio say what could be reached, and neither is a bound:
+Two numbers beside each ratio say what could be reached. Neither is a bound, and the aims were set without
+them:
 
 - The *route* is measured: attention without positions by the kernel that the encoding has to take. A trained
-  bias, and scores that are no product plus bias, take the explicit softmax, compiled where the encoding's is;
-  a fixed bias takes the fused kernel with a mask; both go in pieces where the encoding's formulas do. A
-  rotation, and columns beside those of queries and keys, take the fused kernel itself.
-- The *products* are counted: the multiply-adds of the fused kernel over those of the encoding's formula,
-  compiled where that is timed. The fused kernel leaves out the half of the square that causal attention
-  hides; with a mask, as in the explicit softmax, all of it is counted, in four pieces five eighths of it.
-
-The aims were set without these numbers.
+  bias, and scores that are no product plus bias, take the explicit softmax; a fixed bias takes the fused
+  kernel with a mask, and a rotation that kernel as it is.
+- The *products* are counted: the multiply-adds of the fused kernel over those of the encoding's formula. The
+  kernel leaves out the half of the square that causal attention hides; with a mask, as in the explicit
+  softmax, all of it is counted, in four pieces five eighths of it.
 """
 
 from collections.abc import Sequence
@@ -108,7 +105,6 @@ class EncodingSpeedRun(TimedRun):
         return f"n{self.length}-b{self.batch_size}-h{self.n_heads}-d{self.head_width}"
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types."""
         return super().resolved() | {"model": self.model.resolved()}
 
     def steps(self, device: str = "cpu") -> Steps:

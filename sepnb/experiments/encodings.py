@@ -3,12 +3,6 @@
 All methods are dense models of one size, trained on the same bytes in the same order, and differ in how they
 tell positions. The spine is run again beside the others, so that every row is read in the same ways.
 
-A method is read as it is: a table, which has no row for a position past the trained length, with its last row
-repeated (`clamp`); a randomised one at drawn positions, four draws for each window, of which the mean counts.
-Its sliding-window baseline draws anew for each pass. Beside that stand the controls: masks over the keys with
-and without sinks, indices kept; windows that slide, indices re-based; and of a table four other ways to fill
-it.
-
 There are three seeds, which show the size of a difference and leave comparisons undecided. Each seed reads
 two of the six blocks of `extrapolation`: together they read what six seeds read there.
 """
@@ -24,7 +18,7 @@ from .extrapolation import BEYOND, Extrapolation, ExtrapolationRun
 from .in_window import LR_SCREEN
 
 DRAWS = 4
-"""How often a window is read at drawn positions."""
+"""How often a window is read at drawn positions; the mean counts."""
 
 
 class EncodingRun(ExtrapolationRun):
@@ -32,14 +26,13 @@ class EncodingRun(ExtrapolationRun):
 
     @property
     def readings(self) -> tuple[Reading, ...]:
-        """What the trained model is asked to read.
-
-        `native` is the encoding's own rule, and its place is taken by `clamp` where there is none, with the
-        four other controls beside it; `-log` multiplies logits by the logarithm of the number of keys,
-        `-window` and `-window-sinks` hide keys and keep the indices. The sliding-window baselines begin at
-        index 0 in every pass. A randomised model reads at drawn positions and, in `contiguous`, at those from
-        0 on; it is not asked to begin far out. All are read on the same windows, so that what begins far out
-        has its partner in the first bin of the rule.
+        """`native` is the encoding's own rule; a table has none, and `clamp`, its last row repeated, takes
+        its place, with the four other controls beside it. `-log` multiplies logits by the logarithm of the
+        number of keys, `-window` and `-window-sinks` hide keys and keep the indices. The sliding-window
+        baselines begin at index 0 in every pass. A randomised model reads at drawn positions, drawn anew for
+        each pass of its baselines, and, in `contiguous`, at those from 0 on; it is not asked to begin far
+        out. All are read on the same windows: what begins far out has its partner in the first bin of the
+        rule.
         """
         length, longest = self.beyond.length, self.beyond.longest
         slid = tuple(one if one.id == ORACLE else replace(one, scope="part") for one in oracles(length))

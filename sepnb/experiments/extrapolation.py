@@ -4,7 +4,7 @@ The runs are those of `in_window`, trained in the same way on the same batches. 
 of eight times the trained length, in every way of `readings`. Nothing is chosen by what it gives.
 
 Every seed reads other bytes: the beginning of each test novel is cut into six blocks, and block k belongs to
-seed k. Methods with three seeds read two blocks each. What seeds have in common is therefore not the text.
+seed k. Methods with three seeds read two blocks each.
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,7 @@ from ..extrapolators import METHODS as EXTRAPOLATORS
 from ..extrapolators import SOURCE_METHODS, describe, seam
 from ..models import LanguageModel
 from ..records.store import Store
+from ..validation import one_of
 from . import language_modelling as lm
 from .base import Progress
 from .in_window import LR_SCREEN
@@ -108,8 +109,7 @@ class ExtrapolationRun(lm.LanguageModelRun):
 
     @property
     def readings(self) -> tuple[Reading, ...]:
-        """What the trained model is asked to read."""
-        if self.trained_long:
+        if self.training.length >= self.beyond.longest:
             return (*oracles(self.beyond.length), Reading("native", "all"))
         return readings(self.encoding, self.beyond.length, self.beyond.longest)
 
@@ -120,7 +120,6 @@ class ExtrapolationRun(lm.LanguageModelRun):
 
     @property
     def held_out(self) -> text.Text:
-        """The text that is read."""
         return lm.splits_of(self.text.name).test
 
     def passages(self) -> LongWindows:
@@ -136,12 +135,7 @@ class ExtrapolationRun(lm.LanguageModelRun):
         """The sides of a reading that training never showed, see `sepnb.evaluation.protocols`."""
         return unseen(reading, self.model.encodings, self.training, longest=self.beyond.longest)
 
-    @property
-    def trained_long(self) -> bool:
-        return self.training.length >= self.beyond.longest
-
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; the readings with theirs."""
         settings = super().resolved()
         asked = {reading.id: reading.described for reading in self.readings}
         settings["beyond"] |= {"blocks": settings.pop("blocks"), "readings": asked}
@@ -156,8 +150,8 @@ def read(
     device: str = "cpu",
     progress: Progress | None = None,
 ) -> lm.Rows:
-    """Every reading of a run by its trained model: rows of the kind "reading", one a bin and scope. Only
-    those `asked` for, where that is given.
+    """Every reading of a run, or those `asked` for, by its trained model: rows of the kind "reading", one a
+    bin and scope.
 
     The windows of a scope are the same for all readings that cover it. A reading that starts far out has one
     row, of the scope "far": the first L bytes of every long window of its own scope, at the indices from
@@ -212,15 +206,6 @@ def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
     return metrics
 
 
-def _follows_from_the_metrics(config: ExtrapolationRun, row: dict[str, Any]) -> bool:
-    """Whether a record needs no such row: of a secondary reading on the scope "tight" it holds the gaps. They
-    do not tell marked bytes apart."""
-    if "marked_share" in row:
-        return False
-    scopes = {reading.id: reading.scope for reading in config.readings}
-    return row["scope"] == "tight" and scopes[row["reading"]] == "part"
-
-
 def about_the_table(config: ExtrapolationRun, model: LanguageModel) -> lm.Rows:
     """What a learned table looks like (kind "table"), and how each extrapolator leaves it (kind "seam")."""
     (encoding,) = model.transformer.input_encodings
@@ -267,14 +252,16 @@ class Extrapolation(TextExperiment):
         self, config: ExtrapolationRun, model: LanguageModel, *, device: str, progress: Progress | None
     ) -> tuple[lm.Metrics, lm.Rows]:
         rows = read(config, model, device=device, progress=progress)
-        stored = [row for row in rows if not _follows_from_the_metrics(config, row)]
+        # Of a secondary reading on the scope "tight" the gaps say all, unless marked bytes are told apart.
+        gaps = {(reading.id, "tight") for reading in config.readings if reading.scope == "part"}
+        stored = [row for row in rows if "marked_share" in row or (row["reading"], row["scope"]) not in gaps]
         if self.describes_tables and config.encoding == "learned":
             stored += about_the_table(config, model)
         return metrics_of(rows, config.beyond.length), stored
 
     def by_bin(self, profile: str, scope: str = "part", store: Store | None = None) -> pd.DataFrame:
-        """Bits per byte of every reading in every bin of one scope, tidy: method, label, seed, reading,
-        unseen, start, stop, bits_per_byte, and `kind` and `scope` as stored.
+        """Bits per byte of every reading in every bin of one scope: the rows of `read` with their method,
+        label and seed.
 
         Within a scope all methods of a seed with the same blocks read the same bytes. "part" holds all
         readings but the sliding-window baseline at stride 1; "all" the most bytes; "tight" that baseline and,
@@ -283,7 +270,6 @@ class Extrapolation(TextExperiment):
         Raises:
             ValueError: no such scope.
         """
-        if scope not in (*SCOPES, "far"):
-            raise ValueError(f"unknown scope {scope!r}; use one of {', '.join((*SCOPES, 'far'))}")
+        one_of("scope", scope, (*SCOPES, "far"))
         rows = self.rows(profile, "reading", store)
         return rows if rows.empty else rows[rows["scope"] == scope].reset_index(drop=True)

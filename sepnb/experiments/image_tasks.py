@@ -119,7 +119,6 @@ class Direction:
     def batches(
         self, splits: ImageSplits, frame: Frame, *, batch_size: int, seed: int, steps: int
     ) -> Iterator[Pictures]:
-        """Training pictures, the same in the same order for every method of a seed."""
         at_least(1, batch_size=batch_size, steps=steps)
         things, generator = self._things(splits, splits.train, frame), generator_of(seed, "pictures")
         return (self._drawn(things, frame, frame.grid, batch_size, generator) for _ in range(steps))

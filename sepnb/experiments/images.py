@@ -1,32 +1,21 @@
 """Chapter 15: what does each way to tell places in an image cost, and what is left of it at larger images?
 
 All methods are one image classifier, trained on the same pictures in the same order. Each is read at the
-trained grid and at larger ones:
+trained grid, as it is and with shuffled patches as a control, and at larger grids:
 
 - *upscaled*: the same picture with more pixels;
 - *canvas*: the same picture somewhere on a black square;
 - *spread*, where an arrangement is asked for: the two things anywhere on the larger grid.
 
-A model has two rules for the places of a larger picture, see `ImageClassifier.extended`. Where the grid
-*grows*, indices, the number of patches and some distances are new; the distance of the two things is not
-new on a canvas, and may be in a spread picture. Where places are *fitted* into the trained ones, the number
-of patches and the steps between them are new.
+A model has two rules for the places of a larger picture, see `ImageClassifier.extended`: the grid *grows* and
+has new indices, or places are *fitted* into the trained ones, with new steps between them. The number of
+patches is new under both. A new index alone is seen where the trained grid is *moved*, see `MOVED`.
 
-A new index alone is seen where the trained grid is *moved*: aligned (by tens, so that the low digits run as
-in training) or misaligned, to places that shift steps and losses reach or never reach.
-
-Shuffled patches are the control, at the trained grid and on canvases. So is the model without places: what it
-makes of a larger picture it owes to the patches alone.
-
-`separated-` gives an eighth of the width to the row of a patch and one to its column, in streams of their
-own; the others are dense. It has fewer parameters than a dense model of its width; `-wide`, a quarter wider,
-has about as many.
-
-`seqpe` is a term of the score with one map for all layers, digit strings of two coordinates, a class token
-with a vector of its own, and the released schedule: both losses and shift steps. `seqpe-multiply` has the
-same schedule and multiplies queries and keys by a map of every layer, as the released image program does.
-`sinusoidal-shifts` and `axial-rope-shifts` have the same shift steps without digits; they change even axial
-RoPE, whose class token stays at the origin.
+`separated-` gives an eighth of the width to the row of a patch and one to its column. It has fewer parameters
+than a dense model of its width; `-wide`, a quarter wider, has about as many. `seqpe` has the released
+schedule and, unlike the released image program, one map for all layers; `seqpe-multiply` multiplies queries
+and keys by a map of every layer, as that program does. Shift steps without digits change even axial RoPE,
+whose class token stays at the origin.
 
 Losses and shift steps have coordinates below `Size.reach`, about twice the largest grid that is read. The
 release has 100 for grids of up to 42; with as few steps as here, that would hardly ever put a patch where
@@ -166,7 +155,6 @@ class ImageRun(ClassifierRun):
 
     @property
     def data_sets(self) -> tuple[str, ...]:
-        """What must be at hand."""
         return (self.size.data_set,)
 
     @property
@@ -268,7 +256,6 @@ class ImageRun(ClassifierRun):
         return {"data": {self.size.data_set: self.splits.sha256}, "bytes_seen": pixels}
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types."""
         size = self.size
         pictures = {
             "name": size.data_set,

@@ -10,7 +10,7 @@ import torch
 
 from ..analysis.probes import RIDGE
 from ..models import LanguageModel
-from . import inspection as look
+from . import inspection
 from . import language_modelling as lm
 from .base import Progress
 from .in_window import LR_SCREEN
@@ -47,32 +47,17 @@ class InsideRun(lm.LanguageModelRun):
     inspection: Inspection
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; with what all runs share: rules, far starts, probes."""
+        """With what all runs share: rules, far starts, probes."""
         (encoding,) = self.model.encodings
         settings = super().resolved()
         settings["inspection"] |= {
             "rules": list(RULES.get(encoding.name, (NATIVE,))),
             "far": list(FAR),
             "shown": SHOWN,
-            "held_out": look.HELD_OUT,
+            "held_out": inspection.HELD_OUT,
             "ridge": RIDGE,
         }
         return settings
-
-
-def inspect(config: InsideRun, model: LanguageModel, *, device: str = "cpu") -> tuple[lm.Metrics, lm.Rows]:
-    """Everything that is asked of the trained model, and of the same model before training."""
-    read, asked = look.sample(lm.splits_of(config.text.name).test, config.inspection), config.inspection
-    torch.manual_seed(config.seed)
-    untrained = LanguageModel(config.model).to(device)
-    rows: lm.Rows = []
-    for state, one in zip(look.STATES, (model, untrained), strict=True):
-        rows += look.position_rows(one, read, state) + look.leak_rows(one, read, asked, state)
-    rows += look.byte_rows(model, read) + look.beyond_rows(model, read, asked)
-    rows += look.geometry_rows(model, read, asked.path_points)
-    rows += look.drift_rows(model, read, asked, device=device, precision=config.training.precision)
-    rows = [{name: _short(value) for name, value in row.items()} for row in rows]
-    return metrics_of(rows, asked), rows
 
 
 def _short(value: Any) -> Any:
@@ -80,7 +65,7 @@ def _short(value: Any) -> Any:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def metrics_of(rows: lm.Rows, inspection: Inspection) -> lm.Metrics:
+def metrics_of(rows: lm.Rows, asked: Inspection) -> lm.Metrics:
     """The numbers of a run that claims and tables compare, from its rows.
 
     - `index/<stream>`, `log_index/<stream>`: R squared of the probe at unseen positions of unseen documents,
@@ -121,7 +106,7 @@ def metrics_of(rows: lm.Rows, inspection: Inspection) -> lm.Metrics:
     starts = of("start")
     (at_zero,) = (row["bits_per_byte"] for row in starts if row["start"] == 0)
     for rule in dict.fromkeys(row["rule"] for row in starts):
-        wanted = inspection.starts[-1:] if rule == "trained" else inspection.far_starts
+        wanted = asked.starts[-1:] if rule == "trained" else asked.far_starts
         chosen = [row for row in starts if row["rule"] == rule and row["start"] in wanted]
         metrics[f"drift/{rule}"] = sum(row["drift"] for row in chosen) / len(chosen)
         metrics[f"excess/{rule}"] = sum(row["bits_per_byte"] for row in chosen) / len(chosen) - at_zero
@@ -154,4 +139,14 @@ class Inside(TextExperiment):
     def look(
         self, config: InsideRun, model: LanguageModel, *, device: str, progress: Progress | None
     ) -> tuple[lm.Metrics, lm.Rows]:
-        return inspect(config, model, device=device)
+        """Everything that is asked of the trained model, and of the same model before training."""
+        asked = config.inspection
+        read = inspection.sample(lm.splits_of(config.text.name).test, asked)
+        rows: lm.Rows = []
+        for state, one in zip(inspection.STATES, (model, lm.build(config).to(device)), strict=True):
+            rows += inspection.position_rows(one, read, state) + inspection.leak_rows(one, read, asked, state)
+        rows += inspection.byte_rows(model, read) + inspection.beyond_rows(model, read, asked)
+        rows += inspection.geometry_rows(model, read, asked.path_points)
+        rows += inspection.drift_rows(model, read, asked, device=device, precision=config.training.precision)
+        rows = [{name: _short(value) for name, value in row.items()} for row in rows]
+        return metrics_of(rows, asked), rows

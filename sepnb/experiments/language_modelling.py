@@ -5,23 +5,23 @@ so that two methods differ in what their names say.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from math import log
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from ..data import text
 from ..evaluation.losses import Losses, as_trained, evaluate
 from ..models import LanguageModel
 from ..records.provenance import Clock
-from ..records.settings import plain
 from ..records.store import Record
 from ..training.loop import Diverged, train
 from ..training.positions import Batch
-from .base import Progress, TrainedRun
+from .base import Progress, TrainedRun, recorded
 
 FINGERPRINT_STEPS = 5
 FINGERPRINT_WINDOWS = 8
@@ -74,17 +74,12 @@ class LanguageModelRun(TrainedRun):
 
     @property
     def data_sets(self) -> tuple[str, ...]:
-        """What must be at hand."""
         return (self.text.name,)
 
     @property
     def scored_length(self) -> int:
         """Bytes predicted in one window of the held-out text, inside the trained length."""
         return self.training.length
-
-    def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types."""
-        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
 
 @lru_cache(maxsize=2)
@@ -118,35 +113,64 @@ def batches(config: LanguageModelRun) -> Iterator[np.ndarray | Batch]:
 
 
 def score(
-    config: LanguageModelRun, model: LanguageModel, split: text.Text, per_document: int, device: str
+    config: LanguageModelRun,
+    model: LanguageModel,
+    split: text.Text,
+    per_document: int,
+    device: str,
+    at_most: int | None = None,
 ) -> Losses:
-    """What the model pays for the first `per_document` bytes of each document, in windows of the run."""
+    """What the model pays for the first `per_document` bytes of each document, in windows of the run; for the
+    first `at_most` windows only."""
     windows = text.windows(split, length=config.scored_length, per_document=per_document)
     how = {"device": device, "precision": config.training.precision}
     reader = as_trained(model, config.training.positions)
-    return evaluate(reader, windows.tokens, windows.document, **how)
+    return evaluate(reader, windows.tokens[:at_most], windows.document[:at_most], **how)
 
 
 def initial_score(config: LanguageModelRun, model: LanguageModel, device: str) -> list[float]:
     """Bits per byte of the model on the first validation windows: part of a fingerprint."""
     held_out, each = splits_of(config.text.name).validation, config.text.validation_bytes
-    windows = text.windows(held_out, length=config.scored_length, per_document=each)
-    how = {"device": device, "precision": config.training.precision}
-    reader = as_trained(model, config.training.positions)
-    return [evaluate(reader, windows.tokens[:FINGERPRINT_WINDOWS], **how).bits_per_byte]
+    return [score(config, model, held_out, each, device, FINGERPRINT_WINDOWS).bits_per_byte]
 
 
-def trained(config: LanguageModelRun, model: LanguageModel, **how: Any) -> list[float]:
-    """Train a model in place; returns its losses, in nats."""
+def trained(config: TrainedRun, model: nn.Module, batches: Iterator[Any], **how: Any) -> list[float]:
+    """Train a model in place, as every run does; returns its losses, in nats."""
     auxiliary = config.training.bound_auxiliary(config.seed)
-    return train(model, batches(config), config.training, auxiliary=auxiliary, **how)
+    return train(model, batches, config.training, auxiliary=auxiliary, **how)
+
+
+def attempted(
+    config: TrainedRun, model: nn.Module, batches: Iterator[Any], device: str, progress: Progress | None
+) -> tuple[list[float], Metrics]:
+    """The losses of a training, in nats, and what every record says of it. One that diverged is a result like
+    any other: it is kept, and has no score."""
+    training, counts = config.training, model.parameter_counts()
+    on_step = None if progress is None else lambda step: progress(step + 1, training.steps)
+    metrics: Metrics = {
+        "parameters": counts["total"],
+        "block_parameters": counts["blocks"],
+        "learning_rate": training.learning_rate,
+    }
+    begun = Clock(device)
+    try:
+        losses = trained(config, model, batches, device=device, on_step=on_step)
+    except Diverged as error:
+        losses = error.losses
+        metrics["diverged_at_step"] = error.step
+    return losses, metrics | {"train_cpu_s": begun.cpu_s}
+
+
+def last(config: TrainedRun, losses: list[float]) -> float:
+    """The mean loss of the last twentieth of a training, in nats."""
+    return float(np.mean(losses[-max(1, config.training.steps // 20) :]))
 
 
 def fingerprint(config: LanguageModelRun, *, device: str = "cpu") -> dict[str, list[float]]:
     """The untrained model's bits per byte, and the first training losses, in nats, of the run's schedule."""
     model = build(config)
     initial = initial_score(config, model, device)
-    losses = trained(config, model, device=device, stop_after=FINGERPRINT_STEPS)
+    losses = trained(config, model, batches(config), device=device, stop_after=FINGERPRINT_STEPS)
     return {"initial_bits_per_byte": initial, "first_losses": losses}
 
 
@@ -178,44 +202,22 @@ def run(
         test: score the test text too; a screening reads the validation text only.
         after: what else is asked of the trained model, in metrics and rows; of one that diverged, nothing.
     """
-    clock, training = Clock(device), config.training
-    splits = splits_of(config.text.name)
+    clock, splits = Clock(device), splits_of(config.text.name)
     model = build(config)
     initial = initial_score(config, model, device)
-    begun = Clock(device)
-    on_step = None if progress is None else lambda step: progress(step + 1, training.steps)
-    counts = model.parameter_counts()
-    metrics: Metrics = {
-        "parameters": counts["total"],
-        "block_parameters": counts["blocks"],
-        "learning_rate": training.learning_rate,
-    }
-    diverged = False
-    try:
-        losses = trained(config, model, device=device, on_step=on_step)
-    except Diverged as error:  # a result like any other: kept, and without a score
-        losses, diverged = error.losses, True
-        metrics["diverged_at_step"] = error.step
-    metrics["train_cpu_s"] = begun.cpu_s
+    losses, metrics = attempted(config, model, batches(config), device, progress)
     rows = _curve(losses)
-    if not diverged:
+    if "diverged_at_step" not in metrics:
         validation = score(config, model, splits.validation, config.text.validation_bytes, device)
         metrics["val_bits_per_byte"] = validation.bits_per_byte
-        last = losses[-max(1, training.steps // 20) :]
-        metrics["train_bits_per_byte"] = float(np.mean(last)) / log(2)
+        metrics["train_bits_per_byte"] = last(config, losses) / log(2)
         asked = [_tested(config, model, splits, device)] if test else []
         asked += [after(model)] if after is not None else []
         for further, more in asked:
             metrics, rows = metrics | further, rows + more
-    return Record.of(
-        config,
-        metrics=metrics,
-        rows=rows,
-        fingerprint={"initial_bits_per_byte": initial, "first_losses": losses[:FINGERPRINT_STEPS]},
-        provenance=clock.facts(
-            seed=config.seed, data={config.text.name: splits.sha256}, bytes_seen=training.targets
-        ),
-    )
+    fingerprint = {"initial_bits_per_byte": initial, "first_losses": losses[:FINGERPRINT_STEPS]}
+    read = {"data": {config.text.name: splits.sha256}, "bytes_seen": config.training.targets}
+    return recorded(config, clock, metrics, rows, fingerprint, **read)
 
 
 def _tested(

@@ -5,15 +5,16 @@ these fields do. To add one, write a `Method` into the list of its experiment (`
 another method has).
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from operator import attrgetter
 from typing import Any, TypeVar
 
 from ..models import TransformerConfig
 from ..streams import Streams
 from ..training.config import TrainingConfig
+from ..validation import named
 from . import language_modelling as lm
 
 POS_SHARE = 4
@@ -39,7 +40,8 @@ class Method:
     training: Mapping[str, Any] = field(default_factory=dict)
 
 
-_BOOK: dict[tuple[int, str], Method] = {}
+_BOOK: defaultdict[int, dict[str, Method]] = defaultdict(dict)
+"""By the number of axes, and by name."""
 
 
 def listed(*methods: Method, axes: int = 1) -> dict[str, Method]:
@@ -53,12 +55,13 @@ def listed(*methods: Method, axes: int = 1) -> dict[str, Method]:
     Raises:
         ValueError: two methods of one name, or a base that is in no list before.
     """
+    book = _BOOK[axes]
     for one in methods:
-        if _BOOK.setdefault((axes, one.name), one) is not one:
+        if book.setdefault(one.name, one) is not one:
             raise ValueError(
                 f"two methods are called {one.name!r}; a name is unique, give one of them another"
             )
-        if one.base is not None and (axes, one.base) not in _BOOK:
+        if one.base is not None and one.base not in book:
             raise ValueError(f"the base {one.base!r} of {one.name!r} is no method; list it before")
     return {one.name: one for one in methods}
 
@@ -69,11 +72,7 @@ def get(name: str, axes: int = 1) -> Method:
     Raises:
         ValueError: an unknown name, answered with near matches, here and in all functions below.
     """
-    if (axes, name) not in _BOOK:
-        known = [other for number, other in _BOOK if number == axes]
-        near = get_close_matches(name, known) or known
-        raise ValueError(f"unknown method {name!r}; did you mean {', '.join(near)}?")
-    return _BOOK[axes, name]
+    return named("method", name, _BOOK[axes])
 
 
 def chain(name: str, axes: int = 1) -> list[Method]:

@@ -27,7 +27,6 @@ class PackageMissing(ValueError):
 
 
 def installed() -> bool:
-    """Whether x-transformers can be imported."""
     return importlib.util.find_spec("x_transformers") is not None
 
 
@@ -45,7 +44,6 @@ def check(profile: str) -> None:
 
 
 def version() -> str:
-    """Of the installed package."""
     return importlib.metadata.version(NAME)
 
 

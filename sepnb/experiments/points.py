@@ -6,7 +6,6 @@ arrangement can occur in training too; what is held out are larger cubes.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,13 +18,6 @@ from ..models.image import with_origin
 
 CLASS, FIRST, SECOND = 0, 1, 2
 """The three tokens, by their number in the vocabulary."""
-
-
-class Points(NamedTuple):
-    """Cells of both things, int64 `[n, 2, axes]` counted from 1, and the answers, int64 `[n]`."""
-
-    cells: np.ndarray
-    answers: np.ndarray
 
 
 def things(count: int) -> np.ndarray:
@@ -55,8 +47,11 @@ class TwoThings:
         axis = np.abs(away).argmax(axis=1)
         return 2 * axis + (np.take_along_axis(away, axis[:, None], axis=1)[:, 0] > 0)
 
-    def draw(self, generator: np.random.PCG64, count: int, within: int | None = None) -> Points:
-        """`count` arrangements; `within`: of a cube of this side, which stands anywhere in this one."""
+    def draw(
+        self, generator: np.random.PCG64, count: int, within: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Cells of both things in `count` arrangements, int64 `[n, 2, axes]` counted from 1, and the answers,
+        int64 `[n]`; `within`: of a cube of this side, which stands anywhere in this one."""
         side = self.side if within is None else within
         if side > self.side:
             raise ValueError(f"within is {within}, and a side of the cube has {self.side} cells; give fewer")
@@ -69,7 +64,7 @@ class TwoThings:
             largest = away.max(axis=1)
             tied = (largest == 0) | ((away == largest[:, None]).sum(axis=1) > 1)
         moves = (uniform(generator, count * self.axes) * (self.side - side + 1)).astype(np.int64)
-        return Points(1 + cells + moves.reshape(count, 1, self.axes), self.answers(cells))
+        return 1 + cells + moves.reshape(count, 1, self.axes), self.answers(cells)
 
 
 class PointClassifier(nn.Module):
@@ -91,5 +86,4 @@ class PointClassifier(nn.Module):
         return self.model(tokens, at)[:, 0, : self.n_answers]
 
     def parameter_counts(self) -> dict[str, int]:
-        """As of `LanguageModel`."""
         return self.model.parameter_counts()

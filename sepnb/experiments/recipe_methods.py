@@ -14,9 +14,7 @@ from ..encodings import Phase, RoPE, Sinusoidal, base_of_longest_wave
 from ..training.positions import RandomOffset, TrueGap
 from ..training.toeplitz import ToeplitzClamp
 from . import language_modelling as lm
-from . import methods
 from .extrapolation import TIMES
-from .in_window import LR_SCREEN
 from .methods import EQUAL, POS_SHARE, SPINE, Method, chain, listed, part_for_position
 
 FAR = 100_000
@@ -57,14 +55,10 @@ def _with_phase(times: int) -> Encodings:
     return lambda size: ("sinusoidal", Phase(times * size.length))
 
 
-def _torus(size: lm.Size) -> Sinusoidal:
-    """A sinusoid over the position stream whose longest wave is twice the trained length."""
-    return Sinusoidal(base=base_of_longest_wave(size.width // POS_SHARE, 2 * size.length))
-
-
-def _added_torus(size: lm.Size) -> Sinusoidal:
-    """The same over the whole width of a dense model."""
-    return Sinusoidal(base=base_of_longest_wave(size.width, 2 * size.length))
+def _torus(size: lm.Size, share: int = POS_SHARE) -> Sinusoidal:
+    """A sinusoid over the position stream, or over all of a dense model (`share` 1), whose longest wave is
+    twice the trained length."""
+    return Sinusoidal(base=base_of_longest_wave(size.width // share, 2 * size.length))
 
 
 def _torus_with_phase(times: int) -> Encodings:
@@ -147,13 +141,13 @@ RECIPES: dict[str, Method] = listed(
     _encoded("separated-torus-phase-long", LONG, "separated-torus", _torus_with_phase(TIMES)),
     _gapped("separated-torus-phase-long-gaps", "separated-torus-phase-long"),
     Method("separated-torus-phase-long-gaps-wide", EQUAL, "separated-torus-phase-long-gaps", MATCHED_STREAMS),
-    _encoded("sinusoidal-torus", TORUS, "sinusoidal", _added_torus),
+    _encoded("sinusoidal-torus", TORUS, "sinusoidal", lambda size: _torus(size, 1)),
     _moved("sinusoidal-torus-offsets", "sinusoidal-torus", "sequence", far=True),
     _encoded(
         "sinusoidal-torus-phase-long",
         LONG,
         "sinusoidal-torus",
-        lambda size: (_added_torus(size), Phase(TIMES * size.length)),
+        lambda size: (_torus(size, 1), Phase(TIMES * size.length)),
     ),
     _gapped("sinusoidal-torus-phase-long-gaps", "sinusoidal-torus-phase-long"),
     _encoded("untied-torus", TORUS, "untied", _torus),
@@ -185,8 +179,3 @@ def reference(name: str) -> str:
     streams = next((one.model["streams"] for one in chain(name) if "streams" in one.model), None)
     wide = (n for n, one in RECIPES.items() if one.base == method and one.model == {"streams": streams})
     return next(wide, method)
-
-
-def run_of(experiment: str, profile: str, name: str, seed: int) -> lm.LanguageModelRun:
-    """The run of a variant, at the rate of its method of the spine."""
-    return methods.run_of(experiment, profile, name, seed, LR_SCREEN.rate(profile, root(name)))

@@ -82,7 +82,6 @@ class RecipeRun(ExtrapolationRun):
 
     @property
     def readings(self) -> tuple[Reading, ...]:
-        """What the trained model is asked to read."""
         length, longest = self.beyond.length, self.beyond.longest
         tight, coarse, _ = oracles(length)
         return (
@@ -106,7 +105,6 @@ class RecipeRun(ExtrapolationRun):
         return splits.test if self.reads_test else splits.validation
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; with what of the context is not replaced."""
         return super().resolved() | {"foreign": self.foreign}
 
 

@@ -1,12 +1,8 @@
 """Chapter 11: does what novels say past the trained length hold on a second text, WikiText-2?
 
-Models, schedule and rules are those of `extrapolation`; the text, how much of it is read and the list of
-readings are not. The learning rates are those of `lr_screen`, swept on novels: this text has no rates of
-its own.
-
-Articles are shorter than novels. Of the 60 test articles those are read that hold six blocks, and each of
-three seeds reads two blocks, so that no two share a byte. Together they read less than a megabyte, and three
-seeds allow no verdict: this is a second look at a result and not a result of its own.
+Models, schedule, rules and learning rates are those of `extrapolation`; this text was never swept. Articles
+are shorter than novels. Of the 60 test articles those are read that hold six blocks, and each of three seeds
+reads two blocks, so that no two share a byte: less than a megabyte together, and too few seeds for a verdict.
 
 Some bytes of the articles are no English: `<unk>` stands for every rare word, and `@-@` and its like join
 what the owner's tokeniser took apart. Every reading tells these marks from the rest.
@@ -70,7 +66,6 @@ class SecondTextRun(ExtrapolationRun):
         return super().passages()._replace(marked=marked)
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; with the marks."""
         return super().resolved() | {"markers": list(self.markers)}
 
 

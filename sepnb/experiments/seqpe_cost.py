@@ -79,7 +79,6 @@ class SeqPECostRun(TimedRun):
         return f"n{self.length}"
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types."""
         return super().resolved() | {"model": self.model.resolved(), "losses": self.losses.resolved()}
 
     def steps(self, device: str = "cpu") -> Steps:

@@ -1,14 +1,12 @@
 """Chapter 14: what do the two losses of SeqPE make of the space of positions, without any text?
 
-An encoder is trained on its own losses alone and looked at through windows of neighbouring positions: the
-trained one; others at starts that keep the digits inside a window as they are (*aligned*), and at starts near
-those that do not (*misaligned*); the same past the largest position that any loss saw; and as many positions
-spread evenly over all that the losses see. Every run looks at its randomly initialised encoder too, since
-digits that positions share make embeddings alike before anything is learned.
+An encoder is trained on its own losses alone and looked at through windows of neighbouring positions, at the
+`starts` that training reached or never saw, and at as many positions spread evenly over all that the losses
+see. Every run looks at its randomly initialised encoder too, since digits that positions share make
+embeddings alike before anything is learned.
 
-Every variant is one change of the first, but for `released`, which sets at once the scales, the reduction and
-the first weights of the released program. In all but `scale-free` the distillation takes raw products, whose
-inverse temperature is the squared length of the embeddings.
+Every variant is one change of the first, but for `released`. In all but `scale-free` the distillation takes
+raw products, whose inverse temperature is the squared length of the embeddings.
 
 The records of `seqpe_geometry` showed that products and distances part: with both losses the products of a
 window are hardly ordered, and the distances are. No rule asked for distances when that was seen. So rules
@@ -35,7 +33,7 @@ from ..training.config import TrainingConfig
 from ..training.loop import Diverged, train
 from ..training.seqpe_losses import RELEASED, SeqPELosses
 from ..validation import one_of
-from .base import Experiment, Progress
+from .base import Experiment, Progress, recorded
 from .methods import Method, listed
 
 LARGEST = 20_000
@@ -134,7 +132,6 @@ class SeqPEGeometryRun:
         return f"{self.method}-seed{self.seed}-{digest(self.resolved())[:8]}"
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types."""
         return {
             "profile": self.profile,
             "variant": self.method,
@@ -207,8 +204,8 @@ def finite(**found: float) -> dict[str, float]:
 
 
 def windows_of(encoder: SequentialPositionEncoder, state: str) -> list[dict[str, Any]]:
-    """A row of the kind "window" for every start: the measures of `geometry`, and how like the trained window
-    it is; and one of the spread positions, which are no window and like none."""
+    """A row of the kind "window" for every start, with the measures of `geometry` and how like the trained
+    window it is, and one of the spread positions, which are like none."""
     encoder.eval()
     within, rows = torch.arange(LENGTH), []
     with torch.no_grad():
@@ -289,13 +286,7 @@ class SeqPEGeometry(Experiment):
             windows = windows_of(encoder, "trained")
             metrics |= metrics_of(windows, "trained") | fresh(encoder, config.seed)
             rows += windows
-        return Record.of(
-            config,
-            metrics=metrics,
-            rows=rows,
-            fingerprint=fingerprint,
-            provenance=clock.facts(seed=config.seed, data={}, bytes_seen=0),
-        )
+        return recorded(config, clock, metrics, rows, fingerprint)
 
     def fingerprint(self, config: SeqPEGeometryRun, *, device: str = "cpu") -> dict[str, list[float]]:
         """Lengths of some initial embeddings, and what the first five steps minimise."""

@@ -1,23 +1,15 @@
 """Chapter 16: SeqPE as the position stream of a separated and of a strict model.
 
-Past the trained length all that a separated model has to continue is its position stream, and SeqPE has an
-embedding for every position that its digits can write. Its distillation acts on that very stream: the text
-knows nothing of it. The sinusoid beside it is trained at the same shift steps.
-
 Every series has one change a step: digit strings in the place of the sinusoid, shift steps, the contrastive
-loss, the distillation. Methods with digit strings have the learning rate of their mode, swept with shift
-steps and both losses, and the sinusoid with shift steps its own, swept with these: what is compared was tuned
-alike. The bases, and RoPE beside them, are trained and read on the same bytes in `recipes`, and not again
+loss, the distillation. What is compared was tuned alike: methods with digit strings have the learning rate of
+their mode, swept with shift steps and both losses, and the sinusoid with shift steps its own, swept with
+these. The bases, and RoPE beside them, are trained and read on the same bytes in `recipes`, and not again
 here. Separated and dense differ in one thing besides: the distillation cuts the 128 columns of the dense
 model into two heads, as the release would, and the 32 of the stream are one.
 
 Three more methods: `separated-seqpe-still` has both losses and no shift steps; the last two have no stream
 but SeqPE in a term of the score, where its text program injects it, with the same shift steps and with one
 loss or both. What the paper's abstract says of language models is asked of these.
-
-All are asked what the variants of `recipes` are asked. What they read besides is the trained length at starts
-far out: below the largest position of shift steps and losses, and past it; aligned, so that the low digits
-run as in the trained window, and misaligned.
 """
 
 from collections.abc import Callable
@@ -90,14 +82,6 @@ METHODS: dict[str, Method] = {
     ),
 }
 """In the order of tables."""
-
-
-def swept_as(method: str) -> str:
-    """The method whose swept rate this one has: both losses of its mode, or the sinusoid with shift steps."""
-    if method.startswith(SCORE):
-        return SCORE
-    mode = method.split("-")[0]
-    return f"{mode}-seqpe" if "-seqpe" in method else f"{mode}-sinusoidal-shifts"
 
 
 SCREEN = Sweep(
@@ -184,4 +168,8 @@ class SeqPEStream(Recipes):
     runs = StreamRun
 
     def swept(self, method: str) -> tuple[Sweep, str]:
-        return SCREEN, swept_as(method)
+        """Both losses of its mode, or the sinusoid with shift steps."""
+        if method.startswith(SCORE):
+            return SCREEN, SCORE
+        mode = method.split("-")[0]
+        return SCREEN, f"{mode}-seqpe" if "-seqpe" in method else f"{mode}-sinusoidal-shifts"

@@ -2,11 +2,10 @@
 
 Two looks at models of `seqpe_stream`, trained once more to the last bit:
 
-- *Windows*, along the series of the separated model: one of the trained length is compared with the one at 0,
-  place by place, at the starts that `seqpe_stream` reads.
+- *Windows*, along the series of the separated model: one of the trained length at each of `starts` is
+  compared with the one at 0, place by place.
 - *Folds*, of models with both losses: the embeddings of a long text are a curve; where it turns back on
-  itself a position has a look-alike before it. What do the bytes there cost in the long text, read from there
-  on, and at positions that leave the folded ones out?
+  itself a position has a look-alike before it. What do the bytes there cost?
 
 SeqPE in a term of the score has seeds that `seqpe_stream` has not: curves of the first ones had been seen
 before the rules were written, and so the rules on folds are about the others.
@@ -60,7 +59,6 @@ class StreamGeometryRun(StreamRun):
         return losses is not None and bool(losses.contrastive and losses.distillation)
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types; with the pieces of a trained length, and what a fold is."""
         return super().resolved() | {"pieces": PIECES, "slack": SLACK}
 
 

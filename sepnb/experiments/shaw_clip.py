@@ -2,9 +2,8 @@
 
 A model with clip k has a label for each of the distances 0 to k - 1 and one for all farther keys. That takes
 away less than precise position: clipped layers on top of each other reach farther than one, and the causal
-mask tells position without any vector. Models differ in the clip alone, and two of them in that their values
-have vectors too. They are dense and of the size of `ablation`; clip and trained length are equal in the one
-that is called unclipped.
+mask tells position without any vector. Models are dense, of the size of `ablation`, and differ in the clip
+alone, two of them in vectors of the values too.
 
 A clip that costs nothing may mean that precise position is of no use out there, or that the keys out there
 are of none. So every trained model also reads the validation text, which chooses nothing here, through
@@ -13,8 +12,7 @@ it. It was never trained with a window, and with these keys it loses what its so
 tokens and the number of keys; so it reads through every window a second time with the first tokens visible.
 
 All runs share the learning rate at which the dense model with a sinusoid was best in `ablation_screen`, as
-was every model with an encoding there. Clips were not swept: runs that are to be compared could then differ
-in a second thing.
+was every model with an encoding there: with clips swept, compared runs could differ in a second thing.
 """
 
 from dataclasses import dataclass
@@ -63,20 +61,6 @@ class ClipRun(lm.LanguageModelRun):
     sinks: int
 
 
-def hidden(config: ClipRun, model: LanguageModel, *, device: str = "cpu") -> lm.Metrics:
-    """Validation bits per byte with the keys from distance w on hidden: all of them, `val_bits_window_<w>`,
-    and all but the first tokens, `val_bits_window_<w>_sinks`. Minus the bits with all keys visible, each is
-    an upper bound of what the hidden keys say."""
-    split, per_document = lm.splits_of(config.text.name).validation, config.text.validation_bytes
-    return {
-        f"val_bits_window_{window}{suffix}": lm.score(
-            config, model.extended(window=window, sinks=sinks), split, per_document, device
-        ).bits_per_byte
-        for window in config.windows
-        for suffix, sinks in (("", 0), ("_sinks", config.sinks))
-    }
-
-
 class ShawClip(TextExperiment):
     """From which distance on does it cost nothing to give all keys one label, and what does it cost not to
     see them?"""
@@ -99,4 +83,12 @@ class ShawClip(TextExperiment):
     def look(
         self, config: ClipRun, model: LanguageModel, *, device: str, progress: Progress | None
     ) -> tuple[lm.Metrics, lm.Rows]:
-        return hidden(config, model, device=device), []
+        """Validation bits per byte with the keys from distance w on hidden: all of them,
+        `val_bits_window_<w>`, and all but the first tokens, `val_bits_window_<w>_sinks`."""
+        split, metrics = lm.splits_of(config.text.name).validation, {}
+        for window in config.windows:
+            for suffix, sinks in (("", 0), ("_sinks", config.sinks)):
+                reader = model.extended(window=window, sinks=sinks)
+                scored = lm.score(config, reader, split, config.text.validation_bytes, device)
+                metrics[f"val_bits_window_{window}{suffix}"] = scored.bits_per_byte
+        return metrics, []

@@ -1,13 +1,13 @@
 """Chapter 23: how much faster a separated or strict model runs than the dense one of its width.
 
 A run is one cell: the dense model and one variant, timed in turns, so that every ratio is of one process on
-one machine. Timed is a training step of the stack of blocks without the optimiser, forward and backward:
-that is what the multiply-adds count. Every block computes every stream (readout="both"), and the content as
-well as the learned table of positions asks for gradients, so that no block is cheaper than the formula.
+one machine. Timed is a training step of the blocks without the optimiser, forward and backward: that is what
+the multiply-adds count. Every block computes every stream (readout="both"), and the content as well as the
+learned table of positions asks for gradients, so that no block is cheaper than the formula.
 
 The kernel of attention does fewer multiply-adds in a second than the maps, and separation leaves it as it is.
-So it alone is timed too, in the same turns, and a second limit stands beside the exact one: attention at its
-rate, and all else of the dense model's time shrinking as the maps do. Unlike the first it is of one machine.
+So it is timed alone too, for a second limit beside the exact one, see `SpeedRun.limit_at_rates`; unlike the
+first it is of one machine.
 """
 
 from dataclasses import dataclass
@@ -134,7 +134,6 @@ class SpeedRun(TimedRun):
         return f"{sizes}-{self.compiler or 'eager'}"
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types."""
         models = {name: config.resolved() for name, config in self.models().items()}
         return super().resolved() | {"models": models}
 

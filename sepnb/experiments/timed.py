@@ -20,7 +20,7 @@ from ..records.store import Record, digest
 from ..training.config import PRECISIONS
 from ..training.loop import autocast
 from ..validation import one_of
-from .base import Experiment, Progress
+from .base import Experiment, Progress, recorded
 from .language_modelling import Metrics, Rows
 
 Built = TypeVar("Built", Transformer, LanguageModel)
@@ -70,7 +70,6 @@ class TimedRun:
         return f"{self.method}-{self.cell}-seed{self.seed}-{digest(self.resolved())[:8]}"
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types."""
         return asdict(self)
 
     @abstractmethod
@@ -86,9 +85,8 @@ class TimedRun:
 
     def rows(self, times: Times) -> Rows:
         """The seconds of every round, a row each."""
-        named = {f"{name}_s": found for name, found in times.items()}
         return [
-            {"kind": "round", "repeat": repeat, **{name: found[repeat] for name, found in named.items()}}
+            {"kind": "round", "repeat": repeat} | {f"{name}_s": s[repeat] for name, s in times.items()}
             for repeat in range(self.repeats)
         ]
 
@@ -142,13 +140,7 @@ def run(config: Any, *, device: str = "cpu", progress: Progress | None = None) -
     metrics = config.metrics(times, steps) | {"timed_threads": 1}
     if config.compiler is not None:
         torch.compiler.reset()
-    return Record.of(
-        config,
-        metrics=metrics,
-        rows=config.rows(times),
-        fingerprint=config.fingerprint(device),
-        provenance=clock.facts(seed=config.seed, data={}, bytes_seen=0),
-    )
+    return recorded(config, clock, metrics, config.rows(times), config.fingerprint(device))
 
 
 class Timed(Experiment):
@@ -158,9 +150,6 @@ class Timed(Experiment):
     run_type: ClassVar[type]
     seeds: ClassVar[tuple[int, ...]] = (0,)
     order: ClassVar[int] = 10
-
-    @abstractmethod
-    def cells(self, profile: str) -> list[dict[str, Any]]: ...
 
     def config(self, profile: str, cell: dict[str, Any], seed: int) -> Any:
         return self.run_type(experiment=self.name, profile=profile, seed=seed, **cell)

@@ -4,9 +4,8 @@ All methods are one small model on three tokens, see `points`: unlike in `images
 On the *canvas* of a larger cube the two things stand as near to each other as in training, and only
 coordinates are new (not even these after shift steps); *spread*, their distance may be new too.
 
-The methods are six of those of `images`: these records are older than SeqPE's other site and axial RoPE at
-shift steps. A learned table is refused here because it has rows and columns only, and ALiBi because it is
-defined by the distance of two indices.
+The methods are six of those of `images`. A learned table is refused because it has rows and columns only,
+and ALiBi because it is defined by the distance of two indices.
 """
 
 from collections.abc import Iterator
@@ -111,11 +110,9 @@ class VolumeRun(ClassifierRun):
                 yield View(f"{change}-{side}", {"kind": "view", **about}, asked, model)
 
     def unseen_at(self, change: str, side: int) -> str:
-        """The sides of a view that training never showed."""
         return self.unseen(furthest=side, more=False, apart=change == "spread")
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types."""
         size = self.size
         cubes = {"side": size.side, "larger": list(size.sides), "held_out": size.held_out}
         return super().resolved() | {"points": cubes}

@@ -7,6 +7,7 @@ import pytest
 from sepnb import experiments
 from sepnb.experiments import classification
 from sepnb.experiments import images as im
+from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import volumes as vol
 from sepnb.training import Diverged
 
@@ -80,8 +81,6 @@ def test_a_sweep_reads_no_test_input(few, monkeypatch, name):
 
 
 def test_a_run_that_diverges_is_kept_without_a_score(few, monkeypatch):
-    monkeypatch.setattr(
-        classification, "train", lambda *a, **k: (_ for _ in ()).throw(Diverged([float("nan")], 1.0))
-    )
+    monkeypatch.setattr(lm, "train", lambda *a, **k: (_ for _ in ()).throw(Diverged([float("nan")], 1.0)))
     record = experiments.get("volumes").run(vol.VolumeRun.of("volumes", "smoke", "none", 1, 2e-3))
     assert record.metrics["diverged_at_step"] == 0 and "accuracy" not in record.metrics and not record.rows

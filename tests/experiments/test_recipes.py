@@ -16,12 +16,13 @@ from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import recipes
 from sepnb.experiments.in_window import LR_SCREEN
 from sepnb.experiments.methods import SPINE
-from sepnb.experiments.recipe_methods import BASES, MATCHED, RECIPES, reference, root, run_of
+from sepnb.experiments.recipe_methods import BASES, MATCHED, RECIPES, reference, root
 from sepnb.models import LanguageModel
 
 from .smoke_runs import shortened
 
 SCREEN, PUBLISHED = experiments.get("recipe_screen"), experiments.get("recipes")
+run_of = PUBLISHED.training_of
 
 
 def smoke_run(name: str, experiment: str = "recipes") -> recipes.RecipeRun:
@@ -48,7 +49,7 @@ def test_every_recipe_builds_a_model_that_reads_past_its_trained_length(name):
 
 def test_the_longest_wave_of_the_torus_is_two_trained_lengths():
     for profile, size in lm.SIZES.items():
-        run = run_of("x", profile, "separated-torus", 1)
+        run = run_of(profile, "separated-torus", 1)
         (encoding,) = run.model.encodings
         dim = run.model.streams.widths["pos"]
         slowest = encoding.base ** -((dim - 2) / dim)
@@ -59,7 +60,7 @@ def test_the_longest_wave_of_the_torus_is_two_trained_lengths():
 def test_compared_models_have_the_parameters_that_they_are_said_to_have(profile):
     def blocks(name: str) -> int:
         with torch.device("meta"):
-            return LanguageModel(run_of("x", profile, name, 1).model).parameter_counts()["blocks"]
+            return LanguageModel(run_of(profile, name, 1).model).parameter_counts()["blocks"]
 
     assert abs(blocks("separated-torus-phase-long-gaps-wide") / blocks("rope") - 1) < 0.01
     for below, above in (  # no rung of the ladder has more than the one below
@@ -75,8 +76,8 @@ def test_a_price_is_counted_from_a_model_of_the_same_width():
     assert reference("separated-torus-phase-long-gaps") == "separated-sinusoidal"
     assert reference("strict-phase-narrow") == "strict-sinusoidal"  # no narrower one is among them
     assert reference("rope") == "rope"
-    wide = run_of("x", "laptop", "separated-torus-phase-long-gaps-wide", 1).model.streams
-    assert wide == run_of("x", "laptop", MATCHED, 1).model.streams
+    wide = run_of("laptop", "separated-torus-phase-long-gaps-wide", 1).model.streams
+    assert wide == run_of("laptop", MATCHED, 1).model.streams
     assert f"separated-sinusoidal-{wide.widths['pos']}-{wide.widths['sem']}" == MATCHED
 
 
@@ -104,7 +105,7 @@ def test_the_split_and_what_a_foreign_past_leaves_are_part_of_the_key(monkeypatc
 
 def test_the_far_start_lies_past_every_index_that_a_recipe_trains():
     for name in RECIPES:
-        run = run_of("x", "gpu", name, 1)
+        run = run_of("gpu", name, 1)
         sampler = run.training.positions
         trained = run.training.length if sampler is None else sampler.trained_indices(run.training.length)
         assert 2 * trained < recipes.ELSEWHERE

@@ -86,7 +86,7 @@ def test_the_sweep_trains_the_whole_methods_over_the_whole_schedule(profile):
         assert run.model == ours.model and run.text.name == ours.text.name
         assert replace(run.training, learning_rate=1.0) == replace(ours.training, learning_rate=1.0)
         tried.setdefault(run.method, []).append(run.training.learning_rate)
-    whole = {stream.swept_as(name) for name in stream.PUBLISHED}
+    whole = {STREAM.swept(name)[1] for name in stream.PUBLISHED}
     assert tried == {name: SCREEN.tried(profile, name) for name in whole}
 
 

@@ -78,10 +78,14 @@ def test_a_window_hides_the_keys_that_the_clip_of_its_size_takes_for_equally_far
     assert set(asked) <= record.metrics.keys() and len({record.metrics[name] for name in asked}) == len(asked)
     torch.manual_seed(0)
     model = LanguageModel(config.model)
-    found = clips.hidden(dataclasses.replace(config, windows=(8, 64)), model)
+
+    def look(**changes):
+        return EXPERIMENT.look(dataclasses.replace(config, **changes), model, device="cpu", progress=None)[0]
+
+    found = look(windows=(8, 64))
     whole = lm.score(config, model, lm.splits_of(config.text.name).validation, 64, "cpu").bits_per_byte
     assert found["val_bits_window_64"] == pytest.approx(whole, abs=1e-6)  # nothing is hidden
     assert abs(found["val_bits_window_8"] - whole) > 1e-4
-    first_in_sight = clips.hidden(dataclasses.replace(config, windows=(8,), sinks=64), model)
+    first_in_sight = look(windows=(8,), sinks=64)
     assert first_in_sight["val_bits_window_8"] == found["val_bits_window_8"]
     assert first_in_sight["val_bits_window_8_sinks"] == pytest.approx(whole, abs=1e-6)  # all are first ones
