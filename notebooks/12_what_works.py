@@ -59,7 +59,7 @@ from sepnb.analysis.flops import per_token
 from sepnb.data import text as texts
 from sepnb.encodings import Heads, Phase
 from sepnb.evaluation import evaluate, sliding
-from sepnb.evaluation.context import with_foreign_past
+from sepnb.evaluation.context import with_replaced_context
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.methods import POS_SHARE, model_config
 from sepnb.experiments.recipe_methods import BASES, RECIPES, reference
@@ -403,7 +403,7 @@ for name in shown:
     window = {"window": small.length, "stride": small.length // 2}
     slid = sliding(*asked, device=device, **window).bits
     apart = {"recent": small.length, "stride": 2 * small.length}
-    foreign = with_foreign_past(*asked, **apart).bits
+    foreign = with_replaced_context(*asked, **apart).bits
     live[name] = native - slid
     key = name.replace("-", "_")
     numbers[f"live_gap_{key}"] = float(live[name][:, last].mean())

@@ -27,7 +27,7 @@ def of_another_document(windows: np.ndarray, documents: np.ndarray) -> np.ndarra
     return windows[chosen]
 
 
-def with_foreign_past(
+def with_replaced_context(
     model: nn.Module,
     windows: np.ndarray,
     documents: np.ndarray,

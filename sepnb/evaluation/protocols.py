@@ -1,4 +1,4 @@
-"""Evaluation protocols, each a `Reading`: how one trained model reads a text longer than its trained length.
+"""Evaluation protocols: how one trained model reads a text longer than its trained length.
 
 What is unseen in a protocol has up to three sides:
 
@@ -32,7 +32,7 @@ the sliding-window baseline at stride 1 can afford."""
 SINKS = 4
 """First tokens that stay visible to every query, as many as Xiao et al. (2024) found to suffice."""
 
-ORACLE = "oracle"
+SLIDING_WINDOW = "oracle"
 """The sliding-window baseline at stride 1, to which `gap` refers, as records call it."""
 
 TRAINED_ROWS = ("clamp", "wrap", "reflect")
@@ -40,7 +40,7 @@ TRAINED_ROWS = ("clamp", "wrap", "reflect")
 
 
 @dataclass(frozen=True)
-class Reading:
+class Protocol:
     """One rule under which a trained model reads.
 
     Args:
@@ -144,7 +144,7 @@ def unseen_sides(
 
 
 def unseen(
-    reading: Reading,
+    reading: Protocol,
     encodings: Iterable[Encoding],
     training: TrainingConfig,
     *,
@@ -172,19 +172,19 @@ def unseen(
     )
 
 
-def oracles(length: int) -> tuple[Reading, ...]:
+def sliding_windows(length: int) -> tuple[Protocol, ...]:
     """The same model through a sliding window of the trained length, the baseline of every other protocol: at
     stride 1 on few windows, and at half the trained length, which gives a byte L/2 + 1 to L bytes of context.
     """
     return (
-        Reading(ORACLE, "tight", window=length, stride=1),
-        Reading("oracle-coarse", "all", window=length, stride=length // 2),
-        Reading("oracle-coarse-sinks", "part", window=length, stride=length // 2, sinks=SINKS),
+        Protocol(SLIDING_WINDOW, "tight", window=length, stride=1),
+        Protocol("oracle-coarse", "all", window=length, stride=length // 2),
+        Protocol("oracle-coarse-sinks", "part", window=length, stride=length // 2, sinks=SINKS),
     )
 
 
 def masks(length: int) -> dict[str, dict[str, int]]:
-    """The two masks over keys by their names, as settings of a `Reading`. With either a query sees `length`
+    """The two masks over keys by their names, as settings of a `Protocol`. With either a query sees `length`
     keys in all, sinks among them."""
     return {
         "window": {"window": length},

@@ -23,7 +23,7 @@ from ..encodings import context
 from ..encodings.context import Extension
 from ..evaluation.long_windows import Beyond, blocks_of
 from ..evaluation.losses import evaluate
-from ..evaluation.protocols import Reading, masks, oracles, unseen
+from ..evaluation.protocols import Protocol, masks, sliding_windows, unseen
 from ..models import LanguageModel
 from ..records.provenance import Clock, code_state
 from ..records.store import Record, digest
@@ -106,27 +106,27 @@ class ContextExtensionRun(ExtrapolationRun):
         return None if far == self.extension else far
 
     @property
-    def stages(self) -> dict[str, tuple[Reading, ...]]:
+    def stages(self) -> dict[str, tuple[Protocol, ...]]:
         """What is read, by the state of the model: "frozen", "frozen-16" and "tuned". Every tuned model is
         read at stride 1 through L too, so that its gain from further back is told from that of the tuning."""
         length = self.beyond.length
-        tight, coarse, _ = oracles(length)
-        tuned = (Reading("tuned"), replace(tight, id="tuned-oracle"))
-        frozen = Reading("frozen")
+        tight, coarse, _ = sliding_windows(length)
+        tuned = (Protocol("tuned"), replace(tight, id="tuned-oracle"))
+        frozen = Protocol("frozen")
         if self.method != "rope":
-            far = {} if self.far_extension is None else {f"frozen-{TIMES}": (Reading(f"frozen-{TIMES}"),)}
+            far = {} if self.far_extension is None else {f"frozen-{TIMES}": (Protocol(f"frozen-{TIMES}"),)}
             return {"frozen": (frozen,), **far, "tuned": tuned}
-        masked = [Reading(f"frozen-{name}", **mask) for name, mask in masks(length).items()]
+        masked = [Protocol(f"frozen-{name}", **mask) for name, mask in masks(length).items()]
         return {
             "frozen": (tight, replace(coarse, scope="part"), frozen, *masked),
-            "tuned": (*tuned, Reading("tuned-window", window=FACTOR * length)),
+            "tuned": (*tuned, Protocol("tuned-window", window=FACTOR * length)),
         }
 
     @property
-    def readings(self) -> tuple[Reading, ...]:
+    def readings(self) -> tuple[Protocol, ...]:
         return tuple(reading for stage in self.stages.values() for reading in stage)
 
-    def unseen(self, reading: Reading) -> str:
+    def unseen(self, reading: Protocol) -> str:
         """Frequencies that were changed afterwards leave the sides that training never showed as they are:
         what is new is the number of the keys, and a difference of positions. A tuned model has seen more."""
         seen = self.beyond.length * (FACTOR if reading.id.startswith("tuned") else 1)

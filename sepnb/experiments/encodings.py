@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from ..evaluation.long_windows import Beyond
-from ..evaluation.protocols import ORACLE, Reading, masks, needed, oracles
+from ..evaluation.protocols import SLIDING_WINDOW, Protocol, masks, needed, sliding_windows
 from ..extrapolators import CONTROLS
 from .encoding_methods import METHODS, SCREEN
 from .extrapolation import BEYOND, Extrapolation, ExtrapolationRun
@@ -25,7 +25,7 @@ class EncodingRun(ExtrapolationRun):
     """A run of a method and what it reads afterwards."""
 
     @property
-    def readings(self) -> tuple[Reading, ...]:
+    def readings(self) -> tuple[Protocol, ...]:
         """`native` is the encoding's own rule; a table has none, and `clamp`, its last row repeated, takes
         its place, with the four other controls beside it. `-log` multiplies logits by the logarithm of the
         number of keys, `-window` and `-window-sinks` hide keys and keep the indices. The sliding-window
@@ -35,26 +35,28 @@ class EncodingRun(ExtrapolationRun):
         rule.
         """
         length, longest = self.beyond.length, self.beyond.longest
-        slid = tuple(one if one.id == ORACLE else replace(one, scope="part") for one in oracles(length))
+        slid = tuple(
+            one if one.id == SLIDING_WINDOW else replace(one, scope="part") for one in sliding_windows(length)
+        )
         sampler = self.training.positions
         rule = "clamp" if self.encoding == "learned" else "native"
         how = {"extrapolator": rule if rule != "native" else None}
         own = (
-            Reading(rule, **how),
-            Reading(f"{rule}-log", log_scale=True, **how),
-            *(Reading(f"{rule}-{name}", **mask, **how) for name, mask in masks(length).items()),
+            Protocol(rule, **how),
+            Protocol(f"{rule}-log", log_scale=True, **how),
+            *(Protocol(f"{rule}-{name}", **mask, **how) for name, mask in masks(length).items()),
         )
         if sampler is not None and sampler.at_evaluation:
             own = tuple(replace(reading, drawn=sampler, draws=DRAWS) for reading in own)
             at_drawn = tuple(replace(oracle, drawn=sampler) for oracle in slid)
-            return (*at_drawn, *own, Reading("contiguous"))
+            return (*at_drawn, *own, Protocol("contiguous"))
         if rule == "clamp":
             own += tuple(
-                Reading(name, extrapolator=name, options=needed(name, longest))
+                Protocol(name, extrapolator=name, options=needed(name, longest))
                 for name in CONTROLS
                 if name != rule
             )
-        far = Reading(f"{rule}-at-{longest // length - 1}x", start=longest - length, **how)
+        far = Protocol(f"{rule}-at-{longest // length - 1}x", start=longest - length, **how)
         return (*slid, *own, far)
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 from ..data import text
 from ..evaluation.long_windows import Beyond, LongWindows, blocks_of, long_windows
 from ..evaluation.losses import Losses
-from ..evaluation.protocols import ORACLE, SCOPES, Reading, masks, needed, oracles, unseen
+from ..evaluation.protocols import SCOPES, SLIDING_WINDOW, Protocol, masks, needed, sliding_windows, unseen
 from ..extrapolators import METHODS as EXTRAPOLATORS
 from ..extrapolators import SOURCE_METHODS, describe, seam
 from ..models import LanguageModel
@@ -65,15 +65,15 @@ CONTROLS = ("none", *LONG)
 """Shown beside them with three seeds."""
 
 
-def readings(encoding: str, length: int, longest: int) -> tuple[Reading, ...]:
+def readings(encoding: str, length: int, longest: int) -> tuple[Protocol, ...]:
     """What is read with a model of this encoding, trained at `length`, on texts of `longest` bytes."""
     windows, far, at = masks(length), longest - length, f"at-{longest // length - 1}x"
     if encoding != "learned":
-        own = [Reading("native", "all"), Reading(f"native-{at}", "all", start=far)]
-        own += [Reading(f"native-{name}", **mask) for name, mask in windows.items()]
+        own = [Protocol("native", "all"), Protocol(f"native-{at}", "all", start=far)]
+        own += [Protocol(f"native-{name}", **mask) for name, mask in windows.items()]
         for name in ("clamp", "wrap") if encoding == "sinusoidal" else ():
-            own += [Reading(name, extrapolator=name), Reading(f"{name}-{at}", "all", name, start=far)]
-        return (*oracles(length), *own)
+            own += [Protocol(name, extrapolator=name), Protocol(f"{name}-{at}", "all", name, start=far)]
+        return (*sliding_windows(length), *own)
     compared = (*SOURCE_METHODS, "clamp", "wrap")
     controls = [name for name in EXTRAPOLATORS if name not in compared]
     variants = {
@@ -84,14 +84,14 @@ def readings(encoding: str, length: int, longest: int) -> tuple[Reading, ...]:
         "zero-everywhere": ("zero", ("everywhere", True)),
     }
     return (
-        *oracles(length),
-        *(Reading(name, "all", name) for name in compared),
-        *(Reading(name, extrapolator=name, options=needed(name, longest)) for name in controls),
-        *(Reading(f"{name}-literal", extrapolator=name, form="literal") for name in SOURCE_METHODS),
-        *(Reading(id, extrapolator=name, options=(option,)) for id, (name, option) in variants.items()),
-        *(Reading(f"{name}-window", extrapolator=name, **windows["window"]) for name in compared),
-        Reading("clamp-window-sinks", extrapolator="clamp", **windows["window-sinks"]),
-        *(Reading(f"{name}-{at}", "all", name, start=far) for name in compared),
+        *sliding_windows(length),
+        *(Protocol(name, "all", name) for name in compared),
+        *(Protocol(name, extrapolator=name, options=needed(name, longest)) for name in controls),
+        *(Protocol(f"{name}-literal", extrapolator=name, form="literal") for name in SOURCE_METHODS),
+        *(Protocol(id, extrapolator=name, options=(option,)) for id, (name, option) in variants.items()),
+        *(Protocol(f"{name}-window", extrapolator=name, **windows["window"]) for name in compared),
+        Protocol("clamp-window-sinks", extrapolator="clamp", **windows["window-sinks"]),
+        *(Protocol(f"{name}-{at}", "all", name, start=far) for name in compared),
     )
 
 
@@ -108,9 +108,9 @@ class ExtrapolationRun(lm.LanguageModelRun):
         return self.beyond.length
 
     @property
-    def readings(self) -> tuple[Reading, ...]:
+    def readings(self) -> tuple[Protocol, ...]:
         if self.training.length >= self.beyond.longest:
-            return (*oracles(self.beyond.length), Reading("native", "all"))
+            return (*sliding_windows(self.beyond.length), Protocol("native", "all"))
         return readings(self.encoding, self.beyond.length, self.beyond.longest)
 
     @property
@@ -131,7 +131,7 @@ class ExtrapolationRun(lm.LanguageModelRun):
         size = max(1, self.beyond.batch_bytes // once)
         return {"device": device, "precision": self.training.precision, "batch_size": size}
 
-    def unseen(self, reading: Reading) -> str:
+    def unseen(self, reading: Protocol) -> str:
         """The sides of a reading that training never showed, see `sepnb.evaluation.protocols`."""
         return unseen(reading, self.model.encodings, self.training, longest=self.beyond.longest)
 
@@ -146,7 +146,7 @@ def read(
     config: ExtrapolationRun,
     model: LanguageModel,
     *,
-    asked: Sequence[Reading] | None = None,
+    asked: Sequence[Protocol] | None = None,
     device: str = "cpu",
     progress: Progress | None = None,
 ) -> lm.Rows:
@@ -199,10 +199,10 @@ def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
         place = f"{name}/{stop // length}x"
         if scope == "far":
             metrics[name] = level
-        elif scope == "part" or (scope == "tight" and name == ORACLE):
+        elif scope == "part" or (scope == "tight" and name == SLIDING_WINDOW):
             metrics[place] = level
         elif scope == "tight":
-            metrics[f"gap/{place}"] = level - tight[ORACLE, stop]
+            metrics[f"gap/{place}"] = level - tight[SLIDING_WINDOW, stop]
     return metrics
 
 

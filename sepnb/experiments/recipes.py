@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ..data import text
-from ..evaluation.context import with_foreign_past
+from ..evaluation.context import with_replaced_context
 from ..evaluation.long_windows import Beyond
 from ..evaluation.losses import Losses
-from ..evaluation.protocols import Reading, masks, oracles
+from ..evaluation.protocols import Protocol, masks, sliding_windows
 from ..models import LanguageModel
 from . import language_modelling as lm
 from .base import Progress
@@ -81,22 +81,22 @@ class RecipeRun(ExtrapolationRun):
     reads_test: bool = True
 
     @property
-    def readings(self) -> tuple[Reading, ...]:
+    def readings(self) -> tuple[Protocol, ...]:
         length, longest = self.beyond.length, self.beyond.longest
-        tight, coarse, _ = oracles(length)
+        tight, coarse, _ = sliding_windows(length)
         return (
             tight,
             replace(coarse, scope="part"),
-            Reading("native"),
-            Reading("native-log", log_scale=True),
-            *(Reading(f"native-{name}", **mask) for name, mask in masks(length).items()),
-            Reading(f"native-at-{longest // length - 1}x", start=longest - length),
-            Reading("native-at-1m", start=ELSEWHERE),
+            Protocol("native"),
+            Protocol("native-log", log_scale=True),
+            *(Protocol(f"native-{name}", **mask) for name, mask in masks(length).items()),
+            Protocol(f"native-at-{longest // length - 1}x", start=longest - length),
+            Protocol("native-at-1m", start=ELSEWHERE),
         )
 
     @property
     def foreign(self) -> dict[str, int]:
-        """How much of its own context a byte keeps where the rest is replaced, as in `with_foreign_past`."""
+        """How much of its own context a byte keeps where the rest is replaced."""
         return {"recent": self.beyond.length, "stride": self.beyond.length // 2}
 
     @property
@@ -119,8 +119,8 @@ def gains(config: RecipeRun, model: LanguageModel, *, device: str = "cpu") -> lm
     held = config.passages()
     at = held.scopes["part"]
     how = config.how(device, beyond.longest)
-    native = Reading("native").losses(model, held.tokens[at], held.documents[at], **how)
-    foreign = with_foreign_past(model, held.tokens[at], held.documents[at], **config.foreign, **how)
+    native = Protocol("native").losses(model, held.tokens[at], held.documents[at], **how)
+    foreign = with_replaced_context(model, held.tokens[at], held.documents[at], **config.foreign, **how)
     difference = Losses(foreign.bits - native.bits, native.documents)
     return [{"kind": "gain", **row} for row in difference.by_position(beyond.edges[1:])]
 

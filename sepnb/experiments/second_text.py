@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from ..data import text
 from ..evaluation.long_windows import Beyond, LongWindows, long_windows
-from ..evaluation.protocols import ORACLE, Reading
+from ..evaluation.protocols import SLIDING_WINDOW, Protocol
 from . import language_modelling as lm
 from .extrapolation import BEYOND as OF_NOVELS
 from .extrapolation import TIMES, Extrapolation, ExtrapolationRun
@@ -50,11 +50,11 @@ class SecondTextRun(ExtrapolationRun):
         return MARKERS[self.text.name]
 
     @property
-    def readings(self) -> tuple[Reading, ...]:
+    def readings(self) -> tuple[Protocol, ...]:
         """Two sliding-window baselines, and of `extrapolation` what claims on survival compare: tables
         under the five rules, `clamp` and `wrap`; any other encoding as it is and in a window."""
         return tuple(
-            reading if reading.id == ORACLE else replace(reading, scope="part")
+            reading if reading.id == SLIDING_WINDOW else replace(reading, scope="part")
             for reading in super().readings
             if not reading.start and (reading.scope != "part" or reading.id == "native-window")
         )

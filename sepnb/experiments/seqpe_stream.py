@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from ..evaluation.protocols import Reading
+from ..evaluation.protocols import Protocol
 from ..seqpe import SeqPE
 from ..seqpe.digits import misaligned, period
 from ..training.seqpe_losses import SeqPELosses
@@ -147,11 +147,11 @@ class StreamRun(RecipeRun):
     """A run of one of `METHODS` and what it reads afterwards."""
 
     @property
-    def readings(self) -> tuple[Reading, ...]:
+    def readings(self) -> tuple[Protocol, ...]:
         """The evaluation protocols of `recipes`, but for the start that five digits cannot write; and the
         trained length at every one of `starts`."""
         shared = tuple(reading for reading in super().readings if reading.start != ELSEWHERE)
-        far = [Reading(f"native-at-{name}", start=at) for name, at in starts(self.beyond.length).items()]
+        far = [Protocol(f"native-at-{name}", start=at) for name, at in starts(self.beyond.length).items()]
         return (*shared, *far)
 
 

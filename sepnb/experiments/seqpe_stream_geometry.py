@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from ..evaluation.losses import evaluate
-from ..evaluation.protocols import Reading
+from ..evaluation.protocols import Protocol
 from ..models import LanguageModel
 from ..seqpe import SequentialPositionEncoder
 from ..seqpe.geometry import displacement, folded, geometry, likeness, spread
@@ -50,7 +50,7 @@ PIECES = SLACK = 16
 class StreamGeometryRun(StreamRun):
     """A run of `seqpe_stream`; of what is read there, the long text as it is."""
 
-    readings: ClassVar = (Reading("native"),)
+    readings: ClassVar = (Protocol("native"),)
 
     @property
     def taught(self) -> bool:

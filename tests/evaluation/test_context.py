@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from sepnb.evaluation import evaluate
-from sepnb.evaluation.context import of_another_document, with_foreign_past
+from sepnb.evaluation.context import of_another_document, with_replaced_context
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
@@ -45,7 +45,7 @@ def test_foreign_windows_are_of_the_next_document_and_of_the_same_number():
 def test_each_byte_is_scored_after_its_own_recent_past_and_a_foreign_older_one(recent, stride):
     """Against one pass for every byte, with the text put together by hand."""
     m, foreign = model(), of_another_document(WINDOWS, DOCUMENTS)
-    losses = with_foreign_past(m, WINDOWS, DOCUMENTS, recent=recent, stride=stride, batch_size=2)
+    losses = with_replaced_context(m, WINDOWS, DOCUMENTS, recent=recent, stride=stride, batch_size=2)
     assert losses.bits.shape == (5, 12) and np.array_equal(losses.documents, DOCUMENTS)
     for w in range(5):
         for i in range(12):
@@ -58,23 +58,25 @@ def test_each_byte_is_scored_after_its_own_recent_past_and_a_foreign_older_one(r
 
 def test_a_model_that_looks_no_further_than_the_recent_past_pays_nothing():
     native = evaluate(Echo(3), WINDOWS, DOCUMENTS).bits
-    foreign = with_foreign_past(Echo(3), WINDOWS, DOCUMENTS, recent=4, stride=2).bits
+    foreign = with_replaced_context(Echo(3), WINDOWS, DOCUMENTS, recent=4, stride=2).bits
     assert np.array_equal(foreign, native)
 
 
 def test_a_model_that_looks_further_back_pays_where_its_byte_is_foreign():
     native = evaluate(Echo(6), WINDOWS, DOCUMENTS).bits
-    foreign = with_foreign_past(Echo(6), WINDOWS, DOCUMENTS, recent=4, stride=2).bits
+    foreign = with_replaced_context(Echo(6), WINDOWS, DOCUMENTS, recent=4, stride=2).bits
     changed = (foreign != native).any(axis=0)
     assert not changed[:6].any() and changed[6:].any()
 
 
 def test_windows_no_longer_than_the_recent_past_are_scored_as_they_are():
     native = evaluate(model(), WINDOWS, DOCUMENTS).bits
-    assert np.array_equal(with_foreign_past(model(), WINDOWS, DOCUMENTS, recent=12, stride=1).bits, native)
+    assert np.array_equal(
+        with_replaced_context(model(), WINDOWS, DOCUMENTS, recent=12, stride=1).bits, native
+    )
 
 
 @pytest.mark.parametrize("sizes", [{"recent": 0, "stride": 1}, {"recent": 1, "stride": 0}])
 def test_sizes_below_one_are_refused(sizes):
     with pytest.raises(ValueError, match="it must be at least 1"):
-        with_foreign_past(model(), WINDOWS, DOCUMENTS, **sizes)
+        with_replaced_context(model(), WINDOWS, DOCUMENTS, **sizes)

@@ -11,7 +11,7 @@ from sepnb import experiments
 from sepnb.analysis.timing import one_thread
 from sepnb.encodings import rope_frequencies
 from sepnb.evaluation.long_windows import BLOCKS
-from sepnb.evaluation.protocols import Reading
+from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments import context_extension as ce
 from sepnb.experiments import language_modelling as lm
 from sepnb.models import LanguageModel
@@ -162,7 +162,7 @@ def test_frozen_is_the_trained_model_under_the_frequencies_and_nothing_else(reco
     config = run_of("yarn")
     model = lm.build(config.base)
     lm.train(model, lm.batches(config.base), config.training)
-    reading = Reading("frozen")
+    reading = Protocol("frozen")
     rows = ce.read(config, model.extended(extension=config.extension), asked=[reading])
     assert ce.metrics_of(rows, config.beyond.length).items() <= record.metrics.items()
     plain = ce.metrics_of(ce.read(config, model, asked=[reading]), config.beyond.length)

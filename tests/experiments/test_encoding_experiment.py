@@ -12,7 +12,7 @@ import torch
 from sepnb import encodings, experiments
 from sepnb.evaluation import AtDrawnPositions, evaluate
 from sepnb.evaluation.long_windows import BLOCKS, Beyond
-from sepnb.evaluation.protocols import Reading
+from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments import encodings as table
 from sepnb.experiments import extrapolation
 from sepnb.experiments import language_modelling as lm
@@ -159,7 +159,7 @@ def test_buckets_that_training_never_reached_are_unseen_distances():
     """T5's last bucket begins at 113: within the trained length of a laptop, past that of smoke."""
     for profile, expected in (("laptop", "length"), ("smoke", "length+distance")):
         config = TABLE.config(profile, "t5", 1)
-        assert config.unseen(Reading("native")) == expected
+        assert config.unseen(Protocol("native")) == expected
 
 
 def test_a_drawn_reading_is_the_mean_over_its_draws_under_its_rule():
@@ -167,15 +167,15 @@ def test_a_drawn_reading_is_the_mean_over_its_draws_under_its_rule():
     model, held = model_of(config), config.passages()
     sampler = config.training.positions
     read, documents = held.tokens[:2, :33], held.documents[:2]
-    found = Reading("r", drawn=sampler, draws=3, window=8).losses(model, read, documents).bits
+    found = Protocol("r", drawn=sampler, draws=3, window=8).losses(model, read, documents).bits
     masked = model.extended(window=8)
     each = [evaluate(AtDrawnPositions(masked, sampler, draw), read).bits for draw in range(3)]
     assert np.array_equal(found, np.mean(each, axis=0))
     assert not np.allclose(each[0], each[1])
-    oracle = Reading("o", drawn=sampler, window=8, stride=4).losses(model, read, documents).bits
+    oracle = Protocol("o", drawn=sampler, window=8, stride=4).losses(model, read, documents).bits
     assert np.array_equal(oracle[:, :8], evaluate(AtDrawnPositions(model, sampler), read[:, :9]).bits)
     with pytest.raises(ValueError, match="start is 8, and drawn positions have no start"):
-        Reading("r", drawn=sampler, start=8)
+        Protocol("r", drawn=sampler, start=8)
 
 
 def test_random_positions_shift_steps_and_losses_cover_the_indices_that_are_read_and_no_others():

@@ -14,7 +14,7 @@ from sepnb.data import text
 from sepnb.data.text import Document, Text
 from sepnb.evaluation import evaluate, sliding
 from sepnb.evaluation.long_windows import BLOCKS
-from sepnb.evaluation.protocols import Reading
+from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments import extrapolation as ex
 from sepnb.experiments import in_window
 from sepnb.experiments import language_modelling as lm
@@ -59,7 +59,7 @@ def test_every_reading_of_a_method_has_a_name_and_a_rule_of_its_own(encoding):
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in asked)
     rules = {dataclasses.replace(reading, id="", scope="all") for reading in asked.values()}
     assert len(rules) == len({reading.described for reading in asked.values()}) == len(asked)
-    assert asked["oracle"] == Reading("oracle", "tight", window=128, stride=1)
+    assert asked["oracle"] == Protocol("oracle", "tight", window=128, stride=1)
     if encoding != "learned":
         assert {"native", "native-window", "native-window-sinks", "native-at-7x"} <= set(asked)
         assert ({"clamp", "wrap"} <= set(asked)) is (encoding == "sinusoidal")

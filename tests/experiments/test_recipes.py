@@ -10,8 +10,8 @@ import torch
 
 from sepnb import experiments
 from sepnb.evaluation import evaluate
-from sepnb.evaluation.context import with_foreign_past
-from sepnb.evaluation.protocols import Reading
+from sepnb.evaluation.context import with_replaced_context
+from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import recipes
 from sepnb.experiments.in_window import LR_SCREEN
@@ -125,22 +125,22 @@ def test_what_is_published_uses_other_seeds_than_the_screening_and_holds_every_b
 @pytest.mark.parametrize(
     ("name", "reading", "sides"),
     [
-        ("separated-sinusoidal", Reading("native"), "index+length+distance"),
-        ("separated-offsets", Reading("native"), "length+distance"),
-        ("separated-offsets", Reading("native-window", window=64), "none"),
-        ("separated-offsets", Reading("native-at-7x", start=7 * 64), "none"),
-        ("separated-offsets", Reading("native-at-1m", start=1_000_000), "index"),
-        ("separated-torus-offsets", Reading("native-at-1m", start=1_000_000), "index"),
-        ("separated-gaps", Reading("native"), "length"),
-        ("separated-gaps-hidden", Reading("native"), "index+length+distance"),
-        ("rope", Reading("native"), "length+distance"),
-        ("rope-gaps", Reading("native"), "length"),
-        ("dense-phase", Reading("native-window-sinks", window=60, sinks=4), "distance"),
-        ("dense-phase", Reading("native-at-1m", start=1_000_000), "none"),
-        ("untied-clamp", Reading("native"), "length"),
-        ("untied-clamp", Reading("native-at-100k", start=100_000), "none"),
-        ("untied", Reading("native-at-100k", start=100_000), "index"),
-        ("rope", Reading("oracle", window=64, stride=1), "none"),
+        ("separated-sinusoidal", Protocol("native"), "index+length+distance"),
+        ("separated-offsets", Protocol("native"), "length+distance"),
+        ("separated-offsets", Protocol("native-window", window=64), "none"),
+        ("separated-offsets", Protocol("native-at-7x", start=7 * 64), "none"),
+        ("separated-offsets", Protocol("native-at-1m", start=1_000_000), "index"),
+        ("separated-torus-offsets", Protocol("native-at-1m", start=1_000_000), "index"),
+        ("separated-gaps", Protocol("native"), "length"),
+        ("separated-gaps-hidden", Protocol("native"), "index+length+distance"),
+        ("rope", Protocol("native"), "length+distance"),
+        ("rope-gaps", Protocol("native"), "length"),
+        ("dense-phase", Protocol("native-window-sinks", window=60, sinks=4), "distance"),
+        ("dense-phase", Protocol("native-at-1m", start=1_000_000), "none"),
+        ("untied-clamp", Protocol("native"), "length"),
+        ("untied-clamp", Protocol("native-at-100k", start=100_000), "none"),
+        ("untied", Protocol("native-at-100k", start=100_000), "index"),
+        ("rope", Protocol("oracle", window=64, stride=1), "none"),
     ],
 )
 def test_the_sides_of_a_reading_that_training_never_showed(name, reading, sides):
@@ -180,7 +180,7 @@ def test_the_gain_is_what_a_foreign_past_costs_over_the_native_reading(one_threa
     held = config.passages()
     length = config.beyond.length
     sizes = {"recent": length, "stride": length // 2}
-    foreign = with_foreign_past(model, held.tokens, held.documents, **sizes).bits
+    foreign = with_replaced_context(model, held.tokens, held.documents, **sizes).bits
     native = evaluate(model, held.tokens, held.documents).bits
     rows = recipes.gains(config, model)
     assert [(row["start"], row["stop"]) for row in rows] == [(length * k, 2 * length * k) for k in (1, 2, 4)]
