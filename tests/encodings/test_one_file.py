@@ -75,7 +75,7 @@ def test_waning_is_known():
     assert encodings.names()[-1] == "waning"
     assert encodings.build("waning", power=0.3).power == 0.3
     row = inventory(["waning"], length=8, width=16, n_heads=2).iloc[0]
-    assert (row.sites, row.hears, row.parameters, row.cache) == ("score", "distance", 2, True)
+    assert (row.sites, row.depends_on, row.parameters, row.cache) == ("score", "distance", 2, True)
     config = TransformerConfig(Streams(pos=8, sem=8), 1, 2, ("learned", "waning"), max_length=8)
     assert LanguageModel(config, 5)(torch.zeros(1, 8, dtype=torch.int64)).shape == (1, 8, 5)
 """
