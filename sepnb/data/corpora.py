@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from sepnb.data import registry
 from sepnb.data.dataset import Bytes, DataSet, canonical_sha256
 
@@ -102,10 +104,9 @@ def _articles(data_set: DataSet) -> Iterator[tuple[str, Document]]:
     for part in data_set.parts:
         data: Bytes = read[part.name]
         headings = list(_TITLE.finditer(data.tobytes()))
-        ends = [heading.start() for heading in headings[1:]] + [len(data)]
-        for number, (heading, end) in enumerate(zip(headings, ends, strict=True)):
-            title = f"{number:03d} {heading[1].decode()}"
-            yield part.split, Document(title, "Wikipedia", data[heading.start() : end])
+        articles = np.split(data, [heading.start() for heading in headings])[1:]
+        for number, (heading, article) in enumerate(zip(headings, articles, strict=True)):
+            yield part.split, Document(f"{number:03d} {heading[1].decode()}", "Wikipedia", article)
 
 
 _DOCUMENTS: dict[str, Callable[[DataSet], Iterator[tuple[str, Document]]]] = {

@@ -117,12 +117,10 @@ _Pair = tuple[np.ndarray, np.ndarray]
 def _drawn_apart(name: str, held: _Pair, test: _Pair | None) -> dict[str, _Pair]:
     """The three splits. What is drawn comes in the order of the draw, the rest as the owner has it."""
     order = uniform(np.random.PCG64(SPLIT_SEED), len(held[1])).argsort(kind="stable")
-    cuts = {"validation": VALIDATION[name]} | ({} if test is not None else {"test": TEST[name]})
-    splits, start = {}, 0
-    for split, count in cuts.items():
-        splits[split] = tuple(part[order[start : start + count]] for part in held)
-        start += count
-    splits["train"] = tuple(part[np.sort(order[start:])] for part in held)
+    ends = np.cumsum([VALIDATION[name], TEST.get(name, 0)])
+    validation, drawn, rest = np.split(order, ends)
+    chosen = {"train": np.sort(rest), "validation": validation, "test": drawn}
+    splits = {split: tuple(part[which] for part in held) for split, which in chosen.items()}
     splits |= {} if test is None else {"test": test}
     for part in chain(*splits.values()):
         part.setflags(write=False)
