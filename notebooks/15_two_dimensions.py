@@ -385,14 +385,15 @@ def moved_square(name):
     wide = {"max_length": 3, "causal": False, "axes": 2}
     small = TransformerConfig(Streams.dense(32), 2, 2, code, **wide)
     model = PointClassifier(small, square.n_answers)
-    told = (Labelled(things(128), one.answers, one.cells) for one in drawings)
+    told = (Labelled(things(128), right, cells) for cells, right in drawings)
     train(model, told, TrainingConfig(len(drawings), 128, 1, 4e-3), device=device)
     model.eval()
-    cells = torch.from_numpy(asked.cells[None] + moves[:, None, None, None])
-    tokens = torch.from_numpy(things(len(asked.cells))).to(device)
+    drawn, right = asked
+    cells = torch.from_numpy(drawn[None] + moves[:, None, None, None])
+    tokens = torch.from_numpy(things(len(drawn))).to(device)
     with torch.no_grad():
         said = [model(tokens, at.to(device)).argmax(-1).cpu().numpy() for at in cells]
-    either = asked.answers, asked.answers ^ 1  # 2 a and 2 a + 1 are opposites
+    either = right, right ^ 1  # 2 a and 2 a + 1 are opposites
     return [100 * (np.array(said) == answers).mean(axis=1) for answers in either]
 
 
