@@ -94,7 +94,7 @@ class Attention(nn.Module):
         a `table` of `position_table` the position streams may be absent.
         """
         values = self.values(u)  # V = u W_V, stream by stream
-        read, z = context.embedded(u), {}
+        read, z = context.embedded(u), {}  # u as queries and keys see it: one encoding adds to u_sem here
         for index, group in enumerate(self.groups):
             spans = [span for span in group.spans if values.keys() & span.columns.keys()]
             if not spans:

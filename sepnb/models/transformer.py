@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from ..encodings import Encoding, InputModule, QueryKeyModule, Site, coordinates
 from ..encodings.relative import are_consecutive
 from ..streams import StreamMLP, StreamNorm
-from . import validation
+from . import validation as door
 from .attention import Attention
 from .attention_core import share
 from .cache import KVCache
@@ -122,9 +122,9 @@ class Transformer(nn.Module):
                 for each.
 
         Raises:
-            TypeError, ValueError: of `validation.checked`. A cache is then left as it was.
+            TypeError, ValueError: of `door.checked`. A cache is then left as it was.
         """
-        call = validation.checked(self, content, positions, cache, documents, tables)
+        call = door.checked(self, content, positions, cache, documents, tables)
         context = self.attention_context(
             call.positions, call.keys, content.dtype, call.consecutive, call.length, call.documents
         )
@@ -259,7 +259,7 @@ class Transformer(nn.Module):
             TypeError, ValueError: positions that `forward` refuses; a model whose position streams read the
                 content.
         """
-        positions, counted = validation.table_positions(self, positions, length)
+        positions, counted = door.table_positions(self, positions, length)
         dtype = next(self.parameters()).dtype if dtype is None else dtype
         if self.by_length and length is None:
             length = int(positions.max()) + 1 if positions.numel() else 1
@@ -268,7 +268,7 @@ class Transformer(nn.Module):
         length = length if self.by_length else None
         return replace(made, counted=counted, length=length, whole=not self.config.causal)
 
-    # --- what `validation` asks of a model
+    # --- what `door` asks of a model
 
     @property
     def limited(self) -> list[InputModule]:
