@@ -351,7 +351,7 @@ figures.show(
 )
 
 # %% [markdown]
-# Agreement about distances is not yet a language model that reads on. Whether the distillation makes one is among the recipes below.
+# Agreement about distances is not yet a language model that reads on. Whether the distillation makes one is among the variants below.
 #
 # ## Chunks at their true distance
 #
@@ -359,10 +359,10 @@ figures.show(
 # two chunks of $L/2$ tokens of the same novel, at their true indices, with up to $8L$ bytes between them that are not
 # read; a step costs what it cost. Two controls tell what taught what: a second chunk of another novel at the same
 # indices, so that the first has nothing to say of it, and the same chunks with their distance hidden, whose indices past
-# $L$ are then new as well. The recipe is old: in PoSE {cite:p}`zhu2024`, which extends the window of trained RoPE
+# $L$ are then new as well. The idea is old: in PoSE {cite:p}`zhu2024`, which extends the window of trained RoPE
 # models, two chunks are cut from one text and set apart. By default the gap in the text and the gap in the indices are drawn apart; a
 # variant that makes them equal, which is a position gap as here, differs little there. Here a model is trained so from the start, and the controls
-# differ. What the recipe takes away is contiguous context: within a chunk it is $L/2$ at most.
+# differ. What it takes away is contiguous context: within a chunk it is $L/2$ at most.
 
 # %%
 batch = next(TrueGap(8 * 8).batches(library.train, **sizes))
@@ -377,7 +377,7 @@ assert (np.diff(batch.positions[:, :4]) == 1).all()
 #
 # ## A training, live
 #
-# Three recipes at the smallest size, on source code, one seed: no result, but the whole path. Each model then reads
+# Three variants at the smallest size, on source code, one seed: no result, but the whole path. Each model then reads
 # texts of $8L$ as it is, and once more through its own sliding window.
 
 # %%
@@ -438,9 +438,9 @@ figures.show(
 # %% [markdown]
 # ## The experiment
 #
-# A *recipe* is a method of {doc}`chapter 10 <10_language_model>`, or another recipe, with one thing changed; a test
+# A *variant* is a method of {doc}`chapter 10 <10_language_model>`, or another variant, with one thing changed; a test
 # holds it to that. It takes the learning rate that was chosen for the method at its base, so that what is new is the
-# recipe and not the tuning. Four numbers are asked of each:
+# variant and not the tuning. Four numbers are asked of each:
 #
 # | verdict | number |
 # |---|---|
@@ -449,8 +449,8 @@ figures.show(
 # | *quality* | how far it is above RoPE with a window of $L$ |
 # | *price* | how far it is, inside the trained length, above the method at its base, as wide as it is; no price of a training alone where parameters differ |
 #
-# **Screening**: recipes with one seed, on the *validation* text ({num}`12_what_works/recipes_screened` of
-# {num}`12_what_works/recipes_declared` are there). It chose the recipes that are read with the test text; twins and controls of
+# **Selection**: variants with one seed, on the *validation* text ({num}`12_what_works/recipes_screened` of
+# {num}`12_what_works/recipes_declared` are there). It chose the variants that are read with the test text; twins and controls of
 # these were added without it. No verdict stands on it.
 
 # %% tags=["hide-input"]
@@ -467,7 +467,7 @@ def cost(one, other):
 
 listed = pd.DataFrame(
     {
-        "recipe": name.replace("-", " "),
+        "variant": name.replace("-", " "),
         "what is changed": recipe.says,
         "of": "" if name in BASES else recipe.base.replace("-", " "),
         "survives": screened.mean(name, "gap/native/8x"),
@@ -482,7 +482,7 @@ listed = pd.DataFrame(
 )
 figures.show_table(
     listed,
-    caption="Recipes on the validation text, one seed, in bits per byte. "
+    caption="Variants on the validation text, one seed, in bits per byte. "
     "Survives: over its own sliding window in the last bin, all keys visible, and "
     "with a window mask. At 1,000,000: the first L bytes from index 1,000,000 on, "
     "minus the same from 0. Uses: the cost of replaced context. Then the level in the "
@@ -493,7 +493,7 @@ figures.show_table(
 figures.provenance(screen)
 
 # %% [markdown]
-# **Publication**: fresh seeds, the test text, the same test bytes for all recipes of a seed. With position gaps a seed
+# **Publication**: fresh seeds, the test text, the same test bytes for all variants of a seed. With position gaps a seed
 # *trains* on other bytes than without. A tick is a seed.
 
 # %% tags=["hide-input"]
@@ -506,7 +506,7 @@ NOTHING = "Not run yet: the records of the experiment are missing at this profil
 
 
 def price(name):
-    """By seed, what a recipe costs inside the trained length over its base."""
+    """By seed, what a variant costs inside the trained length over its base."""
     return of.difference(name, reference(name), "bits_per_byte")
 
 
@@ -540,11 +540,11 @@ users = [name for name in methods if of.mean(name, "gain/8x") > 0.02]
 figures.show(
     fig,
     name="fig-works-four",
-    alt="Three dot plots over the recipes, in the bin from four to eight trained "
+    alt="Three dot plots over the variants, in the bin from four to eight trained "
     "lengths: bits per byte over the own sliding window, what replaced context costs, "
     "and the price inside the trained length.",
     caption=f"In the bin that ends at eight trained lengths {len(alive)} of the "
-    f"{len(read)} recipes and methods that were run stay on average below +0.03 over "
+    f"{len(read)} variants and methods that were run stay on average below +0.03 over "
     "their sliding window (dotted) with all keys visible, and replaced context costs "
     f"{len(users)} of them more than 0.02 bits per byte, whether they survive or not. "
     "Separated brown, strict blue, untied violet, dense orange. Dots: means; bars: "
@@ -603,7 +603,7 @@ figures.provenance(runs, extrapolation)
 ran = read or methods
 survival = pd.DataFrame(
     {
-        "recipe": name.replace("-", " "),
+        "variant": name.replace("-", " "),
         "survives": of.text(name, "gap/native/8x", "+.3f"),
         "with ln n": of.text(name, "gap/native-log/8x", "+.3f"),
         "with a window": of.text(name, "gap/native-window/8x", "+.3f"),
@@ -619,7 +619,7 @@ figures.show_table(
     "over the model's own sliding window, in the bin that ends at eight trained "
     "lengths: all keys visible; logits times the logarithm of the number of keys; a "
     "window of L; a window of L of which four keys are the first of the text. Then L "
-    "bytes from index 7L and 1,000,000 on, minus the same from 0. Recipes that were "
+    "bytes from index 7L and 1,000,000 on, minus the same from 0. Variants that were "
     "not run are left out.",
 )
 figures.provenance(runs)
@@ -627,7 +627,7 @@ figures.provenance(runs)
 # %% tags=["hide-input"]
 quality = pd.DataFrame(
     {
-        "recipe": name.replace("-", " "),
+        "variant": name.replace("-", " "),
         "uses": of.text(name, "gain/8x", "+.3f"),
         "quality": text_of(of.minus(f"{name}:native/8x", "rope:native-window/8x")),
         "price": text_of(price(name)),
@@ -643,7 +643,7 @@ figures.show_table(
     caption="Use, quality and price, in bits per byte, means over seeds and 95 % t "
     "intervals. Uses: the cost of replaced context in the last bin. Quality: all keys "
     "visible there, above RoPE with a window of L. Price: inside the trained length, "
-    "above the method named, which is the one at its base, as wide as the recipe where "
+    "above the method named, which is the one at its base, as wide as the variant where "
     "such a one was trained; a price of the training where the two have the same "
     "parameters. Then parameters of the blocks and CPU time of the training, as "
     "multiples, on shared cores at different hours: a step of rope gaps is one of "
@@ -673,7 +673,7 @@ def multiply_adds(name):
 ladder = pd.DataFrame(
     {
         "score": score,
-        "recipe": name.replace("-", " "),
+        "variant": name.replace("-", " "),
         "bits per byte": of.text(name, "bits_per_byte"),
         "minus RoPE": text_of(of.difference(name, "rope", "bits_per_byte")),
         "parameters / RoPE": of.times(name, "rope", "block_parameters"),
@@ -693,7 +693,7 @@ figures.provenance(runs)
 
 # %% [markdown]
 # And what these numbers have to be held against, from the runs of {doc}`chapter 11 <11_extrapolators>` on the same bytes:
-# models without any recipe, a sinusoid's two plain controls among them, and two that were trained on the long texts.
+# models that are no variants, a sinusoid's two plain controls among them, and two that were trained on the long texts.
 
 # %% tags=["hide-input"]
 CONTROLS = {
@@ -832,7 +832,7 @@ figures.provenance(runs)
 #    *{num}`12_what_works/verdict_something_uses_the_far_past`*, and so is whether position gaps teach it: RoPE and the separated sinusoid
 #    gain nothing from long texts even when trained on them.
 # 6. **Was it the separation? No.** With as many parameters a separated model with all remedies matches RoPE behind a window
-#    (*{num}`12_what_works/verdict_a_separated_model_stands_beside_rope`*). That no recipe of equal width beats that window is
+#    (*{num}`12_what_works/verdict_a_separated_model_stands_beside_rope`*). That no variant of equal width beats that window is
 #    *{num}`12_what_works/verdict_no_recipe_beats_a_window_on_rope`*: the content-to-position term alone does, behind a window too. Position in a stream is better than the same embedding added
 #    (*{num}`12_what_works/verdict_a_stream_of_its_own_helps_the_survivor`*). But that it is ahead of a dense model with the same score and
 #    training and no position embedding is *{num}`12_what_works/verdict_separation_helps_the_survivor`*.
@@ -840,7 +840,7 @@ figures.provenance(runs)
 # **Limits.** One kind of text, models of less than a million parameters, one training budget. A cost inside the trained length
 # may fade with more training, and so may a gain: in the smaller models of {doc}`chapter 10 <10_language_model>` what separated
 # has over dense, both with the sinusoid, goes from {num}`10_language_model/gain_at_1x` to {num}`10_language_model/gain_at_16x`
-# bits per byte when training is sixteen times as long. That is not shown for any recipe. Recipes take the learning rate of their
+# bits per byte when training is sixteen times as long. That is not shown for any variant. Variants take the learning rate of their
 # base. Gaps are trained on two chunks, not on long texts. Nothing is compared at equal CPU seconds: the table gives the ratios,
 # taken on shared cores at different hours. A gap in the last bin stands on few bytes a seed, those of the sliding-window baseline
 # at stride 1; levels on seven times as many. No long text is read far out: index 1,000,000 is asked of $L$ bytes.
@@ -913,7 +913,7 @@ print(f"{small.n_layers} layers, window 8: the last byte depends on {reach} toke
 assert reach == small.n_layers * (8 - 1) + 1
 
 # %% [markdown]
-# **5. (hard)** Add a recipe: strict with the short-period sinusoid and the content-to-position term, *without* offsets. Which lines of
+# **5. (hard)** Add a variant: strict with the short-period sinusoid and the content-to-position term, *without* offsets. Which lines of
 # `sepnb/experiments/recipe_methods.py` are needed, and which unseen side is left?
 
 # %% tags=["hide-cell"]

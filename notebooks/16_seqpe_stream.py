@@ -26,7 +26,7 @@
 #   records behind the second half: `sepnb run seqpe_stream`, runs of three to four minutes on one core, two side by
 #   side, and `sepnb run seqpe_stream_geometry`, of two to three; they read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: {doc}`chapter 9 <09_strict>` for the strict model, {doc}`chapter 11 <11_extrapolators>` for the
-#   sliding-window baseline and the four verdicts, {doc}`chapter 12 <12_what_works>` for recipes and replaced context.
+#   sliding-window baseline and the four verdicts, {doc}`chapter 12 <12_what_works>` for variants and replaced context.
 # - **You will learn**: what SeqPE's losses touch in a separated model and what they leave alone; why a far index may be
 #   near in digits; and how to ask apart for a covered index, an index that no loss saw, and a longer text.
 # - **Claims tested**: those under *Verdicts*, `all-that-seqpe-adds-is-light` and, of the abstract, `the-encoder-is-lightweight` (see {doc}`/book/claims`).
