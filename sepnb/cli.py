@@ -253,14 +253,16 @@ def claims(
     """
     refused: dict[Path, Exception] = {}
     with _said():
+        collecting = gc.isenabled()
         gc.disable()  # large libraries make many objects when they are imported, and keep them
         try:
             from sepnb import claims as ledger
 
             found = ledger.evaluate(profile, Store(refused=refused))
-        finally:
             gc.freeze()  # else the first collection would look at all of them
-            gc.enable()
+        finally:
+            if collecting:
+                gc.enable()
         if as_json:
             print(json.dumps([row.as_data() for row in found], indent=1))
         else:

@@ -68,15 +68,15 @@ def number(
     above: int | float = -inf,
     needs: str = "",
 ) -> float | int:
-    """A finite number of at least `least`, at most `most` and above `above`; `needs` says what one that is
-    too small or not finite lacks, in place of the bound."""
+    """A finite number of at least `least`, at most `most` and above `above`; `needs` says what another one
+    lacks, in place of the bounds."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} must be a number, got {shown(value)}")
-    bounds = f" and at least {least}" if least > -inf else f" and above {above}" if above > -inf else ""
-    if not _finite(value) or value < least or value <= above:
-        raise ValueError(f"{name} is {shown(value)}; {needs or f'it must be finite{bounds}'}")
-    if value > most:
-        raise ValueError(f"{name} is {shown(value)}; it must be at most {most}")
+    bounds = f"finite and at least {least}" if least > -inf else "finite"
+    bounds = f"from {least} to {most}" if most < inf else bounds
+    bounds = f"finite and above {above}" if above > -inf else bounds
+    if not _finite(value) or not least <= value <= most or value <= above:
+        raise ValueError(f"{name} is {shown(value)}; {needs or f'it must be {bounds}'}")
     return value
 
 
@@ -119,7 +119,8 @@ def one_of(name: str, value: Any, allowed: Collection[Any]) -> Any:
 def named(kind: str, name: Any, among: Mapping[str, Any], hint: str = "") -> Any:
     """What has this name; an unknown one is answered with near matches, one that is no string with `hint`."""
     if not isinstance(name, str):
-        raise TypeError(f"an {kind}'s name is a string, got {shown(name)}{hint}")
+        article = "a" if kind == "method" else "an"
+        raise TypeError(f"{article} {kind}'s name is a string, got {shown(name)}{hint}")
     if name not in among:
         near = get_close_matches(name, among) or among
         raise ValueError(f"unknown {kind} {shown(name)}; did you mean {', '.join(near)}?")

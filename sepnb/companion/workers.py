@@ -38,6 +38,8 @@ def run_jobs(
         on_progress: called as `(index of the job, done, total)`, from another thread where there are workers.
     """
     on_progress = on_progress or (lambda index, done, total: None)
+    if workers < 0 or threads < 1:
+        raise ValueError(f"{workers} workers of {threads} threads; give 0 or more workers, 1 or more threads")
     if workers == 0:
         for index, job in enumerate(jobs):
             try:

@@ -45,7 +45,7 @@ class Extension(ABC):
         given = vars(self)
         if "factor" in given:
             shorter = "a smaller one would shorten the context, for which RoPE needs nothing"
-            needs = f"it must be finite and at least 1; {shorter}"
+            needs = f"it must be finite and at least 1 (and at most 2**53); {shorter}"
             number("factor", self.factor, 1, LONGEST, needs=needs)
         if "original_length" in given:
             needs = "give the trained length, at least 2"

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from .. import paths
@@ -89,7 +90,8 @@ class Sweep(Experiment):
         have at every rate. A run that diverged has no loss; a method that diverged at every rate has none.
         """
         folder = paths.root() / "results" / profile / self.name
-        return _best(self, profile, folder, folder.stat().st_mtime_ns if folder.is_dir() else None)
+        tried = tuple((method, tuple(self.tried(profile, method))) for method in self.methods)
+        return _best(tried, self.score, folder, folder.stat().st_mtime_ns if folder.is_dir() else None)
 
     def at_an_end(self, profile: str) -> dict[str, float]:
         """The methods whose best rate is the lowest or the highest that was tried, and that rate: a sweep
@@ -126,17 +128,18 @@ class Sweep(Experiment):
 
 
 @lru_cache(maxsize=64)
-def _best(sweep: Sweep, profile: str, folder: Path, stamp: int | None) -> Mapping[str, float]:
+def _best(
+    tried: tuple[tuple[str, tuple[float, ...]], ...], score: str, folder: Path, stamp: int | None
+) -> Mapping[str, float]:
     """`Sweep.best` by the records in a folder, read again once the folder has changed."""
     store, scores = Store(folder.parents[1]), {}
     for path in sorted(folder.glob("*.json")) if stamp is not None else []:
         record = store.read(path)
         run = record.config["method"], record.config["training"]["learning_rate"]
-        scores[run] = record.metrics.get(sweep.score, inf)
+        scores[run] = record.metrics.get(score, inf)
     found = {}
-    for method in sweep.methods:
-        rates = sweep.tried(profile, method)
+    for method, rates in tried:
         of_method = [scores.get((method, rate)) for rate in rates]
         if None not in of_method and min(of_method) < inf:
             found[method] = rates[of_method.index(min(of_method))]
-    return found
+    return MappingProxyType(found)

@@ -300,7 +300,7 @@ def test_an_original_length_that_is_none_is_refused(unhooked, make):
     ("call", "message"),
     [
         (lambda: NTKByParts(2, L, alpha=32, beta=32), "alpha is 32 and beta is 32; alpha must be below beta"),
-        (lambda: NTKByParts(2, L, alpha=-1), "alpha is -1; it must be finite and at least 0"),
+        (lambda: NTKByParts(2, L, alpha=-1), "alpha is -1; it must be from 0 to"),
         (lambda: YaRN(2, L, beta_slow=40), "beta_slow is 40 and beta_fast is 32; beta_slow must be below"),
         (lambda: YaRN(2, L, ramp="index"), "unknown ramp 'index'; use one of dimension, rotations"),
         (lambda: YaRN(2, L, beta_slow=0), "beta_slow is 0; in 2048 positions .* between 0 and that"),

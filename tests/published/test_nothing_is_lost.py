@@ -66,7 +66,9 @@ TURNED: dict[str, tuple[str, str]] = {
 }
 """Id of a claim: its verdict of today, and why it is another."""
 
-REWORDED: dict[str, tuple[str, str]] = {}
+REWORDED: dict[str, tuple[str, str]] = {
+    "ranking-stable-under-budget": ("a3fb300a2ebc1194", "a hypothesis of ours is held or refuted"),
+}
 """Id of a claim: the digest of its rule of today, and why it was changed."""
 
 COMPOSED: dict[str, str] = {

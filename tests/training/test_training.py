@@ -91,7 +91,7 @@ def test_the_loop_uses_the_schedule_and_shortens_a_gradient_longer_than_the_clip
         ({"learning_rate": math.nan}, "learning_rate is nan; it must be finite and above 0"),
         ({"clip": math.inf}, "clip is inf; it must be finite and above 0"),
         ({"clip": -1.0}, "clip is -1.0; it must be finite and above 0"),
-        ({"warmup": 1.5}, "warmup is 1.5; it must be at most 1"),
+        ({"warmup": 1.5}, "warmup is 1.5; it must be from 0 to 1"),
         ({"weight_decay": -0.1}, "weight_decay is -0.1; it must be finite and at least 0"),
         ({"betas": (0.9, 1.0)}, "betas are (0.9, 1.0); give two, both at least 0 and below 1"),
         ({"betas": (0.9,)}, "betas are (0.9,); give two"),
