@@ -62,8 +62,8 @@ from sepnb.evaluation import evaluate, sliding
 from sepnb.evaluation.context import with_replaced_context
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.methods import POS_SHARE, model_config
-from sepnb.experiments.recipe_methods import BASES, RECIPES, reference
-from sepnb.experiments.recipes import WINNER
+from sepnb.experiments.variant_methods import BASES, VARIANTS, reference
+from sepnb.experiments.variants import WINNER
 from sepnb.models import LanguageModel, frozen_attention
 from sepnb.plots import figures, shapes
 from sepnb.plots.shapes import DASHED, DOTTED
@@ -457,7 +457,7 @@ figures.show(
 screen = experiments.get("recipe_screen").table(profile)
 screened = RunTable(screen)
 numbers["recipes_screened"] = len(screened.made)
-numbers["recipes_declared"] = len(RECIPES)
+numbers["recipes_declared"] = len(VARIANTS)
 inside = "val_bits_per_byte"
 
 
@@ -468,8 +468,8 @@ def cost(one, other):
 listed = pd.DataFrame(
     {
         "variant": name.replace("-", " "),
-        "what is changed": recipe.says,
-        "of": "" if name in BASES else recipe.base.replace("-", " "),
+        "what is changed": variant.says,
+        "of": "" if name in BASES else variant.base.replace("-", " "),
         "survives": screened.mean(name, "gap/native/8x"),
         "with a window": screened.mean(name, "gap/native-window/8x"),
         "at 1,000,000": cost(f"{name}:native-at-1m", f"{name}:native/1x"),
@@ -478,7 +478,7 @@ listed = pd.DataFrame(
         "8x, window": screened.mean(name, "native-window/8x"),
         "price": cost(f"{name}:{inside}", f"{reference(name)}:{inside}"),
     }
-    for name, recipe in RECIPES.items()
+    for name, variant in VARIANTS.items()
 )
 figures.show_table(
     listed,
@@ -917,7 +917,7 @@ assert reach == small.n_layers * (8 - 1) + 1
 
 # %% [markdown]
 # **5. (hard)** Add a variant: strict with the short-period sinusoid and the content-to-position term, *without* offsets. Which lines of
-# `sepnb/experiments/recipe_methods.py` are needed, and which unseen side is left?
+# `sepnb/experiments/variant_methods.py` are needed, and which unseen side is left?
 
 # %% tags=["hide-cell"]
 # Method(

@@ -59,8 +59,8 @@ from sepnb.evaluation import evaluate
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.encoding_methods import RANDOM_POSITIONS
 from sepnb.experiments.methods import run_of
-from sepnb.experiments.recipe_methods import root
 from sepnb.experiments.seqpe_stream import BESIDE, METHODS, MODES, starts
+from sepnb.experiments.variant_methods import root
 from sepnb.models import LanguageModel
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
@@ -332,11 +332,11 @@ NOTHING = "Not run yet: the records of the experiment are missing at this profil
 declared = pd.DataFrame(
     {
         "method": name.replace("-", " "),
-        "what is changed": recipe.says,
-        "of": (recipe.base or "").replace("-", " "),
+        "what is changed": variant.says,
+        "of": (variant.base or "").replace("-", " "),
         "runs": f"{(have.method == name).sum()} of {(runs.method == name).sum()}",
     }
-    for name, recipe in METHODS.items()
+    for name, variant in METHODS.items()
     if name in methods
 )
 figures.show_table(

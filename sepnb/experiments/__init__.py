@@ -9,13 +9,13 @@ from .encoding_speed import EncodingSpeed
 from .encodings import Encodings
 from .extrapolation import Extrapolation
 from .inside import Inside
-from .recipes import Recipes, RecipeScreen
 from .second_text import SecondText
 from .seqpe_cost import SeqPECost
 from .seqpe_geometry import SeqPEDistances, SeqPEGeometry
 from .seqpe_stream_geometry import SeqPEStreamGeometry
 from .shaw_clip import ShawClip
 from .speed import Speed
+from .variants import Variants, VariantScreen
 
 _REGISTRY: dict[str, Experiment] = {
     experiment.name: experiment
@@ -30,8 +30,8 @@ _REGISTRY: dict[str, Experiment] = {
             ShawClip(),
             Budget(),
             Inside(),
-            RecipeScreen(),
-            Recipes(),
+            VariantScreen(),
+            Variants(),
             encoding_methods.SCREEN,
             Encodings(),
             SeqPEGeometry(),

@@ -75,22 +75,22 @@ def get(name: str, axes: int = 1) -> Method:
     return named("method", name, _BOOK[axes])
 
 
-def chain(name: str, axes: int = 1) -> list[Method]:
+def series(name: str, axes: int = 1) -> list[Method]:
     """The method, its base, the base of that, and so on."""
     method = get(name, axes)
-    return [method] if method.base is None else [method, *chain(method.base, axes)]
+    return [method] if method.base is None else [method, *series(method.base, axes)]
 
 
 Model = TypeVar("Model", TransformerConfig, TrainingConfig)
 
 
 def changed(config: Model, part: str, name: str, size: Any, axes: int = 1) -> Model:
-    """The config of a bare model or training with what the chain of a method declares, at a size.
+    """The config of a bare model or training with what the series of a method declares, at a size.
 
     Args:
         part: "model" or "training".
     """
-    for method in reversed(chain(name, axes)):
+    for method in reversed(series(name, axes)):
         fields = getattr(method, part).items()
         values = {key: value(size) if callable(value) else value for key, value in fields}
         config = replace(config, **values)
@@ -98,7 +98,7 @@ def changed(config: Model, part: str, name: str, size: Any, axes: int = 1) -> Mo
 
 
 def model_config(name: str, size: lm.Size) -> TransformerConfig:
-    """The model of a method at a size: a dense one without an encoding, with what its chain declares."""
+    """The model of a method at a size: a dense one without an encoding, with what its series declares."""
     dense = Streams.dense(size.width)
     bare = TransformerConfig(dense, size.n_layers, size.n_heads, "none", max_length=size.length)
     return changed(bare, "model", name, size)

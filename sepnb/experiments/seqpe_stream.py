@@ -24,8 +24,8 @@ from . import language_modelling as lm
 from . import methods
 from .encoding_methods import RANDOM_POSITIONS, SHIFTED, seqpe_losses
 from .methods import POS_SHARE, SPINE, Method, listed
-from .recipes import ELSEWHERE, RecipeRun, Recipes
 from .sweep import Sweep
+from .variants import ELSEWHERE, VariantRun, Variants
 
 FAR = 91_000
 """About where the farthest windows begin: five digits write numbers below 100,000."""
@@ -143,7 +143,7 @@ def starts(length: int) -> dict[str, int]:
     return found
 
 
-class StreamRun(RecipeRun):
+class StreamRun(VariantRun):
     """A run of one of `METHODS` and what it reads afterwards."""
 
     @property
@@ -155,7 +155,7 @@ class StreamRun(RecipeRun):
         return (*shared, *far)
 
 
-class SeqPEStream(Recipes):
+class SeqPEStream(Variants):
     """Does a position stream of SeqPE carry a separated and a strict model past their trained length and to
     indices that no loss ever saw, against a sinusoid trained at the same shift steps?"""
 

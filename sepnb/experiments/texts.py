@@ -7,7 +7,7 @@ from ..models import LanguageModel
 from ..records.store import Record
 from . import language_modelling as lm
 from .base import Experiment, Progress
-from .methods import chain, run_of
+from .methods import run_of, series
 from .sweep import Sweep
 
 
@@ -27,7 +27,7 @@ class TextExperiment(Experiment):
         Raises:
             ValueError: an unknown method, or one of which nothing was swept.
         """
-        for one in chain(method):
+        for one in series(method):
             for sweep in self.sweeps:
                 if one.name in sweep.methods:
                     return sweep, one.name

@@ -11,14 +11,14 @@ from sepnb.experiments import (
     extrapolation,
     images,
     methods,
-    recipe_methods,
     seqpe_geometry,
     seqpe_stream,
     shaw_clip,
+    variant_methods,
     volumes,
 )
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.methods import Method, chain, listed, run_of
+from sepnb.experiments.methods import Method, listed, run_of, series
 from sepnb.records.store import canonical
 
 from .smoke_runs import differing
@@ -27,7 +27,7 @@ OF_TEXTS = {
     **methods.SPINE,
     **ablation.COMPARED,
     **encoding_methods.METHODS,
-    **recipe_methods.RECIPES,
+    **variant_methods.VARIANTS,
     **extrapolation.LONG,
     **seqpe_stream.METHODS,
     **shaw_clip.METHODS,
@@ -96,7 +96,7 @@ def test_a_method_differs_from_its_base_in_the_fields_that_it_declares(profile):
     ("listing", "several"),
     [
         (ablation.COMPARED, {"concatenated-sinusoidal": {"streams", "split", "readout"}}),
-        (recipe_methods.RECIPES, {}),
+        (variant_methods.VARIANTS, {}),
         (
             seqpe_stream.METHODS,
             {
@@ -124,4 +124,4 @@ def test_a_method_of_several_axes_has_the_name_of_its_form_on_one():
     """Rows, columns and cells: what is called alike is the same idea, and its base too."""
     forms = ((images.METHODS, 2), (volumes.METHODS, 3))
     for (listing, axes), name in itertools.product(forms, ("none", "sinusoidal", "seqpe", "seqpe-plain")):
-        assert methods.get(name, axes) is listing[name] and chain(name, axes)[-1].name == "none"
+        assert methods.get(name, axes) is listing[name] and series(name, axes)[-1].name == "none"

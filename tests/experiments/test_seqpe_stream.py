@@ -11,7 +11,7 @@ from sepnb import experiments
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import methods
 from sepnb.experiments import seqpe_stream as stream
-from sepnb.experiments.recipe_methods import root
+from sepnb.experiments.variant_methods import root
 from sepnb.models import LanguageModel
 from sepnb.seqpe.digits import digits
 from sepnb.training.seqpe_losses import encoder_of

@@ -24,7 +24,7 @@ from ..models import LanguageModel
 from . import language_modelling as lm
 from .base import Progress
 from .extrapolation import Extrapolation, ExtrapolationRun, metrics_of, read
-from .recipe_methods import MATCHED, RECIPES
+from .variant_methods import MATCHED, VARIANTS
 
 LAPTOP = lm.SIZES["laptop"]
 SIZES = lm.SIZES | {"laptop": replace(LAPTOP, text=replace(LAPTOP.text, test_bytes=20_480))}
@@ -75,7 +75,7 @@ and of a variant of the separated model its dense twin, was added with or withou
 
 
 @dataclass(frozen=True)
-class RecipeRun(ExtrapolationRun):
+class VariantRun(ExtrapolationRun):
     """A run of a variant and what it reads afterwards: the test text, or else the validation text."""
 
     reads_test: bool = True
@@ -108,7 +108,7 @@ class RecipeRun(ExtrapolationRun):
         return super().resolved() | {"foreign": self.foreign}
 
 
-def gains(config: RecipeRun, model: LanguageModel, *, device: str = "cpu") -> lm.Rows:
+def gains(config: VariantRun, model: LanguageModel, *, device: str = "cpu") -> lm.Rows:
     """What replaced context costs, per bin: rows of the kind "gain", in bits per byte.
 
     Read natively, on the windows of the scope "part". Every byte keeps its own last L bytes at least and
@@ -125,7 +125,7 @@ def gains(config: RecipeRun, model: LanguageModel, *, device: str = "cpu") -> lm
     return [{"kind": "gain", **row} for row in difference.by_position(beyond.edges[1:])]
 
 
-class Recipes(Extrapolation):
+class Variants(Extrapolation):
     """Which change of training or of the score makes a model survive, use and match beyond its trained
     length, and at what price?"""
 
@@ -137,13 +137,13 @@ class Recipes(Extrapolation):
     smoke = ("separated-sinusoidal", "separated-phase-offsets")
     shown = ()
     costs: ClassVar = {"smoke": 4.0, "laptop": 160.0, "gpu": 90.0}
-    runs = RecipeRun
+    runs = VariantRun
 
-    def looks(self, config: RecipeRun) -> int:
+    def looks(self, config: VariantRun) -> int:
         return len(config.readings) + 1
 
     def look(
-        self, config: RecipeRun, model: LanguageModel, *, device: str, progress: Progress | None
+        self, config: VariantRun, model: LanguageModel, *, device: str, progress: Progress | None
     ) -> tuple[lm.Metrics, lm.Rows]:
         rows = read(config, model, device=device, progress=progress)
         gained = gains(config, model, device=device)
@@ -154,15 +154,15 @@ class Recipes(Extrapolation):
         return metrics_of(rows, length) | named, rows + gained
 
 
-class RecipeScreen(Recipes):
+class VariantScreen(Variants):
     """Which variants survive, use and match past the trained length, on the validation text with one seed?"""
 
     name = "recipe_screen"
     title = "Choice of the variants"
     order = 4
     reads_test = False
-    methods = tuple(RECIPES)
-    smoke = Recipes.smoke[1:]
+    methods = tuple(VARIANTS)
+    smoke = Variants.smoke[1:]
     seeds = (0,)
     costs: ClassVar = {"smoke": 4.0, "laptop": 150.0, "gpu": 80.0}
 
@@ -171,5 +171,5 @@ class RecipeScreen(Recipes):
         few = {"documents": 10, "windows": 4, "part": 4, "tight": 4}
         return super().beyond(profile) if profile == "smoke" else replace(super().beyond(profile), **few)
 
-    def config(self, profile: str, cell: str, seed: int) -> RecipeRun:
+    def config(self, profile: str, cell: str, seed: int) -> VariantRun:
         return replace(super().config(profile, cell, seed), blocks=(0,), reads_test=False)

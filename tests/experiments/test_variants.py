@@ -1,4 +1,4 @@
-"""Recipes: one change each, rates of the method they start from, and four numbers asked of all of them."""
+"""Variants: one change each, rates of the method they start from, and four numbers asked of all of them."""
 
 import dataclasses
 import json
@@ -13,10 +13,10 @@ from sepnb.evaluation import evaluate
 from sepnb.evaluation.context import with_replaced_context
 from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments import recipes
+from sepnb.experiments import variants
 from sepnb.experiments.in_window import LR_SCREEN
 from sepnb.experiments.methods import SPINE
-from sepnb.experiments.recipe_methods import BASES, MATCHED, RECIPES, reference, root
+from sepnb.experiments.variant_methods import BASES, MATCHED, VARIANTS, reference, root
 from sepnb.models import LanguageModel
 
 from .smoke_runs import shortened
@@ -25,7 +25,7 @@ SCREEN, PUBLISHED = experiments.get("recipe_screen"), experiments.get("recipes")
 run_of = PUBLISHED.training_of
 
 
-def smoke_run(name: str, experiment: str = "recipes") -> recipes.RecipeRun:
+def smoke_run(name: str, experiment: str = "recipes") -> variants.VariantRun:
     """A shortened smoke run of any recipe."""
     return shortened(experiments.get(experiment).config("smoke", name, 1), steps=4)
 
@@ -34,11 +34,11 @@ def smoke_run(name: str, experiment: str = "recipes") -> recipes.RecipeRun:
 
 
 def test_every_recipe_begins_with_a_method_of_the_spine_and_takes_its_rate():
-    assert {root(name) for name in RECIPES} == set(BASES) < set(SPINE)
-    assert all(PUBLISHED.swept(name) == (LR_SCREEN, root(name)) for name in RECIPES)
+    assert {root(name) for name in VARIANTS} == set(BASES) < set(SPINE)
+    assert all(PUBLISHED.swept(name) == (LR_SCREEN, root(name)) for name in VARIANTS)
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", VARIANTS)
 def test_every_recipe_builds_a_model_that_reads_past_its_trained_length(name):
     config = smoke_run(name)
     model = LanguageModel(config.model).eval()
@@ -99,16 +99,16 @@ def test_the_split_and_what_a_foreign_past_leaves_are_part_of_the_key(monkeypatc
     assert config.resolved()["foreign"] == {"recent": length, "stride": length // 2}
     assert dataclasses.replace(config, reads_test=False).key != config.key
     before = config.key
-    monkeypatch.setattr(recipes.RecipeRun, "foreign", {"recent": length, "stride": length})
+    monkeypatch.setattr(variants.VariantRun, "foreign", {"recent": length, "stride": length})
     assert config.key != before
 
 
 def test_the_far_start_lies_past_every_index_that_a_recipe_trains():
-    for name in RECIPES:
+    for name in VARIANTS:
         run = run_of("gpu", name, 1)
         sampler = run.training.positions
         trained = run.training.length if sampler is None else sampler.trained_indices(run.training.length)
-        assert 2 * trained < recipes.ELSEWHERE
+        assert 2 * trained < variants.ELSEWHERE
 
 
 def test_what_is_published_uses_other_seeds_than_the_screening_and_holds_every_base():
@@ -118,8 +118,8 @@ def test_what_is_published_uses_other_seeds_than_the_screening_and_holds_every_b
         names = {config.method for config in published}
         assert {root(name) for name in names} | {reference(name) for name in names} <= names
         alone = {name for name in names if "torus-phase" not in name}  # a combination is judged as a whole
-        assert {RECIPES[name].base for name in alone - set(BASES)} <= names | {"sinusoidal-torus"}
-        assert {config.method for config in SCREEN.grid(profile)} == set(RECIPES)
+        assert {VARIANTS[name].base for name in alone - set(BASES)} <= names | {"sinusoidal-torus"}
+        assert {config.method for config in SCREEN.grid(profile)} == set(VARIANTS)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_the_gain_is_what_a_foreign_past_costs_over_the_native_reading(one_threa
     sizes = {"recent": length, "stride": length // 2}
     foreign = with_replaced_context(model, held.tokens, held.documents, **sizes).bits
     native = evaluate(model, held.tokens, held.documents).bits
-    rows = recipes.gains(config, model)
+    rows = variants.gains(config, model)
     assert [(row["start"], row["stop"]) for row in rows] == [(length * k, 2 * length * k) for k in (1, 2, 4)]
     for row in rows:
         expected = (foreign - native)[:, row["start"] : row["stop"]].mean()

@@ -15,7 +15,7 @@ from ..training.positions import RandomOffset, TrueGap
 from ..training.toeplitz import ToeplitzClamp
 from . import language_modelling as lm
 from .extrapolation import TIMES
-from .methods import EQUAL, POS_SHARE, SPINE, Method, chain, listed, part_for_position
+from .methods import EQUAL, POS_SHARE, SPINE, Method, listed, part_for_position, series
 
 FAR = 100_000
 """The short-period sinusoid is trained at indices below this; other offsets and gaps cover, and long waves
@@ -88,7 +88,7 @@ SHORT = "content-to-position term up to the trained length"
 LONG = "content-to-position term up to 8 trained lengths"
 TORUS = "longest wave twice the trained length"
 
-RECIPES: dict[str, Method] = listed(
+VARIANTS: dict[str, Method] = listed(
     *(SPINE[name] for name in BASES),
     Method(MATCHED, "as wide as the one with dense's parameters", "separated-sinusoidal", MATCHED_STREAMS),
     # For the index: random offsets, and waves that are short enough to be seen whole.
@@ -169,13 +169,13 @@ RECIPES: dict[str, Method] = listed(
 
 def root(name: str) -> str:
     """The method of the spine in which the bases of a variant end; its swept rate is the variant's."""
-    return next(method.name for method in chain(name) if method.name in SPINE)
+    return next(method.name for method in series(name) if method.name in SPINE)
 
 
 def reference(name: str) -> str:
     """What the price of a variant is counted from: its method of the spine, as wide as the variant is where
     such a model is among the variants."""
     method = root(name)
-    streams = next((one.model["streams"] for one in chain(name) if "streams" in one.model), None)
-    wide = (n for n, one in RECIPES.items() if one.base == method and one.model == {"streams": streams})
+    streams = next((one.model["streams"] for one in series(name) if "streams" in one.model), None)
+    wide = (n for n, one in VARIANTS.items() if one.base == method and one.model == {"streams": streams})
     return next(wide, method)
