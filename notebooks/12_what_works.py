@@ -643,8 +643,8 @@ figures.show_table(
     caption="Use, quality and price, in bits per byte, means over seeds and 95 % t "
     "intervals. Uses: the cost of replaced context in the last bin. Quality: all keys "
     "visible there, above RoPE with a window of L. Price: inside the trained length, "
-    "above the method named, which is the one at its base, as wide as the variant where "
-    "such a one was trained; a price of the training where the two have the same "
+    "above the method named, which is the one at its base, as wide as the variant "
+    "where such a one was trained; a price of the training where the two have the same "
     "parameters. Then parameters of the blocks and CPU time of the training, as "
     "multiples, on shared cores at different hours: a step of rope gaps is one of "
     "rope.",
