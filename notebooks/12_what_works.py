@@ -837,7 +837,7 @@ figures.provenance(runs)
 #    *{num}`12_what_works/verdict_no_recipe_beats_a_window_on_rope`*: the content-to-position term does once it is read behind a window itself,
 #    and with position gaps it does with all keys visible. Position in a stream is better than the same embedding added
 #    (*{num}`12_what_works/verdict_a_stream_of_its_own_helps_the_survivor`*). But that it is ahead of a dense model with the same score and
-#    training, no position embedding and 8 % more parameters <!-- given: the widths of the two models --> is *{num}`12_what_works/verdict_separation_helps_the_survivor`*.
+#    training, no position embedding and {num}`recipes/dense-phase-gaps minus separated-torus-phase-long-gaps-wide/block_parameters:,.0f` more parameters in its blocks is *{num}`12_what_works/verdict_separation_helps_the_survivor`*.
 #    That separation makes the variants easier is *{num}`12_what_works/verdict_separation_makes_recipes_easier`*.
 #
 # **Limits.** One kind of text, models of less than a million parameters, one training budget. A cost inside the trained length

@@ -72,9 +72,13 @@ def number(
     lacks, in place of the bounds."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} must be a number, got {shown(value)}")
-    bounds = f"finite and at least {least}" if least > -inf else "finite"
-    bounds = f"from {least} to {most}" if most < inf else bounds
-    bounds = f"finite and above {above}" if above > -inf else bounds
+    bounds = "finite"
+    if most < inf:
+        bounds = f"from {least} to {most}"
+    elif above > -inf:
+        bounds = f"finite and above {above}"
+    elif least > -inf:
+        bounds = f"finite and at least {least}"
     if not _finite(value) or not least <= value <= most or value <= above:
         raise ValueError(f"{name} is {shown(value)}; {needs or f'it must be {bounds}'}")
     return value
@@ -119,8 +123,7 @@ def one_of(name: str, value: Any, allowed: Collection[Any]) -> Any:
 def named(kind: str, name: Any, among: Mapping[str, Any], hint: str = "") -> Any:
     """What has this name; an unknown one is answered with near matches, one that is no string with `hint`."""
     if not isinstance(name, str):
-        article = "a" if kind == "method" else "an"
-        raise TypeError(f"{article} {kind}'s name is a string, got {shown(name)}{hint}")
+        raise TypeError(f"{kind} names are strings, got {shown(name)}{hint}")
     if name not in among:
         near = get_close_matches(name, among) or among
         raise ValueError(f"unknown {kind} {shown(name)}; did you mean {', '.join(near)}?")

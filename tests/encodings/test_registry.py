@@ -174,5 +174,5 @@ def test_unknown_names_and_options_are_answered_with_what_there_is(unhooked):
         encodings.build("rope", bass=3)
     with pytest.raises(ValueError, match="none has no option 'base'; it has none"):
         encodings.build("none", base=3)
-    with pytest.raises(TypeError, match=r"an encoding's name is a string, got \['rope'\]"):
+    with pytest.raises(TypeError, match=r"encoding names are strings, got \['rope'\]"):
         encodings.build(["rope"])

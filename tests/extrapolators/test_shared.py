@@ -159,7 +159,7 @@ def test_unknown_names_forms_and_options_are_answered_with_what_there_is(table, 
         build("cyclic", seed=3)
     with pytest.raises(ValueError, match="unknown form 'printed'; use one of corrected, literal"):
         extrapolate(table(), torch.arange(3), "cyclic", form="printed")
-    with pytest.raises(TypeError, match=r"an extrapolator's name is a string, got None"):
+    with pytest.raises(TypeError, match=r"extrapolator names are strings, got None"):
         build(None)
 
 
