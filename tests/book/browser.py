@@ -201,12 +201,16 @@ def opened(browser: Browser, base: str, **options: object) -> Iterator[tuple[Pag
         if message.type == "error":
             traffic.append(f"console error: {message.text}")
 
+    def failed(request) -> None:
+        if request.failure != "net::ERR_ABORTED":  # an icon still on its way as the page before was left
+            traffic.append(f"failed request: {request.url}")
+
     page = context.new_page()
     page.on("request", watch)
     page.on("response", answered)
     page.on("console", said)
     page.on("pageerror", lambda error: traffic.append(f"console error: {error}"))
-    page.on("requestfailed", lambda request: traffic.append(f"failed request: {request.url}"))
+    page.on("requestfailed", failed)
     try:
         yield page, traffic
     finally:
