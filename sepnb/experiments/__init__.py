@@ -1,7 +1,7 @@
 """Experiments: one file per question. To add one, write its class and name it in `_REGISTRY`."""
 
 from ..validation import named
-from . import ablation, encoding_methods, images, in_window, seqpe_stream, volumes
+from . import ablation, encoding_methods, images, in_window, seqpe_stream, task_grid, volumes
 from .base import PROFILES, Experiment, RunConfig
 from .budget import Budget
 from .context_extension import ContextExtension
@@ -44,6 +44,7 @@ _REGISTRY: dict[str, Experiment] = {
             volumes.SCREEN,
             volumes.Volumes(),
             ContextExtension(),
+            *(one for grid in task_grid.GRIDS for one in (grid.sweep, grid)),
             Speed(),
             EncodingSpeed(),
             SeqPECost(),

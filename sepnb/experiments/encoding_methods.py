@@ -31,18 +31,18 @@ draw for that text still has gaps. So do those of SeqPE's shift steps and losses
 at 512 and draws below 20,000, 39 times of it."""
 
 
-def _fire(size: lm.Size) -> Fire:
+def _fire(size: lm.ModelSize) -> Fire:
     """With the threshold of the release, above the trained length, training would never show a bias that is
     measured against the position of its query: it starts at a quarter of that length (our choice)."""
     return Fire().for_length(size.length / 4)
 
 
-def shift_steps(size: lm.Size) -> ShiftSteps:
+def shift_steps(size: lm.ModelSize) -> ShiftSteps:
     """A tenth of the steps is read at a random offset, one for the whole batch."""
     return ShiftSteps(RANDOM_POSITIONS * size.length)
 
 
-def seqpe_losses(size: lm.Size, columns: int = SeqPE.width) -> SeqPELosses:
+def seqpe_losses(size: lm.ModelSize, columns: int = SeqPE.width) -> SeqPELosses:
     """Both losses of embeddings of so many columns, on the positions that shift steps have too. The numbers
     of anchors, candidates and windows, the boxes, heads of 64 columns and starts from a quarter of the
     trained length on are those of the released text program."""

@@ -50,7 +50,7 @@ METHODS = (
 
 
 def _trained_long(base: str) -> Method:
-    def length(size: lm.Size) -> int:
+    def length(size: lm.ModelSize) -> int:
         return TIMES * size.length
 
     training = {"length": length, "batch_size": lambda size: size.batch_size // TIMES}

@@ -41,8 +41,8 @@ class TextConfig:
 
 
 @dataclass(frozen=True)
-class Size:
-    """What a profile fixes for every method: the model, the schedule, the text."""
+class ModelSize:
+    """What a profile fixes for every method: the model and the schedule."""
 
     width: int
     wide: int
@@ -52,6 +52,12 @@ class Size:
     length: int
     batch_size: int
     steps: int
+
+
+@dataclass(frozen=True)
+class Size(ModelSize):
+    """The same, and the text."""
+
     text: TextConfig
     precision: str = "float32"
     compiler: str | None = None
@@ -141,12 +147,23 @@ def trained(config: TrainedRun, model: nn.Module, batches: Iterator[Any], **how:
 
 
 def attempted(
-    config: TrainedRun, model: nn.Module, batches: Iterator[Any], device: str, progress: Progress | None
+    config: TrainedRun,
+    model: nn.Module,
+    batches: Iterator[Any],
+    device: str,
+    progress: Progress | None,
+    watch: Callable[[int], None] | None = None,
 ) -> tuple[list[float], Metrics]:
     """The losses of a training, in nats, and what every record says of it. One that diverged is a result like
-    any other: it is kept, and has no score."""
+    any other: it is kept, and has no score. `watch` is called after each step with how many were taken."""
     training, counts = config.training, model.parameter_counts()
-    on_step = None if progress is None else lambda step: progress(step + 1, training.steps)
+
+    def on_step(step: int) -> None:
+        if watch is not None:
+            watch(step + 1)
+        if progress is not None:
+            progress(step + 1, training.steps)
+
     metrics: Metrics = {
         "parameters": counts["total"],
         "block_parameters": counts["blocks"],

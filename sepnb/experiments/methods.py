@@ -97,7 +97,7 @@ def changed(config: Model, part: str, name: str, size: Any, axes: int = 1) -> Mo
     return config
 
 
-def model_config(name: str, size: lm.Size) -> TransformerConfig:
+def model_config(name: str, size: lm.ModelSize) -> TransformerConfig:
     """The model of a method at a size: a dense one without an encoding, with what its series declares."""
     dense = Streams.dense(size.width)
     bare = TransformerConfig(dense, size.n_layers, size.n_heads, "none", max_length=size.length)
@@ -130,11 +130,11 @@ def run_of(
 
 
 def part_for_position(
-    parts: int, width: Callable[[lm.Size], int] = attrgetter("width")
-) -> Callable[[lm.Size], Streams]:
+    parts: int, width: Callable[[lm.ModelSize], int] = attrgetter("width")
+) -> Callable[[lm.ModelSize], Streams]:
     """Streams in which position has one part in `parts` of a width, by default that of the size."""
 
-    def streams(size: lm.Size) -> Streams:
+    def streams(size: lm.ModelSize) -> Streams:
         whole = width(size)
         return Streams(pos=whole // parts, sem=whole - whole // parts)
 

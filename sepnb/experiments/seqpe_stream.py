@@ -37,7 +37,7 @@ BESIDE = (*MODES.values(), "rope")
 """Methods of `recipes` that stand in the tables beside those of this experiment, seed for seed."""
 
 
-def _losses(mode: str, **changes: Any) -> dict[str, Callable[[lm.Size], SeqPELosses]]:
+def _losses(mode: str, **changes: Any) -> dict[str, Callable[[lm.ModelSize], SeqPELosses]]:
     """Both losses of what the encoder fills in a mode, with some changes."""
     share = 1 if mode == "dense" else POS_SHARE
     return {"auxiliary": lambda size: replace(seqpe_losses(size, size.width // share), **changes)}

@@ -23,7 +23,7 @@ reach, as many trained lengths as are read."""
 
 
 def _moved(name: str, base: str, per: str, *, far: bool = False) -> Method:
-    def offsets(size: lm.Size) -> RandomOffset:
+    def offsets(size: lm.ModelSize) -> RandomOffset:
         return RandomOffset(FAR if far else TIMES * size.length, per)
 
     says = "random offset in every sequence" if per == "sequence" else "one random offset a step"
@@ -48,20 +48,20 @@ def _encoded(name: str, says: str, base: str, encoding: Any) -> Method:
     return Method(name, says, base, {"encoding": encoding})
 
 
-Encodings = Callable[[lm.Size], tuple]
+Encodings = Callable[[lm.ModelSize], tuple]
 
 
 def _with_phase(times: int) -> Encodings:
     return lambda size: ("sinusoidal", Phase(times * size.length))
 
 
-def _torus(size: lm.Size, share: int = POS_SHARE) -> Sinusoidal:
+def _torus(size: lm.ModelSize, share: int = POS_SHARE) -> Sinusoidal:
     """A sinusoid over the position stream, or over all of a dense model (`share` 1), whose longest wave is
     twice the trained length."""
     return Sinusoidal(base=base_of_longest_wave(size.width // share, 2 * size.length))
 
 
-def _torus_with_phase(times: int) -> Encodings:
+def torus_with_phase(times: int) -> Encodings:
     return lambda size: (_torus(size), Phase(times * size.length))
 
 
@@ -134,11 +134,11 @@ VARIANTS: dict[str, Method] = listed(
     _foreign("dense-phase-gaps-other", "dense-phase-gaps"),
     _gapped("rope-gaps", "rope"),
     # Remedies put together, one for each thing that is new past the trained length.
-    _encoded("separated-torus-phase", SHORT, "separated-torus", _torus_with_phase(1)),
+    _encoded("separated-torus-phase", SHORT, "separated-torus", torus_with_phase(1)),
     _moved("separated-torus-phase-offsets", "separated-torus-phase", "sequence", far=True),
     _gapped("separated-torus-phase-gaps", "separated-torus-phase"),
     Method("separated-torus-phase-gaps-wide", EQUAL, "separated-torus-phase-gaps", MATCHED_STREAMS),
-    _encoded("separated-torus-phase-long", LONG, "separated-torus", _torus_with_phase(TIMES)),
+    _encoded("separated-torus-phase-long", LONG, "separated-torus", torus_with_phase(TIMES)),
     _gapped("separated-torus-phase-long-gaps", "separated-torus-phase-long"),
     Method("separated-torus-phase-long-gaps-wide", EQUAL, "separated-torus-phase-long-gaps", MATCHED_STREAMS),
     _encoded("sinusoidal-torus", TORUS, "sinusoidal", lambda size: _torus(size, 1)),
@@ -152,14 +152,14 @@ VARIANTS: dict[str, Method] = listed(
     _gapped("sinusoidal-torus-phase-long-gaps", "sinusoidal-torus-phase-long"),
     _encoded("untied-torus", TORUS, "untied", _torus),
     _moved("untied-torus-offsets", "untied-torus", "step", far=True),
-    _encoded("untied-torus-phase-offsets", SHORT, "untied-torus-offsets", _torus_with_phase(1)),
+    _encoded("untied-torus-phase-offsets", SHORT, "untied-torus-offsets", torus_with_phase(1)),
     _encoded(
         "untied-torus-phase-alibi-offsets",
         "ALiBi in all heads",
         "untied-torus-phase-offsets",
         lambda size: (_torus(size), Phase(size.length), "alibi"),
     ),
-    _encoded("untied-torus-phase-long", LONG, "untied-torus", _torus_with_phase(TIMES)),
+    _encoded("untied-torus-phase-long", LONG, "untied-torus", torus_with_phase(TIMES)),
     _gapped("untied-torus-phase-long-gaps", "untied-torus-phase-long"),
     _encoded(
         "dense-phase-alibi", "ALiBi in all heads", "dense-phase", lambda size: (Phase(size.length), "alibi")

@@ -26,6 +26,18 @@ class Labelled(NamedTuple):
     positions: np.ndarray | None = None
 
 
+class Weighted(NamedTuple):
+    """One step of texts whose tokens count differently: int64 inputs and targets `[B, N]`, float32 weights of
+    the targets `[B, N]`, and int64 positions `[N]` or `[B, N]` where the config draws them. N is at most the
+    trained length, and B times N what the config's sizes give: a step of shorter texts reads more of them.
+    The loss of the step is the mean under these weights."""
+
+    inputs: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray
+    positions: np.ndarray | None = None
+
+
 class Diverged(ValueError):
     """A loss that is not finite: its step, and the losses before it.
 
@@ -86,7 +98,7 @@ def optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
 
 def train(
     model: nn.Module,
-    batches: Iterator[np.ndarray | Batch | Labelled],
+    batches: Iterator[np.ndarray | Batch | Labelled | Weighted],
     config: TrainingConfig,
     *,
     device: str = "cpu",
@@ -102,8 +114,8 @@ def train(
     Args:
         model: takes tokens `[B, L]`, returns logits `[B, L, V]`.
         batches: yields one item per step: a `Batch` where the config has `positions`, an integer array
-            `[B, L+1]`, read at the positions from 0 on, where it has none; or `Labelled` inputs, which a
-            model answers with logits `[B, V]`.
+            `[B, L+1]`, read at the positions from 0 on, where it has none; `Weighted` texts; or `Labelled`
+            inputs, which a model answers with logits `[B, V]`.
         config, device: the schedule; where the model is moved and trained.
         auxiliary: the config's auxiliary loss, bound with the same `start` and `seed`; added to the loss of
             the tokens before the gradient is taken. What is returned is the loss of the tokens alone.
@@ -133,6 +145,7 @@ def train(
         if (drawn := next(batches, None)) is None:
             raise ValueError(f"the batches ended at step {step} of {config.steps}; give one batch per step")
         tokens, targets, positions = _parts(drawn, config, device)
+        weights = torch.from_numpy(drawn.weights).to(device) if isinstance(drawn, Weighted) else None
         if auxiliary is not None:
             auxiliary.refuse(step, None if isinstance(drawn, np.ndarray) else drawn.positions)
         if config.memory:
@@ -140,7 +153,8 @@ def train(
         for group in adamw.param_groups:
             group["lr"] = config.rate(step)
         with autocast(device, config.precision):
-            loss = target_losses(forward, tokens, targets, positions, memory).mean()
+            each = target_losses(forward, tokens, targets, positions, memory)
+            loss = each.mean() if weights is None else (each * weights).sum() / weights.sum()
             objective = loss if auxiliary is None else loss + auxiliary(model)
         adamw.zero_grad(set_to_none=True)
         objective.backward()
@@ -208,7 +222,7 @@ def _memory(
 
 
 def _parts(
-    drawn: np.ndarray | Batch | Labelled, config: TrainingConfig, device: str
+    drawn: np.ndarray | Batch | Labelled | Weighted, config: TrainingConfig, device: str
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Tokens, targets and positions of a batch on the device; no positions where it has none."""
     sizes, given = (config.batch_size, config.length), config.positions
@@ -222,6 +236,8 @@ def _parts(
         if len(drawn.inputs) != config.batch_size:
             raise ValueError(f"{len(drawn.inputs)} inputs, and batch_size is {config.batch_size}")
         return tuple(None if array is None else torch.from_numpy(array.copy()).to(device) for array in drawn)
+    if isinstance(drawn, Weighted):
+        return _weighted(drawn, config, device)
     if isinstance(drawn, Batch):
         if given is None:
             raise ValueError(
@@ -240,6 +256,30 @@ def _parts(
     _checked("a batch", drawn, (config.batch_size, config.length + 1), lowest=0)
     batch = torch.from_numpy(drawn.astype(np.int64)).to(device)  # a copy: the array may be read-only
     return batch[:, :-1], batch[:, 1:], None
+
+
+def _weighted(drawn: Weighted, config: TrainingConfig, device: str) -> tuple[Tensor, Tensor, Tensor | None]:
+    """`_parts` of weighted texts, which may be more and shorter ones than the config's."""
+    tokens = min(drawn.inputs.shape[-1], config.length)
+    shape = (config.batch_size * config.length // tokens, tokens)
+    _checked("inputs", drawn.inputs, shape)
+    _checked("targets", drawn.targets, shape, lowest=0)
+    if drawn.weights.shape != shape or not (drawn.weights >= 0).all() or not drawn.weights.any():
+        raise ValueError(
+            f"weights of shape {drawn.weights.shape} must have the shape {shape} of the targets, none below "
+            f"0 and one above it at least"
+        )
+    if (drawn.positions is None) != (config.positions is None):
+        raise ValueError(
+            f"the config draws positions by {config.positions!r}; give each step those of its positions(), "
+            f"or none where it has none"
+        )
+    if drawn.positions is not None:
+        _checked("positions", drawn.positions, shape if drawn.positions.ndim == 2 else shape[1:])
+    arrays = (drawn.inputs, drawn.targets, drawn.positions)
+    return tuple(
+        None if array is None else torch.from_numpy(array.astype(np.int64)).to(device) for array in arrays
+    )
 
 
 def _checked(what: str, array: np.ndarray, shape: tuple[int, ...], lowest: int | None = None) -> None:

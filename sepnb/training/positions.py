@@ -1,5 +1,5 @@
-"""At which positions a model is trained: from 0 on, at a random offset, at random positions, in two chunks
-with a position gap (as in PoSE), or segment after segment. Random-offset steps are in
+"""At which positions a model is trained: from 0 on, at a random offset, at random positions, with a position
+gap, in two chunks at their true distance, or segment after segment. Random-offset steps are in
 `sepnb.training.shifts`.
 
 A sampler is a frozen description that yields batches; `TrainingConfig.positions` holds it. Positions come
@@ -152,6 +152,29 @@ class RandomPositions(DrawnPositions):
         # Where the `length` least of `maximum` random numbers stand, every choice of places is as likely.
         ranked = uniform(generator, rows * self.maximum).reshape(rows, -1).argsort(axis=-1, kind="stable")
         return np.sort(ranked[:, :length], axis=-1).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class PositionGap(DrawnPositions):
+    """Each sequence is cut in two, and the second part is read at positions that lie further on (PoSE of two
+    chunks; Zhu et al. 2023).
+
+    The cut is uniform over the places between two tokens, the gap uniform from 0 to `maximum` - L. The text
+    is whatever it was: the first token of the second part follows the last of the first.
+    """
+
+    name: ClassVar[str] = "position-gap"
+
+    per: str = "sequence"
+
+    def trained_distances(self, length: int) -> int:
+        return self.maximum if length > 1 else 1
+
+    def _draw(self, generator: np.random.PCG64, rows: int, length: int) -> np.ndarray:
+        cut, gap = uniform(generator, 2 * rows).reshape(2, rows, 1)
+        gaps = (gap * (self.maximum - length + 1)).astype(np.int64)
+        later = np.arange(length) > np.floor(cut * (length - 1))
+        return np.arange(length) + gaps * later
 
 
 @dataclass(frozen=True)

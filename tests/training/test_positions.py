@@ -14,7 +14,7 @@ from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, target_losses, train
 from sepnb.training.losses import AuxiliaryLoss, BoundLoss
-from sepnb.training.positions import RandomOffset, RandomPositions, TrueGap
+from sepnb.training.positions import PositionGap, RandomOffset, RandomPositions, TrueGap
 from sepnb.training.shifts import ShiftSteps
 
 L, B = 8, 4
@@ -40,7 +40,7 @@ def drawn(sampler, seed: int = 0, steps: int = 200, text: Text = TEXT) -> list:
 
 
 @pytest.mark.parametrize("per", ["step", "sequence"])
-@pytest.mark.parametrize("kind", [RandomOffset, RandomPositions])
+@pytest.mark.parametrize("kind", [RandomOffset, RandomPositions, PositionGap])
 def test_drawn_positions_leave_the_bytes_of_the_seed_and_are_all_where_there_are_no_more(kind, per):
     plain = texts.sample_batches(TEXT, seed=3, steps=20, **SIZES)
     for tokens, batch in itertools.zip_longest(plain, drawn(kind(64, per), 3, 20)):
@@ -50,7 +50,7 @@ def test_drawn_positions_leave_the_bytes_of_the_seed_and_are_all_where_there_are
 
 def test_only_random_positions_are_drawn_at_evaluation_too():
     assert RandomPositions(9).at_evaluation
-    assert not any(sampler.at_evaluation for sampler in (RandomOffset(9), ShiftSteps(9), FAR))
+    assert not any(sampler.at_evaluation for sampler in (RandomOffset(9), ShiftSteps(9), FAR, PositionGap(9)))
 
 
 # --- random offsets
@@ -71,7 +71,10 @@ def test_positions_are_neighbours_below_the_maximum_and_every_offset_is_as_likel
 
 @pytest.mark.parametrize(
     "sampler",
-    [RandomOffset(64), RandomOffset(64, "sequence"), ShiftSteps(64), RandomPositions(64), FAR],
+    [
+        *(RandomOffset(64), RandomOffset(64, "sequence"), ShiftSteps(64), RandomPositions(64), FAR),
+        PositionGap(64),
+    ],
     ids=repr,
 )
 def test_a_seed_repeats_another_differs_and_the_global_generators_are_left_alone(sampler):
@@ -83,6 +86,19 @@ def test_a_seed_repeats_another_differs_and_the_global_generators_are_left_alone
         np.array_equal(a.positions, b.positions) for a, b in zip(one, other, strict=True)
     )
     assert before == (np.random.get_state()[1].tolist(), torch.get_rng_state().tolist())
+
+
+# --- position gaps
+
+
+def test_a_gap_opens_once_at_any_place_and_every_gap_is_as_likely():
+    positions = np.concatenate([batch.positions for batch in drawn(PositionGap(11), steps=3000)])
+    steps = np.diff(positions)
+    assert (positions[:, 0] == 0).all() and ((steps > 1).sum(axis=1) <= 1).all()
+    gaps, counts = np.unique(positions[:, -1] - (L - 1), return_counts=True)
+    assert gaps.tolist() == [0, 1, 2, 3] and np.allclose(counts / counts.sum(), 0.25, atol=0.03)
+    cuts, counts = np.unique(np.nonzero(steps > 1)[1], return_counts=True)
+    assert cuts.tolist() == list(range(L - 1)) and np.allclose(counts / counts.sum(), 1 / (L - 1), atol=0.02)
 
 
 # --- shift steps
@@ -288,6 +304,7 @@ SAMPLERS = [
     RandomOffset(400, "sequence"),
     RandomPositions(30),
     RandomPositions(64, "sequence"),
+    PositionGap(30),
     FAR,
     TrueGap(64, indices="contiguous"),
     TrueGap(64, second="other"),

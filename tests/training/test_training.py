@@ -20,7 +20,7 @@ from sepnb.training import (
     optimiser,
     train,
 )
-from sepnb.training.loop import Labelled
+from sepnb.training.loop import Labelled, Weighted
 from sepnb.training.losses import AuxiliaryLoss, BoundLoss
 from sepnb.training.positions import Batch, RandomOffset
 
@@ -282,6 +282,13 @@ def test_bfloat16_autocast_keeps_float32_parameters_and_follows_the_float32_run(
         (Labelled(np.zeros((4, 3)), np.full(4, -100)), ValueError, "targets holds -100"),
         (Labelled(np.zeros((4, 3)), np.zeros(3, np.int64)), ValueError, r"targets has the shape \(3,\)"),
         (Labelled(np.zeros((3, 3)), np.zeros(4, np.int64)), ValueError, "3 inputs, and batch_size is 4"),
+        (Weighted(*3 * [np.zeros((4, 4), np.int64)]), ValueError, r"the config says \(8, 4\)"),
+        (Weighted(*3 * [np.zeros((4, 8), np.int64)]), ValueError, "none below 0 and one above it at least"),
+        (
+            Weighted(*4 * [np.ones((4, 8), np.int64)]),
+            ValueError,
+            "positions by None; .* or none where it has",
+        ),
     ],
 )
 def test_a_batch_that_the_config_does_not_tell_is_refused(batch, error, told, unhooked):
@@ -300,3 +307,21 @@ def test_a_drawn_batch_of_another_size_is_refused_too(unhooked):
     ):
         with pytest.raises(ValueError, match=told):
             train(torch.nn.Embedding(256, 256), iter([drawn]), config)
+
+
+@pytest.mark.parametrize(("rows", "length"), [(4, 8), (8, 4)])
+def test_the_loss_of_weighted_texts_is_their_weighted_mean_and_a_weight_of_zero_teaches_nothing(rows, length):
+    generator = np.random.default_rng(0)
+    tokens, targets = generator.integers(7, size=(2, rows, length))
+    weights = generator.choice([0.0, 0.1, 1.0], size=(rows, length)).astype(np.float32)
+    config = dataclasses.replace(CONFIG, steps=1)
+    trained, other = model().double(), model().double()
+    drawn = (targets, np.where(weights == 0, (targets + 1) % 7, targets))
+    losses = [
+        train(one, iter([Weighted(tokens, answers, weights)]), config)[0]
+        for one, answers in zip((trained, other), drawn, strict=True)
+    ]
+    nats = -torch.log_softmax(model().double()(torch.from_numpy(tokens)), -1).detach().numpy()
+    each = np.take_along_axis(nats, targets[..., None], -1)[..., 0]
+    assert losses == pytest.approx([np.average(each, weights=weights)] * 2, rel=1e-12)
+    assert all(map(torch.equal, trained.parameters(), other.parameters()))

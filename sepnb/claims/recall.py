@@ -1,0 +1,236 @@
+"""Experiments `mqar`, `latest_value` and `needle` (chapters 18 and 19): what uses an answer far back?
+
+The rule of *uses*, for a method and a way in which it reads: trained models find at least 95 % of the answers
+inside the trained length L, else the task was not learned and says nothing about longer texts. In texts of
+8 L they find at least 90 % of the answers that stand 4 L to 8 L back. Behind a window of L keys they find no
+more of these than the best guess does, by 3 points. All in the mean of six seeds, and in five of them.
+
+Written before the records. Trials had been seen: one or two seeds of some methods, at other settings.
+"""
+
+import numpy as np
+import pandas as pd
+
+from sepnb.claims.asks import Unless, changes, levels, pairs
+from sepnb.claims.claim import Claim
+from sepnb.claims.evidence import incomplete
+from sepnb.claims.verdict import (
+    FAILS,
+    HELD,
+    HOLDS,
+    NOT_JUDGED,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    NOT_TESTABLE,
+    OPEN,
+    PARTLY,
+    REFUTED,
+    REPRODUCED,
+    UNDECIDED,
+    Answer,
+    Tables,
+    Verdict,
+)
+
+LEARNED, FOUND, ABOVE_CHANCE = 0.95, 0.9, 0.03
+SEEDS, OF_THEM = 6, 5
+INSIDE, FAR, CONTROL, CHANCE = "accuracy/native/1x", "far/", "far/window", "chance/"
+
+
+def uses(table: pd.DataFrame | None, method: str, reader: str = "native") -> Verdict:
+    """Whether a method uses an answer far back, by the rule above.
+
+    Args:
+        table: the runs of a task.
+        method, reader: in a way that `sepnb.experiments.task_methods.readers` names.
+    """
+    if missing := incomplete(table, [method]):
+        return missing
+    runs = table[table["method"] == method]
+    if len(runs) < SEEDS:
+        return Verdict(NOT_JUDGED, f"{len(runs)} seeds, a verdict needs at least {SEEDS}")
+    if f"{FAR}{reader}" not in runs or runs[[INSIDE, f"{FAR}{reader}", CONTROL]].isna().any(axis=None):
+        return Verdict(NOT_TESTABLE, f"a run of {method} diverged, or is not read as {reader}")
+    guesses = [name for name in runs if name.startswith(CHANCE) and name.endswith("/8x")]
+    chance = runs[guesses].max(axis=1)
+    inside, far, control = runs[INSIDE], runs[f"{FAR}{reader}"], runs[CONTROL]
+    numbers = {"inside": inside.mean(), "far": far.mean(), "window": control.mean(), "chance": chance.mean()}
+    told = ", ".join(f"{name} {value:.2f}" for name, value in numbers.items())
+    if not _so(inside - LEARNED):
+        return Verdict(NOT_TESTABLE, f"not learned: {told}", numbers=numbers)
+    if not _so(chance + ABOVE_CHANCE - control):
+        return Verdict(NOT_TESTABLE, f"its window finds more than a guess: {told}", numbers=numbers)
+    if _so(far - FOUND):
+        return Verdict(HELD, told, numbers=numbers)
+    return Verdict(REFUTED if far.mean() < FOUND else UNDECIDED, told, numbers=numbers)
+
+
+def _so(margins: pd.Series) -> bool:
+    """Whether margins are at least 0 in the mean of the seeds and in five of them."""
+    return bool(margins.mean() >= 0 and (margins >= 0).sum() >= OF_THEM)
+
+
+def used(claim: Claim, tables: Tables) -> Verdict:
+    """*Uses* of every method that a claim asks for, as one verdict."""
+    found = {}
+    for ask in claim.asks:
+        method, _, column = ask.a.partition(":")
+        found[ask.a] = uses(claim.table(tables), method, column.removeprefix(FAR))
+    for word in (NOT_RUN, NOT_JUDGED, NOT_TESTABLE):
+        if stopped := [f"{name}: {one.why}" for name, one in found.items() if one.word == word]:
+            return Verdict(word, "; ".join(stopped))
+    says = {HELD: HOLDS, REFUTED: FAILS, UNDECIDED: OPEN}
+    answers = [Answer(name, one.numbers["far"], says[one.word], one.why) for name, one in found.items()]
+    words = {one.answer for one in answers}
+    if words == {HOLDS}:
+        word = REPRODUCED
+    elif OPEN in words:
+        word = UNDECIDED
+    else:
+        word = PARTLY if HOLDS in words and claim.parts else NOT_REPRODUCED
+    return Verdict(word, f"{SEEDS} seeds", tuple(answers))
+
+
+def steps(table: pd.DataFrame) -> pd.DataFrame:
+    """`log2_steps`: to 95 % of the answers; of a run that never got there, to its end. And `near gain` and
+    `far gain`: what a window adds to the share of answers found."""
+    read = table.reindex(
+        columns=[
+            "steps_to_0.95",
+            "steps",
+            *(f"{p}/{r}" for p in ("near", "far") for r in ("window", "native")),
+        ]
+    )
+    read = read.astype(float)
+    return pd.DataFrame(
+        {
+            "log2_steps": np.log2(read["steps_to_0.95"].fillna(read["steps"])),
+            "near gain": read["near/window"] - read["near/native"],
+            "far gain": read["far/window"] - read["far/native"],
+        }
+    )
+
+
+USES = (
+    "By the rule of *uses*: at least 95 % of the answers found inside the trained length L, in texts of 8 L "
+    "at least 90 % of those that stand 4 L to 8 L back, and behind a window of L keys at most 3 points more "
+    "of these than the best guess finds; in the mean of six seeds and in five of them. Judged: {}."
+)
+
+
+def uses_claim(task: str, title: str, methods: str, *columns: str, **fields) -> Claim:
+    """A claim that methods use answers far back."""
+    asks = levels(methods, *(columns or (f"{FAR}native",)), low=FOUND)
+    judged = ", ".join(f"`{ask.a.replace(f':{FAR}native', '')}`" for ask in asks)
+    return Claim(
+        title, asks, rule=USES.format(judged), experiments=(f"experiment/{task}",), how=used, **fields
+    )
+
+
+def learned(methods: str) -> Unless:
+    return Unless(levels(methods, INSIDE, low=LEARNED), "a method has not learned the task")
+
+
+TWINS = (
+    "separated-randomised - sinusoidal-randomised, separated-gap - sinusoidal-gap, "
+    "separated-content-gap - sinusoidal-content-gap"
+)
+"""Every separated model that was changed, and its dense twin."""
+
+TITLES = {"mqar": "recalls values", "latest_value": "finds latest values", "needle": "finds needles"}
+BEST = {
+    "mqar": "separated-content-gap",
+    "latest_value": "separated-randomised",
+    "needle": "separated-content-gap",
+}
+"""The separated model that trials put first."""
+
+BASELINES = "sinusoidal, rope"
+SCALED = ("interpolation", "ntk", "ntk-by-parts", "yarn", "llama3")
+AT_8X = "accuracy/{}/8x"
+
+
+def _of_task(task: str) -> dict[str, Claim]:
+    """What is asked of every one of the three tasks."""
+    name, of = task.replace("_", "-"), {"experiments": (f"experiment/{task}",)}
+    best, does = BEST[task], TITLES[task]
+    twin = best.replace("separated", "sinusoidal")
+    rope = "rope-randomised" if best.endswith("randomised") else "rope-gap"
+    return {
+        f"{name}-a-separated-model-uses": uses_claim(
+            task, f"A separated model {does} at eight trained lengths", best
+        ),
+        f"{name}-rope-uses": uses_claim(
+            task, f"RoPE {does} at eight trained lengths as it was trained", "rope"
+        ),
+        f"{name}-separation-finds-more": Claim(
+            f"A separated model {does} further back than its dense twin",
+            pairs(TWINS, "far/native", low=0.0),
+            unless=learned(TWINS.replace(" - ", ", ")),
+            parts=True,
+            **of,
+        ),
+        f"{name}-dense-twins-do-as-well": Claim(
+            f"A dense model trained at the same positions {does} as well as the separated one",
+            pairs(f"{twin} - {best}, {rope} - {best}", "far/native", low=-0.03),
+            unless=learned(f"{best}, {twin}, {rope}"),
+            parts=True,
+            **of,
+        ),
+    }
+
+
+NEEDLE = {
+    "needle-baselines-struggle": Claim(
+        "Baseline models struggle beyond their trained length in the needle test",
+        changes(BASELINES, [(AT_8X.format("native"), INSIDE)], high=-0.1),
+        unless=learned(BASELINES),
+        source="article-positional-encoding",
+        experiments=("experiment/needle",),
+    ),
+    "needle-window-better-near-the-end": Claim(
+        "A sliding window does slightly better, most of all near the end of the document",
+        changes("rope", [("near/window", "near/native"), ("near gain", "far gain")], low=0.0),
+        unless=learned("rope"),
+        derive=steps,
+        source="article-positional-encoding",
+        experiments=("experiment/needle",),
+        remark="`near` are needles at most a trained length back, `far` those 4 to 8 back, in texts of 8 L.",
+    ),
+    "needle-scaled-rope-improves": Claim(
+        "RoPE with scaled frequencies finds many more needles",
+        changes("rope", [(AT_8X.format(one), AT_8X.format("native")) for one in SCALED], low=0.05),
+        unless=learned("rope"),
+        parts=True,
+        source="article-positional-encoding",
+        experiments=("experiment/needle",),
+    ),
+    "needle-ntk-generalises": uses_claim(
+        "needle",
+        "NTK-based methods generalise to longer texts in the needle test",
+        "rope",
+        *(f"{FAR}{one}" for one in ("ntk", "ntk-by-parts", "yarn")),
+        source="article-positional-encoding",
+        parts=True,
+    ),
+}
+
+SOONER = "separated-randomised - sinusoidal-randomised, separated-randomised - rope-randomised"
+ORDER = {
+    "separation-learns-order-sooner": Claim(
+        "A stream of its own for position learns order in fewer steps",
+        pairs(SOONER, "log2_steps", high=0.0),
+        derive=steps,
+        parts=True,
+        experiments=("experiment/latest_value",),
+        remark="Steps to 95 % of the answers, told every 50; one that never got there counts with all.",
+    ),
+    "recall-needs-no-position": Claim(
+        "No encoding at all recalls values as well as the strict model",
+        pairs("none - strict-randomised", INSIDE, "far/native", low=-0.05),
+        unless=learned("strict-randomised"),
+        experiments=("experiment/mqar",),
+    ),
+}
+
+CLAIMS = {**{key: claim for task in TITLES for key, claim in _of_task(task).items()}, **NEEDLE, **ORDER}

@@ -1,0 +1,19 @@
+"""Tasks whose answer stands in the text: does a model use what it can see?"""
+
+from .grid import answers, grid
+from .needle import needle
+from .order import indirect_index, ordered_copy
+from .recall import latest_value, mqar, occurrence
+from .samples import Samples
+
+__all__ = [
+    "Samples",
+    "answers",
+    "grid",
+    "indirect_index",
+    "latest_value",
+    "mqar",
+    "needle",
+    "occurrence",
+    "ordered_copy",
+]

@@ -1,0 +1,136 @@
+"""Chapters 18 and 19: the experiments that ask trained models for what stands in their text, one a task.
+
+Every method has a learning rate of its own for every task, by the sweep of that task.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from ..models import TransformerConfig
+from ..records.store import Record
+from ..streams import Streams
+from ..training.config import TrainingConfig
+from . import language_modelling as lm
+from . import tasks
+from .base import Experiment, Progress
+from .methods import changed
+from .sweep import Sweep
+from .task_methods import FEW, METHODS
+from .tasks import Asked, TaskRun
+
+SIZES = {
+    "smoke": lm.ModelSize(32, 40, 2, 4, 64, 2, 12),
+    "laptop": lm.ModelSize(64, 80, 2, 4, 64, 32, 1200),
+    "gpu": lm.ModelSize(128, 160, 4, 8, 256, 32, 8000),
+}
+ON_GPU = {"precision": "bfloat16", "compiler": "inductor"}
+LEAST = {"validation": 4, "samples": 2, "watched": 6}
+"""Of a smoke run."""
+
+RATES = (1.5e-3, 3e-3, 6e-3)
+
+
+class Task(NamedTuple):
+    """What an experiment asks, of whom, and how long it trains.
+
+    Fields: title; methods; steps of a laptop's run, two thirds of them on texts of half the length; the rough
+    seconds of such a run; the trained length of a laptop; what else `Asked` is told.
+    """
+
+    title: str
+    methods: tuple[str, ...]
+    steps: int
+    seconds: float
+    length: int = 64
+    asked: Mapping[str, Any] = {}
+
+
+TASKS: dict[str, Task] = {
+    "mqar": Task("Recall by content", tuple(METHODS), 1200, 45.0),
+    "latest_value": Task("The latest value of a key", tuple(METHODS), 1500, 60.0),
+    "needle": Task(
+        "Needles in novels",
+        tuple(METHODS),
+        900,
+        90.0,
+        128,
+        {"text": "eltec-eng", "text_share": 0.1, "queries": 4, "samples": 32},
+    ),
+    "indirect_index": Task("Find, and go some places on", FEW, 1500, 60.0),
+    "occurrence": Task("The k-th value of a key", FEW, 1500, 60.0),
+    "ordered_copy": Task("Copy in order", FEW, 1500, 60.0),
+}
+
+
+def asked_of(profile: str, name: str, steps: int) -> Asked:
+    """What a task asks at a profile; a smoke run asks little, of texts that need no download."""
+    asked = Asked(name, 2 * steps // 3, **TASKS[name].asked)
+    if profile == "gpu":
+        return replace(asked, depths=tuple((2 * i + 1) / 20 for i in range(10)))
+    if profile == "smoke":
+        return replace(asked, text=asked.text and "sympy", **LEAST)
+    return asked
+
+
+def run_of(
+    experiment: str, profile: str, method: str, seed: int, rate: float, steps: int | None = None, *, task: str
+) -> TaskRun:
+    """The run of a method on a task at the size of its profile, at a learning rate."""
+    size, of = SIZES[profile], TASKS[task]
+    if profile == "laptop":
+        size = replace(size, steps=of.steps)
+    size = replace(size, length=size.length * of.length // 64)
+    dense = Streams.dense(size.width)
+    model = TransformerConfig(dense, size.n_layers, size.n_heads, "none", max_length=size.length)
+    training = TrainingConfig(
+        size.steps,
+        size.batch_size,
+        size.length,
+        rate,
+        warmup=0.05,
+        **ON_GPU if profile == "gpu" else {},
+    )
+    model, training = changed(model, "model", method, size), changed(training, "training", method, size)
+    asked = asked_of(profile, task, size.steps)
+    return TaskRun(experiment, profile, method, seed, model, training, asked)
+
+
+class TaskExperiment(Experiment):
+    """Which methods learn a task at their trained length, and find the answer in longer texts?"""
+
+    order = 8
+
+    def __init__(self, name: str) -> None:
+        task = TASKS[name]
+        self.name, self.title, self.methods = name, task.title, task.methods
+        self.smoke = task.methods[-2:] if task.methods is FEW else ("rope", "learned", "separated-randomised")
+        self.costs = {"smoke": 1.5, "laptop": task.seconds, "gpu": 120.0}
+        self.sweep = Sweep(
+            f"{name}_sweep",
+            title=f"Learning rates: {task.title.lower()}",
+            order=7,
+            methods=self.methods,
+            smoke=self.smoke[:1],
+            config_of=partial(run_of, task=name),
+            costs=self.costs,
+            rates=RATES,
+            score="val_nats",
+            default=3e-3,
+            computes=tasks.run,
+            begins=tasks.fingerprint,
+        )
+
+    def config(self, profile: str, cell: str, seed: int) -> TaskRun:
+        return self.sweep.config_of(self.name, profile, cell, seed, self.sweep.rate(profile, cell))
+
+    def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+        self.sweep.require(config.profile, config.method)
+        return tasks.run(config, device=device, progress=progress)
+
+    def fingerprint(self, config: Any, *, device: str = "cpu") -> dict[str, list[float]]:
+        return tasks.fingerprint(config, device=device)
+
+
+GRIDS = tuple(map(TaskExperiment, TASKS))

@@ -1,0 +1,108 @@
+"""The methods that are asked for what stands in their text, and the rules under which each reads longer ones.
+
+Every change that is said to help past the trained length stands beside its dense twin: random positions,
+random offsets, position gaps, and gaps together with a content-to-position term.
+"""
+
+from collections.abc import Iterator
+
+from torch import nn
+
+from ..encodings import context
+from ..evaluation.losses import as_trained
+from ..evaluation.protocols import SINKS
+from ..extrapolators import METHODS as EXTRAPOLATORS
+from ..models import LanguageModel
+from ..training.positions import PositionGap, PositionSampler
+from .encoding_methods import DRAWN
+from .encoding_methods import METHODS as ENCODINGS
+from .extrapolation import TIMES
+from .methods import SPINE, Method, listed, series
+from .variant_methods import VARIANTS, torus_with_phase
+
+GAPPED = {"positions": lambda size: PositionGap(TIMES * size.length)}
+SHORT_PERIOD = "content-to-position term, short-period sinusoid"
+
+NEW = listed(
+    *(
+        Method(f"{base.removesuffix('-sinusoidal')}-gap", "position gaps", base, training=GAPPED)
+        for base in ("rope", "sinusoidal", "separated-sinusoidal", "strict-sinusoidal")
+    ),
+    *(
+        Method(f"{base}-randomised", "sinusoid at random positions", f"{base}-sinusoidal", training=DRAWN)
+        for base in ("separated", "strict")
+    ),
+    *(
+        Method(f"{base}-content-gap", f"{SHORT_PERIOD}, gaps", f"{base}-torus-phase-long", training=GAPPED)
+        for base in ("separated", "sinusoidal")
+    ),
+    Method(
+        "strict-content-gap",
+        f"{SHORT_PERIOD}, gaps",
+        "strict-torus",
+        {"encoding": torus_with_phase(TIMES)},
+        GAPPED,
+    ),
+)
+
+DENSE = (
+    *("none", "sinusoidal", "learned", "rope", "alibi", "t5", "kerple-log", "fire"),
+    *("transformer-xl", "shaw", "distance-aware", "cope"),
+)
+TWINS = ("rope-randomised", "rope-gap", "sinusoidal-randomised", "sinusoidal-offsets", "sinusoidal-gap")
+STREAMS = tuple(
+    f"{mode}-{what}"
+    for what in ("sinusoidal", "randomised", "offsets", "gap", "content-gap", "learned")
+    for mode in ("separated", "strict")
+)
+METHODS: dict[str, Method] = {
+    name: {**SPINE, **ENCODINGS, **VARIANTS, **NEW}[name]
+    for name in (*DENSE, *TWINS, "sinusoidal-content-gap", *STREAMS)
+}
+"""In the order of tables: dense encodings, dense twins of what is changed, separated and strict models."""
+
+FEW = (
+    *("none", "rope", "alibi", "sinusoidal-randomised", "rope-randomised"),
+    *("separated-randomised", "strict-randomised", "separated-content-gap"),
+)
+"""Of the tasks that are asked of some methods only."""
+
+EXTENSIONS = {
+    "interpolation": lambda factor, length: context.PositionInterpolation(factor),
+    "ntk": lambda factor, length: context.NTKAware(factor),
+    "ntk-by-parts": context.NTKByParts,
+    "yarn": context.YaRN,
+    "llama3": context.Llama3,
+}
+"""Of a trained RoPE, for texts of `factor` times `length`, with the options of their sources."""
+
+
+def readers(
+    name: str, model: LanguageModel, positions: PositionSampler | None, times: int
+) -> Iterator[tuple[str, nn.Module]]:
+    """The ways in which a trained model of this method reads a text of `times` its trained length L.
+
+    They are called "native", as trained; "window", the same behind a mask of L keys; and what a method has
+    besides: the context extensions and attention sinks of RoPE, logits scaled with log n where no position or
+    only a bias is told, the five extrapolators and their controls for a learned table, which has nothing
+    native past L. At L or less all are the native one, which stands alone.
+    """
+    length = model.config.max_length
+    if times <= 1:
+        yield "native", as_trained(model, positions)
+        return
+    root = {one.name for one in series(name)}
+    if root & {"learned", "separated-learned", "strict-learned"}:
+        for method in EXTRAPOLATORS:
+            options = {"length": times * length} if method == "interpolate" else {}
+            yield method, model.extended(method, **options)
+        yield "window", model.extended("clamp", window=length)
+        return
+    yield "native", as_trained(model, positions)
+    yield "window", as_trained(model.extended(window=length), positions)
+    if name in ("none", "rope", "alibi"):
+        yield "log-scale", model.extended(log_scale=True)
+    if name == "rope":
+        yield "window-sinks", model.extended(window=length - SINKS, sinks=SINKS)
+        for method, extension in EXTENSIONS.items():
+            yield method, model.extended(extension=extension(times, length))

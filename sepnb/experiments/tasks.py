@@ -1,0 +1,255 @@
+"""Asked for what stands in the text: train a model on a task at its trained length L, then ask it in texts of
+up to 16 L, by length, depth, distance, and index of the answer.
+
+A run learns from samples that are all new. Its first steps read twice as many texts of half the length, which
+shortens the plateau before a task is learned; all methods take the same steps. Held-out samples are the same
+for all.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import repeat
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from ..evaluation import tasks
+from ..evaluation.losses import as_trained
+from ..evaluation.tasks.grid import by_bins, by_depth, drawn, found
+from ..models import LanguageModel
+from ..records.provenance import Clock
+from ..records.store import Record
+from ..training.loop import Weighted, autocast
+from . import language_modelling as lm
+from .base import Progress, TrainedRun, recorded
+from .task_methods import readers
+
+TRAINING_SEEDS = 1_000_000
+"""Seeds of held-out samples lie below this, those of every stage of a training in a range of their own."""
+
+VALIDATION_SEED, TEST_SEED = 1, 2
+BINNED = ("distance", "source_index")
+CHUNK = 16
+"""Steps whose samples are drawn at once."""
+
+FAR, NEAR = (4, 8), (0, 1)
+"""Answers so many trained lengths back, in texts of eight, are told apart: the far ones decide what a model
+uses."""
+
+LEARNED = (0.9, 0.95)
+"""Accuracies whose first step is told."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked, and how much.
+
+    Args:
+        task: a name in `SAMPLES`.
+        text: the data set of its texts; None for a task that has none.
+        text_share: what the tokens of a batch that are no answers count in training, all together, where the
+            answers together count 1.
+        short_steps: how many of the steps read texts of L/2.
+        queries: in a training text, of a task in which this can be chosen.
+        watched: accuracy is told every so many steps, on `validation` samples of the length that is trained.
+        times: lengths of the texts that are asked afterwards, in trained lengths.
+        samples: of each of these lengths; of a task that is asked by depth, of each depth.
+        depths: where answers stand, see `sepnb.evaluation.tasks.grid`.
+    """
+
+    task: str
+    short_steps: int
+    text: str | None = None
+    text_share: float = 0.0
+    queries: int | None = None
+    watched: int = 50
+    validation: int = 64
+    times: tuple[int, ...] = (1, 2, 4, 8, 16)
+    samples: int = 128
+    depths: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
+
+
+@lru_cache(maxsize=4)
+def haystack(name: str, split: str) -> np.ndarray:
+    """The documents of a split one after another, uint8, with braces turned into parentheses: what looks like
+    a needle is one."""
+    documents = getattr(lm.splits_of(name), split).documents
+    joined = b"".join(document.data.tobytes() for document in documents)
+    return np.frombuffer(joined.translate(bytes.maketrans(b"{}", b"()")), np.uint8)
+
+
+def _needle(asked: Asked, split: str) -> Callable[..., tasks.Samples]:
+    return partial(tasks.needle, haystack(asked.text, split), queries=asked.queries)
+
+
+SAMPLES: Mapping[str, Callable[[Asked, str], Callable[..., tasks.Samples]]] = {
+    "mqar": lambda *_: tasks.mqar,
+    "latest_value": lambda *_: tasks.latest_value,
+    "needle": _needle,
+    "indirect_index": lambda *_: tasks.indirect_index,
+    "occurrence": lambda *_: tasks.occurrence,
+    "ordered_copy": lambda *_: tasks.ordered_copy,
+}
+"""The generator of a task for a split: "train", "validation" or "test"."""
+
+
+@dataclass(frozen=True)
+class TaskRun(TrainedRun):
+    """The frozen config of one run."""
+
+    asked: Asked
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        return () if self.asked.text is None else (self.asked.text,)
+
+    def generator(self, split: str) -> Callable[..., tasks.Samples]:
+        """The task, called as `(n, length, seed=...)`, on the texts of a split."""
+        return SAMPLES[self.asked.task](self.asked, split)
+
+    def validation(self, length: int) -> tasks.Samples:
+        return self.generator("validation")(self.asked.validation, length, seed=VALIDATION_SEED)
+
+    @property
+    def stages(self) -> tuple[tuple[int, int, int], ...]:
+        """Steps, texts in each, and their length: twice as many of half the length, then the others."""
+        short, of = self.asked.short_steps, self.training
+        return (short, 2 * of.batch_size, of.length // 2), (of.steps - short, of.batch_size, of.length)
+
+
+def build(config: TaskRun) -> LanguageModel:
+    """The untrained model of a run."""
+    torch.manual_seed(config.seed)
+    return LanguageModel(config.model, config.validation(config.training.length).vocab_size)
+
+
+def batches(config: TaskRun) -> Iterator[Weighted]:
+    """The same samples in the same order for every method of a seed."""
+    for stage, (steps, batch, length) in enumerate(config.stages):
+        if steps:
+            yield from _stage(config, TRAINING_SEEDS * (2 + 2 * config.seed + stage), steps, batch, length)
+
+
+def _stage(config: TaskRun, first: int, steps: int, batch: int, length: int) -> Iterator[Weighted]:
+    positions, generate = config.training.positions, config.generator("train")
+    sizes = {"batch_size": batch, "length": length, "seed": config.seed, "steps": steps}
+    at = repeat(None) if positions is None else positions.positions(**sizes)
+    for start in range(0, steps, CHUNK):
+        samples = generate(CHUNK * batch, length, seed=first + start)
+        other = config.asked.text_share * samples.scored.sum() / (~samples.scored).sum()
+        weights = np.where(samples.scored, 1.0, other).astype(np.float32)
+        for step in range(min(CHUNK, steps - start)):
+            rows = slice(step * batch, (step + 1) * batch)
+            yield Weighted(samples.tokens[rows], samples.targets[rows], weights[rows], next(at))
+
+
+@torch.no_grad()
+def score(config: TaskRun, model: nn.Module, samples: tasks.Samples, device: str) -> dict[str, float]:
+    """Nats of an answer's token, and the share of right ones, read as trained."""
+    reader = as_trained(model, config.training.positions)
+    with autocast(device, config.training.precision):
+        logits = reader(torch.from_numpy(samples.tokens.copy()).to(device)).float().cpu()
+    asked = torch.from_numpy(samples.scored)
+    logits, targets = logits[asked], torch.from_numpy(samples.targets)[asked]
+    right = (logits.argmax(-1) == targets).float().mean()
+    return {"nats": F.cross_entropy(logits, targets).item(), "accuracy": right.item()}
+
+
+class Learning:
+    """Accuracy while a model is trained, on validation samples of the length that it is trained on then.
+
+    `rows` tell it; `metrics` the first step at which it reached each of `LEARNED`, where it did.
+    """
+
+    def __init__(self, config: TaskRun, model: LanguageModel, device: str) -> None:
+        self.config, self.model, self.device = config, model, device
+        self.rows: lm.Rows = []
+
+    def __call__(self, step: int) -> None:
+        config = self.config
+        if step % config.asked.watched:
+            return
+        length = config.stages[step > config.asked.short_steps][2]
+        scored = score(config, self.model, config.validation(length), self.device)
+        self.rows.append({"kind": "learning", "step": step, "length": length, **scored})
+
+    def metrics(self) -> lm.Metrics:
+        first = {
+            level: next((row["step"] for row in self.rows if row["accuracy"] >= level), None)
+            for level in LEARNED
+        }
+        return {f"steps_to_{level:g}": step for level, step in first.items() if step is not None}
+
+
+def bins(config: TaskRun, times: int) -> list[int]:
+    """Edges of distances and of indices in a text of `times` L: 0, L, 2 L, 4 L and so on."""
+    return [0, *(config.training.length * t for t in config.asked.times if t < times), 2**40]
+
+
+def asked(config: TaskRun, model: LanguageModel, device: str) -> tuple[lm.Metrics, lm.Rows]:
+    """What the trained model finds in test samples: rows of the kinds "depth", "distance" and "source_index"
+    by reader and length, and chance; metrics over all answers of a length, and over the near and the far
+    ones in texts of 8 L."""
+    metrics, rows, ask = {}, [], config.asked
+    model.eval()
+    for times in ask.times:
+        length = times * config.training.length
+        samples = drawn(config.generator("test"), ask.samples, length, ask.depths, TEST_SEED)
+        for guess in samples[0][1].chance:
+            metrics[f"chance/{guess}/{times}x"] = float(np.mean([each.chance[guess] for _, each in samples]))
+        for name, reader in readers(config.method, model, config.training.positions, times):
+            with autocast(device, config.training.precision):
+                tables = [(at, found(reader, each, device=device)) for at, each in samples]
+            every = pd.concat([table for _, table in tables])
+            metrics[f"accuracy/{name}/{times}x"] = float(every["accuracy"].mean())
+            metrics[f"exact_match/{name}/{times}x"] = float(every["exact_match"].mean())
+            if times == FAR[1]:
+                back = every["distance"] / config.training.length
+                for place, (least, most) in {"near": NEAR, "far": FAR}.items():
+                    there = every.loc[(back >= least) & (back < most), "accuracy"]
+                    metrics[f"{place}/{name}"] = float(there.mean())
+            cells = [("depth", pd.concat([by_depth(table, at) for at, table in tables]))]
+            cells += [(column, by_bins(every, column, bins(config, times))) for column in BINNED]
+            rows += [
+                {"kind": kind, "reader": name, "times": times, **row}
+                for kind, table in cells
+                for row in table.round(5).to_dict("records")
+            ]
+    return metrics, rows
+
+
+def run(
+    config: TaskRun, *, device: str = "cpu", progress: Progress | None = None, test: bool = True
+) -> Record:
+    """Train one model on a task and ask it; without `test` on validation samples only, as in a sweep."""
+    clock, model = Clock(device), build(config).to(device)
+    held_out = config.validation(config.training.length)
+    initial = score(config, model, held_out, device)["nats"]
+    learning = Learning(config, model, device)
+    losses, metrics = lm.attempted(config, model, batches(config), device, progress, learning)
+    rows = learning.rows
+    if "diverged_at_step" not in metrics:
+        metrics |= learning.metrics() | {
+            "steps": config.training.steps,
+            "train_nats": lm.last(config, losses),
+        }
+        metrics |= {f"val_{name}": value for name, value in score(config, model, held_out, device).items()}
+        if test:
+            further, more = asked(config, model, device)
+            metrics, rows = metrics | further, rows + more
+    fingerprint = {"initial_nats": [initial], "first_losses": losses[: lm.FINGERPRINT_STEPS]}
+    read = {name: lm.splits_of(name).sha256 for name in config.data_sets}
+    seen = config.training.targets if read else 0
+    return recorded(config, clock, metrics, rows, fingerprint, data=read, bytes_seen=seen)
+
+
+def fingerprint(config: TaskRun, *, device: str = "cpu") -> dict[str, list[float]]:
+    """The untrained model's nats, and the first training losses of the run's schedule."""
+    model = build(config).to(device)
+    initial = score(config, model, config.validation(config.training.length), device)["nats"]
+    how = {"device": device, "stop_after": lm.FINGERPRINT_STEPS}
+    return {"initial_nats": [initial], "first_losses": lm.trained(config, model, batches(config), **how)}

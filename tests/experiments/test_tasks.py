@@ -1,0 +1,180 @@
+"""Tasks: all methods see the same samples, held-out ones are apart, a record tells what was found."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from sepnb import experiments
+from sepnb.evaluation.tasks import grid
+from sepnb.experiments import task_grid, task_methods, tasks
+from sepnb.experiments.methods import get, series
+from sepnb.training.positions import PositionGap
+
+from .smoke_runs import assert_same, differing
+
+every_task = pytest.mark.parametrize("name", task_grid.TASKS)
+
+
+def config(name: str = "mqar", method: str = "rope", seed: int = 1, **changes) -> tasks.TaskRun:
+    run = experiments.get(name).config("smoke", method, seed)
+    return dataclasses.replace(run, asked=dataclasses.replace(run.asked, **changes))
+
+
+@every_task
+def test_a_sweep_chooses_the_rate_of_every_method_with_a_seed_that_no_published_run_has(name):
+    experiment, sweep = experiments.get(name), experiments.get(f"{name}_sweep")
+    for profile in ("laptop", "gpu"):
+        assert {run.seed for run in sweep.grid(profile)} == {0}
+        cells = {(run.method, run.seed) for run in experiment.grid(profile)}
+        assert cells == set(itertools.product(experiment.methods, range(1, 7)))
+        tried = {(run.method, run.training.learning_rate) for run in sweep.grid(profile)}
+        assert tried >= set(itertools.product(experiment.methods, task_grid.RATES))
+
+
+@every_task
+def test_two_methods_are_asked_the_same_and_differ_in_model_and_positions_only(name):
+    first, *others = experiments.get(name).grid("laptop", [3])
+    for other in others:
+        changed = {key for key in differing(first, other) - {"method"} if not key.startswith("model.")}
+        assert all(key.startswith(("training.positions", "training.learning_rate")) for key in changed)
+
+
+@pytest.mark.parametrize("change", ["randomised", "gap", "content-gap", "offsets", "learned", "sinusoidal"])
+def test_every_change_stands_beside_its_dense_twin_and_the_strict_model(change):
+    dense = change if change in ("learned", "sinusoidal") else f"sinusoidal-{change}"
+    assert {dense, f"separated-{change}", f"strict-{change}"} <= set(task_methods.METHODS)
+    if change in ("gap", "randomised"):  # which RoPE can be trained with too
+        assert f"rope-{change}" in task_methods.METHODS
+    assert get(f"separated-{change}").training == get(dense).training or change == "offsets"
+
+
+@every_task
+def test_the_samples_of_a_seed_are_those_of_every_method_and_all_new(name):
+    runs = config(name), config(name, "separated-randomised"), config(name, seed=2)
+    one, same, other = (list(tasks.batches(run)) for run in runs)
+    for a, b in zip(one, same, strict=True):
+        assert np.array_equal(a.inputs, b.inputs) and np.array_equal(a.weights, b.weights)
+    seen = np.concatenate([row for batch in one for row in batch.inputs.tolist()], axis=None)
+    assert seen.size == runs[0].training.targets
+    texts = [row.tobytes() for run in (one, other) for batch in run for row in batch.inputs]
+    held_out = runs[0].validation(runs[0].training.length).tokens
+    assert len({*texts, *(row.tobytes() for row in held_out)}) == len(texts) + len(held_out)
+
+
+def test_a_run_begins_with_twice_as_many_texts_of_half_the_length():
+    run = config(short_steps=5)
+    sizes = [batch.inputs.shape for batch in tasks.batches(run)]
+    batch, length = run.training.batch_size, run.training.length
+    assert sizes == 5 * [(2 * batch, length // 2)] + 7 * [(batch, length)]
+
+
+def test_positions_are_drawn_for_the_length_that_is_read():
+    run = config(method="rope-gap")
+    for batch in tasks.batches(run):
+        assert batch.positions.shape == batch.inputs.shape
+        assert (np.diff(batch.positions) >= 1).all()
+        assert batch.positions.max() < run.training.positions.maximum
+    assert isinstance(run.training.positions, PositionGap)
+
+
+def test_only_answers_count_and_the_text_of_needles_a_tenth_of_them():
+    assert {w for batch in tasks.batches(config()) for w in np.unique(batch.weights)} == {0.0, 1.0}
+    weights = np.concatenate(
+        [batch.weights.ravel() for batch in tasks.batches(config("needle", short_steps=12))]
+    )
+    answers = weights == 1
+    assert weights[~answers].sum() == pytest.approx(0.1 * answers.sum(), rel=1e-5)
+
+
+def test_a_haystack_is_its_split_without_braces():
+    text = tasks.haystack("sympy", "validation")
+    documents = tasks.lm.splits_of("sympy").validation.documents
+    whole = b"".join(document.data.tobytes() for document in documents)
+    assert text.tobytes() == whole.replace(b"{", b"(").replace(b"}", b")")
+
+
+LONG = ("native", "window")
+READERS = {
+    "sinusoidal": LONG,
+    "separated-randomised": LONG,
+    "alibi": (*LONG, "log-scale"),
+    "rope-gap": LONG,
+    "rope": (*LONG, "log-scale", "window-sinks", *task_methods.EXTENSIONS),
+    "separated-learned": (*task_methods.EXTRAPOLATORS, "window"),
+}
+
+
+@pytest.mark.parametrize("method", READERS)
+def test_a_longer_text_is_read_in_every_way_of_the_method_and_one_of_the_trained_length_as_trained(method):
+    run = config(method=method)
+    model, length = tasks.build(run).eval(), run.training.length
+    tokens = torch.from_numpy(run.validation(2 * length).tokens[:1])
+
+    def read(times):
+        named = task_methods.readers(method, model, run.training.positions, times)
+        return {name: reader(tokens[:, : times * length]) for name, reader in named}
+
+    assert tuple(read(1)) == ("native",) and tuple(read(2)) == READERS[method]
+    if method == "sinusoidal":
+        torch.testing.assert_close(read(2)["native"][:, :length], read(1)["native"])
+        torch.testing.assert_close(read(2)["window"][:, :length], read(1)["native"])
+        changed = tokens.clone()
+        changed[0, 0] = (changed[0, 0] + 1) % 5
+        window = dict(task_methods.readers(method, model, None, 2))["window"]
+        same = (window(changed) == window(tokens)).all(-1)[0]
+        layers = run.model.n_layers  # what the first token says reaches as many windows further
+        assert not same[: layers * (length - 1) + 1].any() or layers * (length - 1) >= 2 * length - 1
+
+
+def test_the_table_of_what_is_found_is_the_record_of_a_run(one_thread):
+    run = config(samples=8, times=(1, 4, 8))
+    record = tasks.run(run)
+    model = tasks.build(run)
+    tasks.lm.trained(run, model, tasks.batches(run))
+    model.eval()
+    table = grid(model, run.generator("test"), lengths=[64, 256, 512], n=8, seed=tasks.TEST_SEED)
+    rows = [row for row in record.rows if row["kind"] == "depth" and row["reader"] == "native"]
+    assert [(row["times"] * 64, row["depth"], row["n"]) for row in rows] == list(
+        zip(table["length"], table["depth"], table["n"], strict=True)
+    )
+    assert [row["accuracy"] for row in rows] == pytest.approx(table["accuracy"].tolist(), abs=1e-5)
+    long = table[table["length"] == 512]
+    assert record.metrics["accuracy/native/8x"] == pytest.approx(np.average(long.accuracy, weights=long.n))
+    far = {
+        row["start"]: row["accuracy"]
+        for row in record.rows
+        if (row["kind"], row.get("reader"), row.get("times")) == ("distance", "native", 8)
+    }
+    assert set(far) <= {0, 64, 256} and record.metrics["far/native"] == pytest.approx(far[256], abs=1e-5)
+    assert {f"chance/{guess}/8x" for guess in ("uniform", "mode in context", "random source")} <= set(
+        record.metrics
+    )
+
+
+def test_a_run_repeats_and_its_fingerprint_is_its_beginning(one_thread):
+    run = config("latest_value", "separated-randomised")
+    one, again = tasks.run(run), tasks.run(run)
+    assert_same(one, again)
+    assert tasks.fingerprint(run) == one.fingerprint
+
+
+def test_steps_to_learn_are_the_first_at_which_the_accuracy_was_reached():
+    learning = tasks.Learning(config(), tasks.build(config()), "cpu")
+    told = ((50, 0.2), (100, 0.91), (150, 0.8), (200, 0.97))
+    learning.rows = [{"step": step, "accuracy": accuracy} for step, accuracy in told]
+    assert learning.metrics() == {"steps_to_0.9": 100, "steps_to_0.95": 200}
+    learning.rows = learning.rows[:1]
+    assert learning.metrics() == {}
+
+
+@pytest.mark.parametrize("name", task_methods.NEW)
+def test_a_new_method_ends_at_a_base_that_is_compared_too(name):
+    assert {one.name for one in series(name)} & {
+        "rope",
+        "sinusoidal",
+        "separated-sinusoidal",
+        "strict-sinusoidal",
+    }
