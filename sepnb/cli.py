@@ -62,6 +62,9 @@ def run(
     seeds: Annotated[
         str | None, typer.Option(help="Seeds, such as 0,1,2 (default: those of the grid).")
     ] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Methods, such as rope,alibi (default: all of the grid).")
+    ] = None,
     fresh: Fresh = False,
     store: Annotated[Path | None, typer.Option(help="Write records to this folder instead.")] = None,
     jobs: Jobs = None,
@@ -83,7 +86,9 @@ def run(
         options = {"profile": profile, "device": where, "fresh": fresh, "jobs": width, "threads": threads}
         good = True
         if experiments:
-            good = tasks.run_experiments(console, experiments, seeds=numbers, folder=store, **options)
+            few = methods.split(",") if methods else None
+            chosen = {"seeds": numbers, "methods": few, "folder": store}
+            good = tasks.run_experiments(console, experiments, **chosen, **options)
         if chapters:
             seed = numbers[0] if numbers and len(numbers) == 1 else 0
             good = tasks.run_chapters(console, chapters, seed=seed, **options) and good

@@ -13,6 +13,7 @@ from typing import Any
 from sepnb import paths
 from sepnb.companion import workers
 from sepnb.records.store import Store
+from sepnb.validation import named
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def plan(
     profile: str,
     *,
     seeds: Sequence[int] | None = None,
+    methods: Sequence[str] | None = None,
     device: str = "cpu",
     store: Store | None = None,
     fresh: bool = False,
@@ -74,14 +76,20 @@ def plan(
     """The runs still to be done, in grid order, and per experiment how many these are and are already there.
 
     A stale record counts as not done. `fresh` does everything again. A record that the store refuses, where
-    it collects them, is neither there nor to be done: somebody has to look at it first.
+    it collects them, is neither there nor to be done: somebody has to look at it first. With `methods` the
+    others of a grid are left out; a name that no grid has is a ValueError.
     """
     store = store_for(profile) if store is None else store
+    known = {config.method: None for one in experiments for config in one.grid(profile, seeds)}
+    for name in methods or ():
+        named("method", name, known)
     todo, tallies = [], []
     for experiment in experiments:
         have = {} if fresh else store.load(profile, experiment.name)
         tally = Tally(experiment.name)
         for config in experiment.grid(profile, seeds):
+            if methods and config.method not in methods:
+                continue
             if not fresh and store.path(profile, experiment.name, config.key) in (store.refused or ()):
                 continue
             if config.key in have and have[config.key].stale is None:

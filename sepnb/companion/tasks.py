@@ -74,6 +74,7 @@ def run_experiments(
     profile: str,
     device: str,
     seeds: Sequence[int] | None,
+    methods: Sequence[str] | None = None,
     fresh: bool,
     folder: Path | None,
     jobs: int,
@@ -84,7 +85,9 @@ def run_experiments(
     A record that cannot be trusted is left as it is and listed; the others are run.
     """
     store = Store(folder or runs.store_for(profile).root, refused={})
-    todo, tallies = runs.plan(wanted, profile, seeds=seeds, device=device, store=store, fresh=fresh)
+    todo, tallies = runs.plan(
+        wanted, profile, seeds=seeds, methods=methods, device=device, store=store, fresh=fresh
+    )
     if todo:
         runs.check_clean(store)
         if absent := published.absent_data({(one, profile) for one in wanted}):

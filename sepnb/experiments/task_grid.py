@@ -22,14 +22,14 @@ from .tasks import Asked, TaskRun
 
 SIZES = {
     "smoke": lm.ModelSize(32, 40, 2, 4, 64, 2, 12),
-    "laptop": lm.ModelSize(64, 80, 2, 4, 64, 32, 1200),
+    "laptop": lm.ModelSize(64, 80, 2, 4, 64, 32, 1500),
     "gpu": lm.ModelSize(128, 160, 4, 8, 256, 32, 8000),
 }
 ON_GPU = {"precision": "bfloat16", "compiler": "inductor"}
 LEAST = {"validation": 4, "samples": 2, "watched": 6}
 """Of a smoke run."""
 
-RATES = (1.5e-3, 3e-3, 6e-3)
+RATES = (7.5e-4, 1.5e-3, 3e-3)
 
 
 class Task(NamedTuple):
@@ -48,13 +48,13 @@ class Task(NamedTuple):
 
 
 TASKS: dict[str, Task] = {
-    "mqar": Task("Recall by content", tuple(METHODS), 1200, 45.0),
+    "mqar": Task("Recall by content", tuple(METHODS), 1500, 60.0),
     "latest_value": Task("The latest value of a key", tuple(METHODS), 1500, 60.0),
     "needle": Task(
         "Needles in novels",
         tuple(METHODS),
-        900,
-        90.0,
+        1000,
+        100.0,
         128,
         {"text": "eltec-eng", "text_share": 0.1, "queries": 4, "samples": 32},
     ),
@@ -117,7 +117,7 @@ class TaskExperiment(Experiment):
             costs=self.costs,
             rates=RATES,
             score="val_nats",
-            default=3e-3,
+            default=1.5e-3,
             computes=tasks.run,
             begins=tasks.fingerprint,
         )

@@ -1,4 +1,4 @@
-"""The rule of *uses*: learned inside, found far back, not so behind a window; in the mean and in five seeds."""
+"""The rule of *uses*: learned inside, found far back, not behind a window; in the mean and in five seeds."""
 
 import pandas as pd
 import pytest

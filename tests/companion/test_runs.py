@@ -53,6 +53,14 @@ def test_what_is_there_is_skipped_and_what_fails_ends_only_itself(fake, checkout
     assert sorted(store.load("laptop", "fake")) == ["a-seed1", "a-seed2", "b-seed1", "b-seed2"]
 
 
+def test_a_grid_can_be_run_for_some_of_its_methods(fake, checkout) -> None:
+    store = Store(checkout / "private")
+    todo, (tally,) = runs.plan([fake()], "laptop", methods=["b"], store=store)
+    assert [run.config.key for run in todo] == ["b-seed1", "b-seed2"] and tally.left == 2
+    with pytest.raises(ValueError, match="unknown method 'c'"):
+        runs.plan([fake()], "laptop", methods=["c"], store=store)
+
+
 def test_stale_records_and_fresh_grids_run_again(fake, checkout) -> None:
     store = Store(checkout / "private")
     grid = fake()
