@@ -73,7 +73,7 @@ FITS = ("fitted", "fitted-masked")
 PLAIN_SWEEP = Sweep(
     "plain_sweep",
     title="Learning rates without a norm on positions",
-    order=0,
+    order=2,
     methods=tuple(PLAIN),
     smoke=tuple(PLAIN),
     config_of=run_of,
