@@ -195,6 +195,7 @@ class StreamNorm(nn.Module):
         split: one norm per stream, or one over the joined width.
         eps: added to the variance (layer) or to the mean square (rms).
         outputs: return only these streams, and build gains only for them.
+        plain: streams that pass as they are, without gains; for a split norm only.
     """
 
     def __init__(
@@ -205,6 +206,7 @@ class StreamNorm(nn.Module):
         *,
         eps: float = 1e-5,
         outputs: Iterable[str] | None = None,
+        plain: Iterable[str] = (),
     ) -> None:
         super().__init__()
         instance("streams", streams, Streams, "Streams(pos=32, sem=96)")
@@ -212,7 +214,13 @@ class StreamNorm(nn.Module):
         flag("split", split)
         number("eps", eps, least=0)
         self.streams, self.kind, self.split, self.eps = streams, kind, split, eps
-        widths = {name: streams.widths[name] for name in streams.select(outputs)}
+        self.outputs, self.plain = streams.select(outputs), streams.select(plain)
+        if self.plain and not split:
+            raise ValueError(
+                f"one norm over all streams leaves none of them plain, and plain names {self.plain[0]!r}; "
+                f"leave plain out, or give split=True"
+            )
+        widths = {name: streams.widths[name] for name in self.outputs if name not in self.plain}
         self.gain = nn.ParameterDict({name: nn.Parameter(torch.ones(w)) for name, w in widths.items()})
         self.bias = nn.ParameterDict(
             {name: nn.Parameter(torch.zeros(w)) for name, w in widths.items()} if kind == "layer" else {}
@@ -229,8 +237,10 @@ class StreamNorm(nn.Module):
         bias = dict(self.bias.items())
         if self.split:
             return {
-                name: self._normalise(parts[name], gain, bias.get(name))
-                for name, gain in self.gain.items()
+                name: parts[name]
+                if name in self.plain
+                else self._normalise(parts[name], self.gain[name], bias.get(name))
+                for name in self.outputs
                 if name in parts
             }
         normalised = self.streams.split(self._normalise(self.streams.join(parts)))

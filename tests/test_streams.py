@@ -246,6 +246,16 @@ def test_the_joint_norm_mixes_the_streams_and_the_split_norm_does_not(kind):
     assert heard(split=False) > 1e-3
 
 
+@pytest.mark.parametrize("kind", ["layer", "rms"])
+def test_a_plain_stream_passes_bit_for_bit_and_the_others_are_normalised_as_ever(kind):
+    streams, x = Streams(pos=8, sem=8), noise(4, 16)
+    plain, split = StreamNorm(streams, kind, plain=["pos"]).double(), StreamNorm(streams, kind).double()
+    assert list(plain.gain) == ["sem"]
+    assert torch.equal(plain(x)[:, :8], x[:, :8]) and torch.equal(plain(x)[:, 8:], split(x)[:, 8:])
+    with pytest.raises(ValueError, match="leaves none of them plain, and plain names 'pos'"):
+        StreamNorm(streams, kind, split=False, plain=["pos"])
+
+
 @pytest.mark.parametrize("split", [True, False])
 @pytest.mark.parametrize("kind", ["layer", "rms"])
 def test_a_row_of_zeros_stays_finite_with_finite_gradients(kind, split):

@@ -1,11 +1,12 @@
 """Experiment `extrapolation` (chapters 9, 11 and 12): the five extrapolators, the separation, and encodings
-alone. Written before its records. Every model must clear the bar inside its trained length: past it, what a
-model knew is the question.
+alone; and experiment `fitted_rows` (chapter 11): rows that were fitted where the formulas guess. Each was
+written before its records. Every model must clear the bar inside its trained length: past it, what a model
+knew is the question.
 """
 
 from functools import partial
 
-from sepnb.claims.asks import FAR, Ask, Unless, each, gap, levels, pairs
+from sepnb.claims.asks import FAR, Ask, Unless, changes, each, gap, levels, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import judge
 from sepnb.claims.language_model import BAR
@@ -30,7 +31,11 @@ TEXT_HAS_MORE = Unless(
 )
 """Else the text, for models of this size, cannot judge whether any uses more than the trained length."""
 
+FITTED = "experiment/fitted_rows"
+STRICT, PLAIN, SMOOTH = "strict-learned", "separated-learned-plain", "separated-sinusoidal"
+
 _of = partial(Claim, experiments=(TABLE,), floors=(BAR,))
+_fit = partial(Claim, experiments=(FITTED,), floors=(BAR,))
 _slides = partial(_of, source="slides-separation")
 _seqpe = partial(_of, source="seqpe-abstract")
 _article = partial(_of, source="article-positional-encoding")
@@ -48,6 +53,11 @@ def alike(readings: tuple[str, ...], other: str, margin: float) -> list[Ask]:
     return [
         Ask(f"{OURS}:{name}/{k}", f"{OURS}:{other}/{k}", -margin, margin) for name in readings for k in FAR
     ]
+
+
+def divergence(readings: tuple[str, ...]) -> list[str]:
+    """How far predictions move in a long text, in every bin."""
+    return [f"divergence/{reading}/{place}" for reading in readings for place in FAR]
 
 
 CLAIMS = {
@@ -119,6 +129,51 @@ CLAIMS = {
         "ALiBi does not use more context than it was trained on",
         levels("alibi", *gap("native", ("4x", "8x")), low=-0.02),
         unless=TEXT_HAS_MORE,
+    ),
+    "fitted-rows-can-be-found": _fit(
+        "A fit finds the rows again that were taken from a trained model",
+        levels((OURS, STRICT, DENSE), "recovered", high=0.03),
+        remark="The rows of the second half of the trained length, by as many steps as the rows past it.",
+    ),
+    "only-new-vectors-are-missing": _fit(
+        "With the right vectors for the new positions a separated model reads on",
+        levels(OURS, *gap("fitted"), high=0.03),
+        source="slides-separation",
+        remark="The rows past the trained length are fitted, all weights frozen: no formula knows as much.",
+    ),
+    "fitted-rows-survive-strict": _fit(
+        "Fitted rows carry the strict model past its trained length",
+        levels(STRICT, *gap("fitted"), high=0.03),
+    ),
+    "fitted-rows-survive-dense": _fit(
+        "Fitted rows carry the dense model past its trained length", levels(DENSE, *gap("fitted"), high=0.03)
+    ),
+    "fitted-rows-survive-behind-a-window": _fit(
+        "Rows fitted behind a window carry a separated model on behind that window",
+        levels((OURS, STRICT), *gap("fitted-masked"), high=0.03),
+    ),
+    "separation-makes-fitting-easier": _fit(
+        "Fitted rows lose less in a separated model than in a dense one",
+        pairs(f"{OURS} - {DENSE}, {STRICT} - {DENSE}", *gap("fitted"), high=0.0),
+    ),
+    "fitted-rows-beat-every-formula": _fit(
+        "Fitted rows are better than every formula",
+        changes((OURS,), zip(5 * gap("fitted"), gap(FIVE), strict=True), high=0.0),
+    ),
+    "the-five-survive-without-a-norm": _fit(
+        "Without a norm on positions the five approaches extrapolate", levels(PLAIN, *gap(FIVE), high=0.03)
+    ),
+    "the-five-survive-on-a-smooth-table": _fit(
+        "On a smooth table the five approaches extrapolate",
+        levels(SMOOTH, *gap(FIVE), high=0.03),
+        remark="The table is the first rows of a sinusoid, which formula (2) continues exactly.",
+    ),
+    "separation-steadies-predictions": _fit(
+        "Predictions on long sequences are more stable in a separated model",
+        pairs(f"{OURS} - {DENSE}", *divergence(FIVE), high=0.0),
+        source="slides-separation",
+        remark="Both models are read under the same formula. Where length changes nothing the divergence "
+        "is 0.",
     ),
 }
 

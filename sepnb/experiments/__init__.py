@@ -1,7 +1,16 @@
 """Experiments: one file per question. To add one, write its class and name it in `_REGISTRY`."""
 
 from ..validation import named
-from . import ablation, encoding_methods, images, in_window, seqpe_stream, task_grid, volumes
+from . import (
+    ablation,
+    encoding_methods,
+    fitted_rows,
+    images,
+    in_window,
+    seqpe_stream,
+    task_grid,
+    volumes,
+)
 from .base import PROFILES, Experiment, RunConfig
 from .budget import Budget
 from .context_extension import ContextExtension
@@ -25,6 +34,9 @@ _REGISTRY: dict[str, Experiment] = {
             in_window.InWindow(),
             Extrapolation(),
             SecondText(),
+            fitted_rows.PLAIN_SWEEP,
+            fitted_rows.FIT_SWEEP,
+            fitted_rows.EXPERIMENT,
             ablation.SCREEN,
             ablation.Ablation(),
             ShawClip(),

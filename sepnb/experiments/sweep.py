@@ -45,6 +45,7 @@ class Sweep(Experiment):
             know next to nothing of the order of the bytes, at every rate alike, and would rank nothing.
         score: the metric that chooses, the least of it.
         default: the rate where no record is published.
+        part: of the config of a run, what has the rate that is tried.
         computes, begins: the run and the fingerprint of a config.
     """
 
@@ -61,6 +62,7 @@ class Sweep(Experiment):
     whole: tuple[str, ...] = ()
     score: str = "val_bits_per_byte"
     default: float = 4e-3
+    part: str = "training"
     computes: Callable[..., Record] = lm.run
     begins: Callable[..., dict[str, list[float]]] = lm.fingerprint
 
@@ -91,7 +93,8 @@ class Sweep(Experiment):
         """
         folder = paths.root() / "results" / profile / self.name
         tried = tuple((method, tuple(self.tried(profile, method))) for method in self.methods)
-        return _best(tried, self.score, folder, folder.stat().st_mtime_ns if folder.is_dir() else None)
+        stamp = folder.stat().st_mtime_ns if folder.is_dir() else None
+        return _best(tried, self.score, self.part, folder, stamp)
 
     def at_an_end(self, profile: str) -> dict[str, float]:
         """The methods whose best rate is the lowest or the highest that was tried, and that rate: a sweep
@@ -129,13 +132,13 @@ class Sweep(Experiment):
 
 @lru_cache(maxsize=64)
 def _best(
-    tried: tuple[tuple[str, tuple[float, ...]], ...], score: str, folder: Path, stamp: int | None
+    tried: tuple[tuple[str, tuple[float, ...]], ...], score: str, part: str, folder: Path, stamp: int | None
 ) -> Mapping[str, float]:
     """`Sweep.best` by the records in a folder, read again once the folder has changed."""
     store, scores = Store(folder.parents[1]), {}
     for path in sorted(folder.glob("*.json")) if stamp is not None else []:
         record = store.read(path)
-        run = record.config["method"], record.config["training"]["learning_rate"]
+        run = record.config["method"], record.config[part]["learning_rate"]
         scores[run] = record.metrics.get(score, inf)
     found = {}
     for method, rates in tried:

@@ -52,7 +52,8 @@ class TransformerConfig:
         mode: "separated" or "strict", a preset of `query_key`; without effect on a single stream. What strict
             computes once serves the sequences that share their positions and the mask; positions `[B, N]` and
             documents cost a position branch for each sequence, so pad a causal model on the right.
-        norm: "split", one norm per stream, or "joint", one over the whole width; a preset of `split`.
+        norm: "split", one norm per stream; "joint", one over the whole width; or "content", one of the sem
+            stream alone, so that position streams keep their magnitude. A preset of `split`.
         readout: "sem" or "both": the streams from which the output is computed.
         max_length: positions trained on; the number of rows of a learned table.
         causal: each query sees keys up to itself; False gives a bidirectional encoder.
@@ -166,6 +167,11 @@ class TransformerConfig:
         return frozenset(SPLIT) - (frozenset({"norm"}) if self.norm == "joint" else frozenset())
 
     @property
+    def plain(self) -> tuple[str, ...]:
+        """The streams that no norm touches."""
+        return self.position_streams if self.norm == "content" else ()
+
+    @property
     def isolated(self) -> bool:
         """Whether what blocks make of the position streams is a function of the positions alone, so that
         these can be run on their own: that takes every split."""
@@ -211,7 +217,7 @@ def _check_fields(config: TransformerConfig) -> None:
     validation.whole("the model width", config.streams.d_model, 1, WIDEST)
     for field, allowed in (
         ("mode", tuple(MODES)),
-        ("norm", ("split", "joint")),
+        ("norm", ("split", "joint", "content")),
         ("readout", ("sem", "both")),
         ("activation", tuple(ACTIVATIONS)),
         ("norm_kind", ("layer", "rms")),
@@ -234,6 +240,8 @@ def _check_fields(config: TransformerConfig) -> None:
             raise ValueError(f"split names {unknown[0]!r}; it takes any of {', '.join(SPLIT)}")
         if config.norm == "joint" and "norm" in config.split:
             raise ValueError("norm='joint' contradicts a split that holds 'norm'; leave one of them out")
+        if config.norm == "content" and "norm" not in config.split:
+            raise ValueError("norm='content' contradicts a split without 'norm'; leave one of them out")
 
 
 def _check_heads(config: TransformerConfig) -> None:

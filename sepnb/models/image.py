@@ -55,7 +55,9 @@ class ImageClassifier(nn.Module):
         self.embedding = nn.Linear(channels * patch * patch, width, bias=False)
         self.class_token = nn.Parameter(torch.empty(width))
         self.transformer = Transformer(config)
-        self.norm = StreamNorm(streams, config.norm_kind, "norm" in config.splits, outputs=read)
+        self.norm = StreamNorm(
+            streams, config.norm_kind, "norm" in config.splits, outputs=read, plain=config.plain
+        )
         self.head = nn.Linear(sum(streams.widths[name] for name in read), n_classes, bias=False)
         nn.init.normal_(self.class_token, std=config.embedding_std)
         initialise_maps(self, config)

@@ -35,7 +35,9 @@ class LanguageModel(nn.Module):
         streams, read = config.streams, readout(config)
         self.embedding = nn.Embedding(vocab_size, streams.widths["sem"])
         self.transformer = Transformer(config)
-        self.norm = StreamNorm(streams, config.norm_kind, "norm" in config.splits, outputs=read)
+        self.norm = StreamNorm(
+            streams, config.norm_kind, "norm" in config.splits, outputs=read, plain=config.plain
+        )
         self.head = nn.Linear(sum(streams.widths[name] for name in read), vocab_size, bias=False)
         nn.init.normal_(self.embedding.weight, std=config.embedding_std)
         initialise_maps(self, config)

@@ -38,10 +38,10 @@ class Block(nn.Module):
         self.outputs, self.dropout = layout.outputs, config.dropout
         split, kind, streams = "norm" in config.splits, config.norm_kind, config.streams
         joint_mlp = "mlp" not in config.splits
-        self.attention_norm = StreamNorm(streams, kind, split, outputs=layout.normalised)
+        self.attention_norm = StreamNorm(streams, kind, split, outputs=layout.normalised, plain=config.plain)
         self.attention = Attention(config, layout, layer)
         read = streams.names if joint_mlp else layout.outputs
-        self.mlp_norm = StreamNorm(streams, kind, split, outputs=read)
+        self.mlp_norm = StreamNorm(streams, kind, split, outputs=read, plain=config.plain)
         self.mlp = StreamMLP(
             streams,
             config.expansion,

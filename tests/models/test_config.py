@@ -5,6 +5,7 @@ import itertools
 import json
 
 import pytest
+import torch
 
 from sepnb.encodings import RoPE
 from sepnb.models import LanguageModel, TransformerConfig
@@ -64,6 +65,28 @@ def test_the_presets_are_the_factors_they_name_and_a_factor_that_is_given_wins()
     assert joint.splits == lacking.splits == {"value_output", "mlp"}
     found = [[(n, p.shape) for n, p in LanguageModel(c).named_parameters()] for c in (joint, lacking)]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("mode", ["separated", "strict"])
+def test_a_norm_of_the_content_alone_keeps_the_magnitude_of_positions_that_a_split_norm_erases(mode):
+    """The learned table times three, everything else alike: nearly the same logits only where p is normed."""
+    tokens, changed = torch.arange(12)[None], {}
+    for norm in ("split", "content"):
+        torch.manual_seed(0)
+        one = config(norm=norm, mode=mode, encoding="learned", n_layers=1)
+        assert one.splits == config().splits and one.isolated is (mode == "strict")
+        model = LanguageModel(one).double()
+        (encoding,) = model.transformer.input_encodings
+        with torch.no_grad():
+            encoding.table.normal_()
+            before = model(tokens)
+            encoding.table.mul_(3)
+            changed[norm] = float((model(tokens) - before).abs().max())
+    assert changed["split"] < 1e-4 and changed["content"] > 1e-2
+    gains = [name for name, _ in model.named_parameters() if "gain" in name]
+    assert gains and all(name.endswith("gain.sem") for name in gains)
+    with pytest.raises(ValueError, match="norm='content' contradicts a split without 'norm'"):
+        config(norm="content", split={"mlp"})
 
 
 def test_a_split_is_a_set_however_it_is_given():

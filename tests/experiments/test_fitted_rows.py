@@ -1,0 +1,169 @@
+"""Fitted rows: which runs, what is read with which rows, and what a record says of it."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from sepnb import experiments
+from sepnb.evaluation.losses import evaluate
+from sepnb.experiments import fitted_rows as fr
+from sepnb.experiments import language_modelling as lm
+from sepnb.extrapolators import CONTROLS, SOURCE_METHODS
+from sepnb.models import LanguageModel
+from sepnb.training.rows import lengthened
+
+from .smoke_runs import assert_same, differing, shortened
+
+EXPERIMENT = experiments.get("fitted_rows")
+SWEEP = experiments.get("fitted_rows_sweep")
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def run_of(method: str, seed: int = 1) -> fr.FittedRun:
+    config = shortened(EXPERIMENT.config("smoke", method, seed), steps=6)
+    return dataclasses.replace(config, fit=dataclasses.replace(config.fit, steps=2))
+
+
+def model_of(config: fr.FittedRun) -> LanguageModel:
+    """An untrained model, with a table large enough for its position to be seen in the losses."""
+    model = lm.build(config)
+    with torch.no_grad():
+        for module in model.transformer.input_encodings:
+            for table in module.parameters():
+                table.normal_()
+    return model.eval()
+
+
+# --- the grid
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+@pytest.mark.parametrize("method", [m for m in fr.METHODS if m not in fr.PLAIN])
+def test_a_run_trains_as_extrapolation_does(profile, method):
+    own = EXPERIMENT.config(profile, method, 3)
+    other = experiments.get("extrapolation").config(profile, method, 3)
+    assert (own.model, own.training, own.seed) == (other.model, other.training, other.seed)
+    assert own.text.name == other.text.name and own.blocks == other.blocks
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_all_methods_are_fitted_alike_but_for_the_rate_on_as_many_bytes_a_step(profile):
+    fits = {dataclasses.replace(EXPERIMENT.config(profile, m, 1).fit, learning_rate=1.0) for m in fr.METHODS}
+    (fit,) = fits
+    training = EXPERIMENT.config(profile, "learned", 1).training
+    assert fit.batch_size * fit.length == training.batch_size * training.length
+    assert fit.length == 8 * training.length and fit.precision == training.precision
+
+
+def test_the_plain_method_differs_from_its_base_in_the_norm():
+    one, other = (run_of(name) for name in ("separated-learned-plain", "separated-learned"))
+    assert differing(one, other) == {"method", "model.norm"}
+
+
+@pytest.mark.parametrize("profile", ["laptop", "gpu"])
+def test_a_verdict_has_six_seeds_and_a_gap_at_least_thirty_windows(profile):
+    grid = EXPERIMENT.grid(profile)
+    assert {(c.method, c.seed) for c in grid} == {(m, s) for m in fr.METHODS for s in range(1, 7)}
+    beyond = grid[0].beyond
+    assert beyond.part * beyond.documents >= 30
+    assert all(reading.scope == "part" for reading in grid[0].readings)
+
+
+def test_the_sweep_tries_the_rates_of_the_rows_on_one_training():
+    runs = [c for c in SWEEP.grid("laptop") if c.method == "learned"]
+    assert [c.fit.learning_rate for c in runs] == list(SWEEP.rates) and {c.seed for c in runs} == {0}
+    assert len({c.training for c in runs}) == 1 and len({c.key for c in runs}) == 3
+    assert len({c.label for c in runs}) == 3
+    own = EXPERIMENT.fitting("laptop", "learned", 0, SWEEP.rates[1])
+    assert differing(own, runs[1]) == {"experiment"}
+
+
+# --- what is read
+
+
+def test_every_reading_says_what_was_never_shown():
+    config = run_of("separated-learned")
+    told = {reading.id: config.unseen(reading) for reading in config.readings}
+    assert len(told) == len(config.readings)
+    assert {*SOURCE_METHODS, *CONTROLS} <= told.keys()
+    expected = {
+        "sliding": "none",
+        "fourier": "index+length",
+        "fourier-window": "index",
+        "fourier-at-7x": "index",
+        "clamp": "length",
+        "fitted": "length",
+        "fitted-window": "none",
+        "fitted-masked": "none",
+        "fitted-at-7x": "none",
+        "fitted-masked-at-7x": "none",
+    }
+    assert {name: told[name] for name in expected} == expected
+
+
+def test_formula_two_continues_a_sinusoid_as_the_sinusoid_itself():
+    config = run_of("separated-sinusoidal")
+    model = model_of(config)
+    windows = config.passages().tokens[:1]
+    own, formula = (evaluate(reader, windows).bits for reader in (model, model.extended("sinusoidal")))
+    np.testing.assert_allclose(own, formula, atol=1e-4)
+    assert np.abs(evaluate(model.extended("wrap"), windows).bits - own)[:, 64:].max() > 1e-3
+
+
+@pytest.mark.parametrize("name", fr.FITS)
+def test_a_fit_is_anew_from_the_same_windows_and_leaves_the_model_and_its_inside_alone(name):
+    config = run_of("separated-learned")
+    model = model_of(config)
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    (one, losses), (other, again) = (fr.fitted(config, model, name) for _ in range(2))
+    assert losses == again and all(
+        torch.equal(a, b) for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True)
+    )
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+    windows = config.passages().tokens
+    length = config.beyond.length
+    inside = windows[:, : length + 1]
+    np.testing.assert_array_equal(evaluate(one, inside).bits, evaluate(model, inside).bits)
+    start = evaluate(lengthened(model, config.beyond.longest), windows).bits
+    assert np.abs(evaluate(one, windows).bits - start)[:, length:].max() > 1e-3
+
+
+def test_the_two_fits_are_of_different_rows():
+    config = run_of("separated-learned")
+    model = model_of(config)
+    native, masked = (fr.fitted(config, model, name)[0] for name in fr.FITS)
+    tables = [m.transformer.input_encodings[0].table for m in (native, masked)]
+    assert not torch.equal(*tables)
+
+
+def test_a_record_holds_every_number_that_a_claim_reads_and_the_gaps_are_differences_on_the_same_bytes():
+    config = run_of("separated-learned")
+    record, again = EXPERIMENT.run(config), EXPERIMENT.run(config)
+    spent = {"fit_cpu_s": 0.0}
+    assert_same(*(dataclasses.replace(r, metrics=r.metrics | spent) for r in (record, again)))
+    metrics = record.metrics
+    for reading in config.readings:
+        if reading.start:
+            assert np.isfinite(metrics[f"gap/{reading.id}"])
+        elif reading.id != "sliding":
+            for k in (1, 2, 4, 8):
+                gap = metrics[f"{reading.id}/{k}x"] - metrics[f"sliding/{k}x"]
+                assert metrics[f"gap/{reading.id}/{k}x"] == pytest.approx(gap)
+    inside = [metrics[f"gap/{name}/1x"] for name in (*SOURCE_METHODS, "fitted", "fitted-masked")]
+    assert max(map(abs, inside)) < 1e-5, "inside the trained length all are the trained model"
+    for name in (*SOURCE_METHODS, "clamp", *fr.FITS):
+        assert min(metrics[f"divergence/{name}/{k}x"] for k in (2, 4, 8)) > 0
+    assert {row.get("scope") for row in record.rows if row["kind"] == "reading"} == {"part", "far"}
+    rows = {row["rows"]: row["bits_per_byte"] for row in record.rows if row["kind"] == "recovered"}
+    assert metrics["recovered"] == pytest.approx(rows["fitted"] - rows["trained"])
+    assert metrics["rows_learning_rate"] == config.fit.learning_rate
+
+
+def test_the_sweep_chooses_by_what_follows_the_trained_length_on_validation_text_only():
+    config = dataclasses.replace(run_of("learned"), experiment=SWEEP.name)
+    record = SWEEP.run(config)
+    assert "bits_per_byte" not in record.metrics
+    told = [row["bits_per_byte"] for row in record.rows if row["kind"] == "validated"]
+    assert record.metrics["fitted_val_bits_per_byte"] == pytest.approx(np.mean(told)) and len(told) == 2
