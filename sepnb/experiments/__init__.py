@@ -1,7 +1,16 @@
 """Experiments: one file per question. To add one, write its class and name it in `_REGISTRY`."""
 
 from ..validation import named
-from . import ablation, encoding_methods, images, in_window, seqpe_stream, task_grid, volumes
+from . import (
+    ablation,
+    encoding_methods,
+    images,
+    in_window,
+    seqpe_stream,
+    table_sweep,
+    task_grid,
+    volumes,
+)
 from .base import PROFILES, Experiment, RunConfig
 from .budget import Budget
 from .context_extension import ContextExtension
@@ -22,10 +31,12 @@ _REGISTRY: dict[str, Experiment] = {
     for experiment in sorted(
         (
             in_window.LR_SCREEN,
+            table_sweep.SWEEP,
             in_window.InWindow(),
             Extrapolation(),
             SecondText(),
             ablation.SCREEN,
+            ablation.TABLES,
             ablation.Ablation(),
             ShawClip(),
             Budget(),
