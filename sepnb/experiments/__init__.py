@@ -8,6 +8,7 @@ from . import (
     images,
     in_window,
     seqpe_stream,
+    table_sweep,
     task_grid,
     volumes,
 )
@@ -31,6 +32,7 @@ _REGISTRY: dict[str, Experiment] = {
     for experiment in sorted(
         (
             in_window.LR_SCREEN,
+            table_sweep.SWEEP,
             in_window.InWindow(),
             Extrapolation(),
             SecondText(),
@@ -38,6 +40,7 @@ _REGISTRY: dict[str, Experiment] = {
             fitted_rows.FIT_SWEEP,
             fitted_rows.EXPERIMENT,
             ablation.SCREEN,
+            ablation.TABLES,
             ablation.Ablation(),
             ShawClip(),
             Budget(),

@@ -12,6 +12,7 @@ from . import language_modelling as lm
 from . import methods
 from .methods import EQUAL, QUARTER, SPINE, WIDE, Method, listed, part_for_position
 from .sweep import Sweep
+from .table_sweep import TableSweep
 from .texts import TextExperiment
 
 SIZES = {
@@ -98,9 +99,21 @@ SCREEN = Sweep(
     config_of=run_of,
     steps={"smoke": 20, "laptop": 500, "gpu": 1000},
     whole=("none", "learned", "learned-reinjected", f"{FULL}-content"),
+    beyond=dict.fromkeys((name for name in COMPARED if name != "none"), (1.6e-2, 3.2e-2)),
     costs={"smoke": 1.0, "laptop": 16.0, "gpu": 40.0},
 )
-"""For all but one method the largest of the three rates is the best."""
+"""For all but one method the largest of the first three rates was the best."""
+
+TABLES = TableSweep(
+    "ablation_table_sweep",
+    title="Scales of learned tables in the ablation",
+    order=3,
+    methods=tuple(name for name in COMPARED if "learned" in name),
+    smoke=("learned",),
+    config_of=run_of,
+    costs={"smoke": 1.0, "laptop": 34.0, "gpu": 60.0},
+)
+"""At this size, too, over the whole schedule."""
 
 
 class Ablation(TextExperiment):

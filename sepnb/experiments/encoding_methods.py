@@ -109,6 +109,10 @@ SCREEN = Sweep(
         *("learned-per-layer", "learned-query-key", "cope", "seqpe", "seqpe-input"),
         *("sinusoidal-randomised", "rope-randomised"),
     ),
+    beyond={
+        **dict.fromkeys(("p-rope", "cope", "seqpe", "seqpe-input"), (1e-3,)),
+        "t5": (1.6e-2,),
+    },
     costs={"smoke": 1.5, "laptop": 80.0, "gpu": 60.0},
 )
 """Those over the whole schedule begin without knowing the order of the bytes, their tables being small or

@@ -15,6 +15,7 @@ LR_SCREEN = Sweep(
     config_of=run_of,
     steps=STEPS,
     whole=("none", "learned"),
+    beyond={"none": (1e-3,), "sinusoidal": (1.6e-2,)},
     costs={"smoke": 1.0, "laptop": 65.0, "gpu": 40.0},
 )
 

@@ -2,7 +2,8 @@
 
 A sweep trains every method at a few rates with a seed that no published run has, and reads the validation
 data only. Where the best of these stands at an end, one more beyond it is tried for that method, until it
-does not: so all are compared at a rate with a worse one on either side.
+does not: so all are compared at a rate with a worse one on either side. A further rate counts once its run is
+published; until then nothing that hangs on it is trained, and what was published stays as it is.
 
 Where a grid takes its rates from is one plain rule: from the records *published with the code*, `results/` of
 the checkout, whatever store a command reads and writes. A profile whose sweep has not tried a method at every
@@ -15,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from .. import paths
@@ -73,10 +73,18 @@ class Sweep(Experiment):
         beyond = () if profile == "smoke" else self.beyond.get(method, ())
         return sorted({*self.rates, *beyond})
 
-    def cells(self, profile: str) -> list[tuple[str, float]]:
-        return [(name, rate) for name in super().cells(profile) for rate in self.tried(profile, name)]
+    def trials(self, profile: str, method: str) -> list[tuple]:
+        """The cells of a method: itself, and what is tried of it, its rate first."""
+        return [(method, rate) for rate in self.tried(profile, method)]
 
-    def config(self, profile: str, cell: tuple[str, float], seed: int) -> RunConfig:
+    def trial_of(self, config: Mapping[str, Any]) -> tuple:
+        """The cell whose record has this config."""
+        return config["method"], config[self.part]["learning_rate"]
+
+    def cells(self, profile: str) -> list[tuple]:
+        return [trial for name in super().cells(profile) for trial in self.trials(profile, name)]
+
+    def config(self, profile: str, cell: tuple, seed: int) -> RunConfig:
         method, rate = cell
         short = None if self.steps is None or method in self.whole else self.steps[profile]
         return self.config_of(self.name, profile, method, seed, rate, short)
@@ -87,20 +95,43 @@ class Sweep(Experiment):
     def fingerprint(self, config: Any, *, device: str = "cpu") -> dict[str, list[float]]:
         return self.begins(config, device=device)
 
-    def best(self, profile: str) -> Mapping[str, float]:
-        """The rate with the least validation loss of every method that the published records of a profile
-        have at every rate. A run that diverged has no loss; a method that diverged at every rate has none.
-        """
+    def scores(self, profile: str) -> dict[tuple, float]:
+        """The score of every trial that has a published record; that of a run that diverged is infinite."""
         folder = paths.root() / "results" / profile / self.name
-        tried = tuple((method, tuple(self.tried(profile, method))) for method in self.methods)
-        stamp = folder.stat().st_mtime_ns if folder.is_dir() else None
-        return _best(tried, self.score, self.part, folder, stamp)
+        records = _records(folder, folder.stat().st_mtime_ns if folder.is_dir() else None)
+        return {self.trial_of(one.config): one.metrics.get(self.score, inf) for one in records}
+
+    def chosen(self, profile: str) -> dict[str, tuple]:
+        """The best trial of every method that has a published record of each of `rates`: that with the least
+        validation loss of these and of those beyond that have one. A method that diverged in all has none.
+        """
+        scores, best = self.scores(profile), {}
+        for method in self.methods:
+            trials = self.trials(profile, method)
+            there = [trial for trial in trials if trial in scores]
+            if {trial for trial in trials if trial[1] in self.rates} <= set(there):
+                least = min(there, key=scores.__getitem__)
+                best |= {method: least} if scores[least] < inf else {}
+        return best
+
+    def best(self, profile: str) -> dict[str, float]:
+        """The rates of the best trials."""
+        return {method: trial[1] for method, trial in self.chosen(profile).items()}
+
+    def waiting(self, profile: str, method: str) -> list[tuple]:
+        """The trials of a method that have no published record yet."""
+        scores = self.scores(profile)
+        return [trial for trial in self.trials(profile, method) if trial not in scores]
 
     def at_an_end(self, profile: str) -> dict[str, float]:
-        """The methods whose best rate is the lowest or the highest that was tried, and that rate: a sweep
+        """The methods whose best rate is the lowest or the highest that has a record, and that rate: a sweep
         that is published has none."""
+        done = {trial[:2] for trial in self.scores(profile)}
+        ends = {
+            method: [rate for rate in self.tried(profile, method) if (method, rate) in done]
+            for method in self.methods
+        }
         best = self.best(profile).items()
-        ends = {method: self.tried(profile, method) for method in self.methods}
         return {method: rate for method, rate in best if rate in (ends[method][0], ends[method][-1])}
 
     def rate(self, profile: str, method: str) -> float:
@@ -116,33 +147,34 @@ class Sweep(Experiment):
         own = {} if check_profile(profile) == "smoke" else self.best(profile)
         return own.get(method) or self.best("laptop").get(method, self.default)
 
+    def settled(self, profile: str, method: str, config: Any) -> Any:
+        """The config of a run of a method, at its rate already, with whatever else the sweep chose for it."""
+        return config
+
     def require(self, profile: str, method: str) -> None:
         """Refuse to train for a record what was not swept yet: its rate is a part of the record's key, so
         that all would have to be trained again. Of smoke runs nothing is published.
 
         Raises:
-            ValueError: no records give the method a rate; the message says how they come about.
+            ValueError: no records give the method a rate, or not all that are declared; the message says how
+                they come about.
         """
-        if profile != "smoke" and method not in {**self.best("laptop"), **self.best(profile)}:
-            raise ValueError(
-                f"no published record gives {method!r} a learning rate for {profile!r}; run "
-                f"`sepnb run {self.name} --profile {profile}` and commit what it writes"
-            )
+        if profile == "smoke":
+            return
+        source = profile if method in self.best(profile) else "laptop"
+        if method not in self.best(source):
+            source, why = profile, f"no published record gives {method!r} a learning rate for {profile!r}"
+        elif waiting := self.waiting(source, method):
+            more = ", ".join(f"{rate:g}" for rate in sorted({trial[1] for trial in waiting}))
+            why = f"{method!r} is to be tried at {more} too, which may be better for {profile!r}"
+        else:
+            return
+        remedy = f"run `sepnb run {self.name} --profile {source}` and commit what it writes"
+        raise ValueError(f"{why}; {remedy}")
 
 
 @lru_cache(maxsize=64)
-def _best(
-    tried: tuple[tuple[str, tuple[float, ...]], ...], score: str, part: str, folder: Path, stamp: int | None
-) -> Mapping[str, float]:
-    """`Sweep.best` by the records in a folder, read again once the folder has changed."""
-    store, scores = Store(folder.parents[1]), {}
-    for path in sorted(folder.glob("*.json")) if stamp is not None else []:
-        record = store.read(path)
-        run = record.config["method"], record.config[part]["learning_rate"]
-        scores[run] = record.metrics.get(score, inf)
-    found = {}
-    for method, rates in tried:
-        of_method = [scores.get((method, rate)) for rate in rates]
-        if None not in of_method and min(of_method) < inf:
-            found[method] = rates[of_method.index(min(of_method))]
-    return MappingProxyType(found)
+def _records(folder: Path, stamp: int | None) -> tuple[Record, ...]:
+    """The records in a folder, read again once it has changed."""
+    store = Store(folder.parents[1])
+    return tuple(store.read(path) for path in sorted(folder.glob("*.json")) if stamp is not None)

@@ -42,7 +42,8 @@ class TextExperiment(Experiment):
         """The training of a method and seed, over the whole schedule or over `steps`."""
         sweep, swept = self.swept(method)
         rate = sweep.rate(profile, swept)
-        return run_of(self.name, profile, method, seed, rate, steps, sizes=self.sizes)
+        run = run_of(self.name, profile, method, seed, rate, steps, sizes=self.sizes)
+        return sweep.settled(profile, swept, run)
 
     def config(self, profile: str, cell: Any, seed: int) -> lm.LanguageModelRun:
         return self.training_of(profile, cell, seed)

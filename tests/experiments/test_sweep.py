@@ -2,17 +2,23 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from sepnb import experiments, paths
-from sepnb.experiments import images
+from sepnb.encodings import Learned
+from sepnb.experiments import images, table_sweep
+from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import methods as book
 from sepnb.experiments.classification import Classification
 from sepnb.experiments.sweep import RATES, Sweep
+from sepnb.experiments.table_sweep import STDS, TableSweep
 from sepnb.experiments.task_grid import TaskExperiment
 from sepnb.experiments.texts import TextExperiment
 from sepnb.records.store import Record, Store
+
+from .smoke_runs import differing
 
 ALL = {name: experiments.get(name) for name in experiments.names()}
 SWEEPS = {name: one for name, one in ALL.items() if isinstance(one, Sweep)}
@@ -30,17 +36,17 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-def sweep(**changes) -> Sweep:
+def sweep(kind: type[Sweep] = Sweep, **changes) -> Sweep:
     how = {"title": "t", "order": 0, "methods": ("rope", "alibi"), "smoke": ("rope",)}
     how |= {"config_of": book.run_of, "costs": {}, "beyond": {"alibi": (1e-3,)}}
-    return Sweep("lr_screen", **how | changes)
+    return kind("lr_screen", **how | changes)
 
 
 def publish(root, one: Sweep, profile: str, losses: dict[str, list[float | None]]) -> None:
-    """Records of these losses by rate, None where a run diverged."""
+    """Records of these losses by trial, None where a run diverged."""
     for method, own in losses.items():
-        for rate, loss in zip(one.tried(profile, method), own, strict=False):
-            config = one.config(profile, (method, rate), 0)
+        for trial, loss in zip(one.trials(profile, method), own, strict=False):
+            config = one.config(profile, trial, 0)
             metrics = {} if loss is None else {one.score: loss}
             about = {"rows": [], "fingerprint": {}, "provenance": {"dirty": False, "seed": 0}}
             Store(root / "results").write(Record.of(config, metrics=metrics, **about))
@@ -76,6 +82,46 @@ def test_a_rate_at_an_end_is_told_and_one_beyond_it_is_tried_at_no_smoke(checkou
     publish(checkout, one, "laptop", {"rope": [2.4, 2.5, 2.6], "alibi": [2.5, 2.4, 2.6, 2.7]})
     assert one.at_an_end("laptop") == {"rope": 2e-3}
     assert one.tried("laptop", "alibi") == [1e-3, *RATES] and one.tried("smoke", "alibi") == list(RATES)
+
+
+def test_a_rate_beyond_an_end_counts_once_its_run_is_published_and_nothing_is_trained_before(checkout):
+    one = sweep(beyond={"rope": (1.6e-2,)})
+    publish(checkout, one, "laptop", {"rope": [2.6, 2.5, 2.4]})
+    assert one.best("laptop") == one.at_an_end("laptop") == {"rope": 8e-3}
+    assert one.waiting("laptop", "rope") == [("rope", 1.6e-2)]
+    with pytest.raises(ValueError, match=r"'rope' is to be tried at 0.016 too, .*; run `sepnb run lr_screen"):
+        one.require("laptop", "rope")
+    publish(checkout, one, "laptop", {"rope": [2.6, 2.5, 2.4, 2.3]})
+    assert one.best("laptop") == one.at_an_end("laptop") == {"rope": 1.6e-2}
+    one.require("laptop", "rope")
+
+
+def test_a_table_is_drawn_at_the_scale_that_is_best_with_its_rate_and_by_default_as_ever(checkout):
+    one = sweep(TableSweep, methods=("learned", "separated-learned"), beyond={})
+    trials = one.trials("laptop", "learned")
+    assert set(trials) == {("learned", rate, std) for rate in RATES for std in STDS} and len(trials) == 9
+    assert len({one.config("laptop", trial, 0).key for trial in trials}) == 9
+    run = book.run_of("x", "laptop", "learned", 1, 4e-3)
+    assert differing(run, one.settled("laptop", "learned", run)) == set()
+    losses = [2.9, 2.8, 2.7, 2.6, 2.4, 2.5, 2.3, None, 2.7]
+    publish(checkout, one, "laptop", {"learned": losses})
+    assert one.chosen("laptop") == {"learned": trials[6]} and one.std("gpu", "learned") == trials[6][2]
+    assert one.rate("laptop", "learned") == trials[6][1] and one.at_an_end("laptop") == {"learned": RATES[0]}
+    (table,) = one.settled("smoke", "learned", run).model.encodings
+    assert table == Learned(std=trials[6][2]) and one.std("laptop", "separated-learned") == Learned.std
+
+
+@pytest.mark.parametrize("name", [name for name, one in SWEEPS.items() if isinstance(one, TableSweep)])
+def test_the_trials_of_a_table_differ_in_its_scale_and_in_the_rate_and_in_nothing_else(name):
+    one = SWEEPS[name]
+    for method in one.methods:
+        first, *others = (one.config("laptop", trial, 0) for trial in one.trials("laptop", method))
+        assert first.training.steps == lm.SIZES["laptop"].steps, "the whole schedule"
+        changed = [differing(first, other) for other in others]
+        assert set().union(*changed) == {"model.encoding", "training.learning_rate"}
+        drawn = [table for run in (first, *others) for table in run.model.encodings]
+        assert {replace(table, std=1.0) for table in drawn} == {replace(drawn[0], std=1.0)}
+        assert sorted({table.std for table in drawn}) == sorted(STDS)
 
 
 def test_the_rates_of_a_grid_hang_on_no_store_that_a_command_reads_or_writes(tmp_path, monkeypatch):
@@ -120,10 +166,11 @@ def test_a_grid_without_rates_refuses_to_begin(name, checkout):
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-def test_no_rate_stands_at_an_end_where_more_was_asked(name):
+def test_where_the_best_rate_of_a_laptop_stands_at_an_end_a_further_one_is_declared(name):
     one = SWEEPS[name]
-    if one.beyond:
-        assert set(one.at_an_end("laptop")) <= set(images.GUESSES)
+    settled_elsewhere = {method for method in table_sweep.SWEEP.methods if not isinstance(one, TableSweep)}
+    ends = set(one.at_an_end("laptop")) - set(images.GUESSES) - settled_elsewhere
+    assert not {method for method in ends if not one.waiting("laptop", method)}, "declare one beyond the end"
     whole = {config.method for config in one.grid("laptop")}
     assert whole == set(one.methods) and {config.seed for config in one.grid("laptop")} == {0}
 
