@@ -87,6 +87,22 @@ def wikitext_files(folder: Path) -> dict[str, bytes]:
     return parts
 
 
+BABI_FILES = (
+    "en-10k/qa1_single-supporting-fact_train.txt",
+    "en-10k/qa2_two-supporting-facts_train.txt",
+    "en/qa3_three-supporting-facts_train.txt",
+    "en/qa1_single-supporting-fact_test.txt",
+    "en/qa2_two-supporting-facts_test.txt",
+    "en/qa3_three-supporting-facts_test.txt",
+)
+"""Of the first three of bAbI's twenty tasks, by path in the archive's folder."""
+
+
+def babi_archive(folder: Path) -> dict[str, bytes]:
+    """The stories of tasks 1 to 3 from `babi_tasks_1-20_v1-2_en.tar.xz`."""
+    return babi_tar(folder / "babi_tasks_1-20_v1-2_en.tar.xz")
+
+
 def scikit_learn_digits(folder: Path) -> dict[str, bytes]:
     """`digits.csv`, which scikit-learn distributes packed; `folder` is not used, and nothing is imported."""
     found = importlib.util.find_spec("sklearn")
@@ -160,6 +176,17 @@ def _blocks(division: ElementTree.Element) -> Iterator[str]:
             yield from _blocks(child)
         elif text := " ".join("".join(child.itertext()).split()):
             yield text
+
+
+def babi_tar(archive: Path) -> dict[str, bytes]:
+    """The stories of tasks 1 to 3 from `tasks_1-20_v1-2.tar.gz`, or from its files packed in another way."""
+    found = {}
+    with _whole(f"{archive.name} is not a whole packed .tar"), tarfile.open(archive, mode="r:*") as packed:
+        for member in packed:
+            name = member.name.partition("/")[2]
+            if member.isfile() and name in BABI_FILES:
+                found[name] = packed.extractfile(member).read()
+    return found
 
 
 def wikitext_zip(archive: Path) -> dict[str, bytes]:

@@ -80,7 +80,7 @@ class DataSet:
     parts: tuple[Part, ...] = field(default=(), repr=False)
     addresses: tuple[str, ...] = ()
     unpack: Unpack | None = field(default=None, repr=False)
-    kind: Literal["text", "images"] = "text"
+    kind: Literal["text", "images", "stories"] = "text"
     files: tuple[str, ...] = field(default=(), repr=False)
 
     @property

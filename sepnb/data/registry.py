@@ -1,9 +1,9 @@
-"""The texts and images this project uses."""
+"""The texts, images and stories this project uses."""
 
 import difflib
 from pathlib import Path
 
-from sepnb.data import containers
+from sepnb.data import containers, simulated
 from sepnb.data.dataset import DataDamaged, DataMissing, DataSet, Part
 
 __all__ = ["DataDamaged", "DataMissing", "DataSet", "Part", "get", "names"]
@@ -31,6 +31,14 @@ train-labels-idx1-ubyte 60008 bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8
 t10k-images-idx3-ubyte 7840016 5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b test
 t10k-labels-idx1-ubyte 10008 0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34 test
 """
+_BABI = """
+en-10k/qa1_single-supporting-fact_train.txt 944248 749ea9f7c99070feb2d88c975a254417a0dcc8274add4435ae5ae24c7afc7e9d train
+en-10k/qa2_two-supporting-facts_train.txt 1794716 d4074c0c5d54f70ce2f538056ce2b6ef6a313da336da4245f1a24f1298e37ef3 train
+en/qa3_three-supporting-facts_train.txt 529204 a6e78019f36a02a7ed71fe6aaded0b563ff09c8deec392931801fcd9c6af4d60 train
+en/qa1_single-supporting-fact_test.txt 94477 55acf66cef2f6d798e2aa1d056e1ec8f24e910ea9215b639450574321132959b test
+en/qa2_two-supporting-facts_test.txt 179835 eff93fb9cd81ba02eb765772cf7cc269769ed44ec71cbbbc19cfb16ee5eba0f6 test
+en/qa3_three-supporting-facts_test.txt 526527 17795c977100baf8188f386522ae301b62d6c1a13efc01b3aea781e588b4d57f test
+"""  # noqa: E501
 
 _SETS = (
     DataSet(
@@ -105,12 +113,43 @@ _SETS = (
         kind="images",
         files=containers.FASHION_FILES,
     ),
+    DataSet(
+        name="simulated-stories",
+        title="stories with questions in the form of bAbI, tasks 1 to 3, from a simulation",
+        sha256="7dd56c6c8f83a1a4a17caeeb85805cfc08c001f98bb7cc2f2d063a65c48185ae",
+        licence="Apache-2.0 (this project)",
+        source="written by sepnb.data.simulated",
+        note="The offline default of questions: it is made when it is read, and its hash is asserted.",
+        decode=simulated.stories,
+        kind="stories",
+    ),
+    DataSet(
+        name="babi",
+        title="bAbI, tasks 1 to 3: stories with questions that one, two or three statements answer",
+        sha256="e7e2464cc709fc145545413ec7676472b9f02025aac7d4be6dfd33e7a8fd9261",
+        licence="CC BY 3.0 (Facebook, Inc. 2015)",
+        source="Weston et al., Towards AI-Complete Question Answering (2015), tasks_1-20_v1-2.tar.gz",
+        note=(
+            "The owner publishes no checksum, so the owner's bytes are not verified. The training questions "
+            "of tasks 1 and 2 are the owner's 10,000, those of task 3 the owner's 1,000."
+        ),
+        decode=containers.babi_archive,
+        parts=_parts(_BABI),
+        addresses=(
+            # the first author's own copy
+            "http://www.thespermwhale.com/jaseweston/babi/tasks_1-20_v1-2.tar.gz",
+            "https://s3.amazonaws.com/text-datasets/babi_tasks_1-20_v1-2.tar.gz",
+        ),
+        unpack=containers.babi_tar,
+        kind="stories",
+    ),
 )
+_LOADERS = {"text": "text", "images": "images", "stories": "babi"}
 _BY_NAME = {data_set.name: data_set for data_set in _SETS}
 
 
 def names(kind: str | None = None) -> list[str]:
-    """Names of the registered data sets; of one kind, "text" or "images", if it is given."""
+    """Names of the registered data sets; of one kind, "text", "images" or "stories", if it is given."""
     return [name for name, data_set in _BY_NAME.items() if kind in (None, data_set.kind)]
 
 
@@ -125,6 +164,6 @@ def get(name: str, kind: str | None = None) -> DataSet:
         raise ValueError(f"no data set is called {name!r}; did you mean {' or '.join(near)}?")
     found = _BY_NAME[name]
     if kind not in (None, found.kind):
-        there = f"see sepnb.data.{found.kind}.load; sets of {kind} are {', '.join(names(kind))}"
+        there = f"see sepnb.data.{_LOADERS[found.kind]}.load; sets of {kind} are {', '.join(names(kind))}"
         raise ValueError(f"{name} holds {found.kind}, {there}")
     return found

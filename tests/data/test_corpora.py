@@ -41,7 +41,7 @@ def test_splits_share_no_document_and_lose_none(name, data_set):
         document.data[0] = 0
 
 
-@pytest.mark.parametrize("name", ["eltec-eng", "wikitext-2", "fashion-mnist"])
+@pytest.mark.parametrize("name", ["eltec-eng", "wikitext-2", "fashion-mnist", "babi"])
 def test_registered_sizes_and_hashes_fit_together(name, data_set):
     """The whole and its parts are registered apart; both must describe the text at hand."""
     read = data_set(name).read()

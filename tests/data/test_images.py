@@ -105,7 +105,8 @@ def test_a_set_of_images_is_no_text_and_a_text_no_set_of_images():
         load("sympy")
     with pytest.raises(ValueError, match="no data set is called 'fashion'; did you mean fashion-mnist"):
         load("fashion")
-    assert registry.names() == registry.names("text") + registry.names("images")
+    kinds = ("text", "images", "stories")
+    assert registry.names() == [name for kind in kinds for name in registry.names(kind)]
 
 
 def test_files_that_are_cut_off_or_of_another_kind_are_unreadable(tmp_path):

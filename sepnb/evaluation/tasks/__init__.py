@@ -3,6 +3,7 @@
 from .grid import answers, grid
 from .needle import needle
 from .order import indirect_index, ordered_copy
+from .questions import questions
 from .recall import latest_value, mqar, occurrence
 from .samples import Samples
 
@@ -16,4 +17,5 @@ __all__ = [
     "needle",
     "occurrence",
     "ordered_copy",
+    "questions",
 ]
