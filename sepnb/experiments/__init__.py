@@ -1,7 +1,17 @@
 """Experiments: one file per question. To add one, write its class and name it in `_REGISTRY`."""
 
 from ..validation import named
-from . import ablation, encoding_methods, images, in_window, seqpe_stream, task_grid, volumes
+from . import (
+    ablation,
+    encoding_methods,
+    images,
+    in_window,
+    long_budget,
+    matched_loss,
+    seqpe_stream,
+    task_grid,
+    volumes,
+)
 from .base import PROFILES, Experiment, RunConfig
 from .budget import Budget
 from .context_extension import ContextExtension
@@ -34,6 +44,12 @@ _REGISTRY: dict[str, Experiment] = {
             Variants(),
             encoding_methods.SCREEN,
             Encodings(),
+            matched_loss.SWEEP,
+            matched_loss.KEY_BYTES,
+            matched_loss.MatchedLoss(),
+            long_budget.SWEEP,
+            long_budget.KEY_BYTES,
+            long_budget.LongBudget(),
             SeqPEGeometry(),
             SeqPEDistances(),
             seqpe_stream.SCREEN,
