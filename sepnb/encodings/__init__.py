@@ -55,6 +55,7 @@ from .shaw import Shaw, shaw_output, shaw_scores
 from .sinusoidal import Sinusoidal, base_of_longest_wave, grid_sinusoidal, sinusoidal
 from .t5 import T5, t5_bias, t5_buckets
 from .transformer_xl import TransformerXL, transformer_xl_scores
+from .tupe import Tupe
 from .xpos import XPos, apply_xpos, xpos_scales
 
 _ELSEWHERE = {"seqpe": ("sepnb.seqpe.encoding", "SeqPE")}
@@ -94,6 +95,7 @@ __all__ = [
     "Site",
     "TermModule",
     "TransformerXL",
+    "Tupe",
     "ValueModule",
     "XPos",
     "YaRN",

@@ -1,16 +1,23 @@
-"""Replaced context: does a model use what lies far back? Put another document there and see what it costs.
+"""Replaced and shuffled context: does a model use what lies far back? Put something else there and see what
+it costs.
 
 A model that only survives a long text has the same loss whatever stands at its beginning. One that uses it
-has a larger one once that beginning is replaced. Shape letters: n windows, N bytes read in each.
+has a larger one once that beginning is of another document. Where its own words stand there in another order,
+it keeps what it had of the words and loses what it had of their order. Shape letters: n windows, N bytes read
+in each.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from torch import nn
 
+from ..data.draws import uniform
 from ..validation import at_least
 from .losses import Losses, evaluate
+
+SPACE = ord(" ")
 
 
 def of_another_document(windows: np.ndarray, documents: np.ndarray) -> np.ndarray:
@@ -48,11 +55,63 @@ def with_replaced_context(
         recent: bytes of their own past that all scored bytes keep at least.
         stride: bytes scored in one pass.
     """
+    foreign = of_another_document(windows, documents)
+    return _with_another_past(
+        model, windows, documents, lambda kept: foreign[:, :kept], recent=recent, stride=stride, **how
+    )
+
+
+def with_shuffled_context(
+    model: nn.Module,
+    windows: np.ndarray,
+    documents: np.ndarray,
+    *,
+    recent: int,
+    stride: int,
+    seed: int = 0,
+    **how: Any,
+) -> Losses:
+    """The same as `with_replaced_context`, but what lies before the recent past are its own words in another
+    order, that of `shuffled_words`."""
+    return _with_another_past(
+        model,
+        windows,
+        documents,
+        lambda kept: shuffled_words(windows[:, :kept], seed),
+        recent=recent,
+        stride=stride,
+        **how,
+    )
+
+
+def shuffled_words(windows: np.ndarray, seed: int = 0) -> np.ndarray:
+    """The words of each row of bytes `[n, N]` in another order, drawn for each row anew; a word is what ends
+    with a space, or with the row."""
+    generator = np.random.PCG64([seed, windows.shape[1]])
+    rows = []
+    for row in windows:
+        words = np.split(row, np.flatnonzero(row == SPACE) + 1)
+        order = np.argsort(uniform(generator, len(words)), kind="stable")
+        rows.append(np.concatenate([words[k] for k in order]))
+    return np.stack(rows)
+
+
+def _with_another_past(
+    model: nn.Module,
+    windows: np.ndarray,
+    documents: np.ndarray,
+    past: Callable[[int], np.ndarray],
+    *,
+    recent: int,
+    stride: int,
+    **how: Any,
+) -> Losses:
+    """The losses where the first `kept` bytes of a pass are those of `past(kept)`, `[n, kept]`."""
     at_least(1, recent=recent, stride=stride)
-    foreign, length = of_another_document(windows, documents), windows.shape[1] - 1
+    length = windows.shape[1] - 1
     pieces = [evaluate(model, windows[:, : min(recent, length) + 1], documents, **how).bits]
     for start in range(recent, length, stride):
         stop, kept = min(start + stride, length), start - recent + 1
-        mixed = np.concatenate([foreign[:, :kept], windows[:, kept : stop + 1]], axis=1)
+        mixed = np.concatenate([past(kept), windows[:, kept : stop + 1]], axis=1)
         pieces.append(evaluate(model, mixed, documents, **how).bits[:, start:])
     return Losses(np.concatenate(pieces, axis=1), documents)

@@ -72,12 +72,14 @@ def blocks_of(seed: int, count: int = 1) -> tuple[int, ...]:
 
 class LongWindows(NamedTuple):
     """What a run reads: tokens `[n, times * L + 1]`, the document of each, and per scope which are in it;
-    where some of the scored bytes are told apart, which ones: bool `[n, times * L]`."""
+    where some of the scored bytes are told apart, which ones: bool `[n, times * L]`; and where each begins in
+    its document."""
 
     tokens: np.ndarray
     documents: np.ndarray
     scopes: dict[str, np.ndarray]
     marked: np.ndarray | None = None
+    starts: np.ndarray | None = None
 
 
 def long_windows(held_out: text.Text, beyond: Beyond, blocks: Sequence[int]) -> LongWindows:
@@ -101,4 +103,4 @@ def long_windows(held_out: text.Text, beyond: Beyond, blocks: Sequence[int]) -> 
         "part": place < beyond.part,
         "tight": (place == 0) & (turn < beyond.tight),
     }
-    return LongWindows(cut.tokens[chosen], document, scopes)
+    return LongWindows(cut.tokens[chosen], document, scopes, starts=cut.start[chosen])

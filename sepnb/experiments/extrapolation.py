@@ -49,7 +49,7 @@ METHODS = (
 """Compared in claims, hence six seeds."""
 
 
-def _trained_long(base: str) -> Method:
+def trained_long(base: str) -> Method:
     def length(size: lm.ModelSize) -> int:
         return TIMES * size.length
 
@@ -57,7 +57,7 @@ def _trained_long(base: str) -> Method:
     return Method(f"{base}-long", "trained on the long windows", base, {"max_length": length}, training)
 
 
-LONG = listed(_trained_long("rope"), _trained_long("separated-sinusoidal"))
+LONG = listed(trained_long("rope"), trained_long("separated-sinusoidal"))
 """Trained on as many bytes a step and at the rate of the short one: what such a model gains over its own
 sliding window, no wider than that of the short one, is what this text has to give to a model that uses it."""
 

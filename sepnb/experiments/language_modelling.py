@@ -6,7 +6,7 @@ so that two methods differ in what their names say.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import log
 from typing import Any
 
@@ -22,6 +22,7 @@ from ..records.store import Record
 from ..training.loop import Diverged, train
 from ..training.positions import Batch
 from .base import Progress, TrainedRun, recorded
+from .resuming import forget, trained_in_pieces
 
 FINGERPRINT_STEPS = 5
 FINGERPRINT_WINDOWS = 8
@@ -153,9 +154,11 @@ def attempted(
     device: str,
     progress: Progress | None,
     watch: Callable[[int], None] | None = None,
+    pieces: Callable[..., tuple[list[float], float, int]] | None = None,
 ) -> tuple[list[float], Metrics]:
     """The losses of a training, in nats, and what every record says of it. One that diverged is a result like
-    any other: it is kept, and has no score. `watch` is called after each step with how many were taken."""
+    any other: it is kept, and has no score. `watch` is called after each step with how many were taken;
+    `pieces` trains in place of `trained`, so that it can be resumed: see `resuming`."""
     training, counts = config.training, model.parameter_counts()
 
     def on_step(step: int) -> None:
@@ -169,13 +172,17 @@ def attempted(
         "block_parameters": counts["blocks"],
         "learning_rate": training.learning_rate,
     }
-    begun = Clock(device)
+    begun, before = Clock(device), 0.0
     try:
-        losses = trained(config, model, batches, device=device, on_step=on_step)
+        if pieces is None:
+            losses = trained(config, model, batches, device=device, on_step=on_step)
+        else:
+            losses, before, step = pieces(device=device, on_step=on_step)
+            metrics |= {"resumed_at_step": step} if step else {}
     except Diverged as error:
         losses = error.losses
         metrics["diverged_at_step"] = error.step
-    return losses, metrics | {"train_cpu_s": begun.cpu_s}
+    return losses, metrics | {"train_cpu_s": round(before + begun.cpu_s, 3)}
 
 
 def last(config: TrainedRun, losses: list[float]) -> float:
@@ -209,6 +216,7 @@ def run(
     progress: Progress | None = None,
     test: bool = True,
     after: Callable[[LanguageModel], tuple[Metrics, Rows]] | None = None,
+    every: int | None = None,
 ) -> Record:
     """Train one model and score it on held-out text.
 
@@ -218,11 +226,23 @@ def run(
         progress: called as `progress(done, total)` after each training step.
         test: score the test text too; a screening reads the validation text only.
         after: what else is asked of the trained model, in metrics and rows; of one that diverged, nothing.
+        every: steps after which a long training is kept, so that it can be resumed; None keeps nothing.
     """
     clock, splits = Clock(device), splits_of(config.text.name)
     model = build(config)
     initial = initial_score(config, model, device)
-    losses, metrics = attempted(config, model, batches(config), device, progress)
+    pieces = None
+    if every is not None:
+        pieces = partial(
+            trained_in_pieces,
+            config,
+            model,
+            lambda: batches(config),
+            every=every,
+            data=splits.sha256,
+            replayed=lambda: fingerprint(config, device=device)["first_losses"],
+        )
+    losses, metrics = attempted(config, model, batches(config), device, progress, pieces=pieces)
     rows = _curve(losses)
     if "diverged_at_step" not in metrics:
         validation = score(config, model, splits.validation, config.text.validation_bytes, device)
@@ -232,9 +252,11 @@ def run(
         asked += [after(model)] if after is not None else []
         for further, more in asked:
             metrics, rows = metrics | further, rows + more
-    fingerprint = {"initial_bits_per_byte": initial, "first_losses": losses[:FINGERPRINT_STEPS]}
+    if every is not None:
+        forget(config, splits.sha256, device)
+    begins = {"initial_bits_per_byte": initial, "first_losses": losses[:FINGERPRINT_STEPS]}
     read = {"data": {config.text.name: splits.sha256}, "bytes_seen": config.training.targets}
-    return recorded(config, clock, metrics, rows, fingerprint, **read)
+    return recorded(config, clock, metrics, rows, begins, **read)
 
 
 def _tested(

@@ -19,6 +19,8 @@ class TextExperiment(Experiment):
     sweeps: ClassVar[tuple[Sweep, ...]]
     reads_test: ClassVar[bool] = True
     """Whether a run scores the test text; what chooses a method must not."""
+    every: ClassVar[int | None] = None
+    """Steps after which a long training is kept, see `resuming`; None: it is short, and kept nowhere."""
 
     def swept(self, method: str) -> tuple[Sweep, str]:
         """The sweep that a rate is read from, and its method there: the method itself, or the nearest of its
@@ -72,6 +74,7 @@ class TextExperiment(Experiment):
             device=device,
             progress=report(0),
             test=self.reads_test,
+            every=self.every,
             after=lambda model: self.look(config, model, device=device, progress=report(steps)),
         )
 

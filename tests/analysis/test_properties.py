@@ -136,7 +136,7 @@ def test_every_code_says_whether_it_is_of_positions_or_of_distances(table):
     says = table.loc[table["kind"] == "encoding", "embedding"]
     assert says.str.match("(position|distance): .").all()
     of_positions = set(says.index[says.str.startswith("position")])
-    known = {"learned", "sinusoidal", "rope", "axial-rope", "xpos", "seqpe", "phase"}
+    known = {"learned", "sinusoidal", "rope", "axial-rope", "xpos", "seqpe", "phase", "tupe"}
     assert of_positions & OF_THIS_BOOK == known
 
 

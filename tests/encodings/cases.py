@@ -34,6 +34,7 @@ OPTIONS: dict[str, tuple[dict, ...]] = {
     ),
     "xpos": ({"layout": "interleaved", "base": 100.0, "scale_base": 64.0, "gamma": 0.2},),
     "phase": ({"longest": 20.0, "waves": 3},),
+    "tupe": ({"columns": 6},),
     "axial-rope": ({"layout": "interleaved", "base": 100.0},),
     "t5": (
         {"per_layer": True},

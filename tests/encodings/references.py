@@ -90,6 +90,19 @@ def axial_rope(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
 # --- terms of the score
 
 
+def tupe(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
+    """The maps of queries and keys, applied to the normalised sinusoid of each."""
+    columns, heads = layer.leaf("terms.0.gain").shape[0], q.shape[1]
+    angles = [layer.at.to(F64) / 10_000 ** (2 * (c // 2) / columns) for c in range(columns)]
+    p = torch.stack([a.cos() if c % 2 else a.sin() for c, a in enumerate(angles)], dim=-1)
+    centred = p - p.mean(-1, keepdim=True)
+    p = centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+    p = p * layer.leaf("terms.0.gain") + layer.leaf("terms.0.bias")
+    asked, keys = (p @ layer.leaf(f"terms.0.{name}.weight").T for name in ("query", "key"))
+    of_positions = product(*(x.unflatten(-1, (heads, -1)).transpose(1, 2) for x in (asked, keys)))
+    return (product(q, k) + of_positions) / math.sqrt(q.shape[-1])
+
+
 def phase(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
     longest = layer.max_length if layer.encoding.longest is None else layer.encoding.longest
     waves, heads = layer.encoding.waves, q.shape[1]
@@ -237,6 +250,7 @@ REFERENCES: dict[str, Reference] = {
     "rope": Reference(scores=rope),
     "xpos": Reference(scores=xpos),
     "phase": Reference(scores=phase),
+    "tupe": Reference(scores=tupe),
     "axial-rope": Reference(scores=axial_rope),
     "alibi": biased(alibi),
     "t5": Reference(scores=t5),

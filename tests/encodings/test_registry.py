@@ -17,6 +17,7 @@ OF_THIS_BOOK = {
     "xpos": encodings.XPos,
     "alibi": encodings.ALiBi,
     "phase": encodings.Phase,
+    "tupe": encodings.Tupe,
     "axial-rope": encodings.AxialRoPE,
     "t5": encodings.T5,
     "kerple": encodings.Kerple,

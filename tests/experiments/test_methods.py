@@ -10,6 +10,9 @@ from sepnb.experiments import (
     encoding_methods,
     extrapolation,
     images,
+    key_bytes,
+    long_budget,
+    matched_loss,
     methods,
     seqpe_geometry,
     seqpe_stream,
@@ -31,6 +34,9 @@ OF_TEXTS = {
     **extrapolation.LONG,
     **seqpe_stream.METHODS,
     **shaw_clip.METHODS,
+    **matched_loss.TWINS,
+    **long_budget.DRAWN,
+    **key_bytes.METHODS,
 }
 TWINS = (
     {"seqpe", "dense-seqpe-score"},

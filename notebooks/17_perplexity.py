@@ -1,0 +1,421 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Perplexity beyond the trained length
+#
+# > **Question.** What does each encoding pay at one to eight trained lengths, once all have been trained for long; and
+# > does it gain anything there from what lies further back?
+#
+# The chapters before this one compared models after a short training. A model that has learned little loses little, and
+# a mean over all bytes hides the few that need a long memory. This chapter repeats the comparison after sixteen times
+# the training, at equal loss inside the trained length, and byte by byte where far context counts.
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 10 s of one CPU core at any profile; two tiny models are trained on the page, nothing is
+#   downloaded. The records: `sepnb run key_bytes_small matched_loss_sweep`, then `matched_loss`; and `sepnb run
+#   long_budget_sweep key_bytes`, then `long_budget`, runs of most of an hour that go on where they were killed. They
+#   read ELTeC (`sepnb data eltec-eng`).
+# - **You need**: {doc}`chapter 10 <10_language_model>` for bits per byte, {doc}`chapter 11 <11_extrapolators>` for the
+#   sliding-window baseline, {doc}`chapter 12 <12_what_works>` for replaced context.
+# - **You will learn**: how to find the bytes that profit from far context, without asking the models that are compared;
+#   what shuffling tells that replacing does not; what becomes of an encoding's lead when it is trained for longer.
+# - **Claims tested**: those under *Verdicts* (see {doc}`/book/claims`). Their rules were committed before the first
+#   record was made.
+# ```
+
+# %% tags=["parameters"]
+profile = "smoke"
+seed = 0
+device = "cpu"
+
+# %% tags=["hide-input"]
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from sepnb import claims, experiments
+from sepnb.data import text as texts
+from sepnb.evaluation import evaluate, sliding
+from sepnb.evaluation.context import shuffled_words, with_shuffled_context
+from sepnb.evaluation.key_tokens import key_bytes
+from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.key_bytes import NEAR, SHARE
+from sepnb.experiments.long_budget import METHODS as LONG
+from sepnb.experiments.matched_loss import METHODS as MATCHED
+from sepnb.experiments.methods import get
+from sepnb.extrapolators import SOURCE_METHODS
+from sepnb.plots import figures, shapes
+from sepnb.plots.shapes import DASHED, DOTTED
+from sepnb.records import numbers as chapter_numbers
+from sepnb.records.run_table import RunTable, text_of
+
+figures.use_style()
+numbers = {}
+
+# %% [markdown]
+# ## Which bytes need a long memory
+#
+# Most bytes of a text follow from the few before them. Fang et al. {cite:p}`fang2024` show that perplexity, a mean over
+# all tokens, therefore says little of what a model can do with a long context, and score it on *key tokens* alone: those
+# that a given model predicts much better from a long context than from a short one. Here tokens are bytes. The
+# {term}`key bytes <key byte>` of a text are a fixed share of it, those whose loss falls most:
+#
+# ```{literalinclude} ../../sepnb/evaluation/key_tokens.py
+# :pyobject: key_bytes
+# :start-at: fall =
+# :dedent:
+# ```
+#
+# Who chooses must not be among those who are compared, or it would choose what suits it. The selector of the experiment
+# has the biases of T5, which no compared model has, and is trained on windows of $8L$. Its list is made once. By hand:
+
+# %%
+short = np.array([[2.0, 2.0, 5.0, 1.0], [2.0, 3.0, 2.0, 4.0]])
+long = np.array([[2.0, 2.0, 1.0, 1.0], [2.0, 3.0, 2.5, 3.0]])
+print(key_bytes(short, long, share=0.5, first=1).astype(int))
+
+# %% [markdown]
+# Half of the six bytes from the second column on would be three, but only two gain anything.
+#
+# A tiny model shows the rest live: one with ALiBi, trained on texts of the usual length of this profile and read at
+# eight times of it, on source code.
+
+# %%
+small = lm.SIZES["smoke"]
+L, N = small.length, 8 * small.length
+run = experiments.get("encodings").training_of("smoke", "alibi", seed)
+library = lm.splits_of(run.text.name)
+model = lm.build(run)
+lm.trained(run, model, lm.batches(run), device=device)
+held_out = texts.windows(library.validation, length=N, per_document=N)
+windows, documents = held_out.tokens[:12], held_out.document[:12]
+long = evaluate(model, windows, documents, device=device, batch_size=4)
+halves = {"window": L, "stride": L // 2}
+short = sliding(model, windows, documents, device=device, **halves)
+marked = key_bytes(short.bits, long.bits, share=SHARE, first=L)
+fall = short.bits - long.bits
+numbers["live_fall"] = float(fall[:, L:].mean())
+numbers["live_fall_key"] = float(fall[marked].mean())
+print(f"{marked.sum()} key bytes of {marked[:, L:].size}")
+print(f"fall: {numbers['live_fall']:+.3f}, at them {numbers['live_fall_key']:+.3f}")
+
+# %% [markdown]
+# A list that a model chose for itself flatters it: part of such a fall is chance. That is why another model chooses.
+#
+# ## Replaced and shuffled
+#
+# Chapter 12 put *another novel* in the place of what lies further back than $L$ bytes. If the loss rises, something of the
+# far text was used. *What* was used is told by a second exchange: the far text keeps its own words, in another order. A
+# model that remembers which words occurred loses little; one that remembers where they stood loses as much as before.
+
+# %%
+line = b"the cat sat on the mat and the dog sat on the cat"
+row = np.frombuffer(line, np.uint8)[None]
+print(shuffled_words(row, seed).tobytes().decode())
+recent = {"recent": L, "stride": 2 * L}
+mixed = with_shuffled_context(model, windows, documents, device=device, **recent)
+numbers["live_shuffled"] = float((mixed.bits - long.bits)[:, L:].mean())
+print(f"a shuffled far text costs {numbers['live_shuffled']:+.4f}")
+
+# %% [markdown]
+# ## Every encoding by position
+#
+# One table for all encodings. A method that was trained for sixteen times as long has the records of that training; any
+# other those of {doc}`chapter 5 <05_biases>`, after a sixteenth of the bytes. The two kinds of rows do not compare with
+# each other: the column *MB* says which is which. The gap is that to the model's own sliding window at stride 1.
+
+# %% tags=["hide-input"]
+encodings, extrapolation, longer, matched = (
+    experiments.get(name).table(profile)
+    for name in ("encodings", "extrapolation", "long_budget", "matched_loss")
+)
+BINS = ("1x", "2x", "4x", "8x")
+sources = {
+    "long_budget": longer,
+    "encodings": encodings,
+    "extrapolation": extrapolation,
+}
+seen = {
+    name: experiments.get(name).grid(profile)[0].training.targets for name in sources
+}
+
+
+def rule_of(of: RunTable, method: str) -> str:
+    """What a method reads of an index past its rows: its own rule, or its last row."""
+    return "native" if len(of.values(method, "native/8x")) else "clamp"
+
+
+def row_of(source: str, method: str) -> dict | None:
+    """A method by position, from the records of one experiment; None without any."""
+    of = RunTable(sources[source])
+    if not len(of.values(method, "bits_per_byte")):
+        return None
+    rule = rule_of(of, method)
+    levels = {k: of.mean(method, f"{rule}/{k}") for k in BINS}
+    return {
+        "method": method.replace("-", " "),
+        "MB": seen[source] / 1e6,
+        "seeds": len(of.values(method, "bits_per_byte")),
+        "inside": of.mean(method, "bits_per_byte"),
+        **levels,
+        "8x, window": of.mean(method, f"{rule}-window/8x"),
+        "gap, 8x": of.mean(method, f"gap/{rule}/8x"),
+    }
+
+
+declared = list(dict.fromkeys([*LONG, *encodings.method, *extrapolation.method]))
+found = {
+    name: next((row for source in sources if (row := row_of(source, name))), None)
+    for name in declared
+}
+rows = [row for row in found.values() if row]
+by_position = pd.DataFrame(sorted(rows, key=lambda row: (-row["MB"], row["8x"])))
+numbers["methods_declared"] = len(declared)
+numbers["methods_read"] = len(rows)
+figures.show_table(
+    by_position,
+    caption="Bits per byte by position, means over seeds, and the megabytes that a "
+    "model was trained on: inside the trained length L, "
+    "then in the bins that end at L, 2L, 4L and 8L with all keys visible, and in the "
+    "last with a window of L. Last, over the model's own sliding window at stride 1. "
+    "A learned table repeats its last row.",
+    formats={}
+    if by_position.empty
+    else dict.fromkeys(("inside", *BINS, "8x, window"), ".3f")
+    | {"MB": ".1f", "gap, 8x": "+.3f"},
+)
+figures.provenance(longer, encodings, extrapolation)
+
+# %% tags=["hide-input"]
+of = RunTable(longer)
+read = [name for name in LONG if len(of.values(name, "bits_per_byte"))]
+LOOKS = {
+    "rope": ("#d55e00", "^", "-"),
+    "separated-sinusoidal": ("#6b4500", "o", "-"),
+    "untied-constant": ("#7b5ea7", "v", "-"),
+    "sinusoidal": ("#e69f00", "o", DASHED),
+    "learned-half": ("#56b4e9", "s", DASHED),
+    "separated-sinusoidal-wide": ("#6b4500", "o", DOTTED),
+    "tupe": ("#cc79a7", "D", "-"),
+    "untied": ("#7b5ea7", "v", DOTTED),
+}
+fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.4))
+for ax, reading in zip(axes, ("", "-window"), strict=True):
+    lines = {
+        name.replace("-", " "): [
+            of.mean(name, f"{rule_of(of, name)}{reading}/{k}") for k in BINS
+        ]
+        for name in read
+    }
+    shapes.curves(ax, range(4), lines, [LOOKS[name] for name in read])
+    ax.set_xticks(range(4), ["0 to L", "to 2L", "to 4L", "to 8L"])
+    ax.set(xlabel="position in the text", ylabel="bits per byte")
+    ax.set_title("a window of L" if reading else "all keys visible", fontsize=10)
+    if not read:
+        figures.not_run(ax)
+if read:
+    axes[0].legend(fontsize=8)
+figures.show(
+    fig,
+    name="fig-perplexity-long",
+    alt="Bits per byte by position up to eight trained lengths after a long training, "
+    "with all keys visible and with a window.",
+    caption="After a long training, means over seeds: on the left with all keys "
+    "visible, on the right with a window of one trained length.",
+)
+figures.provenance(longer)
+
+# %% [markdown]
+# ## What far context gives
+#
+# Before anything is said of long contexts, a model must have learned to use short ones. The column *beyond 8* is what more
+# than eight bytes of context give it inside the trained length; below a tenth of a bit nothing else in its row is read as a
+# statement about far context.
+
+# %% tags=["hide-input"]
+
+
+def of_far_context(table: pd.DataFrame, methods) -> pd.DataFrame:
+    """What a model pays at key bytes, and what far context gives it there and elsewhere."""
+    of = RunTable(table)
+
+    def cost(method: str, where: str, how: str) -> str:
+        return text_of(of.minus(f"{method}:{where}/{how}", f"{method}:{where}/long"))
+
+    return pd.DataFrame(
+        {
+            "method": name.replace("-", " "),
+            f"beyond {NEAR}": of.text(name, f"beyond/{NEAR}", "+.3f"),
+            "key bytes": of.text(name, "key/long"),
+            "a window of L": cost(name, "key", "window"),
+            "replaced": cost(name, "key", "replaced"),
+            "shuffled": cost(name, "key", "shuffled"),
+            "elsewhere, replaced": cost(name, "rest", "replaced"),
+        }
+        for name in methods
+    )
+
+
+CAPTION = (
+    "Bits per byte, means over seeds and 95 % t intervals. What more than "
+    f"{NEAR} bytes of context give inside the trained length; the level at the key bytes "
+    "with all keys visible; what it costs there to see one trained length only, to have "
+    "the far text replaced, and to have its words shuffled; and what replacing costs at "
+    "all other bytes."
+)
+figures.show_table(
+    of_far_context(longer, LONG), caption=f"The larger models. {CAPTION}"
+)
+figures.provenance(longer)
+
+# %% tags=["hide-input"]
+figures.show_table(
+    of_far_context(matched, MATCHED), caption=f"The smaller models. {CAPTION}"
+)
+figures.provenance(matched)
+
+# %% [markdown]
+# ## At matched loss
+#
+# After the short training of {doc}`chapter 11 <11_extrapolators>` a dense model with a learned table was far behind a
+# separated one inside the trained length, so that what the two lost past it did not compare. Here both are trained until they
+# pay about the same. *Concatenated* has its position embedding beside the content and splits nothing: it tells what the
+# dimensions do from what the block-diagonal constraint does.
+
+# %% tags=["hide-input"]
+within = RunTable(matched)
+TABLES = [name for name in MATCHED if "learned" in name]
+rules = (*SOURCE_METHODS, "clamp")
+at_matched = pd.DataFrame(
+    {
+        "method": name.replace("-", " "),
+        "inside": within.text(name, "bits_per_byte"),
+        **{rule: within.text(name, f"gap/{rule}/8x", "+.3f") for rule in rules},
+    }
+    for name in TABLES
+)
+figures.show_table(
+    at_matched,
+    caption="Learned tables: bits per byte inside the trained length, then in the bin "
+    "that ends at eight of it over the model's own sliding window, under the five rules "
+    "and with the last row held. Means over seeds and 95 % t intervals.",
+)
+figures.provenance(matched)
+
+# %% [markdown]
+# ## A constant table with a term of its own
+#
+# In {doc}`chapter 12 <12_what_works>` an untied model with a constant position stream stood
+# {num}`recipes/untied-constant minus rope/bits_per_byte:+.3f` bits per byte from RoPE. It does not need to be called separated:
+# a position stream that nobody writes to is a table, and what is left is a dense transformer as wide as the sem stream with one
+# more term in its score, the one of TUPE {cite:p}`ke2021`. A test holds the two to the same output. So it has a *dense twin*
+# of full width, `tupe`, whose term is, with the normalised sinusoid $p$,
+#
+# $$
+# S_{ij} = \frac{1}{\sqrt d}\left( q_i k_j^\top + (p_i W_Q)(p_j W_K)^\top \right),
+# $$ (eq-tupe)
+#
+# an *evolving* twin, whose stream the layers change, and a wider one with as many parameters as RoPE's model.
+
+# %% tags=["hide-input"]
+TWINS = ("rope", "untied-constant", "untied", "untied-constant-wide", "tupe")
+
+
+def twins(table: pd.DataFrame) -> pd.DataFrame:
+    of = RunTable(table)
+    return pd.DataFrame(
+        {
+            "method": name.replace("-", " "),
+            "what it is": get(name).says,
+            "inside": of.text(name, "bits_per_byte"),
+            "minus RoPE": text_of(of.difference(name, "rope", "bits_per_byte")),
+            "parameters / RoPE": of.times(name, "rope", "block_parameters"),
+        }
+        for name in TWINS
+        if name in set(table.method)
+    )
+
+
+for table, which in ((matched, "smaller"), (longer, "larger")):
+    figures.show_table(
+        twins(table),
+        caption=f"The {which} models after long training: bits per byte inside the "
+        "trained length and differences from RoPE, means over seeds and 95 % t "
+        "intervals, and parameters of the blocks.",
+    )
+figures.provenance(matched, longer)
+
+# %% [markdown]
+# ## Verdicts
+#
+# The rules are judged on the smaller models, which have six seeds. The larger ones have three: they show the size of a
+# difference, and nothing is judged by them.
+
+# %% tags=["hide-input"]
+IDS = [one.id for one in claims.CLAIMS if one.needs[0] == "experiment/matched_loss"]
+numbers |= claims.show(
+    claims.judge(IDS, {"experiment/matched_loss": matched}),
+    short=True,
+    caption="The claims of this chapter. Their rules came before the records.",
+)
+figures.provenance(matched)
+
+# %% [markdown]
+# ## What to take away
+#
+# 1. That the separation makes extrapolation easier at matched loss is
+#    *{num}`17_perplexity/verdict_separation_makes_extrapolation_easier_at_matched_loss`*; that it is the block-diagonal
+#    constraint which does it is *{num}`17_perplexity/verdict_the_constraint_makes_extrapolation_easier`*.
+# 2. That a constant position table with an untied term beats RoPE is
+#    *{num}`17_perplexity/verdict_a_constant_untied_table_beats_rope`*, at equal parameters
+#    *{num}`17_perplexity/verdict_a_constant_untied_table_beats_rope_at_equal_parameters`*; that its dense twin matches it is
+#    *{num}`17_perplexity/verdict_the_untied_term_needs_no_stream`*.
+# 3. That models trained on short windows use far context at the key bytes is
+#    *{num}`17_perplexity/verdict_key_bytes_use_far_context`*.
+#
+# **Limits.** One kind of text and models of less than a million parameters. The selector is one model of one seed, at the
+# learning rate that suits T5 after a short training. In the larger models two learning rates are swept, and every other model
+# takes the nearer one's.
+#
+# ## Exercises
+#
+# **1. (easy)** Why are the first $L$ bytes of a window never key bytes?
+
+# %% tags=["hide-cell"]
+# Both contexts are the same there: a sliding window of L begins like the text.
+inside = short.bits[:, :L] - long.bits[:, :L]
+print(f"largest difference inside: {np.abs(inside).max():.1e}")
+assert np.abs(inside).max() < 1e-3 and not marked[:, :L].any()
+
+# %% [markdown]
+# **2. (medium)** Choose bytes by the falls of a model and score the same model on them, on texts in which far context
+# says nothing. What does it seem to gain?
+
+# %% tags=["hide-cell"]
+# The losses of two readings that differ by noise alone: chosen by their own
+# difference, some bytes seem to gain much; by that of another reading, nothing.
+noise = np.random.default_rng(seed).normal(size=(4, 40, 200))
+chosen = key_bytes(noise[0], noise[1], share=SHARE, first=0)
+own = (noise[0] - noise[1])[chosen].mean()
+other = (noise[2] - noise[3])[chosen].mean()
+print(f"by itself: {own:+.2f}, by another: {other:+.2f}")
+assert own > 2 > 0.5 > abs(other)
+
+# %% [markdown]
+# ---
+# The next cell writes the numbers that this page's sentences, the {doc}`claims page </book/claims>` and the regression
+# tests read.
+
+# %% tags=["hide-cell"]
+chapter_numbers.publish("17_perplexity", numbers, profile=profile)

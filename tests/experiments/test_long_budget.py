@@ -1,0 +1,220 @@
+"""Long trainings: what is compared, how a run that was killed goes on, and what is read at the key bytes."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from sepnb import experiments
+from sepnb.evaluation import evaluate
+from sepnb.evaluation.key_tokens import drawn_bytes
+from sepnb.experiments import key_bytes, long_budget, matched_loss, resuming
+from sepnb.experiments import language_modelling as lm
+from sepnb.models import LanguageModel
+from sepnb.records.store import Store
+from sepnb.training import Diverged, checkpoints
+
+from .smoke_runs import assert_same, differing, shortened
+
+MATCHED, LONG = experiments.get("matched_loss"), experiments.get("long_budget")
+SELECTORS = [experiments.get(name) for name in ("key_bytes", "key_bytes_small")]
+
+
+def smoke_run(experiment, method: str, steps: int = 6):
+    beyond = dataclasses.replace(experiment.beyond("smoke"), documents=2)
+    return shortened(experiment.config("smoke", method, 1), steps, beyond=beyond)
+
+
+# --- what is compared
+
+
+def test_at_matched_loss_a_laptop_trains_as_at_sixteen_times_the_budget():
+    budget = {run.method: run for run in experiments.get("budget").grid("laptop", [1]) if run.budget == 16}
+    for method in ("learned", "rope"):
+        ours = MATCHED.config("laptop", method, 1)
+        changed = differing(ours, budget[method])
+        assert {key for key in changed if not key.startswith("beyond.")} <= {
+            *("experiment", "budget", "keys", "training.learning_rate")
+        }
+
+
+@pytest.mark.parametrize("profile", ["laptop", "gpu"])
+def test_models_of_equal_parameters_are_so_within_five_percent(profile):
+    def blocks(name: str) -> int:
+        with torch.device("meta"):
+            return LanguageModel(MATCHED.config(profile, name, 1).model).parameter_counts()["blocks"]
+
+    assert blocks("untied-constant-wide") == pytest.approx(blocks("rope"), rel=0.05)
+    assert blocks("tupe") == pytest.approx(blocks("untied-constant-wide"), rel=0.05)
+    assert blocks("concatenated-learned") == blocks("learned")
+    assert blocks("untied-constant") < 0.61 * blocks("rope")
+
+
+def test_a_laptop_reads_twenty_million_bytes_with_three_seeds_that_share_no_text():
+    grid = LONG.grid("laptop")
+    assert {run.training.targets for run in grid} == {19_660_800}
+    assert {run.seed for run in grid} == {1, 2, 3}
+    blocks = [block for run in grid if run.method == "rope" for block in run.blocks]
+    assert sorted(blocks) == list(range(6))
+    assert {run.seed for run in LONG.grid("gpu")} == set(range(1, 7))
+
+
+def test_a_model_takes_the_rate_of_the_nearer_of_the_two_that_were_swept():
+    assert {name for name in LONG.methods if LONG.swept(name)[1] == "separated-sinusoidal"} == {
+        *("separated-sinusoidal", "separated-sinusoidal-wide", "untied-constant", "untied")
+    }
+    assert {MATCHED.swept(name)[1] for name in MATCHED.methods} == set(matched_loss.SWEEP.methods)
+    steps = {run.training.steps for run in matched_loss.SWEEP.grid("laptop")}
+    assert steps == {MATCHED.grid("laptop")[0].training.steps}, "a rate is swept over the whole schedule"
+    assert long_budget.SWEEP.grid("laptop")[0].training.steps == LONG.grid("laptop")[0].training.steps
+
+
+# --- a training in pieces
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """A clean tree whose checkpoints lie in a folder of the test."""
+    monkeypatch.setattr(resuming, "code_state", lambda: ("a commit", False))
+    monkeypatch.setattr(resuming.paths, "build", lambda: tmp_path)
+    return tmp_path / "checkpoints"
+
+
+def test_a_run_in_pieces_that_is_killed_and_resumed_is_the_uninterrupted_one(one_thread, kept):
+    config = smoke_run(LONG, "rope", steps=9)
+    expected = lm.run(config)
+    assert_same(lm.run(config, every=4), expected)
+    assert not list(kept.iterdir()), "what is done needs no checkpoint"
+
+    def killed(done: int, total: int) -> None:
+        if done == 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lm.run(config, every=4, progress=killed)
+    (path,) = kept.iterdir()
+    took = []
+    resumed = lm.run(config, every=4, progress=lambda done, total: took.append(done))
+    assert took == [5, 6, 7, 8, 9] and resumed.metrics.pop("resumed_at_step") == 4
+    assert_same(resumed, expected)
+    assert not path.exists()
+
+
+def test_a_run_that_is_killed_while_it_reads_is_not_trained_again(one_thread, kept):
+    config = smoke_run(LONG, "rope", steps=8)
+
+    def killed(model):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lm.run(config, every=3, after=killed)
+    took = []
+    resumed = lm.run(config, every=3, progress=lambda done, total: took.append(done))
+    assert not took and resumed.metrics.pop("resumed_at_step") == 8
+    assert_same(resumed, lm.run(config))
+
+
+def test_a_checkpoint_of_code_that_computes_something_else_counts_for_nothing(one_thread, kept):
+    config = smoke_run(LONG, "rope", steps=8)
+    path, about = resuming.place(config, lm.splits_of(config.text.name).sha256, "cpu")
+    with pytest.raises(KeyboardInterrupt):
+        lm.run(config, every=5, after=_interrupt)
+    found = checkpoints.load(path, about)
+    checkpoints.save(path, dataclasses.replace(found, losses=[9.0, *found.losses[1:]]))
+    again = lm.run(config, every=5)
+    assert "resumed_at_step" not in again.metrics
+    assert_same(again, lm.run(config))
+
+
+def _interrupt(model):
+    raise KeyboardInterrupt
+
+
+def test_a_tree_with_changes_keeps_no_checkpoint(one_thread, kept, monkeypatch):
+    monkeypatch.setattr(resuming, "code_state", lambda: ("a commit", True))
+    with pytest.raises(KeyboardInterrupt):
+        lm.run(smoke_run(LONG, "rope"), every=3, after=_interrupt)
+    assert not kept.exists()
+
+
+def test_a_training_that_diverges_in_a_later_piece_tells_all_its_losses(kept, monkeypatch):
+    config = smoke_run(LONG, "rope", steps=9)
+
+    def explodes(*_, **__):
+        raise Diverged([5.0, float("nan")], 1.0)
+
+    monkeypatch.setattr(checkpoints, "train", explodes)
+    record = lm.run(config, every=6)
+    assert record.metrics["diverged_at_step"] == 7 and "bits_per_byte" not in record.metrics
+
+
+# --- key bytes
+
+
+@pytest.mark.parametrize("selector", SELECTORS, ids=lambda one: one.name)
+def test_the_selector_reads_every_window_that_compared_models_read_and_is_none_of_them(selector):
+    compared = LONG if selector.name == "key_bytes" else MATCHED
+    assert not set(selector.methods) & set(compared.methods)
+    for profile in experiments.PROFILES:
+        (run,) = selector.grid(profile)
+        assert run.blocks == tuple(range(6)) and run.seed not in compared.seeds
+        assert {other.beyond for other in compared.grid(profile)} == {run.beyond}
+        assert run.training.length == run.beyond.longest
+        assert run.training.targets == compared.grid(profile)[0].training.targets
+
+
+def test_the_list_of_a_record_is_that_on_which_models_are_scored(one_thread, tmp_path, monkeypatch):
+    monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
+    selector = key_bytes.KeyBytes()
+    monkeypatch.setattr(type(selector), "sizes", lm.SIZES | {"laptop": lm.SIZES["smoke"]})
+    beyond = dataclasses.replace(LONG.beyond("smoke"), documents=2)
+    monkeypatch.setattr(type(selector), "beyond", lambda self, profile: beyond)
+    assert selector.published("laptop") is None and selector.digest("laptop") == key_bytes.DRAWN
+    with pytest.raises(ValueError, match="run `sepnb run key_bytes --profile laptop` and commit"):
+        selector.require("laptop")
+
+    (config,) = selector.grid("laptop")
+    model = lm.build(config)
+    metrics, rows = selector.look(config, model, device="cpu", progress=None)
+    assert metrics["key/window"] > metrics["key/long"]
+    record = lm.recorded(config, lm.Clock("cpu"), metrics, rows, {})
+    Store(tmp_path / "results").write(dataclasses.replace(record, provenance={"dirty": False, "seed": 0}))
+    keys = selector.published("laptop")
+    assert sum(map(len, keys.values())) == metrics["key_bytes"]
+    assert selector.digest("laptop") not in (key_bytes.DRAWN, None) and selector.digest("smoke") == "drawn"
+    selector.require("laptop")
+
+
+def test_what_is_read_at_key_bytes_is_what_the_plain_formulas_give(one_thread):
+    config = smoke_run(LONG, "rope")
+    model = lm.build(config)
+    metrics, rows = key_bytes.at_key_bytes(config, model, None)
+    held, length = key_bytes.windows_of(config), config.beyond.length
+    bits = evaluate(model, held.tokens).bits
+    marked = drawn_bytes(bits.shape, share=key_bytes.SHARE, first=length)
+    assert metrics["key/long"] == pytest.approx(bits[marked].mean(), abs=1e-6)
+    rest = ~marked
+    rest[:, :length] = False
+    assert metrics["rest/long"] == pytest.approx(bits[rest].mean(), abs=1e-6)
+    both = (
+        metrics[f"key/{name}"] * marked.sum() + metrics[f"rest/{name}"] * rest.sum()
+        for name in ("replaced", "long")
+    )
+    far = np.subtract(*both) / (marked.sum() + rest.sum())
+    bins = [(row["stop"] - row["start"], row["bits_per_byte"]) for row in rows if row["kind"] == "gain"]
+    assert far == pytest.approx(np.average([b for _, b in bins], weights=[n for n, _ in bins]), abs=1e-6)
+    inside = held.tokens[:, : length + 1]
+    near = [
+        evaluate(model, inside[:, i - 7 : i + 2]).bits[:, -1] - evaluate(model, inside).bits[:, i]
+        for i in range(8, length)
+    ]
+    assert metrics["beyond/8"] == pytest.approx(np.mean(near), abs=1e-5)
+
+
+@pytest.mark.parametrize("method", ["learned", "untied-constant"])
+def test_a_run_at_matched_loss_has_what_its_claims_ask_for(one_thread, method):
+    record = MATCHED.run(smoke_run(MATCHED, method))
+    wanted = {"beyond/8", "key/long", "key/replaced", "key/shuffled", "key/window", "gain/8x", "shuffled/8x"}
+    wanted |= {f"gap/{rule}/8x" for rule in ("fourier", "clamp")} if method == "learned" else {"native/8x"}
+    assert wanted <= record.metrics.keys()
