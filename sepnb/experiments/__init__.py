@@ -9,6 +9,7 @@ from .encoding_speed import EncodingSpeed
 from .encodings import Encodings
 from .extrapolation import Extrapolation
 from .inside import Inside
+from .reading_cost import ReadingCost
 from .second_text import SecondText
 from .seqpe_cost import SeqPECost
 from .seqpe_geometry import SeqPEDistances, SeqPEGeometry
@@ -47,6 +48,7 @@ _REGISTRY: dict[str, Experiment] = {
             Speed(),
             EncodingSpeed(),
             SeqPECost(),
+            ReadingCost(),
         ),
         key=lambda experiment: experiment.order,
     )
