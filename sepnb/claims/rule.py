@@ -59,6 +59,8 @@ WORDS = {
     "spread-12": "things spread over 12 cells along an edge",
     "compiled": "share of the speed of attention, compiled",
     "ahead": "speed over that of x-transformers",
+    "growth": "time of a text in one piece over that of the same tokens in four",
+    "speed": "speed over that of the dense sinusoidal model",
     "grow": "a grid that grows",
     "fit": "places fitted into the trained square",
 }

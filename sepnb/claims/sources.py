@@ -106,8 +106,8 @@ def _dangling(source_map: SourceMap) -> list[str]:
         "page": (pages, "book/{}.md, which does not exist"),
         "planned": (source_map.planned, "planned chapter {!r}, which has no title under 'planned'"),
     }
-    outside = [number for number in source_map.planned if number not in range(1, 25)]
-    faults = [f"planned chapter {number!r} is none of 1 to 24" for number in outside]
+    outside = [number for number in source_map.planned if number not in range(1, 24)]
+    faults = [f"planned chapter {number!r} is none of 1 to 23" for number in outside]
     for statement in source_map.statements:
         name, kind, target = statement.id, statement.kind, statement.target
         known, missing = there.get(kind, ([target], ""))

@@ -21,6 +21,7 @@ from .encoding_speed import EncodingSpeed
 from .encodings import Encodings
 from .extrapolation import Extrapolation
 from .inside import Inside
+from .reading_cost import ReadingCost
 from .second_text import SecondText
 from .seqpe_cost import SeqPECost
 from .seqpe_geometry import SeqPEDistances, SeqPEGeometry
@@ -71,6 +72,7 @@ _REGISTRY: dict[str, Experiment] = {
             Speed(),
             EncodingSpeed(),
             SeqPECost(),
+            ReadingCost(),
         ),
         key=lambda experiment: experiment.order,
     )
