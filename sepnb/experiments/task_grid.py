@@ -36,7 +36,7 @@ class Task(NamedTuple):
     """What an experiment asks, of whom, and how long it trains.
 
     Fields: title; methods; steps of a laptop's run, two thirds of them on texts of half the length; the rough
-    seconds of such a run; the trained length of a laptop; what else `Asked` is told.
+    seconds of such a run; the trained length of a laptop; what else `Asked` is told; rates beyond an end.
     """
 
     title: str
@@ -45,10 +45,24 @@ class Task(NamedTuple):
     seconds: float
     length: int = 64
     asked: Mapping[str, Any] = {}
+    beyond: Mapping[str, tuple[float, ...]] = {}
 
 
 TASKS: dict[str, Task] = {
-    "mqar": Task("Recall by content", tuple(METHODS), 1500, 60.0),
+    "mqar": Task(
+        "Recall by content",
+        tuple(METHODS),
+        1500,
+        60.0,
+        beyond=dict.fromkeys(
+            (
+                *("none", "rope", "rope-randomised", "rope-gap", "sinusoidal-randomised", "sinusoidal-gap"),
+                *("sinusoidal-content-gap", "separated-sinusoidal", "separated-randomised", "separated-gap"),
+                *("strict-randomised", "strict-content-gap"),
+            ),
+            (6e-3,),
+        ),
+    ),
     "latest_value": Task("The latest value of a key", tuple(METHODS), 1500, 60.0),
     "needle": Task(
         "Needles in novels",
@@ -116,6 +130,7 @@ class TaskExperiment(Experiment):
             config_of=partial(run_of, task=name),
             costs=self.costs,
             rates=RATES,
+            beyond=task.beyond,
             score="val_nats",
             default=1.5e-3,
             computes=tasks.run,
