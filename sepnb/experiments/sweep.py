@@ -46,6 +46,8 @@ class Sweep(Experiment):
         score: the metric that chooses, the least of it.
         default: the rate where no record is published.
         part: of the config of a run, what has the rate that is tried.
+        alike: scores within this of the least count as equal to it, and the middle one of their rates is
+            taken, of two the lower: where a task is solved at several rates, one whose neighbours solve it.
         computes, begins: the run and the fingerprint of a config.
     """
 
@@ -63,6 +65,7 @@ class Sweep(Experiment):
     score: str = "val_bits_per_byte"
     default: float = 4e-3
     part: str = "training"
+    alike: float = 0.0
     computes: Callable[..., Record] = lm.run
     begins: Callable[..., dict[str, list[float]]] = lm.fingerprint
 
@@ -103,15 +106,17 @@ class Sweep(Experiment):
 
     def chosen(self, profile: str) -> dict[str, tuple]:
         """The best trial of every method that has a published record of each of `rates`: that with the least
-        validation loss of these and of those beyond that have one. A method that diverged in all has none.
+        validation loss of these and of those beyond that have one; see `alike`. A method that diverged in all
+        has none.
         """
         scores, best = self.scores(profile), {}
         for method in self.methods:
             trials = self.trials(profile, method)
             there = [trial for trial in trials if trial in scores]
             if {trial for trial in trials if trial[1] in self.rates} <= set(there):
-                least = min(there, key=scores.__getitem__)
-                best |= {method: least} if scores[least] < inf else {}
+                least = min(scores[trial] for trial in there)
+                alike = [trial for trial in there if scores[trial] <= least + self.alike]
+                best |= {method: alike[(len(alike) - 1) // 2 if self.alike else 0]} if least < inf else {}
         return best
 
     def best(self, profile: str) -> dict[str, float]:

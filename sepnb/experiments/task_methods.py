@@ -14,10 +14,10 @@ from ..evaluation.protocols import SINKS
 from ..extrapolators import METHODS as EXTRAPOLATORS
 from ..models import LanguageModel
 from ..training.positions import PositionGap, PositionSampler
-from .encoding_methods import DRAWN
+from .encoding_methods import DRAWN, RANDOM_POSITIONS
 from .encoding_methods import METHODS as ENCODINGS
 from .extrapolation import TIMES
-from .methods import SPINE, Method, listed, series
+from .methods import POS_SHARE, SPINE, Method, listed, series
 from .variant_methods import VARIANTS, torus_with_phase
 
 GAPPED = {"positions": lambda size: PositionGap(TIMES * size.length)}
@@ -43,6 +43,16 @@ NEW = listed(
         {"encoding": torus_with_phase(TIMES)},
         GAPPED,
     ),
+    *(
+        Method(
+            f"{base}-content-randomised",
+            f"{SHORT_PERIOD}, random positions",
+            f"{base}-torus",
+            {"encoding": torus_with_phase(RANDOM_POSITIONS, share)},
+            DRAWN,
+        )
+        for base, share in (("separated", POS_SHARE), ("sinusoidal", 1))
+    ),
 )
 
 DENSE = (
@@ -55,9 +65,12 @@ STREAMS = tuple(
     for what in ("sinusoidal", "randomised", "offsets", "gap", "content-gap", "learned")
     for mode in ("separated", "strict")
 )
+BOTH = ("sinusoidal-content-randomised", "separated-content-randomised")
+"""Can one model tell what and where: with the term that finds content, at the positions that teach order?"""
+
 METHODS: dict[str, Method] = {
     name: {**SPINE, **ENCODINGS, **VARIANTS, **NEW}[name]
-    for name in (*DENSE, *TWINS, "sinusoidal-content-gap", *STREAMS)
+    for name in (*DENSE, *TWINS, "sinusoidal-content-gap", *STREAMS, *BOTH)
 }
 """In the order of tables: dense encodings, dense twins of what is changed, separated and strict models."""
 

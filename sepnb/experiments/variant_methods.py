@@ -61,8 +61,8 @@ def _torus(size: lm.ModelSize, share: int = POS_SHARE) -> Sinusoidal:
     return Sinusoidal(base=base_of_longest_wave(size.width // share, 2 * size.length))
 
 
-def torus_with_phase(times: int) -> Encodings:
-    return lambda size: (_torus(size), Phase(times * size.length))
+def torus_with_phase(times: int, share: int = POS_SHARE) -> Encodings:
+    return lambda size: (_torus(size, share), Phase(times * size.length))
 
 
 MATCHED_STREAMS: Mapping[str, Any] = {
@@ -147,7 +147,7 @@ VARIANTS: dict[str, Method] = listed(
         "sinusoidal-torus-phase-long",
         LONG,
         "sinusoidal-torus",
-        lambda size: (_torus(size, 1), Phase(TIMES * size.length)),
+        torus_with_phase(TIMES, 1),
     ),
     _gapped("sinusoidal-torus-phase-long-gaps", "sinusoidal-torus-phase-long"),
     _encoded("untied-torus", TORUS, "untied", _torus),
