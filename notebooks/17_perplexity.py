@@ -205,7 +205,7 @@ LOOKS = {
     "separated-sinusoidal": ("#6b4500", "o", "-"),
     "untied-constant": ("#7b5ea7", "v", "-"),
     "sinusoidal": ("#e69f00", "o", DASHED),
-    "learned-half": ("#56b4e9", "s", DASHED),
+    "learned": ("#56b4e9", "s", DASHED),
     "separated-sinusoidal-wide": ("#6b4500", "o", DOTTED),
     "tupe": ("#cc79a7", "D", "-"),
     "untied": ("#7b5ea7", "v", DOTTED),

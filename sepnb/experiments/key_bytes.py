@@ -28,6 +28,7 @@ from . import encoding_methods, methods
 from . import language_modelling as lm
 from .base import Progress
 from .extrapolation import Extrapolation, ExtrapolationRun, trained_long
+from .table_sweep import TableSweep
 
 SHARE = 0.02
 """Of the bytes that stand a trained length or more into a window, those chosen."""
@@ -76,7 +77,7 @@ class KeyBytes(Extrapolation):
     sweeps = (encoding_methods.SCREEN,)
     methods = tuple(METHODS)
     smoke = methods
-    seeds = (0,)
+    seeds = (7,)
     shown = ()
     runs = SelectorRun
 
@@ -132,6 +133,28 @@ def _listed(path: Path, stamp: int) -> Mapping[str, list[int]]:
 
 
 @dataclass(frozen=True)
+class Scales:
+    """At which scale learned tables are drawn: that of a sweep of them at the same size, after a shorter
+    training, for a method that it has or the nearest of its bases."""
+
+    sweep: TableSweep
+
+    def of(self, method: str) -> str | None:
+        """The method of the sweep whose scale a method takes; None of one without a table."""
+        return next((one.name for one in methods.series(method) if one.name in self.sweep.methods), None)
+
+    def settled(self, profile: str, method: str, config: lm.LanguageModelRun) -> lm.LanguageModelRun:
+        """The config with its tables drawn so."""
+        nearest = self.of(method)
+        return config if nearest is None else self.sweep.settled(profile, nearest, config)
+
+    def require(self, profile: str, method: str) -> None:
+        """Refuse, as a sweep does, where the scale is not chosen yet."""
+        if (nearest := self.of(method)) is not None:
+            self.sweep.require(profile, nearest)
+
+
+@dataclass(frozen=True)
 class KeyedRun(ExtrapolationRun):
     """A run that is also scored on key bytes; `keys` says by which list."""
 
@@ -148,9 +171,16 @@ class Keyed(Extrapolation):
     shuffled or not seen."""
 
     selector: ClassVar[KeyBytes]
+    tables: ClassVar["Scales"]
     runs: ClassVar[type[KeyedRun]] = KeyedRun
     describes_tables = False
     shown = ()
+
+    def training_of(
+        self, profile: str, method: str, seed: int, steps: int | None = None
+    ) -> lm.LanguageModelRun:
+        """As in every experiment, with learned tables drawn at the scale that was chosen for them."""
+        return self.tables.settled(profile, method, super().training_of(profile, method, seed, steps))
 
     def blocks(self, profile: str, seed: int) -> tuple[int, ...]:
         """The blocks of text that a seed reads."""
@@ -165,6 +195,9 @@ class Keyed(Extrapolation):
         )
 
     def run(self, config: KeyedRun, **how: Any) -> Any:
+        sweep, method = self.swept(config.method)
+        sweep.require(config.profile, method)
+        self.tables.require(config.profile, config.method)
         self.selector.require(config.profile)
         return super().run(config, **how)
 

@@ -2,8 +2,8 @@
 
 The models of `in_window`, trained on twenty million bytes. Rates are swept anew for RoPE and the separated
 sinusoid, over the whole schedule; a dense model takes the one, a model of two streams the other. The learned
-table is drawn at the scale of the tokens' embedding, at which it learns sooner. Three seeds show the size of
-a difference and leave comparisons undecided; together they read what six seeds read in `extrapolation`.
+table is drawn at the scale of `table_sweep`. Three seeds show the size of a difference and leave comparisons
+undecided; together they read what six seeds read in `extrapolation`.
 
 A run takes most of an hour of a core, and is kept every few minutes: see `resuming`.
 """
@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
-from ..encodings import Learned
 from ..evaluation.long_windows import Beyond, blocks_of
 from . import language_modelling as lm
 from . import methods as book
+from . import table_sweep
 from .budget import BUDGETS
 from .encodings import EncodingRun
 from .extrapolation import BEYOND as OF_NOVELS
 from .extrapolation import TIMES
-from .key_bytes import KeyBytes, Keyed, KeyedRun
+from .key_bytes import KeyBytes, Keyed, KeyedRun, Scales
 from .matched_loss import CONSTANT
-from .methods import Method, listed, model_config
+from .methods import model_config
 from .sweep import Sweep
 
 LAPTOP = lm.SIZES["laptop"]
@@ -37,17 +37,8 @@ BEYOND = OF_NOVELS | {
 EVERY = 1200
 """Steps after which a training is kept."""
 
-DRAWN = listed(
-    Method(
-        "learned-half",
-        "table drawn at 0.5, as the tokens' embedding",
-        "learned",
-        {"encoding": Learned(std=0.5)},
-    )
-)
-
 METHODS = (
-    *("rope", "separated-sinusoidal", CONSTANT, "sinusoidal", "learned-half", "separated-sinusoidal-wide"),
+    *("rope", "separated-sinusoidal", CONSTANT, "sinusoidal", "learned", "separated-sinusoidal-wide"),
     *("tupe", "untied"),
 )
 """In the order of their worth where time is short: first what the table of encodings needs, last twins of the
@@ -96,9 +87,9 @@ class LongBudget(Keyed):
     title = "Every position, after long training"
     order = 10
     sizes, sweeps = SIZES, (SWEEP,)
-    selector = KEY_BYTES
+    selector, tables = KEY_BYTES, Scales(table_sweep.SWEEP)
     methods = METHODS
-    smoke = ("rope", "learned-half")
+    smoke = ("rope", "learned")
     runs = LongRun
     every = EVERY
     costs: ClassVar = {"smoke": 4.0, "laptop": 2200.0, "gpu": 200.0}

@@ -2,25 +2,27 @@
 
 After a short training a dense model with a learned table is far behind a separated one, so that what either
 loses past its length may be due to how little it has learned. Sixteen times the training of `budget` brings
-them together. Rates are swept anew at that training, over the whole of it.
+them together. Rates are swept anew at that training, over the whole of it; the scales of learned tables are
+those of `ablation_table_sweep`.
 
 Beside the tables stands the untied model with a constant position stream, and what it could owe its lead to:
 the stream that evolves, more parameters, and the term of its score in a dense model of full width.
 """
 
 from dataclasses import replace
-from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..encodings import Tupe
 from ..evaluation.long_windows import Beyond, blocks_of
+from ..records.store import Record
 from . import ablation
+from . import language_modelling as lm
 from . import methods as book
 from .ablation import COMPARED, CONCATENATED
 from .budget import BUDGETS, MIDDLE
 from .extrapolation import BEYOND as OF_NOVELS
 from .extrapolation import TIMES
-from .key_bytes import KeyBytes, Keyed
+from .key_bytes import KeyBytes, Keyed, Scales
 from .methods import EQUAL, POS_SHARE, SPINE, Method, listed, part_for_position
 from .sweep import Sweep
 from .variant_methods import VARIANTS
@@ -70,13 +72,31 @@ METHODS = {
     )
 }
 
+TABLES = Scales(ablation.TABLES)
+
+
+def run_of(
+    experiment: str, profile: str, name: str, seed: int, rate: float, steps: int | None = None
+) -> lm.LanguageModelRun:
+    """A run of the sweep of rates, with its tables drawn as in what is published."""
+    run = book.run_of(experiment, profile, name, seed, rate, steps, sizes=SIZES)
+    return TABLES.settled(profile, name, run)
+
+
+def swept(config: lm.LanguageModelRun, **how: Any) -> Record:
+    """A run of the sweep, once the scale of its table is chosen."""
+    TABLES.require(config.profile, config.method)
+    return lm.run(config, **how)
+
+
 SWEEP = Sweep(
     "matched_loss_sweep",
     title="Learning rates at sixteen times the training",
     order=9,
     methods=tuple(name for name in METHODS if name != f"{CONSTANT}-wide"),
     smoke=("rope",),
-    config_of=partial(book.run_of, sizes=SIZES),
+    config_of=run_of,
+    computes=swept,
     costs={"smoke": 1.0, "laptop": 200.0, "gpu": 120.0},
 )
 """Over the whole schedule: a shorter one prefers a larger rate."""
@@ -105,7 +125,7 @@ class MatchedLoss(Keyed):
     title = "Past the trained length, at matched loss"
     order = 10
     sizes, sweeps = SIZES, (SWEEP,)
-    selector = KEY_BYTES
+    selector, tables = KEY_BYTES, TABLES
     methods = tuple(METHODS)
     smoke = ("learned", CONSTANT)
     costs: ClassVar = {"smoke": 4.0, "laptop": 300.0, "gpu": 240.0}

@@ -35,7 +35,7 @@ def test_at_matched_loss_a_laptop_trains_as_at_sixteen_times_the_budget():
         ours = MATCHED.config("laptop", method, 1)
         changed = differing(ours, budget[method])
         assert {key for key in changed if not key.startswith("beyond.")} <= {
-            *("experiment", "budget", "keys", "training.learning_rate")
+            *("experiment", "budget", "keys", "training.learning_rate", "model.encoding")
         }
 
 
@@ -218,3 +218,19 @@ def test_a_run_at_matched_loss_has_what_its_claims_ask_for(one_thread, method):
     wanted = {"beyond/8", "key/long", "key/replaced", "key/shuffled", "key/window", "gain/8x", "shuffled/8x"}
     wanted |= {f"gap/{rule}/8x" for rule in ("fourier", "clamp")} if method == "learned" else {"native/8x"}
     assert wanted <= record.metrics.keys()
+
+
+def test_learned_tables_are_drawn_at_the_scale_of_a_sweep_at_their_size(monkeypatch):
+    chosen = {("ablation_table_sweep", "learned"): 0.1, ("ablation_table_sweep", "separated-learned"): 0.05}
+    chosen |= {("table_sweep", "learned"): 0.5}
+    kind = type(MATCHED.tables.sweep)
+    monkeypatch.setattr(kind, "std", lambda self, profile, method: chosen[self.name, method])
+    expected = {"learned": 0.1, "concatenated-learned": 0.1}
+    expected |= dict.fromkeys(("separated-learned", "strict-learned", "untied-learned-constant"), 0.05)
+    for method, std in expected.items():
+        (encoding,) = MATCHED.config("laptop", method, 1).model.encodings
+        (tried,) = matched_loss.SWEEP.config("laptop", (method, 4e-3), 0).model.encodings
+        assert encoding.std == tried.std == std
+    (encoding,) = LONG.config("laptop", "learned", 1).model.encodings
+    assert encoding.std == 0.5
+    assert MATCHED.config("laptop", "rope", 1).model.encodings[0].name == "rope"

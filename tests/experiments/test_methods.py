@@ -11,7 +11,6 @@ from sepnb.experiments import (
     extrapolation,
     images,
     key_bytes,
-    long_budget,
     matched_loss,
     methods,
     seqpe_geometry,
@@ -35,7 +34,6 @@ OF_TEXTS = {
     **seqpe_stream.METHODS,
     **shaw_clip.METHODS,
     **matched_loss.TWINS,
-    **long_budget.DRAWN,
     **key_bytes.METHODS,
 }
 TWINS = (
