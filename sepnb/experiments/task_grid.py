@@ -33,7 +33,9 @@ RATES = (7.5e-4, 1.5e-3, 3e-3)
 ALIKE = 0.01
 """Nats of an answer; a task that is solved leaves less."""
 
-GUESSES = {"mqar": ("sinusoidal-randomised", "sinusoidal-gap", "sinusoidal-content-gap")}
+GUESSES = {
+    "mqar": tuple(f"sinusoidal-{how}" for how in ("randomised", "gap", "content-gap", "content-randomised"))
+}
 """Methods that guess at every rate: that their best one stands at an end says nothing."""
 
 
@@ -67,7 +69,7 @@ TASKS: dict[str, Task] = {
             ),
             (6e-3,),
         )
-        | {"separated-content-gap": (3.75e-4,)},
+        | dict.fromkeys(("separated-content-gap", "separated-content-randomised"), (3.75e-4,)),
     ),
     "latest_value": Task("The latest value of a key", tuple(METHODS), 1500, 60.0),
     "needle": Task(
