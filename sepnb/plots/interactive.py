@@ -89,9 +89,6 @@ def show(figure: go.Figure, *, name: str, alt: str, instead: str) -> None:
     Raises:
         ValueError: no alternative text, or nothing to stand in.
     """
-    for what, text in (("alt", alt), ("instead", instead)):
-        if not text.strip():
-            raise ValueError(f"an interactive figure needs {what}=; without scripts it shows nothing")
     html = plotly.io.to_html(
         figure,
         full_html=False,
@@ -99,8 +96,21 @@ def show(figure: go.Figure, *, name: str, alt: str, instead: str) -> None:
         div_id=name,
         config={"displaylogo": False, "responsive": True},
     )
+    display_framed(html, alt=alt, instead=instead)
+
+
+def display_framed(html: str, *, alt: str, instead: str) -> None:
+    """Display what a reader can move, with its words; `alt` and `instead` as of `show`.
+
+    Raises:
+        ValueError: no alternative text, or nothing to stand in.
+    """
+    for what, text in (("alt", alt), ("instead", instead)):
+        if not text.strip():
+            raise ValueError(f"an interactive figure needs {what}=; without scripts it shows nothing")
     label = escape(" ".join(alt.split()), quote=True)
     note = (
         f"<noscript><p>Without scripts there is nothing to turn here; see {escape(instead)}.</p></noscript>"
     )
-    display(HTML(f'<div class="sepnb-interactive" role="figure" aria-label="{label}">{html}{note}</div>'))
+    frame = f'class="sepnb-interactive" data-interactive role="figure" aria-label="{label}"'
+    display(HTML(f"<div {frame}>{html}{note}</div>"))

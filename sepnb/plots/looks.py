@@ -89,5 +89,13 @@ METHODS = Methods(
         "seqpe-input": Method("SeqPE, input", "#6b6f74", "-", "o", False),
         "sinusoidal-randomised": Method("sinusoidal, random", "#e69f00", (0, (4, 1, 1, 1)), "o", False),
         "rope-randomised": Method("RoPE, random", "#d55e00", (0, (2, 2)), "v", False),
+        "rope-gap": Method("RoPE, gaps", "#d55e00", (0, (6, 2)), "P"),
+        "sinusoidal-gap": Method("sinusoidal, gaps", "#e69f00", (0, (4, 2)), "P"),
+        "sinusoidal-content-gap": Method("sinusoidal, content and gaps", "#e69f00", (0, (3, 1)), "D"),
+        "separated-randomised": Method("separated, random", "#6b4500", (0, (4, 1, 1, 1)), "^"),
+        "strict-randomised": Method("strict, random", "#6b4500", (0, (1, 1.2)), "^", False),
+        "separated-gap": Method("separated, gaps", "#6b4500", (0, (6, 2)), "P", False),
+        "separated-content-gap": Method("separated, content and gaps", "#6b4500", (0, (8, 1)), "D"),
+        "strict-content-gap": Method("strict, content and gaps", "#6b4500", (0, (1, 1.2)), "D", False),
     }
 )

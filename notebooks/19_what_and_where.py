@@ -1,0 +1,533 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # What and where
+#
+# **Finding.** In recall by content, four to eight trained lengths back, a separated model trained with position gaps finds
+# {num}`mqar/separated-content-gap/far/native:.0%` of the answers. Its dense twin finds
+# {num}`mqar/sinusoidal-content-gap/far/native:.0%`, RoPE trained with the same gaps {num}`mqar/rope-gap/far/native:.0%`.
+#
+# Recall by content was learned by {num}`19_what_and_where/mqar_learned` and is used that far back by
+# {num}`19_what_and_where/mqar_uses`. *Which value is the latest*, a question of order, was learned by
+# {num}`19_what_and_where/latest_value_learned` and is used by {num}`19_what_and_where/latest_value_uses`.
+
+# %% tags=["parameters"]
+profile = "smoke"
+seed = 0
+device = "cpu"
+
+# %% tags=["hide-input"]
+from collections import defaultdict
+from functools import partial
+from itertools import pairwise
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+
+from sepnb import claims, experiments
+from sepnb.claims import recall_shown as shown
+from sepnb.evaluation.tasks import (
+    grid,
+    indirect_index,
+    latest_value,
+    mqar,
+    occurrence,
+    ordered_copy,
+)
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.plots import answers, chooser, figures
+from sepnb.records import numbers as chapter_numbers
+from sepnb.streams import Streams
+from sepnb.training import TrainingConfig, train
+from sepnb.training.loop import Weighted
+
+figures.use_style()
+numbers = {}
+TITLES = {
+    "mqar": "What: recall by content",
+    "latest_value": "Where: the latest value",
+    "indirect_index": "Find, then go k places on",
+    "occurrence": "The k-th value of a key",
+    "ordered_copy": "Copy in order",
+}
+tables = {name: experiments.get(name).table(profile) for name in TITLES}
+methods = {name: experiments.get(name).methods for name in TITLES}
+for name, table in tables.items():
+    for word, count in shown.counted(table, methods[name]).items():
+        numbers[f"{name}_{word}"] = count
+
+# %% tags=["hide-input"]
+DRAWN = {
+    "mqar": (
+        *("none", "rope", "alibi", "rope-gap", "sinusoidal-content-gap"),
+        *("separated-content-gap", "separated-randomised"),
+    ),
+    "latest_value": (
+        *("none", "rope", "alibi", "rope-randomised", "sinusoidal-randomised"),
+        *("separated-randomised", "strict-randomised"),
+    ),
+}
+fig, axes = plt.subplots(1, 2, figsize=(9.6, 3.6))
+for ax, (name, drawn) in zip(axes, DRAWN.items(), strict=True):
+    answers.by_length(ax, tables[name], drawn)
+    ax.set_title(TITLES[name])
+figures.show(
+    fig,
+    name="fig-what-lengths",
+    alt="Share of answers found against the length of the text, up to sixteen trained "
+    "lengths, for recall by content and for the latest value; one line a method, thin "
+    "ones for its seeds, dotted the best guess. What has no records says not run.",
+    caption="Answers found by the length of the text, in trained lengths L: thin lines "
+    "are seeds, thick ones their means, dotted is the best guess that needs no "
+    "position. A line that is low at 1 was not learned and says nothing about length.",
+)
+
+# %% tags=["hide-input"]
+figures.provenance(*(tables[name] for name in DRAWN))
+
+# %% [markdown]
+# > **Question.** Does a model use an answer that it can see, when the text is longer than any of its training? And is *what*
+# > was written found more easily than *where*?
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 15 s of one CPU core at any profile; one tiny model is trained on the page, nothing is downloaded. The
+#   records: `sepnb run mqar_sweep latest_value_sweep`, then `mqar latest_value`; and the same of `indirect_index`,
+#   `occurrence` and `ordered_copy`, one to two minutes a run.
+# - **You need**: {doc}`chapter 6 <06_longer_contexts>` for context extensions, {doc}`chapter 12 <12_what_works>` for random
+#   positions, position gaps and the content-to-position term.
+# - **You will learn**: why a task must be learned before its failure means anything; what a best guess finds; why every
+#   separated model needs its dense twin beside it.
+# - **Claims tested**: those under *Verdicts* (see {doc}`/book/claims`).
+# ```
+#
+# ## Learned, or not
+#
+# A model that cannot do a task in texts of its trained length tells nothing by failing in longer ones. So this table comes
+# before everything else: a task counts as learned where at least ninety-five in a hundred answers are found inside the
+# trained length, in the mean of six seeds and in five of them. Beside it stands what a guess finds that needs no position.
+
+# %% tags=["hide-input"]
+figures.show_table(
+    shown.learned_table(tables["mqar"], methods["mqar"]),
+    caption="Recall by content, inside the trained length: means over seeds and 95 % t "
+    "intervals, the worst seed, and the median step at which 95 % were found.",
+)
+figures.provenance(tables["mqar"])
+
+# %% tags=["hide-input"]
+figures.show_table(
+    shown.learned_table(tables["latest_value"], methods["latest_value"]),
+    caption="The latest value of a key, inside the trained length, as above.",
+)
+figures.provenance(tables["latest_value"])
+
+# %% [markdown]
+# ## Five tasks, as text
+#
+# *Recall by content* is the multi-query associative recall of Arora et al. {cite:p}`arora2023`: pairs of a key and a value
+# stand anywhere among noise, and each key is asked at the end. No answer depends on where a pair stands. In *the latest value*
+# a key is written several times and only its last value is right: the same text, but order decides. This is how recall is
+# drawn:
+#
+# ```{literalinclude} ../../sepnb/evaluation/tasks/recall.py
+# :pyobject: mqar
+# :start-at: draws =
+# :dedent:
+# ```
+#
+# The other three ask for places as well. *Indirect indexing* {cite:p}`gopalakrishnan2025` finds a name and goes some places
+# left or right. The *k-th value* counts the writes of a key. *Copying in order* repeats the items of a text. One short sample of each:
+# the word that answers stands in brackets, the word that asks before an arrow.
+
+
+# %% tags=["hide-input"]
+def vocabulary(**kinds):
+    """A word for each id: kinds in the order of ids; of those named noise, a dot."""
+    return [
+        "." if kind == "noise" else f"{kind}{n}"
+        for kind, count in kinds.items()
+        for n in range(count)
+    ]
+
+
+SHIFTS = [f"{k:+d}" for k in (*range(-8, 0), *range(1, 9))]
+MADE = {
+    "mqar": (mqar, vocabulary(k=32, v=32, noise=16)),
+    "latest_value": (latest_value, vocabulary(k=6, v=32, noise=16)),
+    "indirect_index": (indirect_index, [*vocabulary(s=32, X=16), *SHIFTS]),
+    "occurrence": (
+        occurrence,
+        [*vocabulary(k=4, v=32), "1st", "2nd", "3rd", *16 * ["."]],
+    ),
+    "ordered_copy": (ordered_copy, [*vocabulary(s=32, noise=16), "|"]),
+}
+
+
+def as_text(samples, words, row=0):
+    """A sample as a line, its sources in brackets and its answers behind arrows."""
+    sources = set(samples.source[row][samples.scored[row]].tolist())
+    line = []
+    for i, token in enumerate(samples.tokens[row].tolist()):
+        word = f"[{words[token]}]" if i in sources else words[token]
+        if samples.scored[row, i]:
+            word += f"→{words[samples.targets[row, i]]}"
+        line.append(word)
+    return " ".join(line)
+
+
+# %%
+LEAST = {"mqar": 32, "latest_value": 36, "indirect_index": 32}
+for name, (task, words) in MADE.items():
+    print(
+        f"{TITLES[name]}\n  {as_text(task(1, LEAST.get(name, 36), seed=seed), words)}"
+    )
+
+# %% [markdown]
+# ## An independent reader
+#
+# Is the answer that a generator gives the right one? A reader that knows none of its arrays must find it from the words
+# alone. One rule serves the first two tasks, since the later pair overwrites the earlier.
+
+
+# %%
+def pairs_of(text):
+    """Every value that was written for a key, in order."""
+    written = defaultdict(list)
+    for a, b in pairwise(text):
+        if a[0] == "k" and b[0] == "v":
+            written[a].append(b)
+    return written
+
+
+def read(name, text, at):
+    """The answer to the question at index `at`, from the words up to there."""
+    before, word = text[: at + 1], text[at]
+    if name in ("mqar", "latest_value"):
+        return pairs_of(before)[word][-1]
+    if name == "occurrence":
+        return pairs_of(before)[text[at - 1]][int(word[0]) - 1]
+    if name == "indirect_index":
+        return before[before.index(text[at - 1]) + int(word)]
+    mark = text.index("|")
+    return [one for one in text[:mark] if one != "."][at - mark]
+
+
+# %%
+for name, (task, words) in MADE.items():
+    samples = task(100, 64, seed=seed)
+    asked = np.argwhere(samples.scored)
+    texts = [[words[token] for token in row] for row in samples.tokens.tolist()]
+    right = [
+        read(name, texts[row], at) == words[samples.targets[row, at]]
+        for row, at in asked.tolist()
+    ]
+    numbers[f"reader_{name}"] = float(np.mean(right))
+    numbers[f"guess_{name}"] = max(samples.chance.values())
+    print(
+        f"{name:15s} {len(right)} questions, the reader agrees in {np.mean(right):.0%}"
+    )
+    assert all(right)
+
+# %% [markdown]
+# Chance is not zero. Whoever names any value that stands in the text is right in
+# {num}`19_what_and_where/guess_mqar:.0%` of the questions of recall; of the latest value, whoever names any value of the right
+# key, in {num}`19_what_and_where/guess_latest_value:.0%`. A model far past its trained length may be content with that.
+#
+# ## How to read a map
+#
+# `grid` reads a model, any callable from tokens to logits, at several lengths and depths. Here the model is the reader above,
+# once with the whole text in view and once behind a window: it knows the answer exactly if the pair stands among the last
+# $L$ tokens.
+
+
+# %%
+def exact_reader(tokens, window):
+    """Logits of a reader that remembers the pairs of the last `window` tokens."""
+    logits = torch.zeros(*tokens.shape, 80)
+    for row, text in enumerate(tokens.tolist()):
+        held = {}  # value and its index, by key
+        for at, (token, after) in enumerate(pairwise([*text, 0])):
+            if token < 32 <= after < 64:
+                held[token] = after, at + 1
+            elif token in held and at - held[token][1] < window:
+                logits[row, at, held[token][0]] = 1.0
+    return logits
+
+
+L = 64
+maps = {}
+for says, window in {"whole text": 10**6, "window of L": L}.items():
+    reader = partial(exact_reader, window=window)
+    lengths = [L * times for times in answers.TIMES[:4]]
+    maps[says] = grid(reader, mqar, lengths=lengths, n=40, seed=seed)
+at_8 = maps["window of L"].query("length == 8 * @L")
+numbers["window_reader_8x"] = float(
+    (at_8["accuracy"] * at_8["n"]).sum() / at_8["n"].sum()
+)
+assert (maps["whole text"]["accuracy"] == 1).all()
+print(f"behind a window, at eight lengths: {numbers['window_reader_8x']:.1%} found")
+
+# %% [markdown]
+# Behind a window only the last rows of the map stay bright, and fewer of them the longer the text. A map of a trained model that
+# looks like this uses its window and nothing else. That is why *uses* asks for a control: the same model behind a window of $L$
+# must find no more than the best guess, or the far answer could be had without looking far.
+#
+# ## A model that learns it in seconds
+#
+# Eight keys, three pairs, texts of sixteen tokens: small enough for two layers of width 32 to learn on this page. Then it reads
+# longer texts.
+
+# %%
+easy = partial(mqar, keys=8, values=8, noise=4, pairs=3)
+short, steps, batch = 16, 150, 64
+
+
+def batches():
+    """A new batch for every step; only the answers count."""
+    for step in range(steps):
+        new = easy(batch, short, seed=1000 * (seed + 1) + step)
+        yield Weighted(new.tokens, new.targets, new.scored.astype(np.float32))
+
+
+torch.manual_seed(seed)
+tiny = LanguageModel(
+    TransformerConfig(Streams.dense(32), 2, 2, "rope", max_length=short), 20
+)
+losses = train(tiny, batches(), TrainingConfig(steps, batch, short, 1e-2))
+numbers["live_first_nats"] = losses[0]
+lengths = [short * times for times in answers.TIMES]
+live = grid(tiny.eval(), easy, lengths=lengths, n=100, seed=seed)
+by_length = live.groupby("length")["accuracy"].mean()
+print(
+    "nats at steps 0, 50, 100, 149:", *(f"{losses[k]:.2f}" for k in (0, 50, 100, 149))
+)
+print("answers found:", *(f"{n} tokens {a:.0%}" for n, a in by_length.items()))
+
+# %% [markdown]
+# The loss stays on a plateau and then falls at once. That shape returns in every task of this chapter, and it makes *when* a model
+# learns a question of its own.
+#
+# ## Who uses an answer far back
+#
+# The rule was written before the records. A method *uses* far answers if it has learned the task, finds at least ninety in a
+# hundred of those four to eight trained lengths back in texts of eight, and finds no more than the best guess there when it
+# reads behind a window of $L$. RoPE is also read with the context extensions of {doc}`chapter 6 <06_longer_contexts>`,
+# without any further training.
+
+# %% tags=["hide-input"]
+LEARNED_ROWS = ("learned", "separated-learned", "strict-learned")
+
+
+def show_uses(name):
+    """The verdicts of a task, for all methods but those with a learned table."""
+    figures.show_table(
+        shown.uses_table(
+            tables[name], [one for one in methods[name] if one not in LEARNED_ROWS]
+        ),
+        caption=f"{TITLES[name]}: does the method use an answer that stands 4L to 8L "
+        "back, in texts of 8L? Means over seeds and 95 % t intervals. Held: it does. "
+        "Not testable: it has not learned the task, or its window finds more than a "
+        "guess.",
+    )
+
+
+show_uses("mqar")
+figures.provenance(tables["mqar"])
+
+# %% tags=["hide-input"]
+show_uses("latest_value")
+figures.provenance(tables["latest_value"])
+
+# %% [markdown]
+# A learned table has nothing past its last row. The next cell holds it under the five rules of
+# {doc}`chapter 11 <11_extrapolators>` and their controls.
+
+# %% tags=["hide-cell"]
+for name in DRAWN:
+    figures.show_table(
+        shown.uses_table(tables[name], LEARNED_ROWS),
+        caption=f"{TITLES[name]}: learned tables, by the rule for what lies past L.",
+    )
+
+# %% [markdown]
+# ## The dense twin beside every separated model
+#
+# A separated model that reads on proves nothing about separation as long as nobody has trained a dense one at the same positions.
+# Position gaps are those of PoSE {cite:p}`zhu2024`. Read a line of the table from left to right: if the dense column is as
+# good, the change did it and not the stream.
+
+# %% tags=["hide-input"]
+for name in DRAWN:
+    figures.show_table(
+        shown.twins_table(tables[name], methods[name]),
+        caption=f"{TITLES[name]}: answers found 4L to 8L back, by what was changed "
+        "against the plain model. Means over seeds and 95 % t intervals; a dash: there is "
+        "no such model.",
+    )
+figures.provenance(*(tables[name] for name in DRAWN))
+
+# %% [markdown]
+# ## Steps until it is learned
+#
+# All methods take the same steps, and two of them can end equally good although one was done much earlier. Here order is of most
+# interest: a position stream of its own might be learned sooner.
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(2, 1, figsize=(7.6, 6.2))
+for ax, (name, drawn) in zip(axes, DRAWN.items(), strict=True):
+    answers.steps(ax, tables[name], drawn)
+    ax.set_title(TITLES[name])
+figures.show(
+    fig,
+    name="fig-what-steps",
+    alt="Steps of training until ninety-five in a hundred answers were found, a tick for "
+    "each seed and a marker for the median, by method, for recall by content and for "
+    "the latest value; beside them how many seeds never got there.",
+    caption="Steps until 95 % of the answers inside the trained length were found: ticks "
+    "are seeds, markers medians. At the right, the seeds that did not get there.",
+)
+
+# %% [markdown]
+# ## The map of a method
+#
+# Where in the text is the answer lost? The figure shows a few methods, the list below it all of them in every way in which they
+# were read.
+
+# %% tags=["hide-input"]
+PANELS = {
+    "none": ("none", "native"),
+    "RoPE": ("rope", "native"),
+    "RoPE, window of L": ("rope", "window"),
+    "RoPE, YaRN": ("rope", "yarn"),
+    "RoPE, gaps": ("rope-gap", "native"),
+    "sinusoidal, content and gaps": ("sinusoidal-content-gap", "native"),
+    "separated, content and gaps": ("separated-content-gap", "native"),
+    "strict, content and gaps": ("strict-content-gap", "native"),
+}
+rows = experiments.get("mqar").rows(profile, "depth")
+chance = {times: answers.best_guess(tables["mqar"], times) for times in answers.TIMES}
+figures.show(
+    answers.maps(rows, PANELS, chance=chance),
+    name="fig-what-maps",
+    alt="Maps of the share of values recalled by length of the text, one to sixteen "
+    "trained lengths, and by depth, a panel a method; cells no better than a guess are "
+    "hatched. Methods without records say not run.",
+    caption="Recall by content: answers found (%) by the length of the text and the "
+    "depth at which the pair stands, means over seeds. Hatched: no better than the best "
+    "guess.",
+)
+found = {
+    method.replace("-", " "): {
+        shown.READINGS.get(reader, reader): answers.cells(rows, method, reader)
+        for reader in [*shown.readings(tables["mqar"], method), "window"]
+    }
+    for method in methods["mqar"]
+}
+chooser.show(
+    found,
+    chance=chance,
+    name="map-recall",
+    alt="A list of methods and a table of answers found by length and depth of the one "
+    "that is chosen.",
+    instead="the figure above, for eight of the methods",
+)
+figures.provenance(tables["mqar"])
+
+# %% [markdown]
+# ## Three more tasks of order
+#
+# Eight methods were asked to index, to count and to copy. Again, what was learned comes first.
+
+# %% tags=["hide-input"]
+MORE = ("indirect_index", "occurrence", "ordered_copy")
+for name in MORE:
+    figures.show_table(
+        shown.uses_table(tables[name], methods[name]),
+        caption=f"{TITLES[name]}: learned, and used 4L to 8L back, with the best guess "
+        "beside it.",
+    )
+figures.provenance(*(tables[name] for name in MORE))
+
+# %% [markdown]
+# ## Verdicts
+
+# %% tags=["hide-input"]
+IDS = [
+    one.id
+    for one in claims.CLAIMS
+    if one.needs in (("experiment/mqar",), ("experiment/latest_value",))
+]
+numbers |= claims.show(
+    claims.judge(IDS, {f"experiment/{name}": tables[name] for name in DRAWN}),
+    short=True,
+    caption="The claims of this chapter. Their rules came before the records.",
+)
+figures.provenance(*(tables[name] for name in DRAWN))
+
+# %% [markdown]
+# ## What to take away
+#
+# 1. A separated model recalls values at eight trained lengths:
+#    *{num}`19_what_and_where/verdict_mqar_a_separated_model_uses`*. Its dense twins do as well:
+#    *{num}`19_what_and_where/verdict_mqar_dense_twins_do_as_well`*.
+# 2. A separated model finds the latest value at eight trained lengths:
+#    *{num}`19_what_and_where/verdict_latest_value_a_separated_model_uses`*. Its dense twins do as well:
+#    *{num}`19_what_and_where/verdict_latest_value_dense_twins_do_as_well`*.
+# 3. A stream of its own for position learns order in fewer steps:
+#    *{num}`19_what_and_where/verdict_separation_learns_order_sooner`*.
+# 4. Recall needs no position, so that a model without any encoding does as well as the strict one:
+#    *{num}`19_what_and_where/verdict_recall_needs_no_position`*.
+#
+# **Limits.** Two layers of width 64 and texts of 64 tokens in training. All methods take the same number of steps, which is
+# enough for some and not for others: *not learned* means not within these steps at any of the learning rates tried. Answers far
+# back in long texts may stand at indices that were trained, which flatters absolute encodings.
+#
+# ## Exercises
+#
+# **1. (easy)** Why are the values of a sample of recall drawn without replacement, and the symbols of a copy with?
+
+# %% tags=["hide-cell"]
+# Solution. Equal values would let a wrong pair give the right answer. Different items,
+# each used once, would let a copier exclude those that it has written already.
+drawn = mqar(50, 64, seed=seed)
+values = np.sort(np.where(drawn.tokens[:, :56] // 32 == 1, drawn.tokens[:, :56], -1))
+assert all(len(set(row[row >= 0])) == 8 for row in values)
+copied = ordered_copy(50, 64, seed=seed)
+items = copied.targets[copied.scored].reshape(50, 8)
+assert any(len(set(row)) < 8 for row in items)
+
+# %% [markdown]
+# **2. (medium)** A reader remembers only the *first* pair of each key. What does it find in the task of the latest value?
+
+# %% tags=["hide-cell"]
+# Solution. Nothing: scored are the keys that were written twice or more, and all values
+# differ, so the first value is never the last.
+task, words = MADE["latest_value"]
+samples = task(100, 64, seed=seed)
+texts = [[words[token] for token in row] for row in samples.tokens.tolist()]
+first = [
+    pairs_of(texts[row][: at + 1])[texts[row][at]][0] == words[samples.targets[row, at]]
+    for row, at in np.argwhere(samples.scored).tolist()
+]
+print(f"found: {np.mean(first):.0%}")
+assert not any(first)
+
+# %% [markdown]
+# ---
+# The next cell writes the numbers that this page's sentences, the {doc}`claims page </book/claims>` and the regression
+# tests read.
+
+# %% tags=["hide-cell"]
+chapter_numbers.publish("19_what_and_where", numbers, profile=profile)

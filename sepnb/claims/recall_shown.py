@@ -1,0 +1,148 @@
+"""The runs of a task as tables for a chapter: who learned it, who uses an answer far back, and each change
+beside its dense twins.
+
+What was not run is called so; what was not learned is called so before any number past the trained length.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+
+from sepnb.claims.recall import FAR, INSIDE, LEARNED, SEEDS, holds_in_seeds, uses
+from sepnb.claims.verdict import HELD, NOT_JUDGED, NOT_RUN
+from sepnb.records.run_table import RunTable, text_of
+
+AS_TRAINED = "as trained"
+READINGS = {
+    "native": AS_TRAINED,
+    "log-scale": "scores times log n",
+    "window": "behind a window of L",
+    "window-sinks": "window of L with four sinks",
+    "interpolation": "position interpolation",
+    "ntk": "NTK-aware",
+    "ntk-by-parts": "NTK by parts",
+    "yarn": "YaRN",
+    "llama3": "llama3",
+}
+"""What a table calls a way to read; the rules of a learned table keep their names."""
+
+CHANGES = {
+    "nothing": "sinusoidal",
+    "random offsets": "offsets",
+    "random positions": "randomised",
+    "position gaps": "gap",
+    "content-to-position term, short period, gaps": "content-gap",
+}
+"""What is changed, and how the names of its models end."""
+
+TWINS = {
+    "separated": "separated-{}",
+    "strict": "strict-{}",
+    "dense sinusoid": "sinusoidal-{}",
+    "RoPE": "rope-{}",
+}
+
+
+def is_learned(table: pd.DataFrame, method: str) -> str:
+    """ "yes" or "no" by the rule of *uses*; *not judged* with fewer than six runs, *not run* without any."""
+    inside = RunTable(table).values(method, INSIDE)
+    if len(inside) < SEEDS:
+        return NOT_JUDGED if len(inside) else NOT_RUN
+    return "yes" if holds_in_seeds(inside - LEARNED) else "no"
+
+
+def readings(table: pd.DataFrame, method: str) -> list[str]:
+    """The ways in which the runs of a method were read far back, but for the window, which is a control."""
+    of = RunTable(table)
+    found = [name.removeprefix(FAR) for name in table if name.startswith(FAR)]
+    return [one for one in found if one != "window" and len(of.values(method, f"{FAR}{one}"))]
+
+
+def guess(table: pd.DataFrame, times: int) -> pd.Series:
+    """The chance level of the best guess in texts of `times` L, one value a run that was made."""
+    made = RunTable(table).made
+    names = [name for name in made if name.startswith("chance/") and name.endswith(f"/{times}x")]
+    return made[names].max(axis=1).dropna() if names else pd.Series(dtype=float)
+
+
+def learned_table(table: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
+    """Whether each method learned the task inside the trained length, with the best guess beside it."""
+    of, chance = RunTable(table), text_of(guess(table, 1).iloc[:1], ".2f")
+    lines = []
+    for name in methods:
+        inside = of.values(name, INSIDE)
+        reached = of.values(name, f"steps_to_{LEARNED:g}")
+        lines.append(
+            {
+                "method": name.replace("-", " "),
+                "learned": is_learned(table, name),
+                "answers found, inside": text_of(inside, ".2f"),
+                "worst seed": f"{inside.min():.2f}" if len(inside) else NOT_RUN,
+                "best guess": chance,
+                "seeds that got to 95 %": f"{len(reached)} of {len(inside)}" if len(inside) else NOT_RUN,
+                "median step": f"{reached.median():.0f}" if len(reached) else None,
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def uses_table(table: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
+    """The verdict *uses* of each method in each way in which it was read, with what it stands on."""
+    of, lines = RunTable(table), []
+    for name in methods:
+        for reader in readings(table, name) or ["native"]:
+            verdict = uses(table, name, reader)
+            lines.append(
+                {
+                    "method": name.replace("-", " "),
+                    "read": READINGS.get(reader, reader),
+                    "uses": verdict.word,
+                    "learned": is_learned(table, name),
+                    "4L to 8L back": of.text(name, f"{FAR}{reader}", ".2f"),
+                    "there, window of L": of.text(name, f"{FAR}window", ".2f"),
+                    "best guess": text_of(guess(table, 8).iloc[:1], ".2f"),
+                }
+            )
+    return pd.DataFrame(lines)
+
+
+def twins_table(table: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
+    """What each change finds 4 L to 8 L back, in a separated model and in its dense twins; a dash where
+    `methods`, those of the task, have no such model."""
+    names = set(methods)
+    return pd.DataFrame(
+        {"what is changed": says}
+        | {
+            kind: _far(table, _named(form, ending)) if _named(form, ending) in names else "–"  # noqa: RUF001
+            for kind, form in TWINS.items()
+        }
+        for says, ending in CHANGES.items()
+    )
+
+
+def _named(form: str, ending: str) -> str:
+    """The model of a kind: without a change the plain one, whose dense names have no ending."""
+    plain = {"sinusoidal-{}": "sinusoidal", "rope-{}": "rope"}
+    return plain.get(form, form.format(ending)) if ending == "sinusoidal" else form.format(ending)
+
+
+def _far(table: pd.DataFrame, method: str) -> str:
+    of, learned = RunTable(table), is_learned(table, method)
+    if learned == "no":
+        return f"not learned ({of.mean(method, INSIDE):.2f} inside)"
+    return of.text(method, f"{FAR}native", ".2f")
+
+
+def counted(table: pd.DataFrame, methods: Sequence[str]) -> dict[str, str]:
+    """How many methods with six runs learned the task, and how many use an answer far back as trained."""
+    states = {name: is_learned(table, name) for name in methods}
+    judged = [name for name, state in states.items() if state not in (NOT_RUN, NOT_JUDGED)]
+    if not judged:
+        word = NOT_JUDGED if NOT_JUDGED in states.values() else NOT_RUN
+        return {"learned": word, "uses": word}
+    learned = [name for name in judged if states[name] == "yes"]
+    held = [name for name in learned if uses(table, name).word == HELD]
+    return {
+        "learned": f"{len(learned)} of {len(judged)} methods",
+        "uses": f"{len(held)} of {len(judged)}",
+    }
