@@ -21,13 +21,8 @@ from .flops import products_of
 
 
 class Work(NamedTuple):
-    """What one operation multiplies and moves.
-
-    Attributes:
-        operation: its name in torch, such as "aten::mm".
-        multiply_adds: of a matrix product or of attention; 0 of any other.
-        moved: bytes of its inputs and outputs.
-    """
+    """One operation by its name in torch, such as "aten::mm"; its multiply-adds, 0 where it is neither a
+    matrix product nor attention; and the bytes that it moves, those of its inputs and outputs."""
 
     operation: str
     multiply_adds: float

@@ -70,7 +70,7 @@ def where(statement: Statement, source_map: SourceMap, verdicts: dict[str, str])
         case "chapter":
             return f"chapter: {{doc}}`/notebooks/executed/{target}`"
         case "page":
-            return f"measured: {{doc}}`{target}`"
+            return f"measured: {{doc}}`/book/{target}`"
         case "planned":
             return f"planned, chapter {target}: {source_map.planned[target]}"
     return f"not empirical: {target}"
