@@ -26,9 +26,9 @@
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; no GPU is used, nothing is
-#   downloaded. Memory: under 1 GB. The records behind three sections: `sepnb run extrapolation` and `sepnb run encodings`
+#   downloaded. Memory: under 1 GB. The records behind two sections: `sepnb run extrapolation` and `sepnb run encodings`
 #   ({num}`05_biases/encodings_laptop_runs` runs of about {num}`05_biases/encodings_laptop_minutes:.0f` minutes on one core, two side by side), which read
-#   ELTeC (`sepnb data eltec-eng`), and `sepnb run encoding_speed`.
+#   ELTeC (`sepnb data eltec-eng`).
 # - **You need**: {doc}`chapter 1 <01_order>` for scores and weights; a sigmoid.
 # - **You will learn**: what a bias does to the odds of two keys, and a factor does not; why longer segments flatter a
 #   model that ignores them; which of five wishes a gate has to satisfy; what a ReLU before a softmax really does.
@@ -881,7 +881,7 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 # that $M$ distances and $H$ heads need $H M$ exponentials and not $H N M$. What cannot be counted is that torch's
 # fused kernel has no place for a factor, and FlexAttention, which has one and takes it on CUDA, has no backward pass on a CPU: here the softmax is written out.
 # What that costs is measured on a training step of the live model beside ALiBi and
-# no encoding, in turns, and in `encoding_speed` on attention alone, compiled too (the page {doc}`/book/encodings` has all that act in attention).
+# no encoding, in turns; {doc}`chapter 21 <21_cost_and_speed>` times attention alone, compiled too.
 
 # %%
 of = ("none", "alibi", "distance-aware", "t5")
@@ -894,34 +894,15 @@ assert extra == {"none": 0, "alibi": 0, "distance-aware": 4 * 2 * 2, "t5": 32 * 
 steps_of = {name: step_of(name, 8, L)[0] for name in of[:3]}
 seconds = interleaved(steps_of, repeats=15)
 live = {name: paired_ratio(seconds["none"], found) for name, found in seconds.items()}
-speed = experiments.get("encoding_speed").table(profile)
-there = speed[speed.status != "not run"]
-
-
-def left(name, column, length):
-    """The share of fused attention's speed that is left, from the records."""
-    if there.empty or column not in there:
-        return None
-    return RunTable(there[there.length == length]).values(name, column).mean()
-
-
-of_speed = pd.DataFrame(
-    {"encoding": figures.METHODS[name].label, "live step, L = 64": live[name].median}
-    | {
-        f"attention, N = {n}, {how}": left(name, how, n)
-        for n in (512, 1024)
-        for how in ("eager", "compiled")
-    }
-    for name in live
-)
 figures.show_table(
-    of_speed,
-    caption="The share of speed that is left: of a training step of the live model "
-    "without encoding (eager, median over rounds), and of fused causal attention, from "
-    "records. A dash: not run, or not at this length.",
-    formats=dict.fromkeys(of_speed.columns[1:], ".2f"),
+    pd.DataFrame(
+        {"encoding": figures.METHODS[name].label, "speed left": ratio.median}
+        for name, ratio in live.items()
+    ),
+    caption="The share of speed that is left of a training step of the live model "
+    "without encoding: eager, texts of 64 tokens, the median over rounds.",
+    formats={"speed left": ".2f"},
 )
-figures.provenance(speed)
 
 # %% [markdown]
 # (biases-all)=

@@ -17,8 +17,8 @@
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 15 s of one CPU core at any profile, a third of it for the training of one tiny model; no GPU is used. Memory: under 1 GB. Nothing is downloaded. The records behind the last two sections:
-#   `sepnb run extrapolation speed`.
+# - **Time**: about 15 s of one CPU core at any profile, a third of it for the training of one tiny model; no GPU is used. Memory: under 1 GB. Nothing is downloaded. The records behind the last section:
+#   `sepnb run extrapolation`.
 # - **You need**: {doc}`chapter 7 <07_two_streams>` for the routing leak, {doc}`chapter 8 <08_split_mlp_norm>` for the
 #   split norm.
 # - **You will learn**: why one more block of zeros makes the position stream the same for every text; how it then shrinks
@@ -970,121 +970,9 @@ for name, fields in wrong.items():
         raise AssertionError(f"{name} must be refused")
 
 # %% [markdown]
-# ## Speed
+# ### Time
 #
-# Fewer operations are not yet less time. The experiment `speed` times a training step of the blocks, forward and backward,
-# dense and variant in turns on one core. Beside each ratio it prints the limit of {eq}`eq-strict-cost`, which no
-# implementation can pass if all its products run at one rate. They do not: the kernel of attention multiplies more slowly than
-# the maps do, and separation leaves it as it is. So it is timed alone in the same turns, and *at rates* is the limit when
-# attention keeps its rate and all other time of the dense model shrinks as its maps do, on the machine that timed them. Some
-# cells have a floor and an aim, targets that this package was given; a median below its floor has missed it, by however little.
-
-# %% tags=["hide-input"]
-timed = experiments.get("speed").table(profile)
-cells = experiments.get("speed").grid(profile)
-listed, standing = [], []
-for cell, run in zip(cells, timed.to_dict("records"), strict=True):
-    done, bounds = run["status"] != "not run", cell.bounds
-    row = {"cell": cell.label, "limit": cell.limit, "at rates": ""}
-    row |= {"times as fast": "not run", "of the saving": ""}
-    told = cell.standing(run["ratio"]) if done else {}
-    if done:
-        quartiles = f"{run['ratio_lower']:.3f} to {run['ratio_upper']:.3f}"
-        row["times as fast"] = f"{run['ratio']:.3f} ({quartiles})"
-        row["at rates"] = f"{run['limit_at_rates']:.3f}"
-        row["of the saving"] = f"{run['share_reached']:.0%}"
-    for name in ("floor", "aim"):
-        bound = bounds.get(name)
-        row[name] = "" if bound is None else f"{bound:.2f} {told.get(name, '')}".strip()
-    standing += told.items()
-    listed.append(row)
-said = []
-for name in ("floor", "aim"):
-    missed = standing.count((name, "missed"))
-    there = missed + standing.count((name, "reached"))
-    if there:
-        said.append(f"Of {there} {name}s {there - missed} are reached.")
-commits = {record.provenance["commit"][:7] for record in timed.attrs["records"]}
-if commits:
-    said.append(f"Timed with the code of commit {', '.join(sorted(commits))}.")
-figures.show_table(
-    pd.DataFrame(listed),
-    caption="How many times as fast as the dense model of the same width: the limit by "
-    "multiply-adds, the same at the measured rate of attention, the median of paired "
-    "ratios with its quartiles, the share of the time that the first limit would save, "
-    "and floor and aim where the package has them. " + " ".join(said),
-    formats={"limit": ".3f"},
-)
-figures.provenance(timed)
-
-# %% tags=["hide-input"]
-sharers = 2 ** np.arange(9)
-shares = [parts for parts in (8, 4, 2) if shape.n_heads % parts == 0]
-looks = {8: ("#6b6f74", "s"), 4: ("#0072b2", "o"), 2: ("#d55e00", "^")}
-fig, ax = plt.subplots(figsize=(6.8, 3.9))
-for parts in shares:
-    colour, marker = looks[parts]
-    for variant, dash in (("separated", (0, (2, 1.5))), ("strict", "-")):
-        cells_of = [
-            replace(shape, variant=variant, pos_parts=parts, batch_size=int(batch))
-            for batch in sharers
-        ]
-        line = {"label": f"{variant}, $r$ = 1/{parts}", "color": colour}
-        line |= {"linestyle": dash, "linewidth": 1.3 if dash != "-" else 1.8}
-        ax.plot(sharers, [cell.limit for cell in cells_of], **line)
-points = 0
-for cell, run in zip(cells, timed.to_dict("records"), strict=True):
-    of_cell = {"variant": cell.variant, "pos_parts": cell.pos_parts}
-    like = replace(shape, batch_size=cell.batch_size, **of_cell)
-    same = cell.compiler == shape.compiler and abs(like.limit - cell.limit) < 1e-9
-    if same and run["status"] != "not run":
-        colour, marker = looks[cell.pos_parts]
-        face = colour if cell.variant == "strict" else figures.GROUND
-        point = {"color": colour, "markerfacecolor": face}
-        ax.plot(cell.batch_size, run["ratio"], marker, **point)
-        points += 1
-ax.set_xscale("log", base=2)
-ax.xaxis.set_major_formatter("{x:.0f}")
-ax.set(xlabel="sequences in a batch (log scale)", ylabel="times as fast as dense")
-measured_cells = "No cell of this shape has been timed yet."
-if points:
-    measured_cells = f"Markers: the {points} measured cells of this shape, filled for "
-    measured_cells += "strict, open for separated."
-figures.label_lines(ax)
-figures.show(
-    fig,
-    name="fig-strict-limit",
-    alt="The limit of the speed-up over the dense model against the batch, for several "
-    "shares of position. Lines for strict start near those for separated at batch 1 "
-    "and rise to a plateau; lines for separated are level.",
-    caption=f"What sharing the branch can save, for D = {shape.width} and N = "
-    f"{shape.length}: strict (solid) starts a little above separated (dotted) and "
-    f"has most of its gain at eight sequences. {measured_cells}",
-)
-
-# %% tags=["remove-input"]
-of_strict = timed[(timed.status != "not run") & (timed.method == "strict")]
-with_floor = timed[np.array([bool(cell.bounds) for cell in cells])]
-with_floor = with_floor[with_floor.status != "not run"]
-for column, end in (("ratio", "min"), ("ratio", "max"), ("share_reached", "min")):
-    value = of_strict[column].agg(end) if len(of_strict) else NOT_RUN
-    numbers[f"speed_strict_{column}_{end}"] = value
-numbers["speed_of_the_rates_min"] = NOT_RUN
-if len(with_floor):
-    of_rates = with_floor.ratio / with_floor.limit_at_rates
-    numbers["speed_of_the_rates_min"] = of_rates.min()
-figures.provenance(timed)
-
-# %% [markdown]
-# The slowest strict cell of this profile runs {num}`09_strict/speed_strict_ratio_min:.2f` times as fast as dense, the fastest
-# {num}`09_strict/speed_strict_ratio_max:.2f` times. Of the saving that the multiply-adds promise they reach
-# {num}`09_strict/speed_strict_share_reached_min:.0%` and more.
-#
-# Most of the rest is the kernel of attention: of the limit at the measured rate the cells with a floor, of both variants, reach
-# {num}`09_strict/speed_of_the_rates_min:.1%` and more. What is missing to
-# that was not taken apart; norms, residual sums and calls, which need not shrink as the matrices do, are in it, and
-# products that a narrower matrix may make slower. A speed belongs to the commit named under the
-# table: a record is marked stale where a model computes something else, and not where the same is computed faster or slower.
+# Fewer operations are not yet less time: {doc}`chapter 21 <21_cost_and_speed>` times both and says where the rest goes.
 #
 # ## Is strict free?
 #
@@ -1216,8 +1104,7 @@ figures.provenance(more_training)
 #    the saving back.
 #
 # **Limits.** The zeros hold for any weights. The maps, shares and spreads belong to one tiny model trained for seconds. The
-# quality is that of one budget; the speed is that of the processor named under the table, and only where batches share their
-# positions.
+# quality is that of one budget; the saving is there only where batches share their positions.
 #
 # **What would change our mind.** A nonzero entry in a live Jacobian of a strict model. A separated model that pulls ahead with
 # more training: then its routing leak was worth something. Or a dense model of width $d_{\text{sem}}$, which costs

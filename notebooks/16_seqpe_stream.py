@@ -1042,52 +1042,13 @@ numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 #
 # ### What the encoder costs
 #
-# The abstract calls the encoder lightweight. A model that trains with it pays for the embeddings of its positions, for
-# their maps and for both losses. Timed piece by piece against each other, forward and backward, without the optimiser: the step, of
-# that what is done for positions alone, and the step of the model without an encoding. What is done once a step is the same for one sequence and for a batch.
-
-# %% tags=["hide-input"]
-cost = experiments.get("seqpe_cost").table(profile)
-
-
-def timed(row, name, form, quartiles=True):
-    """A median with its quartiles, or what is counted; "not run" without a record."""
-    if row.status == "not run":
-        return "not run"
-    ends = [getattr(row, f"{name}_{one}") for one in ("lower", "upper") if quartiles]
-    between = " ({} to {})".format(*(format(end, form) for end in ends)) if ends else ""
-    return f"{getattr(row, name):{form}}{between}"
-
-
-figures.show_table(
-    pd.DataFrame(
-        {
-            "what": row.label,
-            "share of the step": timed(row, "share", ".1%"),
-            "of its multiply-adds": timed(row, "products", ".1%", False),
-            "longer queries, keys": timed(row, "products_columns", ".1%", False),
-            "times as long": timed(row, "longer", ".2f"),
-            "times the multiply-adds": timed(row, "products_longer", ".2f", False),
-        }
-        for row in cost.itertuples()
-    ),
-    caption="The share of a training step that goes to the encoder, its losses and its "
-    "maps; beside them, counted, what the term of the score adds to queries and keys; "
-    "and the step as a multiple of that without an encoding, which has both in it. "
-    "Medians and quartiles of rounds timed in turn.",
-)
-figures.provenance(cost)
-
-# %% [markdown]
-# **The encoder takes about a twentieth of a step; what it adds to the scores takes more.** With the narrowest encoder, and losses as often as any,
-# {num}`seqpe_cost/width-32-every-1/share:.1%` of the time of a step goes to the encoder, its losses and its maps. Not in this: the term of
-# the score makes queries and keys longer, which is another {num}`seqpe_cost/width-32-every-1/products_columns:.1%` of the multiply-adds, and is
-# counted in how many times as long the step is. A step encodes in three passes, the text, the positions of the losses, and the
-# teacher's, which are all among the text's: one pass for both would save next to nothing.
+# The abstract calls the encoder lightweight. {doc}`Chapter 21 <21_cost_and_speed>` times it: with the narrowest encoder, and losses in every
+# step, {num}`seqpe_cost/width-32-every-1/share:.1%` of a training step goes to the encoder, its losses and its maps. Not in this: the term of the score makes
+# queries and keys longer.
 #
 # That what is done for positions alone is light, less than a twentieth of the time, is *{num}`16_seqpe_stream/verdict_lightweight`*; that
-# all SeqPE adds to a step is, *{num}`16_seqpe_stream/verdict_all_light`*. Rows with losses every four steps say what
-# a user may save: the models of text and of images in this book have them in every step.
+# all SeqPE adds to a step is, *{num}`16_seqpe_stream/verdict_all_light`*. The models of text and of images in this
+# book have losses in every step.
 #
 # ## What to take away
 #

@@ -1,9 +1,11 @@
 """How much memory a piece of work holds at once, followed tensor by tensor: the same on every machine."""
 
 import weakref
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
@@ -41,3 +43,27 @@ class MemoryWatch(TorchDispatchMode):
         if not self._users[address]:
             del self._users[address]
             self.held -= size
+
+
+def kept_for_backward(step: Callable[[], Any], *, weights: Iterable[Tensor] = ()) -> int:
+    """Bytes that autograd keeps of one forward pass until the backward one: what training needs beside the
+    weights, their gradients and the state of the optimiser.
+
+    Args:
+        step: a forward pass; its outputs hold what is kept.
+        weights: tensors that are there anyway, and not counted.
+
+    Memory that several tensors share is counted once.
+    """
+    there = {one.untyped_storage().data_ptr() for one in weights}
+    kept: dict[int, Tensor] = {}  # by address: held here, so that none is used twice
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept.setdefault(tensor.untyped_storage().data_ptr(), tensor)
+        return tensor
+
+    with saved_tensors_hooks(keep, lambda tensor: tensor):
+        outputs = step()
+    total = sum(one.untyped_storage().nbytes() for at, one in kept.items() if at not in there)
+    del outputs
+    return total

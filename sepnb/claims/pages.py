@@ -13,7 +13,7 @@ from sepnb.records.markup import code, said
 from sepnb.records.markup import row as table_row
 
 SHORT = 9
-_KINDS = {
+KINDS = {
     "claim": "judged by a claim",
     "chapter": "in a chapter",
     "page": "in a table that is measured",
@@ -37,7 +37,7 @@ def page(rows: Sequence[Row] | None = None) -> str:
             "",
             table_row("claim", "verdict"),
             table_row("---", "---"),
-            *(table_row(_link(row.claim.id), _badge(row) + _turned(row)) for row in rows),
+            *(table_row(link(row.claim.id), badge(row) + _turned(row)) for row in rows),
             "",
             *(line for row in rows for line in _section(row, documents)),
         ]
@@ -51,25 +51,26 @@ def source_map_page(rows: Sequence[Row] | None = None) -> str:
     lines = []
     for document in source_map.documents:
         count = Counter(statement.kind for statement in document.statements)
-        counts = ", ".join(f"{n} {_KINDS[kind]}" for kind, n in count.most_common())
+        counts = ", ".join(f"{n} {KINDS[kind]}" for kind, n in count.most_common())
         lines += [f"## {document.title}", "", f"{len(document.statements)} statements: {counts}.", ""]
         lines += [table_row("what it says", "what becomes of it"), table_row("---", "---")]
         for statement in document.statements:
             note = f" *{statement.note}*" if statement.note else ""
-            lines.append(table_row(statement.says + note, _where(statement, source_map, verdicts)))
+            lines.append(table_row(statement.says + note, where(statement, source_map, verdicts)))
         lines.append("")
     return "\n".join(lines)
 
 
-def _where(statement: Statement, source_map: SourceMap, verdicts: dict[str, str]) -> str:
+def where(statement: Statement, source_map: SourceMap, verdicts: dict[str, str]) -> str:
+    """What becomes of a statement, with a link."""
     target = statement.target
     match statement.kind:
         case "claim":
-            return f"claim: {_link(target)} ({verdicts[target]})"
+            return f"claim: {link(target)} ({verdicts[target]})"
         case "chapter":
             return f"chapter: {{doc}}`/notebooks/executed/{target}`"
         case "page":
-            return f"measured: {{doc}}`{target}`"
+            return f"measured: {{doc}}`/book/{target}`"
         case "planned":
             return f"planned, chapter {target}: {source_map.planned[target]}"
     return f"not empirical: {target}"
@@ -92,7 +93,7 @@ def _section(row: Row, documents: Sequence[Document]) -> list[str]:
         f": {_formulas(claim.rule)}",
         "",
         "Verdict",
-        f": {_badge(row)} {said(_sentence(verdict.detail))}",
+        f": {badge(row)} {said(_sentence(verdict.detail))}",
         "",
         *_more_training(row),
         "Evidence",
@@ -157,13 +158,15 @@ def _when(row: Row) -> str:
     return f"`{row.rule_commit[:SHORT]}`{order}"
 
 
-def _badge(row: Row) -> str:
+def badge(row: Row) -> str:
+    """The word of a verdict, in its colour."""
     word = row.verdict.word
     stale = " [stale]{.sepnb-badge .sepnb-stale}" if row.verdict.stale else ""
     return f"[{word}]{{.sepnb-badge .sepnb-{word.replace(' ', '-')}}}{stale}"
 
 
-def _link(claim_id: str) -> str:
+def link(claim_id: str) -> str:
+    """The title of a claim, with a link to it."""
     return f"{{ref}}`{get(claim_id).title} <claim-{claim_id}>`"
 
 

@@ -22,6 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.fileutil import copy_asset
 
 from sepnb import claims, paths
+from sepnb.claims import scoreboard
 from sepnb.companion import chapter_figures, number_role, pages
 
 logger = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ logger = logging.getLogger(__name__)
 # --- pages that are computed --------------------------------------------------------------------------------
 
 SPREAD = 5
+JUDGED = {"book/claims", "book/source_map", "notebooks/executed/23_scoreboard"}
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, ImportError, OSError, RuntimeError)
 
 
@@ -43,7 +45,7 @@ def judge_first(app, env, docnames: list[str]) -> None:
     deal out the pages so that neighbours, of which some take long, are not read by the same process."""
     ledger.cache_clear()
     number_role.table.cache_clear()
-    if {"book/claims", "book/source_map"} & set(docnames):
+    if JUDGED & set(docnames):
         with contextlib.suppress(*FAULTS):  # the page says it, at its place
             ledger()
     docnames[:] = [name for start in range(SPREAD) for name in docnames[start::SPREAD]]
@@ -54,6 +56,9 @@ PARTS = tuple(f"sepnb/{part}*.py" for part in ("", "encodings/", "extrapolators/
 PAGES = {
     "claims": (lambda: claims.page(ledger()), RULES),
     "source-map": (lambda: claims.source_map_page(ledger()), RULES),
+    "scoreboard-finding": (lambda: scoreboard.finding(ledger()), RULES),
+    "scoreboard": (lambda: scoreboard.scoreboard(ledger()), RULES),
+    "verdict-table": (scoreboard.methods, RULES),
     "provenance": (pages.provenance, RULES),
     "encoding-speed": (pages.encoding_speed, RULES),
     "inventory": (pages.inventory, PARTS),

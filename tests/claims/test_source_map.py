@@ -129,5 +129,9 @@ def test_the_page_has_a_row_for_every_statement(source_map):
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 3 for row in rows)  # two cells, no stray border
     for statement in source_map.statements:
         row = next(row for row in rows if row.startswith(f"| {statement.says} "))
-        forms = {"claim": "<claim-{}>`", "chapter": "{{doc}}`/notebooks/executed/{}`", "page": "{{doc}}`{}`"}
+        forms = {
+            "claim": "<claim-{}>`",
+            "chapter": "{{doc}}`/notebooks/executed/{}`",
+            "page": "{{doc}}`/book/{}`",
+        }
         assert forms.get(statement.kind, "{}").format(statement.target) in row

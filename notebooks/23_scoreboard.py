@@ -1,0 +1,166 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 23. The scoreboard
+#
+# ```{scoreboard-finding}
+# ```
+#
+# The table of methods asks four things of each: does it *survive* past its trained length, does it *use* what
+# lies there, does it
+# read it with the *quality* of RoPE behind a window, and what is its *price* inside?
+#
+# ```{verdict-table}
+# ```
+#
+# *Survives*: at most 0.03 bits per byte above its own sliding window, in every bin to eight trained lengths. *Quality*: at <!-- given: the bounds of the table -->
+# most 0.02 above RoPE behind a window in the last bin. *Price*: at most 0.03 above the method it varies, inside the trained <!-- given: the bounds of the table -->
+# length; of separated and strict, above the dense model with the same encoding.
+#
+# Numbers are means over six seeds in bits per byte, of survival those of the last bin; below zero is better.
+# *Uses* is judged
+# by tasks, each in its own chapter. The bounds of survival, quality and price are those
+# of {doc}`chapter 12 <12_what_works>`, and were put together here after its records.
+
+# %% tags=["parameters"]
+profile = "smoke"
+seed = 0
+device = "cpu"
+
+# %% tags=["hide-input"]
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+
+from sepnb import claims
+from sepnb.claims.asks import Ask
+from sepnb.claims.evidence import judge
+from sepnb.plots import figures
+from sepnb.records import numbers as chapter_numbers
+
+figures.use_style()
+numbers = {}
+
+# %% [markdown]
+# **The question.** What is left of every statement of the four sources, once it has been put to a test that
+# it could fail?
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: a few seconds of one CPU core. Nothing is trained or downloaded; the tables read the records of
+#   all experiments.
+# - **You need**: nothing. Each row links to the claim with its rule, and to the chapter that made the
+#   records.
+# - **You will learn**: how a verdict is computed, and what became of each statement.
+# ```
+#
+# ## How a verdict comes about
+#
+# Nobody types a verdict. A claim asks whether differences lie inside bounds that were written before its
+# records. The seeds are the
+# sample: runs of one seed are paired, and a t test over the pairs decides, corrected over all comparisons of
+# the claim. Here is one
+# judged by hand, with losses that were made up:
+
+# %%
+losses = {
+    "ours": [2.41, 2.40, 2.43, 2.39, 2.42, 2.41],
+    "theirs": [2.46, 2.44, 2.47, 2.46, 2.45, 2.46],
+}
+table = pd.DataFrame(
+    {"method": name, "seed": seed, "status": "ok", "bits_per_byte": loss}
+    for name, of_seeds in losses.items()
+    for seed, loss in enumerate(of_seeds, 1)
+)
+better = [Ask("ours", "theirs", high=0.0)]
+verdict = judge(table, better).of_ours()
+print(verdict.word, "|", verdict.detail)
+apart = np.subtract(losses["ours"], losses["theirs"])
+assert np.isclose(verdict.numbers["ours minus theirs"], apart.mean())
+assert verdict.word == "held"
+numbers["invented_difference"] = float(apart.mean())
+
+# %% [markdown]
+# Three seeds of the same losses decide nothing, and a margin that the difference straddles stays open:
+
+# %%
+few = judge(table[table.seed <= 3], better).of_ours()
+close = judge(table, [Ask("ours", "theirs", high=-0.045)]).of_ours()
+print(few.word, "|", few.detail)
+print(close.word, "|", close.detail)
+assert (few.word, close.word) == ("not judged", "undecided")
+
+# %% [markdown]
+# ## What the sources say
+#
+# Every statement was written down before it was known whether it could be tested. Many are definitions, which
+# a chapter builds. Some no
+# experiment could decide. The rest are claims.
+
+# %% tags=["hide-input"]
+found = claims.source_map()
+kinds = ("claim", "chapter", "page", "not-empirical", "planned")
+heads = ("judged", "built", "measured", "not empirical", "planned")
+counts = {
+    one.title: Counter(said.kind for said in one.statements) for one in found.documents
+}
+rows = [[title, *(count[kind] for kind in kinds)] for title, count in counts.items()]
+figures.show_table(
+    pd.DataFrame(rows, columns=["source", *heads]),
+    caption="Statements by what becomes of them: judged by a claim, built or explained "
+    "in a chapter, measured by a table of the build, not empirical, or planned.",
+)
+numbers["statements"] = len(found.statements)
+
+# %% [markdown]
+# ## Statement by statement
+#
+# The words of the verdicts are explained on the page of {doc}`claims </book/claims>`. *Why* names the claim,
+# which has the rule, its
+# commit and its records; of a family of comparisons it counts how many hold, fail, or stay open.
+#
+# ```{scoreboard}
+# ```
+#
+# ## What to take away
+#
+# 1. **A statement that could have failed is worth more than one that could not.** Most statements of the
+#    sources are definitions; those that could be put to a
+#    test are in the tables above, whatever came out.
+# 2. **A refutation is one of scale.** *Not reproduced* says that models of this size, on these texts,
+#    contradict the statement. It does not
+#    say what a larger model does.
+#
+# **Limits.** Whoever writes a rule chooses what counts. Rules are printed with their commits, so that you can
+# disagree with one.
+#
+# **What would change our mind.** A record that can be replayed, and under a rule that is older than it says
+# otherwise.
+#
+# ## Exercise
+#
+# **1. (easy)** With how many seeds can a two-sided sign test at five per cent decide anything at all? <!-- given: the level of the exercise -->
+
+# %% tags=["hide-cell"]
+# Solution. If all n differences have one sign, p = 2 / 2^n: below 0.05 from n = 6 on.
+smallest = next(n for n in range(1, 20) if 2 / 2**n < 0.05)
+print(f"{smallest} seeds")
+assert smallest == 6
+
+# %% [markdown]
+# ---
+# The next cell writes the numbers that this page's sentences and the regression tests read.
+
+# %% tags=["hide-cell"]
+chapter_numbers.publish("23_scoreboard", numbers, profile=profile)

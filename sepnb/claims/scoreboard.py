@@ -1,0 +1,90 @@
+"""The text of the scoreboard (MyST): every statement of the sources with its verdict and one line of why, and
+the table of methods."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from sepnb.claims.ledger import Row, evaluate, load
+from sepnb.claims.pages import KINDS, badge, link, where
+from sepnb.claims.sources import Document, SourceMap, Statement
+from sepnb.claims.sources import load as source_map
+from sepnb.claims.verdict import Tables, Verdict
+from sepnb.claims.verdict_table import FIXED, needs, verdict_table
+from sepnb.records.markup import said, table
+from sepnb.records.store import Store
+
+WORDS = {"mqar": "uses: recall", "latest_value": "uses: latest value", "needle": "uses: needle"}
+"""The heads of the columns of tasks; any other says its name."""
+
+
+def finding(rows: Sequence[Row] | None = None) -> str:
+    """One sentence: how many statements of the sources records could judge, and what they say."""
+    found = source_map()
+    words = _words(evaluate() if rows is None else rows)
+    judged = Counter(words[one.target] for one in found.statements if one.kind == "claim")
+    told = ", ".join(f"{n} {word}" for word, n in judged.most_common())
+    return (
+        f"**Finding.** The sources make {len(found.statements)} statements, and {judged.total()} of them say "
+        f"something that our records could contradict: {told}."
+    )
+
+
+def scoreboard(rows: Sequence[Row] | None = None) -> str:
+    """A table for each source: what it says, the verdict and why; below it, folded, what no claim judges."""
+    rows, found, lines = evaluate() if rows is None else rows, source_map(), []
+    judged = {row.claim.id: row for row in rows}
+    for document in found.documents:
+        lines += [f"### {document.title}", "", *_judged(document, judged), *_rest(document, found, judged)]
+    return "\n".join(lines)
+
+
+def _judged(document: Document, judged: dict[str, Row]) -> list[str]:
+    """The statements that claims judge, in their order."""
+    cells = [
+        (f"{one.says} {_note(one)}".strip(), badge(judged[one.target]), _why(judged[one.target]))
+        for one in document.statements
+        if one.kind == "claim"
+    ]
+    return table(("what it says", "verdict", "why"), cells) if cells else []
+
+
+def _rest(document: Document, found: SourceMap, judged: dict[str, Row]) -> list[str]:
+    """The other statements, and what became of each."""
+    rest = [one for one in document.statements if one.kind != "claim"]
+    counts = Counter(KINDS[one.kind] for one in rest)
+    told = ", ".join(f"{n} {kind}" for kind, n in counts.most_common())
+    cells = [(f"{one.says} {_note(one)}".strip(), where(one, found, _words(judged.values()))) for one in rest]
+    fold = [f"````{{dropdown}} {len(rest)} statements that no claim judges: {told}", ""]
+    return [*fold, *table(("what it says", "what becomes of it"), cells)[:-1], "````", ""] if rest else []
+
+
+def _words(rows: Iterable[Row]) -> dict[str, str]:
+    return {row.claim.id: row.verdict.word for row in rows}
+
+
+def _note(statement: Statement) -> str:
+    return f"*{statement.note}*" if statement.note else ""
+
+
+def _why(row: Row) -> str:
+    """The claim, as a link, and the reason in short."""
+    return f"{link(row.claim.id)}: {said(row.verdict.in_short)}"
+
+
+def methods(profile: str | None = None, store: Store | None = None) -> str:
+    """The verdict table of methods, a word and the mean difference in each cell."""
+    store = Store() if store is None else store
+    tables: Tables = {need: load(need, profile, store).content for need in needs()}
+    made = verdict_table(tables)
+    heads = [WORDS.get(name, name) for name in made[0][1]]
+    cells = [(line.label, *(_cell(name, one) for name, one in found.items())) for line, found in made]
+    return "\n".join(table(("method", *heads), cells))
+
+
+def _cell(column: str, verdict: Verdict) -> str:
+    """A badge; for what is in bits per byte the last mean too, that of the bin that ends at eight lengths."""
+    if verdict.why == "it is a base":
+        return "a base"
+    values = list(verdict.numbers.values())
+    shown = f" {values[-1]:+.3f}".replace("-", "\N{MINUS SIGN}") if column in FIXED and values else ""
+    return f"[{verdict.word}]{{.sepnb-badge .sepnb-{verdict.word.replace(' ', '-')}}}{shown}"

@@ -1,0 +1,129 @@
+"""One table of the methods that matter: does each survive, use the far past, at what quality and price?
+
+Survival, quality and price are judged by the records of `recipes`, or of `extrapolation` where `recipes` has
+no such method; their bounds are those of the claims of chapter 12, and were put together here after these
+records. *Uses* has a column for each task; to add one, name its experiment in `USES` with the function that
+judges it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from sepnb.claims import extrapolation, recipes
+from sepnb.claims.asks import Ask, gap, levels
+from sepnb.claims.evidence import judge
+from sepnb.claims.language_model import BAR
+from sepnb.claims.verdict import NOT_RUN, Tables, Verdict
+
+Uses = Callable[[pd.DataFrame], Mapping[str, Verdict]]
+"""Of the table of a task, the verdict of every method."""
+
+USES: dict[str, Uses | None] = {"mqar": None, "latest_value": None, "needle": None}
+"""By experiment; None until there is one."""
+
+FIXED = ("survives", "quality", "price")
+WORSE, DEARER = 0.02, 0.03
+"""By how many bits per byte a method may be above RoPE behind a window, and above its base inside."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the table.
+
+    Args:
+        label: what it is, in words.
+        method: its name in the experiments.
+        reading: how it reads past its trained length.
+        base: what the price is counted from; None: the method that it varies, if any.
+    """
+
+    label: str
+    method: str
+    reading: str = "native"
+    base: str | None = None
+
+    @property
+    def task(self) -> str:
+        """Its name in the tasks: there a window has a name of its own."""
+        return self.method + self.reading.removeprefix("native")
+
+
+LINES = (
+    Line("RoPE", "rope"),
+    Line("RoPE, read behind a window", "rope", "native-window"),
+    Line("RoPE, trained with position gaps", "rope-gaps"),
+    Line("ALiBi", "alibi"),
+    Line("dense, sinusoidal", "sinusoidal"),
+    Line("separated, sinusoidal", "separated-sinusoidal", base="sinusoidal"),
+    Line("strict, sinusoidal", "strict-sinusoidal", base="sinusoidal"),
+    Line("dense, random offsets", "sinusoidal-offsets"),
+    Line("separated, random offsets", "separated-offsets"),
+    Line("separated, short period and offsets, window", "separated-torus-offsets", "native-window"),
+    Line("dense, content-to-position and gaps", "dense-phase-gaps"),
+    Line("separated, content-to-position and gaps", "separated-phase-gaps"),
+    Line("dense, short period, content-to-position, gaps", "sinusoidal-torus-phase-long-gaps"),
+    Line("separated, the same", "separated-torus-phase-long-gaps"),
+    Line("separated, the same, as large as RoPE", recipes.BEST),
+)
+
+
+def needs() -> tuple[str, ...]:
+    """What the table is made of, as `Claim.needs` names it."""
+    tasks = [f"experiment/{name}" for name, uses in USES.items() if uses is not None]
+    return (recipes.TABLE, extrapolation.TABLE, *tasks)
+
+
+def verdict_table(tables: Tables) -> list[tuple[Line, dict[str, Verdict]]]:
+    """Every line with its verdicts by column: survives, each task of `USES`, quality, price. What has no
+    records, or no rule yet, reads *not run*."""
+    used = {
+        name: {} if uses is None or (table := tables.get(f"experiment/{name}")) is None else uses(table)
+        for name, uses in USES.items()
+    }
+    absent = Verdict(NOT_RUN, "no runs")
+    return [
+        (
+            line,
+            {"survives": survives(line, tables)}
+            | {name: found.get(line.task, absent) for name, found in used.items()}
+            | {"quality": quality(line, tables), "price": price(line, tables)},
+        )
+        for line in LINES
+    ]
+
+
+def survives(line: Line, tables: Tables) -> Verdict:
+    """Not more than 0.03 bits per byte above its own sliding window, in each bin past the trained length."""
+    return _judged(line, tables, levels(line.method, *gap(line.reading), high=0.03))
+
+
+def quality(line: Line, tables: Tables) -> Verdict:
+    """Not more than `WORSE` above RoPE behind a window in the bin that ends at eight trained lengths."""
+    own = f"{line.method}:{line.reading}/8x"
+    return _judged(line, tables, [Ask(own, "rope:native-window/8x", high=WORSE)])
+
+
+def price(line: Line, tables: Tables) -> Verdict:
+    """Not more than `DEARER` above its base inside the trained length; of a base there is none."""
+    base = line.base or _varied(line.method)
+    if base == line.method:
+        return Verdict(NOT_RUN, "it is a base")
+    return _judged(line, tables, [Ask(line.method, base, high=DEARER)])
+
+
+def _judged(line: Line, tables: Tables, asks: list[Ask]) -> Verdict:
+    """By the first experiment that has the method."""
+    for need in (recipes.TABLE, extrapolation.TABLE):
+        table = tables.get(need)
+        if table is not None and (table["method"] == line.method).any():
+            return judge(table, asks, floors=(BAR,)).of_ours()
+    return Verdict(NOT_RUN, "no runs")
+
+
+def _varied(method: str) -> str:
+    """The method that a variant varies, as wide as it; of any other, itself."""
+    from sepnb.experiments import variant_methods  # brings torch, which nothing else here needs
+
+    return variant_methods.reference(method) if method in variant_methods.VARIANTS else method

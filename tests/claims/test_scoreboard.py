@@ -1,0 +1,118 @@
+"""The scoreboard: every statement once, with the word of its claim; and the table of methods."""
+
+import re
+
+import pandas as pd
+import pytest
+
+from sepnb import claims
+from sepnb.claims import recipes, scoreboard, verdict_table
+from sepnb.claims.ledger import Row
+from sepnb.claims.verdict import WORDS, Verdict
+from sepnb.records.store import Store
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Every claim with a word of its own, so that a wrong one would show."""
+    return [
+        Row(claim, Verdict(WORDS[n % len(WORDS)], f"reason {n}"), (), None, {})
+        for n, claim in enumerate(claims.CLAIMS)
+    ]
+
+
+def test_every_statement_stands_once_with_the_word_and_the_reason_of_its_claim(rows):
+    lines = scoreboard.scoreboard(rows).splitlines()
+    by_id = {row.claim.id: row for row in rows}
+    for one in claims.source_map().statements:
+        (line,) = [x for x in lines if x.startswith(f"| {one.says} ")]
+        assert len(re.findall(r"(?<!\\)\|", line)) == (4 if one.kind == "claim" else 3)
+        assert one.note in line
+        if one.kind == "claim":
+            verdict = by_id[one.target].verdict
+            assert f"[{verdict.word}]" in line and f"<claim-{one.target}>`: {verdict.why}" in line
+    assert sum(line.startswith("### ") for line in lines) == 4
+
+
+def test_the_finding_counts_statements_by_the_word_of_their_claims(rows):
+    told = scoreboard.finding(rows)
+    judged = [one for one in claims.source_map().statements if one.kind == "claim"]
+    total, *counted = map(int, re.findall(r"\d+", told.partition("statements, and ")[2]))
+    assert total == len(judged) == sum(counted)
+    words = {row.claim.id: row.verdict.word for row in rows}
+    wanted = sum(words[one.target] == "reproduced" for one in judged)
+    assert re.search(rf"\b{wanted} reproduced", told)
+
+
+SHIFT = {"rope": 0.0, recipes.BEST: -0.05, "separated-sinusoidal": 0.2, "sinusoidal": 0.4, "rope-gaps": 0.01}
+
+
+def runs(seeds: int = 6) -> pd.DataFrame:
+    """Runs of some methods, each above RoPE by its shift, with a little noise a seed."""
+    table = []
+    for method, shift in SHIFT.items():
+        for seed in range(1, seeds + 1):
+            noise = 0.002 * (-1) ** seed
+            row = {"method": method, "seed": seed, "status": "ok", "bits_per_byte": 2.4 + shift + noise}
+            for reading, above in (("native", shift), ("native-window", 0.01)):
+                row |= {f"gap/{reading}/{k}": above + noise for k in ("2x", "4x", "8x")}
+                row[f"{reading}/8x"] = 2.3 + above + noise * seed
+            table.append(row)
+    return pd.DataFrame(table)
+
+
+def judged(table: pd.DataFrame | None, **more: pd.DataFrame) -> dict[str, dict[str, Verdict]]:
+    tables = {recipes.TABLE: table, **{f"experiment/{name}": one for name, one in more.items()}}
+    return {line.label: found for line, found in verdict_table.verdict_table(tables)}
+
+
+def test_each_column_is_judged_within_its_bounds():
+    found = judged(runs())
+    words = {label: {name: one.word for name, one in cells.items()} for label, cells in found.items()}
+    best = words["separated, the same, as large as RoPE"]
+    assert (best["survives"], best["quality"]) == ("held", "held")
+    assert words["RoPE, read behind a window"]["survives"] == "held"
+    alone = words["separated, sinusoidal"]
+    assert (alone["survives"], alone["quality"], alone["price"]) == ("refuted", "refuted", "held")
+    assert found["separated, sinusoidal"]["price"].numbers["separated-sinusoidal minus sinusoidal"] < 0
+    assert found["RoPE"]["price"].why == "it is a base"
+    assert found["RoPE, trained with position gaps"]["price"].word == "held"
+    assert words["ALiBi"]["survives"] == "not run"
+    few = judged(runs(seeds=3))["RoPE"]
+    assert few["survives"].word == "not judged"
+
+
+def test_without_records_and_rules_every_cell_reads_not_run():
+    for found in judged(None).values():
+        assert {one.word for one in found.values()} == {"not run"}
+        assert list(found) == ["survives", *verdict_table.USES, "quality", "price"]
+
+
+def test_a_task_is_added_by_one_line(monkeypatch, tmp_path):
+    def uses(table: pd.DataFrame) -> dict[str, Verdict]:
+        return {name: Verdict("held", "6 seeds") for name in set(table["method"])}
+
+    monkeypatch.setitem(verdict_table.USES, "mqar", uses)
+    assert "experiment/mqar" in verdict_table.needs()
+    found = judged(runs(), mqar=pd.DataFrame({"method": ["rope", "rope-window"]}))
+    used = {label: cells["mqar"].word for label, cells in found.items()}
+    assert {label for label, word in used.items() if word == "held"} == {"RoPE", "RoPE, read behind a window"}
+    assert {cells["needle"].word for cells in found.values()} == {"not run"}
+
+
+def test_the_text_of_the_table_has_a_badge_in_each_cell_and_loads_what_is_there(tmp_path):
+    lines = scoreboard.methods("laptop", Store(tmp_path)).splitlines()
+    cells = 3 + len(verdict_table.USES)
+    assert len([line for line in lines if "sepnb-badge" in line]) == len(verdict_table.LINES)
+    assert "uses: needle" in lines[0]
+    for line in lines[2 : 2 + len(verdict_table.LINES)]:
+        assert line.count("sepnb-not-run") + line.count("a base") == cells
+
+
+@pytest.mark.parametrize("line", verdict_table.LINES, ids=lambda line: line.label)
+def test_every_method_of_the_table_is_one_of_the_experiments(line):
+    from sepnb import experiments
+
+    grids = [experiments.get(name).grid("laptop") for name in ("recipes", "extrapolation")]
+    known = {config.method for grid in grids for config in grid}
+    assert {line.method, line.base or line.method} <= known
