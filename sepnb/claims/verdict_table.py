@@ -2,26 +2,22 @@
 
 Survival, quality and price are judged by the records of `recipes`, or of `extrapolation` where `recipes` has
 no such method; their bounds are those of the claims of chapter 12, and were put together here after these
-records. *Uses* has a column for each task; to add one, name its experiment in `USES` with the function that
-judges it.
+records. *Uses* has a column for each task of `TASKS`, judged by `recall.uses`; there a model is trained anew,
+on the task, and its gaps are drawn for it.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
-from sepnb.claims import extrapolation, recipes
+from sepnb.claims import extrapolation, recall, recipes
 from sepnb.claims.asks import Ask, gap, levels
 from sepnb.claims.evidence import judge
 from sepnb.claims.language_model import BAR
 from sepnb.claims.verdict import NOT_RUN, Tables, Verdict
 
-Uses = Callable[[pd.DataFrame], Mapping[str, Verdict]]
-"""Of the table of a task, the verdict of every method."""
-
-USES: dict[str, Uses | None] = {"mqar": None, "latest_value": None, "needle": None}
-"""By experiment; None until there is one."""
+TASKS = ("mqar", "latest_value", "needle")
+"""The experiments of *uses*, a column each."""
 
 FIXED = ("survives", "quality", "price")
 WORSE, DEARER = 0.02, 0.03
@@ -36,62 +32,64 @@ class Line:
         label: what it is, in words.
         method: its name in the experiments.
         reading: how it reads past its trained length.
+        task: its name in the tasks, where it is another.
         base: what the price is counted from; None: the method that it varies, if any.
     """
 
     label: str
     method: str
     reading: str = "native"
+    task: str | None = None
     base: str | None = None
 
-    @property
-    def task(self) -> str:
-        """Its name in the tasks: there a window has a name of its own."""
-        return self.method + self.reading.removeprefix("native")
 
+_ALL = "short period, content-to-position, gaps"
 
 LINES = (
     Line("RoPE", "rope"),
     Line("RoPE, read behind a window", "rope", "native-window"),
-    Line("RoPE, trained with position gaps", "rope-gaps"),
+    Line("RoPE, trained with position gaps", "rope-gaps", task="rope-gap"),
+    Line("RoPE, random positions", "rope-randomised"),
     Line("ALiBi", "alibi"),
     Line("dense, sinusoidal", "sinusoidal"),
     Line("separated, sinusoidal", "separated-sinusoidal", base="sinusoidal"),
     Line("strict, sinusoidal", "strict-sinusoidal", base="sinusoidal"),
+    Line("dense, random positions", "sinusoidal-randomised"),
+    Line("separated, random positions", "separated-randomised"),
+    Line("strict, random positions", "strict-randomised"),
     Line("dense, random offsets", "sinusoidal-offsets"),
     Line("separated, random offsets", "separated-offsets"),
     Line("separated, short period and offsets, window", "separated-torus-offsets", "native-window"),
     Line("dense, content-to-position and gaps", "dense-phase-gaps"),
     Line("separated, content-to-position and gaps", "separated-phase-gaps"),
-    Line("dense, short period, content-to-position, gaps", "sinusoidal-torus-phase-long-gaps"),
-    Line("separated, the same", "separated-torus-phase-long-gaps"),
-    Line("separated, the same, as large as RoPE", recipes.BEST),
+    Line(f"dense, {_ALL}", "sinusoidal-torus-phase-long-gaps", task="sinusoidal-content-gap"),
+    Line(f"separated, {_ALL}", "separated-torus-phase-long-gaps", task="separated-content-gap"),
+    Line(f"separated, {_ALL}, as large as RoPE", recipes.BEST),
 )
 
 
 def needs() -> tuple[str, ...]:
     """What the table is made of, as `Claim.needs` names it."""
-    tasks = [f"experiment/{name}" for name, uses in USES.items() if uses is not None]
-    return (recipes.TABLE, extrapolation.TABLE, *tasks)
+    return (recipes.TABLE, extrapolation.TABLE, *(f"experiment/{name}" for name in TASKS))
 
 
 def verdict_table(tables: Tables) -> list[tuple[Line, dict[str, Verdict]]]:
-    """Every line with its verdicts by column: survives, each task of `USES`, quality, price. What has no
-    records, or no rule yet, reads *not run*."""
-    used = {
-        name: {} if uses is None or (table := tables.get(f"experiment/{name}")) is None else uses(table)
-        for name, uses in USES.items()
-    }
-    absent = Verdict(NOT_RUN, "no runs")
+    """Every line with its verdicts by column: survives, each of `TASKS`, quality, price. What has no records
+    reads *not run*."""
     return [
         (
             line,
             {"survives": survives(line, tables)}
-            | {name: found.get(line.task, absent) for name, found in used.items()}
+            | {name: used(line, tables.get(f"experiment/{name}")) for name in TASKS}
             | {"quality": quality(line, tables), "price": price(line, tables)},
         )
         for line in LINES
     ]
+
+
+def used(line: Line, table: pd.DataFrame | None) -> Verdict:
+    """Whether it uses an answer far back in a task, as it reads."""
+    return recall.uses(table, line.task or line.method, line.reading.removeprefix("native-"))
 
 
 def survives(line: Line, tables: Tables) -> Verdict:

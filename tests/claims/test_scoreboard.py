@@ -69,7 +69,7 @@ def judged(table: pd.DataFrame | None, **more: pd.DataFrame) -> dict[str, dict[s
 def test_each_column_is_judged_within_its_bounds():
     found = judged(runs())
     words = {label: {name: one.word for name, one in cells.items()} for label, cells in found.items()}
-    best = words["separated, the same, as large as RoPE"]
+    best = words[next(line.label for line in verdict_table.LINES if line.method == recipes.BEST)]
     assert (best["survives"], best["quality"]) == ("held", "held")
     assert words["RoPE, read behind a window"]["survives"] == "held"
     alone = words["separated, sinusoidal"]
@@ -85,24 +85,28 @@ def test_each_column_is_judged_within_its_bounds():
 def test_without_records_and_rules_every_cell_reads_not_run():
     for found in judged(None).values():
         assert {one.word for one in found.values()} == {"not run"}
-        assert list(found) == ["survives", *verdict_table.USES, "quality", "price"]
+        assert list(found) == ["survives", *verdict_table.TASKS, "quality", "price"]
 
 
-def test_a_task_is_added_by_one_line(monkeypatch, tmp_path):
-    def uses(table: pd.DataFrame) -> dict[str, Verdict]:
-        return {name: Verdict("held", "6 seeds") for name in set(table["method"])}
+def test_a_task_is_a_column_that_is_judged_under_the_names_of_tasks(monkeypatch):
+    asked = []
 
-    monkeypatch.setitem(verdict_table.USES, "mqar", uses)
-    assert "experiment/mqar" in verdict_table.needs()
-    found = judged(runs(), mqar=pd.DataFrame({"method": ["rope", "rope-window"]}))
-    used = {label: cells["mqar"].word for label, cells in found.items()}
-    assert {label for label, word in used.items() if word == "held"} == {"RoPE", "RoPE, read behind a window"}
+    def uses(table, method, reader):
+        asked.append((method, reader))
+        return Verdict("not run" if table is None else "held", "6 seeds")
+
+    monkeypatch.setattr(verdict_table.recall, "uses", uses)
+    monkeypatch.setattr(verdict_table, "TASKS", (*verdict_table.TASKS, "ordered_copy"))
+    assert "experiment/ordered_copy" in verdict_table.needs()
+    found = judged(runs(), ordered_copy=pd.DataFrame({"method": ["rope"]}))
+    assert {cells["ordered_copy"].word for cells in found.values()} == {"held"}
     assert {cells["needle"].word for cells in found.values()} == {"not run"}
+    assert {("rope", "native"), ("rope", "window"), ("rope-gap", "native")} <= set(asked)
 
 
 def test_the_text_of_the_table_has_a_badge_in_each_cell_and_loads_what_is_there(tmp_path):
     lines = scoreboard.methods("laptop", Store(tmp_path)).splitlines()
-    cells = 3 + len(verdict_table.USES)
+    cells = 3 + len(verdict_table.TASKS)
     assert len([line for line in lines if "sepnb-badge" in line]) == len(verdict_table.LINES)
     assert "uses: needle" in lines[0]
     for line in lines[2 : 2 + len(verdict_table.LINES)]:
@@ -113,6 +117,12 @@ def test_the_text_of_the_table_has_a_badge_in_each_cell_and_loads_what_is_there(
 def test_every_method_of_the_table_is_one_of_the_experiments(line):
     from sepnb import experiments
 
-    grids = [experiments.get(name).grid("laptop") for name in ("recipes", "extrapolation")]
-    known = {config.method for grid in grids for config in grid}
-    assert {line.method, line.base or line.method} <= known
+    known = {
+        name: {config.method for config in experiments.get(name).grid("laptop")}
+        for name in ("recipes", "extrapolation", *verdict_table.TASKS)
+    }
+    read = known["recipes"] | known["extrapolation"]
+    asked = line.task or line.method
+    assert line.base is None or line.base in read
+    assert line.task is None or all(asked in known[task] for task in verdict_table.TASKS)
+    assert line.method in read or asked in known["needle"]
