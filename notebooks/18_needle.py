@@ -88,7 +88,7 @@ figures.provenance(table)
 # ## Learned, or not
 #
 # In texts of its trained length a model must find ninety-five of a hundred digits before its failure in longer ones is read as
-# anything. The best guess of a digit, without looking at the name, stands beside it.
+# anything. The table also gives the best guess of a digit, made without looking at the name.
 
 # %% tags=["hide-input"]
 figures.show_table(
@@ -218,9 +218,9 @@ table_of = seen[L].pivot_table(index="depth", columns="length", values="accuracy
 print(table_of.round(2).to_string())
 
 # %% [markdown]
-# Behind a window the map is a wedge along the bottom: what stands near the end is found in texts of any length, and nothing
-# else. A trained model with such a map does not use its long context. The rule of *uses* therefore asks what the same model finds
-# behind a window of $L$, and counts only answers that stand four to eight trained lengths back.
+# Behind a window the map is a wedge along the bottom: only what stands among the last bytes is found, and that is a smaller
+# part of a longer text. A trained model with such a map does not use its long context. The rule of *uses* therefore asks what
+# the same model finds behind a window of $L$, and counts only answers that stand four to eight trained lengths back.
 #
 # ## Who uses a needle far back
 

@@ -18,8 +18,10 @@
 # {num}`mqar/sinusoidal-content-gap/far/native:.0%`, RoPE trained with the same gaps {num}`mqar/rope-gap/far/native:.0%`.
 #
 # Recall by content was learned by {num}`19_what_and_where/mqar_learned` and is used that far back by
-# {num}`19_what_and_where/mqar_uses`. *Which value is the latest*, a question of order, was learned by
-# {num}`19_what_and_where/latest_value_learned` and is used by {num}`19_what_and_where/latest_value_uses`.
+# {num}`19_what_and_where/mqar_uses`.
+#
+# *Which value is the latest* is a question of order. It was learned by {num}`19_what_and_where/latest_value_learned` and is used
+# that far back by {num}`19_what_and_where/latest_value_uses`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -322,9 +324,9 @@ print("answers found:", *(f"{n} tokens {a:.0%}" for n, a in by_length.items()))
 #
 # ## Who uses an answer far back
 #
-# The rule was written before the records. A method *uses* far answers if it has learned the task, finds at least ninety in a
-# hundred of those four to eight trained lengths back in texts of eight, and finds no more than the best guess there when it
-# reads behind a window of $L$. RoPE is also read with the context extensions of {doc}`chapter 6 <06_longer_contexts>`,
+# The rule was written before the records. A method *uses* far answers if it has learned the task and finds at least ninety in a
+# hundred of those four to eight trained lengths back, in texts of eight. Behind a window of $L$ it must find no more of them
+# than the best guess. RoPE is also read with the context extensions of {doc}`chapter 6 <06_longer_contexts>`,
 # without any further training.
 
 # %% tags=["hide-input"]
@@ -383,7 +385,7 @@ figures.provenance(*(tables[name] for name in DRAWN))
 # ## Steps until it is learned
 #
 # All methods take the same steps, and two of them can end equally good although one was done much earlier. Here order is of most
-# interest: a position stream of its own might be learned sooner.
+# interest: a model with a separate position stream might learn it sooner.
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(2, 1, figsize=(7.6, 6.2))
