@@ -1,4 +1,4 @@
-"""Tables of who learned a task and who uses an answer far back: by the rule; what was not run is called so."""
+"""Tables of who learned a task and who uses far answers: by the rule; what was not run is called so."""
 
 import pandas as pd
 import pytest
