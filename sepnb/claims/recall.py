@@ -56,16 +56,16 @@ def uses(table: pd.DataFrame | None, method: str, reader: str = "native") -> Ver
     inside, far, control = runs[INSIDE], runs[f"{FAR}{reader}"], runs[CONTROL]
     numbers = {"inside": inside.mean(), "far": far.mean(), "window": control.mean(), "chance": chance.mean()}
     told = ", ".join(f"{name} {value:.2f}" for name, value in numbers.items())
-    if not _so(inside - LEARNED):
+    if not holds_in_seeds(inside - LEARNED):
         return Verdict(NOT_TESTABLE, f"not learned: {told}", numbers=numbers)
-    if not _so(chance + ABOVE_CHANCE - control):
+    if not holds_in_seeds(chance + ABOVE_CHANCE - control):
         return Verdict(NOT_TESTABLE, f"its window finds more than a guess: {told}", numbers=numbers)
-    if _so(far - FOUND):
+    if holds_in_seeds(far - FOUND):
         return Verdict(HELD, told, numbers=numbers)
     return Verdict(REFUTED if far.mean() < FOUND else UNDECIDED, told, numbers=numbers)
 
 
-def _so(margins: pd.Series) -> bool:
+def holds_in_seeds(margins: pd.Series) -> bool:
     """Whether margins are at least 0 in the mean of the seeds and in five of them."""
     return bool(margins.mean() >= 0 and (margins >= 0).sum() >= OF_THEM)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from sepnb.claims.recall import FAR, INSIDE, LEARNED, SEEDS, _so, uses
+from sepnb.claims.recall import FAR, INSIDE, LEARNED, SEEDS, holds_in_seeds, uses
 from sepnb.claims.verdict import HELD, NOT_JUDGED, NOT_RUN
 from sepnb.records.run_table import RunTable, text_of
 
@@ -48,7 +48,7 @@ def is_learned(table: pd.DataFrame, method: str) -> str:
     inside = RunTable(table).values(method, INSIDE)
     if len(inside) < SEEDS:
         return NOT_JUDGED if len(inside) else NOT_RUN
-    return "yes" if _so(inside - LEARNED) else "no"
+    return "yes" if holds_in_seeds(inside - LEARNED) else "no"
 
 
 def readings(table: pd.DataFrame, method: str) -> list[str]:
