@@ -18,8 +18,10 @@
 # {num}`mqar/sinusoidal-content-gap/far/native:.0%`, RoPE trained with the same gaps {num}`mqar/rope-gap/far/native:.0%`.
 #
 # Recall by content was learned by {num}`19_what_and_where/mqar_learned` and is used that far back by
-# {num}`19_what_and_where/mqar_uses`. *Which value is the latest*, a question of order, was learned by
-# {num}`19_what_and_where/latest_value_learned` and is used by {num}`19_what_and_where/latest_value_uses`.
+# {num}`19_what_and_where/mqar_uses`.
+#
+# *Which value is the latest* is a question of order. It was learned by {num}`19_what_and_where/latest_value_learned` and is used
+# that far back by {num}`19_what_and_where/latest_value_uses`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -286,12 +288,12 @@ print(f"behind a window, at eight lengths: {numbers['window_reader_8x']:.1%} fou
 #
 # ## A model that learns it in seconds
 #
-# Eight keys, three pairs, texts of sixteen tokens: small enough for two layers of width 32 to learn on this page. Then it reads
+# Eight keys, three pairs, texts of twelve tokens: small enough for two layers of width 32 to learn on this page. Then it reads
 # longer texts.
 
 # %%
 easy = partial(mqar, keys=8, values=8, noise=4, pairs=3)
-short, steps, batch = 16, 150, 64
+short, steps, batch = 12, 200, 128
 
 
 def batches():
@@ -305,7 +307,7 @@ torch.manual_seed(seed)
 tiny = LanguageModel(
     TransformerConfig(Streams.dense(32), 2, 2, "rope", max_length=short), 20
 )
-losses = train(tiny, batches(), TrainingConfig(steps, batch, short, 1e-2))
+losses = train(tiny, batches(), TrainingConfig(steps, batch, short, 7e-3))
 numbers["live_first_nats"] = losses[0]
 lengths = [short * times for times in answers.TIMES]
 live = grid(tiny.eval(), easy, lengths=lengths, n=100, seed=seed)
@@ -316,14 +318,15 @@ print(
 print("answers found:", *(f"{n} tokens {a:.0%}" for n, a in by_length.items()))
 
 # %% [markdown]
-# The loss stays on a plateau and then falls at once. That shape returns in every task of this chapter, and it makes *when* a model
-# learns a question of its own.
+# The loss stays on a plateau, at which the model names any of the three values, and then falls at once. How long the plateau
+# lasts depends on the seed (try another), so that *when* a model learns is a question of its own, and one seed does not
+# answer it.
 #
 # ## Who uses an answer far back
 #
-# The rule was written before the records. A method *uses* far answers if it has learned the task, finds at least ninety in a
-# hundred of those four to eight trained lengths back in texts of eight, and finds no more than the best guess there when it
-# reads behind a window of $L$. RoPE is also read with the context extensions of {doc}`chapter 6 <06_longer_contexts>`,
+# The rule was written before the records. A method *uses* far answers if it has learned the task and finds at least ninety in a
+# hundred of those four to eight trained lengths back, in texts of eight. Behind a window of $L$ it must find no more of them
+# than the best guess. RoPE is also read with the context extensions of {doc}`chapter 6 <06_longer_contexts>`,
 # without any further training.
 
 # %% tags=["hide-input"]
@@ -373,8 +376,8 @@ for name in DRAWN:
     figures.show_table(
         shown.twins_table(tables[name], methods[name]),
         caption=f"{TITLES[name]}: answers found 4L to 8L back, by what was changed "
-        "against the plain model. Means over seeds and 95 % t intervals; a dash: there is "
-        "no such model.",
+        "against the plain model. Means over seeds and 95 % t intervals; a dash: "
+        "there is no such model.",
     )
 figures.provenance(*(tables[name] for name in DRAWN))
 
@@ -382,7 +385,7 @@ figures.provenance(*(tables[name] for name in DRAWN))
 # ## Steps until it is learned
 #
 # All methods take the same steps, and two of them can end equally good although one was done much earlier. Here order is of most
-# interest: a position stream of its own might be learned sooner.
+# interest: a model with a separate position stream might learn it sooner.
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(2, 1, figsize=(7.6, 6.2))
@@ -392,11 +395,11 @@ for ax, (name, drawn) in zip(axes, DRAWN.items(), strict=True):
 figures.show(
     fig,
     name="fig-what-steps",
-    alt="Steps of training until ninety-five in a hundred answers were found, a tick for "
-    "each seed and a marker for the median, by method, for recall by content and for "
-    "the latest value; beside them how many seeds never got there.",
-    caption="Steps until 95 % of the answers inside the trained length were found: ticks "
-    "are seeds, markers medians. At the right, the seeds that did not get there.",
+    alt="Steps of training until ninety-five in a hundred answers were found, a tick "
+    "for each seed and a marker for the median, by method, for recall by content and "
+    "for the latest value; beside them how many seeds never got there.",
+    caption="Steps until 95 % of the answers inside the trained length were found: "
+    "ticks are seeds, markers medians. At the right, the seeds that did not get there.",
 )
 
 # %% [markdown]
@@ -425,8 +428,8 @@ figures.show(
     "trained lengths, and by depth, a panel a method; cells no better than a guess are "
     "hatched. Methods without records say not run.",
     caption="Recall by content: answers found (%) by the length of the text and the "
-    "depth at which the pair stands, means over seeds. Hatched: no better than the best "
-    "guess.",
+    "depth at which the pair stands, means over seeds. Hatched: no better than the "
+    "best guess.",
 )
 found = {
     method.replace("-", " "): {

@@ -96,8 +96,8 @@ def uses_table(table: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
                 {
                     "method": name.replace("-", " "),
                     "read": READINGS.get(reader, reader),
-                    "uses": verdict.word,
                     "learned": is_learned(table, name),
+                    "uses": verdict.word,
                     "4L to 8L back": of.text(name, f"{FAR}{reader}", ".2f"),
                     "there, window of L": of.text(name, f"{FAR}window", ".2f"),
                     "best guess": text_of(guess(table, 8).iloc[:1], ".2f"),

@@ -211,7 +211,8 @@ def asked(config: TaskRun, model: LanguageModel, device: str) -> tuple[lm.Metric
                 back = every["distance"] / config.training.length
                 for place, (least, most) in {"near": NEAR, "far": FAR}.items():
                     there = every.loc[(back >= least) & (back < most), "accuracy"]
-                    metrics[f"{place}/{name}"] = float(there.mean())
+                    if len(there):  # a few samples may have no answer there
+                        metrics[f"{place}/{name}"] = float(there.mean())
             cells = [("depth", pd.concat([by_depth(table, at) for at, table in tables]))]
             cells += [(column, by_bins(every, column, bins(config, times))) for column in BINNED]
             rows += [

@@ -154,5 +154,5 @@ def steps(ax: Axes, table: pd.DataFrame, methods: Sequence[str], level: float = 
             ax.text(1.02 * last, height, said, va="center", fontsize=8.5, color=INK)
     ax.set_yticks(range(len(made)), [figures.METHODS[name].label for name in reversed(made)])
     ax.set(ylim=(-0.6, len(made) - 0.4), xlim=(0, 1.4 * last), xlabel=f"steps to {level:.0%} of the answers")
-    ax.set_xticks(np.linspace(0, last, 4).round())
+    ax.set_xticks([tick for tick in ax.get_xticks() if tick <= last])
     ax.axvline(last, color=FAINT, linewidth=1, zorder=0.5)

@@ -111,9 +111,9 @@ def _table(like: pd.DataFrame, values: list[int | None], data: Mapping, chosen: 
             at += 1
         lines.append(f"<tr>{line}</tr>")
     return (
-        '<div class="sepnb-table"><table class="table"><caption>Answers found by '
-        f'<output aria-live="polite">{escape(chosen)}</output>, by the length of the text and the depth at '
-        "which they stand; hatched, no better than the best guess.</caption>"
+        '<div class="sepnb-table"><table class="table"><caption>'
+        f'<output aria-live="polite">{escape(chosen)}</output>. Answers found by the length of the text and '
+        "the depth at which they stand; hatched, no better than the best guess.</caption>"
         f'<thead><tr><th scope="col">depth</th>{head}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
