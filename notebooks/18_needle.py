@@ -76,10 +76,10 @@ figures.provenance(table)
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 10 s of one CPU core at any profile; nothing is trained or downloaded. The records: `sepnb run
-#   needle_sweep`, then `needle`, about two minutes a run, on ELTeC (`sepnb data eltec-eng`).
-# - **You need**: {doc}`chapter 6 <06_longer_contexts>` for context extensions and the window, {doc}`chapter 12
-#   <12_what_works>` for position gaps.
+# - **Time**: about 10 s of one CPU core at any profile; nothing is trained or downloaded. The records:
+#   `sepnb run needle_sweep`, then `needle`, about two minutes a run, on ELTeC (`sepnb data eltec-eng`).
+# - **You need**: {doc}`chapter 6 <06_longer_contexts>` for context extensions and the window,
+#   {doc}`chapter 12 <12_what_works>` for position gaps.
 # - **You will learn**: how the needle test is built, what it takes to solve it by guessing, and which sentences of the article
 #   on extending contexts the records bear out.
 # - **Claims tested**: those under *Verdicts* (see {doc}`/book/claims`).
