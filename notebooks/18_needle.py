@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # Needle in a haystack
+# # 18. Needle in a haystack
 #
 # **Finding.** Four to eight trained lengths back in a novel, RoPE finds {num}`needle/rope/far/native:.0%` of the digits of a
 # needle, and with YaRN's frequencies {num}`needle/rope/far/yarn:.0%` without further training. Trained with position gaps it

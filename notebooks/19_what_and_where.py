@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # What and where
+# # 19. What and where
 #
 # **Finding.** In recall by content, four to eight trained lengths back, a separated model trained with position gaps finds
 # {num}`mqar/separated-content-gap/far/native:.0%` of the answers. Its dense twin finds
