@@ -682,7 +682,7 @@ def over(method, metric, other, bar):
 
 EXTENSIONS = "experiment/context_extension"
 IDS = [claim.id for claim in claims.CLAIMS if EXTENSIONS in claim.needs]
-long = experiments.get("extrapolation").table(profile)  # has this text more to give?
+long = experiments.get("extrapolation").table(profile)  # does far text pay?
 verdicts = claims.judge(IDS, {EXTENSIONS: runs, "experiment/extrapolation": long})
 print(f"{len(have)} of {len(runs)} runs are there")
 # What a seed reads at stride 1: one window of each of so many documents in its block.
@@ -930,7 +930,7 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 # checked, not measured.
 #
 # **What would change our mind.** A text on which models trained at the long length gain much over their sliding window
-# ({doc}`chapter 11 <11_extrapolators>` shows what ours has to give), and on which an extension gains it too while plain
+# ({doc}`chapter 11 <11_extrapolators>` shows that ours, trained too little, gain nothing), and on which an extension gains it too while plain
 # RoPE, tuned equally, does not.
 #
 # ## Exercises

@@ -1090,8 +1090,11 @@ figures.provenance(more_training)
 # That strict is as good as separated is *{num}`09_strict/verdict_strict_as_good_as_separated`*. Strict minus separated is
 # {num}`extrapolation/strict-learned minus separated-learned/bits_per_byte:+.3f±` bits per byte with the learned table and
 # {num}`extrapolation/strict-sinusoidal minus separated-sinusoidal/bits_per_byte:+.3f±` with the sinusoid. This is one
-# size, one share $r$ and one short budget: it says nothing of models that have time to learn a use for text in their position
-# heads.
+# size, one share $r$ and one short budget.
+#
+# More training does not part strict from separated, but both fall behind a dense model. In the smaller models of
+# {doc}`chapter 10 <10_language_model>`, with a sinusoid and sixteen times the shortest training, strict minus separated is
+# {num}`10_language_model/strict_minus_separated_at_16x` bits per byte, and separated minus dense {num}`10_language_model/gain_at_16x`.
 #
 # ## Takeaways
 #
@@ -1104,7 +1107,7 @@ figures.provenance(more_training)
 #    the saving back.
 #
 # **Limits.** The zeros hold for any weights. The maps, shares and spreads belong to one tiny model trained for seconds. The
-# quality is that of one budget; the saving is there only where batches share their positions.
+# quality past the short budget is that of smaller models; the saving is there only where batches share their positions.
 #
 # **What would change our mind.** A nonzero entry in a live Jacobian of a strict model. A separated model that pulls ahead with
 # more training: then its routing leak was worth something. Or a dense model of width $d_{\text{sem}}$, which costs

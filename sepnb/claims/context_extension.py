@@ -10,7 +10,7 @@ from functools import partial
 
 from sepnb.claims.asks import Ask, against, changes, pairs
 from sepnb.claims.claim import Claim
-from sepnb.claims.extrapolation import TEXT_HAS_MORE
+from sepnb.claims.extrapolation import FAR_TEXT_PAYS
 from sepnb.claims.language_model import BAR
 from sepnb.claims.recipes import LONG
 
@@ -64,6 +64,6 @@ CLAIMS = {
         "After a little tuning the longer context is used",
         changes("yarn, ntk-aware", over_window("4x"), high=0.0),
         beside=LONG,
-        unless=TEXT_HAS_MORE,
+        unless=FAR_TEXT_PAYS,
     ),
 }

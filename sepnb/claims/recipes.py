@@ -15,7 +15,7 @@ import pandas as pd
 from sepnb.claims import extrapolation
 from sepnb.claims.asks import Ask, Unless, changes, gap, levels, pairs
 from sepnb.claims.claim import Claim
-from sepnb.claims.extrapolation import TEXT_HAS_MORE
+from sepnb.claims.extrapolation import FAR_TEXT_PAYS
 from sepnb.claims.language_model import BAR
 
 TABLE = "experiment/recipes"
@@ -104,7 +104,7 @@ CLAIMS = {
             low=0.0,
         ),
         beside=LONG,
-        unless=TEXT_HAS_MORE,
+        unless=FAR_TEXT_PAYS,
         derive=margins,
         remark="A model's margin is, in each seed, the smaller of 0.03 minus the gap at 8x and the gain "
         "minus 0.02. A gain does not tell use from being disturbed by foreign text.",
@@ -118,7 +118,7 @@ CLAIMS = {
             low=0.0,
         ),
         beside=LONG,
-        unless=TEXT_HAS_MORE,
+        unless=FAR_TEXT_PAYS,
         remark="The models compared are trained on contiguous text (`-long`), or with a second piece of "
         "another novel (`-gaps-other`).",
     ),

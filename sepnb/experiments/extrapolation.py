@@ -59,7 +59,7 @@ def trained_long(base: str) -> Method:
 
 LONG = listed(trained_long("rope"), trained_long("separated-sinusoidal"))
 """Trained on as many bytes a step and at the rate of the short one: what such a model gains over its own
-sliding window, no wider than that of the short one, is what this text has to give to a model that uses it."""
+sliding window, no wider than that of the short one, is what far text gives to a model of this training."""
 
 CONTROLS = ("none", *LONG)
 """Shown beside them with three seeds."""

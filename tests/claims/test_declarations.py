@@ -118,8 +118,8 @@ def test_a_rule_says_in_words_what_the_declaration_asks(meant):
     assert get(claim_id).rule.replace("\N{MINUS SIGN}", "-").startswith(words)
 
 
-def test_use_of_the_far_past_is_asked_only_of_a_text_that_has_something_to_give():
-    asking = {claim.id for claim in CLAIMS if extrapolation.TEXT_HAS_MORE in claim.unless}
+def test_use_of_the_far_past_is_asked_only_where_far_text_has_paid_for_a_model():
+    asking = {claim.id for claim in CLAIMS if extrapolation.FAR_TEXT_PAYS in claim.unless}
     assert asking == {
         "alibi-does-not-use-longer-context",
         "something-uses-the-far-past",
@@ -127,7 +127,7 @@ def test_use_of_the_far_past_is_asked_only_of_a_text_that_has_something_to_give(
         "a-tuned-extension-uses-longer-contexts",
         "a-seqpe-stream-uses-the-far-past",
     }
-    condition = extrapolation.TEXT_HAS_MORE
+    condition = extrapolation.FAR_TEXT_PAYS
     assert condition.any and {ask.high for ask in condition.asks} == {-0.02}
 
 
