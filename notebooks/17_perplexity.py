@@ -247,7 +247,7 @@ figures.provenance(longer)
 
 
 def of_far_context(table: pd.DataFrame, methods) -> pd.DataFrame:
-    """What a model pays at key bytes, and what far context gives it there and elsewhere."""
+    """What a model pays at key bytes, and what far context gives it."""
     of = RunTable(table)
 
     def cost(method: str, where: str, how: str) -> str:
@@ -269,9 +269,10 @@ def of_far_context(table: pd.DataFrame, methods) -> pd.DataFrame:
 
 CAPTION = (
     "Bits per byte, means over seeds and 95 % t intervals. What more than "
-    f"{NEAR} bytes of context give inside the trained length; the level at the key bytes "
-    "with all keys visible; what it costs there to see one trained length only, to have "
-    "the far text replaced, and to have its words shuffled; and what replacing costs at "
+    f"{NEAR} bytes of context give inside the trained length; the level at the key "
+    "bytes with all keys visible; what it costs there to see one trained length only, "
+    "to have the far text replaced, and to have its words shuffled; and what "
+    "replacing costs at "
     "all other bytes."
 )
 figures.show_table(
@@ -308,7 +309,8 @@ at_matched = pd.DataFrame(
 figures.show_table(
     at_matched,
     caption="Learned tables: bits per byte inside the trained length, then in the bin "
-    "that ends at eight of it over the model's own sliding window, under the five rules "
+    "that ends at eight of it over the model's own sliding window, under the five "
+    "rules "
     "and with the last row held. Means over seeds and 95 % t intervals.",
 )
 figures.provenance(matched)
