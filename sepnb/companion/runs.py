@@ -13,7 +13,6 @@ from typing import Any
 from sepnb import paths
 from sepnb.companion import workers
 from sepnb.records.store import Store
-from sepnb.validation import named
 
 
 @dataclass(frozen=True)
@@ -80,9 +79,12 @@ def plan(
     others of a grid are left out; a name that no grid has is a ValueError.
     """
     store = store_for(profile) if store is None else store
-    known = {config.method: None for one in experiments for config in one.grid(profile, seeds)}
-    for name in methods or ():
-        named("method", name, known)
+    if methods:
+        from sepnb.validation import named  # torch is imported where there is something to check
+
+        known = {config.method: None for one in experiments for config in one.grid(profile, seeds)}
+        for name in methods:
+            named("method", name, known)
     todo, tallies = [], []
     for experiment in experiments:
         have = {} if fresh else store.load(profile, experiment.name)

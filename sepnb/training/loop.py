@@ -154,7 +154,7 @@ def train(
             group["lr"] = config.rate(step)
         with autocast(device, config.precision):
             each = target_losses(forward, tokens, targets, positions, memory)
-            loss = each.mean() if weights is None else (each * weights).sum() / weights.sum()
+            loss = each.mean() if weights is None else (each * weights).sum() / weights.sum(dtype=each.dtype)
             objective = loss if auxiliary is None else loss + auxiliary(model)
         adamw.zero_grad(set_to_none=True)
         objective.backward()

@@ -20,7 +20,7 @@ def test_the_watch_counts_what_is_held_at_the_same_time_and_views_once():
 
 
 def test_what_is_kept_for_the_backward_pass_is_counted_once_and_without_the_weights():
-    weight, x = torch.randn(3, 5, requires_grad=True), torch.randn(4, 3)
+    weight, x = torch.randn(3, 5, requires_grad=True), torch.randn(4, 3, requires_grad=True)
 
     def forward():
         hidden = x @ weight  # keeps x and the weight
