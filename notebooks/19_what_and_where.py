@@ -71,12 +71,13 @@ for name, table in tables.items():
         numbers[f"{name}_{word}"] = count
 
 # %% tags=["hide-input"]
+TWO = ("mqar", "latest_value")
 DRAWN = (
     *("none", "rope", "alibi", "rope-randomised", "sinusoidal-randomised"),
     *("separated-randomised", "strict-randomised"),
 )
 fig, axes = plt.subplots(1, 2, figsize=(9.6, 3.6))
-for ax, name in zip(axes, ("mqar", "latest_value"), strict=True):
+for ax, name in zip(axes, TWO, strict=True):
     answers.by_length(ax, tables[name], DRAWN)
     ax.set_title(TITLES[name])
 figures.show(
@@ -91,7 +92,7 @@ figures.show(
 )
 
 # %% tags=["hide-input"]
-figures.provenance(tables["mqar"], tables["latest_value"])
+figures.provenance(*(tables[name] for name in TWO))
 
 # %% [markdown]
 # > **Question.** Does a model use an answer that it can see, when the text is longer than any of its training? And is *what*
@@ -353,7 +354,7 @@ figures.provenance(tables["latest_value"])
 # {doc}`chapter 11 <11_extrapolators>` and their controls.
 
 # %% tags=["hide-cell"]
-for name in DRAWN:
+for name in TWO:
     figures.show_table(
         shown.uses_table(tables[name], LEARNED_ROWS),
         caption=f"{TITLES[name]}: learned tables, by the rule for what lies past L.",
@@ -367,14 +368,14 @@ for name in DRAWN:
 # good, the change did it and not the stream.
 
 # %% tags=["hide-input"]
-for name in DRAWN:
+for name in TWO:
     figures.show_table(
         shown.twins_table(tables[name], methods[name]),
         caption=f"{TITLES[name]}: answers found 4L to 8L back, by what was changed "
         "against the plain model. Means over seeds and 95 % t intervals; a dash: "
         "there is no such model.",
     )
-figures.provenance(tables["mqar"], tables["latest_value"])
+figures.provenance(*(tables[name] for name in TWO))
 
 # %% [markdown]
 # ## Steps until it is learned
@@ -384,8 +385,8 @@ figures.provenance(tables["mqar"], tables["latest_value"])
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(2, 1, figsize=(7.6, 6.2))
-for ax, (name, drawn) in zip(axes, DRAWN.items(), strict=True):
-    answers.steps(ax, tables[name], drawn)
+for ax, name in zip(axes, TWO, strict=True):
+    answers.steps(ax, tables[name], DRAWN)
     ax.set_title(TITLES[name])
 figures.show(
     fig,
@@ -468,11 +469,11 @@ IDS = [
     if one.needs in (("experiment/mqar",), ("experiment/latest_value",))
 ]
 numbers |= claims.show(
-    claims.judge(IDS, {f"experiment/{name}": tables[name] for name in DRAWN}),
+    claims.judge(IDS, {f"experiment/{name}": tables[name] for name in TWO}),
     short=True,
     caption="The claims of this chapter. Their rules came before the records.",
 )
-figures.provenance(tables["mqar"], tables["latest_value"])
+figures.provenance(*(tables[name] for name in TWO))
 
 # %% [markdown]
 # ## What to take away
