@@ -65,11 +65,19 @@ def guess(table: pd.DataFrame, times: int) -> pd.Series:
     return made[names].max(axis=1).dropna() if names else pd.Series(dtype=float)
 
 
+def listed(table: pd.DataFrame, methods: Iterable[str]) -> list[str]:
+    """The methods that have runs, then the one that has none, or one line for several."""
+    methods, made = list(methods), set(RunTable(table).made["method"])
+    rest = [name for name in methods if name not in made]
+    told = [f"{len(rest)} {'others' if len(rest) < len(methods) else 'methods'}"] if len(rest) > 1 else rest
+    return [name for name in methods if name in made] + told
+
+
 def learned_table(table: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
     """Whether each method learned the task inside the trained length, with the best guess beside it."""
     of, chance = RunTable(table), text_of(guess(table, 1).iloc[:1], ".2f")
     lines = []
-    for name in methods:
+    for name in listed(table, methods):
         inside = of.values(name, INSIDE)
         reached = of.values(name, f"steps_to_{LEARNED:g}")
         lines.append(
@@ -89,7 +97,7 @@ def learned_table(table: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
 def uses_table(table: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
     """The verdict *uses* of each method in each way in which it was read, with what it stands on."""
     of, lines = RunTable(table), []
-    for name in methods:
+    for name in listed(table, methods):
         for reader in readings(table, name) or ["native"]:
             verdict = uses(table, name, reader)
             lines.append(

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from torch import nn
 
-from ..encodings import context
 from ..evaluation.losses import as_trained
 from ..evaluation.protocols import SINKS
 from ..extrapolators import METHODS as EXTRAPOLATORS
 from ..models import LanguageModel
 from ..training.positions import PositionGap, PositionSampler
+from . import context_extension
 from .encoding_methods import DRAWN, RANDOM_POSITIONS
 from .encoding_methods import METHODS as ENCODINGS
 from .extrapolation import TIMES
@@ -81,11 +81,12 @@ FEW = (
 """Of the tasks that are asked of some methods only."""
 
 EXTENSIONS = {
-    "interpolation": lambda factor, length: context.PositionInterpolation(factor),
-    "ntk": lambda factor, length: context.NTKAware(factor),
-    "ntk-by-parts": context.NTKByParts,
-    "yarn": context.YaRN,
-    "llama3": context.Llama3,
+    name: context_extension.EXTENSIONS[known]
+    for name, known in (
+        ("interpolation", "position-interpolation"),
+        ("ntk", "ntk-aware"),
+        *((same, same) for same in ("ntk-by-parts", "yarn", "llama3")),
+    )
 }
 """Of a trained RoPE, for texts of `factor` times `length`, with the options of their sources."""
 

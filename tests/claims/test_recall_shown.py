@@ -55,6 +55,14 @@ def test_every_reading_but_the_window_has_its_verdict():
     ]
 
 
+def test_several_methods_without_runs_are_one_line():
+    table = with_guess(runs(), missing("alibi"), missing("t5"))
+    for made in (shown.learned_table, shown.uses_table):
+        assert made(table, ["alibi", "rope", "t5"])["method"].tolist() == ["rope", "2 others"]
+        assert made(missing("alibi"), ["alibi", "rope"]).to_dict("records")[0]["learned"] == NOT_RUN
+        assert made(missing("alibi"), ["alibi", "rope"])["method"].tolist() == ["2 methods"]
+
+
 def test_twins_stand_beside_each_other_and_what_was_not_learned_tells_nothing_of_far():
     methods = ["separated-gap", "sinusoidal-gap", "rope-gap", "rope", "sinusoidal"]
     table = with_guess(
