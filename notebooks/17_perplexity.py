@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # Perplexity beyond the trained length
+# # 17. Perplexity beyond the trained length
 #
 # > **Question.** What does each encoding pay at one to eight trained lengths, once all have been trained for long; and
 # > does it gain anything there from what lies further back?

@@ -14,15 +14,15 @@
 # # 19. What and where
 #
 # **Finding.** In recall by content, four to eight trained lengths back, a separated model trained at random positions finds
-# {num}`mqar/separated-randomised/far/native:.0%` of the answers, RoPE trained at the same positions
-# {num}`mqar/rope-randomised/far/native:.0%`. The dense sinusoid, so trained, finds
-# {num}`mqar/sinusoidal-randomised/accuracy/native/1x:.0%` even inside the trained length: it has not learned the task.
+# {num}`mqar/separated-randomised/far/native:.1%` of the answers, RoPE trained at the same positions
+# {num}`mqar/rope-randomised/far/native:.1%`. The dense sinusoid, so trained, finds
+# {num}`mqar/sinusoidal-randomised/accuracy/native/1x:.1%` even inside the trained length: it has not learned the task.
 #
-# Recall by content was learned by {num}`19_what_and_where/mqar_learned` and is used that far back by
-# {num}`19_what_and_where/mqar_uses`.
+# Of the methods with six runs, recall by content was learned by: {num}`19_what_and_where/mqar_learned`; as trained, it is used
+# that far back by: {num}`19_what_and_where/mqar_uses`.
 #
-# *Which value is the latest* is a question of order. It was learned by {num}`19_what_and_where/latest_value_learned` and is used
-# that far back by {num}`19_what_and_where/latest_value_uses`.
+# *Which value is the latest* is a question of order. Learned by: {num}`19_what_and_where/latest_value_learned`; used that far
+# back by: {num}`19_what_and_where/latest_value_uses`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -410,10 +410,10 @@ PANELS = {
     "RoPE": ("rope", "native"),
     "RoPE, window of L": ("rope", "window"),
     "RoPE, YaRN": ("rope", "yarn"),
-    "RoPE, gaps": ("rope-gap", "native"),
-    "sinusoidal, content and gaps": ("sinusoidal-content-gap", "native"),
-    "separated, content and gaps": ("separated-content-gap", "native"),
-    "strict, content and gaps": ("strict-content-gap", "native"),
+    "RoPE, random positions": ("rope-randomised", "native"),
+    "sinusoidal, random positions": ("sinusoidal-randomised", "native"),
+    "separated, random positions": ("separated-randomised", "native"),
+    "strict, random positions": ("strict-randomised", "native"),
 }
 rows = experiments.get("mqar").rows(profile, "depth")
 chance = {times: answers.best_guess(tables["mqar"], times) for times in answers.TIMES}

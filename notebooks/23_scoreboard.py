@@ -29,7 +29,8 @@
 #
 # Numbers are means over six seeds in bits per byte, of survival those of the last bin; below zero is better.
 # *Uses* is judged
-# by tasks, each in its own chapter. The bounds of survival, quality and price are those
+# by tasks, each in its own chapter; *not learned* is a task that is not solved inside the trained length, so that
+# longer texts say nothing. The bounds of survival, quality and price are those
 # of {doc}`chapter 12 <12_what_works>`, and were put together here after its records.
 
 # %% tags=["parameters"]

@@ -52,9 +52,11 @@ def is_learned(table: pd.DataFrame, method: str) -> str:
 
 
 def readings(table: pd.DataFrame, method: str) -> list[str]:
-    """The ways in which the runs of a method were read far back, but for the window, which is a control."""
+    """The ways in which the runs of a method were read far back, in the order of `READINGS`, but for the
+    window, which is a control."""
     of = RunTable(table)
-    found = [name.removeprefix(FAR) for name in table if name.startswith(FAR)]
+    there = [name.removeprefix(FAR) for name in table if name.startswith(FAR)]
+    found = [name for name in dict.fromkeys([*READINGS, *there]) if name in there]
     return [one for one in found if one != "window" and len(of.values(method, f"{FAR}{one}"))]
 
 

@@ -85,6 +85,7 @@ def _cell(column: str, verdict: Verdict) -> str:
     """A badge; for what is in bits per byte the last mean too, that of the bin that ends at eight lengths."""
     if verdict.why == "it is a base":
         return "a base"
+    word = "not learned" if verdict.why.startswith("not learned") else verdict.word
     values = list(verdict.numbers.values())
     shown = f" {values[-1]:+.3f}".replace("-", "\N{MINUS SIGN}") if column in FIXED and values else ""
-    return f"[{verdict.word}]{{.sepnb-badge .sepnb-{verdict.word.replace(' ', '-')}}}{shown}"
+    return f"[{word}]{{.sepnb-badge .sepnb-{verdict.word.replace(' ', '-')}}}{shown}"

@@ -126,3 +126,11 @@ def test_every_method_of_the_table_is_one_of_the_experiments(line):
     assert line.base is None or line.base in read
     assert line.task is None or all(asked in known[task] for task in verdict_table.TASKS)
     assert line.method in read or asked in known["needle"]
+
+
+def test_a_task_that_was_not_learned_is_called_so_and_counts_as_not_testable():
+    cell = scoreboard._cell("mqar", Verdict("not testable here", "not learned: inside 0.12, far 0.14"))
+    assert cell == "[not learned]{.sepnb-badge .sepnb-not-testable-here}"
+    assert scoreboard._cell("mqar", Verdict("not testable here", "a run diverged")).startswith(
+        "[not testable"
+    )
