@@ -100,24 +100,19 @@ class Sweep(Experiment):
 
     def scores(self, profile: str) -> dict[tuple, float]:
         """The score of every trial that has a published record; that of a run that diverged is infinite."""
+        return dict(_scores(self, *self._published(profile)))
+
+    def _published(self, profile: str) -> tuple[Path, int | None]:
+        """Where the records of a profile are, and when a record last came or went: None without any."""
         folder = paths.root() / "results" / profile / self.name
-        records = _records(folder, folder.stat().st_mtime_ns if folder.is_dir() else None)
-        return {self.trial_of(one.config): one.metrics.get(self.score, inf) for one in records}
+        return folder, folder.stat().st_mtime_ns if folder.is_dir() else None
 
     def chosen(self, profile: str) -> dict[str, tuple]:
         """The best trial of every method that has a published record of each of `rates`: that with the least
         validation loss of these and of those beyond that have one; see `alike`. A method that diverged in all
         has none.
         """
-        scores, best = self.scores(profile), {}
-        for method in self.methods:
-            trials = self.trials(profile, method)
-            there = [trial for trial in trials if trial in scores]
-            if {trial for trial in trials if trial[1] in self.rates} <= set(there):
-                least = min(scores[trial] for trial in there)
-                alike = [trial for trial in there if scores[trial] <= least + self.alike]
-                best |= {method: alike[(len(alike) - 1) // 2 if self.alike else 0]} if least < inf else {}
-        return best
+        return dict(_chosen(self, profile, *self._published(profile)))
 
     def best(self, profile: str) -> dict[str, float]:
         """The rates of the best trials."""
@@ -178,8 +173,22 @@ class Sweep(Experiment):
         raise ValueError(f"{why}; {remedy}")
 
 
-@lru_cache(maxsize=64)
-def _records(folder: Path, stamp: int | None) -> tuple[Record, ...]:
-    """The records in a folder, read again once it has changed."""
+@lru_cache(maxsize=256)
+def _scores(sweep: Sweep, folder: Path, stamp: int | None) -> dict[tuple, float]:
+    """The scores of the records in a folder, read again once it has changed."""
     store = Store(folder.parents[1])
-    return tuple(store.read(path) for path in sorted(folder.glob("*.json")) if stamp is not None)
+    records = [store.read(path) for path in folder.glob("*.json") if stamp is not None]
+    return {sweep.trial_of(one.config): one.metrics.get(sweep.score, inf) for one in records}
+
+
+@lru_cache(maxsize=256)
+def _chosen(sweep: Sweep, profile: str, folder: Path, stamp: int | None) -> dict[str, tuple]:
+    scores, best = _scores(sweep, folder, stamp), {}
+    for method in sweep.methods:
+        trials = sweep.trials(profile, method)
+        there = [trial for trial in trials if trial in scores]
+        if {trial for trial in trials if trial[1] in sweep.rates} <= set(there):
+            least = min(scores[trial] for trial in there)
+            alike = [trial for trial in there if scores[trial] <= least + sweep.alike]
+            best |= {method: alike[(len(alike) - 1) // 2 if sweep.alike else 0]} if least < inf else {}
+    return best
