@@ -15,6 +15,7 @@ from sepnb.records.run_table import RunTable, text_of
 AS_TRAINED = "as trained"
 READINGS = {
     "native": AS_TRAINED,
+    "lower": "at the lower three quarters of positions",
     "log-scale": "scores times log n",
     "window": "behind a window of L",
     "window-sinks": "window of L with four sinks",

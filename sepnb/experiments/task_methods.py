@@ -5,6 +5,7 @@ random offsets, position gaps, and gaps together with a content-to-position term
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from torch import nn
 
@@ -98,8 +99,9 @@ def readers(
 
     They are called "native", as trained; "window", the same behind a mask of L keys; and what a method has
     besides: the context extensions and attention sinks of RoPE, logits scaled with log n where no position or
-    only a bias is told, the five extrapolators and their controls for a learned table, which has nothing
-    native past L. At L or less all are the native one, which stands alone.
+    only a bias is told, random positions of the "lower" three quarters alone, without those at which only the
+    questions of training stood; the five extrapolators and their controls for a learned table, which has
+    nothing native past L. At L or less all are the native one, which stands alone.
     """
     length = model.config.max_length
     if times <= 1:
@@ -114,6 +116,8 @@ def readers(
         return
     yield "native", as_trained(model, positions)
     yield "window", as_trained(model.extended(window=length), positions)
+    if positions is not None and positions.at_evaluation:
+        yield "lower", as_trained(model, replace(positions, maximum=positions.maximum * 3 // 4))
     if name in ("none", "rope", "alibi"):
         yield "log-scale", model.extended(log_scale=True)
     if name == "rope":

@@ -99,7 +99,7 @@ def test_a_haystack_is_its_split_without_braces():
 LONG = ("native", "window")
 READERS = {
     "sinusoidal": LONG,
-    "separated-randomised": LONG,
+    "separated-randomised": (*LONG, "lower"),
     "alibi": (*LONG, "log-scale"),
     "rope-gap": LONG,
     "rope": (*LONG, "log-scale", "window-sinks", *task_methods.EXTENSIONS),
@@ -127,6 +127,18 @@ def test_a_longer_text_is_read_in_every_way_of_the_method_and_one_of_the_trained
         same = (window(changed) == window(tokens)).all(-1)[0]
         layers = run.model.n_layers  # what the first token says reaches as many windows further
         assert not same[: layers * (length - 1) + 1].any() or layers * (length - 1) >= 2 * length - 1
+
+
+def test_the_lower_positions_of_a_longer_text_stay_below_three_quarters_of_those_of_training():
+    run = config(method="rope-randomised")
+    largest, seen = run.training.positions.maximum, []
+    model = tasks.build(run).eval()
+    model.register_forward_pre_hook(lambda _, given: seen.append(given[1]))
+    readers = dict(task_methods.readers(run.method, model, run.training.positions, 2))
+    for name in ("native", "lower"):
+        readers[name](torch.zeros(50, 2 * run.training.length, dtype=torch.int64))
+    native, lower = (positions.max().item() for positions in seen)
+    assert 0.99 * largest < native < largest and 0.74 * largest < lower < 0.75 * largest
 
 
 def test_the_table_of_what_is_found_is_the_record_of_a_run(one_thread):
