@@ -71,7 +71,20 @@ TASKS: dict[str, Task] = {
         )
         | dict.fromkeys(("separated-content-gap", "separated-content-randomised"), (3.75e-4,)),
     ),
-    "latest_value": Task("The latest value of a key", tuple(METHODS), 1500, 60.0),
+    "latest_value": Task(
+        "The latest value of a key",
+        tuple(METHODS),
+        1500,
+        60.0,
+        beyond=dict.fromkeys(
+            (
+                *("none", "rope", "rope-randomised", "sinusoidal-randomised", "separated-sinusoidal"),
+                *("strict-randomised", "separated-gap", "separated-content-gap"),
+                "separated-content-randomised",
+            ),
+            (6e-3,),
+        ),
+    ),
     "needle": Task(
         "Needles in novels",
         tuple(METHODS),
