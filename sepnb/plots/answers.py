@@ -1,11 +1,12 @@
-"""What models find in texts longer than those of training: maps of length by depth, accuracy by length, steps
-until a task is learned.
+"""What models find in texts longer than those of training: maps of length by depth, accuracy by distance and
+by length, steps until a task is learned.
 
-The runs are those of a task experiment (`sepnb.experiments.task_grid`): its table, or its rows of the kind
-"depth". Lengths are multiples of the trained length L, the columns `times`.
+The runs are those of a task experiment (`sepnb.experiments.task_grid`): its table, or its rows of the kinds
+"depth" and "distance". Lengths are multiples of the trained length L, the columns `times`.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from textwrap import fill
 
 import matplotlib.pyplot as plt
@@ -100,6 +101,33 @@ def _map(ax: Axes, found: pd.DataFrame, chance: Mapping[int, float]):
     ax.set_yticks(range(found.shape[0]), [f"{depth:.0%}" for depth in found.index])
     ax.tick_params(length=0, labelsize=8.5)
     return image
+
+
+def by_distance(
+    ax: Axes, rows: pd.DataFrame, method: str, readers: Mapping[str, Mapping[str, object]], times: int = 16
+) -> None:
+    """The share of answers found in texts of `times` L by how far back they stand, a line a way to read, thin
+    ones for its seeds. Without runs the axes say so.
+
+    Args:
+        rows: of the kind "distance": columns method, seed, reader, times, start, stop and accuracy.
+        readers: how the line of each way to read looks, its label included.
+    """
+    of = rows[(rows["method"] == method) & (rows["times"] == times)] if len(rows) else rows
+    made = [reader for reader in readers if len(of) and (of["reader"] == reader).any()]
+    if not made:
+        figures.not_run(ax)
+        return
+    length, colour = of["stop"].min(), figures.METHODS[method].colour
+    for reader in made:
+        found = of[of["reader"] == reader].pivot_table(index="seed", columns="start", values="accuracy")
+        places = range(found.shape[1])
+        for _, seed in found.iterrows():
+            ax.plot(places, seed, color=colour, linewidth=0.7, alpha=0.35, label="_")
+        ax.plot(places, found.mean(), color=colour, **readers[reader])
+    edges = [*(start / length for start in sorted(of["start"].unique())), times]
+    ax.set_xticks(range(len(edges) - 1), [f"{a:g} to {b:g}" for a, b in pairwise(edges)])
+    ax.set(ylim=(0, 1.03), xlabel="distance back / L", ylabel="answers found")
 
 
 def by_length(ax: Axes, table: pd.DataFrame, methods: Sequence[str], reader: str = "native") -> None:

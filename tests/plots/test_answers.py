@@ -72,6 +72,29 @@ def test_a_map_has_its_shares_written_its_guesses_hatched_and_the_bar_a_line_at_
     plt.close(fig)
 
 
+def test_by_distance_each_way_to_read_has_a_line_of_means_over_seeds(ax):
+    bins = [(0, 64), (64, 128), (128, 2**40)]
+    rows = pd.DataFrame(
+        {"method": "rope", "seed": seed, "reader": reader, "times": 4, "start": start, "stop": stop}
+        | {"accuracy": base + seed / 10}
+        for reader, base in (("native", 0.1), ("lower", 0.6))
+        for seed in (1, 2)
+        for start, stop in bins
+    )
+    looks = {"native": {"label": "as trained"}, "lower": {"label": "lower"}, "window": {"label": "none"}}
+    answers.by_distance(ax, rows, "rope", looks, times=4)
+    means = {line.get_label(): line.get_ydata() for line in ax.lines if line.get_label()[0] != "_"}
+    assert means.keys() == {"as trained", "lower"}
+    assert means["as trained"] == pytest.approx([0.25] * 3) and means["lower"] == pytest.approx([0.75] * 3)
+    assert [label.get_text()[0] for label in ax.get_xticklabels()] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("rows", [pd.DataFrame(), rows().assign(method="alibi")])
+def test_by_distance_nothing_says_not_run(ax, rows):
+    answers.by_distance(ax, rows, "rope", {"native": {}})
+    assert [text.get_text() for text in ax.texts] == ["not run"]
+
+
 def test_curves_have_a_line_for_each_seed_their_mean_and_the_best_guess(ax):
     answers.by_length(ax, table(), ["rope", "alibi"])
     levels = [line.get_ydata()[-1] for line in ax.lines]
