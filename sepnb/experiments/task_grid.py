@@ -1,11 +1,12 @@
 """Chapters 18 and 19: the experiments that ask trained models for what stands in their text, one a task.
 
-Every method has a learning rate of its own for every task, by the sweep of that task.
+Every method has a learning rate of its own for every task, by the sweep of that task, and a scale of its own
+where it adds position to content or has a table of positions.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from ..models import TransformerConfig
@@ -16,7 +17,7 @@ from . import language_modelling as lm
 from . import tasks
 from .base import Experiment, Progress
 from .methods import changed
-from .sweep import Sweep
+from .scale_sweep import Scale, ScaleSweep, scale_of
 from .task_methods import FEW, METHODS
 from .tasks import Asked, TaskRun
 
@@ -32,11 +33,6 @@ LEAST = {"validation": 4, "samples": 2, "watched": 6}
 RATES = (7.5e-4, 1.5e-3, 3e-3)
 ALIKE = 0.01
 """Nats of an answer; a task that is solved leaves less."""
-
-GUESSES = {
-    "mqar": tuple(f"sinusoidal-{how}" for how in ("randomised", "gap", "content-gap", "content-randomised"))
-}
-"""Methods that guess at every rate: that their best one stands at an end says nothing."""
 
 
 class Task(NamedTuple):
@@ -132,6 +128,12 @@ def run_of(
     return TaskRun(experiment, profile, method, seed, model, training, asked)
 
 
+@cache
+def scale(task: str, method: str) -> Scale | None:
+    """What is swept of a method beside its rate."""
+    return scale_of(run_of(task, "laptop", method, 0, RATES[0], task=task).model)
+
+
 class TaskExperiment(Experiment):
     """Which methods learn a task at their trained length, and find the answer in longer texts?"""
 
@@ -142,8 +144,9 @@ class TaskExperiment(Experiment):
         self.name, self.title, self.methods = name, task.title, task.methods
         self.smoke = task.methods[-2:] if task.methods is FEW else ("rope", "learned", "separated-randomised")
         self.costs = {"smoke": 1.5, "laptop": task.seconds, "gpu": 120.0}
-        self.sweep = Sweep(
+        self.sweep = ScaleSweep(
             f"{name}_sweep",
+            scale=partial(scale, name),
             title=f"Learning rates: {task.title.lower()}",
             order=7,
             methods=self.methods,
@@ -160,7 +163,8 @@ class TaskExperiment(Experiment):
         )
 
     def config(self, profile: str, cell: str, seed: int) -> TaskRun:
-        return self.sweep.config_of(self.name, profile, cell, seed, self.sweep.rate(profile, cell))
+        config = self.sweep.config_of(self.name, profile, cell, seed, self.sweep.rate(profile, cell))
+        return self.sweep.settled(profile, cell, config)
 
     def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
         self.sweep.require(config.profile, config.method)

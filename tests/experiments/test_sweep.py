@@ -8,12 +8,13 @@ import pytest
 
 from sepnb import experiments, paths
 from sepnb.encodings import Learned
-from sepnb.experiments import images, table_sweep, task_grid
+from sepnb.experiments import images, table_sweep
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import methods as book
 from sepnb.experiments.classification import Classification
+from sepnb.experiments.scale_sweep import CONTENT, TABLES
 from sepnb.experiments.sweep import RATES, Sweep
-from sepnb.experiments.table_sweep import STDS, TableSweep
+from sepnb.experiments.table_sweep import TableSweep
 from sepnb.experiments.task_grid import TaskExperiment
 from sepnb.experiments.texts import TextExperiment
 from sepnb.records.store import Record, Store
@@ -99,7 +100,9 @@ def test_a_rate_beyond_an_end_counts_once_its_run_is_published_and_nothing_is_tr
 def test_a_table_is_drawn_at_the_scale_that_is_best_with_its_rate_and_by_default_as_ever(checkout):
     one = sweep(TableSweep, methods=("learned", "separated-learned"), beyond={})
     trials = one.trials("laptop", "learned")
-    assert set(trials) == {("learned", rate, std) for rate in RATES for std in STDS} and len(trials) == 9
+    assert (
+        set(trials) == {("learned", rate, std) for rate in RATES for std in TABLES.stds} and len(trials) == 9
+    )
     assert len({one.config("laptop", trial, 0).key for trial in trials}) == 9
     run = book.run_of("x", "laptop", "learned", 1, 4e-3)
     assert differing(run, one.settled("laptop", "learned", run)) == set()
@@ -108,7 +111,7 @@ def test_a_table_is_drawn_at_the_scale_that_is_best_with_its_rate_and_by_default
     assert one.chosen("laptop") == {"learned": trials[6]} and one.std("gpu", "learned") == trials[6][2]
     assert one.rate("laptop", "learned") == trials[6][1] and one.at_an_end("laptop") == {"learned": RATES[0]}
     (table,) = one.settled("smoke", "learned", run).model.encodings
-    assert table == Learned(std=trials[6][2]) and one.std("laptop", "separated-learned") == Learned.std
+    assert table == Learned(std=trials[6][2]) and one.std("laptop", "separated-learned") is None
 
 
 @pytest.mark.parametrize("name", [name for name, one in SWEEPS.items() if isinstance(one, TableSweep)])
@@ -121,7 +124,7 @@ def test_the_trials_of_a_table_differ_in_its_scale_and_in_the_rate_and_in_nothin
         assert set().union(*changed) == {"model.encoding", "training.learning_rate"}
         drawn = [table for run in (first, *others) for table in run.model.encodings]
         assert {replace(table, std=1.0) for table in drawn} == {replace(drawn[0], std=1.0)}
-        assert sorted({table.std for table in drawn}) == sorted(STDS)
+        assert sorted({table.std for table in drawn}) == sorted(TABLES.stds)
 
 
 def test_the_rates_of_a_grid_hang_on_no_store_that_a_command_reads_or_writes(tmp_path, monkeypatch):
@@ -170,6 +173,30 @@ def test_of_rates_that_are_alike_the_middle_one_is_taken_and_of_two_the_lower(ch
         assert one.best("laptop") == {"rope": rate}
 
 
+def test_content_is_scaled_where_a_sinusoid_is_added_to_it_and_nothing_else_is():
+    sweep = experiments.get("mqar").sweep
+    added = {method for method in sweep.methods if sweep.scale(method) is CONTENT}
+    assert added == {method for method in sweep.methods if method.split("-")[0] == "sinusoidal"}
+    tables = {method for method in sweep.methods if sweep.scale(method) is TABLES}
+    assert tables == {"learned", "separated-learned", "strict-learned"}
+    for method in ("sinusoidal-randomised", "rope-randomised"):
+        first, *others = (sweep.config("laptop", trial, 0) for trial in sweep.trials("laptop", method))
+        changed = set().union(*(differing(first, other) for other in others))
+        scaled = {"model.embedding_std"} if method in added else set()
+        assert changed == {"training.learning_rate"} | scaled
+        assert first.model.embedding_std == 0.5, "as in every other experiment"
+    assert sweep.config("laptop", ("sinusoidal-gap", 3e-3, 2.0), 0).model.embedding_std == 2.0
+
+
+def test_a_run_of_a_task_is_drawn_at_the_scale_that_its_sweep_chose(checkout):
+    experiment = experiments.get("mqar")
+    trials = experiment.sweep.trials("laptop", "sinusoidal-gap")
+    losses = [0.1 if trial[1:] == (3e-3, 1.0) else 1.0 for trial in trials]
+    publish(checkout, experiment.sweep, "laptop", {"sinusoidal-gap": losses})
+    (run,) = (one for one in experiment.grid("laptop", seeds=[1]) if one.method == "sinusoidal-gap")
+    assert (run.training.learning_rate, run.model.embedding_std) == (3e-3, 1.0)
+
+
 # --- the published sweeps
 
 
@@ -177,18 +204,10 @@ def test_of_rates_that_are_alike_the_middle_one_is_taken_and_of_two_the_lower(ch
 def test_where_the_best_rate_of_a_laptop_stands_at_an_end_a_further_one_is_declared(name):
     one = SWEEPS[name]
     settled_elsewhere = {method for method in table_sweep.SWEEP.methods if not isinstance(one, TableSweep)}
-    guesses = {*images.GUESSES, *task_grid.GUESSES.get(name.removesuffix("_sweep"), ())}
-    ends = set(one.at_an_end("laptop")) - guesses - settled_elsewhere
+    ends = set(one.at_an_end("laptop")) - set(images.GUESSES) - settled_elsewhere
     assert not {method for method in ends if not one.waiting("laptop", method)}, "declare one beyond the end"
     whole = {config.method for config in one.grid("laptop")}
     assert whole == set(one.methods) and {config.seed for config in one.grid("laptop")} == {0}
-
-
-@pytest.mark.parametrize("name", task_grid.GUESSES)
-def test_a_method_is_said_to_guess_that_found_hardly_an_answer_at_any_rate(name):
-    for record in Store(paths.root() / "results").load("laptop", f"{name}_sweep").values():
-        guesses = record.config["method"] in task_grid.GUESSES[name]
-        assert not guesses or record.metrics["val_accuracy"] < 2 / 8  # eight values stand in the text
 
 
 @pytest.mark.parametrize("name", GRIDS)
