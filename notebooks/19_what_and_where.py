@@ -13,10 +13,14 @@
 # %% [markdown]
 # # 19. What and where
 #
-# **Finding.** In recall by content, four to eight trained lengths back, a separated model trained at random positions finds
-# {num}`mqar/separated-randomised/far/native:.1%` of the answers, RoPE trained at the same positions
-# {num}`mqar/rope-randomised/far/native:.1%`. The dense sinusoid, so trained, finds
-# {num}`mqar/sinusoidal-randomised/accuracy/native/1x:.1%` even inside the trained length: it has not learned the task.
+# **Finding.** In recall by content a separated model trained at random positions finds
+# {num}`mqar/separated-randomised/far/native:.1%` of the answers that stand four to eight trained lengths back. RoPE finds
+# {num}`mqar/rope/far/native:.1%` as it was trained, and {num}`mqar/rope/far/yarn:.1%` with the frequencies of YaRN and no further
+# training. So far answers can be found with a stream for position and without one.
+#
+# A dense sinusoid at random positions finds {num}`mqar/sinusoidal-randomised/accuracy/native/1x:.1%` of the answers inside the
+# trained length and {num}`mqar/sinusoidal-randomised/far/native:.1%` of the far ones, with its content drawn at the scale that
+# serves it best.
 #
 # Of the methods with six runs, recall by content was learned by: {num}`19_what_and_where/mqar_learned`; as trained, it is used
 # that far back by: {num}`19_what_and_where/mqar_uses`.
@@ -494,7 +498,7 @@ figures.provenance(tables["mqar"])
 # %% [markdown]
 # In texts of sixteen trained lengths the separated model finds {num}`mqar/separated-randomised/accuracy/native/16x:.1%` of all
 # answers as trained and {num}`mqar/separated-randomised/accuracy/lower/16x:.1%` at the lower positions. That these losses come from the
-# index is judged below by a rule of its own: *{num}`19_what_and_where/verdict_near_answers_are_lost_by_index`*. An absolute index
+# index is judged by a rule that came before these runs: *{num}`19_what_and_where/verdict_near_answers_are_lost_by_index`*. An absolute index
 # is not only unseen past the trained length: inside the trained range it carries what always stood there.
 #
 # ## Three more tasks of order
