@@ -368,7 +368,9 @@ for name in TWO:
 # ## The dense twin beside every separated model
 #
 # A separated model that reads on proves nothing about separation as long as nobody has trained a dense one at the same positions.
-# Position gaps are those of PoSE {cite:p}`zhu2024`. Read a line of the table from left to right: if the dense column is as
+# A twin is fair only if it was drawn as it learns best: beside a sinusoid that is added, token embeddings of the usual size are too
+# small for random positions, so every such model was tried at three scales. Position gaps are those of PoSE
+# {cite:p}`zhu2024`. Read a line of the table from left to right: if the dense column is as
 # good, the change did it and not the stream.
 
 # %% tags=["hide-input"]
@@ -546,8 +548,9 @@ figures.provenance(*(tables[name] for name in TWO))
 #    *{num}`19_what_and_where/verdict_recall_needs_no_position`*.
 #
 # **Limits.** Two layers of width 64 and texts of 64 tokens in training. All methods take the same number of steps, which is
-# enough for some and not for others: *not learned* means not within these steps at any of the learning rates tried. Answers far
-# back in long texts may stand at indices that were trained, which flatters absolute encodings.
+# enough for some and not for others: *not learned* means not within these steps, at any of the learning rates tried and, where a
+# sinusoid is added, at any of three scales of the content. Answers far back in long texts may stand at indices that were
+# trained, which flatters absolute encodings.
 #
 # ## Exercises
 #
