@@ -4,8 +4,8 @@ An answer is one word, so that the share of answers found is the share of exact 
 
 Written before the records. Five trials of seed 0 had been seen, of 600 to 1,500 steps: RoPE, SeqPE and the
 separated model at random positions learned the task, the dense sinusoid at random positions did not in 900,
-and the separated model with gaps was on its way. At eight trained lengths the separated one of these found a
-quarter of the answers.
+and the separated model with gaps was on its way. At eight trained lengths, on validation stories, the
+separated model at random positions found a quarter of the answers and SeqPE half of them.
 """
 
 from sepnb.claims.asks import against, each
