@@ -1048,7 +1048,7 @@ numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 # Two of the abstract's statements are judged by counts of code, by rules written when the counts were known ({doc}`chapter 15 <15_two_dimensions>`): that more dimensions ask for no redesign by hand is
 # *{num}`15_two_dimensions/verdict_no_manual_redesign`*, that the designs of experts must be modified *{num}`15_two_dimensions/verdict_expert_designs_must_be_modified`*. That self-attention is invariant to order
 # is taken apart in {doc}`chapter 1 <01_order>`: it is equivariant.
-# What this page cannot say: exact match in long-context question answering follows with the chapters on long contexts. What the paper's tables say of any of these we do not know.
+# What this page cannot say: exact match in long-context question answering is the subject of {doc}`chapter 20 <20_questions>`. What the paper's tables say of any of these we do not know.
 #
 # ### What the encoder costs
 #

@@ -17,8 +17,8 @@ from sepnb.records.store import RecordError, Store
 
 MODULES = (
     "exact, shaw_clip, context_extension, language_model, extrapolation, recipes, seqpe_geometry, images, "
-    "image_counts, seqpe_stream, seqpe_stream_geometry, encoding_speed, inside, recall, matched_loss, "
-    "reading_cost"
+    "image_counts, seqpe_stream, seqpe_stream_geometry, encoding_speed, inside, recall, questions, "
+    "matched_loss, reading_cost"
 )
 CLAIMS: tuple[Claim, ...] = tuple(
     replace(claim, id=claim_id)

@@ -1,4 +1,4 @@
-"""Chapters 18 and 19: the experiments that ask trained models for what stands in their text, one a task.
+"""Chapters 18 to 20: the experiments that ask trained models for what stands in their text, one a task.
 
 Every method has a learning rate of its own for every task, by the sweep of that task, and a scale of its own
 where it adds position to content or has a table of positions.
@@ -29,6 +29,8 @@ SIZES = {
 ON_GPU = {"precision": "bfloat16", "compiler": "inductor"}
 LEAST = {"validation": 4, "samples": 2, "watched": 6}
 """Of a smoke run."""
+OFFLINE = {"eltec-eng": "sympy", "babi": "simulated-stories"}
+"""What a smoke run reads in the place of a data set: it needs no download."""
 
 RATES = (7.5e-4, 1.5e-3, 3e-3)
 ALIKE = 0.01
@@ -39,7 +41,8 @@ class Task(NamedTuple):
     """What an experiment asks, of whom, and how long it trains.
 
     Fields: title; methods; steps of a laptop's run, two thirds of them on texts of half the length; the rough
-    seconds of such a run; the trained length of a laptop; what else `Asked` is told; rates beyond an end.
+    seconds of such a run; the trained length of a laptop; what else `Asked` is told; rates beyond an end; how
+    many times the texts of a step, where a text has one answer only.
     """
 
     title: str
@@ -49,6 +52,7 @@ class Task(NamedTuple):
     length: int = 64
     asked: Mapping[str, Any] = {}
     beyond: Mapping[str, tuple[float, ...]] = {}
+    batches: int = 1
 
 
 TASKS: dict[str, Task] = {
@@ -92,6 +96,18 @@ TASKS: dict[str, Task] = {
     "indirect_index": Task("Find, and go some places on", FEW, 1500, 60.0),
     "occurrence": Task("The k-th value of a key", FEW, 1500, 60.0),
     "ordered_copy": Task("Copy in order", FEW, 1500, 60.0),
+    "questions": Task(
+        "Questions over stories",
+        (*FEW, "seqpe"),
+        1500,
+        180.0,
+        48,
+        {
+            **{"text": "babi", "text_share": 0.1, "story": 1, "statements": 2},
+            **{"validation": 256, "samples": 256},
+        },
+        batches=4,
+    ),
 }
 
 
@@ -101,7 +117,7 @@ def asked_of(profile: str, name: str, steps: int) -> Asked:
     if profile == "gpu":
         return replace(asked, depths=tuple((2 * i + 1) / 20 for i in range(10)))
     if profile == "smoke":
-        return replace(asked, text=asked.text and "sympy", **LEAST)
+        return replace(asked, text=OFFLINE.get(asked.text), **LEAST)
     return asked
 
 
@@ -112,6 +128,8 @@ def run_of(
     size, of = SIZES[profile], TASKS[task]
     if profile == "laptop":
         size = replace(size, steps=of.steps)
+    if profile != "smoke":
+        size = replace(size, batch_size=of.batches * size.batch_size)
     size = replace(size, length=size.length * of.length // 64)
     dense = Streams.dense(size.width)
     model = TransformerConfig(dense, size.n_layers, size.n_heads, "none", max_length=size.length)
@@ -142,7 +160,8 @@ class TaskExperiment(Experiment):
     def __init__(self, name: str) -> None:
         task = TASKS[name]
         self.name, self.title, self.methods = name, task.title, task.methods
-        self.smoke = task.methods[-2:] if task.methods is FEW else ("rope", "learned", "separated-randomised")
+        every = len(task.methods) == len(METHODS)
+        self.smoke = ("rope", "learned", "separated-randomised") if every else task.methods[-2:]
         self.costs = {"smoke": 1.5, "laptop": task.seconds, "gpu": 120.0}
         self.sweep = ScaleSweep(
             f"{name}_sweep",

@@ -7,9 +7,10 @@ for all.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
-from itertools import repeat
+from itertools import islice, repeat
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,11 +18,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from ..data import registry
 from ..evaluation import tasks
 from ..evaluation.losses import as_trained
 from ..evaluation.tasks.grid import by_bins, by_depth, drawn, found
 from ..models import LanguageModel
 from ..records.provenance import Clock
+from ..records.settings import without_defaults
 from ..records.store import Record
 from ..training.loop import Weighted, autocast
 from . import language_modelling as lm
@@ -50,7 +53,7 @@ class Asked:
 
     Args:
         task: a name in `SAMPLES`.
-        text: the data set of its texts; None for a task that has none.
+        text: the data set of its texts or stories; None for a task that has none.
         text_share: what the tokens of a batch that are no answers count in training, all together, where the
             answers together count 1.
         short_steps: how many of the steps read texts of L/2.
@@ -59,6 +62,9 @@ class Asked:
         times: lengths of the texts that are asked afterwards, in trained lengths.
         samples: of each of these lengths; of a task that is asked by depth, of each depth.
         depths: where answers stand, see `sepnb.evaluation.tasks.grid`.
+        story: of stories, how many statements answer, 1, 2 or 3: the task of bAbI. None where there is no
+            story.
+        statements: the most of a story, see `sepnb.evaluation.tasks.questions`.
     """
 
     task: str
@@ -71,6 +77,12 @@ class Asked:
     times: tuple[int, ...] = (1, 2, 4, 8, 16)
     samples: int = 128
     depths: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
+    story: int | None = None
+    statements: int | None = None
+
+    def resolved(self) -> dict[str, Any]:
+        """Every field; the last two where there is a story."""
+        return without_defaults(asdict(self), story=None, statements=None)
 
 
 @lru_cache(maxsize=4)
@@ -86,6 +98,11 @@ def _needle(asked: Asked, split: str) -> Callable[..., tasks.Samples]:
     return partial(tasks.needle, haystack(asked.text, split), queries=asked.queries)
 
 
+def _questions(asked: Asked, split: str) -> Callable[..., tasks.Samples]:
+    of = {"split": split, "statements": asked.statements, "data_set": asked.text}
+    return partial(tasks.questions, asked.story, **of)
+
+
 SAMPLES: Mapping[str, Callable[[Asked, str], Callable[..., tasks.Samples]]] = {
     "mqar": lambda *_: tasks.mqar,
     "latest_value": lambda *_: tasks.latest_value,
@@ -93,6 +110,7 @@ SAMPLES: Mapping[str, Callable[[Asked, str], Callable[..., tasks.Samples]]] = {
     "indirect_index": lambda *_: tasks.indirect_index,
     "occurrence": lambda *_: tasks.occurrence,
     "ordered_copy": lambda *_: tasks.ordered_copy,
+    "questions": _questions,
 }
 """The generator of a task for a split: "train", "validation" or "test"."""
 
@@ -131,13 +149,19 @@ def batches(config: TaskRun) -> Iterator[Weighted]:
     """The same samples in the same order for every method of a seed."""
     for stage, (steps, batch, length) in enumerate(config.stages):
         if steps:
-            yield from _stage(config, TRAINING_SEEDS * (2 + 2 * config.seed + stage), steps, batch, length)
+            first = TRAINING_SEEDS * (2 + 2 * config.seed + stage)
+            yield from _stage(config, first, steps, batch, length, stage * config.asked.short_steps)
 
 
-def _stage(config: TaskRun, first: int, steps: int, batch: int, length: int) -> Iterator[Weighted]:
+def _stage(
+    config: TaskRun, first: int, steps: int, batch: int, length: int, before: int
+) -> Iterator[Weighted]:
+    """The steps of a stage, `before` of which were taken earlier. Positions are drawn anew from its start,
+    unless losses beside the task count the steps of the whole run by the same draws."""
     positions, generate = config.training.positions, config.generator("train")
-    sizes = {"batch_size": batch, "length": length, "seed": config.seed, "steps": steps}
-    at = repeat(None) if positions is None else positions.positions(**sizes)
+    taken = before if config.training.auxiliary is not None else 0
+    sizes = {"batch_size": batch, "length": length, "seed": config.seed, "steps": taken + steps}
+    at = repeat(None) if positions is None else islice(positions.positions(**sizes), taken, None)
     for start in range(0, steps, CHUNK):
         samples = generate(CHUNK * batch, length, seed=first + start)
         other = config.asked.text_share * samples.scored.sum() / (~samples.scored).sum()
@@ -243,8 +267,8 @@ def run(
             further, more = asked(config, model, device)
             metrics, rows = metrics | further, rows + more
     fingerprint = {"initial_nats": [initial], "first_losses": losses[: lm.FINGERPRINT_STEPS]}
-    read = {name: lm.splits_of(name).sha256 for name in config.data_sets}
-    seen = config.training.targets if read else 0
+    read = {name: registry.get(name).sha256 for name in config.data_sets}
+    seen = config.training.targets if read and config.asked.story is None else 0  # stories are words
     return recorded(config, clock, metrics, rows, fingerprint, data=read, bytes_seen=seen)
 
 

@@ -8,10 +8,12 @@ import pytest
 import torch
 
 from sepnb import experiments
-from sepnb.evaluation.tasks import grid
+from sepnb.data import registry
+from sepnb.evaluation.tasks import grid, questions
 from sepnb.experiments import task_grid, task_methods, tasks
 from sepnb.experiments.methods import get, series
 from sepnb.training.positions import PositionGap
+from sepnb.training.shifts import ShiftSteps
 
 from .smoke_runs import assert_same, differing
 
@@ -39,7 +41,9 @@ def test_two_methods_are_asked_the_same_and_differ_in_model_and_positions_only(n
     first, *others = experiments.get(name).grid("laptop", [3])
     for other in others:
         changed = {key for key in differing(first, other) - {"method"} if not key.startswith("model.")}
-        assert all(key.startswith(("training.positions", "training.learning_rate")) for key in changed)
+        own = ("training.positions", "training.learning_rate", "training.auxiliary")
+        assert all(key.startswith(own) for key in changed)
+        assert ("training.auxiliary" in str(changed)) == (other.method == "seqpe")
 
 
 @pytest.mark.parametrize("change", ["randomised", "gap", "content-gap", "offsets", "learned", "sinusoidal"])
@@ -62,6 +66,60 @@ def test_the_samples_of_a_seed_are_those_of_every_method_and_all_new(name):
     texts = [row.tobytes() for run in (one, other) for batch in run for row in batch.inputs]
     held_out = runs[0].validation(runs[0].training.length).tokens
     assert len({*texts, *(row.tobytes() for row in held_out)}) == len(texts) + len(held_out)
+
+
+@every_task
+def test_only_a_task_of_stories_tells_of_them_in_its_config(name):
+    """The name of a record is a digest of its config: older ones keep theirs."""
+    told = config(name).resolved()["asked"]
+    fields = {field.name for field in dataclasses.fields(tasks.Asked)}
+    stories = {"story", "statements"} if name == "questions" else set()
+    assert told.keys() == fields - {"story", "statements"} | stories
+    assert config(name).key != config(name, statements=3).key
+
+
+@pytest.mark.parametrize(
+    ("name", "smoke", "laptop"),
+    [
+        ("mqar", (), ()),
+        ("needle", ("sympy",), ("eltec-eng",)),
+        ("questions", ("simulated-stories",), ("babi",)),
+    ],
+)
+def test_a_record_names_what_its_texts_are_made_of_by_its_hash(name, smoke, laptop):
+    experiment = experiments.get(name)
+    assert experiment.data_sets("laptop") == experiment.data_sets("gpu") == laptop
+    assert experiment.data_sets("smoke") == experiment.sweep.data_sets("smoke") == smoke
+    record = tasks.run(config(name, times=(1,)), test=False)
+    assert record.provenance["data"] == {one: registry.get(one).sha256 for one in smoke}
+    assert (record.provenance["bytes_seen"] > 0) == (name == "needle")  # words and drawn tokens are no bytes
+
+
+def test_stories_are_those_of_the_split_and_as_short_as_the_config_says():
+    run = config("questions")
+    for split in ("train", "validation", "test"):
+        given = {"split": split, "statements": 2, "data_set": "simulated-stories"}
+        there, own = run.generator(split)(9, 48, seed=3), questions(1, 9, 48, seed=3, **given)
+        assert np.array_equal(there.tokens, own.tokens) and np.array_equal(there.targets, own.targets)
+    assert {run.asked.story for run in experiments.get("questions").grid("laptop")} == {1}
+
+
+def test_losses_beside_the_task_and_positions_agree_which_steps_are_shifted_in_both_stages():
+    run = config("questions", "seqpe", short_steps=5)
+    assert isinstance(run.training.positions, ShiftSteps)
+    for seed in range(1, 9):
+        drawn = tasks.batches(dataclasses.replace(run, seed=seed))
+        shifted = [bool((batch.positions >= batch.positions.shape[-1]).any()) for batch in drawn]
+        decided = itertools.islice(run.training.positions.decisions(seed), run.training.steps)
+        assert all(meant or not moved for moved, meant in zip(shifted, decided, strict=True))
+
+
+def test_positions_without_such_losses_are_drawn_anew_from_the_second_stage_on():
+    run = config(method="sinusoidal-offsets", short_steps=5)
+    batches, length = list(tasks.batches(run)), run.training.length
+    sizes = {"batch_size": run.training.batch_size, "length": length, "seed": run.seed, "steps": 7}
+    for batch, positions in zip(batches[5:], run.training.positions.positions(**sizes), strict=True):
+        assert np.array_equal(batch.positions, positions)
 
 
 def test_a_run_begins_with_twice_as_many_texts_of_half_the_length():

@@ -12,6 +12,7 @@ AWAITED: tuple[str, ...] = (
     *("latest_value", "needle", "needle_sweep"),
     *("indirect_index", "occurrence", "ordered_copy"),
     *("indirect_index_sweep", "occurrence_sweep", "ordered_copy_sweep"),
+    *("questions", "questions_sweep"),
 )
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 
