@@ -22,11 +22,13 @@
 # trained length and {num}`mqar/sinusoidal-randomised/far/native:.1%` of the far ones, with its content drawn at the scale that
 # serves it best.
 #
-# Of the methods with six runs, recall by content was learned by: {num}`19_what_and_where/mqar_learned`; as trained, it is used
-# that far back by: {num}`19_what_and_where/mqar_uses`.
+# *Which value is the latest* is a question of order, and there the stream at random positions does not reach as far: it finds
+# {num}`latest_value/separated-randomised/far/native:.1%` of the values that far back, RoPE with the frequencies of YaRN
+# {num}`latest_value/rope/far/yarn:.1%`.
 #
-# *Which value is the latest* is a question of order. Learned by: {num}`19_what_and_where/latest_value_learned`; used that far
-# back by: {num}`19_what_and_where/latest_value_uses`.
+# Of the methods with six runs, recall by content was learned by {num}`19_what_and_where/mqar_learned`; as trained, it is used
+# that far back by {num}`19_what_and_where/mqar_uses`. The latest value was learned by
+# {num}`19_what_and_where/latest_value_learned` and is used by {num}`19_what_and_where/latest_value_uses`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -548,9 +550,9 @@ figures.provenance(*(tables[name] for name in TWO))
 #    *{num}`19_what_and_where/verdict_recall_needs_no_position`*.
 #
 # **Limits.** Two layers of width 64 and texts of 64 tokens in training. All methods take the same number of steps, which is
-# enough for some and not for others: *not learned* means not within these steps, at any of the learning rates tried and, where a
-# sinusoid is added, at any of three scales of the content. Answers far back in long texts may stand at indices that were
-# trained, which flatters absolute encodings.
+# enough for some and not for others. *Not learned* means not within these steps, at any of the learning rates that were tried.
+# Where a sinusoid is added it also means at none of three scales of the content. Answers far back in long texts may stand at
+# indices that were trained, which flatters absolute encodings.
 #
 # ## Exercises
 #
