@@ -27,7 +27,9 @@
 # {num}`latest_value/rope/far/yarn:.1%`.
 #
 # Of the methods with six runs, recall by content was learned by {num}`19_what_and_where/mqar_learned`; as trained, it is used
-# that far back by {num}`19_what_and_where/mqar_uses`. The latest value was learned by
+# that far back by {num}`19_what_and_where/mqar_uses`.
+#
+# The latest value was learned by
 # {num}`19_what_and_where/latest_value_learned` and is used by {num}`19_what_and_where/latest_value_uses`.
 
 # %% tags=["parameters"]
