@@ -60,6 +60,8 @@ def scale_of(model: TransformerConfig) -> Scale | None:
 class ScaleSweep(Sweep):
     """Which learning rate and which scale suit each method? The test data are not read.
 
+    Scores that count as alike, see `Sweep`, stand in the order of scales, and at each scale of rates.
+
     Args:
         scale: of a method, by its name; None where only the rate is tried.
     """
