@@ -391,7 +391,9 @@ figures.provenance(*(tables[name] for name in TWO))
 # ## Steps until it is learned
 #
 # All methods take the same steps, and two of them can end equally good although one was done much earlier. Here order is of most
-# interest: a model with a separate position stream might learn it sooner.
+# interest. Among models at random positions the one with a separate position stream learns it first, before the dense sinusoid
+# and before RoPE: *{num}`19_what_and_where/verdict_separation_learns_order_sooner`*. RoPE and ALiBi at the positions of the text
+# are sooner still.
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(2, 1, figsize=(7.6, 6.2))
@@ -505,7 +507,8 @@ figures.provenance(tables["mqar"])
 # %% [markdown]
 # In texts of sixteen trained lengths the separated model finds {num}`mqar/separated-randomised/accuracy/native/16x:.1%` of all
 # answers as trained and {num}`mqar/separated-randomised/accuracy/lower/16x:.1%` at the lower positions. That these losses come from the
-# index is judged by a rule that came before these runs: *{num}`19_what_and_where/verdict_near_answers_are_lost_by_index`*. The dense
+# index is *{num}`19_what_and_where/verdict_near_answers_are_lost_by_index`*, by a rule that was written before any of these models
+# was read at the lower positions. The dense
 # sinusoid was trained later, and that rule does not judge it; it shows the same. An absolute index is not only a place that may be unseen:
 # it also carries what always stood there in training.
 #
@@ -548,8 +551,8 @@ figures.provenance(*(tables[name] for name in TWO))
 # 2. A separated model finds the latest value at eight trained lengths:
 #    *{num}`19_what_and_where/verdict_latest_value_a_separated_model_uses`*. Its dense twins do as well:
 #    *{num}`19_what_and_where/verdict_latest_value_dense_twins_do_as_well`*.
-# 3. A stream of its own for position learns order in fewer steps:
-#    *{num}`19_what_and_where/verdict_separation_learns_order_sooner`*.
+# 3. At the same random positions a separated model learns order in fewer steps than a dense one:
+#    *{num}`19_what_and_where/verdict_separation_learns_order_sooner`*. RoPE and ALiBi as they are need fewer still.
 # 4. Recall needs no position, so that a model without any encoding does as well as the strict one:
 #    *{num}`19_what_and_where/verdict_recall_needs_no_position`*.
 #
