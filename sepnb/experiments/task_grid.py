@@ -37,6 +37,10 @@ ALIKE = 0.01
 """Nats of an answer; a task that is solved leaves less."""
 
 
+GUESSES = {"mqar": ("sinusoidal-content-gap",)}
+"""Methods that guess at every rate and scale, by task: that their best one stands at an end says nothing."""
+
+
 class Task(NamedTuple):
     """What an experiment asks, of whom, and how long it trains.
 

@@ -8,7 +8,7 @@ import pytest
 
 from sepnb import experiments, paths
 from sepnb.encodings import Learned
-from sepnb.experiments import images, table_sweep
+from sepnb.experiments import images, table_sweep, task_grid
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import methods as book
 from sepnb.experiments.classification import Classification
@@ -204,10 +204,18 @@ def test_a_run_of_a_task_is_drawn_at_the_scale_that_its_sweep_chose(checkout):
 def test_where_the_best_rate_of_a_laptop_stands_at_an_end_a_further_one_is_declared(name):
     one = SWEEPS[name]
     settled_elsewhere = {method for method in table_sweep.SWEEP.methods if not isinstance(one, TableSweep)}
-    ends = set(one.at_an_end("laptop")) - set(images.GUESSES) - settled_elsewhere
+    guesses = {*images.GUESSES, *task_grid.GUESSES.get(name.removesuffix("_sweep"), ())}
+    ends = set(one.at_an_end("laptop")) - guesses - settled_elsewhere
     assert not {method for method in ends if not one.waiting("laptop", method)}, "declare one beyond the end"
     whole = {config.method for config in one.grid("laptop")}
     assert whole == set(one.methods) and {config.seed for config in one.grid("laptop")} == {0}
+
+
+@pytest.mark.parametrize("name", task_grid.GUESSES)
+def test_a_method_is_said_to_guess_that_found_hardly_an_answer_at_any_rate_and_scale(name):
+    for record in Store(paths.root() / "results").load("laptop", f"{name}_sweep").values():
+        guesses = record.config["method"] in task_grid.GUESSES[name]
+        assert not guesses or record.metrics["val_accuracy"] < 2 / 8  # eight values stand in the text
 
 
 @pytest.mark.parametrize("name", GRIDS)
