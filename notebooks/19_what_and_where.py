@@ -558,7 +558,8 @@ figures.provenance(*(tables[name] for name in TWO))
 #
 # **Limits.** Two layers of width 64 and texts of 64 tokens in training. All methods take the same number of steps, which is
 # enough for some and not for others. *Not learned* means not within these steps, at any of the learning rates that were tried.
-# Where a sinusoid is added it also means at none of three scales of the content. Answers far back in long texts may stand at
+# Where a sinusoid is added it also means at none of three scales of the content. For the latest value the dense sinusoid at
+# random positions did best at the largest of them, so that a larger one might serve it better still. Answers far back in long texts may stand at
 # indices that were trained, which flatters absolute encodings.
 #
 # ## Exercises
