@@ -96,6 +96,9 @@ TASKS: dict[str, Task] = {
         100.0,
         128,
         {"text": "eltec-eng", "text_share": 0.1, "queries": 4, "samples": 32},
+        beyond=dict.fromkeys(
+            ("rope", "rope-randomised", "rope-gap", "separated-randomised", "separated-gap"), (6e-3,)
+        ),
     ),
     "indirect_index": Task("Find, and go some places on", FEW, 1500, 60.0),
     "occurrence": Task("The k-th value of a key", FEW, 1500, 60.0),
