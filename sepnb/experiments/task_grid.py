@@ -97,7 +97,11 @@ TASKS: dict[str, Task] = {
         128,
         {"text": "eltec-eng", "text_share": 0.1, "queries": 4, "samples": 32},
         beyond=dict.fromkeys(
-            ("rope", "rope-randomised", "rope-gap", "separated-randomised", "separated-gap"), (6e-3,)
+            (
+                *("rope", "rope-randomised", "rope-gap", "sinusoidal", "sinusoidal-randomised"),
+                *("separated-randomised", "separated-gap"),
+            ),
+            (6e-3,),
         ),
     ),
     "indirect_index": Task("Find, and go some places on", FEW, 1500, 60.0),
