@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sepnb.claims import budget
 from sepnb.claims.budget import DEPENDENT
 from sepnb.claims.ledger import Row, evaluate, get
-from sepnb.claims.sources import Document, SourceMap, Statement, load
+from sepnb.claims.sources import Document, Statement, load
 from sepnb.claims.verdict import NOT_RUN
 from sepnb.records.markup import code, said
 from sepnb.records.markup import row as table_row
@@ -17,7 +17,6 @@ KINDS = {
     "claim": "judged by a claim",
     "chapter": "in a chapter",
     "page": "in a table that is measured",
-    "planned": "planned",
     "not-empirical": "not empirical",
 }
 
@@ -56,12 +55,12 @@ def source_map_page(rows: Sequence[Row] | None = None) -> str:
         lines += [table_row("what it says", "what becomes of it"), table_row("---", "---")]
         for statement in document.statements:
             note = f" *{statement.note}*" if statement.note else ""
-            lines.append(table_row(statement.says + note, where(statement, source_map, verdicts)))
+            lines.append(table_row(statement.says + note, where(statement, verdicts)))
         lines.append("")
     return "\n".join(lines)
 
 
-def where(statement: Statement, source_map: SourceMap, verdicts: dict[str, str]) -> str:
+def where(statement: Statement, verdicts: dict[str, str]) -> str:
     """What becomes of a statement, with a link."""
     target = statement.target
     match statement.kind:
@@ -71,8 +70,6 @@ def where(statement: Statement, source_map: SourceMap, verdicts: dict[str, str])
             return f"chapter: {{doc}}`/notebooks/executed/{target}`"
         case "page":
             return f"measured: {{doc}}`/book/{target}`"
-        case "planned":
-            return f"planned, chapter {target}: {source_map.planned[target]}"
     return f"not empirical: {target}"
 
 

@@ -6,15 +6,18 @@ from collections.abc import Iterable, Sequence
 
 from sepnb.claims.ledger import Row, evaluate, load
 from sepnb.claims.pages import KINDS, badge, link, where
-from sepnb.claims.sources import Document, SourceMap, Statement
+from sepnb.claims.sources import Document, Statement
 from sepnb.claims.sources import load as source_map
-from sepnb.claims.verdict import Tables, Verdict
+from sepnb.claims.verdict import HELD, NOT_RUN, NOT_TESTABLE, REFUTED, UNDECIDED, Tables, Verdict
 from sepnb.claims.verdict_table import FIXED, needs, verdict_table
 from sepnb.records.markup import said, table
 from sepnb.records.store import Store
 
 WORDS = {"mqar": "uses: recall", "latest_value": "uses: latest value", "needle": "uses: needle"}
 """The heads of the columns of tasks; any other says its name."""
+
+IN_CELLS = {HELD: "yes", REFUTED: "no", UNDECIDED: "open", NOT_TESTABLE: "not testable"}
+"""Verdicts in the table of methods, whose columns are questions."""
 
 
 def finding(rows: Sequence[Row] | None = None) -> str:
@@ -34,7 +37,7 @@ def scoreboard(rows: Sequence[Row] | None = None) -> str:
     rows, found, lines = evaluate() if rows is None else rows, source_map(), []
     judged = {row.claim.id: row for row in rows}
     for document in found.documents:
-        lines += [f"### {document.title}", "", *_judged(document, judged), *_rest(document, found, judged)]
+        lines += [f"### {document.title}", "", *_judged(document, judged), *_rest(document, judged)]
     return "\n".join(lines)
 
 
@@ -48,12 +51,12 @@ def _judged(document: Document, judged: dict[str, Row]) -> list[str]:
     return table(("what it says", "verdict", "why"), cells) if cells else []
 
 
-def _rest(document: Document, found: SourceMap, judged: dict[str, Row]) -> list[str]:
+def _rest(document: Document, judged: dict[str, Row]) -> list[str]:
     """The other statements, and what became of each."""
     rest = [one for one in document.statements if one.kind != "claim"]
     counts = Counter(KINDS[one.kind] for one in rest)
     told = ", ".join(f"{n} {kind}" for kind, n in counts.most_common())
-    cells = [(f"{one.says} {_note(one)}".strip(), where(one, found, _words(judged.values()))) for one in rest]
+    cells = [(f"{one.says} {_note(one)}".strip(), where(one, _words(judged.values()))) for one in rest]
     fold = [f"````{{dropdown}} {len(rest)} statements that no claim judges: {told}", ""]
     return [*fold, *table(("what it says", "what becomes of it"), cells)[:-1], "````", ""] if rest else []
 
@@ -82,10 +85,15 @@ def methods(profile: str | None = None, store: Store | None = None) -> str:
 
 
 def _cell(column: str, verdict: Verdict) -> str:
-    """A badge; for what is in bits per byte the last mean too, that of the bin that ends at eight lengths."""
+    """A badge; for what is in bits per byte the last mean too, that of the bin that ends at eight lengths. A
+    dash of what was not run."""
     if verdict.why == "it is a base":
-        return "a base"
-    word = "not learned" if verdict.why.startswith("not learned") else verdict.word
+        return "base"
+    if verdict.word == NOT_RUN:
+        return "\N{EN DASH}"
+    word = (
+        "not learned" if verdict.why.startswith("not learned") else IN_CELLS.get(verdict.word, verdict.word)
+    )
     values = list(verdict.numbers.values())
-    shown = f" {values[-1]:+.3f}".replace("-", "\N{MINUS SIGN}") if column in FIXED and values else ""
+    shown = f" {values[-1]:+.2f}".replace("-", "\N{MINUS SIGN}") if column in FIXED and values else ""
     return f"[{word}]{{.sepnb-badge .sepnb-{verdict.word.replace(' ', '-')}}}{shown}"

@@ -1,6 +1,5 @@
 """What the four source documents say, statement by statement, and where each statement went."""
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ import yaml
 from sepnb import paths
 from sepnb.claims.ledger import CLAIMS
 
-KINDS = ("claim", "chapter", "page", "planned", "not-empirical")
+KINDS = ("claim", "chapter", "page", "not-empirical")
 
 
 class SourceMapError(ValueError):
@@ -21,14 +20,14 @@ class SourceMapError(ValueError):
 @dataclass(frozen=True)
 class Statement:
     """One statement of a source document, in English, paraphrased or quoted briefly. Its target is, by its
-    kind, a claim's id, the file name of a chapter or of a page in `book/`, a planned chapter's number, or why
-    nothing can be tested. A note is a slip of the source, or within which limits the statement is true."""
+    kind, a claim's id, the file name of a chapter or of a page in `book/`, or why nothing can be tested. A
+    note is a slip of the source, or within which limits the statement is true."""
 
     id: str
     source: str
     says: str
     kind: str
-    target: str | int
+    target: str
     note: str = ""
 
 
@@ -43,10 +42,9 @@ class Document:
 
 @dataclass(frozen=True)
 class SourceMap:
-    """The documents, and the titles of the chapters to come by number."""
+    """The four documents."""
 
     documents: tuple[Document, ...]
-    planned: dict[int, str]
 
     @property
     def statements(self) -> list[Statement]:
@@ -68,7 +66,7 @@ def load(path: Path | None = None) -> SourceMap:
         source = document["source"]
         statements = [_statement(entry, source, faults) for entry in document["statements"]]
         documents.append(Document(source, document["title"], tuple(filter(None, statements))))
-    found = SourceMap(tuple(documents), raw["planned"])
+    found = SourceMap(tuple(documents))
     faults += _repeated(found.statements) + _dangling(found)
     if faults:
         raise SourceMapError(f"{path}:\n" + "\n".join(f"- {fault}" for fault in faults))
@@ -99,15 +97,12 @@ def _dangling(source_map: SourceMap) -> list[str]:
     claims = {claim.id for claim in CLAIMS}
     chapters = {path.stem for path in (paths.root() / "notebooks").glob("*.py")}
     pages = {path.stem for path in (paths.root() / "book").glob("*.md")}
-    written = {int(stem[:2]) for stem in chapters if re.match(r"\d\d_", stem)}
     there = {
         "claim": (claims, "the claim {!r}, which is not in the ledger"),
         "chapter": (chapters, "notebooks/{}.py, which does not exist"),
         "page": (pages, "book/{}.md, which does not exist"),
-        "planned": (source_map.planned, "planned chapter {!r}, which has no title under 'planned'"),
     }
-    outside = [number for number in source_map.planned if number not in range(1, 24)]
-    faults = [f"planned chapter {number!r} is none of 1 to 23" for number in outside]
+    faults = []
     for statement in source_map.statements:
         name, kind, target = statement.id, statement.kind, statement.target
         known, missing = there.get(kind, ([target], ""))
@@ -115,7 +110,4 @@ def _dangling(source_map: SourceMap) -> list[str]:
             faults.append(f"{name} has kind {kind!r}; use one of {', '.join(KINDS)}")
         elif target not in known:
             faults.append(f"{name} points to {missing.format(target)}")
-        elif kind == "planned" and target in written:
-            which = f"chapter {target} planned, but it is written"
-            faults.append(f"{name} calls {which}: point to its file or a claim")
     return faults

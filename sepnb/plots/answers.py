@@ -130,20 +130,27 @@ def by_distance(
     ax.set(ylim=(0, 1.03), xlabel="distance back / L", ylabel="answers found")
 
 
-def by_length(ax: Axes, table: pd.DataFrame, methods: Sequence[str], reader: str = "native") -> None:
+def by_length(
+    ax: Axes, table: pd.DataFrame, lines: Sequence[str], looks: Mapping[str, Mapping[str, object]] = {}
+) -> None:
     """Accuracy over the length of the text, a thin line for each seed and a thick one for their mean, named
-    at its end; the best guess is dotted. Without runs the axes say so."""
+    at its end; the best guess is dotted. Without runs the axes say so.
+
+    Args:
+        lines: a method, as it was trained, or `method:reading`.
+        looks: how a line differs from the others of its method.
+    """
     of = RunTable(table)
-    runs = {name: _lengths(of, name, reader) for name in methods}
+    runs = {name: _lengths(of, *name.partition(":")[::2]) for name in lines}
     made = {name: found for name, found in runs.items() if len(found)}
     if not made:
         figures.not_run(ax)
         return
     for name, found in made.items():
-        look = figures.METHODS[name]
+        look = figures.METHODS[name.partition(":")[0]].line(**looks.get(name, {}))
         for _, seed in found.iterrows():
-            ax.plot(TIMES, seed, color=look.colour, linewidth=0.7, alpha=0.45, label="_")
-        ax.plot(TIMES, found.mean(), **look.line())
+            ax.plot(TIMES, seed, color=look["color"], linewidth=0.7, alpha=0.45, label="_")
+        ax.plot(TIMES, found.mean(), **look)
     guess = [best_guess(of.made, times) for times in TIMES]
     ax.plot(TIMES, guess, color=FAINT, linestyle=":", label="_")
     ax.text(1, guess[0] + 0.015, "best guess", fontsize=9, color=INK)
@@ -153,10 +160,9 @@ def by_length(ax: Axes, table: pd.DataFrame, methods: Sequence[str], reader: str
 
 
 def _lengths(of: RunTable, method: str, reader: str) -> pd.DataFrame:
-    """Accuracy `[seeds, lengths]` of a way to read, which at L is the native one; empty without runs."""
-    found = {
-        times: of.values(method, f"accuracy/{reader if times > 1 else 'native'}/{times}x") for times in TIMES
-    }
+    """Accuracy `[seeds, lengths]` of a way to read, by default and at L the native; empty without runs."""
+    ways = {times: reader if reader and times > 1 else "native" for times in TIMES}
+    found = {times: of.values(method, f"accuracy/{way}/{times}x") for times, way in ways.items()}
     return pd.DataFrame(found).dropna(how="all") if len(found[TIMES[-1]]) else pd.DataFrame()
 
 

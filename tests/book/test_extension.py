@@ -257,7 +257,7 @@ def test_a_figure_of_a_chapter_stands_on_another_page_with_its_words_and_a_link(
     assert 'fill="blue"' in (built.html / source[1]).read_text(encoding="utf-8")
     caption = re.search(r"<figcaption>.*?</figcaption>", page, re.S)[0]
     assert "Half is" in caption and 'class="math' in caption
-    assert re.search(rf'href="{HOME}.html#fig-two".*Figure 2 of the chapter', caption, re.S)
+    assert re.search(rf'href="{HOME}.html#fig-two".*Figure 2, chapter 1', caption, re.S)
     assert "The first." not in page and "caption-number" not in page  # its number is the chapter's
 
     built = project(book("01_order/fig-two", one, a_figure("fig-two", "All of it.", "green")))

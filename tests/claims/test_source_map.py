@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 import yaml
 
-from sepnb import claims, paths
+from sepnb import claims
 from sepnb.claims import SourceMapError
 
 
@@ -33,14 +33,7 @@ def test_every_claim_of_a_source_is_mapped_from_that_source(source_map):
             assert (claim.source, claim.id) in mapped
 
 
-def test_every_chapter_still_planned_has_a_number_and_no_file(source_map):
-    written = {int(path.name[:2]) for path in (paths.root() / "notebooks").glob("[0-9][0-9]_*.py")}
-    assert written.isdisjoint(source_map.planned)
-    assert written | set(source_map.planned) == set(range(1, 24))
-
-
 VALID = {
-    "planned": {2: "Absolute encodings"},
     "documents": [
         {
             "source": "slides-separation",
@@ -48,8 +41,7 @@ VALID = {
             "statements": [
                 {"id": "one", "says": "It is so.", "kind": "claim", "target": "rope-leads-in-window"},
                 {"id": "two", "says": "It is made so.", "kind": "chapter", "target": "01_order"},
-                {"id": "three", "says": "It will be.", "kind": "planned", "target": 2},
-                {"id": "four", "says": "So?", "kind": "not-empirical", "target": "outlook", "note": "x"},
+                {"id": "three", "says": "So?", "kind": "not-empirical", "target": "outlook", "note": "x"},
             ],
         }
     ],
@@ -63,8 +55,8 @@ def load(tmp_path, monkeypatch):
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "01_order.py").touch()
 
-    def load(number=0, raw=None, **changes):
-        raw = yaml.safe_load(yaml.safe_dump(raw or VALID))
+    def load(number=0, **changes):
+        raw = yaml.safe_load(yaml.safe_dump(VALID))
         entry = raw["documents"][0]["statements"][number] | changes
         raw["documents"][0]["statements"][number] = {k: v for k, v in entry.items() if v is not None}
         path = tmp_path / "source_map.yml"
@@ -76,8 +68,8 @@ def load(tmp_path, monkeypatch):
 
 def test_a_valid_map_is_read(load):
     statements = load().statements
-    assert [statement.id for statement in statements] == ["one", "two", "three", "four"]
-    assert statements[3].note == "x" and statements[0].note == ""
+    assert [statement.id for statement in statements] == ["one", "two", "three"]
+    assert statements[2].note == "x" and statements[0].note == ""
 
 
 @pytest.mark.parametrize(
@@ -86,15 +78,13 @@ def test_a_valid_map_is_read(load):
         (0, {"target": "rope-wins"}, "one points to the claim 'rope-wins', which is not in the ledger"),
         (1, {"target": "02_absolute"}, "two points to notebooks/02_absolute.py, which does not exist"),
         (1, {"kind": "page"}, "two points to book/01_order.md, which does not exist"),
-        (2, {"target": 3}, "three points to planned chapter 3, which has no title"),
-        (2, {"target": "2"}, "three points to planned chapter '2', which has no title"),
         (1, {"kind": "notebook"}, "two has kind 'notebook'; use one of claim, chapter, page"),
         (1, {"id": "one"}, "the id one is used 2 times"),
         (1, {"says": "It is SO."}, "slides-separation says 'it is so.' 2 times"),
         (0, {"says": "  "}, "one leaves says empty"),
-        (3, {"target": ""}, "four leaves target empty"),
-        (3, {"note": ""}, "four leaves note empty"),
-        (3, {"says": None}, "four has no says"),
+        (2, {"target": ""}, "three leaves target empty"),
+        (2, {"note": ""}, "three leaves note empty"),
+        (2, {"says": None}, "three has no says"),
         (0, {"id": None}, "an entry of slides-separation has no id"),
         (0, {"comment": "x"}, "one has unknown comment"),
     ],
@@ -108,16 +98,6 @@ def test_all_faults_are_named_at_once(load):
     with pytest.raises(SourceMapError) as failure:
         load(0, target="nothing", kind="chapter", id="two")
     assert "notebooks/nothing.py" in str(failure.value) and "the id two" in str(failure.value)
-
-
-def test_a_planned_chapter_that_is_written_is_no_longer_planned(load):
-    with pytest.raises(SourceMapError, match="calls chapter 1 planned, but it is written"):
-        load(2, raw=VALID | {"planned": {1: "Order", 2: "Absolute encodings"}}, target=1)
-
-
-def test_planned_numbers_are_those_of_the_book(load):
-    with pytest.raises(SourceMapError, match="planned chapter 24 is none of 1 to 23"):
-        load(raw=VALID | {"planned": {2: "Absolute encodings", 24: "More"}})
 
 
 def test_the_page_has_a_row_for_every_statement(source_map):

@@ -102,6 +102,13 @@ def test_curves_have_a_line_for_each_seed_their_mean_and_the_best_guess(ax):
     assert [line.get_label() for line in ax.lines if not line.get_label().startswith("_")] == ["RoPE"]
 
 
+def test_a_way_to_read_has_a_line_of_its_own_that_begins_with_the_native_one(ax):
+    read = {f"accuracy/yarn/{times}x": [0.9, 0.7] for times in answers.TIMES[1:]}
+    answers.by_length(ax, table(**read), ["rope", "rope:yarn"], {"rope:yarn": {"label": "YaRN"}})
+    means = {line.get_label(): line.get_ydata() for line in ax.lines if line.get_label()[0] != "_"}
+    assert list(means) == ["RoPE", "YaRN"] and means["YaRN"] == pytest.approx([0.9, *[0.8] * 4])
+
+
 def test_seeds_that_never_learned_are_counted_and_move_the_median(ax):
     made = pd.concat([table(**{"steps_to_0.95": [60.0, 80.0]}), table(method="alibi")])
     answers.steps(ax, made, ["rope", "alibi", "none"])
