@@ -13,26 +13,9 @@
 # %% [markdown]
 # # 17. Perplexity beyond the trained length
 #
-# > **Question.** What does each encoding pay at one to eight trained lengths, once all have been trained for long; and
-# > does it gain anything there from what lies further back?
-#
-# The chapters before this one compared models after a short training. A model that has learned little loses little, and
-# a mean over all bytes hides the few that need a long memory. This chapter repeats the comparison after sixteen times
-# the training, at equal loss inside the trained length, and byte by byte where far context counts.
-#
-# ```{admonition} Before you start
-# :class: note
-# - **Time**: about 10 s of one CPU core at any profile; two tiny models are trained on the page, nothing is
-#   downloaded. The records: `sepnb run key_bytes_small matched_loss_sweep`, then `matched_loss`; and `sepnb run
-#   long_budget_sweep key_bytes`, then `long_budget`, runs of most of an hour that go on where they were killed. They
-#   read ELTeC (`sepnb data eltec-eng`).
-# - **You need**: {doc}`chapter 10 <10_language_model>` for bits per byte, {doc}`chapter 11 <11_extrapolators>` for the
-#   sliding-window baseline, {doc}`chapter 12 <12_what_works>` for replaced context.
-# - **You will learn**: how to find the bytes that profit from far context, without asking the models that are compared;
-#   what shuffling tells that replacing does not; what becomes of an encoding's lead when it is trained for longer.
-# - **Claims tested**: those under *Verdicts* (see {doc}`/book/claims`). Their rules were committed before the first
-#   record was made.
-# ```
+# **Finding.** After a short training {num}`17_perplexity/flat` of {num}`17_perplexity/compared` encodings read eight trained lengths as
+# well as through their own sliding window: {num}`17_perplexity/flat_methods`. Of these, {num}`17_perplexity/flat_added` add a vector to tokens. RoPE is
+# {num}`encodings/rope/gap/native/8x:+.2f` bits per byte above its window, the sinusoid {num}`encodings/sinusoidal/gap/native/8x:+.2f`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -62,6 +45,132 @@ from sepnb.records.run_table import RunTable, text_of
 
 figures.use_style()
 numbers = {}
+
+# %% tags=["hide-input"]
+encodings, extrapolation, longer, matched = (
+    experiments.get(name).table(profile)
+    for name in ("encodings", "extrapolation", "long_budget", "matched_loss")
+)
+BINS = ("1x", "2x", "4x", "8x")
+sources = {
+    "long_budget": longer,
+    "encodings": encodings,
+    "extrapolation": extrapolation,
+}
+seen = {
+    name: experiments.get(name).grid(profile)[0].training.targets for name in sources
+}
+
+
+def rule_of(of: RunTable, method: str) -> str:
+    """What a method reads of an index past its rows: its own rule, or its last row."""
+    return "native" if len(of.values(method, "native/8x")) else "clamp"
+
+
+def row_of(source: str, method: str) -> dict | None:
+    """A method by position, from the records of one experiment; None without any."""
+    of = RunTable(sources[source])
+    if not len(of.values(method, "bits_per_byte")):
+        return None
+    rule = rule_of(of, method)
+    levels = {k: of.mean(method, f"{rule}/{k}") for k in BINS}
+    return {
+        "method": method.replace("-", " "),
+        "MB": seen[source] / 1e6,
+        "seeds": len(of.values(method, "bits_per_byte")),
+        "inside": of.mean(method, "bits_per_byte"),
+        **levels,
+        "8x, window": of.mean(method, f"{rule}-window/8x"),
+        "gap, 8x": of.mean(method, f"gap/{rule}/8x"),
+    }
+
+
+declared = list(dict.fromkeys([*LONG, *encodings.method, *extrapolation.method]))
+
+
+def by_position_of(*names: str) -> pd.DataFrame:
+    """Every method that has records in one of these experiments, from the first that has."""
+    made = [
+        next((row for name in names if (row := row_of(name, method))), None)
+        for method in declared
+    ]
+    rows = [row for row in made if row]
+    return pd.DataFrame(sorted(rows, key=lambda row: (-row["MB"], row["8x"])))
+
+
+by_position = by_position_of(*sources)
+numbers["methods_declared"] = len(declared)
+numbers["methods_read"] = len(by_position)
+
+# %% tags=["hide-input"]
+SHORT = ("encodings", "extrapolation")
+SURVIVES = 0.03
+compared = by_position_of(*SHORT)
+if ran := len(compared) > 0:
+    compared = compared[~compared.method.str.endswith("long")]  # trained at 8L
+    known = {
+        name.replace("-", " "): look.label for name, look in figures.METHODS.items()
+    }
+    named = [known.get(name, name).replace(",", "") for name in compared.method]
+    survives = compared["gap, 8x"] < SURVIVES
+    flat = list(compared.method[survives])
+    grids = [run for name in SHORT for run in experiments.get(name).grid(profile)]
+    added = {run.method.replace("-", " ") for run in grids if run.model.input_encodings}
+numbers["compared"] = len(compared) if ran else "not run"
+numbers["flat"] = len(flat) if ran else "not run"
+numbers["flat_added"] = len(added.intersection(flat)) if ran else "not run"
+numbers["flat_methods"] = ", ".join(np.array(named)[survives]) if ran else "not run"
+fig, ax = plt.subplots(figsize=(7.2, 1.2 + 0.21 * len(compared)))
+if ran:
+    height = np.arange(len(compared))[::-1]
+    inside, far, behind = (compared[k].to_numpy() for k in ("1x", "8x", "8x, window"))
+    ax.hlines(height, inside, far, color=figures.FAINT, linewidth=1)
+    ax.plot(
+        behind, height, "|", color=figures.INK, markersize=8, label="behind a window"
+    )
+    ax.plot(inside, height, "o", color=figures.POS, mfc="white", label="up to L")
+    ax.plot(far, height, "o", color=figures.POS, label="4L to 8L")
+    ax.set_yticks(height, named, fontsize=9)
+    ax.set_xlabel("bits per byte")
+    ax.legend(loc="upper right")
+else:
+    figures.not_run(ax)
+figures.show(
+    fig,
+    name="fig-perplexity-encodings",
+    alt="A row an encoding, sorted by its loss between four and eight trained lengths; "
+    "beside it the loss inside the trained length and that behind a window. In the "
+    "upper rows the three lie together; in the lower ones the loss rises to between "
+    "three and five bits per byte.",
+    caption="What each encoding pays up to the trained length L and at four to eight of "
+    "them, all keys visible; the tick is the same behind a window of L. Three seeds, "
+    "six of the separated and strict models; a learned table repeats its last row."
+    if ran
+    else "Not run yet: the records of the experiment are missing at this profile.",
+)
+figures.provenance(encodings, extrapolation)
+
+# %% [markdown]
+# > **Question.** What does each encoding pay at one to eight trained lengths, once all have been trained for long; and
+# > does it gain anything there from what lies further back?
+#
+# The chapters before this one compared models after a short training. A model that has learned little loses little, and
+# a mean over all bytes hides the few that need a long memory. This chapter repeats the comparison after sixteen times
+# the training, at equal loss inside the trained length, and byte by byte where far context counts.
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 10 s of one CPU core at any profile; two tiny models are trained on the page, nothing is
+#   downloaded. The records: `sepnb run key_bytes_small matched_loss_sweep`, then `matched_loss`; and `sepnb run
+#   long_budget_sweep key_bytes`, then `long_budget`, runs of most of an hour that go on where they were killed. They
+#   read ELTeC (`sepnb data eltec-eng`).
+# - **You need**: {doc}`chapter 10 <10_language_model>` for bits per byte, {doc}`chapter 11 <11_extrapolators>` for the
+#   sliding-window baseline, {doc}`chapter 12 <12_what_works>` for replaced context.
+# - **You will learn**: how to find the bytes that profit from far context, without asking the models that are compared;
+#   what shuffling tells that replacing does not; what becomes of an encoding's lead when it is trained for longer.
+# - **Claims tested**: those under *Verdicts* (see {doc}`/book/claims`). Their rules were committed before the first
+#   record was made.
+# ```
 
 # %% [markdown]
 # ## Which bytes need a long memory
@@ -135,54 +244,7 @@ print(f"a shuffled far text costs {numbers['live_shuffled']:+.4f}")
 # other those of {doc}`chapter 5 <05_biases>`, after a sixteenth of the bytes. The two kinds of rows do not compare with
 # each other: the column *MB* says which is which. The gap is that to the model's own sliding window at stride 1.
 
-# %% tags=["hide-input"]
-encodings, extrapolation, longer, matched = (
-    experiments.get(name).table(profile)
-    for name in ("encodings", "extrapolation", "long_budget", "matched_loss")
-)
-BINS = ("1x", "2x", "4x", "8x")
-sources = {
-    "long_budget": longer,
-    "encodings": encodings,
-    "extrapolation": extrapolation,
-}
-seen = {
-    name: experiments.get(name).grid(profile)[0].training.targets for name in sources
-}
-
-
-def rule_of(of: RunTable, method: str) -> str:
-    """What a method reads of an index past its rows: its own rule, or its last row."""
-    return "native" if len(of.values(method, "native/8x")) else "clamp"
-
-
-def row_of(source: str, method: str) -> dict | None:
-    """A method by position, from the records of one experiment; None without any."""
-    of = RunTable(sources[source])
-    if not len(of.values(method, "bits_per_byte")):
-        return None
-    rule = rule_of(of, method)
-    levels = {k: of.mean(method, f"{rule}/{k}") for k in BINS}
-    return {
-        "method": method.replace("-", " "),
-        "MB": seen[source] / 1e6,
-        "seeds": len(of.values(method, "bits_per_byte")),
-        "inside": of.mean(method, "bits_per_byte"),
-        **levels,
-        "8x, window": of.mean(method, f"{rule}-window/8x"),
-        "gap, 8x": of.mean(method, f"gap/{rule}/8x"),
-    }
-
-
-declared = list(dict.fromkeys([*LONG, *encodings.method, *extrapolation.method]))
-found = {
-    name: next((row for source in sources if (row := row_of(source, name))), None)
-    for name in declared
-}
-rows = [row for row in found.values() if row]
-by_position = pd.DataFrame(sorted(rows, key=lambda row: (-row["MB"], row["8x"])))
-numbers["methods_declared"] = len(declared)
-numbers["methods_read"] = len(rows)
+# %% tags=["hide-cell"]
 figures.show_table(
     by_position,
     caption="Bits per byte by position, means over seeds, and the megabytes that a "
