@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # Attention does not know order
+# # 1. Attention does not know order
 #
 # **The question.** What does a transformer without any position encoding make of a shuffled sentence, and where can
 # position enter to change that?

@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # Absolute positions: waves and tables
+# # 2. Absolute positions: waves and tables
 #
 # > **Question.** What does a code of the index, added to a token, tell about places and about distances? And is it
 # > enough to add it once?

@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # Relative positions: Shaw and Transformer-XL
+# # 3. Relative positions: Shaw and Transformer-XL
 #
 # > **Question.** How can a score be told the distance of its two tokens, and nothing else about their places? And how
 # > far out does the exact distance matter?

@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # Rotation: RoPE
+# # 4. Rotation: RoPE
 #
 # > **Question.** Can queries and keys be given their positions, each on its own, so that a score hears only how far
 # > apart the two are? And what follows for scores of far tokens?

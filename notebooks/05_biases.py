@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # Biases and distances
+# # 5. Biases and distances
 #
 # > **Question.** What becomes of attention when a function of the distance is *added* to a score, or *multiplied* into
 # > it? Which function, who chooses it, and what is left of it when texts get longer than those of training?

@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # Longer contexts
+# # 6. Longer contexts
 #
 # > **Question.** A model was trained with RoPE on texts of length $L$. Which change of its frequencies lets it read
 # > texts of $4L$ or $16L$, as it is or after a little tuning, and is a change of frequencies needed for that at all?

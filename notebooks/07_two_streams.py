@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # Two streams: values and output
+# # 7. Two streams: values and output
 #
 # **The question.** If position gets columns of its own, what must attention's value path look like so that position and
 # semantics never mix in it, and what still passes between them?

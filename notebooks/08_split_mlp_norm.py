@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # The split MLP and the split norm
+# # 8. The split MLP and the split norm
 #
 # **The question.** What else in a block must be split so that the streams stay apart, and what does the split throw
 # away?

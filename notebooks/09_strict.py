@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # The strict variant
+# # 9. The strict variant
 #
 # **The question.** What if position heads see positions only?
 #

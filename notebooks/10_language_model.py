@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # The separated language model
+# # 10. The separated language model
 #
 # > **Question.** How many bits per byte do dense and separated language models pay inside the trained length,
 # > at equal width and at equal parameters?

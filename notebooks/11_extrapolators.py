@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # The five extrapolators
+# # 11. The five extrapolators
 #
 # **The question.** Past the trained length only $p_i$ has to be continued, and the slides give five rules that do it.
 # What does each rule really do, and what is left of the model at two, four and eight times its trained length?

@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # What makes extrapolation work
+# # 12. What makes extrapolation work
 #
 # > **Question.** Which change of the training or of the score makes a model survive, use and match beyond its trained
 # > length, and at what price?

@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # Positions as digits
+# # 13. Positions as digits
 #
 # > **Question.** Can a position be read like a word, digit by digit, so that none lacks an embedding and no table has to
 # > grow? And what does such an embedding know of distances before anything is trained?

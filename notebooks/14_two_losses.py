@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # Two losses and a space
+# # 14. Two losses and a space
 #
 # > **Question.** What do the two losses of SeqPE make of the space of positions: which of them orders it, and which carries
 # > the order to places where the model never read a text?

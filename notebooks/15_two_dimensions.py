@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # Two dimensions
+# # 15. Two dimensions
 #
 # > **Question.** A patch of an image has a row and a column, a cell of a cube three coordinates. What has to change in a position encoding
 # > for that, and which encodings still work when the image is larger than any in training?

@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # SeqPE as the position stream
+# # 16. SeqPE as the position stream
 #
 # > **Question.** Does a position stream of digit strings carry a separated and a strict model past their trained length,
 # > and to indices that no loss ever saw?

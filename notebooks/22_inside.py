@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # Inside the model
+# # 22. Inside the model
 #
 # > **Question.** What do the layers of a trained model hold of position and of text, and how far does a text's
 # > representation move when it starts at an index that was never trained?
