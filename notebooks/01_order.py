@@ -338,7 +338,7 @@ figures.show(
 #
 # ## Where position can enter
 #
-# Everything else in this book is one of four answers to the question "where do we break {eq}`eq-order-equivariance`?".
+# A causal mask is a fifth answer that comes for free. Every encoding of this book is one of four answers to the question "where do we break {eq}`eq-order-equivariance`?".
 
 # %% tags=["hide-input"]
 fig, ax = diagrams.canvas((7.4, 3.1), x=(-0.1, 12.6), y=(-0.2, 5.0))
