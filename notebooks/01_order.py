@@ -146,7 +146,7 @@ figures.show(
 # \end{aligned}
 # $$ (eq-order-scores)
 #
-# The softmax works on each row by itself, and it does not care how the entries of a row are ordered: it commutes with
+# The softmax works on each row alone, and it does not care how the entries of a row are ordered: it commutes with
 # $\Pi$ on either side. So the weights become $\Pi A \Pi^\top$, and with the values $\Pi U W_V$ the head returns
 #
 # $$
@@ -436,7 +436,7 @@ numbers |= {f"{name}_shift_error": shift[name] for name in compared}
 
 # %% [markdown]
 # Read row by row, the table sorts the encodings. *none* passes everything and knows nothing. *sinusoidal* and *learned*
-# notice a shift: they are absolute, an index means something by itself. *RoPE* and *ALiBi* do not: only differences
+# notice a shift: they are absolute, an index alone means something. *RoPE* and *ALiBi* do not: only differences
 # of indices reach the scores. Every encoding passes the second experiment, the worst with an error of
 # {num}`01_order/worst_error_with_positions:.1e`: without a mask the model has no other source of order than the indices it is given.
 # (A causal model has one more: its mask goes by the order of the rows, whatever indices they carry.) The book relies on that whenever it hands a model indices it has never seen.
@@ -573,7 +573,7 @@ assert numbers["distinct_alibi"] == len(up_to_mirror)
 #
 # 1. Self-attention without positions and without a mask is permutation **equivariant**: a shuffle moves the outputs and
 #    changes none. It becomes **invariant**, a bag of words, only when the outputs are pooled.
-# 2. A causal mask breaks this by itself, but for the token that predicts only from the **second** block on.
+# 2. A causal mask alone breaks this, but for the token that predicts only from the **second** block on.
 # 3. An encoding puts order back at one of four sites. *Order* comes in kinds: absolute encodings know the index, RoPE the
 #    signed distance, bidirectional ALiBi the distance without its sign.
 #

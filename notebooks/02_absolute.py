@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 2. Absolute positions: waves and tables
 #
-# > **Question.** What does a code of the index, added to a token, tell about places and about distances? And is it
+# > **Question.** What does a position embedding, added to a token, tell about places and about distances? And is it
 # > enough to add it once?
 #
 # {doc}`Chapter 1 <01_order>` ended with four sites at which position can enter. This chapter is about the first and
@@ -38,7 +38,7 @@
 #   a dot product of two codes says of their distance, and how a head can ask for "five back"; what a formula on a
 #   slide writes when taken literally; where float32 and bfloat16 lose count; which rows of a table learn, and where
 #   tables can stand.
-# - **Claims tested**: none of its own; `position-at-every-layer-helps` is judged on the runs of
+# - **Claims tested**: none here; `position-at-every-layer-helps` is judged on the runs of
 #   {doc}`chapter 10 <10_language_model>` and read here.
 # ```
 
@@ -498,7 +498,7 @@ figures.show(
 # ## A table of rows
 #
 # The other way needs no formula. A {term}`learned encoding` is a matrix of $L$ rows, drawn from
-# $\mathcal{N}(0, 0.02^2)$ and trained like any other weight; the code of index $i$ is row $i$. Three things follow at once.
+# $\mathcal{N}(0, 0.02^2)$ and trained like any other weight; the embedding of index $i$ is row $i$. Three things follow at once.
 #
 # **It ends.** There is no row $L$, and a program must say so rather than read what lies behind.
 
@@ -612,7 +612,7 @@ figures.show(
 # ## Where a table can stand
 #
 # One table at the input is not the only way. A table can also be *shared* by all layers and added to what enters each of them;
-# or every layer has *its own*; or it is heard *by queries and keys only*: $W_Q (u_i + p_i)$ and $W_K (u_j + p_j)$ in every layer, with
+# or every layer has *its own*; or it enters *queries and keys only*: $W_Q (u_i + p_i)$ and $W_K (u_j + p_j)$ in every layer, with
 # $u$ the normalised input of the layer, and values without it, as {cite:t}`press2021` have it for the sinusoid. In the last, position decides what is read and is never part of what is
 # read. In the book these are fields of a config and options of one encoding.
 
@@ -671,9 +671,9 @@ assert list(where.tables) == [1, 1, 3, 1]
 numbers["tables_per_layer"] = int(where.tables[2])
 
 # %% [markdown]
-# With the attention weights held, other rows change nothing at all where queries and keys alone hear the table, and a great deal
+# With the attention weights held, other rows change nothing at all where queries and keys alone read the table, and a great deal
 # elsewhere. That is a weaker form of what this book does with {term}`streams <stream>`: position takes part in the
-# {term}`routing` and not in what is passed on. The difference is that here it has no columns of its own.
+# {term}`routing` and not in what is passed on. The difference is that here it has no columns for itself.
 #
 # (absolute-every-layer)=
 # ## First layer only, or every layer?

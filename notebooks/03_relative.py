@@ -16,10 +16,10 @@
 # > **Question.** How can a score be told the distance of its two tokens, and nothing else about their places? And how
 # > far out does the exact distance matter?
 #
-# {doc}`Chapter 2 <02_absolute>` added codes of the index to the tokens and found that relative positions are one matrix away:
+# {doc}`Chapter 2 <02_absolute>` added position embeddings to the tokens and found that relative positions are one matrix away:
 # a head *can* learn to read them. Two papers of the following years give them directly, at the {term}`score`.
 # Shaw, Uszkoreit and Vaswani {cite:p}`shaw2018` attach a learned vector to every distance. Transformer-XL {cite:p}`dai2019` takes
-# the score of absolute codes apart into four terms and replaces whatever names a place. Both had to solve the same practical
+# the score of absolute embeddings apart into four terms and replaces whatever names a place. Both had to solve the same practical
 # problem: there are $N^2$ pairs of tokens, and only $N$ distances.
 #
 # ```{admonition} Before you start
@@ -29,7 +29,7 @@
 #   core, on the novels of `sepnb data eltec-eng`.
 # - **You need**: {doc}`chapter 2 <02_absolute>`, or its takeaways.
 # - **You will learn**: how a table of distances is read without a vector for every pair; what clipping does to longer
-#   texts; the four terms of Transformer-XL, each by itself; a shift of rows that replaces a table of pairs, and three ways to
+#   texts; the four terms of Transformer-XL, one by one; a shift of rows that replaces a table of pairs, and three ways to
 #   get it wrong; what all this costs in multiplications.
 # - **Claims tested** (see {doc}`/book/claims`): `precise-position-is-useless-far-away`, `precise-position-helps-nearby`. Their
 #   rules were committed before the first record was made.
@@ -437,8 +437,8 @@ figures.show(
 # their queries differ: on average they are at most {num}`03_relative/shaw_heads_differ:.1f` apart, the means of the two blocks, which
 # have tables of their own, up to {num}`03_relative/shaw_blocks_differ:.1f`. Every row began as noise.
 #
-# And longer texts? The model pays {num}`03_relative/shaw_inside:.2f` bits per byte within 64 tokens. Between 64 and 256, with all keys in
-# sight, it pays {num}`03_relative/shaw_beyond:.2f`; through a window of 64 keys, {num}`03_relative/shaw_beyond_window:.2f`. No row is new to it,
+# And longer texts? The model has a loss of {num}`03_relative/shaw_inside:.2f` bits per byte within 64 tokens. Between 64 and 256, with all keys
+# visible, it has {num}`03_relative/shaw_beyond:.2f`; through a window of 64 keys, {num}`03_relative/shaw_beyond_window:.2f`. No row is new to it,
 # so nothing breaks for want of a vector. That the *number* of far keys is new is another matter, and one tiny model cannot judge it: the
 # experiment `encodings` reads both forms of Shaw's vectors at up to eight times the trained length. In {doc}`chapter 5 <05_biases>` they end
 # {num}`encodings/shaw/gap/native/8x:+.2f` (keys and values) and {num}`encodings/shaw-keys/gap/native/8x:+.2f` (keys) bits per byte above their own sliding windows, and Transformer-XL
@@ -453,10 +453,10 @@ figures.show(
 # control for far keys that are not used at all. It can be tested with one. The experiment `shaw_clip` trains models that differ in the clip alone, from 1, one label for a
 # token and one for all before it, up to the trained length, where nothing is clipped.
 #
-# There is a trap. If a clip of 8 costs nothing, it may be that precise position is of no use from distance 8 on, or that *keys*
+# There is a trap. If a clip of 8 costs nothing, it may be that precise position is useless from distance 8 on, or that *keys*
 # from distance 8 on are of no use, precise or not. So the unclipped model also reads through windows that hide these keys altogether.
 # What that costs is an upper bound of what the keys say: the model was never trained with a window, and with the keys it loses what its
-# softmax rests on, the first tokens {cite:p}`xiao2024` and the number of keys. So it reads a second time with the first four tokens in sight, and the
+# softmax rests on, the first tokens {cite:p}`xiao2024` and the number of keys. So it reads a second time with the first four tokens visible, and the
 # smaller cost counts.
 #
 # The curves below belong together: what it costs not to label far keys apart, and what it costs not to see them. Of the distances
@@ -549,7 +549,7 @@ figures.show(
     "labelled apart, not seen, and not seen but for the first tokens; distances from 1 "
     "to 32, every seed a tick, a band for the margin.",
     caption="What it costs not to label keys from a distance on apart, and not to see "
-    "them, with the first four tokens in sight or not (validation text; band: ±0.03, "
+    "them, with the first four tokens visible or not (validation text; band: ±0.03, "
     "linear to 0.1). Not seeing costs at least what the keys say. " + found,
 )
 
@@ -568,7 +568,7 @@ for one in shaw_clip.CLIPS:
 
 # %% [markdown]
 # On validation text, not labelling keys from distance 8 on apart costs {num}`shaw_clip/keys-8 minus keys-unclipped/val_bits_per_byte:+.3f±` bits per byte; not seeing them,
-# {num}`03_relative/hidden_8`, and with the first four tokens in sight {num}`03_relative/but_first_8`. From distance 4 on it is
+# {num}`03_relative/hidden_8`, and with the first four tokens visible {num}`03_relative/but_first_8`. From distance 4 on it is
 # {num}`shaw_clip/keys-4 minus keys-unclipped/val_bits_per_byte:+.3f±`, {num}`03_relative/hidden_4` and {num}`03_relative/but_first_4`; from distance 1 on,
 # {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:+.3f±`, {num}`03_relative/hidden_1` and {num}`03_relative/but_first_1`.
 #
@@ -582,7 +582,7 @@ for one in shaw_clip.CLIPS:
 # ## Transformer-XL: four terms again
 #
 # The second way starts from {eq}`eq-relative-four` and replaces, term by term, whatever names a place. The key's code $p_j$ becomes
-# $R_{i-j}$, a sinusoid *of the distance*, with a matrix of its own, $W_r$: where to look depends on how far it is, and a key's content
+# $R_{i-j}$, a sinusoid *of the distance*, with its own matrix, $W_r$: where to look depends on how far it is, and a key's content
 # and its distance are read by two different matrices. The query's code $p_i$ becomes a learned vector, $u$ before content and $v$ before
 # distances: a query's own place should not matter for where it looks, so what stood for it is the same at all places.
 #
@@ -693,9 +693,9 @@ figures.show(
 # \tilde h = [\operatorname{sg}(m) \Vert h], \qquad q = h W_Q, \quad k = \tilde h W_K, \quad v = \tilde h W_V .
 # $$ (eq-relative-memory)
 #
-# With a code of the index *in its segment*, two tokens would then have one position. A distance has no such trouble: it goes on over the border. `in_segments` of
+# With an embedding of the index *in its segment*, two tokens would then have one position. A distance has no such trouble: it goes on over the border. `in_segments` of
 # {mod}`sepnb.training.memory` reads so, with any encoding that continues. Two things follow from {eq}`eq-relative-memory`, and both are checked on the model trained
-# above. With room for the whole text, reading in segments *is* reading at once. And with a memory of one segment each layer carries what it hears one segment on,
+# above. With room for the whole text, reading in segments *is* reading at once. And with a memory of one segment each layer carries what it reads one segment on,
 # so that with two layers a byte is heard two segments later, and no further.
 
 # %%
@@ -853,7 +853,7 @@ numbers["xl_off_by_one"] = wrong["distances M to 1"]
 # ## What it costs
 #
 # Neither encoding is a bias of the distance alone: as a mask it would be a matrix for every sequence and head, with its gradient, and
-# Shaw's values need the weights themselves. Here the softmax is computed in the open, and there are more products. How many more
+# Shaw's values need the weights themselves. Here the softmax is computed explicitly, and there are more products. How many more
 # can be counted exactly, with PyTorch's counter on the modules themselves. Per token and layer, with $B$ sequences of $N$ tokens
 # and the full square of queries and keys, plain attention needs $2ND$ multiply-adds for scores and averages. On top of it come
 #
@@ -916,8 +916,8 @@ figures.show(
 
 # %% [markdown]
 # At 512 tokens Shaw's vectors at keys and values add {num}`03_relative/cost_shaw_512:.0%` to the products of attention, and
-# Transformer-XL {num}`03_relative/cost_xl_512:.0%`. A count is a floor and not a time: gathering and binning multiply nothing and still
-# move memory, and a causal kernel that skips what it need not compute saves up to half of $2ND$. Attention in the open does not,
+# Transformer-XL {num}`03_relative/cost_xl_512:.0%`. A count is a lower bound and not a time: gathering and binning multiply nothing and still
+# move memory, and a causal kernel that skips what it need not compute saves up to half of $2ND$. Explicit attention does not,
 # unless its queries go through in pieces, each with the keys up to its last one: four of them save three eighths. With
 # `sepnb.models.compile_formulas` a model does so on a CPU; the trainings of this book, which are eager, do not.
 #

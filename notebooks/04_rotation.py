@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 4. Rotation: RoPE
 #
-# > **Question.** Can queries and keys be given their positions, each on its own, so that a score hears only how far
+# > **Question.** Can queries and keys be given their positions, each on its own, so that a score depends only on how far
 # > apart the two are? And what follows for scores of far tokens?
 #
 # {doc}`Chapter 1 <01_order>` found two encodings whose scores do not change when a whole text moves along. ALiBi
@@ -27,10 +27,10 @@
 # - **Time**: about 15 s of one CPU core at any profile, most of it for one tiny training; no GPU is used, nothing is
 #   downloaded. Memory: under 1 GB.
 # - **You need**: {doc}`chapter 1 <01_order>`; complex numbers in polar form, $z = |z|\, e^{J\theta}$ with $J^2 = -1$.
-# - **You will learn**: why a score that hears distances only leads to a rotation; which mistakes a check must catch;
+# - **You will learn**: why a score of distances only leads to a rotation; which mistakes a check must catch;
 #   what the famous decay bounds and what it does not; what becomes of a model when a band of its frequencies stops; why
 #   positions in bfloat16 go wrong from 257 on; how xPos makes the decay real.
-# - **Claims tested**: none of its own. RoPE is compared with other encodings in {doc}`chapter 10 <10_language_model>`,
+# - **Claims tested**: none here. RoPE is compared with other encodings in {doc}`chapter 10 <10_language_model>`,
 #   past the trained length in {doc}`chapter 11 <11_extrapolators>`, and beside trained remedies in
 #   {doc}`chapter 12 <12_what_works>`.
 # ```
@@ -313,7 +313,7 @@ print(tuple(q.shape), "->", tuple(at_9.shape), " zeros in R_9:", 64 - 4 * d // 2
 
 # %% [markdown]
 # Four properties follow, and each has a mistake that would break it: rotations compose, $R_a R_b = R_{a+b}$; they keep
-# norms; $R_0$ is the identity, exactly; and scores hear $i - j$.
+# norms; $R_0$ is the identity, exactly; and scores depend on $i - j$.
 
 
 # %%
@@ -453,7 +453,7 @@ numbers["dog_ratio_change_block_2"] = abs(ratio_short[1] - ratio_long[1])
 # $$ (eq-rotation-values)
 #
 # the same text, moved by $c$, would write the same vector turned by $c$ into the {term}`residual path`, and every
-# layer above would hear *absolute* positions.
+# layer above would see *absolute* positions.
 
 # %%
 v = noise(12, 8)
@@ -680,7 +680,7 @@ assert abs(numbers["bits_permuted"] - numbers["bits"]) < 1e-4
 assert numbers["bits_wrong_layout"] > numbers["bits"] + 0.05
 
 # %% [markdown]
-# The model pays {num}`04_rotation/bits:.2f` bits per byte, with the wrong layout
+# The model has a loss of {num}`04_rotation/bits:.2f` bits per byte, with the wrong layout
 # {num}`04_rotation/bits_wrong_layout:.2f`, and with permuted weights {num}`04_rotation/bits_permuted:.2f` again.
 #
 # ### Its scores, by distance
@@ -913,7 +913,7 @@ figures.show(
 
 # %% [markdown]
 # Stopping the fastest band costs {num}`04_rotation/band_0_stopped_near:.2f` bits per byte near and
-# {num}`04_rotation/band_0_stopped_far:.2f` more with all keys in sight; the second band
+# {num}`04_rotation/band_0_stopped_far:.2f` more with all keys visible; the second band
 # {num}`04_rotation/band_1_stopped_near:.2f` and {num}`04_rotation/band_1_stopped_far:.2f`. Stopped, the two slow
 # bands cost {num}`04_rotation/band_2_stopped_far:.3f` and {num}`04_rotation/band_3_stopped_far:.3f` far. For the slowest that
 # could have been computed in advance: in the window its pairs turn by about an eighth of a radian at most. The fastest of the
@@ -924,7 +924,7 @@ figures.show(
 #
 # The article says that slow pairs serve *far* meaning. That must not be read out of the last two numbers, which are of one
 # seed. And to this model all {num}`04_rotation/length` keys instead of 8 are worth only
-# {num}`04_rotation/far_gain:.3f` bits per byte. A surprise on the way: in sight of 8 keys, stopping the fastest band is
+# {num}`04_rotation/far_gain:.3f` bits per byte. A surprise on the way: with 8 keys visible, stopping the fastest band is
 # *worse* than removing it. Products that were learned to be turned, and now say the same at every distance, mislead.
 #
 # ## What went wrong: positions in bfloat16
@@ -1059,13 +1059,13 @@ figures.show(
 # At distance 512 the reach of xPos is {num}`04_rotation/xpos_reach_512:.2f`, at 2048 it is
 # {num}`04_rotation/xpos_reach_2048:.2f`. Its authors also read with blockwise causal attention: their results past the
 # trained length are of both together. Whether a model is better for it is another question. {doc}`Chapter 5 <05_biases>` trains both:
-# inside the trained length xPos pays {num}`encodings/xpos/bits_per_byte:.2f` bits per byte and RoPE {num}`encodings/rope/bits_per_byte:.2f`; in the bin that ends at $8L$, all keys in
-# sight, {num}`encodings/xpos/native/8x:.2f` and {num}`encodings/rope/native/8x:.2f`; through a window that slides, {num}`encodings/xpos/oracle-coarse/8x:.2f` and
+# inside the trained length xPos has a loss of {num}`encodings/xpos/bits_per_byte:.2f` bits per byte and RoPE {num}`encodings/rope/bits_per_byte:.2f`; in the bin that ends at $8L$, all keys
+# visible, {num}`encodings/xpos/native/8x:.2f` and {num}`encodings/rope/native/8x:.2f`; through a window that slides, {num}`encodings/xpos/oracle-coarse/8x:.2f` and
 # {num}`encodings/rope/oracle-coarse/8x:.2f`. Three seeds: no verdict.
 #
 # ## Takeaways
 #
-# 1. Ask that every vector get its position on its own and that scores hear distances only, and complex numbers answer: a
+# 1. Ask that every vector get its position on its own and that scores depend on distances only, and complex numbers answer: a
 #    position **turns** and does not stretch, by an angle **linear** in it. Values stay as they are.
 # 2. The famous decay is that of an **upper bound**, and for the trained pairs measured here it says less than a bound
 #    that does not decay. A trained model may prefer near keys, because its queries and keys have learned to; a key can

@@ -377,7 +377,7 @@ figures.provenance(runs)
 # $$ (eq-biases-cheaper)
 #
 # times as much as one of a text of $L$. That tends to 4 where texts are much longer than the model is wide, and to 1 where they are not. Two steps of the live
-# model, forward and backward on the same number of bytes, are timed in turns, each by the CPU time of its own thread.
+# model, forward and backward on the same number of bytes, are timed in turns, each by its own thread's CPU time.
 
 
 # %%
@@ -482,7 +482,7 @@ assert (kerple_bias(ones, ones, i, i).diagonal(dim1=1, dim2=2) == 0).all()
 
 # %% [markdown]
 # **Sandwich** {cite:p}`chi2023` starts from the inner product of two {term}`sinusoidal <sinusoidal encoding>` position embeddings, which is a function
-# of the distance by itself, and gives each head its own compression,
+# of the distance alone, and gives each head its own compression,
 #
 # $$
 # b_h(t) = \left( \sum_{m=1}^{D'/2} \cos (t\, w_m) - \frac{D'}{2} \right) \frac{H}{8h} , \qquad w_m = 10{,}000^{-2m/D'}.
@@ -744,7 +744,7 @@ figures.show(
 # \frac{e^{s}}{e^{s} + (N - 1)} \;\longrightarrow\; 0 \quad \text{as } N \to \infty .
 # $$ (eq-biases-dilution)
 #
-# Below, the far keys have random positive products, as a ReLU leaves them. The gate with $w = -1$ stands beside one that does
+# Below, the far keys have random positive products, as a ReLU leaves them. The gate with $w = -1$ is drawn with one that does
 # nothing ($w = 0$) and beside a bias: it does mute what the far keys say, and thins out all the same.
 
 # %%
@@ -1224,7 +1224,7 @@ if profile == "laptop" and len(ran) == len(in_all):  # what is said of the recor
 # ALiBi ({doc}`chapter 10 <10_language_model>`). For the DA-Transformer we had
 # abstract and notes, not the paper; initial values of FIRE, CoPE and DA are ours.
 #
-# **What would change our mind.** A DA model whose weight on keys with score 0 goes to nothing by itself as texts grow; an ALiBi model below
+# **What would change our mind.** A DA model whose weight on keys with score 0 vanishes as texts grow; an ALiBi model below
 # its own sliding window after a training that is long enough to learn to.
 #
 # ## Exercises

@@ -318,7 +318,7 @@ for factor in (2, 4, 8):
 # %% [markdown]
 # For $s = 2, 4, 8$ the factor is {num}`06_longer_contexts/yarn_factor_2:.3f`,
 # {num}`06_longer_contexts/yarn_factor_4:.3f` and {num}`06_longer_contexts/yarn_factor_8:.3f`. The fourth assertion
-# says that scores still hear distances only.
+# says that scores still depend on distances only.
 #
 # ```{admonition} Deviation: the paper's text and the authors' code
 # :class: warning
@@ -391,7 +391,7 @@ figures.show(
 # The rule of the later Llama 3 models, which stands in their released code (the paper {cite:p}`grattafiori2024` names their raised base),
 # is in wavelengths: keep those below $L/4$, divide those above
 # $L$, blend between. That is by parts again, with $\alpha = 1$ and $\beta = 4$. LongRoPE {cite:p}`ding2024` has no formula: a
-# search gives every pair a divisor of its own; the code of released checkpoints has one list for texts of at most $L$ and one for longer
+# search gives every pair its own divisor; the code of released checkpoints has one list for texts of at most $L$ and one for longer
 # ones, and a factor $\sqrt{1 + \ln s / \ln L}$ on queries and keys. The lists belong to a checkpoint, so that the one below is made up.
 
 # %%
@@ -555,7 +555,7 @@ torch.testing.assert_close((w / at_4L)[-1].item(), 4.0 * 4 - 3, rtol=1e-12, atol
 # %% [markdown]
 # The trouble is in the words "current length". A model that generates keeps the keys of earlier tokens in a cache. In
 # common code they are stored rotated, each with the base of the moment at which it came. When the next token raises the base,
-# its query turns at one speed and the keys at many others, and their product no longer hears a distance. A pass over the
+# its query turns at one speed and the keys at many others, and their product no longer depends on a distance alone. A pass over the
 # whole text, which rotates everything with one base, computes something else. Here is that cache, on plain vectors.
 
 # %%
@@ -589,7 +589,7 @@ print(f"error of the scores: {numbers['cache_score_error']:.2f} of their size")
 # input, a "dynamic" rule that was made static to be safe (transformers issues 25104 and 27227, vLLM 3488 and 5093).
 #
 # There are two consistent readings. Storing keys unrotated and turning them all anew for each token, as {cite:t}`peng2024` advise,
-# is one: every token is read under the length of its own moment, in all layers, and does not depend on what comes after it. It
+# is one: every token is read under the length of its moment, in all layers, and does not depend on what comes after it. It
 # is not what one pass with one base computes, since the keys of layer two were made under the bases of earlier moments; a pass
 # would need a base for every row. The other is one base for all: *the length is that of the whole text, fixed before the first
 # token*. This package takes it. A cache for such a model must be told the length; without it the model refuses.

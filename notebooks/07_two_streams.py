@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 7. Two streams: values and output
 #
-# **The question.** If position gets columns of its own, what must attention's value path look like so that position and
+# **The question.** If position gets its own columns, what must attention's value path look like so that position and
 # semantics never mix in it, and what still passes between them?
 #
 # ```{admonition} Before you start
@@ -128,7 +128,7 @@ figures.show(
 # ## Values that stay in their columns
 #
 # Attention reads values, $V = u\, W_V$, with $u = [\,u_{\text{pos}} \,\Vert\, u_{\text{sem}}\,]$ the normalised input. A full
-# $W_V$ would let every output column hear every input column. The source makes it block diagonal:
+# $W_V$ would let every output column read every input column. The source makes it block diagonal:
 #
 # $$
 # \begin{aligned}
@@ -414,7 +414,7 @@ figures.show(
 # With live weights the same models leak: at least {num}`07_two_streams/live_jacobian_split:.2f` from sem to pos and
 # {num}`07_two_streams/live_jacobian_sem_by_pos:.2f` from pos to sem. In {numref}`fig-streams-jacobian` the middle picture has
 # no empty block. So the source's sentence that "only the positional embeddings depend on the index, while the semantic
-# representations stay invariant" holds for the *input* of the first block and for nothing after it.
+# representations stay invariant" holds for the *input* of the first block and not after it.
 #
 # The same in the forward direction. Take the attention weights of one text and use them for another text of the same
 # length: the pos stream comes out bit for bit the same. Let each text have its own weights, and it does not.
@@ -483,7 +483,7 @@ figures.show(
 # one quarter to the initial scale its median grows from {num}`07_two_streams/routing_leak_at_quarter:.3f` to
 # {num}`07_two_streams/routing_leak_at_1:.2f`. These are *random* models: they show that the leak is possible and not small
 # by construction. Whether a *trained* model uses it is a question for records, and is asked in a later chapter. The
-# strict variant removes it by construction; it too has a chapter of its own.
+# strict variant removes it by construction; it has its own chapter, too.
 #
 # ## What it costs, or saves
 #

@@ -188,7 +188,7 @@ figures.show_table(
 # $$ (eq-split-norm)
 #
 # The source's precautions end with $W_V$, $W_O$ and the MLP. But $\mu$ and $\sigma$ are computed from both streams and
-# applied to both, so every pos column hears every sem column. How loudly? Differentiate {eq}`eq-split-norm` for a pos
+# applied to both, so every pos column depends on every sem column. How strongly? Differentiate {eq}`eq-split-norm` for a pos
 # column $c$ and a sem column $k \ne c$:
 #
 # $$
@@ -196,7 +196,7 @@ figures.show_table(
 # $$ (eq-split-norm-jacobian)
 #
 # The 1 comes from the mean, the product from the variance. (An RMS norm has no mean, so only the product is left.) This
-# vanishes only by accident. It shrinks as $1/D$, but a pos column hears $d_{\text{sem}}$ such terms.
+# vanishes only by accident. It shrinks as $1/D$, but a pos column has $d_{\text{sem}}$ such terms.
 #
 # In the package the two kinds differ in what is given to the norm, a stream or the joined width:
 #
@@ -234,7 +234,7 @@ numbers["joint_norm_leak_alone"] = exact[:8, 8:].abs().max().item()
 # of the pos stream by the sem stream is still at least {num}`08_split_mlp_norm/frozen_jacobian_joint_norm:.3f` over the seeds
 # below. We therefore split the norm, and keep the joint norm as an option so that its effect can be measured.
 # The same choice separates two published models: {cite:t}`kitaev2018` normalise both halves together; the public code of
-# {cite:t}`lequeu2026`, in the states that we examined, normalises each stream by itself.
+# {cite:t}`lequeu2026`, in the states that we examined, normalises each stream alone.
 # ```
 #
 # ### A whole block, one factor at a time
@@ -440,7 +440,7 @@ figures.show(
 # entries of standard deviation $0.02$, variance $4 \cdot 10^{-4}$, and the usual $\varepsilon = 10^{-5}$ is a fortieth of that.
 # Its size after the norm is {num}`08_split_mlp_norm/size_learned:.3f`; a table ten times smaller would come out at
 # {num}`08_split_mlp_norm/size_learned_tenth:.2f`. In this book's dense model nobody notices, since the table is added to a
-# larger embedding (drawn at one half) before the norm. With a stream of its own, the initial scale of the table and $\varepsilon$ become settings
+# larger embedding (drawn at one half) before the norm. In its own stream, the initial scale of the table and $\varepsilon$ become settings
 # of the method.
 #
 # ## Consequences for the extrapolators

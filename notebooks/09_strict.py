@@ -881,7 +881,7 @@ numbers["strict_80_over_dense_64"] = rows[3][5] / rows[0][3]
 # The theorem {eq}`eq-strict-positions` says *positions and mask*. Wherever these differ from sequence to sequence, the pos stream does,
 # too, and the sharing ends. Nothing breaks: the package then runs the position branch for every sequence.
 #
-# - **A start of its own for each sequence.** One random offset for the whole batch keeps the saving, an offset for each
+# - **Another start for each sequence.** One random offset for the whole batch keeps the saving, an offset for each
 #   sequence loses it (`RandomOffset` in `sepnb.training.positions` offers both).
 # - **Padding.** On the right it is harmless in a causal model: no real token sees it. On the left it shifts the positions
 #   of every sequence by another amount.

@@ -947,24 +947,24 @@ figures.provenance(table, factors, budgets)
 #    At equal parameters the claim is *{num}`10_language_model/verdict_separation_costs_nothing_at_equal_parameters`*. At equal width it is
 #    *{num}`10_language_model/verdict_separation_costs_nothing_at_equal_width`*: the verdict of the short training is overridden, because more
 #    training turns the order. The separated blocks have {num}`10_language_model/block_parameter_share:.2f` of the dense parameters.
-# 2. **A learned table works better in dimensions of its own** than added to the embedding, by
+# 2. **A learned table works better in its own dimensions** than added to the embedding, by
 #    {num}`in_window/separated-learned minus learned/bits_per_byte:+.3f` bits per byte
 #    (*{num}`10_language_model/verdict_separation_improves_a_learned_table`*). A guess at the reason, not
-#    tested here: behind a norm of its own a small table is readable from the first step, while an added one
+#    tested here: behind its own norm a small table is readable from the first step, while an added one
 #    must first be distinguished from the token it is added to.
 # 3. **RoPE does not lead every separated model after a short training** (*{num}`10_language_model/verdict_rope_leads_in_window`*): the separated sinusoid of equal
 #    width minus RoPE is {num}`in_window/separated-sinusoidal minus rope/bits_per_byte:+.3f±`. In the smaller models RoPE minus separated is
 #    {num}`10_language_model/rope_minus_separated_at_16x` after sixteen times the shortest training. RoPE does improve on added absolute positions
 #    (*{num}`10_language_model/verdict_rope_improves_on_absolute`*). ALiBi is behind the separated sinusoid; that the two are level is
 #    *{num}`10_language_model/verdict_alibi_level_with_separated_sinusoid`*.
-# 4. **Columns of its own help position, and splitting costs nothing more.** At the smaller size, columns of its own with nothing split change the
+# 4. **Its own columns help position, and splitting costs nothing more.** At the smaller size, such columns with nothing split change the
 #    dense model by {num}`ablation/concatenated-sinusoidal minus sinusoidal/bits_per_byte:+.3f±`
 #    (*{num}`10_language_model/verdict_concatenation_alone_helps`*). A norm per stream costs nothing against one joint norm
 #    (*{num}`10_language_model/verdict_split_norm_costs_nothing`*), and no other single split does
 #    (*{num}`10_language_model/verdict_no_single_wall_costs`*). Heads that read position only change the separated model by
 #    {num}`ablation/strict-sinusoidal minus separated-sinusoidal/bits_per_byte:+.3f±`.
 # 5. **Adding position in every layer does not help a dense model** (*{num}`10_language_model/verdict_position_at_every_layer_helps`*): it changes
-#    the loss by {num}`ablation/sinusoidal-reinjected minus sinusoidal/bits_per_byte:+.3f±` with a sinusoid. A stream of its own has no need of it
+#    the loss by {num}`ablation/sinusoidal-reinjected minus sinusoidal/bits_per_byte:+.3f±` with a sinusoid. A separate stream has no need of it
 #    (*{num}`10_language_model/verdict_a_pos_stream_needs_no_reinjection`*).
 # 6. **A pos stream that no layer changes** differs from one that evolves by
 #    {num}`ablation/separated-sinusoidal-constant minus separated-sinusoidal/bits_per_byte:+.3f`; that the
@@ -1000,7 +1000,7 @@ figures.provenance(table, factors, budgets)
 # its separated twin with more training: then the gain is speed of learning. At the smaller size it does: after sixteen times the shortest
 # training the difference is {num}`10_language_model/gain_at_16x`, and {num}`10_language_model/gain_wide_at_16x` at equal parameters. At the
 # larger size nobody has looked. Or a difference that vanishes when the dense
-# model, too, gets a norm of its own for the position it adds.
+# model, too, gets a separate norm for the position it adds.
 #
 # ## Exercises
 #

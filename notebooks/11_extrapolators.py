@@ -265,7 +265,7 @@ print(f"printed: {numbers['sinusoidal_amplitude']:.2f} of the amplitude it is to
 # $\sigma_{\text{table}} / \sigma_{\text{code}}$, both over the window.
 #
 # These are slips. The fault is that nothing ties column $c$ of the sinusoid to column $c$ of the table: training has
-# put its information along directions of its own. Two random directions in $d$ dimensions have a mean absolute cosine
+# put its information along its own directions. Two random directions in $d$ dimensions have a mean absolute cosine
 # of about $\sqrt{2 / (\pi d)}$.
 
 # %%
@@ -899,7 +899,7 @@ numbers["least_gap_all"] = mean_of([np.min([c[1:] for c in coarse])])
 # above it, and the best of the plain controls {num}`11_extrapolators/least_gap_control_8x:+.2f`. The nearest that any of the five comes, in any
 # bin, is {num}`11_extrapolators/least_gap:+.2f`.
 #
-# The sliding window at stride 1 is read on few bytes; over all
+# The sliding window at stride 1 is taken over few bytes; over all
 # {num}`11_extrapolators/kilobytes_all:,.0f` kB, against the softer one at stride $L/2$, the smallest gap of any of the
 # five in any bin is {num}`11_extrapolators/least_gap_all:+.2f`. Where all are so far above, their order says
 # little, and no claim is made about it.
@@ -1215,7 +1215,7 @@ figures.provenance(fits)
 
 # %% [markdown]
 # Nor may the formulas have failed only because this table is rough, or because a norm takes the length of $p_i$ away, which two of
-# them change. So they are read on a model without that norm, and on the smoothest table there is, a sinusoid's. There
+# them change. So they are tried with a model without that norm, and with the smoothest table there is, a sinusoid's. There
 # formula (2) continues the table exactly.
 
 # %% tags=["hide-input"]
@@ -1472,7 +1472,7 @@ figures.provenance(runs)
 #    positions are not enough: a sinusoid, whose every row is known, fails too
 #    (*{num}`11_extrapolators/verdict_only_the_position_needs_extrapolating`*). A table of fixed size does limit the dense model, whatever
 #    rule fills it (*{num}`11_extrapolators/verdict_lookup_tables_limit_extrapolation`*).
-# 4. **The premise has a test of its own.** That a separated model extrapolates once it has the right vectors for the new
+# 4. **The premise has its own test.** That a separated model extrapolates once it has the right vectors for the new
 #    positions, fitted with all weights frozen, is *{num}`11_extrapolators/verdict_only_new_vectors_are_missing`*.
 #
 # **Limits.** Verdicts on one kind of text (the second has three seeds and no verdict), one budget, models of less than

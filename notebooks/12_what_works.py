@@ -20,7 +20,7 @@
 # sinusoid has a row for every index, so nothing needs to be continued, and yet a model that reads past its length with
 # it may fail: a row that can be computed is not a row that the layers above have met. What must a model have met?
 #
-# Three things are new past the trained length $L$, and each has a remedy of its own. The *index*: show it other
+# Three things are new past the trained length $L$, and each has its own remedy. The *index*: show it other
 # indices, or take out of the position embedding whatever is new there. The *number of keys*: hide some, or sharpen the attention. The
 # *distance*: show it far pairs, or write the score so that a distance is read and not looked up.
 #

@@ -19,7 +19,7 @@
 # Every encoding so far either looks a position up or computes with it. A table of positions learns whatever is needed and
 # ends at its last row; a wave, a fixed slope or a rotation never ends and learns nothing; T5's buckets and the curves of KERPLE learn
 # and do not end, but know distances alone. SeqPE {cite:p}`li2025` looks for another way: write the position down, in digits, and let a small network read what is written. This chapter builds the network, counts it, makes
-# it cheap, and looks at it before its first training step. {term}`SeqPE` has two losses of its own beside that; they follow in
+# it cheap, and looks at it before its first training step. {term}`SeqPE` has two losses beside that of the task; they follow in
 # {doc}`the next chapter <14_two_losses>`.
 #
 # ```{admonition} Before you start
@@ -92,7 +92,7 @@ def encoder(number=0, **settings):
 #
 # A table of $L$ rows has no row $L$; {doc}`chapter 11 <11_extrapolators>` is about what can be invented in its place. There is
 # a second thing, less often said: its rows are strangers. What is learned at position 7 changes row 7 and no other, so every
-# index needs texts of its own, and the rows beyond the usual length stay as they were drawn.
+# index needs its own texts, and the rows beyond the usual length stay as they were drawn.
 #
 # Let both take one step of gradient descent that moves the embedding of position 1234, and see who else moves.
 
@@ -331,7 +331,7 @@ numbers["width_models"] = SeqPE.width
 # encoder of the models of this book where it changes scores; at the input its last map is as wide as the stream.
 #
 # Three properties can be checked on any drawn encoder: an embedding does not depend on what else is in the batch, it depends on every digit, and
-# no two positions share one. The last lines show that it is the places that make the order of digits heard: with their vectors in the opposite order it is another function.
+# no two positions share one. The last lines show that it is the places that carry the order of digits: with their vectors in the opposite order it is another function.
 
 # %%
 drawn = encoder()
@@ -642,7 +642,7 @@ figures.show(
 # {numref}`fig-digits-windows` is a warning. A distillation that asks windows far out to look like the trained one finds its task half done at
 # starts that are multiples of a power of ten longer than the window, before it has begun. Whoever tests SeqPE far out at round numbers tests the digits. (A window moved by
 # 100, less than its length, is like it at {num}`13_digits/like_short:.2f`, between the two.) In this book aligned and
-# misaligned starts are always told apart, and the untrained encoder stands beside the trained one.
+# misaligned starts are always kept apart, and the untrained encoder is shown with the trained one.
 #
 # Inside the window a drawn encoder orders pairs by distance at {num}`13_digits/order:.2f` (Spearman; the sinusoid reaches {num}`13_digits/order_sinusoid:.2f`), and of
 # {num}`13_digits/adjacency:.0%` of the positions the likest other is a neighbour (sinusoid: {num}`13_digits/adjacency_sinusoid:.0%`). That is what the two losses have to

@@ -17,7 +17,7 @@
 # > the order to places where the model never read a text?
 #
 # The encoder of {doc}`chapter 13 <13_digits>` can be asked for any position that its digits can write. That is not yet a reason to trust the answer: it
-# knows numerals, and `1000` looks more like `2000` than like `999`. SeqPE {cite:p}`li2025` therefore trains its encoder with two losses of its own, beside
+# knows numerals, and `1000` looks more like `2000` than like `999`. SeqPE {cite:p}`li2025` therefore trains its encoder with two losses beside
 # that of the task. One says that near positions are alike, the other that far windows look inside as the trained one does.
 # This chapter takes them apart, first by hand, then without any text: only positions, an encoder, and one loss or the other.
 #
@@ -643,7 +643,7 @@ figures.provenance(fresh)
 #
 # 1. **The contrastive loss asks one question**, which candidate is nearest, and what is learned hangs on the candidates. The two losses order far positions
 #    (*{num}`14_two_losses/verdict_the_losses_order_far_positions`*). Whether they order those of a window is *{num}`14_two_losses/verdict_the_losses_order_positions`*, and so is whether neighbours are
-#    told apart better where they are asked for (*{num}`14_two_losses/verdict_neighbours_are_hardly_asked_for`*).
+#    distinguished better where they are asked for (*{num}`14_two_losses/verdict_neighbours_are_hardly_asked_for`*).
 # 2. **Alike by what?** The distances of embeddings in a window are another matter than their products, which the common part of all of them decides. Both losses order distances
 #    (*{num}`14_two_losses/verdict_the_losses_order_distances`*), and it is the contrast that does, as the abstract has it (*{num}`14_two_losses/verdict_the_contrast_aligns_distances`*). Binary digits order them best.
 # 3. **The distillation compares windows**, each head's products up to one constant, and no direction. Whether it is what repeats the trained window elsewhere is
@@ -714,7 +714,7 @@ assert distillation_loss(blind, knowing, 1) > 1
 
 # %% [markdown]
 # **4. (hard)** Let the embeddings of all positions be turned by one orthogonal matrix that keeps heads apart. Which of the two losses changes? And if
-# every window has a matrix of its own?
+# every window has its own matrix?
 
 # %% tags=["hide-cell"]
 # By one matrix for all no inner product changes, and neither loss does. By one of its

@@ -942,7 +942,7 @@ assert encodings.on_axes("seqpe", 2).dims == 2
 # ## Takeaways
 #
 # 1. **A point is two embeddings side by side** for sinusoid and rotation, and their likeness is a sum: a cross. To digits it is a longer string, and neighbourhood has to be learned.
-# 2. **Upscaled and larger canvas are different questions.** Upscaled pictures want fitted places (*{num}`15_two_dimensions/verdict_upscaled_images_want_fitted_places`*). On a canvas of twice the side no method is as good as at home: that axial RoPE survives it
+# 2. **Upscaled and larger canvas are different questions.** Upscaled pictures want fitted places (*{num}`15_two_dimensions/verdict_upscaled_images_want_fitted_places`*). On a canvas of twice the side no method is as good as at the trained side: that axial RoPE survives it
 #    is *{num}`15_two_dimensions/verdict_axial_rope_survives_a_larger_canvas`*. For classes no places at all are hard to beat.
 # 3. **SeqPE does not lead at larger grids.** Against no places and against sinusoid and axial RoPE with the same shift steps, that it is ahead on a larger canvas is *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_a_larger_canvas_class`* for classes and
 #    *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_a_larger_canvas_direction`* for directions. On upscaled images it is *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_upscaled_images_class`* for classes and

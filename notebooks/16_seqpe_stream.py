@@ -16,9 +16,9 @@
 # > **Question.** Does a position stream of digit strings carry a separated and a strict model past their trained length,
 # > and to indices that no loss ever saw?
 #
-# The book's two halves meet here. A longer text has new indices, more keys and longer distances. With position in columns of its own, the indices can be
+# The book's two halves meet here. A longer text has new indices, more keys and longer distances. With position in its own columns, the indices can be
 # studied alone: rows of the position stream that were never trained. {term}`SeqPE` {cite:p}`li2025` has a row for every number that its digits can write,
-# and two losses that shape those rows without any text. What they shape is usually added to content or hidden in a score; here it is a stream of its own.
+# and two losses that shape those rows without any text. What they shape is usually added to content or hidden in a score; here it is a stream.
 #
 # ```{admonition} Before you start
 # :class: note
@@ -30,7 +30,7 @@
 # - **You will learn**: what SeqPE's losses touch in a separated model and what they leave alone; why a far index may be
 #   near in digits; and how to ask apart for a covered index, an index that no loss saw, and a longer text.
 # - **Claims tested**: those under *Verdicts*, `all-that-seqpe-adds-is-light` and, of the abstract, `the-encoder-is-lightweight` (see {doc}`/book/claims`).
-#   The rules on `seqpe_stream` precede its records. Known were those of the sinusoid without shift steps, RoPE and ALiBi that stand beside it, one screening
+#   The rules on `seqpe_stream` precede its records. Known were those of the sinusoid without shift steps, RoPE and ALiBi that are compared with it, one screening
 #   seed of both dense forms of SeqPE, and runs of the term of the score in the table of all encodings; and that no model trained at eight lengths gains from far
 #   text, so that `a-seqpe-stream-uses-the-far-past` cannot be decided here. The rules of `seqpe_stream_geometry` precede its records too. Known were, to those
 #   on windows, the bits per byte of one seed of `seqpe_stream` and tiny models; to those on folds, curves and costs seeds 1 to 5, read off before, and so they

@@ -225,7 +225,7 @@ print(f"fall: {numbers['live_fall']:+.3f}, at them {numbers['live_fall_key']:+.3
 # ## Replaced and shuffled
 #
 # Chapter 12 put *another novel* in the place of what lies further back than $L$ bytes. If the loss rises, something of the
-# far text was used. *What* was used is told by a second exchange: the far text keeps its own words, in another order. A
+# far text was used. *What* was used, a second exchange says: the far text keeps its own words, in another order. A
 # model that remembers which words occurred loses little; one that remembers where they stood loses as much as before.
 
 # %%

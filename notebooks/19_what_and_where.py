@@ -323,7 +323,7 @@ print("answers found:", *(f"{n} tokens {a:.0%}" for n, a in by_length.items()))
 
 # %% [markdown]
 # The loss stays on a plateau, at which the model names any of the three values, and then falls at once. How long the plateau
-# lasts depends on the seed (try another), so that *when* a model learns is a question of its own, and one seed does not
+# lasts depends on the seed (try another), so that *when* a model learns is another question, and one seed does not
 # answer it.
 #
 # ## Who uses an answer far back

@@ -859,7 +859,7 @@ figures.provenance(table)
 #
 # **Limits.** Linear probes: what they miss may be written in another way. The drift counts every direction alike, also
 # those that the output ignores. Texts of half the trained length at far indices isolate the index; a long text has more
-# keys as well, and that is a chapter of its own. One language, models of less than a million parameters, one budget. The
+# keys as well, and that is another chapter. One language, models of less than a million parameters, one budget. The
 # leak is measured at texts of a few bytes.
 #
 # **What would change our mind.** About the routing, a single nonzero drift with attention held. About the pos stream, a
