@@ -258,10 +258,16 @@ assert numbers["orders"] == 60 and numbers["distinct_none"] == 1
 assert numbers["distinct_learned"] == 60
 
 # %% [markdown]
-# Without an encoding there is {num}`01_order/distinct_none` answer for {num}`01_order/orders` sentences. With sinusoidal or
-# learned positions or RoPE there are {num}`01_order/distinct_sinusoidal`, {num}`01_order/distinct_learned` and
-# {num}`01_order/distinct_rope`. ALiBi gives only {num}`01_order/distinct_alibi`. That is not an error of the code, and we
-# come back to it below.
+# | encoding | answers for {num}`01_order/orders` sentences |
+# |---|---|
+# | none | {num}`01_order/distinct_none` |
+# | sinusoidal | {num}`01_order/distinct_sinusoidal` |
+# | learned | {num}`01_order/distinct_learned` |
+# | RoPE | {num}`01_order/distinct_rope` |
+# | ALiBi | {num}`01_order/distinct_alibi` |
+#
+# Without an encoding all orders give one answer. That ALiBi has fewer answers than sentences is not an error of the code, and
+# we come back to it below.
 #
 # ## The causal mask is a position encoding of its own
 #
@@ -542,9 +548,9 @@ assert min(final[name].mean() for name in ("sinusoidal", "learned", "rope")) > 0
 
 # %% [markdown]
 # Without an encoding the mean accuracy over {num}`01_order/training_seeds` seeds is {num}`01_order/accuracy_none:.3f`, which
-# {eq}`eq-order-invariance` foretold. Sinusoidal, learned and RoPE reach {num}`01_order/accuracy_sinusoidal:.3f`,
-# {num}`01_order/accuracy_learned:.3f` and {num}`01_order/accuracy_rope:.3f`. The gap between these and chance is the finding;
-# their order among each other is not, at this size and with one learning rate.
+# {eq}`eq-order-invariance` foretold. Sinusoidal, learned and RoPE all answer nearly every question, RoPE
+# {num}`01_order/accuracy_rope:.3f` of them. The gap between these and chance is the finding; their order among each other is not, at this
+# size and with one learning rate.
 #
 # ### What went wrong: ALiBi
 #

@@ -679,10 +679,11 @@ numbers["tables_per_layer"] = int(where.tables[2])
 # ## First layer only, or every layer?
 #
 # "Position encoding can either be applied to only the first input, or in every layer", the notes say, and that the latter tends to
-# perform better. The experiment `ablation` has models that differ in that one factor, paired by seed and of one learning rate: the *shared* code added in every layer, with
-# the sinusoid and with a table, width {num}`02_absolute/ablation_width`. A table *for each layer* and one for queries and keys are in `encodings`, width
-# {num}`02_absolute/encodings_width`, where each model has the rate that was screened for it: {num}`02_absolute/rate_learned` for a table added once,
-# {num}`02_absolute/rate_learned_per_layer` for each layer, {num}`02_absolute/rate_learned_query_key` for queries and keys.
+# perform better. The experiment `ablation` has models that differ in that one factor, paired by seed and of one learning rate: the *shared* embedding
+# added in every layer, with the sinusoid and with a table, at width {num}`02_absolute/ablation_width`.
+#
+# A table *for each layer* and one for queries and keys are in `encodings`, at width {num}`02_absolute/encodings_width`. There each
+# model has its own learning rate, by a sweep.
 
 # %%
 COMPARED = (
@@ -759,13 +760,20 @@ numbers |= claims.show(
 )
 
 # %% [markdown]
-# In every layer instead of once: the sinusoid {num}`ablation/sinusoidal-reinjected minus sinusoidal/bits_per_byte:+.3f±`, one table
-# {num}`ablation/learned-reinjected minus learned/bits_per_byte:+.3f±`, a table for each layer {num}`encodings/learned-per-layer minus learned/bits_per_byte:+.3f±`, queries and keys only
-# {num}`encodings/learned-query-key minus learned/bits_per_byte:+.3f±` bits per byte. The statement of the notes is judged on the first two, by a rule
-# that was committed before their records: **{num}`02_absolute/verdict_position_at_every_layer_helps`**. The other two are
-# declared with three seeds each, which can show the size of a difference and carry no verdict; they also have rates of their own, and more parameters (a table for each layer) or one path less (queries and
-# keys only), so that they are not a change of one thing only. The table for queries and keys pays less inside the trained length and more past it, where
-# {doc}`chapter 5 <05_biases>` has both: {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per byte over its own sliding window in the bin that ends at $8L$, against
+# | instead of once at the input | bits per byte |
+# |---|---|
+# | sinusoid, in every layer | {num}`ablation/sinusoidal-reinjected minus sinusoidal/bits_per_byte:+.3f±` |
+# | one table, in every layer | {num}`ablation/learned-reinjected minus learned/bits_per_byte:+.3f±` |
+# | a table for each layer | {num}`encodings/learned-per-layer minus learned/bits_per_byte:+.3f±` |
+# | a table for queries and keys only | {num}`encodings/learned-query-key minus learned/bits_per_byte:+.3f±` |
+#
+# The statement of the notes is judged on the first two rows, by a rule that was committed before their records:
+# **{num}`02_absolute/verdict_position_at_every_layer_helps`**. The other two have three seeds each, which show the size of a
+# difference and carry no verdict. They also have their own learning rates, and more parameters or one path less, so that they
+# change more than one thing.
+#
+# The table for queries and keys is better inside the trained length and worse past it. In {doc}`chapter 5 <05_biases>` it ends
+# {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per byte above its own sliding window, the table at the input
 # {num}`encodings/learned/gap/clamp/8x:+.2f`.
 #
 # ## Takeaways

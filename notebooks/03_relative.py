@@ -439,10 +439,11 @@ figures.show(
 #
 # And longer texts? The model has a loss of {num}`03_relative/shaw_inside:.2f` bits per byte within 64 tokens. Between 64 and 256, with all keys
 # visible, it has {num}`03_relative/shaw_beyond:.2f`; through a window of 64 keys, {num}`03_relative/shaw_beyond_window:.2f`. No row is new to it,
-# so nothing breaks for want of a vector. That the *number* of far keys is new is another matter, and one tiny model cannot judge it: the
-# experiment `encodings` reads both forms of Shaw's vectors at up to eight times the trained length. In {doc}`chapter 5 <05_biases>` they end
-# {num}`encodings/shaw/gap/native/8x:+.2f` (keys and values) and {num}`encodings/shaw-keys/gap/native/8x:+.2f` (keys) bits per byte above their own sliding windows, and Transformer-XL
-# {num}`encodings/transformer-xl/gap/native/8x:+.2f`, means of three seeds, which decide nothing.
+# so nothing breaks for want of a vector. That the *number* of far keys is new is another matter, and one tiny model cannot judge it.
+#
+# {doc}`Chapter 5 <05_biases>` reads trained models at up to eight times their length. Above their own sliding windows Shaw's vectors end
+# {num}`encodings/shaw/gap/native/8x:+.2f` bits per byte (keys alone {num}`encodings/shaw-keys/gap/native/8x:+.2f`), and Transformer-XL
+# {num}`encodings/transformer-xl/gap/native/8x:+.2f`: means of three seeds, which decide nothing.
 #
 # (relative-clip)=
 # ## Is precise position useless beyond a distance?
@@ -567,10 +568,13 @@ for one in shaw_clip.CLIPS:
     numbers[f"but_first_{one}"] = text_of(but_first[one])
 
 # %% [markdown]
-# On validation text, not labelling keys from distance 8 on apart costs {num}`shaw_clip/keys-8 minus keys-unclipped/val_bits_per_byte:+.3f±` bits per byte; not seeing them,
-# {num}`03_relative/hidden_8`, and with the first four tokens visible {num}`03_relative/but_first_8`. From distance 4 on it is
-# {num}`shaw_clip/keys-4 minus keys-unclipped/val_bits_per_byte:+.3f±`, {num}`03_relative/hidden_4` and {num}`03_relative/but_first_4`; from distance 1 on,
-# {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:+.3f±`, {num}`03_relative/hidden_1` and {num}`03_relative/but_first_1`.
+# Costs on validation text, in bits per byte:
+#
+# | keys from this distance on | share one label | are hidden | are hidden but for the first four |
+# |---|---|---|---|
+# | 8 | {num}`shaw_clip/keys-8 minus keys-unclipped/val_bits_per_byte:+.3f±` | {num}`03_relative/hidden_8` | {num}`03_relative/but_first_8` |
+# | 4 | {num}`shaw_clip/keys-4 minus keys-unclipped/val_bits_per_byte:+.3f±` | {num}`03_relative/hidden_4` | {num}`03_relative/but_first_4` |
+# | 1 | {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:+.3f±` | {num}`03_relative/hidden_1` | {num}`03_relative/but_first_1` |
 #
 # - That precise position is useless far away: **{num}`03_relative/verdict_precise_position_is_useless_far_away`**.
 # - That it helps nearby, without which the first would say little: **{num}`03_relative/verdict_precise_position_helps_nearby`**.
@@ -680,9 +684,8 @@ figures.show(
 )
 
 # %% [markdown]
-# Over the pairs that a query sees, the standard deviations of the four terms are {num}`03_relative/xl_sd_a:.2f`,
-# {num}`03_relative/xl_sd_b:.2f`, {num}`03_relative/xl_sd_c:.2f` and {num}`03_relative/xl_sd_d:.2f`. One head of one tiny model: this shows what
-# each term *can* be.
+# Over the pairs that a query sees, the standard deviations of the four terms lie between {num}`03_relative/xl_sd_c:.2f` (c) and
+# {num}`03_relative/xl_sd_b:.2f` (b). One head of one tiny model: this shows what each term *can* be.
 #
 # ### What is carried from segment to segment
 #

@@ -626,7 +626,9 @@ figures.show(
 # say more than the simple bound, which is 1. It *can* say more. No products suit it better than those that go down to
 # zero in equal steps, $h_m \propto d/2 - m$, since $|h_m| \le (d/2 - m) \max_n |h_{n+1} - h_n|$. Then the two bounds agree
 # at distance 0, and over the last hundred distances Abel's is a quarter of the simple one. Whether it binds depends on how
-# smooth the products are over the pairs. There *is* a decay for equal products, as when a query meets a key like itself: the fast waves average out, and the mean
+# smooth the products are over the pairs.
+#
+# There *is* a decay for equal products, as when a query meets a key like itself: the fast waves average out, and the mean
 # over the last hundred distances is {num}`04_rotation/equal_far:.2f` of the score at 0. But queries and keys are
 # learned. What does a trained model do?
 #
@@ -806,10 +808,10 @@ figures.show(
 # %% [markdown]
 # Two things are true at once. This model *has* a preference for near keys: with the same vectors, the median score is
 # {num}`04_rotation/median_nearest:.1f` at the four nearest distances and {num}`04_rotation/median_middle:.1f` between
-# 16 and half of the window. It was learned; before the training the two were
-# {num}`04_rotation/median_nearest_untrained:.3f` and {num}`04_rotation/median_middle_untrained:.3f`. Products have become
-# alike enough for the fast waves to agree side by side and nowhere else. Beyond the first dozen tokens nothing fades. In
-# the far half the median is {num}`04_rotation/median_far:.1f`, the pairs keep
+# 16 and half of the window. It was learned: before the training both were nearly zero. Products have become
+# alike enough for the fast waves to agree side by side and nowhere else.
+#
+# Beyond the first dozen tokens nothing fades. In the far half the pairs keep
 # {num}`04_rotation/rms_far_over_near:.0%` of the root mean square that they have at the first eight distances, and
 # {num}`04_rotation/far_above_near:.0%` of them score more there than near, on average.
 #
@@ -912,15 +914,17 @@ figures.show(
 )
 
 # %% [markdown]
-# Stopping the fastest band costs {num}`04_rotation/band_0_stopped_near:.2f` bits per byte near and
-# {num}`04_rotation/band_0_stopped_far:.2f` more with all keys visible; the second band
-# {num}`04_rotation/band_1_stopped_near:.2f` and {num}`04_rotation/band_1_stopped_far:.2f`. Stopped, the two slow
-# bands cost {num}`04_rotation/band_2_stopped_far:.3f` and {num}`04_rotation/band_3_stopped_far:.3f` far. For the slowest that
-# could have been computed in advance: in the window its pairs turn by about an eighth of a radian at most. The fastest of the
-# third turns by more than a radian, so that theirs is a finding. Removing the
-# slowest costs {num}`04_rotation/band_3_removed_near:.3f` near and {num}`04_rotation/band_3_removed_far:.3f` far. So it
-# works, for content. Stopping all pairs, which leaves the causal mask as the only source of order, costs
-# {num}`04_rotation/all_stopped:.2f`.
+# | band | stopped, near | stopped, far | removed, near | removed, far |
+# |---|---|---|---|---|
+# | fastest | {num}`04_rotation/band_0_stopped_near:.2f` | {num}`04_rotation/band_0_stopped_far:.2f` | {num}`04_rotation/band_0_removed_near:.2f` | {num}`04_rotation/band_0_removed_far:.2f` |
+# | second | {num}`04_rotation/band_1_stopped_near:.2f` | {num}`04_rotation/band_1_stopped_far:.2f` | {num}`04_rotation/band_1_removed_near:.2f` | {num}`04_rotation/band_1_removed_far:.2f` |
+# | third | {num}`04_rotation/band_2_stopped_near:.3f` | {num}`04_rotation/band_2_stopped_far:.3f` | {num}`04_rotation/band_2_removed_near:.3f` | {num}`04_rotation/band_2_removed_far:.3f` |
+# | slowest | {num}`04_rotation/band_3_stopped_near:.3f` | {num}`04_rotation/band_3_stopped_far:.3f` | {num}`04_rotation/band_3_removed_near:.3f` | {num}`04_rotation/band_3_removed_far:.3f` |
+#
+# In bits per byte; far is what all keys cost beyond the near ones. That the slowest can be stopped could have been computed in
+# advance: in the window its pairs turn by about an eighth of a radian at most. The fastest of the third turns by more than a radian, so that theirs is a finding. Removing the
+# slowest costs more than stopping it: it works, for content. Stopping all pairs, which leaves the causal mask as the only
+# source of order, costs {num}`04_rotation/all_stopped:.2f`.
 #
 # The article says that slow pairs serve *far* meaning. That must not be read out of the last two numbers, which are of one
 # seed. And to this model all {num}`04_rotation/length` keys instead of 8 are worth only
@@ -1058,10 +1062,14 @@ figures.show(
 # %% [markdown]
 # At distance 512 the reach of xPos is {num}`04_rotation/xpos_reach_512:.2f`, at 2048 it is
 # {num}`04_rotation/xpos_reach_2048:.2f`. Its authors also read with blockwise causal attention: their results past the
-# trained length are of both together. Whether a model is better for it is another question. {doc}`Chapter 5 <05_biases>` trains both:
-# inside the trained length xPos has a loss of {num}`encodings/xpos/bits_per_byte:.2f` bits per byte and RoPE {num}`encodings/rope/bits_per_byte:.2f`; in the bin that ends at $8L$, all keys
-# visible, {num}`encodings/xpos/native/8x:.2f` and {num}`encodings/rope/native/8x:.2f`; through a window that slides, {num}`encodings/xpos/oracle-coarse/8x:.2f` and
-# {num}`encodings/rope/oracle-coarse/8x:.2f`. Three seeds: no verdict.
+# trained length are of both together. Whether a model is better for it is another question. {doc}`Chapter 5 <05_biases>`
+# trains both, with three seeds, which give no verdict:
+#
+# | bits per byte | xPos | RoPE |
+# |---|---|---|
+# | inside the trained length | {num}`encodings/xpos/bits_per_byte:.2f` | {num}`encodings/rope/bits_per_byte:.2f` |
+# | $4L$ to $8L$, all keys visible | {num}`encodings/xpos/native/8x:.2f` | {num}`encodings/rope/native/8x:.2f` |
+# | the same, through a sliding window | {num}`encodings/xpos/oracle-coarse/8x:.2f` | {num}`encodings/rope/oracle-coarse/8x:.2f` |
 #
 # ## Takeaways
 #

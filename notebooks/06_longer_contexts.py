@@ -528,7 +528,9 @@ assert numbers["ours_kept_by_parts"] <= numbers["ours_kept_llama3"]
 # The fastest pair turns by one radian a token, so that 32 turns take {num}`06_longer_contexts/least_length_for_32_turns`
 # tokens. A model trained on fewer has no pair that NTK-by-parts keeps. The small models that are measured below have
 # heads of {num}`06_longer_contexts/ours_pairs` pairs and are trained on texts of {num}`06_longer_contexts/ours_length`
-# bytes. Of these pairs NTK-by-parts keeps {num}`06_longer_contexts/ours_kept_by_parts`, llama3
+# bytes.
+#
+# Of these pairs NTK-by-parts keeps {num}`06_longer_contexts/ours_kept_by_parts`, llama3
 # {num}`06_longer_contexts/ours_kept_llama3`, and YaRN, whose ramp over indices is rounded outwards,
 # {num}`06_longer_contexts/ours_kept_yarn`. All are measured as they were published.
 #
@@ -659,10 +661,11 @@ numbers["prefix_moved_fixed"] = moved["YaRN"]
 # of its trained length. Without them a table of extensions cannot say whether it was the frequencies that helped. The
 # sliding-window baseline of a model is that model through a sliding window of $L$ bytes, which never leaves the trained length. A tuned
 # model is held against its *own*: tuning also changes what it pays if it looks no further back than $L$, for better or
-# worse, and the last column of the table of differences says by how much. At stride 1 every byte has all of its $L$ bytes of context, at one pass a byte, so
-# that few windows are read: {num}`06_longer_contexts/tight_windows` a seed, which is
-# {num}`06_longer_contexts/tight_bytes_2x` bytes in the bin that ends at $2L$, {num}`06_longer_contexts/tight_bytes_4x` in
-# that to $4L$ and {num}`06_longer_contexts/tight_bytes_16x` in that to $16L$. On all windows the plain model slides by $L/2$.
+# worse, and the last column of the table of differences says by how much.
+#
+# At stride 1 every byte has all of its $L$ bytes of context, at one pass a byte, so that few windows are read:
+# {num}`06_longer_contexts/tight_windows` a seed. That is {num}`06_longer_contexts/tight_bytes_2x` bytes in the bin that ends at
+# $2L$ and {num}`06_longer_contexts/tight_bytes_16x` in that to $16L$. On all windows the plain model slides by $L/2$.
 
 # %%
 runs = experiment.table(profile)

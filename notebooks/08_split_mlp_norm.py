@@ -318,9 +318,7 @@ figures.show(
 # {numref}`fig-split-leaks` answers the first half of the question. With everything split the derivative is
 # {num}`08_split_mlp_norm/frozen_jacobian_split_norm:.1f`, exactly, for layer and RMS norm alike. Joining the MLP leaks at least
 # {num}`08_split_mlp_norm/frozen_jacobian_joint_mlp:.2f`; leaving the *norm* joint leaks at least
-# {num}`08_split_mlp_norm/frozen_jacobian_joint_norm:.3f` with a layer norm and
-# {num}`08_split_mlp_norm/frozen_jacobian_joint_rms_norm:.3f` with an RMS norm. Three of the four parts of a block are not
-# enough.
+# {num}`08_split_mlp_norm/frozen_jacobian_joint_norm:.3f`, with a layer norm. Three of the four parts of a block are not enough.
 #
 # Does a wide model make the problem go away, since {eq}`eq-split-norm-jacobian` has a $1/D$? For a *random* change of the
 # sem columns the $d_{\text{sem}}$ terms add up like $\sqrt{d_{\text{sem}}}/D$: slower. We check on the norm alone.

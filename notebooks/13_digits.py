@@ -644,9 +644,8 @@ figures.show(
 # 100, less than its length, is like it at {num}`13_digits/like_short:.2f`, between the two.) In this book aligned and
 # misaligned starts are always kept apart, and the untrained encoder is shown with the trained one.
 #
-# Inside the window a drawn encoder orders pairs by distance at {num}`13_digits/order:.2f` (Spearman; the sinusoid reaches {num}`13_digits/order_sinusoid:.2f`), and of
-# {num}`13_digits/adjacency:.0%` of the positions the likest other is a neighbour (sinusoid: {num}`13_digits/adjacency_sinusoid:.0%`). That is what the two losses have to
-# improve on.
+# Inside the window a drawn encoder orders pairs by distance at {num}`13_digits/order:.2f` (Spearman), the sinusoid at {num}`13_digits/order_sinusoid:.2f`.
+# Of {num}`13_digits/adjacency:.0%` of the positions the likest other is a neighbour. That is what the two losses have to improve on.
 #
 # ## What the released code does differently
 #

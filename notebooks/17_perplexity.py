@@ -14,8 +14,10 @@
 # # 17. Perplexity beyond the trained length
 #
 # **Finding.** After a short training {num}`17_perplexity/flat` of {num}`17_perplexity/compared` encodings read eight trained lengths as
-# well as through their own sliding window: {num}`17_perplexity/flat_methods`. Of these, {num}`17_perplexity/flat_added` add a vector to tokens. RoPE is
-# {num}`encodings/rope/gap/native/8x:+.2f` bits per byte above its window, the sinusoid {num}`encodings/sinusoidal/gap/native/8x:+.2f`.
+# well as through their own sliding window; of these, {num}`17_perplexity/flat_added` add a vector to tokens.
+#
+# They are {num}`17_perplexity/flat_methods`. RoPE is {num}`encodings/rope/gap/native/8x:+.2f` bits per byte above its window, the
+# sinusoid {num}`encodings/sinusoidal/gap/native/8x:+.2f`.
 
 # %% tags=["parameters"]
 profile = "smoke"
