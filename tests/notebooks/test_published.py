@@ -9,7 +9,6 @@ AWAITED: tuple[str, ...] = (
     *("table_sweep", "ablation_table_sweep", "plain_sweep", "fitted_rows_sweep", "fitted_rows"),
     *("matched_loss_sweep", "matched_loss", "long_budget_sweep", "long_budget"),
     *("key_bytes_small", "key_bytes", "reading_cost"),
-    "needle",
     *("indirect_index", "occurrence", "ordered_copy"),
     *("indirect_index_sweep", "occurrence_sweep", "ordered_copy_sweep"),
     *("questions", "questions_sweep"),
