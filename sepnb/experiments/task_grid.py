@@ -98,11 +98,12 @@ TASKS: dict[str, Task] = {
         {"text": "eltec-eng", "text_share": 0.1, "queries": 4, "samples": 32},
         beyond=dict.fromkeys(
             (
-                *("rope", "rope-randomised", "rope-gap", "sinusoidal", "sinusoidal-randomised"),
+                *("rope", "rope-randomised", "rope-gap", "sinusoidal-randomised"),
                 *("separated-randomised", "separated-gap"),
             ),
             (6e-3,),
-        ),
+        )
+        | {"sinusoidal": (6e-3, 1.2e-2)},
     ),
     "indirect_index": Task("Find, and go some places on", FEW, 1500, 60.0),
     "occurrence": Task("The k-th value of a key", FEW, 1500, 60.0),
