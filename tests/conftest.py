@@ -2,11 +2,22 @@
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import hypothesis
 import jaxtyping
 import pytest
 import torch
+
+ROOT = Path(__file__).parents[1]
+SHAPED = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted(ROOT.glob("sepnb/**/*.py"))
+    if "jaxtyping" in path.read_text(encoding="utf-8")
+]
+"""The modules whose annotations hold shapes. All of these are checked, in every test. The others are left as
+they are: wrapped, the checks of a config alone took the tests as long again."""
+jaxtyping.install_import_hook(SHAPED, "beartype.beartype")
 
 # One thread: the models are tiny, and threads that wait for one another would cost more than they share.
 torch.set_num_threads(1)

@@ -1,5 +1,6 @@
 """The split itself: every map equals a plain reference, and no stream hears another through it."""
 
+import jaxtyping
 import pytest
 import torch
 import torch.nn.functional as F
@@ -32,6 +33,11 @@ def noise(*shape: int, seed: int = 1) -> torch.Tensor:
 
 
 # --- Streams
+
+
+def test_annotated_shapes_and_types_are_checked_in_every_test():
+    with pytest.raises(jaxtyping.TypeCheckError):
+        Streams(pos=3, sem=5).split("text")
 
 
 def test_widths_slices_and_order_are_as_given():

@@ -127,7 +127,9 @@ def test_models_of_a_profile_are_as_wide_as_they_say_and_have_the_encodings_of_t
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
-def test_a_wide_separated_model_has_about_the_parameters_of_the_dense_one(profile):
+def test_a_wide_separated_model_has_about_the_parameters_of_the_dense_one(profile, data_set):
+    for needed in experiments.get("images").data_sets(profile):
+        data_set(needed)  # how many classes there are stands in the data
     names = ("separated-sinusoidal-wide", "sinusoidal", "separated-sinusoidal")
     runs = [on_laptop(name, profile=profile) for name in names]
     wide, dense, narrow = (build(run).parameter_counts()["total"] for run in runs)
