@@ -22,25 +22,29 @@ KINDS = {
 
 
 def page(rows: Sequence[Row] | None = None) -> str:
-    """The ledger: a table of verdicts, then each claim with its rule, its numbers and its records; by default
-    as `evaluate` judges the published records."""
+    """The ledger, a fold for each claim: those of each source in the order of its statements, then our own;
+    by default as `evaluate` judges the published records."""
     rows = evaluate() if rows is None else rows
     documents = load().documents
     count = Counter(row.verdict.word for row in rows)
     counts = ", ".join(f"{n} {word}" for word, n in count.most_common())
-    return "\n".join(
-        [
-            "### All verdicts",  # in a nested parse, what stands before the first heading would come out last
-            "",
-            f"{len(rows)} claims: {counts}.",
-            "",
-            table_row("claim", "verdict"),
-            table_row("---", "---"),
-            *(table_row(link(row.claim.id), badge(row) + _turned(row)) for row in rows),
-            "",
-            *(line for row in rows for line in _section(row, documents)),
-        ]
-    )
+    # In a nested parse, what stands before the first heading would come out last.
+    lines = ["### All verdicts", "", f"{len(rows)} claims: {counts}.", ""]
+    for title, group in _groups(rows, documents).items():
+        lines += [f"### {title}", "", *(line for row in group for line in _fold(row, documents))]
+    return "\n".join(lines)
+
+
+def _groups(rows: Sequence[Row], documents: Sequence[Document]) -> dict[str, list[Row]]:
+    """The claims by what says them; a group of none is left out."""
+    by_id, groups = {row.claim.id: row for row in rows}, {}
+    for one in documents:
+        said_there = dict.fromkeys(said.target for said in one.statements if said.kind == "claim")
+        own = [by_id[name] for name in said_there if name in by_id]
+        groups[one.title] = [row for row in own if row.claim.source == one.source]
+    told = {row.claim.id for group in groups.values() for row in group}
+    groups["Hypotheses of this book"] = [row for row in rows if row.claim.id not in told]
+    return {title: group for title, group in groups.items() if group}
 
 
 def source_map_page(rows: Sequence[Row] | None = None) -> str:
@@ -73,7 +77,8 @@ def where(statement: Statement, verdicts: dict[str, str]) -> str:
     return f"not empirical: {target}"
 
 
-def _section(row: Row, documents: Sequence[Document]) -> list[str]:
+def _fold(row: Row, documents: Sequence[Document]) -> list[str]:
+    """A claim, folded under its verdict and its title."""
     claim, verdict = row.claim, row.verdict
     source = claim.source
     for one in documents:
@@ -82,7 +87,8 @@ def _section(row: Row, documents: Sequence[Document]) -> list[str]:
             source = " ".join([one.title + ":", *says])
     return [
         f"(claim-{claim.id})=",
-        f"### {claim.title}",
+        f"~~~~{{dropdown}} {badge(row)} {claim.title}{_turned(row)}",
+        ":class-container: sepnb-claim",
         "",
         f"Source: {source}",
         "",
@@ -98,6 +104,7 @@ def _section(row: Row, documents: Sequence[Document]) -> list[str]:
         "",
         "Rule last changed",
         f": {_when(row)}",
+        "~~~~",
         "",
     ]
 

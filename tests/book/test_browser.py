@@ -66,6 +66,30 @@ def test_the_mode_follows_the_system_and_its_switch_changes_what_is_seen(chromiu
         assert traffic == []
 
 
+def test_claims_are_chosen_by_word_verdict_and_timing_and_a_link_opens_one(chromium, site) -> None:
+    page_of = f"{site.as_uri()}/book/claims.html"  # from a folder, too
+    with reading.opened(chromium, site.as_uri()) as (page, traffic):
+        page.goto(page_of)
+        form, every = page.locator("form.sepnb-filter"), page.locator("details.sepnb-claim")
+        shown = page.locator("details.sepnb-claim:visible")
+        assert shown.count() == every.count() > 100
+        form.locator("[name=words]").fill("ALiBi window")
+        assert 0 < shown.count() < every.count()
+        assert all("alibi" in text.lower() for text in shown.all_text_contents())
+        form.locator("[name=words]").fill("")
+        form.locator("[name=verdict]").select_option("refuted")
+        words = shown.locator("summary .sepnb-badge").all_text_contents()
+        assert set(words) == {"refuted"} and form.locator("output").text_content().startswith(
+            f"{len(words)} of"
+        )
+        form.locator("[name=verdict]").select_option("")
+        form.locator("[name=late]").check()
+        assert all("after records were made" in text for text in shown.all_text_contents())
+        page.goto(f"{page_of}#claim-rope-leads-in-window")
+        page.locator("#claim-rope-leads-in-window[open]").wait_for()
+        assert traffic == []
+
+
 BROKEN = {
     "undefined_macro": r"$\undefinedmacro{x}$",
     "open_brace": r"$\frac{a}{b$",

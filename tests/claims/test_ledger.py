@@ -3,6 +3,7 @@
 import inspect
 import itertools
 import json
+import re
 
 import numpy as np
 import pytest
@@ -102,7 +103,7 @@ def test_the_page_shows_every_claim_with_what_decides(tmp_path, monkeypatch, few
         assert f"(claim-{row.claim.id})=" in text
         assert f"[{row.verdict.word}]" in text
     section = text.split("(claim-rope-leads-in-window)=")[1].split("(claim-")[0]
-    assert "### RoPE leads inside the trained length" in section
+    assert "[held]{.sepnb-badge .sepnb-held} RoPE leads inside the trained length" in section
     assert claims.get("rope-leads-in-window").rule in section
     assert "[held]" in section and r"\(holds\)" in section and "6 seeds" in section
     assert "54 records, seeds 1, 2, 3, 4, 5, 6" in section and "`aaaaaaaaa`" in section
@@ -118,6 +119,17 @@ def test_the_page_writes_for_readers():
     assert rules["least_seeds"].default == 6 and "fewer than six seeds it is *not judged*" in told
     assert rules["significance"].default == 0.05 and "at 5 %" in told
     assert language_model.BAR.bound == 3.35 and "below 3.35 bits per byte" in told
+
+
+def test_each_claim_stands_once_under_what_says_it():
+    rows = claims.evaluate("smoke")
+    titles = [*(one.title for one in claims.source_map().documents), "Hypotheses of this book"]
+    parts = re.split(r"^### (.+)$", claims.page(rows), flags=re.M)
+    assert parts[1::2] == ["All verdicts", *titles]
+    found = [re.findall(r"\(claim-(.+)\)=", part) for part in parts[4::2]]
+    assert sorted(name for names in found for name in names) == sorted(row.claim.id for row in rows)
+    for document, names in zip(claims.source_map().documents, found, strict=False):
+        assert {claims.get(name).source for name in names} == {document.source}
 
 
 def fake_row(claim_id="a-start-costs-what-its-window-moved", precedes=True, **changes) -> ledger.Row:
@@ -139,7 +151,7 @@ def test_a_verdict_that_more_training_turns_says_so_on_the_page():
     labels = (Dependence("budget-dependent", detail), Dependence("no exchange", detail), None)
     rows = [fake_row(verdict=Verdict("undecided", "too few", budget=label)) for label in labels]
     lines = pages.page(rows).replace("\\", "").splitlines()  # as a reader sees them
-    verdicts = [line for line in lines if line.startswith("| {ref}")]
+    verdicts = [line for line in lines if line.startswith("~~~~{dropdown}")]
     assert ["*budget-dependent*" in line for line in verdicts] == [True, False, False]
     told = [after for before, after in itertools.pairwise(lines) if before == "More training"]
     assert [line.split(":")[1].strip() for line in told] == ["Budget-dependent", "No exchange"]
