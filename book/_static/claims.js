@@ -36,11 +36,13 @@ document.addEventListener("DOMContentLoaded", () => {
   form.addEventListener("submit", (event) => event.preventDefault());
   show();
 
-  // A link to a claim opens it.
+  // A link to a claim opens it, whatever was chosen before.
   const open = () => {
     const at = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     const claim = at && (at.closest("details.sepnb-claim") || at.nextElementSibling);
     if (!claim || !claim.matches("details.sepnb-claim")) return;
+    if (claim.hidden) form.reset();
+    show();
     claim.open = true;
     claim.scrollIntoView();
   };
