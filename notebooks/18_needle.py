@@ -13,9 +13,12 @@
 # %% [markdown]
 # # 18. Needle in a haystack
 #
-# **Finding.** Digits of needles found four to eight trained lengths back in a novel: by RoPE
-# {num}`needle/rope/far/native:.1%`, with YaRN's frequencies and no further training {num}`needle/rope/far/yarn:.1%`, trained with
-# position gaps {num}`needle/rope-gap/far/native:.1%`.
+# **Finding.** Of the digits of needles that stand four to eight trained lengths back in a novel, RoPE finds
+# {num}`needle/rope/far/native:.1%` as it was trained and {num}`needle/rope/far/yarn:.1%` with the frequencies of YaRN, without further
+# training.
+#
+# A separated model finds {num}`needle/separated-content-gap/far/native:.1%` if its score has a content-to-position term and its training has
+# position gaps. RoPE trained with the same gaps finds {num}`needle/rope-gap/far/native:.1%`.
 #
 # Of the methods with six runs, the task was learned by: {num}`18_needle/learned`; as trained, a needle that far back is used by:
 # {num}`18_needle/uses`.
@@ -38,6 +41,7 @@ from sepnb.claims import recall_shown as shown
 from sepnb.data import text as texts
 from sepnb.evaluation.tasks import grid, needle
 from sepnb.plots import answers, chooser, figures
+from sepnb.plots.shapes import DASHED
 from sepnb.records import numbers as chapter_numbers
 
 figures.use_style()
@@ -54,7 +58,7 @@ PANELS = {
     "RoPE, NTK-aware": ("rope", "ntk"),
     "RoPE, YaRN": ("rope", "yarn"),
     "RoPE, gaps": ("rope-gap", "native"),
-    "sinusoidal, content and gaps": ("sinusoidal-content-gap", "native"),
+    "ALiBi": ("alibi", "native"),
     "separated, content and gaps": ("separated-content-gap", "native"),
     "separated, random positions": ("separated-randomised", "native"),
 }
@@ -263,8 +267,9 @@ DRAWN = (
     *("none", "rope", "alibi", "rope-gap", "sinusoidal-content-gap"),
     *("separated-content-gap", "separated-randomised"),
 )
+YARN = {"label": "RoPE, YaRN", "linestyle": DASHED}
 fig, axes = plt.subplots(2, 1, figsize=(7.6, 6.6))
-answers.by_length(axes[0], table, DRAWN)
+answers.by_length(axes[0], table, [*DRAWN, "rope:yarn"], {"rope:yarn": YARN})
 answers.steps(axes[1], table, DRAWN)
 figures.show(
     fig,
