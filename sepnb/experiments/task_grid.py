@@ -103,7 +103,7 @@ TASKS: dict[str, Task] = {
             ),
             (6e-3,),
         )
-        | {"sinusoidal": (6e-3, 1.2e-2)},
+        | {"sinusoidal": (6e-3, 1.2e-2, 2.4e-2)},
     ),
     "indirect_index": Task("Find, and go some places on", FEW, 1500, 60.0),
     "occurrence": Task("The k-th value of a key", FEW, 1500, 60.0),
