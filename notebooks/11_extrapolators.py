@@ -1177,7 +1177,7 @@ def nearest_of(method, readings):
     return min(values, key=lambda one: one.mean() if len(one) else np.inf)
 
 
-fig, ax = plt.subplots(figsize=(6.8, 3.6))
+fig, ax = plt.subplots(figsize=(6.8, 3.6 if len(of_fits.made) else 1.2))
 fitted = {
     label: [
         (nearest_of(method, readings), replace(figures.METHODS[method], label=short))

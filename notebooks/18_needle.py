@@ -18,7 +18,9 @@
 # training.
 #
 # A separated model finds {num}`needle/separated-content-gap/far/native:.1%` if its score has a content-to-position term and its training has
-# position gaps. RoPE trained with the same gaps finds {num}`needle/rope-gap/far/native:.1%`.
+# position gaps. RoPE trained with the same gaps finds {num}`needle/rope-gap/far/native:.1%`. Needles near the end of such a text are
+# harder for models trained with gaps: of those at most a trained length back the separated one finds
+# {num}`needle/separated-content-gap/near/native:.1%`.
 #
 # Of the methods with six runs, the task was learned by: {num}`18_needle/learned`; as trained, a needle that far back is used by:
 # {num}`18_needle/uses`.
