@@ -1205,9 +1205,9 @@ figures.show(
     "all keys visible, with rows fitted behind a window, and for rows of the trained "
     "length that were taken away and fitted again.",
     caption="With the best rows that a fit finds, all keys visible, the gap at eight "
-    f"trained lengths is {', '.join(at_8x)}. Dashed: the margin of *survives*. The last "
-    "row is the control, against the trained rows. Dots: means; bars: 95 % t intervals; "
-    "ticks: seeds."
+    f"trained lengths is {', '.join(at_8x)}. Dashed: the margin of *survives*. The "
+    "last row is the control, against the trained rows. Dots: means; bars: 95 % t "
+    "intervals; ticks: seeds."
     if len(of_fits.made)
     else "Not run yet: the records of the experiment are missing at this profile.",
 )

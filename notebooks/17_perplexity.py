@@ -91,7 +91,7 @@ declared = list(dict.fromkeys([*LONG, *encodings.method, *extrapolation.method])
 
 
 def by_position_of(*names: str) -> pd.DataFrame:
-    """Every method that has records in one of these experiments, from the first that has."""
+    """Every method that has records in one of these, from the first that has."""
     made = [
         next((row for name in names if (row := row_of(name, method))), None)
         for method in declared
@@ -144,8 +144,8 @@ figures.show(
     "beside it the loss inside the trained length and that behind a window. In the "
     "upper rows the three lie together; in the lower ones the loss rises to between "
     "three and five bits per byte.",
-    caption="What each encoding pays up to the trained length L and at four to eight of "
-    "them, all keys visible; the tick is the same behind a window of L. Means over "
+    caption="What each encoding pays up to the trained length L and at four to eight "
+    "of them, all keys visible; the tick is the same behind a window of L. Means over "
     "seeds; a learned table repeats its last row."
     if ran
     else "Not run yet: the records of the experiment are missing at this profile.",

@@ -86,10 +86,10 @@ for name, table in tables.items():
 # %% tags=["hide-input"]
 TWO = ("mqar", "latest_value")
 DRAWN = (
-    *("none", "rope", "alibi", "rope-randomised", "sinusoidal-randomised"),
-    *("separated-randomised", "strict-randomised"),
+    *("none", "rope", "alibi", "rope-randomised", "rope-gap", "sinusoidal-randomised"),
+    *("separated-randomised", "strict-randomised", "separated-gap"),
 )
-fig, axes = plt.subplots(1, 2, figsize=(9.6, 3.6))
+fig, axes = plt.subplots(1, 2, figsize=(9.6, 3.9))
 for ax, name in zip(axes, TWO, strict=True):
     answers.by_length(ax, tables[name], DRAWN)
     ax.set_title(TITLES[name])

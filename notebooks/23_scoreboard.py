@@ -111,15 +111,16 @@ told = {name: f"{found.mean(name, 'far/native'):.1%}" for name in ASKED[2:]}
 figures.show(
     fig,
     name="fig-read-further",
-    alt="Left: bits per byte by position up to eight trained lengths. RoPE and the five "
-    "rules rise to more than four and a half; RoPE behind a window, ALiBi and the two "
-    "models trained for it stay level. Right: recalled values by length of the text up "
-    "to sixteen trained lengths. RoPE falls to a guess; RoPE with YaRN and the separated "
-    "model at random positions stay near one.",
-    caption="Reading past the trained length L needs training for it or a changed score, "
-    "not separation. Left: the rules that continue a position fail, the separated model "
-    "that was trained at far distances does not, nor does its dense twin. Right: values "
-    "recalled in longer texts. Of those four to eight lengths back the separated model "
+    alt="Left: bits per byte by position up to eight trained lengths. RoPE and the "
+    "five rules rise to more than four and a half; RoPE behind a window, ALiBi and the "
+    "two models trained for it stay level. Right: recalled values by length of the "
+    "text up to sixteen trained lengths. RoPE falls to a guess; RoPE with YaRN and the "
+    "separated model at random positions stay near one.",
+    caption="Reading past the trained length L needs training for it or a changed "
+    "score, not separation. Left: the rules that continue a position fail, the "
+    "separated model that was trained at far distances does not, nor does its dense "
+    "twin. Right: values recalled in longer texts. Of those four to eight lengths back "
+    "the separated model "
     f"at random positions finds {told['separated-randomised']}, the dense one "
     f"{told['sinusoidal-randomised']}. Means over six seeds; thin lines are seeds."
     if np.isfinite(five).any() and len(found.made)

@@ -48,6 +48,7 @@ _ALL = "short period, content-to-position, gaps"
 LINES = (
     Line("RoPE", "rope"),
     Line("RoPE, read behind a window", "rope", "native-window"),
+    Line("RoPE, read with YaRN", "rope", "yarn"),
     Line("RoPE, trained with position gaps", "rope-gaps", task="rope-gap"),
     Line("RoPE, random positions", "rope-randomised", base="rope"),
     Line("ALiBi", "alibi"),
@@ -57,6 +58,7 @@ LINES = (
     Line("dense, random positions", "sinusoidal-randomised", base="sinusoidal"),
     Line("separated, random positions", "separated-randomised", base="separated-sinusoidal"),
     Line("strict, random positions", "strict-randomised", base="strict-sinusoidal"),
+    Line("separated, position gaps", "separated-gap", base="separated-sinusoidal"),
     Line("dense, random offsets", "sinusoidal-offsets"),
     Line("separated, random offsets", "separated-offsets"),
     Line("separated, short period and offsets, window", "separated-torus-offsets", "native-window"),
@@ -112,10 +114,12 @@ def price(line: Line, tables: Tables) -> Verdict:
 
 
 def _judged(line: Line, tables: Tables, asks: list[Ask]) -> Verdict:
-    """By the first experiment that has the method."""
+    """By the first experiment that has the method; *not run* where its texts were not read so."""
     for need in (recipes.TABLE, extrapolation.TABLE):
         table = tables.get(need)
         if table is not None and (table["method"] == line.method).any():
+            if f"{line.reading}/8x" not in table:
+                return Verdict(NOT_RUN, "not read so")
             return judge(table, asks, floors=(BAR,)).of_ours()
     return Verdict(NOT_RUN, "no runs")
 

@@ -78,6 +78,7 @@ def test_each_column_is_judged_within_its_bounds():
     assert found["RoPE"]["price"].why == "it is a base"
     assert found["RoPE, trained with position gaps"]["price"].word == "held"
     assert words["ALiBi"]["survives"] == "not run"
+    assert found["RoPE, read with YaRN"]["survives"].why == "not read so"
     few = judged(runs(seeds=3))["RoPE"]
     assert few["survives"].word == "not judged"
 
