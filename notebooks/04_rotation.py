@@ -1079,7 +1079,7 @@ figures.show(
 #    that does not decay. A trained model may prefer near keys, because its queries and keys have learned to; a key can
 #    be tuned to any distance.
 # 3. Pairs that hardly turn within the trained length carry content. In one small model, stopping the slowest band costs
-#    {num}`04_rotation/band_3_stopped_far:.3f` bits per byte far, removing it {num}`04_rotation/band_3_removed_near:.3f` near.
+#    {num}`04_rotation/band_3_stopped_near:.3f` bits per byte near and removing it {num}`04_rotation/band_3_removed_near:.3f`.
 # 4. Layout and precision are the two silent faults: a wrong one passes every check of shapes, norms and short texts.
 #
 # **Limits.** The identities are exact. The trained model is one tiny model of source code with one seed, and it hardly

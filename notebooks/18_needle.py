@@ -248,8 +248,8 @@ figures.show_table(
 )
 
 # %% [markdown]
-# The sinusoid that is added to tokens was trained at the rate that one seed preferred, and is unstable there: its seeds end between
-# a quarter and seven eighths of the digits inside the trained length. So the rule cannot read what it does in longer texts.
+# The sinusoid that is added to tokens was trained at the rate that one seed preferred, and is unstable there: inside the trained
+# length it finds {num}`needle/sinusoidal/accuracy/native/1x:.2f±` of the digits. So the rule cannot read what it does in longer texts.
 #
 # ## The dense twin beside every separated model
 #

@@ -30,7 +30,8 @@
 # Numbers are means over six seeds in bits per byte, of survival those of the last bin; below zero is better.
 # *Uses* is judged
 # by tasks, each in its own chapter; *not learned* is a task that is not solved inside the trained length, so that
-# longer texts say nothing. *Open* is what six seeds do not decide, a dash what was not run. The bounds of survival, quality and price are those
+# longer texts say nothing. *Open* is what six seeds do not decide, a dash what was not run; the loss of YaRN is in
+# {doc}`chapter 6 <06_longer_contexts>`, by other rules. The bounds of survival, quality and price are those
 # of {doc}`chapter 12 <12_what_works>`, and were put together here after its records.
 
 # %% tags=["parameters"]
@@ -61,16 +62,16 @@ numbers = {}
 # %% tags=["hide-input"]
 names = ("recipes", "extrapolation", "mqar")
 tables = {name: experiments.get(name).table(profile) for name in names}
+ROPE, TRAINED = figures.METHODS["rope"], figures.METHODS["separated-content-gap"]
 READ = {
-    "RoPE": ("recipes", "rope:native"),
-    "RoPE, window of L": ("recipes", "rope:native-window"),
-    "ALiBi": ("extrapolation", "alibi:native"),
-    "separated, trained far": ("recipes", f"{BEST}:native"),
-    "dense, trained far": ("recipes", "dense-phase-gaps:native"),
-}
-LOOKS = {
-    "RoPE, window of L": {"linestyle": DASHED},
-    "dense, trained far": {"color": figures.INK, "linestyle": DASHED, "marker": ""},
+    "RoPE": ("recipes", "rope:native", ROPE.line()),
+    "RoPE, window of L": ("recipes", "rope:native-window", ROPE.line(linestyle=DASHED)),
+    "ALiBi": ("extrapolation", "alibi:native", figures.METHODS["alibi"].line()),
+    "separated, trained far": ("recipes", f"{BEST}:native", TRAINED.line()),
+    "dense, trained far": (
+        *("recipes", "dense-phase-gaps:native"),
+        {"color": figures.INK, "linestyle": DASHED},
+    ),
 }
 PLACES = ("1x", "2x", "4x", "8x")
 
@@ -83,7 +84,6 @@ def losses(experiment, line):
 
 
 five = [losses("extrapolation", f"separated-learned:{one}") for one in SOURCE_METHODS]
-read = {label: losses(*line) for label, line in READ.items()}
 x = range(len(PLACES))
 fig, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.7))
 if np.isfinite(five).any():
@@ -91,11 +91,10 @@ if np.isfinite(five).any():
     lowest, highest = np.min(five, axis=0), np.max(five, axis=0)
     left.fill_between(x, lowest, highest, color=blue, alpha=0.25, linewidth=0)
     left.plot(x, (lowest + highest) / 2, color=blue, alpha=0, label="the five rules")
-    for label, values in read.items():
-        method = READ[label][1].partition(":")[0]
-        known = method if method in figures.METHODS else "separated-content-gap"
-        look = figures.METHODS[known].line(markersize=4, label=label)
-        left.plot(x, values, **look | LOOKS.get(label, {}))
+    for label, (experiment, line, look) in READ.items():
+        left.plot(
+            x, losses(experiment, line), **look | {"label": label, "markersize": 4}
+        )
     figures.label_lines(left, fontsize=8.5)
 else:
     figures.not_run(left)
@@ -117,12 +116,12 @@ figures.show(
     "text up to sixteen trained lengths. RoPE falls to a guess; RoPE with YaRN and the "
     "separated model at random positions stay near one.",
     caption="Reading past the trained length L needs training for it or a changed "
-    "score, not separation. Left: the rules that continue a position fail, the "
-    "separated model that was trained at far distances does not, nor does its dense "
-    "twin. Right: values recalled in longer texts. Of those four to eight lengths back "
-    "the separated model "
+    "score, not separation. Left: the rules that continue a position fail; the "
+    "separated model that was trained at far distances does not, nor does a dense one "
+    "trained likewise. Right: values recalled in longer texts. Of those four to eight "
+    "lengths back the separated model "
     f"at random positions finds {told['separated-randomised']}, the dense one "
-    f"{told['sinusoidal-randomised']}. Means over six seeds; thin lines are seeds."
+    f"{told['sinusoidal-randomised']}. Means over seeds; thin lines are seeds."
     if np.isfinite(five).any() and len(found.made)
     else "Not run yet: the records of the experiments are missing at this profile.",
 )

@@ -35,7 +35,7 @@ def noise(*shape: int, seed: int = 1) -> torch.Tensor:
 # --- Streams
 
 
-def test_annotated_shapes_and_types_are_checked_in_every_test():
+def test_annotated_shapes_are_checked_in_every_test():
     with pytest.raises(jaxtyping.TypeCheckError):
         Streams(pos=3, sem=5).split("text")
 

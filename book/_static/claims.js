@@ -12,8 +12,7 @@ document.addEventListener("DOMContentLoaded", () => {
     `<label>Verdict <select name="verdict"><option value="">any</option>${options.join("")}</select></label>` +
     '<label><input type="checkbox" name="late"> rule after its records</label>' +
     '<output aria-live="polite"></output>';
-  const first = claims[0].closest("section");
-  first.before(form);
+  claims[0].closest("section").before(form);
 
   const show = () => {
     const words = form.words.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -23,7 +22,7 @@ document.addEventListener("DOMContentLoaded", () => {
       const wanted =
         words.every((one) => text.includes(one)) &&
         (!form.verdict.value || word(claim) === form.verdict.value) &&
-        (!form.late.checked || text.includes("after records were made"));
+        (!form.late.checked || claim.classList.contains("sepnb-late"));
       claim.hidden = !wanted;
       shown += wanted;
     }
@@ -38,9 +37,8 @@ document.addEventListener("DOMContentLoaded", () => {
 
   // A link to a claim opens it, whatever was chosen before.
   const open = () => {
-    const at = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    const claim = at && (at.closest("details.sepnb-claim") || at.nextElementSibling);
-    if (!claim || !claim.matches("details.sepnb-claim")) return;
+    const claim = claims.find((one) => one.id === decodeURIComponent(location.hash.slice(1)));
+    if (!claim) return;
     if (claim.hidden) form.reset();
     show();
     claim.open = true;

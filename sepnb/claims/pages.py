@@ -88,7 +88,7 @@ def _fold(row: Row, documents: Sequence[Document]) -> list[str]:
     return [
         f"(claim-{claim.id})=",
         f"~~~~{{dropdown}} {badge(row)} {claim.title}{_turned(row)}",
-        ":class-container: sepnb-claim",
+        f":class-container: sepnb-claim{' sepnb-late' if 'after' in row.timing.values() else ''}",
         "",
         f"Source: {source}",
         "",

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from sepnb.claims.recall import FAR, INSIDE, LEARNED, SEEDS, holds_in_seeds, steps, uses
+from sepnb.claims.recall import FAR, INSIDE, LEARNED, SEEDS, holds_in_seeds, uses
 from sepnb.claims.verdict import HELD, NOT_JUDGED, NOT_RUN
-from sepnb.records.numbers import Number
 from sepnb.records.run_table import RunTable, text_of
 
 AS_TRAINED = "as trained"
@@ -143,13 +142,6 @@ def _far(table: pd.DataFrame, method: str) -> str:
     if learned == "no":
         return f"not learned ({of.mean(method, INSIDE):.2f} inside)"
     return of.text(method, f"{FAR}native", ".2f")
-
-
-def share_of_steps(table: pd.DataFrame, a: str, b: str) -> Number:
-    """The steps of method `a` to 95 % of the answers as a share of those of `b`: a geometric mean over the
-    seeds that both have, a run that never got there counted to its end; "not run" without any."""
-    apart = RunTable(table.join(steps(table))).minus(f"{a}:log2_steps", f"{b}:log2_steps")
-    return float(2 ** apart.mean()) if len(apart) else NOT_RUN
 
 
 def counted(table: pd.DataFrame, methods: Sequence[str]) -> dict[str, str]:

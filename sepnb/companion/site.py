@@ -145,13 +145,6 @@ def load_plotly(app, pagename, templatename, context, doctree) -> None:
     app.add_js_file("plotly.min.js", priority=100)
 
 
-def load_filter(app, pagename, templatename, context, doctree) -> None:
-    """Load the filter of claims only on the page that has them."""
-    elements = () if doctree is None else doctree.findall(nodes.Element)
-    if any("sepnb-claim" in node.get("classes", ()) for node in elements):
-        app.add_js_file("claims.js")
-
-
 _THEBE = re.compile(
     r'\s*<script type="text/x-thebe-config">.*?</script>(\s*<script>kernelName = .*?</script>)?', re.S
 )
@@ -203,6 +196,5 @@ def setup(app) -> dict:
     app.connect("env-before-read-docs", judge_first)
     app.connect("doctree-read", check_text)
     app.connect("html-page-context", load_plotly, priority=100)
-    app.connect("html-page-context", load_filter, priority=100)
     app.connect("html-page-context", drop_thebe, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -44,15 +44,6 @@ def test_what_was_learned_stands_beside_the_best_guess_and_the_worst_seed():
     assert {alibi[name] for name in ("learned", "answers found, inside", "worst seed")} == {NOT_RUN}
 
 
-def test_a_share_of_steps_counts_a_run_that_never_got_there_to_its_end():
-    soon = runs("rope", **{"steps": 1600, "steps_to_0.95": [100, 200, 400] * 2})
-    late = runs("alibi", **{"steps": 1600, "steps_to_0.95": [400, 800, float("nan")] * 2})
-    both = pd.concat([soon, late], ignore_index=True)
-    assert shown.share_of_steps(both, "rope", "alibi") == pytest.approx(0.25)
-    without = pd.concat([soon, missing("alibi")], ignore_index=True)
-    assert shown.share_of_steps(without, "rope", "alibi") == NOT_RUN
-
-
 def test_every_reading_but_the_window_has_its_verdict():
     table = with_guess(runs(far=0.2, **{"far/ntk": 0.97}), runs("none", inside=0.5), missing("alibi"))
     found = shown.uses_table(table, ["rope", "none", "alibi"])
