@@ -926,7 +926,7 @@ figures.show(
 # slowest costs more than stopping it: it works, for content. Stopping all pairs, which leaves the causal mask as the only
 # source of order, costs {num}`04_rotation/all_stopped:.2f`.
 #
-# The article says that slow pairs serve *far* meaning. That must not be read out of the last two numbers, which are of one
+# The article says that slow pairs serve *far* meaning. That must not be read out of the last row of the table, which is of one
 # seed. And to this model all {num}`04_rotation/length` keys instead of 8 are worth only
 # {num}`04_rotation/far_gain:.3f` bits per byte. A surprise on the way: with 8 keys visible, stopping the fastest band is
 # *worse* than removing it. Products that were learned to be turned, and now say the same at every distance, mislead.

@@ -90,7 +90,7 @@ def fit_rows(
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
 
     def kept(gradient: Tensor) -> Tensor:
-        """AdamW without weight decay leaves a number whose gradients are all 0 exactly as it is."""
+        """A number whose gradients are all 0 stays as it is, without weight decay."""
         return torch.cat([torch.zeros_like(gradient[:known]), gradient[known:]])
 
     hook = rows.register_hook(kept)
