@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from . import language_modelling as lm
 from . import methods
 from .methods import EQUAL, QUARTER, SPINE, WIDE, Method, listed, part_for_position
+from .scale_sweep import ScaleSweep
 from .sweep import Sweep
-from .table_sweep import TableSweep
 from .texts import TextExperiment
 
 SIZES = {
@@ -104,11 +104,11 @@ SCREEN = Sweep(
 )
 """For all but one method the largest of the first three rates was the best."""
 
-TABLES = TableSweep(
+TABLES = ScaleSweep(
     "ablation_table_sweep",
-    title="Scales of learned tables in the ablation",
+    title="Scales of positions beside content in the ablation",
     order=3,
-    methods=tuple(name for name in COMPARED if "learned" in name),
+    methods=(*(name for name in COMPARED if "learned" in name), DENSE, f"{DENSE}-reinjected"),
     smoke=("learned",),
     config_of=run_of,
     costs={"smoke": 1.0, "laptop": 34.0, "gpu": 60.0},

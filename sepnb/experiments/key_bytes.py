@@ -28,7 +28,7 @@ from . import encoding_methods, methods
 from . import language_modelling as lm
 from .base import Progress
 from .extrapolation import Extrapolation, ExtrapolationRun, trained_long
-from .table_sweep import TableSweep
+from .scale_sweep import ScaleSweep, scale_of
 
 SHARE = 0.02
 """Of the bytes that stand a trained length or more into a window, those chosen."""
@@ -134,14 +134,16 @@ def _listed(path: Path, stamp: int) -> Mapping[str, list[int]]:
 
 @dataclass(frozen=True)
 class Scales:
-    """At which scale learned tables are drawn: that of a sweep of them at the same size, after a shorter
-    training, for a method that it has or the nearest of its bases."""
+    """At which scale positions are drawn, or the content to which they are added: by a sweep at this size,
+    after a shorter training, of the method itself or of the nearest of its bases that scales the same."""
 
-    sweep: TableSweep
+    sweep: ScaleSweep
 
     def of(self, method: str) -> str | None:
-        """The method of the sweep whose scale a method takes; None of one without a table."""
-        return next((one.name for one in methods.series(method) if one.name in self.sweep.methods), None)
+        """The method of the sweep whose scale a method takes; None of one that has nothing to scale."""
+        scale = scale_of(methods.model_config(method, lm.SIZES["smoke"]))
+        bases = (one.name for one in methods.series(method) if one.name in self.sweep.methods)
+        return next((base for base in bases if scale and self.sweep.scale(base) is scale), None)
 
     def settled(self, profile: str, method: str, config: lm.LanguageModelRun) -> lm.LanguageModelRun:
         """The config with its tables drawn so."""

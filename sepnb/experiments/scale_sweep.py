@@ -7,6 +7,7 @@ baseline. So such a method is tried at several scales, each at every rate, and t
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 from ..encodings import Learned, Sinusoidal
@@ -61,12 +62,12 @@ class ScaleSweep(Sweep):
     """Which learning rate and which scale suit each method? The test data are not read.
 
     Scores that count as alike, see `Sweep`, stand in the order of scales, and at each scale of rates.
-
-    Args:
-        scale: of a method, by its name; None where only the rate is tried.
     """
 
-    scale: Callable[[str], Scale | None]
+    @cache  # noqa: B019 - sweeps live as long as the program
+    def scale(self, method: str) -> Scale | None:
+        """What is tried of a method beside its rate."""
+        return scale_of(self.config_of(self.name, "laptop", method, 0, self.rates[0], None).model)
 
     def trials(self, profile: str, method: str) -> list[tuple]:
         """At every scale every rate; smoke tries one, it chooses nothing."""

@@ -6,7 +6,7 @@ where it adds position to content or has a table of positions.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..models import TransformerConfig
@@ -17,7 +17,7 @@ from . import language_modelling as lm
 from . import tasks
 from .base import Experiment, Progress
 from .methods import changed
-from .scale_sweep import Scale, ScaleSweep, scale_of
+from .scale_sweep import ScaleSweep
 from .task_methods import FEW, METHODS
 from .tasks import Asked, TaskRun
 
@@ -158,12 +158,6 @@ def run_of(
     return TaskRun(experiment, profile, method, seed, model, training, asked)
 
 
-@cache
-def scale(task: str, method: str) -> Scale | None:
-    """What is swept of a method beside its rate."""
-    return scale_of(run_of(task, "laptop", method, 0, RATES[0], task=task).model)
-
-
 class TaskExperiment(Experiment):
     """Which methods learn a task at their trained length, and find the answer in longer texts?"""
 
@@ -177,7 +171,6 @@ class TaskExperiment(Experiment):
         self.costs = {"smoke": 1.5, "laptop": task.seconds, "gpu": 120.0}
         self.sweep = ScaleSweep(
             f"{name}_sweep",
-            scale=partial(scale, name),
             title=f"Learning rates: {task.title.lower()}",
             order=7,
             methods=self.methods,

@@ -234,3 +234,9 @@ def test_learned_tables_are_drawn_at_the_scale_of_a_sweep_at_their_size(monkeypa
     (encoding,) = LONG.config("laptop", "learned", 1).model.encodings
     assert encoding.std == 0.5
     assert MATCHED.config("laptop", "rope", 1).model.encodings[0].name == "rope"
+
+
+def test_only_what_adds_a_sinusoid_or_has_a_table_is_drawn_at_the_scale_of_its_base():
+    of = LONG.tables.of
+    assert (of("learned"), of("sinusoidal")) == ("learned", "sinusoidal")
+    assert {of(name) for name in ("none", "rope", "alibi", "separated-sinusoidal")} == {None}

@@ -12,9 +12,8 @@ from sepnb.experiments import images, table_sweep, task_grid
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import methods as book
 from sepnb.experiments.classification import Classification
-from sepnb.experiments.scale_sweep import CONTENT, TABLES
+from sepnb.experiments.scale_sweep import CONTENT, TABLES, ScaleSweep
 from sepnb.experiments.sweep import RATES, Sweep
-from sepnb.experiments.table_sweep import TableSweep
 from sepnb.experiments.task_grid import TaskExperiment
 from sepnb.experiments.texts import TextExperiment
 from sepnb.records.store import Record, Store
@@ -98,7 +97,7 @@ def test_a_rate_beyond_an_end_counts_once_its_run_is_published_and_nothing_is_tr
 
 
 def test_a_table_is_drawn_at_the_scale_that_is_best_with_its_rate_and_by_default_as_ever(checkout):
-    one = sweep(TableSweep, methods=("learned", "separated-learned"), beyond={})
+    one = sweep(ScaleSweep, methods=("learned", "separated-learned"), beyond={})
     trials = one.trials("laptop", "learned")
     assert (
         set(trials) == {("learned", rate, std) for rate in RATES for std in TABLES.stds} and len(trials) == 9
@@ -114,10 +113,13 @@ def test_a_table_is_drawn_at_the_scale_that_is_best_with_its_rate_and_by_default
     assert table == Learned(std=trials[6][2]) and one.std("laptop", "separated-learned") is None
 
 
-@pytest.mark.parametrize("name", [name for name, one in SWEEPS.items() if isinstance(one, TableSweep)])
+OF_TEXTS = [name for name, one in SWEEPS.items() if isinstance(one, ScaleSweep) and one.rates == RATES]
+
+
+@pytest.mark.parametrize("name", OF_TEXTS)
 def test_the_trials_of_a_table_differ_in_its_scale_and_in_the_rate_and_in_nothing_else(name):
     one = SWEEPS[name]
-    for method in one.methods:
+    for method in (method for method in one.methods if one.scale(method) is TABLES):
         first, *others = (one.config("laptop", trial, 0) for trial in one.trials("laptop", method))
         assert first.training.steps == lm.SIZES["laptop"].steps, "the whole schedule"
         changed = [differing(first, other) for other in others]
@@ -203,7 +205,7 @@ def test_a_run_of_a_task_is_drawn_at_the_scale_that_its_sweep_chose(checkout):
 @pytest.mark.parametrize("name", SWEEPS)
 def test_where_the_best_rate_of_a_laptop_stands_at_an_end_a_further_one_is_declared(name):
     one = SWEEPS[name]
-    settled_elsewhere = {method for method in table_sweep.SWEEP.methods if not isinstance(one, TableSweep)}
+    settled_elsewhere = {method for method in table_sweep.SWEEP.methods if not isinstance(one, ScaleSweep)}
     guesses = {*images.GUESSES, *task_grid.GUESSES.get(name.removesuffix("_sweep"), ())}
     ends = set(one.at_an_end("laptop")) - guesses - settled_elsewhere
     assert not {method for method in ends if not one.waiting("laptop", method)}, "declare one beyond the end"
