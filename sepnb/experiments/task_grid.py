@@ -83,8 +83,8 @@ TASKS: dict[str, Task] = {
         beyond=dict.fromkeys(
             (
                 *("none", "rope", "rope-randomised", "sinusoidal-randomised", "separated-sinusoidal"),
-                *("strict-randomised", "separated-gap", "separated-content-gap"),
-                "separated-content-randomised",
+                *("sinusoidal-gap", "sinusoidal-content-gap", "strict-randomised"),
+                *("separated-gap", "separated-content-gap", "separated-content-randomised"),
             ),
             (6e-3,),
         ),
