@@ -13,27 +13,10 @@
 # %% [markdown]
 # # 7. Two streams: values and output
 #
-# **The question.** If position gets its own columns, what must attention's value path look like so that position and
-# semantics never mix in it, and what still passes between them?
-#
-# ```{admonition} Before you start
-# :class: note
-# - **Time**: about 7 s of one CPU core at profile `smoke`, about 10 s at `laptop`; no GPU is used. Memory: under 1 GB.
-#   Nothing is downloaded, nothing is trained.
-# - **You need**: {doc}`chapter 1 <01_order>`; block matrices; what a Jacobian is.
-# - **You will learn**: why values do not mix and weights do; what a *straddling* head is and why it is harmless; how to
-#   measure isolation exactly, with controls that must fail; what the split costs in parameters.
-# - **Claims tested** (see {doc}`/book/claims`): `block-values-keep-streams-apart`,
-#   `semantics-do-not-depend-on-position`.
-# ```
-#
-# The source of this part of the book is a set of slides in French. Its idea: instead of *adding* a position vector to a
-# token's embedding, reserve some dimensions for position, exclusively, and take precautions so that they stay so.
-# This chapter builds the precautions inside attention, {doc}`the next one <08_split_mlp_norm>` those outside it.
-#
-# The architecture is older than the slides. {cite:t}`kitaev2018` concatenated content and position and split the weights of
-# attention and of the feed-forward layers in 2018, and {cite:t}`lequeu2026` study such models in depth. What the book
-# adds is not the idea but exact tests of it, and comparisons in which only one factor changes.
+# **Finding.** While the attention weights are held fixed, text cannot reach position in a separated model: the derivative is
+# {num}`07_two_streams/frozen_jacobian_split:.0f`, exactly ({numref}`fig-streams-jacobian`). One full value matrix makes it at least
+# {num}`07_two_streams/frozen_jacobian_full_value:.2f`. Attention weights that are not fixed read both streams, so that through them
+# each still influences the other.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -61,6 +44,28 @@ D, H = 32, 4
 numbers = {}
 
 # %% [markdown]
+# > **Question.** If position gets its own columns, what must attention's value path look like so that position and semantics never
+# > mix in it, and what still passes between them?
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 7 s of one CPU core at profile `smoke`, about 10 s at `laptop`; no GPU is used. Memory: under 1 GB.
+#   Nothing is downloaded, nothing is trained.
+# - **You need**: {doc}`chapter 1 <01_order>`; block matrices; what a Jacobian is.
+# - **You will learn**: why values do not mix and weights do; what a *straddling* head is and why it is harmless; how to
+#   measure isolation exactly, with controls that must fail; what the split costs in parameters.
+# - **Claims tested** (see {doc}`/book/claims`): `block-values-keep-streams-apart`,
+#   `semantics-do-not-depend-on-position`.
+# ```
+#
+# The source of this part of the book is a set of slides in French. Its idea: instead of *adding* a position vector to a
+# token's embedding, reserve some dimensions for position, exclusively, and take precautions so that they stay so.
+# This chapter builds the precautions inside attention, {doc}`the next one <08_split_mlp_norm>` those outside it.
+#
+# The architecture is older than the slides. {cite:t}`kitaev2018` concatenated content and position and split the weights of
+# attention and of the feed-forward layers in 2018, and {cite:t}`lequeu2026` study such models in depth. What the book
+# adds is not the idea but exact tests of it, and comparisons in which only one factor changes.
+#
 # ## What goes in
 #
 # The width is divided, $D = d_{\text{pos}} + d_{\text{sem}}$, and a token enters as $x_i = [\,p_i \,\Vert\, s_t\,]$, equation
@@ -403,9 +408,11 @@ figures.show(
     "frozen attention: the two blocks that lead from stream to stream are empty, "
     "exactly zero. Separated with live attention: they are filled. Full value and "
     "output matrices with frozen attention: filled.",
-    caption="Which output column hears which input column (largest derivative over "
-    "all pairs of tokens, one random model). Block-diagonal values and outputs cut "
-    "the value path exactly; live attention brings a leak back.",
+    caption="With fixed attention weights nothing passes between the streams (left, "
+    "exactly 0). Live attention brings a leak back (middle). Full values and outputs "
+    "leak even with fixed weights (right). Drawn is how much an output column depends "
+    "on an input column: the largest derivative over all pairs of tokens, one random "
+    "model.",
 )
 
 # %% [markdown]
@@ -473,17 +480,17 @@ figures.show(
     alt="The live leak from sem to pos against the factor on the query and key "
     "matrices, both axes logarithmic. It rises in nearly a straight line of slope "
     "two. One thin line per seed, a thick line for the median.",
-    caption="The routing leak grows about with the square of $g$ over five octaves. It "
-    f"is exactly zero at $g = 0$ (not on a logarithmic axis). Thin lines are {n_seeds} "
-    "random models.",
+    caption="The more sharply attention reacts to content, the larger the routing "
+    "leak: about with the square of $g$ over five octaves. It is exactly zero at "
+    f"$g = 0$ (not on a logarithmic axis). Thin lines are {n_seeds} random models.",
 )
 
 # %% [markdown]
-# {numref}`fig-streams-routing` says what the leak is made of: scores are products of a query and a key, hence the square. From
+# {numref}`fig-streams-routing` shows what the leak is made of: scores are products of a query and a key, hence the square. From
 # one quarter to the initial scale its median grows from {num}`07_two_streams/routing_leak_at_quarter:.3f` to
 # {num}`07_two_streams/routing_leak_at_1:.2f`. These are *random* models: they show that the leak is possible and not small
-# by construction. Whether a *trained* model uses it is a question for records, and is asked in a later chapter. The
-# strict variant removes it by construction; it has its own chapter, too.
+# by construction. Whether a *trained* model uses it is a question for records ({doc}`chapter 22 <22_inside>`). The strict variant
+# of {doc}`chapter 9 <09_strict>` removes it by construction.
 #
 # ## What it costs, or saves
 #
@@ -544,7 +551,7 @@ numbers["wide_over_dense"] = formula(76, 19, 3) / dense
 # {term}`equal parameters` gives it a wider residual path: $D = 76$ has {num}`07_two_streams/wide_over_dense:.3f` times the
 # parameters of a dense $D = 64$. The book shows both.
 #
-# The last column hides a trap. When the output is computed from the sem stream only, the last block's pos values, outputs
+# The last column avoids a trap. When the output is computed from the sem stream only, the last block's pos values, outputs
 # and MLP reach nothing. They would be trained on nothing and would still be counted. The model does not build them.
 #
 # ## What went wrong: zeros that drift
@@ -574,16 +581,18 @@ assert drift > 1e-3 and not stored[outside].any()
 
 # %% [markdown]
 # The zeros have moved to {num}`07_two_streams/drift_of_initial_zeros:.3f`, close to five times the learning rate: nothing held
-# them. Masking in every forward pass would be correct, but pays for the zeros in time and memory. So the blocks are
+# them. Masking in every forward pass would be correct, but the zeros would cost time and memory. So the blocks are
 # stored as blocks, and the isolation tests of the package also run after training steps.
 #
-# ## Takeaways
+# ## What to take away
 #
 # 1. Attention mixes tokens at a fixed column. Block-diagonal $W_V$ and $W_O$, cut at column $d_{\text{pos}}$, keep the value path
-#    separated **exactly**, also when a head straddles the border; either alone is not enough.
-# 2. The attention weights read both streams. With live weights position and content influence each other: separated is
-#    not the same as independent, and the semantic stream does not "stay invariant to position".
-# 3. Separation saves parameters, so every comparison needs equal width *and* equal parameters.
+#    separated **exactly**, also when a head straddles the border. Either alone is not enough.
+# 2. The attention weights read both streams. With live weights position and content influence each other, by derivatives of at least
+#    {num}`07_two_streams/live_jacobian_split:.2f` here. Separated is not independent, and the semantic stream does not "stay invariant
+#    to position".
+# 3. Separation saves parameters: a separated block with a quarter of the width for position has
+#    {num}`07_two_streams/share_of_dense_quarter:.1%` of those of a dense one. So every comparison needs equal width *and* equal parameters.
 #
 # **Limits.** The zeros are exact for any weights. The sizes of the leaks belong to random models of one small shape with
 # the book's initialisation; trained models can differ in either direction. The norm was split throughout; that this
@@ -623,8 +632,8 @@ assert abs(matrices - 7 / 12) < 1e-12
 
 # %% tags=["hide-cell"]
 # Columns 5 to 7 of z are semantic, but the wrong cut counts them to the pos block: its
-# first five outputs hear them (sem to pos), and its last three, which belong to sem,
-# hear the pos columns. Both directions leak.
+# first five outputs read them (sem to pos), and its last three, which belong to sem,
+# read the pos columns. Both directions leak.
 from sepnb.analysis.isolation import DenseMap
 
 

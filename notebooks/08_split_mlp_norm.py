@@ -13,21 +13,9 @@
 # %% [markdown]
 # # 8. The split MLP and the split norm
 #
-# **The question.** What else in a block must be split so that the streams stay apart, and what does the split throw
-# away?
-#
-# ```{admonition} Before you start
-# :class: note
-# - **Time**: about 6 s of one CPU core at profile `smoke`, about 10 s at `laptop`; no GPU is used. Memory: under 1 GB.
-#   Nothing is downloaded, nothing is trained.
-# - **You need**: {doc}`chapter 7 <07_two_streams>`, in particular the frozen Jacobian {eq}`eq-streams-jacobian`.
-# - **You will learn**: that two MLPs are one masked MLP, only cheaper; that a {term}`split norm`, of which the source says
-#   nothing, decides whether the model is separated at all; and what this norm erases.
-# - **Claims tested** (see {doc}`/book/claims`): `two-mlps-keep-streams-apart`, `values-output-and-mlp-suffice`.
-# ```
-#
-# After chapter 7 the values and the outputs of attention respect the streams. A block has two parts left that look at all
-# columns of a token at once: the MLP and the norm. The slides split the first and are silent about the second.
+# **Finding.** Splitting the values, the outputs and the MLP is not enough. With one norm over both streams the derivative of position
+# by text is at least {num}`08_split_mlp_norm/frozen_jacobian_joint_norm:.2f`; with a norm for each stream it is
+# {num}`08_split_mlp_norm/frozen_jacobian_split_norm:.0f`, exactly, while the attention weights are held fixed ({numref}`fig-split-leaks`).
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -58,6 +46,21 @@ D, H = 32, 4
 numbers = {}
 
 # %% [markdown]
+# > **Question.** What else in a block must be split so that the streams stay apart, and what does the split throw away?
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 6 s of one CPU core at profile `smoke`, about 10 s at `laptop`; no GPU is used. Memory: under 1 GB.
+#   Nothing is downloaded, nothing is trained.
+# - **You need**: {doc}`chapter 7 <07_two_streams>`, in particular the frozen Jacobian {eq}`eq-streams-jacobian`.
+# - **You will learn**: that two MLPs are one masked MLP, only cheaper; that a {term}`split norm`, of which the source says
+#   nothing, decides whether the model is separated at all; and what this norm erases.
+# - **Claims tested** (see {doc}`/book/claims`): `two-mlps-keep-streams-apart`, `values-output-and-mlp-suffice`.
+# ```
+#
+# After chapter 7 the values and the outputs of attention respect the streams. A block has two parts left that look at all
+# columns of a token at once: the MLP and the norm. The slides split the first and are silent about the second.
+#
 # ## Two MLPs
 #
 # The MLP of a dense block expands each token to four times the width, applies an activation, and returns. The source
@@ -175,7 +178,7 @@ figures.show_table(
 # %% [markdown]
 # With a quarter of the width for position, the split MLP needs {num}`08_split_mlp_norm/mlp_share_quarter:.1%` of the dense
 # one's parameters and operations. Fewer operations are not yet less time: two small matrix products can be slower than one
-# large one, and what they cost is measured in a later chapter.
+# large one, and {doc}`chapter 21 <21_cost_and_speed>` measures what they cost.
 #
 # ## The norm decides
 #
@@ -230,9 +233,10 @@ numbers["joint_norm_leak_alone"] = exact[:8, 8:].abs().max().item()
 # ```{admonition} Deviation from the source
 # :class: warning
 # The slides do not mention a norm. Read literally, "modify $W_V$, $W_O$ and the MLP" leaves the ordinary joint norm in
-# place, and the model is then not separated: with everything else split and the attention frozen, the largest derivative
+# place, and the model is then not separated. With everything else split and the attention frozen, the largest derivative
 # of the pos stream by the sem stream is still at least {num}`08_split_mlp_norm/frozen_jacobian_joint_norm:.3f` over the seeds
 # below. We therefore split the norm, and keep the joint norm as an option so that its effect can be measured.
+#
 # The same choice separates two published models: {cite:t}`kitaev2018` normalise both halves together; the public code of
 # {cite:t}`lequeu2026`, in the states that we examined, normalises each stream alone.
 # ```
@@ -328,7 +332,7 @@ widths = [16, 32, 64, 128, 256, 512]
 
 
 def norm_leak(width, seed):
-    """Norm of what a pos column hears from all sem columns, the mean over columns."""
+    """Norm of a pos column's derivatives by all sem columns, the mean over columns."""
     torch.manual_seed(seed)
     streams = Streams(pos=width // 4, sem=width - width // 4)
     norm = StreamNorm(streams, split=False).double()
@@ -357,15 +361,15 @@ assert -0.75 < slope < -0.35
 # \;\approx\; \operatorname{norm}(p) ,
 # $$ (eq-split-scale)
 #
-# with $\sigma_p^2$ the variance of the columns of $p$; the approximation holds while $c^2 \sigma_p^2 \gg \varepsilon$. What a block reads of the pos stream is its *direction*. Its magnitude
-# is gone, except where $\varepsilon$ notices. We compare the size of $\operatorname{norm}(c\,p)$ with {eq}`eq-split-scale`
-# for the sinusoidal code and for a fresh learned table.
+# with $\sigma_p^2$ the variance of the columns of $p$; the approximation holds while $c^2 \sigma_p^2 \gg \varepsilon$. What a block
+# reads of the pos stream is its *direction*. Its magnitude is gone, except where $\varepsilon$ notices. We compare the size of
+# $\operatorname{norm}(c\,p)$ with {eq}`eq-split-scale` for the sinusoid and for a fresh learned table.
 
 # %%
 torch.manual_seed(seed)
 table = build("learned").std * torch.randn(128, 32, dtype=torch.float64)
 code = sinusoidal(torch.arange(128), 32, dtype=torch.float64)
-codes = {"sinusoidal code": code, "fresh learned table": table}
+codes = {"sinusoid": code, "fresh learned table": table}
 scales = np.logspace(-4, 2, 61)
 
 
@@ -389,7 +393,7 @@ curves = {
 for (name, eps), curve in curves.items():
     by_equation = [predicted(codes[name], c, eps) for c in scales]
     np.testing.assert_allclose(curve, by_equation, rtol=1e-9)
-numbers["size_sinusoidal"] = size(codes["sinusoidal code"], 1.0, 1e-5)
+numbers["size_sinusoidal"] = size(codes["sinusoid"], 1.0, 1e-5)
 numbers["size_learned"] = size(codes["fresh learned table"], 1.0, 1e-5)
 numbers["size_learned_tenth"] = size(codes["fresh learned table"], 0.1, 1e-5)
 
@@ -410,9 +414,9 @@ def middle(name, eps):
     return scales[np.argmin(abs(np.array(curves[name, eps]) - 0.5))]
 
 
-at = middle("sinusoidal code", 1e-6) * 0.7, 0.5
+at = middle("sinusoid", 1e-6) * 0.7, 0.5
 look = {"color": figures.METHODS["sinusoidal"].colour, "va": "center"}
-ax.text(*at, "sinusoidal\ncode", ha="right", **look)
+ax.text(*at, "sinusoid", ha="right", **look)
 at = middle("fresh learned table", 1e-5) * 1.3, 0.42
 ax.text(*at, "fresh\nlearned\ntable", color="#2a86bd", ha="left", va="center")
 words = "solid: $\\varepsilon = 10^{-5}$\ndashed: $\\varepsilon = 10^{-6}$"
@@ -421,7 +425,7 @@ figures.show(
     fig,
     name="fig-split-scale",
     alt="Size of the normalised position vector against the scale of the vector, "
-    "logarithmic, for the sinusoidal code and a fresh learned table and two values of "
+    "logarithmic, for the sinusoid and a fresh learned table and two values of "
     "epsilon. All curves are one over most of the range and fall to zero below a scale "
     "that depends on epsilon; the learned table with epsilon ten to the minus five "
     "falls just below scale one.",
@@ -431,15 +435,17 @@ figures.show(
 )
 
 # %% [markdown]
-# ### The surprise: a fresh table stands at the edge
+# ### The surprise: a fresh table is at the edge
 #
 # We expected the sentence "the norm removes the scale" to be true for every encoding at its natural size. For the
-# sinusoidal code it is: its size after the norm is {num}`08_split_mlp_norm/size_sinusoidal:.5f`. A learned table starts with
-# entries of standard deviation $0.02$, variance $4 \cdot 10^{-4}$, and the usual $\varepsilon = 10^{-5}$ is a fortieth of that.
-# Its size after the norm is {num}`08_split_mlp_norm/size_learned:.3f`; a table ten times smaller would come out at
-# {num}`08_split_mlp_norm/size_learned_tenth:.2f`. In this book's dense model nobody notices, since the table is added to a
-# larger embedding (drawn at one half) before the norm. In its own stream, the initial scale of the table and $\varepsilon$ become settings
-# of the method.
+# sinusoid it is: its size after the norm is {num}`08_split_mlp_norm/size_sinusoidal:.5f`.
+#
+# A learned table starts with entries of standard deviation $0.02$, variance $4 \cdot 10^{-4}$, and the usual $\varepsilon = 10^{-5}$
+# is a fortieth of that. Its size after the norm is {num}`08_split_mlp_norm/size_learned:.3f`; a table ten times smaller would come out
+# at {num}`08_split_mlp_norm/size_learned_tenth:.2f`.
+#
+# In this book's dense model nobody notices, since the table is added to a larger embedding (drawn at one half) before the norm. In its
+# own stream, the initial scale of the table and $\varepsilon$ become settings of the method.
 #
 # ## Consequences for the extrapolators
 #
@@ -545,14 +551,16 @@ figures.show(
 # At $64 L$ the normalised pos stream has moved by {num}`08_split_mlp_norm/fade_seen_after_block_1:.2f` typical distances after the
 # first block and by {num}`08_split_mlp_norm/fade_seen_after_block_2:.2f` after the second. "The split norm cancels the
 # slides' (6)" is thus right for the first block and wrong for the model. Whether trained models gain anything from what is left is
-# measured with the extrapolators, in their own chapter.
+# measured in {doc}`chapter 11 <11_extrapolators>`.
 #
-# ## Takeaways
+# ## What to take away
 #
-# 1. Two MLPs are one MLP with block-diagonal matrices: same outputs, same gradients, fewer parameters and operations.
-# 2. The **norm** is the part that the source forgot and that decides: with a joint norm nothing else keeps the streams apart;
+# 1. Two MLPs are one MLP with block-diagonal matrices: same outputs, same gradients, and with a quarter of the width for position
+#    {num}`08_split_mlp_norm/mlp_share_quarter:.1%` of the parameters and operations.
+# 2. The **norm** is the part that the source forgot and that decides. With a joint norm nothing else keeps the streams apart;
 #    with one norm per stream the value path is separated exactly.
-# 3. A split norm reads the *direction* of the position vector. Magnitude survives in the residual path only:
+# 3. Width dilutes what a joint norm mixes, about as $D^{-1/2}$, and does not remove it.
+# 4. A split norm reads the *direction* of the position vector. Magnitude survives in the residual path only:
 #    the first block does not see it, later blocks see it as direction.
 #
 # **Limits.** Random models of one small shape; the zeros hold for any weights, the sizes of the leaks do not. The

@@ -13,24 +13,10 @@
 # %% [markdown]
 # # 9. The strict variant
 #
-# **The question.** What if position heads see positions only?
-#
-# ```{admonition} Before you start
-# :class: note
-# - **Time**: about 15 s of one CPU core at any profile, a third of it for the training of one tiny model; no GPU is used. Memory: under 1 GB. Nothing is downloaded. The records behind the last section:
-#   `sepnb run extrapolation`.
-# - **You need**: {doc}`chapter 7 <07_two_streams>` for the routing leak, {doc}`chapter 8 <08_split_mlp_norm>` for the
-#   split norm.
-# - **You will learn**: why one more block of zeros makes the position stream the same for every text; how it then shrinks
-#   to a table; what that saves in arithmetic and in the cache; what it forbids.
-# - **Claims tested** (see {doc}`/book/claims`): `strict-pos-stream-ignores-the-text`, `strict-is-dense-plus-tables`,
-#   `strict-as-good-as-separated`.
-# ```
-#
-# Chapter 7 left one door open. Values, outputs, MLPs and norms keep the streams apart, but queries and keys read both, so
-# the *text* decides from which places a position vector is averaged. After the first block, the position stream is no
-# longer about positions alone. The slides leave this door open too. This chapter closes it, which takes one more block of
-# zeros, and follows what happens.
+# **Finding.** A model whose position heads see positions only is, exactly, a dense transformer of width $d_{\text{sem}}$ with tables added
+# to its queries and keys, and the tables are the same for every text. With a quarter of the width for position, a training step is
+# {num}`21_cost_and_speed/step_strict:.2f` times as fast as a dense one ({doc}`chapter 21 <21_cost_and_speed>`). Such a *strict* model
+# predicts as well as a separated one: *{num}`09_strict/verdict_strict_as_good_as_separated`*.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -69,7 +55,81 @@ n_tokens, n_seeds = {"smoke": (5, 3), "laptop": (8, 8), "gpu": (12, 16)}[profile
 D, H = 32, 4
 numbers = {}
 
+# %% tags=["hide-input"]
+fig, ax = diagrams.canvas((7.6, 5.4), x=(-0.3, 9.5), y=(-0.5, 8.15))
+pos = {"colour": figures.POS, "fill": figures.POS + "26"}
+sem = {"colour": figures.SEM, "fill": figures.SEM + "26"}
+left, right, narrow, wide = 0.2, 5.6, 2.2, 3.6  # the two columns: places and widths
+over_pos, over_sem = left + narrow / 2, right + wide / 2
+for layer in range(3):
+    y = 1.15 + 2.0 * layer
+    diagrams.box(ax, (left, y), (narrow, 0.4), "norm", **pos)
+    over = left + narrow + 0.05
+    diagrams.arrow(ax, (over, y + 0.2), (3.4, y + 0.2), colour=figures.POS)
+    table = f"$T_Q^{{({layer})}}, T_K^{{({layer})}}$"
+    strong = pos | {"fill": figures.POS + "55"}
+    diagrams.box(ax, (3.43, y - 0.08), (1.3, 0.56), table, **strong)
+    diagrams.arrow(ax, (4.77, y + 0.2), (right - 0.04, y + 0.2), colour=figures.POS)
+    ax.text(5.15, y + 0.29, "+", ha="center", fontsize=12)
+    if layer < 2:
+        for above, label in ((0.66, "position heads"), (1.32, "pos MLP")):
+            diagrams.box(ax, (left, y + above), (narrow, 0.4), label, **pos)
+            ends = (over_pos, y + above - 0.24), (over_pos, y + above - 0.02)
+            diagrams.arrow(ax, *ends)
+        diagrams.arrow(ax, (over_pos, y + 1.74), (over_pos, y + 1.97))
+    attention = (right, y - 0.08), (wide, 0.56), "attention of the sem heads"
+    diagrams.box(ax, *attention, **sem)
+    diagrams.box(ax, (right, y + 0.9), (wide, 0.56), "sem MLP", **sem)
+    diagrams.arrow(ax, (over_sem, y + 0.51), (over_sem, y + 0.87))
+    diagrams.arrow(ax, (over_sem, y + 1.49), (over_sem, y + 1.89))
+bold = {"ha": "center", "va": "bottom", "weight": "bold"}
+below = {"ha": "center", "va": "top"}
+for x, source in ((over_pos, "positions 0 to $N-1$"), (over_sem, "a text")):
+    diagrams.arrow(ax, (x, 0.75), (x, 1.05))
+    ax.text(x, 0.7, source, **below)
+ax.text(over_sem, 7.15, "next byte", ha="center", va="bottom")
+branch = "position branch, width $d_{\\mathrm{pos}}$"
+dense = "dense transformer, width $d_{\\mathrm{sem}}$"
+ax.text(over_pos, 7.75, branch, color=figures.POS, **bold)
+ax.text(over_sem, 7.75, dense, color="#a87400", **bold)
+once = "training: once a batch\ninference: once"
+ax.text(over_pos, 0.3, once, fontsize=9, **below)
+ax.text(over_sem, 0.3, "once for every sequence", fontsize=9, **below)
+figures.show(
+    fig,
+    name="fig-strict-tables",
+    alt="Diagram of a strict model of three blocks. On the left a narrow position "
+    "branch runs from positions through norms, position heads and pos MLPs; its last "
+    "block is a norm only. On the right a dense transformer runs from a text through "
+    "sem heads and sem MLPs to the next byte. In each layer an arrow leads from the "
+    "norm on the left through a table, added to queries and keys, to the attention on "
+    "the right. No arrow leads from right to left.",
+    caption="A strict model is two: a position branch that reads no text, and a dense "
+    "transformer that reads its tables. All arrows between the two point to the right, "
+    "so the left one can be run before the text is known. Of its last block only the "
+    "norm is built, because nobody reads what the rest would write.",
+)
+
 # %% [markdown]
+# > **Question.** What if position heads see positions only?
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 15 s of one CPU core at any profile, a third of it for the training of one tiny model; no GPU is used. Memory:
+#   under 1 GB. Nothing is downloaded. The records behind the last section: `sepnb run extrapolation`.
+# - **You need**: {doc}`chapter 7 <07_two_streams>` for the routing leak, {doc}`chapter 8 <08_split_mlp_norm>` for the
+#   split norm.
+# - **You will learn**: why one more block of zeros makes the position stream the same for every text; how it then shrinks
+#   to a table; what that saves in arithmetic and in the cache; what it forbids.
+# - **Claims tested** (see {doc}`/book/claims`): `strict-pos-stream-ignores-the-text`, `strict-is-dense-plus-tables`,
+#   `strict-as-good-as-separated`.
+# ```
+#
+# Chapter 7 left one door open. Values, outputs, MLPs and norms keep the streams apart, but queries and keys read both, so
+# the *text* decides from which places a position vector is averaged. After the first block, the position stream is no
+# longer about positions alone. The slides leave this door open too. This chapter closes it, which takes one more block of
+# zeros, and follows what happens.
+#
 # ## One more block of zeros
 #
 # The heads own the columns of $Q$, $K$ and $z$ in order ({numref}`fig-streams-heads`). If $d_{\text{pos}}$ is a multiple of
@@ -152,9 +212,9 @@ assert not separated.transformer.blocks[0].attention.query_key[0].weight[:8, 8:]
 # What follows is an induction over the layers. Let $x^{(l)}_{\text{pos}}$ be the pos stream before block $l$.
 #
 # - $x^{(0)}_{\text{pos}}$ is the position embedding.
-# - If $x^{(l)}_{\text{pos}}$ is a function of the positions, so is its norm $u_{\text{pos}}$, because the norm is split. Then so are $Q_{\text{pos}}$ and
-#   $K_{\text{pos}}$, by {eq}`eq-strict-queries`, and with the mask the {term}`attention weights <attention weight>` of the position heads. So is
-#   $V_{\text{pos}}$, hence $z_{\text{pos}}$ and $z_{\text{pos}} W_{O,\text{pos}}$, and at last the pos MLP of the sum.
+# - If $x^{(l)}_{\text{pos}}$ is a function of the positions, so is its norm $u_{\text{pos}}$, because the norm is split. Then so are
+#   $Q_{\text{pos}}$ and $K_{\text{pos}}$, by {eq}`eq-strict-queries`, and with the mask the {term}`attention weights <attention weight>` of the
+#   position heads. So is $V_{\text{pos}}$, hence $z_{\text{pos}}$ and $z_{\text{pos}} W_{O,\text{pos}}$, and at last the pos MLP of the sum.
 #
 # Hence, in every layer,
 #
@@ -164,8 +224,8 @@ assert not separated.transformer.blocks[0].attention.query_key[0].weight[:8, 8:]
 #
 # No text on the right. Each precaution is needed: give the model a joint norm, and the induction breaks at once. So we
 # measure three models, everything *live*: separated, strict, and strict with a joint norm. As in
-# {eq}`eq-streams-jacobian` the leak is the largest derivative of the final pos stream by the sem input. Beside it stands the largest
-# relative difference that two texts make to the pos stream, in any layer, in float32. To leave nothing to the shortcuts
+# {eq}`eq-streams-jacobian` the leak is the largest derivative of the final pos stream by the sem input. The other measure is the
+# largest relative difference that two texts make to the pos stream, in any layer, in float32. To leave nothing to the shortcuts
 # that follow later, positions are given per sequence here: then the package runs the ordinary blocks, on both streams together.
 
 
@@ -254,10 +314,10 @@ figures.show(
     alt="Three thirty-two by thirty-two heat maps of derivatives with live attention. "
     "Separated: all four blocks are filled. Strict: the block from sem to pos is "
     "empty, exactly zero. Strict with a joint norm: filled again.",
-    caption="Which output column depends on which input column, with live attention "
-    "(largest derivative over all pairs of tokens, one random model). Strict closes "
-    "the way from sem to pos exactly and leaves the way from pos to sem open. A joint "
-    "norm opens both.",
+    caption="Strict closes the way from sem to pos exactly and leaves the way from pos "
+    "to sem open; a joint norm opens both. Drawn is how much an output column depends "
+    "on an input column with live attention: the largest derivative over all pairs of "
+    "tokens, one random model.",
 )
 
 # %% [markdown]
@@ -335,63 +395,9 @@ for length in (40, 1):
 # :dedent:
 # ```
 
-# %% tags=["hide-input"]
-fig, ax = diagrams.canvas((7.6, 5.4), x=(-0.3, 9.5), y=(-0.5, 8.15))
-pos = {"colour": figures.POS, "fill": figures.POS + "26"}
-sem = {"colour": figures.SEM, "fill": figures.SEM + "26"}
-left, right, narrow, wide = 0.2, 5.6, 2.2, 3.6  # the two columns: places and widths
-over_pos, over_sem = left + narrow / 2, right + wide / 2
-for layer in range(3):
-    y = 1.15 + 2.0 * layer
-    diagrams.box(ax, (left, y), (narrow, 0.4), "norm", **pos)
-    over = left + narrow + 0.05
-    diagrams.arrow(ax, (over, y + 0.2), (3.4, y + 0.2), colour=figures.POS)
-    table = f"$T_Q^{{({layer})}}, T_K^{{({layer})}}$"
-    strong = pos | {"fill": figures.POS + "55"}
-    diagrams.box(ax, (3.43, y - 0.08), (1.3, 0.56), table, **strong)
-    diagrams.arrow(ax, (4.77, y + 0.2), (right - 0.04, y + 0.2), colour=figures.POS)
-    ax.text(5.15, y + 0.29, "+", ha="center", fontsize=12)
-    if layer < 2:
-        for above, label in ((0.66, "position heads"), (1.32, "pos MLP")):
-            diagrams.box(ax, (left, y + above), (narrow, 0.4), label, **pos)
-            ends = (over_pos, y + above - 0.24), (over_pos, y + above - 0.02)
-            diagrams.arrow(ax, *ends)
-        diagrams.arrow(ax, (over_pos, y + 1.74), (over_pos, y + 1.97))
-    attention = (right, y - 0.08), (wide, 0.56), "attention of the sem heads"
-    diagrams.box(ax, *attention, **sem)
-    diagrams.box(ax, (right, y + 0.9), (wide, 0.56), "sem MLP", **sem)
-    diagrams.arrow(ax, (over_sem, y + 0.51), (over_sem, y + 0.87))
-    diagrams.arrow(ax, (over_sem, y + 1.49), (over_sem, y + 1.89))
-bold = {"ha": "center", "va": "bottom", "weight": "bold"}
-below = {"ha": "center", "va": "top"}
-for x, source in ((over_pos, "positions 0 to $N-1$"), (over_sem, "a text")):
-    diagrams.arrow(ax, (x, 0.75), (x, 1.05))
-    ax.text(x, 0.7, source, **below)
-ax.text(over_sem, 7.15, "next byte", ha="center", va="bottom")
-branch = "position branch, width $d_{\\mathrm{pos}}$"
-dense = "dense transformer, width $d_{\\mathrm{sem}}$"
-ax.text(over_pos, 7.75, branch, color=figures.POS, **bold)
-ax.text(over_sem, 7.75, dense, color="#a87400", **bold)
-once = "training: once a batch\ninference: once"
-ax.text(over_pos, 0.3, once, fontsize=9, **below)
-ax.text(over_sem, 0.3, "once for every sequence", fontsize=9, **below)
-figures.show(
-    fig,
-    name="fig-strict-tables",
-    alt="Diagram of a strict model of three blocks. On the left a narrow position "
-    "branch runs from positions through norms, position heads and pos MLPs; its last "
-    "block is a norm only. On the right a dense transformer runs from a text through "
-    "sem heads and sem MLPs to the next byte. In each layer an arrow leads from the "
-    "norm on the left through a table, added to queries and keys, to the attention on "
-    "the right. No arrow leads from right to left.",
-    caption="A strict model, drawn as two. All arrows between the two point to the "
-    "right, so the left one can be run before the text is known. Of its last block "
-    "only the norm is built, because nobody reads what the rest would write.",
-)
-
 # %% [markdown]
-# A drawing proves nothing, so here is the right half written out as an ordinary transformer. It touches the sem blocks of
-# the maps and the tables, nothing else.
+# {numref}`fig-strict-tables` at the top of this page draws both. A drawing proves nothing, so here is the right half written out as
+# an ordinary transformer. It touches the sem blocks of the maps and the tables, nothing else.
 
 
 # %%
@@ -534,7 +540,7 @@ def explained(scores):
     i, j = np.tril_indices(n)
 
     def centred(x):
-        """`[pairs, columns]` less the means of the rows."""
+        """`[pairs, columns]` minus the means of the rows."""
         sums = np.stack([np.bincount(i, column) for column in x.T], axis=1)
         return x - (sums / np.bincount(i)[:, None])[i]
 
@@ -653,8 +659,8 @@ numbers["spread_position_position"] = last["position, position"]
 # term over {num}`09_strict/spread_text_text:.1f`, the two mixed ones over {num}`09_strict/spread_cross:.1f` on average. No
 # term is idle in this model.
 #
-# A spread is not yet a use: {doc}`chapter 12 <12_what_works>` trains the strict model without the mixed
-# terms, as TUPE is, and its bits per byte minus those with them are {num}`recipes/untied minus strict-sinusoidal/bits_per_byte:+.3f`.
+# A spread is not yet a use. {doc}`Chapter 12 <12_what_works>` trains the strict model without the mixed terms, as TUPE is. Its loss
+# without them minus that with them is {num}`recipes/untied minus strict-sinusoidal/bits_per_byte:+.3f±` bits per byte.
 #
 # ## Once per batch, once for all texts
 #
@@ -766,9 +772,8 @@ numbers["pos_tokens_remembered"] = rows[6][1]
 # $$ (eq-strict-cost)
 #
 # The bracket is the position branch and its tables. For a large batch and short sequences the ratio of dense to strict tends to
-# $1 / (1 - r)^2$, the ratio to a dense model of width $d_{\text{sem}}$. That is the sober way to see the saving: *strict costs what a smaller
-# model costs*. The quality it has to show for its cost is therefore that of the cheaper model, and it is compared below on
-# that axis too.
+# $1 / (1 - r)^2$, the ratio to a dense model of width $d_{\text{sem}}$. In plain words: *strict costs what a smaller model costs*. So it
+# has to be compared at equal cost as well, and {numref}`fig-strict-bargain` does that.
 
 # %%
 shape = experiments.get("speed").grid(profile)[0]
@@ -878,7 +883,7 @@ numbers["strict_80_over_dense_64"] = rows[3][5] / rows[0][3]
 #
 # ## What it forbids, and what it makes expensive
 #
-# The theorem {eq}`eq-strict-positions` says *positions and mask*. Wherever these differ from sequence to sequence, the pos stream does,
+# The theorem {eq}`eq-strict-positions` says *positions and mask*. Wherever these differ from sequence to sequence, the pos stream does
 # too, and the sharing ends. Nothing breaks: the package then runs the position branch for every sequence.
 #
 # - **Another start for each sequence.** One random offset for the whole batch keeps the saving, an offset for each
@@ -922,8 +927,8 @@ figures.show_table(
 )
 
 # %% [markdown]
-# The third row is a trap: the positions *are* the same, but they were said as one row a sequence, and the model does not compare
-# rows to find out. Padding on the right, and the price in the cache:
+# The third row is a trap: the positions *are* the same, but they were given as one row a sequence, and the model does not compare
+# rows to find out. Padding on the right, and what positions of their own cost in the cache:
 
 # %%
 padded = F.pad(tokens[:1], (0, 16))
@@ -1055,6 +1060,14 @@ if not shown:
     figures.not_run(ax)
 absent = [name for name in dict.fromkeys(table.method) if name not in set(have.method)]
 said = "Means over seeds, with every seed as a tick."
+if {"strict-sinusoidal", "rope"} <= set(shown):
+    share = cost["strict-sinusoidal"] / cost["rope"]
+    apart = means["strict-sinusoidal"] - means["rope"]
+    apart = f"{apart:+.3f}".replace("-", "\N{MINUS SIGN}")
+    said = (
+        f"Strict with a sinusoid needs {share:.0%} of RoPE's multiply-adds; its loss "
+        f"minus RoPE's is {apart} bits per byte. {said}"
+    )
 if absent:
     said = f"Not run: {', '.join(absent)}."
 figures.show(
@@ -1087,31 +1100,33 @@ numbers |= claims.show(
 figures.provenance(more_training)
 
 # %% [markdown]
-# That strict is as good as separated is *{num}`09_strict/verdict_strict_as_good_as_separated`*. Strict minus separated is
+# Strict is as good as separated: *{num}`09_strict/verdict_strict_as_good_as_separated`*. Strict minus separated is
 # {num}`extrapolation/strict-learned minus separated-learned/bits_per_byte:+.3f±` bits per byte with the learned table and
 # {num}`extrapolation/strict-sinusoidal minus separated-sinusoidal/bits_per_byte:+.3f±` with the sinusoid. This is one
 # size, one share $r$ and one short budget.
 #
-# More training does not part strict from separated, but both fall behind a dense model. In the smaller models of
+# With more training strict stays level with separated, but both fall behind a dense model of the same width. In the smaller models of
 # {doc}`chapter 10 <10_language_model>`, with a sinusoid and sixteen times the shortest training, strict minus separated is
 # {num}`10_language_model/strict_minus_separated_at_16x` bits per byte, and separated minus dense {num}`10_language_model/gain_at_16x`.
 #
-# ## Takeaways
+# ## What to take away
 #
 # 1. One more block of zeros, in $W_Q$ and $W_K$ of the position heads, makes the pos stream of every layer a function of positions
-#    alone, exactly and without freezing anything: *{num}`09_strict/verdict_strict_pos_stream_ignores_the_text`*. It takes the split norm, too.
+#    alone, exactly and without freezing anything: *{num}`09_strict/verdict_strict_pos_stream_ignores_the_text`*. It needs the split norm
+#    as well.
 # 2. A strict model is a dense transformer of width $d_{\text{sem}}$ with tables added to its queries and keys:
 #    *{num}`09_strict/verdict_strict_is_dense_plus_tables`*. The tables are computed once per batch in training and once for all texts
-#    afterwards; arithmetic and cache shrink towards $(1-r)^2$ and $1-r$ of the dense model's.
-# 3. The price is not accuracy of the isolation but freedom: whatever gives sequences positions or masks of their own gives
-#    the saving back.
+#    afterwards. Arithmetic and cache shrink towards $(1-r)^2$ and $1-r$ of the dense model's.
+# 3. The saving ends where sequences have positions or masks of their own.
+# 4. Strict is as good as separated: *{num}`09_strict/verdict_strict_as_good_as_separated`*. With the sinusoid the two are level, with
+#    the learned table the test leaves it open.
 #
 # **Limits.** The zeros hold for any weights. The maps, shares and spreads belong to one tiny model trained for seconds. The
 # quality past the short budget is that of smaller models; the saving is there only where batches share their positions.
 #
 # **What would change our mind.** A nonzero entry in a live Jacobian of a strict model. A separated model that pulls ahead with
 # more training: then its routing leak was worth something. Or a dense model of width $d_{\text{sem}}$, which costs
-# as much per token as a strict one, with the same quality: then the position branch and its tables would be idle decoration.
+# as much per token as a strict one, with the same quality: then the position branch and its tables would be of no use.
 #
 # ## Exercises
 #

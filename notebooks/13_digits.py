@@ -13,31 +13,9 @@
 # %% [markdown]
 # # 13. Positions as digits
 #
-# > **Question.** Can a position be read like a word, digit by digit, so that none lacks an embedding and no table has to
-# > grow? And what does such an embedding know of distances before anything is trained?
-#
-# Every encoding so far either looks a position up or computes with it. A table of positions learns whatever is needed and
-# ends at its last row; a wave, a fixed slope or a rotation never ends and learns nothing; T5's buckets and the curves of KERPLE learn
-# and do not end, but know distances alone. SeqPE {cite:p}`li2025` looks for another way: write the position down, in digits, and let a small network read what is written. This chapter builds the network, counts it, makes
-# it cheap, and looks at it before its first training step. {term}`SeqPE` has two losses beside that of the task; they follow in
-# {doc}`the next chapter <14_two_losses>`.
-#
-# ```{admonition} Before you start
-# :class: note
-# - **Time**: about 10 s of one CPU core at any profile; no GPU is used, nothing is downloaded. Memory: under 1 GB.
-# - **You need**: {doc}`chapter 2 <02_absolute>` (tables and sinusoids), what a transformer block is.
-# - **You will learn**: what a carry does to neighbours; why strings of one width, padded on the left; what the encoder
-#   costs and why beginnings that are shared need to be read once only; that a network that was only drawn sees shared
-#   digits and not distance.
-# - **Claims tested**: none. Whether SeqPE helps a language model is a question of its records.
-# ```
-#
-# ```{admonition} What was read, and what was not
-# :class: warning
-# Of the paper we had the abstract and the released code, not the body: its equations and all its tables of results are
-# unknown here. So no number of the paper stands on this page. What is called *released* is what the code does; where the
-# printed method differs from it, we would not know.
-# ```
+# **Finding.** A network that reads a position digit by digit gives every position an embedding. Before any training these embeddings
+# know digits and not distance: seen from position 500, its neighbour 499 is at a cosine of {num}`13_digits/cosine_499:.2f`, and
+# 600, which shares four of five digits with it, at {num}`13_digits/cosine_600:.2f`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -75,24 +53,89 @@ from sepnb.training import TrainingConfig, next_token_losses, optimiser
 from sepnb.training.seqpe_losses import RELEASED_SHIFTS, encoder_of
 
 figures.use_style()
-# Nothing here is trained: every profile reads the same drawn networks.
+# Nothing here is trained: every profile reads the same networks.
 L, WIDTH, N_DRAWN = 128, 64, 5
 numbers = {}
 
 
 def encoder(number=0, **settings):
-    """An encoder as it is drawn, in float64: `number` counts the drawings."""
+    """An encoder as it is initialised, in float64: `number` counts how often."""
     torch.manual_seed(seed + number)
     made = SequentialPositionEncoder(**{"width": WIDTH, **settings})
     return made.double().eval().requires_grad_(False)
 
 
+# %% tags=["hide-input"]
+first = encoder()(torch.arange(1000))
+
+
+def cosines(embeddings, of):
+    """Of one row with all."""
+    rows = torch.nn.functional.normalize(embeddings, dim=-1)
+    return rows @ rows[of]
+
+
+seen = cosines(first, 500)
+waves = cosines(sinusoidal(torch.arange(1000), WIDTH, dtype=torch.float64), 500)
+fig, ax = plt.subplots(figsize=(7.2, 3.4))
+around = np.arange(380, 721)
+ax.plot(around, waves[around], color="#e69f00", label="sinusoid")
+ax.plot(around, seen[around], color=figures.POS, lw=1.2, label="untrained encoder")
+for p, side, shift in ((499, "right", -8), (600, "left", 8)):
+    ax.plot(p, seen[p], "o", color=figures.POS, markersize=7)
+    where = {"xytext": (shift, 5), "textcoords": "offset points", "ha": side}
+    ax.annotate(f"{p}", (p, seen[p]), **where, fontsize=10, weight="bold")
+hundreds = {"color": figures.FAINT, "lw": 0.8, "ls": ":", "zorder": 0}
+ax.vlines(range(400, 701, 100), 0, 1.06, **hundreds)
+ax.set(xlabel="position", xlim=(380, 720), ylim=(0, 1.06))
+ax.set_ylabel("cosine with position 500")
+figures.label_lines(ax)
+figures.show(
+    fig,
+    name="fig-digits-from-500",
+    alt="Cosine of the embedding of position 500 with those of positions 380 to 720. "
+    "The sinusoid has one peak at 500 and falls off on both sides. The untrained "
+    "encoder is high and uneven everywhere, jumps at the hundreds, and its value at "
+    "499 lies below that at 600; both are marked.",
+    caption="To the untrained encoder 600 is more like 500 than 499 is: it shares "
+    f"four of five digits and is at a cosine of {seen[600]:.2f}, while 499 shares two "
+    f"and is at {seen[499]:.2f}. The sinusoid knows its neighbours. Dotted: the "
+    "hundreds.",
+)
+
 # %% [markdown]
+# > **Question.** Can a position be read like a word, digit by digit, so that none lacks an embedding and no table has to
+# > grow? And what does such an embedding know of distances before anything is trained?
+#
+# Every encoding so far either looks a position up or computes with it. A table of positions learns whatever is needed and ends at its
+# last row. A wave, a fixed slope or a rotation never ends and learns nothing. T5's buckets and the curves of KERPLE learn and do not
+# end, but know distances alone.
+#
+# SeqPE {cite:p}`li2025` takes another way: write the position down, in digits, and let a small network read what is written. This
+# chapter builds the network, counts it, makes it cheap, and looks at it before its first training step. {term}`SeqPE` has two losses
+# beside that of the task; they follow in {doc}`the next chapter <14_two_losses>`.
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 10 s of one CPU core at any profile; no GPU is used, nothing is downloaded. Memory: under 1 GB.
+# - **You need**: {doc}`chapter 2 <02_absolute>` (tables and sinusoids), what a transformer block is.
+# - **You will learn**: what a carry does to neighbours; why strings of one width, padded on the left; what the encoder
+#   costs. Why beginnings that are shared need to be read only once, and that an untrained network sees shared digits and not distance.
+# - **Claims tested**: none. Whether SeqPE helps a language model is a question of its records.
+# ```
+#
+# ```{admonition} What was read, and what was not
+# :class: warning
+# Of the paper we had the abstract and the released code, not the body: its equations and all its tables of results are
+# unknown here. So no number of the paper stands on this page. What is called *released* is what the code does; where the
+# printed method differs from it, we would not know.
+# ```
+#
 # ## What a table cannot do
 #
 # A table of $L$ rows has no row $L$; {doc}`chapter 11 <11_extrapolators>` is about what can be invented in its place. There is
-# a second thing, less often said: its rows are strangers. What is learned at position 7 changes row 7 and no other, so every
-# index needs its own texts, and the rows beyond the usual length stay as they were drawn.
+# a second thing, less often said: its rows share nothing. What is learned at position 7 changes row 7 and no other, so every
+# index needs its own texts, and the rows beyond the usual length stay at their first values.
 #
 # Let both take one step of gradient descent that moves the embedding of position 1234, and see who else moves.
 
@@ -125,8 +168,8 @@ assert numbers["moved_table"] == 0 and numbers["moved_encoder"] == 1
 # In the table {num}`13_digits/moved_table:.0%` of the others move, in the encoder {num}`13_digits/moved_encoder:.0%`: all share
 # their weights. Whether they move the way they should is another matter.
 #
-# And tables grow with what they can name. A table of the cells of $n$ axes needs $p^n$ rows (one table an axis, added, needs $n\,p$, and can
-# only add), an encoder $n$ times as many digits:
+# And tables grow with what they can name. A table of the cells of $n$ axes needs $p^n$ rows, an encoder $n$ times as many digits. (One
+# table an axis, added, needs $n\,p$ rows, and can only add.)
 
 # %%
 ranges = [("a text of 512", 512, 3, 1), ("20,000 positions", 20_000, 5, 1)]
@@ -326,12 +369,15 @@ assert (numbers["parameters_text"], numbers["parameters_image"]) == (14780160, 3
 numbers["width_models"] = SeqPE.width
 
 # %% [markdown]
-# {num}`13_digits/parameters_text:,` and {num}`13_digits/parameters_image:,` parameters, which is what the released modules have. With
-# width {num}`13_digits/width_models` and five digits, what `SeqPE` has unless told otherwise, it is {num}`13_digits/parameters_models:,`: that is the
-# encoder of the models of this book where it changes scores; at the input its last map is as wide as the stream.
+# The text encoder has {num}`13_digits/parameters_text:,` parameters and the image encoder {num}`13_digits/parameters_image:,`, as many as
+# the released modules.
 #
-# Three properties can be checked on any drawn encoder: an embedding does not depend on what else is in the batch, it depends on every digit, and
-# no two positions share one. The last lines show that it is the places that carry the order of digits: with their vectors in the opposite order it is another function.
+# By default `SeqPE` has width {num}`13_digits/width_models` and five digits, which makes {num}`13_digits/parameters_models:,` parameters.
+# That is the encoder of the models of this book where it changes scores. At the input its last map is as wide as the stream.
+#
+# Three properties can be checked on any encoder: an embedding does not depend on what else is in the batch, it depends on every digit,
+# and no two positions share one. The last lines show that it is the places that carry the order of digits: with their vectors in the
+# opposite order it is another function.
 
 # %%
 drawn = encoder()
@@ -340,7 +386,7 @@ together, alone = drawn(some), torch.cat([drawn(p[None]) for p in some[:5]])
 torch.testing.assert_close(alone, together[:5], rtol=0, atol=1e-12)
 torch.testing.assert_close(drawn(some.flip(0)), together.flip(0), rtol=0, atol=1e-12)
 
-for place in range(5):  # the last slot hears every digit, the first one too
+for place in range(5):  # the last slot reads every digit, the first one too
     other = drawn([12_345 + 10 ** (4 - place)])
     assert (other - drawn([12_345])).abs().max() > 1e-3
 assert torch.pdist(together).min() > 1e-3
@@ -351,7 +397,7 @@ reversed_places.place.weight.copy_(places.flip(0))
 assert not torch.allclose(reversed_places([12_300]), drawn([12_300])), "places count"
 
 # %% [markdown]
-# ## What is shared need be read once
+# ## What is shared need only be read once
 #
 # Read 512 positions of five digits by the definition, and each layer processes 3,072 slots. But under the causal mask the state of a digit's
 # slot is a function of the digits up to it: *00118* and *00123* begin alike, and so do their first three slots, in every layer.
@@ -412,8 +458,8 @@ nodes = [sum(PrefixTree.of(strings).sizes) for strings in (forwards, backwards)]
 assert nodes[1] > 2 * nodes[0]
 
 # %% [markdown]
-# What it saves is arithmetic that can be counted (`sepnb.analysis.seqpe_cost`): multiply-adds of all maps and of attention, by the definition, by
-# the tree alone, and with the last layer besides read at its last slot alone, which needs no shared beginning.
+# The arithmetic that this saves can be counted (`sepnb.analysis.seqpe_cost`): multiply-adds of all maps and of attention, by the
+# definition and by the tree alone. A second saving needs no shared beginning: the last layer is read at its last slot only.
 
 # %%
 text_encoder, image_encoder = encoder(), encoder(**RELEASED["image"])
@@ -454,14 +500,16 @@ numbers["saved_grid"] = ratio["14 x 14 patches"]
 assert numbers["saved_window"] > 3 and numbers["saved_random"] < numbers["saved_window"]
 
 # %% [markdown]
-# On a window of 512 the tree alone saves a factor of {num}`13_digits/saved_tree`, and both together {num}`13_digits/saved_window:.2f`, far out as well
-# ({num}`13_digits/saved_far:.2f`), on a grid of patches {num}`13_digits/saved_grid:.2f`, on positions at random {num}`13_digits/saved_random:.2f`: most positions of the losses are such.
-# And positions are the same for every sequence of a batch and every layer: those of the text are encoded once in a step, those of the losses in a pass of their own, and the
-# teacher's in a third. At inference the
-# embeddings are a table again, as long as it fits into what is held (`sepnb.seqpe.injection.HELD`); the maps from its rows to the queries and keys of positions are made anew in every pass. What all this leaves to pay is counted here; how much of the time of a
-# training step it is, is measured in {doc}`chapter 16 <16_seqpe_stream>`.
+# On a window of 512 the tree alone saves a factor of {num}`13_digits/saved_tree`, and both together {num}`13_digits/saved_window:.2f`. On
+# positions at random, which most positions of the two losses are, it is {num}`13_digits/saved_random:.2f`.
 #
-# No position is handled one by one, neither when digits are taken nor when they are read. A million positions, of six digits each, by an encoder of eight columns:
+# Positions are also the same for every sequence of a batch and every layer. Those of the text are encoded once in a step, those of the
+# losses in a second pass, and the teacher's in a third. At inference the embeddings are a table again, as long as it fits into what is
+# held (`sepnb.seqpe.injection.HELD`); only the maps from its rows to the queries and keys of positions are made anew in every pass. How
+# much of the time of a training step the encoder takes is measured in {doc}`chapter 16 <16_seqpe_stream>`.
+#
+# No position is handled one by one, neither when digits are taken nor when they are read. Here an encoder of eight columns reads a
+# million positions of six digits each:
 
 # %%
 million, read = torch.arange(10**6), []
@@ -482,53 +530,19 @@ print(f"all of them read: {whole / part:.0f} times 1,000 by the definition")
 # %% [markdown]
 # ## Before any training
 #
-# Is the space of a drawn encoder a space of positions? Look around from position 500.
+# Is the space of an untrained encoder, with weights as they were initialised, a space of positions? {numref}`fig-digits-from-500`, the
+# first of this page, looks around from position 500. What it shows holds for each of several initialisations:
 
 # %%
-first = encoder()(torch.arange(1000))
-
-
-def cosines(embeddings, of):
-    """Of one row with all."""
-    rows = torch.nn.functional.normalize(embeddings, dim=-1)
-    return rows @ rows[of]
-
-
-seen = cosines(first, 500)
-waves = cosines(sinusoidal(torch.arange(1000), WIDTH, dtype=torch.float64), 500)
 numbers["cosine_499"], numbers["cosine_600"] = seen[499].item(), seen[600].item()
 assert seen[600] > seen[499] and waves[499] > waves[600]
-
-# %% tags=["hide-input"]
-fig, ax = plt.subplots(figsize=(7.2, 3.4))
-around = np.arange(380, 721)
-ax.plot(around, waves[around], color="#e69f00", label="sinusoid")
-ax.plot(around, seen[around], color=figures.POS, lw=1.2, label="drawn encoder")
-for p, side, shift in ((499, "right", -8), (600, "left", 8)):
-    ax.plot(p, seen[p], "o", color=figures.POS, markersize=7)
-    where = {"xytext": (shift, 5), "textcoords": "offset points", "ha": side}
-    ax.annotate(f"{p}", (p, seen[p]), **where, fontsize=10, weight="bold")
-hundreds = {"color": figures.FAINT, "lw": 0.8, "ls": ":", "zorder": 0}
-ax.vlines(range(400, 701, 100), 0, 1.06, **hundreds)
-ax.set(xlabel="position", xlim=(380, 720), ylim=(0, 1.06))
-ax.set_ylabel("cosine with position 500")
-figures.label_lines(ax)
-figures.show(
-    fig,
-    name="fig-digits-from-500",
-    alt="Cosine of the embedding of position 500 with those of positions 380 to 720. "
-    "The sinusoid has one peak at 500 and falls off on both sides. The drawn "
-    "encoder is high and uneven everywhere, jumps at the hundreds, and its value at "
-    "499 lies below that at 600; both are marked.",
-    caption="Cosine with the embedding of 500; dotted, the hundreds. For the drawn "
-    "encoder the neighbour 499, which shares the first two of five digits, is at "
-    f"{seen[499]:.2f}, and 600, which shares four, at {seen[600]:.2f}. The sinusoid "
-    "knows its neighbours.",
-)
+for number in range(N_DRAWN):  # whatever the weights it starts with
+    other = cosines(encoder(number)(torch.arange(1000)), 500)
+    assert other[600] > other[499]
 
 # %% [markdown]
-# A neighbour across a carry is further away than a position that is a hundred off and differs in a single digit. To say it of all positions: draw some at random and
-# look at the cosines of all pairs, by how many digits they share, and by how near they are.
+# A neighbour across a carry is further away than a position that is a hundred off and differs in a single digit. Is that so for all
+# positions? Take some at random and look at the cosines of all pairs, by how many digits they share, and by how near they are.
 
 # %%
 chosen = torch.randint(10**5, (200,), generator=torch.Generator().manual_seed(seed + 7))
@@ -562,8 +576,9 @@ told = pd.DataFrame(
     [drawings.mean(axis=0), drawings.min(axis=0), drawings.max(axis=0), control],
     columns=columns,
 )
-names = [f"drawn encoder, {what} of {N_DRAWN}" for what in ("mean", "least", "largest")]
-told.insert(0, "embeddings", [*names, "drawn table (control)"])
+kinds = ("mean", "least", "largest")
+names = [f"untrained encoder, {what} of {N_DRAWN}" for what in kinds]
+told.insert(0, "embeddings", [*names, "random table (control)"])
 figures.show_table(
     told,
     formats=dict.fromkeys(columns, ".2f"),
@@ -575,23 +590,25 @@ kept = ("cosine_none_equal", "cosine_three_equal", "rank_near", "rank_near_alone
 numbers |= dict(zip(kept, drawings.mean(axis=0)[[0, 3, 4, 5]].tolist(), strict=True))
 
 # %% [markdown]
-# With no digit in common the mean cosine is {num}`13_digits/cosine_none_equal:.2f`, with three {num}`13_digits/cosine_three_equal:.2f`. Nearness does correlate with
-# the cosine, at {num}`13_digits/rank_near:.2f`, because near positions tend to share their leading digits: among pairs without a digit in common the
-# correlation is {num}`13_digits/rank_near_alone:.2f`. The drawn table has nothing of either.
+# Each shared digit brings two positions nearer: with no digit in common the mean cosine is {num}`13_digits/cosine_none_equal:.2f`, with
+# three {num}`13_digits/cosine_three_equal:.2f`.
 #
-# This has a consequence for all that follows. Move the window of $L$ positions by 1,000: the low digits run through it exactly as before, and only
-# one high digit is another. Move it by 384, and every carry falls elsewhere. An encoder that knows nothing treats the first window as an old
-# acquaintance and the second as a stranger.
+# Nearness correlates with the cosine, at {num}`13_digits/rank_near:.2f`, because near positions tend to share their leading digits. Among
+# pairs without a digit in common the correlation is {num}`13_digits/rank_near_alone:.2f`. A random table has nothing of either.
+#
+# This has a consequence for all that follows. Move the window of $L$ positions by 1,000: the low digits run through it exactly as
+# before, and only one high digit differs. Move it by 384, and every carry falls elsewhere. To an encoder that was never trained the
+# first of these windows looks familiar and the second does not.
 
 # %%
 STARTS = {"first window": 0, "moved by 1,000": 1000, "moved by 384": 384}
 panels = {name: encoder()(torch.arange(s, s + L)) for name, s in STARTS.items()}
 torch.manual_seed(seed)
-panels["drawn table (control)"] = torch.randn(L, WIDTH, dtype=torch.float64)
+panels["random table (control)"] = torch.randn(L, WIDTH, dtype=torch.float64)
 
 
 def like(start):
-    """Likeness of the window at `start` to the trained one, for each drawing."""
+    """Likeness of the window at `start` to the first one, for each initialisation."""
     found = []
     for number in range(N_DRAWN):
         made = encoder(number)
@@ -601,7 +618,7 @@ def like(start):
 
 
 aligned, misaligned, short = like(1000), like(384), like(100)
-by_chance = likeness(panels["first window"], panels["drawn table (control)"])
+by_chance = likeness(panels["first window"], panels["random table (control)"])
 numbers["like_aligned"], numbers["like_misaligned"] = aligned.mean(), misaligned.mean()
 numbers["like_table"], numbers["like_short"] = by_chance, short.mean()
 assert aligned.min() > misaligned.max()
@@ -631,28 +648,52 @@ figures.show(
     alt="Four square images of cosines inside a window of 128 positions. In the first "
     "two, the first window and the one moved by 1,000, the same dark band stands out "
     "towards the end; in the third, moved by 384, bands lie at other places; the "
-    "fourth, of a drawn table, is dark but for its diagonal.",
-    caption="Cosines inside a window, of one drawn encoder. The geometry of the window "
-    "moved by 1,000 is like that of the trained one at "
-    f"{aligned.mean():.2f} (mean of {N_DRAWN} drawings), moved by 384 at "
-    f"{misaligned.mean():.2f}, that of a drawn table at {by_chance:.2f}.",
+    "fourth, of a random table, is dark but for its diagonal.",
+    caption="A window that is moved by a round number looks like the first one to an "
+    "untrained encoder. Drawn are cosines inside a window. Likeness to the first: "
+    f"{aligned.mean():.2f} when moved by 1,000 (mean of {N_DRAWN} initialisations), "
+    f"{misaligned.mean():.2f} by 384; a random table {by_chance:.2f}.",
 )
 
 # %% [markdown]
-# {numref}`fig-digits-windows` is a warning. A distillation that asks windows far out to look like the trained one finds its task half done at
-# starts that are multiples of a power of ten longer than the window, before it has begun. Whoever tests SeqPE far out at round numbers tests the digits. (A window moved by
-# 100, less than its length, is like it at {num}`13_digits/like_short:.2f`, between the two.) In this book aligned and
-# misaligned starts are always kept apart, and the untrained encoder is shown with the trained one.
+# {numref}`fig-digits-windows` is a warning. A distillation asks windows far out to look like the trained one. At starts that are
+# multiples of a power of ten longer than the window, its task is half done before it has begun. Whoever tests SeqPE far out at round
+# numbers tests the digits. (A window moved by 100, less than its length, has a likeness of {num}`13_digits/like_short:.2f`, between the
+# two.) In this book round starts and others are always kept apart, and the untrained encoder is shown with the trained one.
 #
-# Inside the window a drawn encoder orders pairs by distance at {num}`13_digits/order:.2f` (Spearman), the sinusoid at {num}`13_digits/order_sinusoid:.2f`.
-# Of {num}`13_digits/adjacency:.0%` of the positions the likest other is a neighbour. That is what the two losses have to improve on.
+# Inside the window an untrained encoder orders pairs by distance at a Spearman correlation of {num}`13_digits/order:.2f`, the sinusoid at
+# {num}`13_digits/order_sinusoid:.2f`. For {num}`13_digits/adjacency:.0%` of the positions the most similar other one is a neighbour. That
+# is what the two losses have to improve on.
 #
-# ## What the released code does differently
+# ## Any number of coordinates
 #
-# The code that we read and the one of this book part in places. What a row below has under *seen here* is computed in these cells; nothing in it is taken on trust.
-
+# In the release *n-dimensional* is one or two. Here it is any number of coordinates, of unequal ranges. A position that the digits cannot
+# write is refused with the remedy, where the release ends in whatever the indexing of a list raises.
 
 # %%
+video = encoder(dims=3, digits=(4, 2, 2))  # frames, rows, columns
+points = torch.tensor([[0, 0, 0], [7, 0, 0], [0, 7, 0], [0, 0, 7], [9_999, 99, 99]])
+assert video(points).shape == (5, WIDTH)
+assert torch.pdist(video(points)).min() > 1e-3
+assert video.highest == (9_999, 99, 99)
+
+folded = encoder(dims=3, digits=(4, 2, 2))  # the same draw
+counts = torch.tensor([4, 2, 2])
+folded.place.weight.add_(folded.dim.weight.repeat_interleave(counts, dim=0))
+folded.dim.weight.zero_()
+torch.testing.assert_close(folded(points), video(points), rtol=0, atol=1e-12)
+
+# %% [markdown]
+# The last three lines say something of {eq}`eq-digits-encoder`: Place counts through the whole string and so knows the coordinate
+# already. Dim can be folded into it without a change of the function. It is kept because the release has it, and it costs $n w$ numbers.
+#
+# ## Details: what the released code does differently
+#
+# The code that we read and the one of this book differ in places. What the table has under *seen here* is computed in the folded cells
+# before it; nothing in it is taken on trust.
+
+
+# %% tags=["hide-input"]
 def spread(embeddings):
     """Standard deviation of the scaled inner products of all pairs, in nats."""
     products = embeddings @ embeddings.T / embeddings.shape[1] ** 0.5
@@ -682,10 +723,11 @@ passes = [noisy(chosen) for _ in range(2)]
 numbers["dropout_apart"] = float((passes[0] - passes[1]).norm() / passes[0].norm())
 
 # %% [markdown]
-# Some differences are not of the encoder but of how a model is trained and read with it. They need a small language model with the term of the score.
+# Some differences are not of the encoder but of how a model is trained and read with it. They need a small language model whose scores have
+# the term of SeqPE.
 
 
-# %%
+# %% tags=["hide-input"]
 def language_model(**options):
     torch.manual_seed(seed)
     code = SeqPE(width=32, **options)
@@ -708,7 +750,7 @@ numbers["decay_share"] = decayed / all_of_it
 kept = [1 - schedule.rate(s) * decays["weight_decay"] for s in range(schedule.steps)]
 numbers["decay_taken"] = 1 - float(np.prod(kept))
 
-# %%
+# %% tags=["hide-input"]
 model.eval()
 with torch.no_grad():
     whole, cache = model(text), model.make_cache(2)
@@ -755,7 +797,7 @@ largest norm of the gradient | 5.0, encoder and model apart
 step: where it is cut, the model's decides by how much
 
 a token read after a cache
-| its term is one constant over all keys: it hears no position
+| its term is one constant over all keys: it depends on no position
 | the term is made of all keys' positions
 | token by token and whole differ by {cached_apart:.0e}; without the term logits move by
 {numbers["blind_apart"]:.2f}
@@ -780,61 +822,51 @@ rows = [row.split("|") for row in table.split("\n\n")]
 rows = [[" ".join(cell.split()) for cell in row] for row in rows]
 figures.show_table(
     pd.DataFrame(rows, columns=["what", "released", "here", "seen here"]),
-    caption="Where the two part, and what it makes of an encoder or a model as drawn.",
+    caption="Where the two differ, and what that changes in an untrained encoder or "
+    "model.",
 )
 assert 10 * numbers["spread_released"] < numbers["spread_kept"]
 assert numbers["contrastive_released"] > 3 * numbers["contrastive_chance"]
 assert abs(numbers["reduction_ratio"] - 32) < 1e-6
 
 # %% [markdown]
-# The first row is about our scale: at width 64 with the released deviation the scores among which the contrastive loss has to choose, divided by the root of $D$ as here,
-# differ by {num}`13_digits/spread_released:.3f` nats, and as released by eight times that. Scaling the weights with the width leaves
-# {num}`13_digits/spread_kept:.2f`. Released as a whole, scale and deviation together, a narrow encoder does learn ({doc}`chapter 14 <14_two_losses>`, among the variants).
-# The second: without the scale the loss begins at {num}`13_digits/contrastive_released:.1f` (one draw of an encoder and of 16 anchors with uniform candidates; 37.7 was seen of one draw of the released modules with theirs), <!-- given: one run of the released modules --> far above
-# the {num}`13_digits/contrastive_chance:.2f` of a guess among 32, because undivided products of alike numerals are tens of nats apart: the candidate that looks most like the anchor wins, near or not. Both released forms are
-# options: `std`, and `scale` and `reduction` of the losses.
+# `````{dropdown} Details: the first two rows, in words
+# **The first row is about our scale.** Take width 64 with the released deviation, and divide scores by the root of $D$ as here. The scores
+# among which the contrastive loss has to choose then differ by {num}`13_digits/spread_released:.3f` nats, and as released by eight times
+# that. Scaling the weights with the width leaves {num}`13_digits/spread_kept:.2f`. Released as a whole, scale and deviation together, a
+# narrow encoder does learn ({doc}`chapter 14 <14_two_losses>`, among the variants).
 #
-# Two more differences are of the interface. The released range ends in whatever the indexing of a list raises, here a position that the digits cannot write is refused
-# with the remedy. And *n-dimensional* is one or two there; here any number of coordinates, of unequal ranges:
-
-# %%
-video = encoder(dims=3, digits=(4, 2, 2))  # frames, rows, columns
-points = torch.tensor([[0, 0, 0], [7, 0, 0], [0, 7, 0], [0, 0, 7], [9_999, 99, 99]])
-assert video(points).shape == (5, WIDTH)
-assert torch.pdist(video(points)).min() > 1e-3
-assert video.highest == (9_999, 99, 99)
-
-folded = encoder(dims=3, digits=(4, 2, 2))  # the same draw
-counts = torch.tensor([4, 2, 2])
-folded.place.weight.add_(folded.dim.weight.repeat_interleave(counts, dim=0))
-folded.dim.weight.zero_()
-torch.testing.assert_close(folded(points), video(points), rtol=0, atol=1e-12)
-
-# %% [markdown]
-# The last three lines say something of {eq}`eq-digits-encoder`: Place counts through the whole string and so knows the coordinate already. Dim can be folded into
-# it without a change of the function. It is kept because the release has it, and it costs $n w$ numbers.
+# **The second.** Without the scale the loss begins at {num}`13_digits/contrastive_released:.1f`, far above the
+# {num}`13_digits/contrastive_chance:.2f` of a guess among 32. The reason: undivided products of similar numerals are tens of nats apart,
+# so that the candidate that looks most like the anchor wins, near or not. (This is one initialisation and 16 anchors with uniform candidates.
+# One of the released modules with theirs gave 37.7.) <!-- given: one run of the released modules -->
 #
-# ## Takeaways
+# Both released forms are options: `std`, and `scale` and `reduction` of the losses.
+# `````
 #
-# 1. Written in digits, every position up to $b^W - 1$ has an embedding, in any number of dimensions, from weights that all positions share. What a table
-#    learns for one row, the encoder learns for all, wanted or not.
-# 2. Causal reading and padding on the left make beginnings common property: read once, they save a factor of {num}`13_digits/saved_tree` on
-#    a window, and {num}`13_digits/saved_window:.2f` where nothing of the last layer is computed that nobody reads; exactly.
-# 3. Before training the space knows digits, not distance: each shared digit brings two positions nearer, and among pairs that share none, distance counts for
-#    {num}`13_digits/rank_near_alone:.2f`. Windows moved by a power of ten that is longer than they are look alike
-#    for that reason alone.
+# ## What to take away
 #
-# **Limits.** Nothing on this page is trained, and the drawn encoders are of one width with first weights of our choice. Likeness and order are measures
-# of inner products, as the losses read them; a model reads them through a map.
+# 1. Written in digits, every position up to $b^W - 1$ has an embedding, in any number of dimensions, from weights that all positions
+#    share. A step for one position moves {num}`13_digits/moved_encoder:.0%` of the others, wanted or not.
+# 2. Positions share the beginnings of their strings. Read once, these save a factor of {num}`13_digits/saved_tree` on a window, and
+#    {num}`13_digits/saved_window:.2f` where nothing of the last layer is computed that nobody reads. The function is exactly the same.
+# 3. Before training the space knows digits, not distance. Each shared digit brings two positions nearer; among pairs that share none, the
+#    cosine correlates with nearness at {num}`13_digits/rank_near_alone:.2f`.
+# 4. A window that is moved by a power of ten longer than itself looks like the first one for that reason alone. Tests far out must not
+#    start at round numbers only.
 #
-# **What would change our mind.** A drawn encoder whose geometry at a misaligned start is as like the trained window as at an aligned one; a position below
-# $b^W$ that two digit strings share.
+# **Limits.** Nothing on this page is trained, and the encoders are of one width with first weights of our choice. Likeness and order are
+# measures of inner products, as the losses read them; a model reads them through a map.
+#
+# **What would change our mind.** An untrained encoder to which a window at a start that is not round looks as much like the first one as
+# a window at a round start. Or a position below $b^W$ that two digit strings share.
 #
 # ## Exercises
 #
 # Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
 #
-# **1. (easy)** How many digits change on average from $p$ to $p + 1$ in base $b$, over very long ranges? Check it against base 2 and base 10.
+# **1. (easy)** How many digits change on average from $p$ to $p + 1$ in base $b$, over very long ranges? Check it against base 2 and
+# base 10.
 
 # %% tags=["hide-cell"]
 # Place k (from the right) changes every b^k steps: 1 + 1/b + 1/b^2 + ... = b / (b - 1).
@@ -845,8 +877,8 @@ for base, width in ((2, 16), (10, 5)):
     assert abs(changes - base / (base - 1)) < 1e-3
 
 # %% [markdown]
-# **2. (easy)** Which base needs the fewest nodes for the tree of the positions 0 to 999, among 2, 10 and 32, with as many places as the range asks for? And
-# the fewest vectors of digits and places?
+# **2. (easy)** Which base needs the fewest nodes for the tree of the positions 0 to 999, among 2, 10 and 32, with as many places as the
+# range asks for? And the fewest vectors of digits and places?
 
 # %% tags=["hide-cell"]
 nodes, vectors = {}, {}
@@ -860,7 +892,8 @@ print(nodes, vectors)
 assert min(nodes, key=nodes.get) == 32 and min(vectors, key=vectors.get) == 2
 
 # %% [markdown]
-# **3. (medium)** Give the encoder digits least significant first. Which of the shared slots is left, and what becomes of the saving on 0 to 511?
+# **3. (medium)** Give the encoder digits least significant first. Which of the shared slots is left, and what becomes of the saving on 0
+# to 511?
 
 # %% tags=["hide-cell"]
 # All first digits differ within ten neighbours; from the third digit on, strings of 512
@@ -874,7 +907,7 @@ assert there == [1, 1, 6, 52, 512] and back == [10, 100, 512, 512, 512]
 # **4. (hard)** Without the causal mask, could prefixes be shared? Find a pair of strings that shows it.
 
 # %% tags=["hide-cell"]
-# No: a slot would hear the digits after it. Make the encoder's transformer
+# No: a slot would read the digits after it. Make the encoder's transformer
 # bidirectional and compare the first slot.
 causal = encoder().transformer
 both_ways = Transformer(replace(causal.config, causal=False)).double()
