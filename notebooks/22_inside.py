@@ -13,31 +13,10 @@
 # %% [markdown]
 # # 22. Inside the model
 #
-# > **Question.** What do the layers of a trained model hold of position and of text, and how far does a text's
-# > representation move when it starts at an index that was never trained?
-#
-# The chapters before this one look at models from outside: what they predict, and what that costs. The
-# slides promise something about the inside. Only the position vectors have to be extrapolated, they say, and so
-# the architecture *preserves the integrity of the learned semantic representations*. That is a statement about
-# vectors, and vectors can be looked at.
-#
-# Chapter {doc}`7 <07_two_streams>` left a question as well. Content can leak into the position stream through
-# the attention weights, and in models with random weights it does. Does it in trained ones?
-#
-# ```{admonition} Before you start
-# :class: note
-# - **Time**: about 12 s of one CPU core at any profile; two tiny models are trained on the page, nothing is
-#   downloaded. Memory: under 1 GB. The records behind most figures: `sepnb run inside`, 30 runs of about two
-#   minutes on one core; they read ELTeC (`sepnb data eltec-eng`).
-# - **You need**: {doc}`chapter 7 <07_two_streams>` for the streams and the routing leak; what a linear regression
-#   is; variance.
-# - **You will learn**: how to record and differentiate a model's states; how to probe them without fooling
-#   yourself; what a new index does to the content, and by which way it gets there.
-# - **Claims tested** (see {doc}`/book/claims`): `semantic-integrity-is-preserved`,
-#   `separation-steadies-the-content`, `only-the-routing-hears-a-new-index`,
-#   `position-is-readable-without-an-encoding`, `pos-stream-carries-almost-no-text`,
-#   `content-hides-the-position`. Their rules were committed before the first record was made.
-# ```
+# **Finding.** In a separated model a new index reaches the content only through attention: while every head is held where it looks at
+# index 0, the content does not move at all. Left free, the heads look elsewhere. Past the trained length the content of a separated model then
+# moves by {num}`22_inside/drift_five_separated:.2f` of its norm, a mean over five rules for new indices, and among trained
+# indices by {num}`inside/separated-learned/drift/trained:.2f`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -65,56 +44,6 @@ from sepnb.training import TrainingConfig, train
 
 figures.use_style()
 numbers = {}
-
-# %% [markdown]
-# ## What there is to look at
-#
-# A block adds to what it is given. Between two blocks there is a *residual state*: one vector for each token,
-# and in a separated model one for each token and stream. With $n$ blocks there are $n + 1$ of them; *depth* $l$
-# is the state after $l$ blocks, so that depth 0 is the input.
-#
-# Two tiny models are trained here, on the source code that is always at hand: a separated one with a learned
-# table, and a dense one without any encoding. The originals are kept, because some of what one finds in a
-# trained model was there before it was trained.
-
-# %%
-small = lm.SIZES["smoke"]
-library = text.load(small.text.name)
-schedule = TrainingConfig(small.steps, small.batch_size, small.length, 4e-3)
-sizes = {"batch_size": small.batch_size, "length": small.length, "steps": small.steps}
-
-
-def live(method: str) -> dict[str, LanguageModel]:
-    """A tiny model before and after training."""
-    torch.manual_seed(seed)
-    model = LanguageModel(model_config(method, small))
-    before = copy.deepcopy(model)
-    batches = text.sample_batches(library.train, seed=seed, **sizes)
-    train(model, batches, schedule, device=device)
-    return {"initial": before.to(device).eval(), "trained": model.eval()}
-
-
-separated, bare = live("separated-learned"), live("none")
-
-# %%
-twice = 2 * small.length
-held_out = text.windows(library.test, length=small.length, per_document=twice)
-tokens = torch.from_numpy(held_out.tokens[:48, : small.length])
-states = analysis.residual_states(separated["trained"], tokens)
-for depth, state in enumerate(states):
-    print("depth", depth, {name: list(x.shape) for name, x in state.items()})
-
-# %% [markdown]
-# The last block leaves no pos stream, because the output is read from the sem stream and what nobody reads is
-# not built. The recording is honest if the last state, normed and multiplied by the output matrix, is what the
-# model says:
-
-# %%
-model = separated["trained"]
-with torch.no_grad():
-    said = model(tokens.to(device)).cpu()
-    rebuilt = model.head(model.norm.parts({"sem": states[-1]["sem"].to(device)})["sem"])
-assert torch.allclose(said, rebuilt.cpu(), atol=1e-5)
 
 # %% tags=["hide-input"]
 records = experiments.get("inside")
@@ -161,7 +90,132 @@ def told(value: float, form: str = ".2f") -> str:
     return "not run" if np.isnan(value) else text_of([value], form)
 
 
+RULES = {
+    "sinusoidal": ("#0072b2", "(2) sinusoidal"),
+    "fourier": ("#009e73", "(3) Fourier"),
+    "cyclic": ("#d55e00", "(4) cyclic"),
+    "learned": ("#7b5ea7", "(5) learned"),
+    "alibi": ("#e69f00", "(6) ALiBi-like"),
+    "clamp": (figures.FAINT, "clamp"),
+}
+
 BEFORE = {"label": "_", "marker": "", "linestyle": (0, (1, 2)), "linewidth": 1}
+
+# %% tags=["hide-input"]
+FIVE = ("sinusoidal", "fourier", "cyclic", "learned", "alibi")
+fig, ax = plt.subplots(figsize=(6.8, 3.7))
+order = [*FIVE, "clamp", "wrap", "trained"]
+offsets = {"learned": 0.22, "separated-learned": 0, "strict-learned": -0.22}
+shown = [name for name in offsets if name in present]
+for method in shown:
+    look, how = figures.METHODS[method], {"interval": False, "size": 5.5}
+    for row, rule in enumerate(reversed(order)):
+        values, height = of.values(method, f"drift/{rule}"), row + offsets[method]
+        figures.seed_row(ax, height, values, look, labelled=row == 0, **how)
+labels = {rule: name for rule, (_, name) in RULES.items()}
+labels |= {"wrap": "wrap", "trained": "trained index"}
+ax.set_yticks(range(len(order)), [labels[rule] for rule in reversed(order)])
+ax.set(xlabel="drift of the content at the last depth (share of its norm)")
+ax.set_xlim(0)
+if shown:
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+else:
+    figures.not_run(ax)
+five = {
+    method: np.mean([of.mean(method, f"drift/{rule}") for rule in FIVE])
+    for method in ("separated-learned", "learned")
+}
+numbers["drift_five_separated"] = chapter_numbers.mean_of([five["separated-learned"]])
+numbers["drift_five_dense"] = chapter_numbers.mean_of([five["learned"]])
+figures.show(
+    fig,
+    name="fig-inside-rules",
+    alt="Dot plot of the drift of the content at the last depth, one row per rule for "
+    "unseen positions, with dense, separated and strict models of a learned table, one "
+    "tick per seed. The separated model lies near 0.6 under most rules and near 0.2 at "
+    "trained indices; the dense one lies far to the right under the cyclic rule.",
+    caption="How far the content moves when a text starts around "
+    f"{', '.join(map(str, FAR))} times the trained length instead of at 0, as a share "
+    "of its norm, by the rule that makes the new indices. Mean over the five rules "
+    f"with a number, separated: {told(five['separated-learned'])}; dense: "
+    f"{told(five['learned'])}. Among trained indices (last row), separated: "
+    f"{told(of.mean('separated-learned', 'drift/trained'))}. Ticks: every seed.",
+)
+figures.provenance(table)
+
+# %% [markdown]
+# > **Question.** What do the layers of a trained model hold of position and of text, and how far does a text's
+# > representation move when it starts at an index that was never trained?
+#
+# The chapters before this one look at models from outside: what they predict, and at what cost. The slides
+# promise something about the inside. Only the position vectors have to be extrapolated, they say, and so
+# the architecture *preserves the integrity of the learned semantic representations*. That is a statement about
+# vectors, and vectors can be looked at.
+#
+# {doc}`Chapter 7 <07_two_streams>` left a question as well. Content can leak into the position stream through
+# the attention weights, and in models with random weights it does. Does it in trained ones?
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 12 s of one CPU core at any profile; two tiny models are trained on the page, nothing is
+#   downloaded. Memory: under 1 GB. The records behind most figures: `sepnb run inside`, 30 runs of about two
+#   minutes on one core; they read ELTeC (`sepnb data eltec-eng`).
+# - **You need**: {doc}`chapter 7 <07_two_streams>` for the streams and the routing leak,
+#   {doc}`chapter 11 <11_extrapolators>` for the rules; what a linear regression is; variance.
+# - **You will learn**: how to record and differentiate a model's states; how to probe them without fooling
+#   yourself; what a new index does to the content, and by which way it gets there.
+# - **Claims tested** (see {doc}`/book/claims`): the six under *Verdicts*. Their rules were committed before the first
+#   record was made.
+# ```
+#
+# ## What there is to look at
+#
+# A block adds to what it is given. Between two blocks there is a *residual state*: one vector for each token,
+# and in a separated model one for each token and stream. With $n$ blocks there are $n + 1$ of them; *depth* $l$
+# is the state after $l$ blocks, so that depth 0 is the input.
+#
+# Two tiny models are trained here, on the source code that is always at hand: a separated one with a learned
+# table, and a dense one without any encoding. The originals are kept, because some of what one finds in a
+# trained model was there before it was trained.
+
+# %%
+small = lm.SIZES["smoke"]
+library = text.load(small.text.name)
+schedule = TrainingConfig(small.steps, small.batch_size, small.length, 4e-3)
+sizes = {"batch_size": small.batch_size, "length": small.length, "steps": small.steps}
+
+
+def live(method: str) -> dict[str, LanguageModel]:
+    """A tiny model before and after training."""
+    torch.manual_seed(seed)
+    model = LanguageModel(model_config(method, small))
+    before = copy.deepcopy(model)
+    batches = text.sample_batches(library.train, seed=seed, **sizes)
+    train(model, batches, schedule, device=device)
+    return {"initial": before.to(device).eval(), "trained": model.eval()}
+
+
+separated, bare = live("separated-learned"), live("none")
+
+# %%
+twice = 2 * small.length
+held_out = text.windows(library.test, length=small.length, per_document=twice)
+tokens = torch.from_numpy(held_out.tokens[:48, : small.length])
+states = analysis.residual_states(separated["trained"], tokens)
+for depth, state in enumerate(states):
+    print("depth", depth, {name: list(x.shape) for name, x in state.items()})
+
+# %% [markdown]
+# The last block leaves no pos stream, because the output is read from the sem stream, and what nobody reads is
+# not built. A check of the recording: the last state, normed and multiplied by the output matrix, must be what the
+# model says.
+
+# %%
+model = separated["trained"]
+with torch.no_grad():
+    said = model(tokens.to(device)).cpu()
+    rebuilt = model.head(model.norm.parts({"sem": states[-1]["sem"].to(device)})["sem"])
+assert torch.allclose(said, rebuilt.cpu(), atol=1e-5)
 
 # %% [markdown]
 # ## Which stream depends on which, by depth
@@ -208,8 +262,8 @@ figures.show_table(
 # %% [markdown]
 # With frozen weights training changes nothing: the zeros are a property of the architecture. With live weights
 # the relative leak into the pos stream went from {num}`22_inside/live_leak_initial:.2g` to
-# {num}`22_inside/live_leak_trained:.2g` in this one short training. The records say what becomes of it on novels,
-# with more layers and more steps.
+# {num}`22_inside/live_leak_trained:.2g` in this one short training. On novels, with more layers and more steps,
+# training makes it smaller as well, and leaves some of it.
 
 # %% tags=["hide-input"]
 leak = rows("leak", weights="live", target="pos")
@@ -231,17 +285,18 @@ figures.show(
     fig,
     name="fig-inside-leak",
     alt="Relative derivative of the pos stream by the text, on a log scale, against "
-    "blocks passed; dotted before training, solid after it, one thin line per seed.",
+    "blocks passed; dotted before training, solid after it, one thin line per seed. In "
+    "both separated models the solid lines lie below the dotted ones.",
     caption="How strongly the pos stream depends on the text, live, in proportion to "
     "how strongly it depends on the positions. At its largest, separated learned: "
-    f"{first} before training, {last} after it. The strict variant has zero and is not "
-    "on a log scale.",
+    f"{first} before training, {last} after it. The strict variant is not drawn: it "
+    "has zero, which a log scale does not show.",
 )
 figures.provenance(table)
 
 # %% [markdown]
 # A derivative says what a *small* change of the text would do. The texts that a model reads differ by more than
-# that, and only along some directions. The next measure looks at what the states really do.
+# that, and only along some directions. The next measure looks at the states of whole texts.
 #
 # ## How much of a state is position
 #
@@ -298,8 +353,8 @@ figures.show(
     alt="Two panels against depth. Left: the share of the pos stream's variance "
     "between texts, log scale with zero. Right: the share of the content's variance "
     "between positions. Solid lines after training, dotted before.",
-    caption="Left: what differs between texts in the trained pos stream, at its "
-    "largest over depths; separated learned: "
+    caption="Left: the share of the trained pos stream that differs between texts, at "
+    "its largest over depths; separated learned: "
     f"{told(of.mean('separated-learned', 'text/pos'), '.2g')}, strict learned: "
     f"{told(of.mean('strict-learned', 'text/pos'), '.2g')}. Right: what "
     "position explains of the content, which is the sem stream or, dense, the whole "
@@ -323,9 +378,9 @@ figures.provenance(table)
 #
 # ### What went wrong: a probe that reads positions out of noise
 #
-# Unseen documents are not enough. A code is the same in every document, so a probe can learn its rows by heart.
-# Here is a table of 64 positions and 32 columns drawn at random, with nothing in it that grows with the index,
-# and a little noise on top, different in every text.
+# Unseen documents are not enough. A position embedding is the same in every document, so a probe can learn its rows
+# by heart. Here is a table of 64 positions and 32 columns drawn at random, with nothing in it that grows with the
+# index, and a little noise on top, different in every text.
 
 # %%
 generator = torch.Generator().manual_seed(seed)
@@ -401,8 +456,8 @@ figures.provenance(table)
 # The dense model *without* an encoding is the interesting one. Its input holds no position at all, and its
 # attention weights are symmetric in the tokens, but for the causal mask. {cite:t}`haviv2022` found that such models
 # learn where they are, {cite:t}`kazemnejad2023` gave a construction. The mask does it: the first token averages over
-# itself alone, the hundredth over a hundred, and an average over more tokens is a smaller, steadier one. Some of
-# that is there before training. In the live model:
+# itself alone, the hundredth over a hundred, and an average over more tokens is a smaller, steadier one. In the records
+# some of that is there before training. In the live model:
 
 
 # %%
@@ -422,9 +477,10 @@ print({state: round(value, 2) for state, value in without.items()})
 # reader for what a mask leaves (exercise 4).
 #
 # Reading an index inside the trained length is one thing. Does the reading *continue*? The probes fitted below $L$
-# are asked for the positions from $L$ to $2L - 1$ of longer texts.
+# are asked for the positions from $L$ to $2L - 1$ of longer texts. In the folded table they do better than always
+# guessing the middle of the new positions in one case only: for the embeddings that the cyclic rule makes.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-cell"]
 beyond = rows("position beyond")
 listed = []
 for method in present:
@@ -440,8 +496,8 @@ figures.show_table(
     listed,
     caption="The index read at positions past the trained length by probes fitted "
     "below it. R squared is 0 for always guessing the middle of the new positions. For "
-    "the rules of a learned table other than clamp the code itself is read, at depth "
-    "0. Means over seeds.",
+    "the rules of a learned table other than clamp the embedding itself is read, at "
+    "depth 0. Means over seeds.",
     formats={"R squared": ".2f", "error in positions": ".0f"},
 )
 figures.provenance(table)
@@ -450,9 +506,9 @@ figures.provenance(table)
 # ## Is there text in the position stream?
 #
 # A share of variance can be small and still hold everything about a byte: a whisper is quiet, and yet it can be
-# understood. So the probes listen. They name the current and the previous byte from the pos stream; once as it is,
-# and once after the mean of each position is taken away, which leaves the whisper alone, amplified to the same
-# loudness as everything else. The baseline is the *majority rate*, how often the most frequent byte is right.
+# understood. So we probe for bytes: probes name the current and the previous byte from the pos stream. They do so once as it is, and
+# once after the mean of each position is taken away. That leaves the whisper alone, amplified to the same loudness as everything
+# else. The baseline is the *majority rate*, how often the most frequent byte is right.
 
 # %%
 fit_tokens, score_tokens = tokens[:24], tokens[24:]
@@ -460,11 +516,11 @@ pos = states[1]["pos"].double()
 whisper = pos - analysis.position_mean(pos[:24])
 rate = analysis.majority_rate(fit_tokens.flatten(), score_tokens.flatten())
 named = {"majority": rate}
-asked = {"pos": pos, "pos less position": whisper, "sem": states[1]["sem"]}
+asked = {"pos": pos, "pos minus mean": whisper, "sem": states[1]["sem"]}
 for name, x in asked.items():
     probe = analysis.fit_classifier(x[:24].flatten(0, 1), fit_tokens.flatten(), 256)
     named[name] = analysis.accuracy(probe, x[24:].flatten(0, 1), score_tokens.flatten())
-numbers["live_byte_whisper"] = named["pos less position"] - rate
+numbers["live_byte_whisper"] = named["pos minus mean"] - rate
 print({name: round(value, 3) for name, value in named.items()})
 
 # %% tags=["hide-input"]
@@ -479,7 +535,8 @@ for ax, target in zip(axes, ("current", "previous"), strict=True):
     own = probed[probed.target == target] if len(probed) else probed
     for stream, (colour, dash, marker) in looks.items() if len(own) else ():
         line = {"color": colour, "linestyle": dash, "marker": marker}
-        draw(ax, own[own.stream == stream], "accuracy", label=stream, **line)
+        name = stream.replace("less position", "minus mean")
+        draw(ax, own[own.stream == stream], "accuracy", label=name, **line)
     by_depth(ax, title=f"the {target} byte", ylim=(0, 1.03))
     if len(own):
         ax.axhline(own[own.stream == "majority"].accuracy.mean(), color=figures.FAINT)
@@ -492,9 +549,10 @@ pos_gain, rest_gain, sem_gain = (
 figures.show(
     fig,
     name="fig-inside-bytes",
-    alt="Two panels: how often a probe names the current and the previous byte from "
+    alt="Two panels: how often a probe names the current and the previous byte, from "
     "the pos stream, from what is left of it without the mean of each position, and "
-    "from the sem stream, against depth, with the majority rate.",
+    "from the sem stream, against depth. The pos stream lies a little above the "
+    "majority rate, the sem stream far above it.",
     caption="Naming bytes from the streams of separated learned. Gain over the "
     f"majority rate (grey line) at the best depth and target: pos {pos_gain}, pos "
     f"without the mean of each position {rest_gain}, sem {sem_gain}. Means over seeds.",
@@ -505,8 +563,8 @@ figures.provenance(table)
 # ## The shape of position
 #
 # Averaged over texts, a pos stream is a table with one row per position, and each depth has its own. The input is
-# the code; what do blocks make of it? The figure draws the rows in the plane of their first two principal
-# components.
+# the position embedding; what do blocks make of it? The figure draws the rows in the plane of their first two
+# principal components.
 
 # %% tags=["hide-input"]
 drawn = ("separated-learned", "separated-sinusoidal", "none")
@@ -547,14 +605,18 @@ figures.show(
     name="fig-inside-paths",
     alt="Small multiples of paths in a plane, one dot per position coloured from first "
     "to last: rows are methods, columns are depths.",
-    caption="The mean state at each position in the plane of its first two principal "
+    caption="The mean state at each position, in the plane of its first two principal "
     "components, with the share of variance that the plane holds: the pos streams of "
     "two separated models, and the whole state of the dense model without an encoding "
     "(from depth 1 on). First seed.",
 )
 figures.provenance(table)
 
-# %% tags=["hide-input"]
+# %% [markdown]
+# One block makes a smooth curve of the input. In every pos stream of the folded table nearly all of the variance lies in a
+# plane from depth 1 on. For separated learned the next figure shows that slow waves carry most of it.
+
+# %% tags=["hide-cell"]
 geometry = rows("geometry")
 columns = {
     "median_step": "step / row norm",
@@ -572,7 +634,7 @@ shape = pd.DataFrame(shape, columns=["method", "depth", *columns.values()])
 figures.show_table(
     shape,
     caption="The pos stream by depth, its mean row taken away: the median distance of "
-    "neighbouring rows beside the mean norm of a row (smooth is small), and the energy "
+    "neighbouring rows over the mean norm of a row (smooth is small), and the energy "
     "in its strongest waves and directions. Means over seeds.",
     formats=dict.fromkeys(columns.values(), ".2f"),
 )
@@ -629,7 +691,7 @@ figures.provenance(table)
 # By which way does a new index reach the content? In a separated model there is only one. Values, outputs, MLPs and
 # norms keep the streams apart, so a position can act on the content only by deciding *where* the heads look. If the
 # heads are held to look where they look at start 0, the content must not move by a single bit. In a dense model
-# the code itself is part of the content.
+# the position embedding itself is part of the content.
 
 # %%
 short = tokens[:, : small.length // 2]
@@ -665,19 +727,11 @@ figures.show_table(
 
 # %% [markdown]
 # With attention held the drift of the trained separated model is {num}`22_inside/live_drift_held:.1f`, to the last
-# bit. So the promise is kept in one sense: nothing in the content itself has to be extrapolated. It is also empty in
-# another, because the heads are not held, and then the drift is {num}`22_inside/live_drift:.2f`.
+# bit. So the promise is kept in one sense: nothing in the content itself has to be extrapolated. In another it is
+# empty, because the heads are not held, and then the drift is {num}`22_inside/live_drift:.2f`.
 
 # %% tags=["hide-input"]
 moved = rows("drift")
-RULES = {
-    "sinusoidal": ("#0072b2", "(2) sinusoidal"),
-    "fourier": ("#009e73", "(3) Fourier"),
-    "cyclic": ("#d55e00", "(4) cyclic"),
-    "learned": ("#7b5ea7", "(5) learned"),
-    "alibi": ("#e69f00", "(6) ALiBi-like"),
-    "clamp": (figures.FAINT, "clamp"),
-}
 TRAINED = {"color": figures.INK, "linestyle": (0, (2, 2)), "linewidth": 1.2}
 
 
@@ -717,50 +771,12 @@ figures.show(
 )
 figures.provenance(table)
 
-# %% tags=["hide-input"]
-FIVE = ("sinusoidal", "fourier", "cyclic", "learned", "alibi")
-fig, ax = plt.subplots(figsize=(6.8, 3.7))
-order = [*FIVE, "clamp", "wrap", "trained"]
-offsets = {"learned": 0.22, "separated-learned": 0, "strict-learned": -0.22}
-shown = [name for name in offsets if name in present]
-for method in shown:
-    look, how = figures.METHODS[method], {"interval": False, "size": 5.5}
-    for row, rule in enumerate(reversed(order)):
-        values, height = of.values(method, f"drift/{rule}"), row + offsets[method]
-        figures.seed_row(ax, height, values, look, labelled=row == 0, **how)
-labels = {rule: name for rule, (_, name) in RULES.items()}
-labels |= {"wrap": "wrap", "trained": "trained index"}
-ax.set_yticks(range(len(order)), [labels[rule] for rule in reversed(order)])
-ax.set(xlabel="drift of the content at the last depth")
-ax.set_xlim(0)
-if shown:
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
-else:
-    figures.not_run(ax)
-five = {
-    method: np.mean([of.mean(method, f"drift/{rule}") for rule in FIVE])
-    for method in ("separated-learned", "learned")
-}
-numbers["drift_five_separated"] = chapter_numbers.mean_of([five["separated-learned"]])
-numbers["drift_five_dense"] = chapter_numbers.mean_of([five["learned"]])
-figures.show(
-    fig,
-    name="fig-inside-rules",
-    alt="Dot plot of the drift of the content at the last depth, one row per rule for "
-    "unseen positions, with dense, separated and strict models of a learned table, one "
-    "tick per seed.",
-    caption="Drift of the content under each rule, mean over texts around "
-    f"{', '.join(map(str, FAR))} times the trained length. Over the slides' five rules "
-    f"the mean is, separated: {told(five['separated-learned'])}; dense: "
-    f"{told(five['learned'])}. Ticks: every seed.",
-)
-figures.provenance(table)
-
 # %% [markdown]
-# Read this figure with one warning in mind. A model that does not read the index has no drift, whatever order is
-# worth to it: without an encoding it is zero, and with RoPE, whose scores read differences only, it is rounding. A small
-# drift says something only of a model that reads indices, and is a virtue only beside a good level;
-# {doc}`chapter 10 <10_language_model>` has the levels.
+# Read this figure and {numref}`fig-inside-rules` with two warnings in mind. A model that does not read the index has no
+# drift, whatever order is worth to it: without an encoding it is zero, and with RoPE, whose scores read differences
+# only, it is rounding. A small drift says something only of a model that reads indices, and is a virtue only together
+# with a low loss; {doc}`chapter 10 <10_language_model>` has the losses. And the content of the strict model does
+# not keep still among trained indices either: it moves by {num}`inside/strict-learned/drift/trained:.2f` of its norm there.
 #
 # Content moves because attention does. How much of it goes elsewhere? The figure takes, for each layer, the total
 # variation distance between the weights at the new index and those at index 0: the share of attention that has moved to
@@ -789,16 +805,16 @@ figures.show(
     alt="Share of attention that goes elsewhere past the trained length, against the "
     "block, for heads that write to the pos stream and to the sem stream, one line per "
     "rule.",
-    caption=f"Where the heads of separated learned look near {SHOWN} times the trained "
-    "length, beside index 0. The share of attention that goes elsewhere, over the five "
+    caption="Past the trained length the heads of separated learned look elsewhere. "
+    f"The share of attention that moves near {SHOWN} times that length, over the five "
     f"rules: position heads {told(elsewhere['pos'])}, sem heads "
     f"{told(elsewhere['sem'])}. Means over seeds.",
 )
 figures.provenance(table)
 
 # %% [markdown]
-# Does it matter? A representation may move along directions that nobody reads. The last figure sets the drift beside
-# what the same texts cost there: bits per byte minus those at index 0. All models are on one
+# Does it matter? A representation may move along directions that nobody reads. The last figure draws the drift against
+# what the same texts lose there: bits per byte minus those at index 0. All models are on one
 # picture, each under each of its rules.
 
 # %% tags=["hide-input"]
@@ -845,19 +861,21 @@ figures.provenance(table)
 # %% [markdown]
 # ## What to take away
 #
-# 1. **The content does not keep its integrity past the trained length** (*{num}`22_inside/verdict_semantic_integrity_is_preserved`*). In
-#    separated learned it moves by {num}`22_inside/drift_five_separated:.2f` of its norm under the five rules, among trained indices by
-#    {num}`inside/separated-learned/drift/trained:.2f`. That separation steadies the content is
-#    *{num}`22_inside/verdict_separation_steadies_the_content`*: under one rule of five.
+# 1. **The content does not keep its integrity past the trained length**
+#    (*{num}`22_inside/verdict_semantic_integrity_is_preserved`*). In separated learned it moves by
+#    {num}`22_inside/drift_five_separated:.2f` of its norm under the five rules, among trained indices by
+#    {num}`inside/separated-learned/drift/trained:.2f`.
 # 2. **A new index reaches the content only through attention.** In a separated model that is exact
-#    (*{num}`22_inside/verdict_only_the_routing_hears_a_new_index`*): an extrapolator that keeps the routing keeps everything.
-# 3. **Who carries what.** That the trained pos stream carries almost no text is
-#    *{num}`22_inside/verdict_pos_stream_carries_almost_no_text`*: between texts lies {num}`inside/separated-learned/text/pos:.2g` of its
-#    variance, and yet a probe names bytes from it {num}`inside/separated-learned/byte/pos:+.3f` better than the majority rate.
-# 4. **The sem stream hardly tells the index** (*{num}`22_inside/verdict_content_hides_the_position`*), and the index can be read without any
-#    encoding (*{num}`22_inside/verdict_position_is_readable_without_an_encoding`*).
+#    (*{num}`22_inside/verdict_only_the_routing_hears_a_new_index`*): a rule that keeps where heads look keeps everything.
+#    Does separation steady the content against a dense model? *{num}`22_inside/verdict_separation_steadies_the_content`*: under one
+#    rule of five, the cyclic one.
+# 3. **The trained pos stream carries almost no text**: *{num}`22_inside/verdict_pos_stream_carries_almost_no_text`*. Between texts
+#    lies {num}`inside/separated-learned/text/pos:.2g` of its variance, and yet a probe names bytes from it
+#    {num}`inside/separated-learned/byte/pos:+.3f` better than the majority rate.
+# 4. **The sem stream hardly shows the index** (*{num}`22_inside/verdict_content_hides_the_position`*), and the index can be read
+#    without any encoding (*{num}`22_inside/verdict_position_is_readable_without_an_encoding`*).
 #
-# **Limits.** Linear probes: what they miss may be written in another way. The drift counts every direction alike, also
+# **Limits.** The probes are linear: what they miss may be written in another way. The drift counts every direction alike, also
 # those that the output ignores. Texts of half the trained length at far indices isolate the index; a long text has more
 # keys as well, and that is another chapter. One language, models of less than a million parameters, one budget. The
 # leak is measured at texts of a few bytes.
@@ -896,7 +914,7 @@ assert abs(analysis.variance_shares(noise).position - 1 / 25) < 0.005
 
 # %% [markdown]
 # **3. (medium)** The drift of a dense model with a sinusoid is not zero even with attention held. Which part of it is there at
-# depth 0 already? Predict it from the codes and the embedding, then check.
+# depth 0 already? Predict it from the position embeddings and the token embedding, then check.
 
 # %% tags=["hide-cell"]
 # At depth 0 the state is embedding plus code, so that the difference is the difference
