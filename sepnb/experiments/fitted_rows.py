@@ -39,6 +39,7 @@ from . import language_modelling as lm
 from .base import Progress
 from .extrapolation import TIMES, Extrapolation, ExtrapolationRun, read
 from .methods import Method, listed, run_of
+from .scale_sweep import ScaleSweep
 from .sweep import Sweep
 from .variants import SIZES
 
@@ -70,16 +71,15 @@ METHODS = ("learned", "separated-learned", "strict-learned", *PLAIN, "separated-
 
 FITS = ("fitted", "fitted-masked")
 
-PLAIN_SWEEP = Sweep(
+PLAIN_SWEEP = ScaleSweep(
     "plain_sweep",
-    title="Learning rates without a norm on positions",
+    title="Scales of a table without a norm on positions",
     order=2,
     methods=tuple(PLAIN),
     smoke=tuple(PLAIN),
     config_of=run_of,
     costs={"smoke": 1.0, "laptop": 110.0, "gpu": 60.0},
 )
-"""Over the whole schedule, as of the dense learned table in `lr_screen`."""
 
 
 @dataclass(frozen=True)

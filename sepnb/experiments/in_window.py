@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from . import table_sweep
 from .methods import SPINE, run_of
 from .sweep import STEPS, Sweep
 from .texts import TextExperiment
@@ -10,16 +11,16 @@ LR_SCREEN = Sweep(
     "lr_screen",
     title="Learning rates of the spine",
     order=0,
-    methods=("none", *(name for name in SPINE if name != "none")),
-    smoke=("rope", "separated-learned"),
+    methods=("none", *(name for name in SPINE if name != "none" and "learned" not in name)),
+    smoke=("rope",),
     config_of=run_of,
     steps=STEPS,
-    whole=("none", "learned"),
+    whole=("none",),
     beyond={"none": (1e-3,), "sinusoidal": (1.6e-2,)},
     costs={"smoke": 1.0, "laptop": 65.0, "gpu": 40.0},
 )
 
-METHODS = tuple(name for name in LR_SCREEN.methods if not name.startswith("strict-"))
+METHODS = ("none", *(name for name in SPINE if name != "none" and not name.startswith("strict-")))
 
 
 class InWindow(TextExperiment):
@@ -29,7 +30,7 @@ class InWindow(TextExperiment):
     name = "in_window"
     title = "Inside the trained length"
     order = 1
-    sweeps = (LR_SCREEN,)
+    sweeps = (LR_SCREEN, table_sweep.SWEEP)
     methods = METHODS
     smoke = METHODS
     costs: ClassVar = {"smoke": 2.0, "laptop": 140.0, "gpu": 60.0}

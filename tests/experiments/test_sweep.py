@@ -12,7 +12,7 @@ from sepnb.experiments import images, table_sweep, task_grid
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import methods as book
 from sepnb.experiments.classification import Classification
-from sepnb.experiments.scale_sweep import CONTENT, TABLES, ScaleSweep
+from sepnb.experiments.scale_sweep import CONTENT, TABLES, ScaleSweep, scale_of
 from sepnb.experiments.sweep import RATES, Sweep
 from sepnb.experiments.task_grid import TaskExperiment
 from sepnb.experiments.texts import TextExperiment
@@ -200,6 +200,14 @@ def test_a_run_of_a_task_is_drawn_at_the_scale_that_its_sweep_chose(checkout):
 
 
 # --- the published sweeps
+
+
+def test_tables_and_the_content_beside_an_added_sinusoid_are_drawn_at_the_best_of_their_scales():
+    sweep = table_sweep.SWEEP
+    for name in ("in_window", "extrapolation", "inside", "encodings", "fitted_rows"):
+        for run in experiments.get(name).grid("laptop", [1]):
+            if (scale := scale_of(run.model)) and run.method in sweep.methods:
+                assert scale.of(run.resolved()["model"]) == sweep.std("laptop", run.method), run.key
 
 
 @pytest.mark.parametrize("name", SWEEPS)
