@@ -954,9 +954,9 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 #
 # ## What to take away
 #
-# 1. **An extension beats a window without tuning:** *{num}`06_longer_contexts/verdict_frozen_extension_beats_the_window`*. Tuned, the
-#    best do up to $4L$ what the window did without tuning, and at $16L$ all are behind plain RoPE tuned alike. Whoever compares
-#    extensions has to show both rivals.
+# 1. **Without tuning no extension beats a window**: the hypothesis that one does is
+#    *{num}`06_longer_contexts/verdict_frozen_extension_beats_the_window`*. Tuned, the best do up to $4L$ what the window did without
+#    tuning, and at $16L$ all are behind plain RoPE tuned alike. Whoever compares extensions has to show both rivals.
 # 2. **An extension is one curve**: by how much each pair is slowed, against the turns that it made in training. PI slows all pairs,
 #    NTK-aware scaling in proportion to the index, the methods by parts only those that made few turns.
 # 3. **YaRN is two methods**, one in the paper and one in the code. Published borders such as 32 turns presume long trained lengths.

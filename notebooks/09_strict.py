@@ -1111,14 +1111,13 @@ figures.provenance(more_training)
 #
 # ## What to take away
 #
-# 1. One more block of zeros, in $W_Q$ and $W_K$ of the position heads, makes the pos stream of every layer a function of positions
-#    alone, exactly and without freezing anything: *{num}`09_strict/verdict_strict_pos_stream_ignores_the_text`*. It needs the split norm
-#    as well.
-# 2. A strict model is a dense transformer of width $d_{\text{sem}}$ with tables added to its queries and keys:
-#    *{num}`09_strict/verdict_strict_is_dense_plus_tables`*. The tables are computed once per batch in training and once for all texts
+# 1. **One more block of zeros makes a pos stream that never reads text**: in $W_Q$ and $W_K$ of the position heads, exactly and without
+#    freezing anything (*{num}`09_strict/verdict_strict_pos_stream_ignores_the_text`*). It needs the split norm as well.
+# 2. **A strict model is a dense transformer of width $d_{\text{sem}}$ with tables added to its queries and keys**
+#    (*{num}`09_strict/verdict_strict_is_dense_plus_tables`*). The tables are computed once per batch in training and once for all texts
 #    afterwards. Arithmetic and cache shrink towards $(1-r)^2$ and $1-r$ of the dense model's.
-# 3. The saving ends where sequences have positions or masks of their own.
-# 4. Strict is as good as separated: *{num}`09_strict/verdict_strict_as_good_as_separated`*. With the sinusoid the two are level, with
+# 3. **The saving ends** where sequences have positions or masks that differ.
+# 4. **Whether strict is as good as separated is *{num}`09_strict/verdict_strict_as_good_as_separated`*.** With the sinusoid the two are level; with
 #    the learned table the test leaves it open.
 #
 # **Limits.** The zeros hold for any weights. The maps, shares and spreads belong to one tiny model trained for seconds. The

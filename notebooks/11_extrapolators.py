@@ -1270,15 +1270,16 @@ figures.provenance(runs)
 # ## What to take away
 #
 # 1. **Read the formula before you run it.** (3) is a blurred wrap and (4), as printed, a plain one; (5) ends as a clamp and (6) nearly is
-#    one; (2) writes another embedding. On text (3) with all components and (4) as printed only repeat the table:
-#    *{num}`11_extrapolators/verdict_wrap_in_disguise`*. (5) and (6) only hold the last row: *{num}`11_extrapolators/verdict_clamp_in_disguise`*.
-# 2. **The five past the trained length.** They extrapolate: *{num}`11_extrapolators/verdict_the_five_extrapolate`*. At eight times the trained
-#    length the best of them is {num}`11_extrapolators/least_gap_five_8x:+.2f` bits per byte above its own sliding window.
-# 3. **What separation adds.** It makes extrapolation easier: *{num}`11_extrapolators/verdict_separation_makes_extrapolation_easier`*. Only the
-#    position needs extrapolating: *{num}`11_extrapolators/verdict_only_the_position_needs_extrapolating`*. The size of a learned table limits
-#    extrapolation in the dense model: *{num}`11_extrapolators/verdict_lookup_tables_limit_extrapolation`*.
-# 4. **The premise has its own test.** With the right vectors for the new positions, fitted with all weights frozen, a separated model
-#    extrapolates: *{num}`11_extrapolators/verdict_only_new_vectors_are_missing`*.
+#    one; (2) writes another embedding. On text, (3) with all components and (4) as printed only repeat the table
+#    (*{num}`11_extrapolators/verdict_wrap_in_disguise`*). Whether (5) and (6) do no more than hold the last row is *{num}`11_extrapolators/verdict_clamp_in_disguise`*.
+# 2. **None of the five carries a model past its trained length.** The slides' statement that they extrapolate is
+#    *{num}`11_extrapolators/verdict_the_five_extrapolate`*: at eight times that length the best of them is {num}`11_extrapolators/least_gap_five_8x:+.2f` bits per byte
+#    above its own sliding window. A window mask rescues none (*{num}`11_extrapolators/verdict_mask_rescues_no_extrapolator`*).
+# 3. **Separation does not make it easier.** The statement that it does is *{num}`11_extrapolators/verdict_separation_makes_extrapolation_easier`*, and so is the
+#    one that only the position needs extrapolating (*{num}`11_extrapolators/verdict_only_the_position_needs_extrapolating`*). A learned table's size does limit a dense
+#    model (*{num}`11_extrapolators/verdict_lookup_tables_limit_extrapolation`*).
+# 4. **The premise has a test.** It fits the vectors of the new positions while all weights are frozen. That these are all that a separated
+#    model lacks is *{num}`11_extrapolators/verdict_only_new_vectors_are_missing`*.
 #
 # **Limits.** Verdicts on one kind of text (the second has three seeds and no verdict), one budget, models of less than a million parameters,
 # $L = 128$ in the records of a laptop. The learned fit has two protocols of ours, since the slides name none. All rules are training-free; what a

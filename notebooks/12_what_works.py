@@ -772,17 +772,17 @@ figures.provenance(runs)
 #
 # ## What to take away
 #
-# 1. **Random offsets show indices, and only those.** That they alone survive is *{num}`12_what_works/verdict_random_offsets_survive`*, that
-#    they fail past what they covered *{num}`12_what_works/verdict_covered_indices_are_no_extrapolation`*. With a short period and a window
-#    they reach the sliding-window baseline: *{num}`12_what_works/verdict_the_torus_and_a_window_reach_the_oracle`*.
-# 2. **A score that reads distances has to be shown far ones.** That the content-to-position term survives without position gaps is
-#    *{num}`12_what_works/verdict_the_phase_read_survives`*. Gaps bring RoPE from {num}`recipes/rope/gap/native/8x:+.2f` above its
+# 1. **Random offsets show indices, and nothing else.** The hypothesis that they alone let a model survive is
+#    *{num}`12_what_works/verdict_random_offsets_survive`*. Past the indices that they covered models fail (*{num}`12_what_works/verdict_covered_indices_are_no_extrapolation`*). With a
+#    short period and a window they reach the sliding-window baseline (*{num}`12_what_works/verdict_the_torus_and_a_window_reach_the_oracle`*).
+# 2. **A score that reads distances has to be shown far ones.** The hypothesis that the content-to-position term survives without
+#    position gaps is *{num}`12_what_works/verdict_the_phase_read_survives`*. Gaps bring RoPE from {num}`recipes/rope/gap/native/8x:+.2f` above its
 #    sliding window to {num}`recipes/rope-gaps/gap/native/8x:+.2f`.
-# 3. **More in the score is not always better**: that it is, is *{num}`12_what_works/verdict_ladder_of_expressivity`*. Teaching the
-#    position branch without text fails: that it then survives is *{num}`12_what_works/verdict_the_toeplitz_clamp_survives`*.
-# 4. **It was not the separation.** That a separated model is ahead of a dense one without position embedding and with some more weights is
-#    *{num}`12_what_works/verdict_separation_helps_the_survivor`*; that a stream is a better place than the content is
-#    *{num}`12_what_works/verdict_a_stream_of_its_own_helps_the_survivor`*.
+# 3. **More in the score is not always better**: the hypothesis that it is was *{num}`12_what_works/verdict_ladder_of_expressivity`*. So was the one that a position
+#    branch taught without text survives (*{num}`12_what_works/verdict_the_toeplitz_clamp_survives`*).
+# 4. **It was not the separation.** The hypothesis that a separated model is ahead of a dense one without position embedding and with some
+#    more weights is *{num}`12_what_works/verdict_separation_helps_the_survivor`*. Where there is a position embedding, a stream is a better place for it than the
+#    content (*{num}`12_what_works/verdict_a_stream_of_its_own_helps_the_survivor`*).
 #
 # **Limits.** One kind of text, models of less than a million parameters, one training budget. A cost inside the trained length
 # may fade with more training, and so may a gain; this is not shown for any variant. In the smaller models of

@@ -721,18 +721,17 @@ figures.provenance(fresh)
 # %% [markdown]
 # ## What to take away
 #
-# 1. It is the contrastive loss that aligns distances of embeddings with those of positions, as the abstract says:
-#    *{num}`14_two_losses/verdict_the_contrast_aligns_distances`*. Both losses order distances in a window:
-#    *{num}`14_two_losses/verdict_the_losses_order_distances`*. Binary digits order them best in these runs, though no rule asked for it.
-# 2. Inner products, which both losses compare, are ordered for positions far apart:
-#    *{num}`14_two_losses/verdict_the_losses_order_far_positions`*. Those of a window are ordered:
-#    *{num}`14_two_losses/verdict_the_losses_order_positions`*. The contrastive loss is what orders them:
-#    *{num}`14_two_losses/verdict_contrast_alone_orders_positions`*.
-# 3. The distillation repeats the geometry of the trained window elsewhere: *{num}`14_two_losses/verdict_distillation_carries_the_geometry`*.
-#    Neighbours are distinguished better where they are asked for: *{num}`14_two_losses/verdict_neighbours_are_hardly_asked_for`*.
-#    Order of products and likeness, as taught, reach positions that no loss saw:
-#    *{num}`14_two_losses/verdict_the_geometry_reaches_positions_never_seen`*, since training raised them too little.
-# 4. Shared digits look like geometry to an untrained encoder: *{num}`14_two_losses/verdict_shared_digits_look_like_geometry`*. So an
+# 1. **The contrastive loss aligns distances of embeddings with those of positions**, as the abstract says
+#    (*{num}`14_two_losses/verdict_the_contrast_aligns_distances`*). Trained by both losses, distances inside a window follow those of positions, too
+#    (*{num}`14_two_losses/verdict_the_losses_order_distances`*). Binary digits order them best in these runs; no rule asked for it.
+# 2. **Inner products, which both losses compare, follow positions that are far apart** (*{num}`14_two_losses/verdict_the_losses_order_far_positions`*).
+#    Inside a window six seeds do not settle it (*{num}`14_two_losses/verdict_the_losses_order_positions`*), nor which loss would do it
+#    (*{num}`14_two_losses/verdict_contrast_alone_orders_positions`*).
+# 3. **What the distillation adds is open.** Whether it repeats the geometry of the trained window elsewhere is
+#    *{num}`14_two_losses/verdict_distillation_carries_the_geometry`*, and whether asking about neighbours helps to distinguish them
+#    *{num}`14_two_losses/verdict_neighbours_are_hardly_asked_for`*. Training raised order and likeness too little to ask whether they reach positions that no
+#    loss saw (*{num}`14_two_losses/verdict_the_geometry_reaches_positions_never_seen`*).
+# 4. **Shared digits look like geometry to an untrained encoder** (*{num}`14_two_losses/verdict_shared_digits_look_like_geometry`*). So an
 #    untrained encoder belongs in every such figure.
 #
 # **Limits.** The two losses are alone here. Beside a task, whose gradient reaches the encoder through the scores, another balance

@@ -940,20 +940,18 @@ numbers |= claims.show(
 # %% [markdown]
 # ## What to take away
 #
-# 1. **Upscaled pictures are read better with fitted places:** *{num}`15_two_dimensions/verdict_upscaled_images_want_fitted_places`*. The
+# 1. **Upscaled pictures are read better with fitted places** (*{num}`15_two_dimensions/verdict_upscaled_images_want_fitted_places`*). The
 #    hypothesis that SeqPE, whose grid only grows here, is ahead on them is
-#    *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_upscaled_images_class`* for classes and
-#    *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_upscaled_images_direction`* for directions.
+#    *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_upscaled_images_class`* for classes and *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_upscaled_images_direction`* for directions.
 # 2. **On a canvas of twice the side no method with places is as good as at the trained side.** The hypothesis that axial RoPE
-#    survives it is *{num}`15_two_dimensions/verdict_axial_rope_survives_a_larger_canvas`*. The hypothesis that SeqPE's score term is ahead is
-#    *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_a_larger_canvas_class`* for classes and
-#    *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_a_larger_canvas_direction`* for directions.
+#    survives it is *{num}`15_two_dimensions/verdict_axial_rope_survives_a_larger_canvas`*. The one that SeqPE's score term is ahead there is
+#    *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_a_larger_canvas_class`* for classes and *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_a_larger_canvas_direction`* for directions.
 # 3. **The released image form of SeqPE does not lead.** At the trained grid it names {num}`images/seqpe-multiply/class/accuracy:.1%±` of the
 #    classes, fewer than every other method with places. The source's statement that it leads in the classification of images is
-#    *{num}`15_two_dimensions/verdict_seqpe_leads_in_image_classification`*. On a canvas, a lead over a sinusoid with the same
-#    random offsets is *{num}`15_two_dimensions/verdict_digits_do_more_than_shift_steps`*.
-# 4. **More axes need no other encoding, in SeqPE or in axial RoPE.** The verdict on SeqPE's "no manual redesign" is
-#    *{num}`15_two_dimensions/verdict_no_manual_redesign`*, for some lines and the sizes of its training change. In larger cubes, a lead over the
+#    *{num}`15_two_dimensions/verdict_seqpe_leads_in_image_classification`*. Whether it leads a sinusoid with the same random offsets on a canvas is
+#    *{num}`15_two_dimensions/verdict_digits_do_more_than_shift_steps`*.
+# 4. **More axes need no other encoding, in SeqPE or in axial RoPE.** The source's "no manual redesign" is
+#    *{num}`15_two_dimensions/verdict_no_manual_redesign`* so: some lines change, and the sizes of its training. In larger cubes the hypothesis that it leads the
 #    sinusoid with the same random offsets is *{num}`15_two_dimensions/verdict_digits_do_more_than_shift_steps_in_a_cube`*.
 #
 # **Limits.** Small images, one small model, a learning rate chosen with one seed, and {num}`15_two_dimensions/pictures_drawn:,` pictures of

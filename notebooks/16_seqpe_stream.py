@@ -1060,16 +1060,16 @@ numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 # ## What to take away
 #
 # 1. **The two losses hurt the stream at unfamiliar indices.** They move windows that random offsets leave in place
-#    (*{num}`16_seqpe_stream/verdict_the_losses_move_an_aligned_window`*). That they help at indices never seen is
-#    *{num}`16_seqpe_stream/verdict_the_losses_carry_the_stream_further`*: there they cost more in every seed.
+#    (*{num}`16_seqpe_stream/verdict_the_losses_move_an_aligned_window`*). At indices never seen they cost more in every seed; the hypothesis that they help
+#    there is *{num}`16_seqpe_stream/verdict_the_losses_carry_the_stream_further`*.
 # 2. **Random offsets help beside the losses** (*{num}`16_seqpe_stream/verdict_shift_steps_help_beside_the_losses`*). Digit strings
 #    alone read seen round starts at almost no cost, and others badly.
-# 3. **The stream does not survive in a longer text** (*{num}`16_seqpe_stream/verdict_seqpe_survives`*), not even behind a window
-#    (*{num}`16_seqpe_stream/verdict_seqpe_and_a_window_survive`*). In its worst bin the separated model is
+# 3. **The stream does not survive in a longer text.** The hypothesis that it does is *{num}`16_seqpe_stream/verdict_seqpe_survives`*, and behind a window
+#    *{num}`16_seqpe_stream/verdict_seqpe_and_a_window_survive`*. In its worst bin the separated model is
 #    {num}`16_seqpe_stream/gap_separated:+.2f` above its sliding window, mostly because of the index.
-# 4. **As a term of the score**, where the release has it, SeqPE beats the sinusoid and loses to RoPE. That it surpasses strong baselines inside the
-#    trained length is *{num}`16_seqpe_stream/verdict_seqpe_surpasses_strong_baselines`*, past it
-#    *{num}`16_seqpe_stream/verdict_seqpe_surpasses_them_past_the_length`*. That the distillation helps there is
+# 4. **As a term of the score**, where the release has it, SeqPE beats the sinusoid and loses to RoPE. The abstract's statement that it
+#    surpasses strong baselines is *{num}`16_seqpe_stream/verdict_seqpe_surpasses_strong_baselines`* inside the trained length and
+#    *{num}`16_seqpe_stream/verdict_seqpe_surpasses_them_past_the_length`* past it. Whether the distillation helps there is
 #    *{num}`16_seqpe_stream/verdict_distillation_further_enhances_extrapolation`*.
 #
 # **Limits.** One kind of text, models of less than a million parameters, one training budget
