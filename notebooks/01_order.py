@@ -13,26 +13,9 @@
 # %% [markdown]
 # # 1. Attention does not know order
 #
-# **The question.** What does a transformer without any position encoding make of a shuffled sentence, and where can
-# position enter to change that?
-#
-# ```{admonition} Before you start
-# :class: note
-# - **Time**: about 12 s of one CPU core at profile `smoke`, about 20 s at `laptop`; no GPU is used. Memory: under 1 GB.
-#   Nothing is downloaded.
-# - **You need**: matrix products and the softmax. Symbols are those of {doc}`/book/notation`, words those of
-#   {doc}`/book/glossary`.
-# - **You will learn**: why {term}`self-attention <attention weight>` is *equivariant* to order and not *invariant*; what
-#   averaging makes of that; how a {term}`causal mask` breaks it, and at which depth; at which {term}`site` each encoding
-#   acts, and one thing that a popular encoding cannot do.
-# - **Claims tested** (see {doc}`/book/claims`): `attention-is-permutation-equivariant`,
-#   `attention-is-permutation-invariant`, `position-breaks-the-symmetry`.
-# ```
-#
-# A web article among the sources of this book proposes an experiment: shuffle the words of a sentence, and "a basic
-# Transformer would process these shuffled sentences identically", because attention "produces the same output regardless
-# of input order". The first half of this chapter does that experiment with exact arithmetic and finds the statement
-# wrong in an instructive way. The second half puts order back, site by site.
+# **Finding.** Without a position encoding and without a mask, a shuffle of the words moves the outputs of a transformer and changes
+# none of them: they agree to {num}`01_order/equivariance_error:.0e`, which is rounding. A causal mask alone lets a model notice
+# order, but its last token does so only from the second block on ({numref}`fig-order-depth`).
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -61,30 +44,16 @@ SIZES["gpu"] = (128, 64, 8, 320)
 width, n_tokens, n_seeds, n_steps = SIZES[profile]
 numbers = {}
 
-# %% [markdown]
-# ## A sentence and its shuffle
-#
-# Five words, two of them equal. Shuffling them turns one event into its opposite.
-
-# %%
+# %% tags=["hide-input"]
 words = ["the", "dog", "bit", "the", "man"]
 vocabulary = sorted(set(words))
 tokens = [[vocabulary.index(word) for word in words]]
 tokens = torch.tensor(tokens, device=device)  # [B, N] = [1, 5]
-order = torch.tensor(
-    [0, 4, 2, 3, 1], device=device
-)  # word n of the shuffle is order[n]
+# Word n of the shuffle is order[n].
+order = torch.tensor([0, 4, 2, 3, 1], device=device)
 shuffled = tokens[:, order]
-print(" ".join(words), "->", " ".join(vocabulary[t] for t in shuffled[0]))
 
 
-# %% [markdown]
-# The model is the {term}`dense model` of the book: two pre-norm blocks, no biases, no position encoding, and no causal
-# mask, so every token sees every other. Its weights are random; nothing in this half of the chapter depends on training.
-# Everything is computed in float64, so that "equal" can mean "equal to rounding".
-
-
-# %%
 def build_model(encoding="none", *, causal=False, n_layers=2, vocab=256, seed=seed):
     """A dense model with random weights, in float64."""
     torch.manual_seed(seed)
@@ -94,7 +63,6 @@ def build_model(encoding="none", *, causal=False, n_layers=2, vocab=256, seed=se
     return model.eval().requires_grad_(False)
 
 
-# %%
 model = build_model(vocab=len(vocabulary))
 with frozen_attention(model) as tapes:  # records the attention weights of every layer
     before = model(tokens)
@@ -102,7 +70,6 @@ weights_before = tapes[0].weights[0, 0]  # first layer, first head: [N, M]
 with frozen_attention(model) as tapes:
     after = model(shuffled)
 weights_after = tapes[0].weights[0, 0]
-print("attention weights", tuple(weights_before.shape), "  logits", tuple(before.shape))
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.5), sharey=False)
@@ -127,6 +94,44 @@ figures.show(
     "and columns exchanged: *dog* looks at *bit* with the same weight in both. The "
     "two rows of *the* are equal, because nothing tells the two apart.",
 )
+
+# %% [markdown]
+# > **Question.** What does a transformer without any position encoding make of a shuffled sentence, and where can
+# > position enter to change that?
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 12 s of one CPU core at profile `smoke`, about 20 s at `laptop`; no GPU is used. Memory: under 1 GB.
+#   Nothing is downloaded.
+# - **You need**: matrix products and the softmax. Symbols are those of {doc}`/book/notation`, words those of
+#   {doc}`/book/glossary`.
+# - **You will learn**: why {term}`self-attention <attention weight>` is *equivariant* to order and not *invariant*. What
+#   averaging makes of that. How a {term}`causal mask` breaks it, and at which depth. At which {term}`site` each encoding
+#   acts, and one thing that a popular encoding cannot do.
+# - **Claims tested** (see {doc}`/book/claims`): `attention-is-permutation-equivariant`,
+#   `attention-is-permutation-invariant`, `position-breaks-the-symmetry`.
+# ```
+#
+# A web article among the sources of this book proposes an experiment: shuffle the words of a sentence, and "a basic
+# Transformer would process these shuffled sentences identically", because attention "produces the same output regardless
+# of input order". The first half of this chapter does that experiment with exact arithmetic and finds the statement
+# wrong in an instructive way. The second half puts order back, site by site.
+#
+# ## A sentence and its shuffle
+#
+# *The dog bit the man* has five words, two of them equal. Shuffling them turns one event into its opposite.
+#
+# The model is the {term}`dense model` of the book: two pre-norm blocks, no biases, no position encoding, and no causal
+# mask, so every token sees every other. Its weights are random; nothing in this half of the chapter depends on training.
+# Everything is computed in float64, so that "equal" can mean "equal to rounding". The code of {numref}`fig-order-attention`
+# builds it and catches the weights of its first head. Word $n$ of the shuffle is word `order[n]` of the sentence, and its row and
+# column have moved with it:
+
+# %%
+print("attention weights", tuple(weights_before.shape), "  logits", tuple(before.shape))
+moved_with_the_words = weights_before[order][:, order]
+torch.testing.assert_close(weights_after, moved_with_the_words, rtol=0, atol=1e-12)
+torch.testing.assert_close(after, before[:, order], rtol=0, atol=1e-12)
 
 # %% [markdown]
 # {numref}`fig-order-attention` already contains the whole argument. A weight $a_{ij}$ depends on what token $i$ asks and
@@ -330,21 +335,22 @@ figures.show(
     "logarithmic scale, for one to four blocks. Without a mask the change stays at "
     "rounding error for all depths. With a causal mask it is rounding error for one "
     "block and about one from two blocks on.",
-    caption="With one block a causal model without encoding still treats the past as a "
-    "bag; from two blocks on it does "
-    f"not. Every dot is a random model ({n_seeds} seeds), the line their median.",
+    caption="With one block the last token of a causal model without encoding still "
+    "treats the past as a bag; from two blocks on it does not. Every dot is a random "
+    f"model ({n_seeds} seeds), the line their median.",
 )
 
 # %% [markdown]
 # {numref}`fig-order-depth` is sharper than "causal models know order". With **one** block the last token's change is at most
 # {num}`01_order/last_token_change_depth_1:.1e`: rounding. The next byte is predicted from a bag of the past. With **two** it
-# is at least {num}`01_order/last_token_change_depth_2:.2f`: in the first block each earlier token has summed up what came
-# before *it*, these sums depend on the order, and the second block reads them. Position in a NoPE model is not given, it
+# is at least {num}`01_order/last_token_change_depth_2:.2f`. In the first block each earlier token has summed up what came
+# before *it*, these sums depend on the order, and the second block reads them. Position in a NoPE model is not given. It
 # is computed, and it takes a layer to do so.
 #
 # ## Where position can enter
 #
-# A causal mask is a fifth answer that comes for free. Every encoding of this book is one of four answers to the question "where do we break {eq}`eq-order-equivariance`?".
+# A causal mask breaks {eq}`eq-order-equivariance` without any encoding. An encoding breaks it on purpose, at one or more of four
+# {term}`sites <site>`.
 
 # %% tags=["hide-input"]
 fig, ax = diagrams.canvas((7.4, 3.1), x=(-0.1, 12.6), y=(-0.2, 5.0))
@@ -444,8 +450,9 @@ numbers |= {f"{name}_shift_error": shift[name] for name in compared}
 # Read row by row, the table sorts the encodings. *none* passes everything and knows nothing. *sinusoidal* and *learned*
 # notice a shift: they are absolute, an index alone means something. *RoPE* and *ALiBi* do not: only differences
 # of indices reach the scores. Every encoding passes the second experiment, the worst with an error of
-# {num}`01_order/worst_error_with_positions:.1e`: without a mask the model has no other source of order than the indices it is given.
-# (A causal model has one more: its mask goes by the order of the rows, whatever indices they carry.) The book relies on that whenever it hands a model indices it has never seen.
+# {num}`01_order/worst_error_with_positions:.1e`. Without a mask the model has no other source of order than the indices it is
+# given, and the book relies on that whenever it gives a model indices it has never seen. (A causal model has one more source:
+# its mask goes by the order of the rows, whatever indices they carry.)
 #
 # ## A task that needs order
 #
@@ -575,12 +582,12 @@ up_to_mirror = {min(sentence, sentence[::-1]) for sentence in orders}
 assert numbers["distinct_alibi"] == len(up_to_mirror)
 
 # %% [markdown]
-# ## Takeaways
+# ## What to take away
 #
 # 1. Self-attention without positions and without a mask is permutation **equivariant**: a shuffle moves the outputs and
 #    changes none. It becomes **invariant**, a bag of words, only when the outputs are pooled.
-# 2. A causal mask alone breaks this, but for the token that predicts only from the **second** block on.
-# 3. An encoding puts order back at one of four sites. *Order* comes in kinds: absolute encodings know the index, RoPE the
+# 2. A causal mask alone breaks this. But the last token, the one that predicts, notices order only from the **second** block on.
+# 3. An encoding puts order back at one or more of four sites. *Order* comes in kinds: absolute encodings know the index, RoPE the
 #    signed distance, bidirectional ALiBi the distance without its sign.
 #
 # **Limits.** The equivariance results are exact and hold for any weights; float64 shows them to rounding. The training

@@ -13,34 +13,9 @@
 # %% [markdown]
 # # 2. Absolute positions: waves and tables
 #
-# > **Question.** What does a position embedding, added to a token, tell about places and about distances? And is it
-# > enough to add it once?
-#
-# {doc}`Chapter 1 <01_order>` ended with four sites at which position can enter. This chapter is about the first and
-# oldest: a vector $p_i$ that depends on the index alone is added to the embedding of the token,
-#
-# $$
-# x_i = p_i + s_t .
-# $$ (eq-absolute-added)
-#
-# Where do these vectors come from? Either from a formula, sines and cosines of the index {cite:p}`vaswani2017`, or from
-# a table of trained rows {cite:p}`gehring2017,devlin2019`. The first is said to hold relative positions too, because a
-# shift is a linear map; that is true, and the chapter shows what it is worth and what it is not. The second has an
-# end. Both may be added once or in every layer.
-#
-# ```{admonition} Before you start
-# :class: note
-# - **Time**: about 20 s of one CPU core at any profile, most of it for one tiny training; no GPU is used, nothing is
-#   downloaded. Memory: under 1 GB. The records shown at the end: `sepnb run ablation_screen ablation` and
-#   `sepnb run encoding_screen encodings`.
-# - **You need**: {doc}`chapter 1 <01_order>`; the addition theorems of sine and cosine.
-# - **You will learn**: three functions that share one name; that a shift turns every pair of columns by an angle; what
-#   a dot product of two codes says of their distance, and how a head can ask for "five back"; what a formula on a
-#   slide writes when taken literally; where float32 and bfloat16 lose count; which rows of a table learn, and where
-#   tables can stand.
-# - **Claims tested**: none here; `position-at-every-layer-helps` is judged on the runs of
-#   {doc}`chapter 10 <10_language_model>` and read here.
-# ```
+# **Finding.** Moving $c$ places on multiplies the sinusoid of every index by the same matrix. So one fixed matrix between the positions
+# of query and key finds the place five back from anywhere (middle), while in the scores of a random matrix the distance explains only
+# {num}`02_absolute/distance_share_random:.0%` of the variance (right).
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -80,8 +55,88 @@ def code(positions, dim=d, layout="interleaved"):
     return sinusoidal(positions, dim, layout=layout, dtype=F64)
 
 
+# %% tags=["hide-input"]
+def shift_matrix(c, dim=d):
+    """R_c of (eq-absolute-shift) for rows on the left, layout "interleaved"."""
+    angles = c * base ** (-2 * torch.arange(dim // 2, dtype=F64) / dim)
+    turns = torch.stack([angles.cos(), -angles.sin(), angles.sin(), angles.cos()])
+    return torch.block_diag(*turns.T.reshape(-1, 2, 2))
+
+
+places = code(torch.arange(64))
+drawn = 0.02 * torch.randn(512, d, generator=generator, dtype=F64)  # for later
+mixed = torch.randn(d, d, generator=generator, dtype=F64) / d**0.5
+maps = {
+    "$p_i \\cdot p_j$": torch.eye(d, dtype=F64),
+    "$p_i\\, R_{-5}\\, p_j^\\top$": shift_matrix(-5),
+    "$p_i\\, A\\, p_j^\\top$, $A$ drawn": mixed,
+}
+scores = {name: places @ matrix @ places.T for name, matrix in maps.items()}
+
+
+def from_distance(scores):
+    """Share of the variance of scores [N, N] that a function of i - j explains."""
+    n = len(scores)
+    means = torch.stack([scores.diagonal(k).mean() for k in range(1 - n, n)])
+    at = torch.arange(n)
+    fitted = means[at - at[:, None] + n - 1]
+    spread = (scores - scores.mean()).square().sum()
+    return 1 - ((scores - fitted).square().sum() / spread).item()
+
+
+numbers["distance_share_random"] = from_distance(list(scores.values())[2])
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 3, figsize=(8.4, 3.5), sharey=True)
+for ax, (name, values) in zip(axes, scores.items(), strict=True):
+    shapes.heat_map(ax, values)
+    share = max(0.0, from_distance(values))
+    ax.set_title(f"{name}\ndistance explains {share:.0%}", loc="center", fontsize=10)
+    ax.set(xlabel="key $j$", xticks=[0, 32, 63], yticks=[0, 32, 63])
+axes[0].set_ylabel("query $i$")
+figures.show(
+    fig,
+    name="fig-absolute-scores",
+    alt="Three heat maps of scores for 64 queries and keys. The first two are made of "
+    "parallel diagonals, darkest on the main diagonal and on the one five to its "
+    "left. The third is a patchwork without diagonals.",
+    caption="Scores between sinusoids, dark where they are high. Left: the dot "
+    "product depends on the distance alone. Middle: with one fixed rotation $R_{-5}$ "
+    "between them every query looks five back. Right: with a matrix drawn at random "
+    f"the distance explains {numbers['distance_share_random']:.0%} of the variance.",
+)
+
 # %% [markdown]
-# ## A code made of waves
+# > **Question.** What does a position embedding, added to a token, say about places and about distances? And is it
+# > enough to add it once?
+#
+# {doc}`Chapter 1 <01_order>` ended with four sites at which position can enter. This chapter is about the first and
+# oldest: a vector $p_i$ that depends on the index alone is added to the embedding of the token,
+#
+# $$
+# x_i = p_i + s_t .
+# $$ (eq-absolute-added)
+#
+# Where do these vectors come from? Either from a formula, sines and cosines of the index {cite:p}`vaswani2017`, or from
+# a table of trained rows {cite:p}`gehring2017,devlin2019`. The first is said to hold relative positions too, because a
+# shift is a linear map; that is true, and the chapter shows what it is worth and what it is not. The second has an
+# end. Both may be added once or in every layer.
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 20 s of one CPU core at any profile, most of it for one tiny training; no GPU is used, nothing is
+#   downloaded. Memory: under 1 GB. The records shown at the end: `sepnb run ablation_screen ablation` and
+#   `sepnb run encoding_screen encodings`.
+# - **You need**: {doc}`chapter 1 <01_order>`; the addition theorems of sine and cosine.
+# - **You will learn**: that three functions share one name. Why a shift turns every pair of columns by an angle. What
+#   a dot product of two embeddings says of their distance, and how a head can ask for "five back". What a formula on a
+#   slide writes when taken literally. Where float32 and bfloat16 lose count. Which rows of a table learn, and where
+#   tables can stand.
+# - **Claims tested**: none here; `position-at-every-layer-helps` is judged on the runs of
+#   {doc}`chapter 10 <10_language_model>` and read here.
+# ```
+#
+# ## An embedding made of waves
 #
 # A good first idea is to count in binary: the last digit flips at every step, the one before at every second, and so
 # on. A number is then a row of bits, each of which goes round at its own pace. The {term}`sinusoidal encoding` does the
@@ -126,17 +181,18 @@ figures.show(
     alt="Heat map of the sinusoid, 64 columns over 128 indices. The upper columns "
     "flicker, then come ever broader stripes; the lower half alternates between rows "
     "that are nearly zero and rows that are nearly one.",
-    caption=f"The codes of the first 128 indices. {numbers['waves_longer_than_128']} "
-    f"of {d // 2} pairs have waves longer than the figure: their columns hardly differ "
-    "from one index to the next, and count what the fast ones repeat.",
+    caption="The sinusoids of the first 128 indices. Fast columns distinguish "
+    "neighbours and soon repeat; slow ones distinguish places where the fast ones "
+    f"repeat. {numbers['waves_longer_than_128']} of {d // 2} pairs have waves longer "
+    "than the figure.",
 )
 
 # %% [markdown]
-# ### Is every index told apart?
+# ### Does every index have its own embedding?
 #
 # Yes, and one pair of columns is enough for that: $\sin i = \sin i'$ and $\cos i = \cos i'$ would make $i - i'$ a multiple
 # of $2\pi$, and no integer but 0 is. But *unique* is less than *distinguishable*. How near to each other are the
-# two most similar codes?
+# two most similar embeddings?
 
 # %%
 first = torch.arange(2048)
@@ -150,21 +206,21 @@ for width in (2, 4, 8, 16, 64):
             "columns": width,
             "nearest two": f"{pair[0]} and {pair[1]}",
             "distance": apart.min().item(),
-            "codes in bfloat16": len(codes.bfloat16().unique(dim=0)),
+            "embeddings in bfloat16": len(codes.bfloat16().unique(dim=0)),
             "indices in bfloat16": len(code(first.bfloat16(), width).unique(dim=0)),
         }
     )
 near = pd.DataFrame(rows)
 figures.show_table(
     near,
-    caption="Among the first 2048 indices: the two most similar codes, and how many "
-    "different codes are left when the codes are rounded to bfloat16, or the indices "
-    "before anything is computed.",
+    caption="Among the first 2048 indices: the two most similar embeddings, and how "
+    "many different ones are left when they are rounded to bfloat16, or when the "
+    "indices are rounded before anything is computed.",
     formats={"distance": ".2g"},
 )
 numbers["nearest_2_columns"] = near.distance[0]
 numbers["nearest_64_columns"] = near.distance.iloc[-1]
-numbers["distinct_codes_bf16"] = int(near["codes in bfloat16"].iloc[-1])
+numbers["distinct_codes_bf16"] = int(near["embeddings in bfloat16"].iloc[-1])
 numbers["distinct_indices_bf16"] = int(near["indices in bfloat16"].iloc[-1])
 assert near.distance[0] < 1e-4 and near.distance.iloc[-1] > 1
 assert abs(710 - 113 * 2 * math.pi) < 1e-4, "710 tokens are 113 turns, almost"
@@ -173,8 +229,8 @@ assert numbers["distinct_codes_bf16"] == 2048 > numbers["distinct_indices_bf16"]
 # %% [markdown]
 # With two columns, indices 710 apart nearly coincide, at a distance of {num}`02_absolute/nearest_2_columns:.0e`: the wave of
 # $2\pi$ makes almost exactly 113 turns in between. With $D = 64$ the nearest two of all are neighbours, at a
-# distance of {num}`02_absolute/nearest_64_columns:.2f`, which even bfloat16 can tell apart. What bfloat16 cannot do
-# is *count*: if the indices are rounded first, {num}`02_absolute/distinct_indices_bf16` codes are left of
+# distance of {num}`02_absolute/nearest_64_columns:.2f`, which even bfloat16 can distinguish. What bfloat16 cannot do
+# is *count*: if the indices are rounded first, {num}`02_absolute/distinct_indices_bf16` embeddings are left of
 # 2048.
 #
 # ### Three functions, one name
@@ -248,24 +304,20 @@ for dim in (8, 9, 64, 65):
 # $$ (eq-absolute-pair)
 #
 # The matrix on the right turns the plane by the angle $c\, w_m$. It contains the offset $c$ and not the index $i$. With one such
-# matrix for each pair along a diagonal, $R_c$, every code is taken $c$ places on by the same map:
+# matrix for each pair along a diagonal, $R_c$, every embedding is taken $c$ places on by the same map:
 #
 # $$
 # p_{i+c} = p_i\, R_c \qquad \text{for all } i .
 # $$ (eq-absolute-shift)
 #
-# It is more than a projection, as the notes have it: $R_c$ is invertible, $R_c^{-1} = R_{-c}$, and keeps lengths. (These are
-# the rotations that {doc}`RoPE <04_rotation>` applies to queries and keys.)
+# The notes call it a projection, and it is more: $R_c$ is invertible, $R_c^{-1} = R_{-c}$, and keeps lengths.
+#
+# {doc}`Chapter 4 <04_rotation>` prints the same matrix for RoPE, with one difference. There it stands *before a column* and turns the
+# plane counterclockwise. Here it stands *after a row* and turns the plane of sine and cosine clockwise, as the hand of a clock that
+# starts at twelve.
 
 
 # %%
-def shift_matrix(c, dim=d):
-    """R_c of (eq-absolute-shift) for rows on the left, layout "interleaved"."""
-    angles = c * base ** (-2 * torch.arange(dim // 2, dtype=F64) / dim)
-    turns = torch.stack([angles.cos(), -angles.sin(), angles.sin(), angles.cos()])
-    return torch.block_diag(*turns.T.reshape(-1, 2, 2))
-
-
 def shift_error(c, layout="interleaved", matrix=None):
     """Largest entry of |p_{i+c} - p_i R_c| over 300 indices."""
     at = torch.arange(50, 350)
@@ -273,6 +325,9 @@ def shift_error(c, layout="interleaved", matrix=None):
     return (code(at + c, layout=layout) - moved).abs().max().item()
 
 
+turned_by_7 = [[math.cos(7), -math.sin(7)], [math.sin(7), math.cos(7)]]
+turned_by_7 = torch.tensor(turned_by_7, dtype=F64)
+torch.testing.assert_close(shift_matrix(7)[:2, :2], turned_by_7)
 numbers["shift_error"] = max(shift_error(c) for c in (-50, -7, 0, 1, 33, 1000))
 numbers["shift_error_layout"] = shift_error(7, layout="halves")
 numbers["shift_error_endpoint"] = shift_error(7, layout="halves-endpoint")
@@ -284,11 +339,12 @@ for mistake in ("layout", "endpoint", "direction"):
 torch.testing.assert_close(shift_matrix(3) @ shift_matrix(4), shift_matrix(7))
 
 # %% [markdown]
-# The error is {num}`02_absolute/shift_error:.0e` for offsets of both signs; for a code in the wrong layout it is
+# The first pair has $w_0 = 1$ and turns by 7 radians for seven places. The error of {eq}`eq-absolute-shift` is
+# {num}`02_absolute/shift_error:.0e` for offsets of both signs. For an embedding in the wrong layout it is
 # {num}`02_absolute/shift_error_layout:.1f`, and for the transposed matrix, which turns back,
 # {num}`02_absolute/shift_error_direction:.1f`. A check of norms would have passed all of them.
 #
-# Is this a property of *any* code? Take 512 rows drawn at random, like a table before its training, and
+# Is this a property of *any* embedding? Take 512 rows drawn at random, like a table before its training, and
 # fit the best matrix that takes each row to the next.
 
 
@@ -300,7 +356,6 @@ def unexplained(rows):
     return ((following - here @ best).square().sum() / following.square().sum()).item()
 
 
-drawn = 0.02 * torch.randn(512, d, generator=generator, dtype=F64)
 numbers["unexplained_sinusoid"] = unexplained(code(torch.arange(512)))
 numbers["unexplained_random"] = unexplained(drawn)
 print(f"{numbers['unexplained_sinusoid']:.0e}, {numbers['unexplained_random']:.2f}")
@@ -312,7 +367,7 @@ assert numbers["unexplained_sinusoid"] < 1e-12 < 0.5 < numbers["unexplained_rand
 #
 # ## What a dot product says of the distance
 #
-# Attention compares by dot products. Between two codes, sines and cosines add up to
+# Attention compares by dot products. Between two embeddings, sines and cosines add up to
 #
 # $$
 # p_i \cdot p_j = \sum_{m=0}^{D/2-1} \cos\bigl( (i - j)\, w_m \bigr) :
@@ -326,7 +381,7 @@ distance, there = torch.arange(0, 257), torch.tensor([1000])
 
 
 def dot(dim, layout="interleaved"):
-    """The code of 1000 with those before it, over D/2."""
+    """The sinusoid of 1000 with those before it, over D/2."""
     with_all = code(there, dim, layout) @ code(1000 - distance, dim, layout).T
     return (with_all / (dim // 2))[0]
 
@@ -355,10 +410,10 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-absolute-dot",
-    alt="Dot product of two codes over their distance to 256, for four codes. All "
+    alt="Dot product of two sinusoids over their distance to 256, for four kinds. All "
     "start at one, fall steeply within three tokens and then decline slowly, with "
     "ripples: wild ones at 16 columns, smaller ones at 64, hardly any at 512.",
-    caption="The dot product of two codes depends on their distance only. It falls "
+    caption="The dot product of two sinusoids depends on their distance only. It falls "
     f"within three tokens, and from {numbers['dot_rises_at']} on it also rises in "
     "places (64 columns): one value belongs to several distances.",
 )
@@ -369,70 +424,33 @@ figures.show(
 #
 # ### How a head can ask for "five back"
 #
-# Between two codes attention puts a learned matrix, $p_i W_Q W_K^\top p_j^\top$. Take $W_Q W_K^\top = R_{-c}$. By
+# Between two embeddings attention puts a learned matrix, $p_i W_Q W_K^\top p_j^\top$. Take $W_Q W_K^\top = R_{-c}$. By
 # {eq}`eq-absolute-shift`, $p_i R_{-c} = p_{i-c}$, so
 #
 # $$
 # p_i\, R_{-c}\, p_j^\top = p_{i-c} \cdot p_j = \sum_m \cos\bigl( (i - j - c)\, w_m \bigr) ,
 # $$ (eq-absolute-back)
 #
-# which is largest at $j = i - c$, wherever the query stands. One fixed matrix makes *the token $c$ places back* out of absolute
-# codes, direction included. (A head of width $d$ has a matrix of rank $d$ at most. It can hold $R_{-c}$ for $d/2$ of the $D/2$ pairs, and
-# the sum runs over these: still largest at $j = i - c$, with fewer waves to tell that place from others.) This is the sense in which the encoding "encodes both the absolute position of a token, and its
-# position relative to other tokens": relative positions are *one matrix away*. Almost all matrices, though, give scores that
-# depend on both indices.
+# which is largest at $j = i - c$, wherever the query stands ({numref}`fig-absolute-scores`, middle). One fixed matrix makes *the token
+# $c$ places back* out of absolute positions, direction included. In this sense the encoding "encodes both the absolute position of a
+# token, and its position relative to other tokens": relative positions are *one matrix away*. Almost all matrices, though, give
+# scores that depend on both indices.
+#
+# ````{dropdown} Details: a head that is narrower than the model
+# A head of width $d$ has a matrix of rank $d$ at most. It can hold $R_{-c}$ for $d/2$ of the $D/2$ pairs, and the sum runs over
+# these: still largest at $j = i - c$, with fewer waves to distinguish that place from others.
+# ````
 
 # %%
-places = code(torch.arange(64))
-mixed = torch.randn(d, d, generator=generator, dtype=F64) / d**0.5
-maps = {
-    "$p_i \\cdot p_j$": torch.eye(d, dtype=F64),
-    "$p_i\\, R_{-5}\\, p_j^\\top$": shift_matrix(-5),
-    "$p_i\\, A\\, p_j^\\top$, $A$ drawn": mixed,
-}
-scores = {name: places @ matrix @ places.T for name, matrix in maps.items()}
-
-
-def from_distance(scores):
-    """Share of the variance of scores [N, N] that a function of i - j explains."""
-    n = len(scores)
-    means = torch.stack([scores.diagonal(k).mean() for k in range(1 - n, n)])
-    at = torch.arange(n)
-    fitted = means[at - at[:, None] + n - 1]
-    spread = (scores - scores.mean()).square().sum()
-    return 1 - ((scores - fitted).square().sum() / spread).item()
-
-
 plain, back, random = (from_distance(one) for one in scores.values())
-numbers["distance_share_random"] = random
 assert abs(plain - 1) < 1e-12 and abs(back - 1) < 1e-12 and random < 0.9
-asked = list(scores.values())[1]
+asked = places @ shift_matrix(-5) @ places.T
 assert torch.equal(asked[5:].argmax(dim=1), torch.arange(59)), "always five back"
 wrong = places @ shift_matrix(5) @ places.T
 assert not torch.equal(wrong[5:].argmax(dim=1), torch.arange(59))
 
-# %% tags=["hide-input"]
-fig, axes = plt.subplots(1, 3, figsize=(8.4, 3.5), sharey=True)
-for ax, (name, values) in zip(axes, scores.items(), strict=True):
-    shapes.heat_map(ax, values)
-    share = max(0.0, from_distance(values))
-    ax.set_title(f"{name}\ndistance explains {share:.0%}", loc="center", fontsize=10)
-    ax.set(xlabel="key $j$", xticks=[0, 32, 63], yticks=[0, 32, 63])
-axes[0].set_ylabel("query $i$")
-figures.show(
-    fig,
-    name="fig-absolute-scores",
-    alt="Three heat maps of scores for 64 queries and keys. The first two are made of "
-    "parallel diagonals, darkest on the main diagonal and on the one five to its "
-    "left. The third is a patchwork without diagonals.",
-    caption="Scores of codes with codes, dark where they are high. Left: the dot "
-    "product. Middle: one rotation between them, and every query looks five "
-    "back. Right: a matrix drawn at random, in whose scores the distance explains "
-    f"{numbers['distance_share_random']:.0%} of the variance.",
-)
-
 # %% [markdown]
-# And a code is not alone. The score of two tokens is $(p_i + s) W_Q W_K^\top (p_j + s')^\top$, which has three more terms, each
+# And a position is not alone. The score of two tokens is $(p_i + s) W_Q W_K^\top (p_j + s')^\top$, which has three more terms, each
 # with content in it; the {doc}`next chapter <03_relative>` takes that sum apart.
 #
 # ## Far out, the arithmetic fails first
@@ -448,7 +466,7 @@ exact_w = [mpmath.mpf(10) ** (mpmath.mpf(-8 * m) / d) for m in range(d // 2)]
 
 
 def exact(i):
-    """The code of index i from sixty digits, interleaved."""
+    """The sinusoid of index i from sixty digits, interleaved."""
     both = [f(i * w) for w in exact_w for f in (mpmath.sin, mpmath.cos)]
     return torch.tensor([float(x) for x in both], dtype=F64)
 
@@ -482,13 +500,13 @@ figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-absolute-precision",
-    alt="Largest error of a code against the index from ten to ten to the eight, both "
-    "axes logarithmic. With angles in float32 "
+    alt="Largest error of a sinusoid against the index from ten to ten to the eight, "
+    "both axes logarithmic. With angles in float32 "
     "it rises to order one. Rounded at the end it stays near three times ten to the "
     "minus eight. In float64 it stays below that.",
     caption="Angles in float32 lose a digit for each digit of the index; at a hundred "
     "million nothing is left. With angles in "
-    "float64 the code is right to the last digit of float32 at all of these indices.",
+    "float64 the sinusoid is right to the last digit of float32 at all these indices.",
 )
 
 # %% [markdown]
@@ -599,22 +617,21 @@ figures.show(
 
 # %% [markdown]
 # The rows that were read have grown from {num}`02_absolute/norm_fresh:.2f` to {num}`02_absolute/norm_trained:.2f` on average.
-# Nobody told them that 7 lies between 6 and 8: that near rows are alike was learned, and so far coarsely, early against late.
-# The others are noise.
+# Nothing in the table says that 7 lies between 6 and 8. That near rows are alike was learned, and so far coarsely, early against
+# late. The others are noise.
 #
 # **A surprise.** We expected the untrained rows to hurt. The loss on the last sixteen trained places is
 # {num}`02_absolute/bits_last_trained:.2f` bits per byte, on the sixteen untrained ones after them
-# {num}`02_absolute/bits_untrained:.2f`. Beside it stands what the table is worth to this model: with *all* rows set to zero it
-# pays {num}`02_absolute/table_worth:.3f` more in the first 48 places. If that is little, noise as small as a fresh row has little
-# to spoil. This is one seed. Trained for longer, and at any length that matters, the same table is another story, which
-# {doc}`chapter 11 <11_extrapolators>` tells with six seeds.
+# {num}`02_absolute/bits_untrained:.2f`. But the whole table is worth little to this model: with *all* rows set to zero its loss in
+# the first 48 places rises by {num}`02_absolute/table_worth:.3f`, so that noise as small as a fresh row has little to spoil. This is
+# one seed. Models that are trained for longer are in {doc}`chapter 11 <11_extrapolators>`, with six seeds.
 #
 # ## Where a table can stand
 #
-# One table at the input is not the only way. A table can also be *shared* by all layers and added to what enters each of them;
-# or every layer has *its own*; or it enters *queries and keys only*: $W_Q (u_i + p_i)$ and $W_K (u_j + p_j)$ in every layer, with
-# $u$ the normalised input of the layer, and values without it, as {cite:t}`press2021` have it for the sinusoid. In the last, position decides what is read and is never part of what is
-# read. In the book these are fields of a config and options of one encoding.
+# One table at the input is not the only way. A table can also be *shared* by all layers and added to what enters each of them.
+# Every layer can have *its own*. Or a table enters *queries and keys only*, $W_Q (u_i + p_i)$ and $W_K (u_j + p_j)$ in every layer, with
+# $u$ the normalised input of the layer, and values without it, as {cite:t}`press2021` have it for the sinusoid. Then position decides
+# what is read and is never part of what is read. In the book these are fields of a config and options of one encoding.
 
 
 # %%
@@ -636,7 +653,7 @@ def tables(model):
     return [p for name, p in model.named_parameters() if name.endswith("table")]
 
 
-def heard_by_values(model):
+def reached_by_table(model):
     """Largest change of the logits under other tables, the attention weights held."""
     text_here = torch.arange(24)[None] * 7 % 256
     with torch.no_grad(), frozen_attention(model):
@@ -653,7 +670,7 @@ where = pd.DataFrame(
         "where": name,
         "tables": len(tables(one)),
         "their parameters": sum(table.numel() for table in tables(one)),
-        "heard by values": heard_by_values(one),
+        "change through values": reached_by_table(one),
     }
     for name, one in models
 )
@@ -662,10 +679,10 @@ figures.show_table(
     caption=f"Four places for a table of {L} rows in a model of 3 layers and width 32. "
     "Last column: by how much the logits "
     "change with the table while all attention weights are held as they were.",
-    formats={"their parameters": ",d", "heard by values": ".2g"},
+    formats={"their parameters": ",d", "change through values": ".2g"},
 )
-of_values = where.set_index("where")["heard by values"]
-assert of_values["queries and keys only"] == 0, "values must not hear the table"
+of_values = where.set_index("where")["change through values"]
+assert of_values["queries and keys only"] == 0, "values must not contain the table"
 assert (of_values.drop("queries and keys only") > 1e-3).all()
 assert list(where.tables) == [1, 1, 3, 1]
 numbers["tables_per_layer"] = int(where.tables[2])
@@ -679,8 +696,9 @@ numbers["tables_per_layer"] = int(where.tables[2])
 # ## First layer only, or every layer?
 #
 # "Position encoding can either be applied to only the first input, or in every layer", the notes say, and that the latter tends to
-# perform better. The experiment `ablation` has models that differ in that one factor, paired by seed and of one learning rate: the *shared* embedding
-# added in every layer, with the sinusoid and with a table, at width {num}`02_absolute/ablation_width`.
+# perform better. The experiment `ablation` has models that differ in that one factor, paired by seed and of one learning rate. There
+# the *shared* embedding is added in every layer, with the sinusoid and with a table. (Widths in the experiment:
+# {num}`02_absolute/ablation_width`.)
 #
 # A table *for each layer* and one for queries and keys are in `encodings`, at width {num}`02_absolute/encodings_width`. There each
 # model has its own learning rate, by a sweep.
@@ -701,7 +719,7 @@ differences = {
     for name, changed, reference, label in COMPARED
 }
 added = {
-    "the code is added": [label for *_, label in COMPARED],
+    "the embedding is added": [label for *_, label in COMPARED],
     "experiment": [name for name, *_ in COMPARED],
     "minus added once": [text_of(values) for values in differences.values()],
     "seeds": [len(values) for values in differences.values()],
@@ -709,7 +727,7 @@ added = {
 figures.show_table(
     pd.DataFrame(added),
     caption="Test bits per byte inside the trained length, minus those of the model "
-    "that is given the same code once, at the "
+    "that is given the same embedding once, at the "
     "input: mean over seeds and 95 % t interval. Below zero the change helps.",
 )
 
@@ -721,7 +739,7 @@ for row, (_, _, reference, label) in enumerate(shown):
     look = figures.METHODS[reference]
     figures.seed_row(ax, row, differences[label], look, missing="not run")
 ax.set_yticks(range(len(shown)), [label for *_, label in shown])
-ax.set(xlabel="minus the code added once (bits per byte)", ylim=(-0.6, 3.6))
+ax.set(xlabel="minus the embedding added once (bits per byte)", ylim=(-0.6, 3.6))
 reach = max(0.03, *(abs(end) for end in ax.get_xlim()))  # intervals included
 ax.set_xlim(-reach, reach)
 run = {label: values.mean() for label, values in differences.items() if len(values)}
@@ -730,10 +748,10 @@ found = f"The lowest mean is that of *{best}* ({run[best]:+.3f})." if run else "
 figures.show(
     fig,
     name="fig-absolute-layers",
-    alt="Dot plot with four rows, one for each way of adding the code, of the "
+    alt="Dot plot with four rows, one for each way of adding the embedding, of the "
     "difference in bits per byte to the model that adds it "
     "once; one tick per seed, a line at zero.",
-    caption=f"Four ways to add a code, against adding it once. {len(run)} of "
+    caption=f"Four ways to add positions, against adding them once. {len(run)} of "
     f"{len(differences)} have run at this profile. {found}".replace(
         "(-", "(\N{MINUS SIGN}"
     ),
@@ -769,29 +787,30 @@ numbers |= claims.show(
 #
 # The statement of the notes is judged on the first two rows, by a rule that was committed before their records:
 # **{num}`02_absolute/verdict_position_at_every_layer_helps`**. The other two have three seeds each, which show the size of a
-# difference and carry no verdict. They also have their own learning rates, and more parameters or one path less, so that they
+# difference and carry no verdict. They also have their own learning rates, and more parameters or one path fewer, so that they
 # change more than one thing.
 #
-# The table for queries and keys is better inside the trained length and worse past it. In {doc}`chapter 5 <05_biases>` it ends
+# In these runs the table for queries and keys is better inside the trained length and worse past it. In {doc}`chapter 5 <05_biases>` it ends
 # {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per byte above its own sliding window, the table at the input
 # {num}`encodings/learned/gap/clamp/8x:+.2f`.
 #
-# ## Takeaways
+# ## What to take away
 #
-# 1. The sinusoid names every index by angles of waves. Three functions go by the name; two are permutations of each other.
-# 2. A shift by $c$ is one rotation for each pair of columns, the same at every index. That makes relative positions *one
-#    matrix away*: available to a head that learns this matrix, and not given.
-# 3. The dot product of two codes depends on their distance, without its sign, and does not fall steadily.
-# 4. A table learns neighbourhood from texts, one row from the tokens at that index alone. Rows that no text reaches stay as
+# 1. A shift by $c$ is one rotation for each pair of columns, the same at every index. Relative positions are *one matrix away*:
+#    available to a head that learns this matrix, and not given.
+# 2. The dot product of two sinusoids depends on their distance, without its sign, and does not fall steadily.
+# 3. A table learns neighbourhood from texts, one row from the tokens at that index alone. Rows that no text reaches stay as
 #    they were drawn, and there is none past the last.
+# 4. The notes' statement that position in every layer helps is *{num}`02_absolute/verdict_position_at_every_layer_helps`*: it changed
+#    the loss of the sinusoid by {num}`ablation/sinusoidal-reinjected minus sinusoidal/bits_per_byte:+.3f±` bits per byte.
 #
-# **Limits.** What is said of the sinusoid is exact. The trained table is one tiny model with one seed. How either code fares
+# **Limits.** What is said of the sinusoid is exact. The trained table is one tiny model with one seed. How either embedding fares
 # past the {term}`trained length` is not the subject here: {cite:t}`press2022` report that a sinusoidal model trained at 512
 # tokens gains up to about 20 more tokens and degrades beyond 50, and {doc}`chapter 11 <11_extrapolators>` measures ours.
 #
-# **What would change our mind.** A code in waves for which {eq}`eq-absolute-shift` fails above rounding. Or, for the last section,
-# runs in which adding a code in every layer helps one of the two codes and hurts the other: the statement would then be
-# about codes and not about layers.
+# **What would change our mind.** Waves for which {eq}`eq-absolute-shift` fails above rounding. Or, for the last section, runs in
+# which adding position in every layer helps one of the two embeddings and hurts the other: the statement would then be about
+# embeddings and not about layers.
 #
 # **Where it goes on.** The {doc}`next chapter <03_relative>` gives relative positions directly, at the score.
 #
@@ -799,7 +818,7 @@ numbers |= claims.show(
 #
 # Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
 #
-# **1. (easy)** How long is the code of an index, and how far apart are two codes, given their dot product? Why is the
+# **1. (easy)** How long is the sinusoid of an index, and how far apart are two of them, given their dot product? Why is the
 # distance between $p_i$ and $p_{i+1}$ the same everywhere?
 
 # %% tags=["hide-cell"]

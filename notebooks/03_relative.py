@@ -13,27 +13,10 @@
 # %% [markdown]
 # # 3. Relative positions: Shaw and Transformer-XL
 #
-# > **Question.** How can a score be told the distance of its two tokens, and nothing else about their places? And how
-# > far out does the exact distance matter?
-#
-# {doc}`Chapter 2 <02_absolute>` added position embeddings to the tokens and found that relative positions are one matrix away:
-# a head *can* learn to read them. Two papers of the following years give them directly, at the {term}`score`.
-# Shaw, Uszkoreit and Vaswani {cite:p}`shaw2018` attach a learned vector to every distance. Transformer-XL {cite:p}`dai2019` takes
-# the score of absolute embeddings apart into four terms and replaces whatever names a place. Both had to solve the same practical
-# problem: there are $N^2$ pairs of tokens, and only $N$ distances.
-#
-# ```{admonition} Before you start
-# :class: note
-# - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; no GPU is used, nothing is
-#   downloaded. Memory: under 1 GB. The records of one section: `sepnb run shaw_clip`, {num}`03_relative/clip_laptop_runs` runs of about a minute on one
-#   core, on the novels of `sepnb data eltec-eng`.
-# - **You need**: {doc}`chapter 2 <02_absolute>`, or its takeaways.
-# - **You will learn**: how a table of distances is read without a vector for every pair; what clipping does to longer
-#   texts; the four terms of Transformer-XL, one by one; a shift of rows that replaces a table of pairs, and three ways to
-#   get it wrong; what all this costs in multiplications.
-# - **Claims tested** (see {doc}`/book/claims`): `precise-position-is-useless-far-away`, `precise-position-helps-nearby`. Their
-#   rules were committed before the first record was made.
-# ```
+# **Finding.** One label for all earlier tokens, in place of a label for every distance, costs a model
+# {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:.2f` bits per byte: exact distances help nearby. From distance 8 on,
+# hiding the keys altogether costs only {num}`03_relative/hidden_8`, so the claim that exact distances are useless far out is
+# *{num}`03_relative/verdict_precise_position_is_useless_far_away`*.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -87,10 +70,104 @@ def noise(*shape):
     return torch.randn(*shape, generator=generator, dtype=F64)
 
 
+# %% tags=["hide-input"]
+clipping = experiments.get("shaw_clip")
+sweep = clipping.table(profile)
+numbers["clip_laptop_runs"] = len(clipping.grid("laptop"))
+there = sweep[sweep.status != "not run"]
+
+
+def costs_of_clips(column):
+    """What each clip costs beside no clip: one value a seed."""
+    pairs = {one: (f"keys-{one}", shaw_clip.UNCLIPPED) for one in shaw_clip.CLIPS}
+    return {
+        one: RunTable(sweep).difference(*pair, column) for one, pair in pairs.items()
+    }
+
+
+def costs_of_hiding(kept=""):
+    """What the unclipped model loses through each window: one value a seed."""
+    of = partial(RunTable(sweep).values, shaw_clip.UNCLIPPED)
+    return {
+        one: of(f"val_bits_window_{one}{kept}") - of("val_bits_per_byte")
+        for one in shaw_clip.CLIPS
+    }
+
+
+tested, clipped = map(costs_of_clips, ("bits_per_byte", "val_bits_per_byte"))
+hidden, but_first = costs_of_hiding(), costs_of_hiding("_sinks")
+
+# %% tags=["hide-input"]
+level = [one for one in clipped if len(clipped[one]) and clipped[one].mean() < 0.03]
+found = "The runs are still to come." if there.empty else "No clip costs below 0.03."
+if level:
+    found = "The least distance at which the mean cost of not labelling apart is below "
+    found += f"0.03 is {min(level)}."
+drawn = (
+    ("not seen", hidden, "#6b6f74", "s"),
+    ("not seen, first kept", but_first, "#e69f00", "^"),
+    ("not labelled apart", clipped, "#0072b2", "o"),
+)
+seen_costs = pd.concat([one for _, costs, *_ in drawn for one in costs.values()])
+top = max([0.3, *seen_costs])
+ticks = [tick for tick in (-0.03, 0, 0.03, 0.1, 0.3, 1) if tick <= top]
+
+fig, ax = plt.subplots(figsize=(6.8, 3.4))
+ax.axhspan(-0.03, 0.03, color=figures.FAINT, alpha=0.15, linewidth=0)
+ax.axhline(0, color=figures.FAINT, linewidth=0.8)
+for name, costs, colour, marker in drawn:
+    have = [one for one in shaw_clip.CLIPS if len(costs[one])]
+    means = [costs[one].mean() for one in have]
+    if have:
+        ax.plot(have, means, marker=marker, color=colour, label=name)
+    for one in have:
+        ax.plot([one] * len(costs[one]), costs[one], "_", color=colour, markersize=10)
+ax.set_yscale("symlog", linthresh=0.1)
+ax.set_yticks(ticks, [f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in ticks])
+shapes.powers_of_two(ax, shaw_clip.CLIPS)
+ax.set(xlabel="from this distance on (tokens)", ylabel="cost (bits per byte)")
+ax.set(xlim=(0.8, 33), ylim=(-0.05, 1.3 * top))
+figures.not_run(ax) if there.empty else figures.label_lines(ax)
+figures.show(
+    fig,
+    name="fig-relative-clip",
+    alt="Cost in bits per byte against the distance from which on keys are not "
+    "labelled apart, not seen, and not seen but for the first tokens; distances from 1 "
+    "to 32, every seed a tick, a band for the margin. " + found,
+    caption=found + " Costs of not labelling apart the keys from a distance on, and of "
+    "not seeing them, with the first four tokens visible or not (validation text; "
+    "band: ±0.03, linear to 0.1). Not seeing costs at least what the keys say.",
+)
+
+# %% tags=["remove-input"]
+figures.provenance(sweep)
+
 # %% [markdown]
+# > **Question.** How can a score depend on the distance of its two tokens, and on nothing else about their places? And how
+# > far out does the exact distance matter?
+#
+# {doc}`Chapter 2 <02_absolute>` added position embeddings to the tokens and found that relative positions are one matrix away:
+# a head *can* learn to read them. Two papers of the following years give them directly, at the {term}`score`.
+# Shaw, Uszkoreit and Vaswani {cite:p}`shaw2018` attach a learned vector to every distance. Transformer-XL {cite:p}`dai2019` takes
+# the score of absolute embeddings apart into four terms and replaces whatever names a place. Both had to solve the same practical
+# problem: there are $N^2$ pairs of tokens, and only $N$ distances.
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; no GPU is used, nothing is
+#   downloaded. Memory: under 1 GB. The records of one section: `sepnb run shaw_clip`, {num}`03_relative/clip_laptop_runs` runs of
+#   about a minute on one core, on the novels of `sepnb data eltec-eng`.
+# - **You need**: {doc}`chapter 2 <02_absolute>`, or what it says to take away.
+# - **You will learn**: how a table of distances is read without a vector for every pair. What clipping does to longer
+#   texts. The four terms of Transformer-XL, one by one. A shift of rows that replaces a table of pairs, and three ways to
+#   get it wrong. What all this costs in multiplications.
+# - **Claims tested** (see {doc}`/book/claims`): `precise-position-is-useless-far-away`, `precise-position-helps-nearby`. Their
+#   rules were committed before the first record was made.
+# ```
+#
 # ## Where a place hides in a score
 #
-# With a code added at the input, query $i$ and key $j$ score, before scaling,
+# With a position embedding added at the input, query $i$ and key $j$ score, before scaling,
 #
 # $$
 # \begin{aligned}
@@ -267,9 +344,9 @@ assert three.tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0]], "the past is below"
 # \sum_j a_{ij}\, a^V_{c(j-i)} = \sum_{c=-k}^{k} \Bigl( \sum_{j:\, c(j-i) = c} a_{ij} \Bigr) a^V_c .
 # $$ (eq-relative-binned)
 #
-# The paper describes sharing the tables over heads and sequences, which saves memory (its big model does share them over heads; its base
-# model has tables for every layer and head), and reshapes; gathering and binning need no reshaping and work for any positions.
-# We let PyTorch report every tensor that is made, and keep the size of the largest.
+# The paper saves memory by sharing the tables over heads and sequences, and by reshapes. (Its big model shares them over heads; its
+# base model has tables for every layer and head.) Gathering and binning need no reshaping and work for any positions. We let
+# PyTorch report every tensor that is made, and keep the size of the largest.
 
 # %%
 HEADS, HEAD_WIDTH, CLIP = 4, 32, 16
@@ -317,17 +394,19 @@ figures.show(
 )
 
 # %% [markdown]
-# The ratio is $d / H$ for one sequence; with vectors of every pair *and head*, as a direct translation of the formula with a table
-# for each head would have it, it would be $d$.
+# The ratio is $d / H$ for one sequence. A direct translation of the formula with a table for each head would make a vector for every
+# pair *and head*, and the ratio would be $d$.
 #
 # ### Which rows learn, and what longer texts ask for
 #
 # In a causal model no query sees a later key, so the rows of positive labels are never used. They are no capacity, and a
-# count of parameters that includes them flatters. On the other side stands the row of label $-k$: it is that of *all* keys from $k$
-# back on. If $k$ is well below the trained length $L$, it is trained by more pairs than any other: $(L - k)(L - k + 1)/2$ in a text,
-# where label 0 has $L$. As long as $k < L$, a longer text asks for no row that was not trained. That is the sense in which clipping "lets us generalize to sequence lengths not seen in training", as the notes among
-# our sources put it. If $k$ is not below
-# it, the rows from $-L$ on were never seen, and the first longer text meets one.
+# count of parameters that includes them flatters.
+#
+# On the other side there is the row of label $-k$, which belongs to *all* keys from $k$ back on. If $k$ is well below the trained
+# length $L$, it is trained by more pairs than any other: $(L - k)(L - k + 1)/2$ in a text, where label 0 has $L$. As long as $k < L$, a
+# longer text asks for no row that was not trained. In that sense clipping "lets us generalize to sequence lengths not seen in
+# training", as the notes among our sources put it. If $k$ is not below $L$, the rows from $-L$ on were never seen, and the first longer
+# text meets one.
 
 
 # %%
@@ -433,64 +512,43 @@ figures.show(
 )
 
 # %% [markdown]
-# What the vectors add varies by up to {num}`03_relative/shaw_added_range:.1f` over distances. The heads of a block share a table, and only
-# their queries differ: on average they are at most {num}`03_relative/shaw_heads_differ:.1f` apart, the means of the two blocks, which
-# have tables of their own, up to {num}`03_relative/shaw_blocks_differ:.1f`. Every row began as noise.
+# What the vectors add varies by up to {num}`03_relative/shaw_added_range:.1f` over distances. Every row began as noise. The heads of a
+# block share a table, and only their queries differ: on average they are at most {num}`03_relative/shaw_heads_differ:.1f` apart. The
+# two blocks have separate tables, and their means are up to {num}`03_relative/shaw_blocks_differ:.1f` apart.
 #
 # And longer texts? The model has a loss of {num}`03_relative/shaw_inside:.2f` bits per byte within 64 tokens. Between 64 and 256, with all keys
-# visible, it has {num}`03_relative/shaw_beyond:.2f`; through a window of 64 keys, {num}`03_relative/shaw_beyond_window:.2f`. No row is new to it,
-# so nothing breaks for want of a vector. That the *number* of far keys is new is another matter, and one tiny model cannot judge it.
+# visible, it has {num}`03_relative/shaw_beyond:.2f`; through a window of 64 keys, {num}`03_relative/shaw_beyond_window:.2f`. No row is new
+# to it, so nothing breaks for want of a vector. But the *number* of far keys is new, and what that does one tiny model cannot judge.
 #
-# {doc}`Chapter 5 <05_biases>` reads trained models at up to eight times their length. Above their own sliding windows Shaw's vectors end
-# {num}`encodings/shaw/gap/native/8x:+.2f` bits per byte (keys alone {num}`encodings/shaw-keys/gap/native/8x:+.2f`), and Transformer-XL
-# {num}`encodings/transformer-xl/gap/native/8x:+.2f`: means of three seeds, which decide nothing.
+# {doc}`Chapter 5 <05_biases>` reads trained models at up to eight times their length. Compared with their own sliding windows, Shaw's
+# vectors end at {num}`encodings/shaw/gap/native/8x:+.2f` bits per byte (keys alone {num}`encodings/shaw-keys/gap/native/8x:+.2f`), and
+# Transformer-XL at {num}`encodings/transformer-xl/gap/native/8x:+.2f`: means of three seeds, which decide nothing.
 #
 # (relative-clip)=
 # ## Is precise position useless beyond a distance?
 #
 # The notes give a second reason for clipping: "it is hypothesised" that precise "positional information is not useful beyond a certain
-# distance". It is the hypothesis of {cite:t}`shaw2018`, who varied the clip themselves: in translation hardly anything is lost down to a
-# clip of 2, and a clip of 0 fails; with several layers, they add, exact places may travel further than the clip. Their table has no
-# control for far keys that are not used at all. It can be tested with one. The experiment `shaw_clip` trains models that differ in the clip alone, from 1, one label for a
-# token and one for all before it, up to the trained length, where nothing is clipped.
+# distance". {cite:t}`shaw2018` put the hypothesis forward and varied the clip themselves. In translation hardly anything is lost down
+# to a clip of 2, and a clip of 0 fails; with several layers, they add, exact places may travel further than the clip. Their table has
+# no control for far keys that are not used at all.
+#
+# The experiment `shaw_clip` has one. It trains models that differ in the clip alone, from 1, one label for a token and one for all before
+# it, up to the trained length, where nothing is clipped.
 #
 # There is a trap. If a clip of 8 costs nothing, it may be that precise position is useless from distance 8 on, or that *keys*
 # from distance 8 on are of no use, precise or not. So the unclipped model also reads through windows that hide these keys altogether.
-# What that costs is an upper bound of what the keys say: the model was never trained with a window, and with the keys it loses what its
-# softmax rests on, the first tokens {cite:p}`xiao2024` and the number of keys. So it reads a second time with the first four tokens visible, and the
-# smaller cost counts.
+# The curves of {numref}`fig-relative-clip` belong together: what it costs not to label far keys apart, and what it costs not to see them.
 #
-# The curves below belong together: what it costs not to label far keys apart, and what it costs not to see them. Of the distances
-# 4, 8 and 16 the rule takes the largest at which not to see costs more than $0.03$ bits per byte either way, by a t-test, and asks whether
-# not to label apart costs less than $0.03$ there. The claim says that *there is* such a distance; the smaller ones show where it lies. The
-# rule takes the clips' costs on the test text. The curves are all on the validation text.
-
-# %%
-clipping = experiments.get("shaw_clip")
-sweep = clipping.table(profile)
-numbers["clip_laptop_runs"] = len(clipping.grid("laptop"))
-there = sweep[sweep.status != "not run"]
-
-
-def costs_of_clips(column):
-    """What each clip costs beside no clip: one value a seed."""
-    pairs = {one: (f"keys-{one}", shaw_clip.UNCLIPPED) for one in shaw_clip.CLIPS}
-    return {
-        one: RunTable(sweep).difference(*pair, column) for one, pair in pairs.items()
-    }
-
-
-def costs_of_hiding(kept=""):
-    """What the unclipped model pays more through each window: one value a seed."""
-    of = partial(RunTable(sweep).values, shaw_clip.UNCLIPPED)
-    return {
-        one: of(f"val_bits_window_{one}{kept}") - of("val_bits_per_byte")
-        for one in shaw_clip.CLIPS
-    }
-
-
-tested, clipped = map(costs_of_clips, ("bits_per_byte", "val_bits_per_byte"))
-hidden, but_first = costs_of_hiding(), costs_of_hiding("_sinks")
+# `````{dropdown} Details: what hiding measures, and the rule
+# What hiding costs is an upper bound of what the keys say. The model was never trained with a window, and with the keys it loses what
+# its softmax rests on, the first tokens {cite:p}`xiao2024` and the number of keys. So it reads a second time with the first four tokens
+# visible, and the smaller cost counts.
+#
+# Of the distances 4, 8 and 16 the rule takes the largest at which not to see costs more than $0.03$ bits per byte either way, by a
+# t-test. It asks whether not to label apart costs less than $0.03$ there. Where no distance passes the first test, the claim is not
+# testable here. The claim says that *there is* such a distance; the smaller ones show where it lies. The rule takes the clips' costs on
+# the test text. The curves are all on the validation text.
+# `````
 
 # %% tags=["hide-input"]
 figures.show_table(
@@ -513,51 +571,6 @@ figures.show_table(
 )
 
 # %% tags=["hide-input"]
-level = [one for one in clipped if len(clipped[one]) and clipped[one].mean() < 0.03]
-found = "The runs are still to come." if there.empty else "No clip costs below 0.03."
-if level:
-    found = "The least distance at which the mean cost of not labelling apart is below "
-    found += f"0.03 is {min(level)}."
-drawn = (
-    ("not seen", hidden, "#6b6f74", "s"),
-    ("not seen, first kept", but_first, "#e69f00", "^"),
-    ("not labelled apart", clipped, "#0072b2", "o"),
-)
-seen_costs = pd.concat([one for _, costs, *_ in drawn for one in costs.values()])
-top = max([0.3, *seen_costs])
-ticks = [tick for tick in (-0.03, 0, 0.03, 0.1, 0.3, 1) if tick <= top]
-
-fig, ax = plt.subplots(figsize=(6.8, 3.4))
-ax.axhspan(-0.03, 0.03, color=figures.FAINT, alpha=0.15, linewidth=0)
-ax.axhline(0, color=figures.FAINT, linewidth=0.8)
-for name, costs, colour, marker in drawn:
-    have = [one for one in shaw_clip.CLIPS if len(costs[one])]
-    means = [costs[one].mean() for one in have]
-    if have:
-        ax.plot(have, means, marker=marker, color=colour, label=name)
-    for one in have:
-        ax.plot([one] * len(costs[one]), costs[one], "_", color=colour, markersize=10)
-ax.set_yscale("symlog", linthresh=0.1)
-ax.set_yticks(ticks, [f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in ticks])
-shapes.powers_of_two(ax, shaw_clip.CLIPS)
-ax.set(xlabel="from this distance on (tokens)", ylabel="cost (bits per byte)")
-ax.set(xlim=(0.8, 33), ylim=(-0.05, 1.3 * top))
-figures.not_run(ax) if there.empty else figures.label_lines(ax)
-figures.show(
-    fig,
-    name="fig-relative-clip",
-    alt="Cost in bits per byte against the distance from which on keys are not "
-    "labelled apart, not seen, and not seen but for the first tokens; distances from 1 "
-    "to 32, every seed a tick, a band for the margin.",
-    caption="What it costs not to label keys from a distance on apart, and not to see "
-    "them, with the first four tokens visible or not (validation text; band: ±0.03, "
-    "linear to 0.1). Not seeing costs at least what the keys say. " + found,
-)
-
-# %% tags=["remove-input"]
-figures.provenance(sweep)
-
-# %% tags=["hide-input"]
 IDS = ("precise-position-is-useless-far-away", "precise-position-helps-nearby")
 numbers |= claims.show(
     claims.judge(IDS, {"experiment/shaw_clip": sweep}),
@@ -576,31 +589,34 @@ for one in shaw_clip.CLIPS:
 # | 4 | {num}`shaw_clip/keys-4 minus keys-unclipped/val_bits_per_byte:+.3f±` | {num}`03_relative/hidden_4` | {num}`03_relative/but_first_4` |
 # | 1 | {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:+.3f±` | {num}`03_relative/hidden_1` | {num}`03_relative/but_first_1` |
 #
-# - That precise position is useless far away: **{num}`03_relative/verdict_precise_position_is_useless_far_away`**.
-# - That it helps nearby, without which the first would say little: **{num}`03_relative/verdict_precise_position_helps_nearby`**.
+# The hypothesis of the notes, that precise position is useless far away, is
+# **{num}`03_relative/verdict_precise_position_is_useless_far_away`**. The rule can decide only where far keys are shown to be used. Our
+# own hypothesis is that precise position helps nearby, without which the first would say little. It is
+# **{num}`03_relative/verdict_precise_position_helps_nearby`**.
 #
-# Vectors at the values too, against keys alone, are worth {num}`shaw_clip/keys-values-8 minus keys-8/bits_per_byte:+.3f±` with a clip of 8 and
-# {num}`shaw_clip/keys-values-unclipped minus keys-unclipped/bits_per_byte:+.3f±` without one (below zero they help; three seeds, no verdict). The paper found keys alone as good as
-# both, on one translation task.
+# Vectors at the values as well as the keys change the loss by {num}`shaw_clip/keys-values-8 minus keys-8/bits_per_byte:+.3f±` with a clip
+# of 8 and by {num}`shaw_clip/keys-values-unclipped minus keys-unclipped/bits_per_byte:+.3f±` without one (below zero they help; three
+# seeds, no verdict). The paper found keys alone as good as both, on one translation task.
 #
 # ## Transformer-XL: four terms again
 #
-# The second way starts from {eq}`eq-relative-four` and replaces, term by term, whatever names a place. The key's code $p_j$ becomes
-# $R_{i-j}$, a sinusoid *of the distance*, with its own matrix, $W_r$: where to look depends on how far it is, and a key's content
-# and its distance are read by two different matrices. The query's code $p_i$ becomes a learned vector, $u$ before content and $v$ before
-# distances: a query's own place should not matter for where it looks, so what stood for it is the same at all places.
+# The second way starts from {eq}`eq-relative-four` and replaces, term by term, whatever names a place. The key's embedding $p_j$ becomes
+# $p_{i-j}$, the sinusoid *of the distance* (the paper calls it $R_{i-j}$; in this book $R$ is a rotation). It has its own matrix, $W_r$:
+# where to look depends on how far it is, and a key's content and its distance are read by two different matrices. The query's
+# embedding $p_i$ becomes a learned vector, $u$ before content and $v$ before distances. A query's own place should not matter for where it
+# looks, so what replaces it is the same at all places.
 #
 # $$
 # S_{ij} = \frac{1}{\sqrt d} \bigl[\;
 # \underbrace{q_i \cdot k_j}_{(a)}
-# + \underbrace{q_i \cdot W_r R_{i-j}}_{(b)}
+# + \underbrace{q_i \cdot W_r p_{i-j}}_{(b)}
 # + \underbrace{u \cdot k_j}_{(c)}
-# + \underbrace{v \cdot W_r R_{i-j}}_{(d)}
+# + \underbrace{v \cdot W_r p_{i-j}}_{(d)}
 # \;\bigr]
 # $$ (eq-relative-xl)
 #
-# (a) addresses by content; (b) is a bias of positions that depends on the content of the query; (c) is a global bias of content, the
-# same for all queries; (d) a global bias of positions. In the book each layer has its own $u$, $v$ and $W_r$.
+# (a) addresses by content. (b) is a bias of positions that depends on the content of the query. (c) is a global bias of content, the
+# same for all queries, and (d) a global bias of positions. In the book each layer has its own $u$, $v$ and $W_r$.
 #
 # ```{admonition} Deviation from the source
 # :class: warning
@@ -623,7 +639,7 @@ module, q_x, k_x, a_x = caught(xl, sample)[1]  # the second block
 d_x = q_x.shape[-1]
 waves = sinusoidal(torch.arange(L), width, layout="halves").to(device)
 maps = module.distances.weight.unflatten(0, (2, d_x))  # W_r of each head: [H, d, D]
-r = waves @ maps.mT  # [H, M, d], row t is W_r R_t
+r = waves @ maps.mT  # [H, M, d], row t is W_r p_t
 one, head = 0, 0
 q_1, k_1, r_1 = q_x[one, head], k_x[one, head], r[head]
 u, v_bias = module.u[head], module.v[head]
@@ -643,7 +659,7 @@ mine = total.masked_fill(ahead, -torch.inf).softmax(dim=-1)
 torch.testing.assert_close(mine, a_x, rtol=0, atol=1e-5)
 
 # %% [markdown]
-# The four terms add up to `transformer_xl_scores`, and the softmax of that is what the model computed by its own, faster way. Each
+# The four terms add up to `transformer_xl_scores`, and the softmax of that is what the model computed in its faster way. Each
 # term has the shape that the formula foretells: (c) depends on the key alone, (d) on the distance alone. Leaving out any one of
 # them is a different function.
 
@@ -678,10 +694,10 @@ figures.show(
     alt="Five lower triangles for 64 queries and keys: an irregular texture, a texture "
     "of diagonals that changes from row to row, "
     "vertical stripes, smooth diagonals, and their sum.",
-    caption="The four terms of one head of a trained model, each less its mean and on "
-    "a scale of its own, and their sum: dark purple is high, s.d. the standard "
-    "deviation. (c) is made of columns, (d) of diagonals. The largest spread here is "
-    f"that of ({loudest}), {named[loudest]}. Tiny model, one seed.",
+    caption="The four terms of one head of a trained model and their sum. (c) is made "
+    "of columns, (d) of diagonals. The largest spread here is that of "
+    f"({loudest}), {named[loudest]}. Each panel is minus its mean and has its own "
+    "scale; dark purple is high, s.d. the standard deviation. Tiny model, one seed.",
 )
 
 # %% [markdown]
@@ -690,17 +706,19 @@ figures.show(
 #
 # ### What is carried from segment to segment
 #
-# Why score distances, if codes of indices do? Because of what the paper calls recurrence. A long text is read segment by segment, and each layer keeps its inputs
-# at the last $M$ tokens, without gradient; the next segment makes more keys and values of them,
+# Why score distances, if embeddings of indices do? Because of what the paper calls recurrence. A long text is read segment by
+# segment, and each layer keeps its inputs at the last $M$ tokens, without gradient. The next segment makes more keys and values of them,
 #
 # $$
 # \tilde h = [\operatorname{sg}(m) \Vert h], \qquad q = h W_Q, \quad k = \tilde h W_K, \quad v = \tilde h W_V .
 # $$ (eq-relative-memory)
 #
-# With an embedding of the index *in its segment*, two tokens would then have one position. A distance has no such trouble: it goes on over the border. `in_segments` of
-# {mod}`sepnb.training.memory` reads so, with any encoding that continues. Two things follow from {eq}`eq-relative-memory`, and both are checked on the model trained
-# above. With room for the whole text, reading in segments *is* reading at once. And with a memory of one segment each layer carries what it reads one segment on,
-# so that with two layers a byte is heard two segments later, and no further.
+# With an embedding of the index *in its segment*, two tokens would then have one position. A distance has no such trouble: it
+# goes on over the border. `in_segments` of {mod}`sepnb.training.memory` reads so, with any encoding that continues.
+#
+# Two things follow from {eq}`eq-relative-memory`, and both are checked on the model trained above. With room for the whole text, reading in
+# segments *is* reading at once. And with a memory of one segment each layer carries what it reads one segment on, so that with two
+# layers a byte reaches two segments further, and no more.
 
 # %%
 segment, targets = 16, torch.from_numpy(held_out[:24, 1 : L + 1]).long().to(device)
@@ -739,9 +757,9 @@ with torch.no_grad():
         late = logits[way][:, segment:].transpose(1, 2)
         paid = F.cross_entropy(late, targets[:, segment:]).item() / math.log(2)
         heard = int(changed.nonzero().max())
-        read.append({"reading": way, "bits per byte": paid, "heard up to byte": heard})
+        read.append({"reading": way, "bits per byte": paid, "reaches byte": heard})
 read = pd.DataFrame(read)
-heard = dict(zip(read["reading"], read["heard up to byte"], strict=True))
+heard = dict(zip(read["reading"], read["reaches byte"], strict=True))
 at_once, remembered = logits["at once"], logits["memory of the whole text"]
 torch.testing.assert_close(remembered, at_once, rtol=0, atol=1e-4)
 assert heard["each segment alone"] == segment - 1
@@ -761,15 +779,16 @@ for key, way in (("alone", 0), ("one", 2), ("whole", 4)):
 
 # %% [markdown]
 # Alone, a segment costs {num}`03_relative/memory_alone:.3f` bits per byte after the first, with a memory of one segment
-# {num}`03_relative/memory_one:.3f`, and at once {num}`03_relative/memory_whole:.3f`. In training the states of the memory get no gradient; the maps that make keys
-# and values of them do. {term}`Segment memory <segment memory>` is no experiment of this book: its language models read each window at once.
+# {num}`03_relative/memory_one:.3f`, and at once {num}`03_relative/memory_whole:.3f`. In training the states of the memory get no gradient;
+# the maps that make keys and values of them do. {term}`Segment memory <segment memory>` is no experiment of this book: its
+# language models read each window at once.
 #
 # ### A shift instead of a table of pairs
 #
-# Terms (b) and (d) need $(q_i + v) \cdot W_r R_{i-j}$ for every pair. There are only $M$ distances, so one product with $M$ vectors gives
-# all numbers that are needed, in the wrong places: column $t$ is a distance and should be a key. The authors' released code {cite:p}`dai2019` orders the
-# columns by falling distance, $M-1$ down to 0, and then row $n$ has to be shifted to the left by $N - 1 - n$. A column of
-# padding and two reshapes do that to all rows at once, without a copy for each. The step was published before as *skewing*
+# Terms (b) and (d) need $(q_i + v) \cdot W_r p_{i-j}$ for every pair. There are only $M$ distances, so one product with $M$ vectors gives
+# all numbers that are needed, in the wrong places: column $t$ is a distance and should be a key. The authors' released code
+# {cite:p}`dai2019` orders the columns by falling distance, $M-1$ down to 0, and then row $n$ has to be shifted to the left by
+# $N - 1 - n$. A column of padding and two reshapes do that to all rows at once, without a copy for each. The step was published before as *skewing*
 # {cite:p}`huang2019`, for Shaw's keys without a vector for every pair.
 
 
@@ -815,7 +834,7 @@ def by_loop(q, k, r, u, v):
 # %%
 n, m, d = 7, 11, 6
 q, k, u, v = noise(n, d), noise(m, d), noise(d), noise(d)
-more = noise(m + 1, d)  # W_r R_t for t = 0 .. M
+more = noise(m + 1, d)  # W_r p_t for t = 0 .. M
 r = more[:m]
 visible = torch.ones(n, m, dtype=torch.bool).tril(m - n)
 
@@ -866,7 +885,7 @@ numbers["xl_off_by_one"] = wrong["distances M to 1"]
 # | Shaw, keys | $(k+1)\, D$ |
 # | Shaw, values | $(2k+1)\, D$ |
 # | Transformer-XL, distances | $N D$ |
-# | Transformer-XL, $W_r R$ | $D^2 / B$ |
+# | Transformer-XL, $W_r p_t$ of all distances | $D^2 / B$ |
 #
 # since Shaw's table is short and Transformer-XL's is as long as the text.
 
@@ -875,7 +894,7 @@ B, D = 2, 128
 
 
 def multiply_adds(encoding, n):
-    """Of one block on B sequences of n tokens, per token, attention in the open."""
+    """Of one block on B sequences of n tokens, per token, explicit softmax."""
     torch.manual_seed(seed)
     model = LanguageModel(TransformerConfig(Streams.dense(D), 1, 4, encoding), 11)
     tokens = torch.zeros(B, n, dtype=torch.int64)
@@ -920,27 +939,33 @@ figures.show(
 
 # %% [markdown]
 # At 512 tokens Shaw's vectors at keys and values add {num}`03_relative/cost_shaw_512:.0%` to the products of attention, and
-# Transformer-XL {num}`03_relative/cost_xl_512:.0%`. A count is a lower bound and not a time: gathering and binning multiply nothing and still
-# move memory, and a causal kernel that skips what it need not compute saves up to half of $2ND$. Explicit attention does not,
-# unless its queries go through in pieces, each with the keys up to its last one: four of them save three eighths. With
-# `sepnb.models.compile_formulas` a model does so on a CPU; the trainings of this book, which are eager, do not.
+# Transformer-XL {num}`03_relative/cost_xl_512:.0%`. A count is a lower bound and not a time: gathering and binning multiply nothing and
+# still move memory.
 #
-# ## Takeaways
+# ````{dropdown} Details: what a causal kernel saves
+# A causal kernel that skips what it need not compute saves up to half of $2ND$. Explicit attention does not, unless its queries go
+# through in pieces, each with the keys up to its last one: four of them save three eighths. With `sepnb.models.compile_formulas` a
+# model does so on a CPU; the trainings of this book, which are eager, do not.
+# ````
+#
+# ## What to take away
 #
 # 1. A relative encoding gives the score a **label of the pair**. Shaw looks it up in a table of clipped distances, Transformer-XL
 #    computes it from a wave of the distance; both leave no index anywhere.
 # 2. There are $N^2$ pairs and few labels. **Gather** scores by label, **bin** weights by label, or **shift** rows: no vector for a
 #    pair is ever made. Each of these has a mistake that runs without error, and a loop finds it.
-# 3. Clipping below the trained length leaves no row of the past untrained. Whether exact distances matter far out is a question with a control:
-#    far keys that are not used at all need no exact distance. (Useless far away:
-#    {num}`03_relative/verdict_precise_position_is_useless_far_away`; useful nearby:
-#    {num}`03_relative/verdict_precise_position_helps_nearby`.)
+# 3. Exact distances help nearby: *{num}`03_relative/verdict_precise_position_helps_nearby`*. Whether they are useless far out is
+#    *{num}`03_relative/verdict_precise_position_is_useless_far_away`*, since far keys that are not used at all need no exact distance.
+# 4. Clipping below the trained length leaves no row of the past untrained.
 #
 # **Limits.** Identities and counts are exact. The two trained models are tiny and one seed each; what they show can be, and need not
-# be. The experiment on clips is one size, one kind of text and one learning rate for all; on texts where far tokens say little, it can
-# only speak of small distances, and its rule says so. A clip that costs nothing shows that exact labels from this table are dispensable, not
-# that precise position is useless: two clipped layers reach twice the clip, and a causal mask tells position without any vector.
-# The rate is the best of three for every model of this size with an encoding in the screening of `ablation`; clips were not screened.
+# be.
+#
+# The experiment on clips is one size, one kind of text and one learning rate for all. Where far tokens say little, it can only
+# speak of small distances, and its rule says so. A clip that costs nothing shows that exact labels from this table are dispensable, not
+# that precise position is useless: two clipped layers reach twice the clip, and a causal mask gives position without any vector.
+# The rate is the best of three for every model of this size with an encoding in the learning-rate sweep of `ablation`; clips had no
+# sweep.
 #
 # **What would change our mind.** A clip that costs more than the margin at a distance where hiding the keys costs little: then models
 # would need exact far distances for something other than far keys. For the exact parts, any entry of the tables above on

@@ -13,27 +13,9 @@
 # %% [markdown]
 # # 4. Rotation: RoPE
 #
-# > **Question.** Can queries and keys be given their positions, each on its own, so that a score depends only on how far
-# > apart the two are? And what follows for scores of far tokens?
-#
-# {doc}`Chapter 1 <01_order>` found two encodings whose scores do not change when a whole text moves along. ALiBi
-# subtracts a function of the distance from every score. The other, rotary position embedding {cite:p}`su2021`, never
-# looks at a pair of tokens: it changes queries and keys one by one, and the distance comes out of their product. This
-# chapter derives it, draws it, and then tests what is often said of it: that far tokens fade, and that fast rotations
-# serve position and slow ones meaning.
-#
-# ```{admonition} Before you start
-# :class: note
-# - **Time**: about 15 s of one CPU core at any profile, most of it for one tiny training; no GPU is used, nothing is
-#   downloaded. Memory: under 1 GB.
-# - **You need**: {doc}`chapter 1 <01_order>`; complex numbers in polar form, $z = |z|\, e^{J\theta}$ with $J^2 = -1$.
-# - **You will learn**: why a score of distances only leads to a rotation; which mistakes a check must catch;
-#   what the famous decay bounds and what it does not; what becomes of a model when a band of its frequencies stops; why
-#   positions in bfloat16 go wrong from 257 on; how xPos makes the decay real.
-# - **Claims tested**: none here. RoPE is compared with other encodings in {doc}`chapter 10 <10_language_model>`,
-#   past the trained length in {doc}`chapter 11 <11_extrapolators>`, and beside trained remedies in
-#   {doc}`chapter 12 <12_what_works>`.
-# ```
+# **Finding.** RoPE turns every query and key by an angle proportional to its position, so that a score depends on how far apart the
+# two tokens are, given its query and key. That does not make far tokens fade: the bound that is said to do so was looser than one
+# that does not fall, for every pair measured in a small trained model ({numref}`fig-rotation-trained`).
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -79,11 +61,72 @@ numbers = {}
 noise = partial(torch.randn, generator=generator, dtype=torch.float64)
 
 
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 3, figsize=(8.4, 3.0))
+w_drawn, angle_q, angle_k = 0.42, 0.25, 0.1
+
+
+def arrow(ax, angle, colour, label="", length=1.0, alpha=1.0):
+    tip = length * np.array([np.cos(angle), np.sin(angle)])
+    style = {"color": colour, "alpha": alpha, "arrowstyle": "-|>", "shrinkA": 0}
+    style |= {"shrinkB": 0, "lw": 1.8, "mutation_scale": 12}
+    ax.annotate("", xy=tip, xytext=(0, 0), arrowprops=style)
+    ax.text(*(1.2 * tip), label, color=colour, ha="center", va="center", fontsize=9.5)
+
+
+for ax in axes:
+    ax.add_patch(plt.Circle((0, 0), 1, fill=False, color=figures.FAINT, lw=0.8))
+    ax.set(xlim=(-1.35, 1.35), ylim=(-1.35, 1.35), aspect="equal")
+    ax.axis("off")
+for p in range(6):
+    arrow(axes[0], angle_q + p * w_drawn, QUERY, str(p), alpha=1 - 0.12 * p)
+axes[0].set_title("one vector at positions 0 to 5", loc="center", fontsize=10)
+for ax, (i, j) in zip(axes[1:], ((3, 1), (7, 5)), strict=True):
+    to_q, to_k = angle_q + i * w_drawn, angle_k + j * w_drawn
+    low, high = sorted((np.degrees(to_q), np.degrees(to_k)))
+    ax.add_patch(Wedge((0, 0), 0.5, low, high, color=figures.SEM, alpha=0.35, lw=0))
+    arrow(ax, to_q, QUERY, "$q$")
+    arrow(ax, to_k, KEY, "$k$")
+    ax.set_title(f"$i = {i}$, $j = {j}$, $i - j = {i - j}$", loc="center", fontsize=10)
+figures.show(
+    fig,
+    name="fig-rotation-plane",
+    alt="Three unit circles. First: one arrow drawn six times, each turned by the "
+    "same angle beyond the last. Second: a query and a key at positions 3 and 1 with "
+    "the angle between them shaded. Third: both at positions 7 and 5, turned further, "
+    "with the same shaded angle.",
+    caption="A position turns a vector and leaves its length alone. Query and key that "
+    "move on together keep the angle "
+    "between them (shaded), and with it their score.",
+)
+
 # %% [markdown]
+# > **Question.** Can queries and keys be given their positions, each on its own, so that a score depends only on how far
+# > apart the two are? And what follows for scores of far tokens?
+#
+# {doc}`Chapter 1 <01_order>` found two encodings whose scores do not change when a whole text moves along. ALiBi
+# subtracts a function of the distance from every score. The other, rotary position embedding {cite:p}`su2021`, never
+# looks at a pair of tokens: it changes queries and keys one by one, and the distance comes out of their product. This
+# chapter derives it, draws it, and then tests what is often said of it: that far tokens fade, and that fast rotations
+# serve position and slow ones meaning.
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 15 s of one CPU core at any profile, most of it for one tiny training; no GPU is used, nothing is
+#   downloaded. Memory: under 1 GB.
+# - **You need**: {doc}`chapter 1 <01_order>`; complex numbers in polar form, $z = |z|\, e^{J\theta}$ with $J^2 = -1$.
+# - **You will learn**: why a score of distances only leads to a rotation. Which mistakes a check must catch.
+#   What the famous decay bounds and what it does not. What becomes of a model when a band of its frequencies stops. Why
+#   positions in bfloat16 go wrong from 257 on. How xPos makes the decay real.
+# - **Claims tested**: none here. RoPE is compared with other encodings in {doc}`chapter 10 <10_language_model>`,
+#   past the trained length in {doc}`chapter 11 <11_extrapolators>`, and beside trained remedies in
+#   {doc}`chapter 12 <12_what_works>`.
+# ```
+#
 # ## What one would want
 #
 # "The dog bit the man" means the same on page 1 and on page 100. What *bit* should find out about *dog* is that it is
-# one token back, not that it is token 1. With a code added at the input, $x_i = p_i + s_t$, the score of query $i$ and
+# one token back, not that it is token 1. With a position embedding added at the input, $x_i = p_i + s_t$, the score of query $i$ and
 # key $j$ has four terms,
 #
 # $$
@@ -131,22 +174,22 @@ assert numbers["shift_error_added"] > 1e-3
 # Take $d = 2$ and read a vector as one complex number, $x = x_1 + J x_2$. The inner product of two vectors is then
 # $\operatorname{Re}(q\, \overline{k})$. We ask a little more than {eq}`eq-rotation-ask`, that the whole product
 # $f(q,i)\, \overline{f(k,j)}$ be a function $g$ of $q$, $k$ and $i - j$. That suffices; we do not claim that it is
-# needed. In polar form, $f(x, p) = R(x, p)\, e^{J \Theta(x, p)}$, it falls into two parts,
+# needed. In polar form, $f(x, p) = \rho(x, p)\, e^{J \Theta(x, p)}$, it falls into two parts,
 #
 # $$
 # \begin{aligned}
-# R(q, i)\, R(k, j) &= R_g(q, k, i - j), \\
+# \rho(q, i)\, \rho(k, j) &= \rho_g(q, k, i - j), \\
 # \Theta(q, i) - \Theta(k, j) &= \Theta_g(q, k, i - j),
 # \end{aligned}
 # $$ (eq-rotation-polar)
 #
-# where $R_g$ and $\Theta_g$ are modulus and phase of $g$. The right sides know $i - j$ only.
+# where $\rho_g$ and $\Theta_g$ are modulus and phase of $g$. The right sides depend on $i - j$ only.
 #
-# **The modulus.** Set $i = j$ and $q = k$. Then $R(q, i)^2 = R_g(q, q, 0)$, which is the same at every position, also
+# **The modulus.** Set $i = j$ and $q = k$. Then $\rho(q, i)^2 = \rho_g(q, q, 0)$, which is the same at every position, also
 # at 0, where it is $|q|^2$. So
 #
 # $$
-# R(x, p) = |x| :
+# \rho(x, p) = |x| :
 # $$ (eq-rotation-modulus)
 #
 # a position must not change the length of a vector. (This uses that queries and keys are treated alike. If they may
@@ -176,46 +219,10 @@ assert numbers["shift_error_added"] > 1e-3
 # R_i^\top R_j = R_{j - i} .
 # $$ (eq-rotation-matrix)
 
-# %% tags=["hide-input"]
-fig, axes = plt.subplots(1, 3, figsize=(8.4, 3.0))
-w_drawn, angle_q, angle_k = 0.42, 0.25, 0.1
-
-
-def arrow(ax, angle, colour, label="", length=1.0, alpha=1.0):
-    tip = length * np.array([np.cos(angle), np.sin(angle)])
-    style = {"color": colour, "alpha": alpha, "arrowstyle": "-|>", "shrinkA": 0}
-    style |= {"shrinkB": 0, "lw": 1.8, "mutation_scale": 12}
-    ax.annotate("", xy=tip, xytext=(0, 0), arrowprops=style)
-    ax.text(*(1.2 * tip), label, color=colour, ha="center", va="center", fontsize=9.5)
-
-
-for ax in axes:
-    ax.add_patch(plt.Circle((0, 0), 1, fill=False, color=figures.FAINT, lw=0.8))
-    ax.set(xlim=(-1.35, 1.35), ylim=(-1.35, 1.35), aspect="equal")
-    ax.axis("off")
-for p in range(6):
-    arrow(axes[0], angle_q + p * w_drawn, QUERY, str(p), alpha=1 - 0.12 * p)
-axes[0].set_title("one vector at positions 0 to 5", loc="center", fontsize=10)
-for ax, (i, j) in zip(axes[1:], ((3, 1), (7, 5)), strict=True):
-    to_q, to_k = angle_q + i * w_drawn, angle_k + j * w_drawn
-    low, high = sorted((np.degrees(to_q), np.degrees(to_k)))
-    ax.add_patch(Wedge((0, 0), 0.5, low, high, color=figures.SEM, alpha=0.35, lw=0))
-    arrow(ax, to_q, QUERY, "$q$")
-    arrow(ax, to_k, KEY, "$k$")
-    ax.set_title(f"$i = {i}$, $j = {j}$, $i - j = {i - j}$", loc="center", fontsize=10)
-figures.show(
-    fig,
-    name="fig-rotation-plane",
-    alt="Three unit circles. First: one arrow drawn six times, each turned by the "
-    "same angle beyond the last. Second: a query and a key at positions 3 and 1 with "
-    "the angle between them shaded. Third: both at positions 7 and 5, turned further, "
-    "with the same shaded angle.",
-    caption="A position turns a vector and leaves its length alone. Query and key that "
-    "move on together keep the angle "
-    "between them (shaded), and with it their score.",
-)
-
-# %% [markdown]
+#
+# {numref}`fig-rotation-plane` draws it. ({doc}`Chapter 2 <02_absolute>` writes the same matrix *after a row*, where it turns the other
+# way.)
+#
 # ### By hand
 #
 # Let $w = \pi/2$, a quarter turn for each position, $q = (1, 0)$ at $i = 2$ and $k = (0, 1)$ at $j = 1$. The query is
@@ -352,7 +359,7 @@ figures.show_table(
     table,
     caption="Largest change of a score when all positions move by 5, and largest "
     "difference that positions make at all "
-    "(float64). Only RoPE hears positions and no shift; 1e-14 is rounding.",
+    "(float64). Only RoPE depends on positions and not on a shift; 1e-14 is rounding.",
     formats=dict.fromkeys(table.columns[1:], ".1e"),
     highlight=[0],
 )
@@ -390,8 +397,8 @@ print(f"same columns, other layout: scores differ by up to {difference:.1f}")
 #
 # ### "My dog" and "I walk my dog"
 #
-# One of the web articles behind this book explains: in "my dog" the vector of *dog* is turned by $2\theta$, because it
-# is the second word, in "I walk my dog" by $4\theta$, and "the attention score between two tokens depends only on their
+# One of the web articles behind this book explains RoPE with two sentences. In "my dog" the vector of *dog* is turned by $2\theta$,
+# because it is the second word, in "I walk my dog" by $4\theta$, and "the attention score between two tokens depends only on their
 # relative positions". We count from 0, which makes it $\theta$ and $3\theta$ and changes no score. A model with random
 # weights, two blocks, four words:
 
@@ -495,9 +502,9 @@ figures.show(
     alt="Heat map of the cosine of distance times frequency for 32 pairs and distances "
     "up to 512. The upper rows flicker, "
     "the middle rows show a few broad stripes, the lower rows are uniformly one.",
-    caption="A wave for each pair. The first pairs tell neighbours apart; "
+    caption="A wave for each pair. The first pairs distinguish neighbours; "
     f"{numbers['pairs_below_half_turn_512']} of 32 make less than half a turn in 512 "
-    "tokens, and the last ones hardly know that there are positions.",
+    "tokens, and the last ones hardly turn at all.",
 )
 assert abs(period[0] - 2 * np.pi) < 1e-12 and period[-1] < 2 * np.pi * 10_000
 
@@ -526,7 +533,7 @@ assert abs(period[0] - 2 * np.pi) < 1e-12 and period[-1] < 2 * np.pi * 10_000
 # \;\le\; \max_m |h_{m+1} - h_m| \;\cdot\; \sum_{m=0}^{d/2-1} |S_{m+1}(\delta)| .
 # $$ (eq-rotation-bound)
 #
-# The second factor knows neither query nor key, and it falls with the distance, in waves: far away the fast waves
+# The second factor depends on neither query nor key, and it falls with the distance, in waves: far away the fast waves
 # point in all directions, and their sums stay small.
 #
 # An upper bound that falls does not make what it bounds fall. There is a simpler bound, which does not fall at all:
@@ -571,9 +578,9 @@ assert (exact.abs() <= largest_step(h) * partial_sums(distance, shown_w)).all()
 assert largest_step(torch.ones(32) + 0j) == 1  # the last step, to zero, counts
 
 # %% [markdown]
-# Four curves for $d = 64$, each as a share of $\sum_m |h_m|$: the bound when all $h_m$ are equal; the score of that
-# case; the score of a key tuned to distance 300 by {eq}`eq-rotation-tuned`; and the root
-# mean square of a score when the phases of the $h_m$ are drawn at random.
+# {numref}`fig-rotation-decay` has four curves for $d = 64$, each as a share of $\sum_m |h_m|$. Two are for equal $h_m$: the bound and the
+# score. The third is the score of a key tuned to distance 300 by {eq}`eq-rotation-tuned`. The last is the root mean square of a score
+# when the phases of the $h_m$ are drawn at random.
 
 # %%
 equal = waves(far, shown_w).sum(dim=-1).real / 32
@@ -623,10 +630,14 @@ figures.show(
 # %% [markdown]
 # For equal products the bound falls from {num}`04_rotation/bound_at_0:.1f` to {num}`04_rotation/bound_far:.1f`, its mean
 # over the last hundred distances, and it is nowhere below {num}`04_rotation/bound_least:.1f`: at no distance shown does it
-# say more than the simple bound, which is 1. It *can* say more. No products suit it better than those that go down to
-# zero in equal steps, $h_m \propto d/2 - m$, since $|h_m| \le (d/2 - m) \max_n |h_{n+1} - h_n|$. Then the two bounds agree
-# at distance 0, and over the last hundred distances Abel's is a quarter of the simple one. Whether it binds depends on how
-# smooth the products are over the pairs.
+# say more than the simple bound, which is 1. It *can* say more, and whether it does depends on how smooth the products are over the
+# pairs.
+#
+# ````{dropdown} Details: the products that suit the bound best
+# No products suit it better than those that go down to zero in equal steps, $h_m \propto d/2 - m$, since
+# $|h_m| \le (d/2 - m) \max_n |h_{n+1} - h_n|$. Then the two bounds agree at distance 0, and over the last hundred distances Abel's is
+# a quarter of the simple one.
+# ````
 #
 # There *is* a decay for equal products, as when a query meets a key like itself: the fast waves average out, and the mean
 # over the last hundred distances is {num}`04_rotation/equal_far:.2f` of the score at 0. But queries and keys are
@@ -815,9 +826,9 @@ figures.show(
 # {num}`04_rotation/rms_far_over_near:.0%` of the root mean square that they have at the first eight distances, and
 # {num}`04_rotation/far_above_near:.0%` of them score more there than near, on average.
 #
-# And the bound describes none of this. It says more than the simple one for {num}`04_rotation/abel_says_more:.1%` of
-# all pairs. So the notes' sentence needs a word: far tokens *can* be made to matter little, by learned queries and
-# keys. RoPE does not do it for them, and it would serve a preference for far tokens as well.
+# And the bound describes none of this. The share of pairs for which it says more than the simple one is
+# {num}`04_rotation/abel_says_more:.1%`. So the notes' sentence needs a word: far tokens *can* be made to matter little, by learned
+# queries and keys. RoPE does not do it for them, and it would serve a preference for far tokens as well.
 #
 # ### Bands that stop
 #
@@ -897,7 +908,7 @@ for ax, where in zip(axes, ("near", "far"), strict=True):
     ax.axhline(0, color=figures.FAINT, linewidth=0.8)
     ax.set_xticks(range(4), names, fontsize=8)
     ax.set(xlabel="periods of the band (tokens)", xlim=(-0.5, 3.5))
-axes[0].set_title(f"near: {near_window} keys in sight")
+axes[0].set_title(f"near: {near_window} keys visible")
 axes[1].set_title(f"far: {L} keys, beyond the near cost")
 axes[0].set_ylabel("cost (bits per byte)")
 axes[1].legend()
@@ -906,11 +917,11 @@ figures.show(
     name="fig-rotation-bands",
     alt="Cost in bits per byte of stopping or removing each of four bands of pairs, "
     "near and far. Near, stopping costs most in the fastest band; far, in the second. "
-    "Stopping the two slow bands costs nothing, removing them does.",
-    caption=f"Four bands of {n_pairs // 4} pairs in a model trained at length {L}. "
-    "Stopping the fastest costs most near, stopping the second costs most far, "
-    "stopping the slow ones next to nothing. Removed, the slow ones cost too: their "
-    "content is used although their turning is not. One seed.",
+    "Stopping the two slow bands costs next to nothing, removing them a little.",
+    caption="Stopping the fastest band costs most near, stopping the second costs "
+    "most far, and stopping the two slow ones next to nothing. Removing the slow ones "
+    "costs a little: their content is used although their turning is not. Four bands "
+    f"of {n_pairs // 4} pairs in a model trained at length {L}, one seed.",
 )
 
 # %% [markdown]
@@ -921,15 +932,19 @@ figures.show(
 # | third | {num}`04_rotation/band_2_stopped_near:.3f` | {num}`04_rotation/band_2_stopped_far:.3f` | {num}`04_rotation/band_2_removed_near:.3f` | {num}`04_rotation/band_2_removed_far:.3f` |
 # | slowest | {num}`04_rotation/band_3_stopped_near:.3f` | {num}`04_rotation/band_3_stopped_far:.3f` | {num}`04_rotation/band_3_removed_near:.3f` | {num}`04_rotation/band_3_removed_far:.3f` |
 #
-# In bits per byte; far is what all keys cost beyond the near ones. That the slowest can be stopped could have been computed in
-# advance: in the window its pairs turn by about an eighth of a radian at most. The fastest of the third turns by more than a radian, so that theirs is a finding. Removing the
-# slowest costs more than stopping it: it works, for content. Stopping all pairs, which leaves the causal mask as the only
-# source of order, costs {num}`04_rotation/all_stopped:.2f`.
+# In bits per byte; far is what all keys cost beyond the near ones.
+#
+# That the slowest band can be stopped could have been computed in advance: in the window its pairs turn by about an eighth of a
+# radian at most. The fastest pair of the third band turns by more than a radian, so for that band it is a finding. Removing either
+# costs a little more than stopping it: they work, for content. Stopping all pairs, which leaves the causal mask as the only source of
+# order, costs {num}`04_rotation/all_stopped:.2f`.
 #
 # The article says that slow pairs serve *far* meaning. That must not be read out of the last row of the table, which is of one
 # seed. And to this model all {num}`04_rotation/length` keys instead of 8 are worth only
-# {num}`04_rotation/far_gain:.3f` bits per byte. A surprise on the way: with 8 keys visible, stopping the fastest band is
-# *worse* than removing it. Products that were learned to be turned, and now say the same at every distance, mislead.
+# {num}`04_rotation/far_gain:.3f` bits per byte.
+#
+# A surprise on the way: with 8 keys visible, stopping the fastest band is *worse* than removing it. Products that were learned to be
+# turned, and now say the same at every distance, mislead.
 #
 # ## What went wrong: positions in bfloat16
 #
@@ -999,14 +1014,18 @@ figures.show(
 # %% [markdown]
 # Of the first 1024 positions bfloat16 can tell {num}`04_rotation/bf16_distinct_1024` apart. At position 4096 the error
 # of a score is {num}`04_rotation/bf16_angles_error_4096:.1f` of its size, against
-# {num}`04_rotation/bf16_cast_error_4096:.3f` with angles in float64. A table of cosines that is cached makes it worse:
-# one call in bfloat16 then spoils later ones in float32. And the error is already there before 256, since the
-# *frequencies* were rounded: the book keeps them out of a module's buffers, where a cast of the model would find them.
+# {num}`04_rotation/bf16_cast_error_4096:.3f` with angles in float64.
+#
+# ````{dropdown} Details: frequencies and cached tables
+# The error is already there before 256, since the *frequencies* were rounded: the book keeps them out of a module's buffers, where a
+# cast of the model would find them. A table of cosines that is cached makes it worse: one call in bfloat16 then spoils later ones in
+# float32.
+# ````
 #
 # (rotation-xpos)=
 # ## xPos: a decay that is one
 #
-# In {eq}`eq-rotation-modulus` we treated queries and keys alike. If they may differ, $R_q(i)\, R_k(j)$ has to depend on
+# In {eq}`eq-rotation-modulus` we treated queries and keys alike. If they may differ, $\rho_q(i)\, \rho_k(j)$ has to depend on
 # $i - j$ only, and besides constants there are exponentials, $\zeta^{i}$ and $\zeta^{-j}$. xPos {cite:p}`sun2023` takes
 # them:
 #
@@ -1056,7 +1075,7 @@ figures.show(
     "falls, its fastest pair to almost nothing, its slowest hardly.",
     caption="The largest score that products of equal size can reach at a distance. "
     "Under RoPE it does not fall; under xPos it does, and the fast pairs leave first, "
-    "so that far away only the slow ones speak.",
+    "so that far away mostly the slow ones are left.",
 )
 
 # %% [markdown]
@@ -1071,15 +1090,16 @@ figures.show(
 # | $4L$ to $8L$, all keys visible | {num}`encodings/xpos/native/8x:.2f` | {num}`encodings/rope/native/8x:.2f` |
 # | the same, through a sliding window | {num}`encodings/xpos/oracle-coarse/8x:.2f` | {num}`encodings/rope/oracle-coarse/8x:.2f` |
 #
-# ## Takeaways
+# ## What to take away
 #
 # 1. Ask that every vector get its position on its own and that scores depend on distances only, and complex numbers answer: a
 #    position **turns** and does not stretch, by an angle **linear** in it. Values stay as they are.
 # 2. The famous decay is that of an **upper bound**, and for the trained pairs measured here it says less than a bound
 #    that does not decay. A trained model may prefer near keys, because its queries and keys have learned to; a key can
 #    be tuned to any distance.
-# 3. Pairs that hardly turn within the trained length carry content. In one small model, stopping the slowest band costs
-#    {num}`04_rotation/band_3_stopped_near:.3f` bits per byte near and removing it {num}`04_rotation/band_3_removed_near:.3f`.
+# 3. Pairs that hardly turn within the trained length compare content. In one small model (one seed), with 8 keys visible, stopping the
+#    slowest band costs {num}`04_rotation/band_3_stopped_near:.3f` bits per byte and removing it
+#    {num}`04_rotation/band_3_removed_near:.3f`; with all keys removing it costs {num}`04_rotation/band_3_removed_far:.3f` more.
 # 4. Layout and precision are the two silent faults: a wrong one passes every check of shapes, norms and short texts.
 #
 # **Limits.** The identities are exact. The trained model is one tiny model of source code with one seed, and it hardly
@@ -1127,7 +1147,7 @@ assert real.imag.abs().max() < 1e-12
 # one more rotation, and say what the result gives to each value.
 
 # %% tags=["hide-cell"]
-# Turn the output back by the query's position: z_i = sum_j a_ij R_{j-i} v_j hears
+# Turn the output back by the query's position: z_i = sum_j a_ij R_{j-i} v_j depends on
 # distances only, and brings them to the values.
 w8, _ = rope_frequencies(8)
 
