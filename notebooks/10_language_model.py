@@ -13,41 +13,9 @@
 # %% [markdown]
 # # 10. The separated language model
 #
-# > **Question.** How many bits per byte do dense and separated language models pay inside the trained length,
-# > at equal width and at equal parameters?
-#
-# After a short training the separated model is ahead. Sixteen times as much training turns that, in the smaller models that had it: with a
-# sinusoid separated minus dense is then {num}`10_language_model/gain_at_16x` bits per byte at equal width, and
-# {num}`10_language_model/gain_wide_at_16x` at equal parameters.
-#
-# Chapters {doc}`7 <07_two_streams>` and {doc}`8 <08_split_mlp_norm>` took a transformer apart and put it
-# together again in two streams. Separation costs: a block-diagonal matrix has fewer weights than a
-# full one, and what position and meaning could say to each other in the values, the outputs and the MLPs they
-# can no longer say. Before anybody asks what this is good for beyond the trained length, there is a question
-# inside of it: on ordinary text, at ordinary positions, what is the price?
-#
-# This chapter trains the model on English novels, beside sinusoid, table, RoPE, ALiBi and no encoding, and answers with
-# paired seeds. (All other encodings are trained in {doc}`chapter 5 <05_biases>`.)
-#
-# ```{admonition} Before you start
-# :class: note
-# - **Time**: this page loads records and trains six tiny models, about 20 s of one CPU core at any profile;
-#   nothing is downloaded. The records behind it: `sepnb run lr_screen in_window`, 87 runs of one to three
-#   minutes on one core, and `sepnb run ablation_screen ablation budget`, 348 runs of ten seconds to two
-#   minutes; two side by side, under 2 GB each; they read ELTeC (`sepnb data eltec-eng`).
-# - **You need**: chapters {doc}`7 <07_two_streams>` and {doc}`8 <08_split_mlp_norm>`, or their takeaways.
-# - **You will learn**: how the comparison is made fair, what the separation costs and gives inside the trained
-#   length, which of its parts does what, and whether more training changes the answer.
-# - **Claims tested** (see {doc}`/book/claims`): `separation-costs-nothing-at-equal-width`,
-#   `separation-costs-nothing-at-equal-parameters`, `separation-improves-a-learned-table`,
-#   `position-information-helps`, `rope-improves-on-absolute`, `rope-leads-in-window`,
-#   `alibi-level-with-separated-sinusoid`; on single factors `position-at-every-layer-helps`,
-#   `a-pos-stream-needs-no-reinjection`, `constant-pos-stream-ties-with-evolving`, `split-norm-costs-nothing`,
-#   `no-single-wall-costs`, `concatenation-alone-helps`; on training `separation-ahead-at-every-budget`,
-#   `separation-ahead-at-equal-parameters-and-every-budget`, `ranking-stable-under-budget`. All rules but one were committed before
-#   the first record; that of `separation-ahead-at-equal-parameters-and-every-budget` was written when three seeds of the models of
-#   equal width had been seen.
-# ```
+# **Finding.** Separation learns faster, not better. Separated minus dense, both with a sinusoid, is
+# {num}`10_language_model/gain_at_1x` bits per byte after a short training and {num}`10_language_model/gain_at_16x` after sixteen times as much.
+# At equal parameters it ends at {num}`10_language_model/gain_wide_at_16x`, and a lead is all but gone.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -78,6 +46,7 @@ from sepnb.experiments.budget import BUDGETS
 from sepnb.experiments.budget import METHODS as KEY_MODELS
 from sepnb.experiments.in_window import METHODS
 from sepnb.experiments.methods import model_config
+from sepnb.experiments.scale_sweep import TABLES
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
@@ -88,25 +57,138 @@ from sepnb.training import TrainingConfig, train
 figures.use_style()
 numbers = {}
 
+
+# %% tags=["hide-input"]
+def loaded(experiment: str) -> pd.DataFrame:
+    """The table of an experiment; scores that are not there yet are NaN."""
+    rows = experiments.get(experiment).table(profile)
+    for column in ("bits_per_byte", "block_parameters"):
+        if column not in rows:
+            rows[column] = np.nan
+    return rows
+
+
+budgets = loaded("budget")
+trained = budgets.dropna(subset=["bits_per_byte"])
+levels = {
+    cell: runs.bits_per_byte for cell, runs in trained.groupby(["method", "budget"])
+}
+smaller = ablation.SIZES[profile]
+read = {
+    n: steps * smaller.batch_size * smaller.length
+    for n, steps in zip(budgets.budget, budgets.steps, strict=True)
+}
+bytes_read = ", ".join(f"{n}x: {bytes_:,} bytes read" for n, bytes_ in read.items())
+
+
+def over_budgets(ax, seeds: dict[int, pd.Series], look: figures.Method, **line) -> None:
+    """The means over seeds at each budget as a line, and every seed as a tick."""
+    if seeds:
+        at = [read[n] for n in seeds]
+        ax.plot(at, [values.mean() for values in seeds.values()], **look.line(**line))
+    for n, values in seeds.items():
+        ticks = {"color": look.colour, "markersize": 10}
+        ax.plot([read[n]] * len(values), values, "_", **ticks)
+
+
+def budget_axis(ax) -> None:
+    ax.set_xscale("log")
+    ax.minorticks_off()
+    labels = [f"{n}x\n{bytes_ / 1e6:.2g} MB" for n, bytes_ in read.items()]
+    ax.set_xticks(list(read.values()), labels)
+    ax.set(xlabel="bytes read in training (log scale)")
+
+
+EQUAL_WIDTH = "separated minus dense, sinusoidal"
+EQUAL_COUNT = "widened to equal parameters, minus dense"
+GAPS = {
+    EQUAL_WIDTH: ("separated-sinusoidal", "sinusoidal"),
+    EQUAL_COUNT: ("separated-sinusoidal-wide", "sinusoidal"),
+    "strict minus separated, sinusoidal": ("strict-sinusoidal", "separated-sinusoidal"),
+    "RoPE minus separated sinusoidal": ("rope", "separated-sinusoidal"),
+}
+gaps = {
+    (name, n): RunTable(trained[trained.budget == n]).difference(*pair, "bits_per_byte")
+    for name, pair in GAPS.items()
+    for n in read
+}
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.8, 3.2))
+ax.axhline(0, color=figures.FAINT, linewidth=1.2)
+for name, (a, _) in GAPS.items():
+    own = {n: gaps[name, n] for n in read if len(gaps[name, n])}
+    over_budgets(ax, own, figures.METHODS[a], label=name)
+ax.set(ylabel="difference (bits per byte)")
+if ax.get_legend_handles_labels()[0]:
+    budget_axis(ax)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9)
+else:
+    figures.not_run(ax)
+at_first, at_last = (
+    f"at {text_of(gaps[EQUAL_WIDTH, n])}" for n in (BUDGETS[0], BUDGETS[-1])
+)
+told = "; ".join(
+    f"{name}: " + ", ".join(f"{n}x {text_of(gaps[name, n])}" for n in read)
+    for name in GAPS
+)
+figures.show(
+    fig,
+    name="fig-budget-gap",
+    alt="Differences in bits per byte between pairs of models against bytes read in "
+    "training, with a line at zero: separated minus dense with a sinusoid begins "
+    f"{at_first} and ends {at_last}.",
+    caption=f"Four differences at one, four and sixteen times the shortest training, "
+    f"paired by seed, small models ($D = {smaller.width}$). Below zero the first of "
+    f"the two is better. {told}.",
+)
+
+# %% tags=["remove-input"]
+for n in BUDGETS:
+    keys = ("gain", "gain_wide", "strict_minus_separated", "rope_minus_separated")
+    for key, name in zip(keys, GAPS, strict=True):
+        if key.startswith("gain") or n == BUDGETS[-1]:  # of the others, the end
+            numbers[f"{key}_at_{n}x"] = text_of(gaps.get((name, n), []))
+figures.provenance(budgets)
+
 # %% [markdown]
+# > **Question.** How many bits per byte do dense and separated language models lose inside the trained length,
+# > at equal width and at equal parameters?
+#
+# Chapters {doc}`7 <07_two_streams>` and {doc}`8 <08_split_mlp_norm>` put a transformer together in two streams. Separation has a
+# price that can be counted: a block-diagonal matrix has fewer weights than a full one, and position and meaning can no longer
+# meet in the values, the outputs and the MLPs. Before anybody asks what this is good for beyond the trained length, there is
+# a question inside of it. On ordinary text, at ordinary positions, what does it cost?
+#
+# This chapter trains the model on English novels beside sinusoid, learned table, RoPE, ALiBi and no encoding, and answers with
+# paired seeds. All other encodings are trained in {doc}`chapter 5 <05_biases>`.
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: this page loads records and trains six tiny models, about 20 s of one CPU core at any profile;
+#   nothing is downloaded. The records behind it: `sepnb run lr_screen table_sweep in_window`, one to three
+#   minutes a run on one core, and `sepnb run ablation_screen ablation_table_sweep ablation budget`, ten seconds to two
+#   minutes a run; two side by side, under 2 GB each; they read ELTeC (`sepnb data eltec-eng`).
+# - **You need**: chapters {doc}`7 <07_two_streams>` and {doc}`8 <08_split_mlp_norm>`, or their takeaways.
+# - **You will learn**: how the comparison is made fair, what separation costs and gives inside the trained
+#   length, which of its parts does what, and whether more training changes the answer.
+# - **Claims tested**: those under *Verdicts* (see {doc}`/book/claims`).
+# ```
+#
 # ## What is compared
 #
 # Nine models, one class. A *method* sets two fields of the config and nothing else: how the width is divided
 # into streams, and the encoding. Residual path, norms, read-out, schedule, text and order of the batches are
 # the same for all.
 #
-# - **Dense**: one stream of width $D$. A code at the input is added to the embedding; RoPE turns queries
+# - **Dense**: one stream of width $D$. A position embedding is added to the token's; RoPE turns queries
 #   and keys; ALiBi lowers scores; *none* leaves order to the causal mask.
 # - **Separated**: $D = d_{\text{pos}} + d_{\text{sem}}$ with $d_{\text{pos}} = D/4$, which is also the
-#   width of one head, as the slides first tried. The code fills the pos stream, the output is read from the
+#   width of one head, as the slides first tried. The position embedding fills the pos stream, and the output is read from the
 #   sem stream only.
 # - **Separated, wide**: the same with a larger $D$, so that it has about as many parameters as the dense
-#   model; the table says by how much it misses, and the rule allows five per cent of the blocks. Two
-#   comparisons are needed because no single one is fair: at equal width the separated model has fewer
-#   weights, at equal parameters it is wider.
-#
-# What the last block would only write into the pos stream, nobody reads; it is
-# {doc}`not built <07_two_streams>` and not counted.
+#   model. No single comparison is fair: at equal width the separated model has fewer
+#   weights, at equal parameters it is wider. So there are two.
 
 # %% tags=["hide-input"]
 size = lm.SIZES[profile]
@@ -160,16 +242,16 @@ assert parts[0] == parts[1], "built of the same classes"
 # ## The measure
 #
 # A text is a string of bytes $t_0, t_1, \dots$; the vocabulary is 256 and nothing is tokenised. The model is
-# asked for each byte, given the bytes before it in its window of $L$, and pays
+# asked for each byte, given the bytes before it in its window of $L$. Its loss is
 #
 # $$
 # \text{bits per byte} \;=\; -\frac{1}{n} \sum_{i=1}^{n} \log_2 P\!\left(t_i \mid t_{i-k}, \dots, t_{i-1}\right), \qquad k \le L .
 # $$ (eq-bits-per-byte)
 #
-# A model that knows nothing pays 8. Counting bytes alone (unigram), or pairs of bytes (bigram), on the
+# A model that knows nothing loses 8. Counting bytes alone (unigram), or pairs of bytes (bigram), on the
 # training text gives two baselines. A model that does not get well below the second has hardly learned to look
 # back, and comparing it would compare noise. So the rules of this chapter judge only methods whose mean is below
-# $3.35$, set beforehand, a little under what counting pairs pays on these novels.
+# $3.35$, set beforehand, a little under the loss of counting pairs on these novels.
 #
 # In the package, the logits and the bytes that came give the nats of every byte:
 #
@@ -179,7 +261,7 @@ assert parts[0] == parts[1], "built of the same classes"
 # :dedent:
 # ```
 #
-# `evaluate` keeps them by window and position and turns them into bits. A model with uniform logits must pay exactly 8, and a
+# `evaluate` keeps them by window and position and turns them into bits. A model with uniform logits must lose exactly 8, and a
 # model that is sure and right, nothing.
 
 
@@ -250,15 +332,15 @@ figures.show(
 )
 
 # %% [markdown]
-# ### What went wrong: a baseline that looked worse than it is
+# ## What went wrong: two baselines that looked worse than they are
 #
 # While this chapter was built, the first dense sinusoidal baseline was poor. Token embeddings are commonly
 # drawn with a standard deviation of $0.02$, while the entries of a sinusoid have a root mean square near
-# $\sqrt{1/2}$: added at the input, position starts some thirty times louder than meaning. In a separated
-# model each stream has its own norm, and loudness should matter less.
+# $\sqrt{1/2}$. Added at the input, position starts some thirty times louder than meaning. In a separated
+# model each stream has a norm, and loudness should matter less.
 #
 # A win over a baseline with a bad start would be a false one. So the embedding's scale is a field of the
-# config, every method is drawn at one half, and here is the difference it makes, live.
+# config, tokens are drawn at one half, and here is the difference it makes, live.
 
 
 # %%
@@ -287,42 +369,75 @@ figures.show_table(
 # {num}`10_language_model/embedding_gain_separated_sinusoidal:.2f`. One seed of a tiny model decides nothing,
 # but it shows where to look when a baseline is weak.
 #
+# That repair broke the next baseline. A learned table was still drawn at $0.02$, as large models do, beside tokens that were now at
+# one half: position began all but silent. The first records of this chapter compared separated models with that muted table, and
+# separation appeared to improve it by far. The records were withdrawn. Now every learned table, and the content beside an added
+# sinusoid, is tried at three scales, each with three learning rates, over the whole schedule on the validation text.
+
+# %% tags=["hide-input"]
+scales = experiments.get("table_sweep")
+tried = scales.table(profile)
+tried["method"] = [run.method for run in scales.grid(profile)]
+tried["std"] = [scales.trial_of(run.resolved())[2] for run in scales.grid(profile)]
+tried = tried[tried.status != "not run"].reindex(
+    columns=["method", "std", "val_bits_per_byte"]
+)
+lowest = tried.groupby(["method", "std"]).val_bits_per_byte.min()
+LOUDNESS = ("quiet", "between", "loud")
+
+
+def by_loudness(method: str) -> pd.Series:
+    """The least loss of a method over rates, by how loud position is beside content."""
+    own = lowest.get(method, pd.Series(dtype=float)).sort_index(
+        ascending=scales.scale(method) is TABLES  # loud content is quiet position
+    )
+    return pd.Series(own.to_numpy(), LOUDNESS[: len(own)]).reindex(LOUDNESS)
+
+
+def told_scale(method: str) -> str:
+    """The scale at which the runs below are drawn."""
+    std = scales.std(SWEPT, method)
+    kind = "table" if scales.scale(method) is TABLES else "tokens"
+    return f"{kind} at {std:g}" if std else "not run"
+
+
+SWEPT = "laptop" if profile == "smoke" else profile  # whose rates and scales runs have
+beside_content = [name for name in METHODS if name in scales.methods]
+loudness = pd.DataFrame(map(by_loudness, beside_content), index=beside_content)
+numbers["loudness_gain_learned"], numbers["loudness_gain_separated_learned"] = (
+    chapter_numbers.mean_of([loudness.loc[name, "quiet"] - loudness.loc[name].min()])
+    for name in ("learned", "separated-learned")
+)
+figures.show_table(
+    pd.DataFrame(
+        {
+            "method": [figures.METHODS[name].label for name in beside_content],
+            **{f"position {how}": loudness[how].to_numpy() for how in LOUDNESS},
+            "drawn below": list(map(told_scale, beside_content)),
+        }
+    ),
+    caption="Validation bits per byte by how loud position is beside content when "
+    "training begins, at the best of the rates tried, one seed. Learned tables have a "
+    "standard deviation of 0.02, 0.1 and 0.5 beside tokens at 0.5; beside a sinusoid "
+    "tokens have 2, 1 and 0.5.",
+    formats={f"position {how}": ".3f" for how in LOUDNESS},
+)
+figures.provenance(scales.table(profile))
+
+# %% [markdown]
+# A louder table gains the dense model {num}`10_language_model/loudness_gain_learned:.3f` bits per byte and the separated one
+# {num}`10_language_model/loudness_gain_separated_learned:.3f`. A separate norm makes the scale of a table nearly irrelevant; an added table needs it
+# set.
+#
 # ## The experiment
 #
 # **Text.** ELTeC {cite:p}`eltec`, ninety-nine English novels of the years 1840 to 1920. Whole novels are held
 # out, and no author stands on both sides: twenty novels are the test text, of which the first part of each,
 # {num}`10_language_model/test_bytes:,` bytes in all, is scored; ten others are the validation text.
 #
-# **Learning rate.** Each method gets the best of the same three values, and of further ones where the best is at an edge, chosen on the validation text with
-# one seed and less than half of the schedule. Two methods, *none* and *learned*, are then still on a plateau,
-# at every rate alike, so they are screened over the whole schedule: a baseline must not lose by our haste. The
-# test text is not read for any of this, and the seed is not used again.
-
-# %% tags=["hide-input"]
-screen = experiments.get("lr_screen").table(profile)
-compared = screen[screen.method.isin(METHODS) & (screen.status != "not run")]
-axes = {"index": "method", "columns": "learning_rate", "values": "val_bits_per_byte"}
-rates = compared.reindex(columns=axes.values()).pivot_table(**axes, sort=False)
-grid = experiments.get("in_window").grid(profile)
-used = {run.method: run.training.learning_rate for run in grid}
-SWEPT = "laptop" if profile == "smoke" else profile  # whose rates the runs have
-at_an_end = experiments.get("lr_screen").at_an_end(SWEPT)
-edges = [figures.METHODS[name].label for name in rates.index if name in at_an_end]
-listed = rates.rename(columns=lambda rate: f"{rate:g}").reset_index()
-listed["used"] = [f"{used[name]:g}" for name in rates.index]
-listed["method"] = [figures.METHODS[name].label for name in rates.index]
-figures.show_table(
-    listed,
-    caption="Validation bits per byte by learning rate, one seed, and the rate used "
-    f"below. At an edge of those tried: {', '.join(edges) or 'no method'}. "
-    "Rows do not compare: two of the methods ran the whole schedule.",
-    formats=dict.fromkeys(listed.columns[1:-1], ".3f"),
-)
-figures.provenance(screen)
-
-# %% [markdown]
-# A rate at an edge says that the values tried might be too few for that method, so that it may be held back a
-# little; read small differences with that in mind.
+# **Learning rate.** Each method has the best of the same three rates on the validation text, with a seed that is not used again.
+# Where the best stands at an edge, a further rate is tried. Methods that add position to content or learn a table are tried over the whole schedule, at
+# the scales above; so is *none*, which less than half of it leaves on a plateau.
 #
 # **Runs.** Every method is trained with the same seeds. A seed fixes the order of the batches, so the methods
 # of a seed read the same bytes in the same order, and differences are taken seed by seed.
@@ -394,8 +509,7 @@ figures.provenance(table)
 # Seeds move all methods together, since a seed is also an order of the text; that is why the intervals above
 # are wider than the question needs. The difference within a seed is sharper. Below zero the separated model
 # is better. The claim that separation costs nothing asks that the difference lie left of $+0.03$ bits per
-# byte, a margin written down beforehand. All of this section is after one short training; more of it turns the order at equal width
-# ({numref}`fig-budget-gap`).
+# byte, a margin written down beforehand. All of this is after one short training, and {numref}`fig-budget-gap` shows what more of it does.
 
 # %%
 pairs = {
@@ -436,10 +550,10 @@ figures.show(
 figures.provenance(table)
 
 # %% [markdown]
-# ## Where in the window, and for how many seconds
+# ## How far back do these models read?
 #
 # Two models with the same mean may earn it at different places. The first bytes of a window have almost no
-# context, and no encoding can help there. How far back do these models read at all?
+# context, and no encoding can help there.
 
 # %% tags=["hide-input"]
 axes = {"index": "method", "columns": "start", "values": "bits_per_byte"}
@@ -482,91 +596,19 @@ figures.show(
 # %% tags=["remove-input"]
 figures.provenance(table)
 
-# %% tags=["hide-input"]
-curve_rows = experiments.get("in_window").rows(profile, "curve")
-curve_rows = curve_rows.reindex(columns=["method", "step", "bits_per_byte"])
-block = facts.block_parameters
-share_of_blocks = block["separated-learned"] / block["learned"]
-numbers["block_parameter_share"] = chapter_numbers.mean_of([share_of_blocks])
-shown = ("sinusoidal", "learned", "rope", "separated-learned", "separated-learned-wide")
-fig, ax = plt.subplots(figsize=(6.8, 3.8))
-for method in shown:
-    runs = curve_rows[curve_rows.method == method]
-    curve = runs.groupby("step")["bits_per_byte"].mean()
-    seconds = (curve.index + 1) / size.steps * facts.train_cpu_s[method]
-    ax.plot(seconds, curve.to_numpy(), **figures.METHODS[method].line(marker=""))
-ax.set(xlabel="CPU seconds of training", ylabel="training loss (bits per byte)")
-if score:
-    ax.set_ylim(None, curve_rows.bits_per_byte.quantile(0.93))
-ax.legend()
-share = facts.train_cpu_s["separated-learned"] / facts.train_cpu_s["learned"]
-figures.show(
-    fig,
-    name="fig-seconds",
-    alt="Training loss against CPU seconds for five methods; the separated model of "
-    "equal width ends earlier because its steps are cheaper.",
-    caption="The same runs against CPU seconds instead of steps. At equal width a "
-    f"separated training takes {share:.2f} times the dense one's seconds on the cores "
-    "we used (shared, so an indication only). Means over seeds."
-    if score
-    else NOTHING,
-)
-
-# %% tags=["remove-input"]
-figures.provenance(table)
-
-# %% [markdown]
-# ## Is it the same in every novel?
-#
-# Seeds tell how much a difference depends on chance in training. They do not tell whether it holds for other
-# books. The figure takes the same difference novel by novel; its spread is about the *evaluation*, and no
-# verdict rests on it.
-
-# %% tags=["hide-input"]
-documents = experiments.get("in_window").rows(profile, "document")
-documents = documents.reindex(columns=["method", "document", "bits", "bytes"])
-documents["bits_per_byte"] = documents["bits"] / documents["bytes"]
-axes = {"index": "document", "columns": "method", "values": "bits_per_byte"}
-novels = documents.pivot_table(**axes).reindex(columns=METHODS)
-fig, ax = plt.subplots(figsize=(6.8, 3.1))
-ax.axhline(0, color=figures.FAINT, linewidth=1.2)
-for name, (a, b) in pairs.items():
-    line = figures.METHODS[a].line(label=name, markersize=4, linestyle="")
-    ax.plot((novels[a] - novels[b]).sort_values().to_numpy(), **line)
-ax.set(xlabel="held-out documents, sorted for each pair")
-ax.set(ylabel="separated minus dense\n(bits per byte)")
-ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9)
-wins = [f"{name} {(novels[a] < novels[b]).sum()}" for name, (a, b) in pairs.items()]
-figures.show(
-    fig,
-    name="fig-per-novel",
-    alt="For each of the four pairs, the difference in bits per byte in every held-out "
-    "document, sorted.",
-    caption=f"Of {len(novels)} held-out documents the separated model is better in: "
-    f"{'; '.join(wins)}. Means over seeds."
-    if len(novels)
-    else NOTHING,
-)
-
-# %% tags=["remove-input"]
-figures.provenance(table)
-
 # %% [markdown]
 # ## One factor at a time
 #
-# The separated model is not one change but several: position has columns beside the embedding and not in it, norms,
-# values, outputs and MLPs are split, the output is read from one stream. Which of them costs, and which gives?
+# The separated model is not one change but several: position has columns beside the embedding and not in it; norms,
+# values, outputs and MLPs are split; the output is read from one stream. Which of them costs, and which gives?
 # The experiment `ablation` takes the full model and the dense one and changes one thing at a time.
 #
 # A *variant* is another model, its reference, with the fields replaced that it declares. So that twenty-nine of
 # them can be paid for, the models are smaller than above: $D = 64$, three layers, $L = 64$ on a laptop, the same
-# text, of which less is scored. Every variant gets its own rate, the best of the same three on the validation
-# text. What one field does is then the difference within a seed. Differences compare with each other; levels do
-# not compare with those above.
+# text, of which less is scored. Every variant has a rate from the sweep. What one field does is the difference within a seed.
+# Differences compare with each other; levels do not compare with those above.
 
-
-# %%
+# %% tags=["hide-input"]
 for name, variant in COMPARED.items():
     if variant.base is not None:
         smaller = ablation.SIZES[profile]
@@ -577,26 +619,8 @@ changed = [name for name, variant in COMPARED.items() if variant.base]
 alone = sum(len(COMPARED[name].model) == 1 for name in changed)
 print(f"{len(changed)} variants with a reference, {alone} of them change one field")
 
-# %% [markdown]
-# One variant needs three fields. The *concatenated* model is the dense one with the code beside the embedding:
-# full matrices, one norm, read out as a whole. On one stream it means nothing to split or to choose what is
-# read, so `split` and `readout` only say that nothing is split. It stands halfway: from dense to
-# concatenated position gets its own columns, from concatenated to separated the maps, MLPs and norms are split.
-#
-# Queries and keys that read *content only* close the one door through which position acts in a separated model.
-# What is left is a narrow model without an encoding, the baseline for everything else.
-
 
 # %% tags=["hide-input"]
-def loaded(experiment: str) -> pd.DataFrame:
-    """The table of an experiment; scores that are not there yet are NaN."""
-    rows = experiments.get(experiment).table(profile)
-    for column in ("bits_per_byte", "block_parameters"):
-        if column not in rows:
-            rows[column] = np.nan
-    return rows
-
-
 def effect(name: str) -> pd.Series:
     """A variant minus its reference, seed by seed; empty where either has not run."""
     return RunTable(factors).difference(name, COMPARED[name].base, "bits_per_byte")
@@ -623,23 +647,6 @@ def told_of(name: str) -> dict[str, object]:
         "rate": f"{rate_of[name]:g}" if name in rate_of else "",
     }
 
-
-screened = experiments.get("ablation_screen").table(profile)
-swept = map(experiments.get("ablation").swept, rate_of)
-at_the_edge = sum(base in sweep.at_an_end(SWEPT) for sweep, base in swept)
-numbers["ablation_rates"] = len(rate_of)
-numbers["ablation_rates_at_the_edge"] = at_the_edge
-figures.show_table(
-    pd.DataFrame(map(told_of, COMPARED)),
-    caption="Every variant: test bits per byte with 95 % t interval over seeds, and "
-    "the paired difference to its reference, below zero where the change helps. Rates: "
-    f"{(screened.status == 'ok').sum()} of {len(screened)} runs of the sweep are "
-    f"there. The best was at an edge of those tried for {at_the_edge} of "
-    f"{len(rate_of)}: "
-    "with fewer steps than in the experiment, so that one beyond might do better.",
-    formats={"block parameters": ",.0f"},
-)
-figures.provenance(factors)
 
 # %% tags=["hide-input"]
 LOOKS = {name: figures.METHODS[name] for name in COMPARED if name in figures.METHODS}
@@ -714,15 +721,14 @@ figures.show(
 figures.provenance(factors)
 
 # %% [markdown]
-# **The rates stand at an edge.** Of {num}`10_language_model/ablation_rates` models,
-# {num}`10_language_model/ablation_rates_at_the_edge` have a rate at an edge of those tried. For these the best rate was not
-# bracketed, and one beyond might move a variant and its reference by different amounts: read the differences below as those at this
-# rate. The experiment `budget` takes the same rates.
-#
 # {numref}`fig-around-separated` takes the full model apart. Its first rows make one part whole again and leave the others
 # split: such a variant is larger, since a full matrix has more weights than its blocks. The rows on
-# queries and keys go the other way and forbid more than the separation does. The widths of position stand on both
-# sides of one head, $d_\text{pos} = d_\text{head}$, which the slides tried first.
+# queries and keys forbid more than the separation does. Where they read *content only*, the one door is closed through which
+# position acts in a separated model: what is left is a narrow model without an encoding.
+#
+# {numref}`fig-around-dense` comes from the other side. The *concatenated* model is the dense one with the position embedding beside
+# the token's: full matrices, one norm, read out as a whole. It stands halfway. From dense to concatenated position gets columns;
+# from concatenated to separated norms, maps and MLPs are split.
 
 # %% tags=["hide-input"]
 shown = effects_around("sinusoidal", "concatenated-sinusoidal")
@@ -739,18 +745,17 @@ figures.show(
 figures.provenance(factors)
 
 # %% [markdown]
-# {numref}`fig-around-dense` comes from the other side. Its first rows change the dense model that adds a sinusoid.
-# The rows below start from the concatenated model and split one part each. Two numbers divide the whole way: from dense to concatenated
+# Two numbers divide the whole way. From dense to concatenated it is
 # {num}`ablation/concatenated-sinusoidal minus sinusoidal/bits_per_byte:+.3f±` bits per byte, from concatenated to
 # separated {num}`ablation/separated-sinusoidal minus concatenated-sinusoidal/bits_per_byte:+.3f±`.
 #
 # ### Position in every layer
 #
-# A dense model adds the position embedding once, below the first layer, and the layers above must carry it through. It could
-# be added again in every layer, and it is said that this tends to work better. In a separated model nothing
-# overwrites it; instead one may ask whether the layers improve on it. It has three fates: it
-# *evolves* through the layers like everything else; it is added again in every layer; or it is handed to every
-# layer as it came, *constant*, and what attention and MLP would make of it is not even built.
+# A dense model adds the position embedding once, below the first layer, and the layers above must carry it through. Some
+# say that it is better added again in every layer. In a separated model nothing
+# overwrites it; instead one may ask whether the layers improve on it. It can *evolve* through the layers like everything else, be
+# added again in every layer, or be handed to every
+# layer as it came, *constant*: what attention and MLP would make of it is then not even built.
 
 # %% tags=["hide-input"]
 fates = [name for name in changed if "pos_stream" in COMPARED[name].model]
@@ -774,36 +779,13 @@ figures.show(
 # ## More training
 #
 # A difference after little training can be a difference in speed. The experiment `budget` trains six models of the
-# same small size for one, four and sixteen times as long, each schedule with its own warm-up and decay; and the separated one
-# widened to the parameters of the dense one. The
-# learning rate is the one that the sweep chose for the ablation, at every budget; a long schedule may prefer a lower one.
+# small size for one, four and sixteen times as long, each schedule with its warm-up and decay, and the separated one
+# widened to the parameters of the dense one ({numref}`fig-budget-gap`, {numref}`fig-budget`).
+# The learning rate is the one that the sweep chose for the ablation, at every budget; a long schedule may prefer a lower one.
 #
 # Two models *exchange places* if one is ahead at one budget and the other at another, each time by an interval
 # that leaves out zero. A ranking in which that happens is *budget-dependent*, and so is a verdict that rests on it:
 # the table of verdicts carries the label.
-
-# %% tags=["hide-input"]
-budgets = loaded("budget")
-trained = budgets.dropna(subset=["bits_per_byte"])
-levels = {
-    cell: runs.bits_per_byte for cell, runs in trained.groupby(["method", "budget"])
-}
-smaller = ablation.SIZES[profile]
-read = {
-    n: steps * smaller.batch_size * smaller.length
-    for n, steps in zip(budgets.budget, budgets.steps, strict=True)
-}
-bytes_read = ", ".join(f"{n}x: {bytes_:,} bytes read" for n, bytes_ in read.items())
-figures.show_table(
-    pd.DataFrame(
-        {"method": figures.METHODS[method].label}
-        | {f"{n}x": text_of(levels.get((method, n), []), ".3f") for n in BUDGETS}
-        for method in KEY_MODELS
-    ),
-    caption="Test bits per byte after one, four and sixteen times the shortest "
-    f"training ({bytes_read}); mean over seeds and 95 % t interval.",
-)
-figures.provenance(budgets)
 
 # %% tags=["hide-input"]
 RANKED = ranked_models()
@@ -813,24 +795,6 @@ whole = [m for m in RANKED if all((m, n) in levels for n in read)]
 def pairs_in_words(pairs: list[tuple[str, str]]) -> str:
     labels = [[figures.METHODS[name].label for name in pair] for pair in pairs]
     return "; ".join(map(" and ".join, labels)) or "none"
-
-
-def over_budgets(ax, seeds: dict[int, pd.Series], look: figures.Method, **line) -> None:
-    """The means over seeds at each budget as a line, and every seed as a tick."""
-    if seeds:
-        at = [read[n] for n in seeds]
-        ax.plot(at, [values.mean() for values in seeds.values()], **look.line(**line))
-    for n, values in seeds.items():
-        ticks = {"color": look.colour, "markersize": 10}
-        ax.plot([read[n]] * len(values), values, "_", **ticks)
-
-
-def budget_axis(ax) -> None:
-    ax.set_xscale("log")
-    ax.minorticks_off()
-    labels = [f"{n}x\n{bytes_ / 1e6:.2g} MB" for n, bytes_ in read.items()]
-    ax.set_xticks(list(read.values()), labels)
-    ax.set(xlabel="bytes read in training (log scale)")
 
 
 # %% tags=["hide-input"]
@@ -866,59 +830,16 @@ figures.show(
 )
 
 # %% tags=["remove-input"]
-figures.provenance(budgets)
-
-# %% tags=["hide-input"]
-EQUAL_WIDTH = "separated minus dense, sinusoidal"
-EQUAL_COUNT = "widened to equal parameters, minus dense"
-GAPS = {
-    EQUAL_WIDTH: ("separated-sinusoidal", "sinusoidal"),
-    EQUAL_COUNT: ("separated-sinusoidal-wide", "sinusoidal"),
-    "strict minus separated, sinusoidal": ("strict-sinusoidal", "separated-sinusoidal"),
-    "RoPE minus separated sinusoidal": ("rope", "separated-sinusoidal"),
-}
-gaps = {
-    (name, n): RunTable(trained[trained.budget == n]).difference(*pair, "bits_per_byte")
-    for name, pair in GAPS.items()
-    for n in read
-}
-fig, ax = plt.subplots(figsize=(6.8, 3.2))
-ax.axhline(0, color=figures.FAINT, linewidth=1.2)
-for name, (a, _) in GAPS.items():
-    own = {n: gaps[name, n] for n in read if len(gaps[name, n])}
-    over_budgets(ax, own, figures.METHODS[a], label=name)
-ax.set(ylabel="difference (bits per byte)")
-if ax.get_legend_handles_labels()[0]:
-    budget_axis(ax)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9)
-else:
-    figures.not_run(ax)
-told = "; ".join(
-    f"{name}: " + ", ".join(f"{n}x {text_of(gaps[name, n])}" for n in read)
-    for name in GAPS
-)
-figures.show(
-    fig,
-    name="fig-budget-gap",
-    alt="Differences in bits per byte between pairs of models against bytes read in "
-    "training, with a line at zero.",
-    caption=f"What training does to four differences, paired by seed. {told}.",
-)
-
-# %% tags=["remove-input"]
-for n in BUDGETS:
-    keys = ("gain", "gain_wide", "strict_minus_separated", "rope_minus_separated")
-    for key, name in zip(keys, GAPS, strict=True):
-        if key.startswith("gain") or n == BUDGETS[-1]:  # of the others, the end is told
-            numbers[f"{key}_at_{n}x"] = text_of(gaps.get((name, n), []))
 numbers["budget_order_turned"] = pairs_in_words(turned) if whole else "not run"
 figures.provenance(budgets)
 
 # %% [markdown]
 # ## Verdicts
 #
-# The rules stand in {mod}`sepnb.claims`; all but one were committed before the records that they judge. They are computed
+# The rules stand in {mod}`sepnb.claims`. They are computed
 # here from the records of this page, and again on the {doc}`claims page </book/claims>`, which prints both commits.
+# All but one were committed before the first record; that of `separation-ahead-at-equal-parameters-and-every-budget` was written
+# when three seeds of the models of equal width had been seen.
 
 # %% tags=["hide-input"]
 IDS = list(of_this_chapter.CLAIMS)
@@ -940,68 +861,186 @@ figures.provenance(table, factors, budgets)
 # %% [markdown]
 # ## What to take away
 #
-# 1. **Separation costs nothing after a short training, and something after a long one.** At equal width and with a sinusoid separated minus
-#    dense is {num}`in_window/separated-sinusoidal minus sinusoidal/bits_per_byte:+.3f` bits per byte; negative is better. In smaller models
-#    it is {num}`10_language_model/gain_at_16x` after sixteen times the shortest training.
-#
-#    At equal parameters the claim is *{num}`10_language_model/verdict_separation_costs_nothing_at_equal_parameters`*. At equal width it is
-#    *{num}`10_language_model/verdict_separation_costs_nothing_at_equal_width`*: the verdict of the short training is overridden, because more
-#    training turns the order. The separated blocks have {num}`10_language_model/block_parameter_share:.2f` of the dense parameters.
-# 2. **A learned table works better in its own dimensions** than added to the embedding, by
-#    {num}`in_window/separated-learned minus learned/bits_per_byte:+.3f` bits per byte
-#    (*{num}`10_language_model/verdict_separation_improves_a_learned_table`*). A guess at the reason, not
-#    tested here: behind its own norm a small table is readable from the first step, while an added one
-#    must first be distinguished from the token it is added to.
-# 3. **RoPE does not lead every separated model after a short training** (*{num}`10_language_model/verdict_rope_leads_in_window`*): the separated sinusoid of equal
-#    width minus RoPE is {num}`in_window/separated-sinusoidal minus rope/bits_per_byte:+.3f±`. In the smaller models RoPE minus separated is
-#    {num}`10_language_model/rope_minus_separated_at_16x` after sixteen times the shortest training. RoPE does improve on added absolute positions
-#    (*{num}`10_language_model/verdict_rope_improves_on_absolute`*). ALiBi is behind the separated sinusoid; that the two are level is
-#    *{num}`10_language_model/verdict_alibi_level_with_separated_sinusoid`*.
-# 4. **Its own columns help position, and splitting costs nothing more.** At the smaller size, such columns with nothing split change the
-#    dense model by {num}`ablation/concatenated-sinusoidal minus sinusoidal/bits_per_byte:+.3f±`
-#    (*{num}`10_language_model/verdict_concatenation_alone_helps`*). A norm per stream costs nothing against one joint norm
-#    (*{num}`10_language_model/verdict_split_norm_costs_nothing`*), and no other single split does
-#    (*{num}`10_language_model/verdict_no_single_wall_costs`*). Heads that read position only change the separated model by
-#    {num}`ablation/strict-sinusoidal minus separated-sinusoidal/bits_per_byte:+.3f±`.
-# 5. **Adding position in every layer does not help a dense model** (*{num}`10_language_model/verdict_position_at_every_layer_helps`*): it changes
-#    the loss by {num}`ablation/sinusoidal-reinjected minus sinusoidal/bits_per_byte:+.3f±` with a sinusoid. A separate stream has no need of it
-#    (*{num}`10_language_model/verdict_a_pos_stream_needs_no_reinjection`*).
-# 6. **A pos stream that no layer changes** differs from one that evolves by
-#    {num}`ablation/separated-sinusoidal-constant minus separated-sinusoidal/bits_per_byte:+.3f`; that the
-#    two are level is *{num}`10_language_model/verdict_constant_pos_stream_ties_with_evolving`*. Where they are,
-#    position is a table that every layer reads and none writes; TUPE {cite:p}`ke2021` goes one step further and
-#    drops the cross terms of word and position.
-# 7. **Separation learns faster, not better.** Separated minus dense with the sinusoid is {num}`10_language_model/gain_at_1x`,
-#    {num}`10_language_model/gain_at_4x` and {num}`10_language_model/gain_at_16x` after one, four and sixteen times
-#    the shortest training.
-#
-#    So it does not stay ahead (*{num}`10_language_model/verdict_separation_ahead_at_every_budget`*). Widened to equal parameters it ends within
-#    the margin, at {num}`10_language_model/gain_wide_at_16x`; that it stays ahead then is
-#    *{num}`10_language_model/verdict_separation_ahead_at_equal_parameters_and_every_budget`*, too.
-# 8. **The ranking of the six models depends on the budget**: that it does not is *{num}`10_language_model/verdict_ranking_stable_under_budget`*. Pairs whose
-#    means change order: {num}`10_language_model/budget_order_turned`.
-#
-# None of this says anything about longer texts.
+# 1. **Separation learns faster, not better.** With sixteen times the training a lead of the separated sinusoid becomes a deficit at
+#    equal width and ends level at equal parameters ({numref}`fig-budget-gap`). That separation costs nothing is
+#    *{num}`10_language_model/verdict_separation_costs_nothing_at_equal_width`* at equal width and
+#    *{num}`10_language_model/verdict_separation_costs_nothing_at_equal_parameters`* at equal parameters.
+# 2. **TABLE**
+# 3. **Columns for position help, and splitting costs nothing more.** Columns alone, with nothing split, change the small dense model by
+#    {num}`ablation/concatenated-sinusoidal minus sinusoidal/bits_per_byte:+.3f±` bits per byte
+#    (*{num}`10_language_model/verdict_concatenation_alone_helps`*). A norm for each stream costs nothing
+#    (*{num}`10_language_model/verdict_split_norm_costs_nothing`*), and neither does any other single split
+#    (*{num}`10_language_model/verdict_no_single_wall_costs`*).
+# 4. **No layer needs to write into the pos stream.** Handed constant to every layer it differs from one that evolves by
+#    {num}`ablation/separated-sinusoidal-constant minus separated-sinusoidal/bits_per_byte:+.3f` bits per byte
+#    (*{num}`10_language_model/verdict_constant_pos_stream_ties_with_evolving`*). Position added again in every layer does not help a dense model
+#    (*{num}`10_language_model/verdict_position_at_every_layer_helps`*).
 #
 # **Limits.** One language, one kind of text, models of less than a million parameters that read
-# {num}`10_language_model/bytes_seen:,` bytes. The curves of {numref}`fig-seconds` still fall when training
-# ends, most of all that of the dense learned table; {numref}`fig-budget` asks what more training does, with
-# smaller models only, and with learning rates that were chosen for the middle budget. Of the ablation, models that
+# {num}`10_language_model/bytes_seen:,` bytes. From eight bytes of context on, RoPE gains no more than
+# {num}`10_language_model/rope_gain_after_eight:.2f` bits per byte: these models hardly read further back, so this compares how well
+# *near* positions are distinguished. None of it says anything about longer texts.
+#
+# Learning rates come from few values and one seed, and those of {numref}`fig-budget` were chosen for its middle budget. Of the ablation, models that
 # a claim compares have six seeds on a laptop, the last three of them added after the first three were seen; the others
-# have three, which show the size of a difference and decide nothing.
-# A variant of another shape draws other initial weights from the same seed, so only batches are paired. From eight
-# bytes of context on, RoPE gains no more than {num}`10_language_model/rope_gain_after_eight:.2f` bits per
-# byte ({numref}`fig-by-position`): these models hardly read further back, so this is a comparison of how well
-# *near* positions are distinguished. Learning rates come from few values and one seed, and some stand at an
-# edge. RoPE and ALiBi are dense here; RoPE in a separated model is a variant of {doc}`chapter 12 <12_what_works>`. The CPU seconds come
-# from shared cores.
+# have three, which decide nothing. A variant of another shape draws other initial weights from the same seed, so only batches are paired.
+# RoPE and ALiBi are dense here; RoPE in a separated model is a variant of {doc}`chapter 12 <12_what_works>`. CPU seconds
+# come from shared cores.
 #
 # **What would change our mind.** A dense model that, drawn and tuned as carefully, comes within the margin of
-# its separated twin with more training: then the gain is speed of learning. At the smaller size it does: after sixteen times the shortest
-# training the difference is {num}`10_language_model/gain_at_16x`, and {num}`10_language_model/gain_wide_at_16x` at equal parameters. At the
-# larger size nobody has looked. Or a difference that vanishes when the dense
-# model, too, gets a separate norm for the position it adds.
+# its separated twin with more training: then the gain is speed of learning. In the small models it does. In the
+# larger ones nobody has looked.
+
+# %% [markdown]
+# ## Details
 #
+# What a reviewer needs: learning rates, every variant, where and for whom the difference holds, and what a second of training buys.
+#
+# ### Learning rates
+
+# %% tags=["hide-input"]
+screen = experiments.get("lr_screen").table(profile)
+grid = experiments.get("in_window").grid(profile)
+there = screen.method.isin(METHODS) & (screen.status != "not run")
+compared = screen[there & ~screen.method.isin(beside_content)]
+axes = {"index": "method", "columns": "learning_rate", "values": "val_bits_per_byte"}
+rates = compared.reindex(columns=axes.values()).pivot_table(**axes, sort=False)
+used = {run.method: run.training.learning_rate for run in grid}
+at_an_end = experiments.get("lr_screen").at_an_end(SWEPT)
+edges = [figures.METHODS[name].label for name in rates.index if name in at_an_end]
+listed = rates.rename(columns=lambda rate: f"{rate:g}").reset_index()
+listed["used"] = [f"{used[name]:g}" for name in rates.index]
+listed["method"] = [figures.METHODS[name].label for name in rates.index]
+figures.show_table(
+    listed,
+    caption="Validation bits per byte by learning rate, one seed, and the rate used "
+    f"below. At an edge of those tried: {', '.join(edges) or 'no method'}. "
+    "*None* ran the whole schedule, the others less than half of it.",
+    formats=dict.fromkeys(listed.columns[1:-1], ".3f"),
+)
+figures.provenance(screen)
+
+# %% [markdown]
+# A rate at an edge says that the values tried might be too few for that method, so that it may be held back a
+# little; read small differences with that in mind.
+#
+# ### Every variant
+
+# %% tags=["hide-input"]
+screened = experiments.get("ablation_screen").table(profile)
+swept = map(experiments.get("ablation").swept, rate_of)
+at_the_edge = sum(base in sweep.at_an_end(SWEPT) for sweep, base in swept)
+numbers["ablation_rates"] = len(rate_of)
+numbers["ablation_rates_at_the_edge"] = at_the_edge
+figures.show_table(
+    pd.DataFrame(map(told_of, COMPARED)),
+    caption="Every variant: test bits per byte with 95 % t interval over seeds, and "
+    "the paired difference to its reference, below zero where the change helps. Rates: "
+    f"{(screened.status == 'ok').sum()} of {len(screened)} runs of the sweep are "
+    f"there. The best was at an edge of those tried for {at_the_edge} of "
+    f"{len(rate_of)}: "
+    "with fewer steps than in the experiment, so that one beyond might do better.",
+    formats={"block parameters": ",.0f"},
+)
+figures.provenance(factors)
+
+# %% [markdown]
+# Of {num}`10_language_model/ablation_rates` models, {num}`10_language_model/ablation_rates_at_the_edge` have a rate at an edge of those tried. For these the best
+# rate was not bracketed, and one beyond might move a variant and its reference by different amounts. The experiment `budget`
+# takes the same rates. Learned tables are still drawn at $0.02$ here; `ablation_table_sweep`, which tries them louder, is declared and
+# not run. So differences to the dense learned model, and its curve in {numref}`fig-budget`, may shrink. The widths of position stand on both sides of one head, $d_\text{pos} = d_\text{head}$.
+#
+# One variant needs three fields, the concatenated one. On one stream it means nothing to split or to choose what is
+# read, so `split` and `readout` only say that nothing is split.
+#
+# ### Every budget
+
+# %% tags=["hide-input"]
+figures.show_table(
+    pd.DataFrame(
+        {"method": figures.METHODS[method].label}
+        | {f"{n}x": text_of(levels.get((method, n), []), ".3f") for n in BUDGETS}
+        for method in KEY_MODELS
+    ),
+    caption="Test bits per byte after one, four and sixteen times the shortest "
+    f"training ({bytes_read}); mean over seeds and 95 % t interval.",
+)
+figures.provenance(budgets)
+
+# %% [markdown]
+# ### Seconds
+
+# %% tags=["hide-input"]
+curve_rows = experiments.get("in_window").rows(profile, "curve")
+curve_rows = curve_rows.reindex(columns=["method", "step", "bits_per_byte"])
+block = facts.block_parameters
+share_of_blocks = block["separated-learned"] / block["learned"]
+numbers["block_parameter_share"] = chapter_numbers.mean_of([share_of_blocks])
+shown = ("sinusoidal", "learned", "rope", "separated-learned", "separated-learned-wide")
+fig, ax = plt.subplots(figsize=(6.8, 3.8))
+for method in shown:
+    runs = curve_rows[curve_rows.method == method]
+    curve = runs.groupby("step")["bits_per_byte"].mean()
+    seconds = (curve.index + 1) / size.steps * facts.train_cpu_s[method]
+    ax.plot(seconds, curve.to_numpy(), **figures.METHODS[method].line(marker=""))
+ax.set(xlabel="CPU seconds of training", ylabel="training loss (bits per byte)")
+if score:
+    ax.set_ylim(None, curve_rows.bits_per_byte.quantile(0.93))
+ax.legend()
+share = facts.train_cpu_s["separated-learned"] / facts.train_cpu_s["learned"]
+figures.show(
+    fig,
+    name="fig-seconds",
+    alt="Training loss against CPU seconds for five methods; the separated model of "
+    "equal width ends earlier because its steps are cheaper.",
+    caption="The same runs against CPU seconds instead of steps. At equal width a "
+    f"separated training takes {share:.2f} times the dense one's seconds on the cores "
+    "we used (shared, so an indication only). Means over seeds."
+    if score
+    else NOTHING,
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% [markdown]
+# ### Novels
+#
+# Seeds tell how much a difference depends on chance in training. They do not tell whether it holds for other
+# books. The figure takes the same difference novel by novel; its spread is about the *evaluation*, and no
+# verdict rests on it.
+
+# %% tags=["hide-input"]
+documents = experiments.get("in_window").rows(profile, "document")
+documents = documents.reindex(columns=["method", "document", "bits", "bytes"])
+documents["bits_per_byte"] = documents["bits"] / documents["bytes"]
+axes = {"index": "document", "columns": "method", "values": "bits_per_byte"}
+novels = documents.pivot_table(**axes).reindex(columns=METHODS)
+fig, ax = plt.subplots(figsize=(6.8, 3.1))
+ax.axhline(0, color=figures.FAINT, linewidth=1.2)
+for name, (a, b) in pairs.items():
+    line = figures.METHODS[a].line(label=name, markersize=4, linestyle="")
+    ax.plot((novels[a] - novels[b]).sort_values().to_numpy(), **line)
+ax.set(xlabel="held-out documents, sorted for each pair")
+ax.set(ylabel="separated minus dense\n(bits per byte)")
+ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9)
+wins = [f"{name} {(novels[a] < novels[b]).sum()}" for name, (a, b) in pairs.items()]
+figures.show(
+    fig,
+    name="fig-per-novel",
+    alt="For each of the four pairs, the difference in bits per byte in every held-out "
+    "document, sorted.",
+    caption=f"Of {len(novels)} held-out documents the separated model is better in: "
+    f"{'; '.join(wins)}. Means over seeds."
+    if len(novels)
+    else NOTHING,
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% [markdown]
 # ## Exercises
 #
 # **1. (easy)** By which factor does the split with $r = 1/4$ shrink the matrices of a block? Derive it from
