@@ -20,6 +20,6 @@ SWEEP = ScaleSweep(
     ),
     smoke=("separated-learned",),
     config_of=run_of,
-    beyond={"learned": (1.6e-2,)},
+    beyond={"learned": (1.6e-2,), "strict-learned": (1e-3,)},
     costs={"smoke": 2.0, "laptop": 110.0, "gpu": 60.0},
 )
