@@ -166,9 +166,9 @@ figures.provenance(budgets)
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: this page loads records and trains six tiny models, about 20 s of one CPU core at any profile;
-#   nothing is downloaded. The records behind it: `sepnb run lr_screen table_sweep in_window`, one to three
-#   minutes a run on one core, and `sepnb run ablation_screen ablation_table_sweep ablation budget`, ten seconds to two
-#   minutes a run; two side by side, under 2 GB each; they read ELTeC (`sepnb data eltec-eng`).
+#   nothing is downloaded. The records: `sepnb run lr_screen table_sweep in_window`, one to three minutes a run on one core. Those of
+#   the small models: `sepnb run ablation_screen ablation_table_sweep ablation budget`, ten seconds to two
+#   minutes a run. They read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: chapters {doc}`7 <07_two_streams>` and {doc}`8 <08_split_mlp_norm>`, or their takeaways.
 # - **You will learn**: how the comparison is made fair, what separation costs and gives inside the trained
 #   length, which of its parts does what, and whether more training changes the answer.

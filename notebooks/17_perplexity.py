@@ -14,7 +14,8 @@
 # # 17. Perplexity beyond the trained length
 #
 # **Finding.** After a short training {num}`17_perplexity/flat` of {num}`17_perplexity/compared` encodings read eight trained lengths as
-# well as through their own sliding window, within 0.03 bits per byte; of these, {num}`17_perplexity/flat_added` add a vector to tokens. <!-- given: the margin of survives -->
+# well as through their own sliding window, within the margin of *survives*. Of these, {num}`17_perplexity/flat_added` add a vector to
+# tokens.
 #
 # They are {num}`17_perplexity/flat_methods`. RoPE is {num}`encodings/rope/gap/native/8x:+.2f` bits per byte above its window, the
 # sinusoid {num}`encodings/sinusoidal/gap/native/8x:+.2f`. Most have three seeds, which show such gaps and judge nothing between neighbours.
@@ -177,8 +178,8 @@ figures.provenance(encodings, extrapolation)
 # %% [markdown]
 # ## Which bytes need a long memory
 #
-# Most bytes of a text follow from the few before them. Fang et al. {cite:p}`fang2024` show that perplexity, a mean over
-# all tokens, therefore says little of what a model can do with a long context, and score it on *key tokens* alone: those
+# Most bytes of a text follow from the few before them. So perplexity, a mean over all tokens, says little of what a model can do
+# with a long context, as Fang et al. {cite:p}`fang2024` show. They score *key tokens* alone: those
 # that a given model predicts much better from a long context than from a short one. Here tokens are bytes. The
 # {term}`key bytes <key byte>` of a text are a fixed share of it, those whose loss falls most:
 #
@@ -383,8 +384,8 @@ figures.provenance(matched)
 # ## A constant table with a term of its own
 #
 # In {doc}`chapter 12 <12_what_works>` an untied model with a constant position stream stood
-# {num}`recipes/untied-constant minus rope/bits_per_byte:+.3f` bits per byte from RoPE. It does not need to be called separated:
-# a position stream that nobody writes to is a table, and what is left is a dense transformer as wide as the sem stream with one
+# {num}`recipes/untied-constant minus rope/bits_per_byte:+.3f` bits per byte from RoPE. It need not be called separated.
+# A position stream that nobody writes to is a table. What is left is a dense transformer as wide as the sem stream with one
 # more term in its score, the one of TUPE {cite:p}`ke2021`. A test holds the two to the same output. So it has a *dense twin*
 # of full width, `tupe`, whose term is, with the normalised sinusoid $p$,
 #

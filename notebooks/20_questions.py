@@ -93,7 +93,7 @@ figures.provenance(table)
 # ## Learned, or not
 #
 # As in the chapters before, a failure in long texts means something only for a model that answers in short
-# ones: at least ninety-five in a hundred questions inside the trained length, in the mean of six seeds and
+# ones. It must answer at least ninety-five in a hundred questions inside the trained length, in the mean of six seeds and
 # in five of them.
 
 # %% tags=["hide-input"]
