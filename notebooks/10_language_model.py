@@ -865,7 +865,9 @@ figures.provenance(table, factors, budgets)
 #    equal width and ends level at equal parameters ({numref}`fig-budget-gap`). That separation costs nothing is
 #    *{num}`10_language_model/verdict_separation_costs_nothing_at_equal_width`* at equal width and
 #    *{num}`10_language_model/verdict_separation_costs_nothing_at_equal_parameters`* at equal parameters.
-# 2. **TABLE**
+# 2. **A learned table works better in its own columns**, by {num}`in_window/separated-learned minus learned/bits_per_byte:+.3f` bits per
+#    byte after a short training (*{num}`10_language_model/verdict_separation_improves_a_learned_table`*). The dense table is drawn at its best
+#    scale, which gains it {num}`10_language_model/loudness_gain_learned:.3f`; behind a separate norm the scale hardly matters.
 # 3. **Columns for position help, and splitting costs nothing more.** Columns alone, with nothing split, change the small dense model by
 #    {num}`ablation/concatenated-sinusoidal minus sinusoidal/bits_per_byte:+.3f±` bits per byte
 #    (*{num}`10_language_model/verdict_concatenation_alone_helps`*). A norm for each stream costs nothing
