@@ -24,7 +24,7 @@ from ..records.store import Store
 from ..validation import one_of
 from . import language_modelling as lm
 from .base import Progress
-from .in_window import InWindow
+from .in_window import SWEEPS
 from .methods import Method, listed
 from .texts import TextExperiment
 
@@ -225,7 +225,7 @@ class Extrapolation(TextExperiment):
     name = "extrapolation"
     title = "Past the trained length"
     order = 2
-    sweeps = InWindow.sweeps
+    sweeps = SWEEPS
     methods = (*METHODS, *CONTROLS)
     smoke = ("learned", "separated-learned", "rope")
     shown = CONTROLS

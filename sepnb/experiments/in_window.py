@@ -1,5 +1,6 @@
 """Chapter 10: bits per byte inside the trained length, dense and separated, at equal width and parameters."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 from . import table_sweep
@@ -11,16 +12,22 @@ LR_SCREEN = Sweep(
     "lr_screen",
     title="Learning rates of the spine",
     order=0,
-    methods=("none", *(name for name in SPINE if name != "none" and "learned" not in name)),
-    smoke=("rope",),
+    methods=("none", *(name for name in SPINE if name != "none")),
+    smoke=("rope", "separated-learned"),
     config_of=run_of,
     steps=STEPS,
-    whole=("none",),
+    whole=("none", "learned"),
     beyond={"none": (1e-3,), "sinusoidal": (1.6e-2,)},
     costs={"smoke": 1.0, "laptop": 65.0, "gpu": 40.0},
 )
+"""Of learned tables as they are drawn where nothing is said, which `inside`, `encodings` and the second text
+still do; in `SWEEPS` they have their rate together with their scale."""
 
-METHODS = ("none", *(name for name in SPINE if name != "none" and not name.startswith("strict-")))
+SWEEPS = (
+    replace(LR_SCREEN, methods=tuple(name for name in LR_SCREEN.methods if "learned" not in name)),
+    table_sweep.SWEEP,
+)
+METHODS = tuple(name for name in LR_SCREEN.methods if not name.startswith("strict-"))
 
 
 class InWindow(TextExperiment):
@@ -30,7 +37,7 @@ class InWindow(TextExperiment):
     name = "in_window"
     title = "Inside the trained length"
     order = 1
-    sweeps = (LR_SCREEN, table_sweep.SWEEP)
+    sweeps = SWEEPS
     methods = METHODS
     smoke = METHODS
     costs: ClassVar = {"smoke": 2.0, "laptop": 140.0, "gpu": 60.0}

@@ -204,7 +204,7 @@ def test_a_run_of_a_task_is_drawn_at_the_scale_that_its_sweep_chose(checkout):
 
 def test_tables_and_the_content_beside_an_added_sinusoid_are_drawn_at_the_best_of_their_scales():
     sweep = table_sweep.SWEEP
-    for name in ("in_window", "extrapolation", "inside", "encodings", "fitted_rows"):
+    for name in ("in_window", "extrapolation", "fitted_rows"):
         for run in experiments.get(name).grid("laptop", [1]):
             if (scale := scale_of(run.model)) and run.method in sweep.methods:
                 assert scale.of(run.resolved()["model"]) == sweep.std("laptop", run.method), run.key

@@ -39,10 +39,7 @@ MOVED: dict[str, tuple[str | None, str]] = {
 """Name of a record: its name of today, None if it was withdrawn, and why."""
 
 TABLES = "scale and rate of a learned table are now chosen together; dense, it had been all but silent"
-WITHDRAWN = re.compile(
-    r"laptop/(lr_screen/\S*learned|(in_window|extrapolation|extrapolation_wikitext|inside|encodings)/"
-    r"(learned|strict-learned|separated-learned-wide)-lr)"
-)
+WITHDRAWN = re.compile(r"laptop/(in_window|extrapolation)/(learned|strict-learned|separated-learned-wide)-lr")
 MOVED |= {name: (None, TABLES) for name in NAMES if WITHDRAWN.match(name)}
 
 FAILED = "one significant failure was enough against a claim that says all"
