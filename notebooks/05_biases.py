@@ -950,8 +950,8 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 #
 # **Limits.** Identities and curves are exact. The live models are tiny, read source code, and have one seed. The comparison has one
 # budget, one width and three seeds; of the encodings of this chapter only ALiBi was also trained for longer
-# ({doc}`chapter 10 <10_language_model>`). Learned tables are drawn at $0.02$, which holds them back. For the DA-Transformer we had abstract and notes, not the paper; initial values of FIRE, CoPE
-# and DA are ours.
+# ({doc}`chapter 10 <10_language_model>`). Learned tables are drawn at $0.02$, which holds them back. For the DA-Transformer we had
+# abstract and notes, not the paper; initial values of FIRE, CoPE and DA are ours.
 #
 # **What would change our mind.** A DA model whose weight on keys with score 0 vanishes as texts grow; an ALiBi model below
 # its own sliding window after a training that is long enough to learn to.

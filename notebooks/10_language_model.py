@@ -873,10 +873,10 @@ figures.provenance(table, factors, budgets)
 #    (*{num}`10_language_model/verdict_concatenation_alone_helps`*). A norm for each stream costs nothing
 #    (*{num}`10_language_model/verdict_split_norm_costs_nothing`*), and neither does any other single split
 #    (*{num}`10_language_model/verdict_no_single_wall_costs`*).
-# 4. **No layer needs to write into the pos stream.** Handed constant to every layer it differs from one that evolves by
-#    {num}`ablation/separated-sinusoidal-constant minus separated-sinusoidal/bits_per_byte:+.3f` bits per byte
-#    (*{num}`10_language_model/verdict_constant_pos_stream_ties_with_evolving`*). Position added again in every layer does not help a dense model
-#    (*{num}`10_language_model/verdict_position_at_every_layer_helps`*).
+# 4. **A pos stream that no layer writes to does nearly as well.** Handed constant to every layer it differs from one that evolves by
+#    {num}`ablation/separated-sinusoidal-constant minus separated-sinusoidal/bits_per_byte:+.3f` bits per byte; whether the two are level is
+#    *{num}`10_language_model/verdict_constant_pos_stream_ties_with_evolving`*. The statement that position helps when it is added again in every
+#    layer is *{num}`10_language_model/verdict_position_at_every_layer_helps`*.
 #
 # **Limits.** One language, one kind of text, models of less than a million parameters that read
 # {num}`10_language_model/bytes_seen:,` bytes. From eight bytes of context on, RoPE gains no more than
@@ -947,10 +947,12 @@ figures.show_table(
 figures.provenance(factors)
 
 # %% [markdown]
-# Of {num}`10_language_model/ablation_rates` models, {num}`10_language_model/ablation_rates_at_the_edge` have a rate at an edge of those tried. For these the best
-# rate was not bracketed, and one beyond might move a variant and its reference by different amounts. The experiment `budget`
-# takes the same rates. Learned tables are still drawn at $0.02$ here; `ablation_table_sweep`, which tries them louder, is declared and
-# not run. So differences to the dense learned model, and its curve in {numref}`fig-budget`, may shrink. The widths of position stand on both sides of one head, $d_\text{pos} = d_\text{head}$.
+# Of {num}`10_language_model/ablation_rates` models, {num}`10_language_model/ablation_rates_at_the_edge` have a rate at an edge of those
+# tried. For these the best rate was not bracketed, and one beyond might move a variant and its reference by different amounts. The
+# experiment `budget` takes the same rates. The widths of position stand on both sides of one head, $d_\text{pos} = d_\text{head}$.
+#
+# Learned tables are still drawn at $0.02$ here; `ablation_table_sweep`, which tries them louder, is declared and not run. So differences
+# to the dense learned model, and its curve in {numref}`fig-budget`, may shrink.
 #
 # One variant needs three fields, the concatenated one. On one stream it means nothing to split or to choose what is
 # read, so `split` and `readout` only say that nothing is split.
