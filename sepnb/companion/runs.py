@@ -149,5 +149,5 @@ def _in_words(error: BaseException) -> str:
     from concurrent.futures.process import BrokenProcessPool
 
     if isinstance(error, BrokenProcessPool):
-        return "its worker process was killed (out of memory?); try --jobs 1"
+        return "its process was killed while no other ran (out of memory?); what else was left went on"
     return f"{type(error).__name__}: {error}"

@@ -9,8 +9,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import get_context
 from typing import Any
@@ -31,6 +33,9 @@ def run_jobs(
 ) -> Iterator[tuple[int, Any, BaseException | None]]:
     """Yield `(index of the job, result, error)` as jobs end; one of the two is None.
 
+    A job whose process dies, such as for want of memory, is given up with a BrokenProcessPool once it dies
+    running alone; those that were beside it run again.
+
     Args:
         function: a module-level function of a job, which can be pickled, and of `report(done, total)`.
         workers: how many processes; 0 does the jobs in this one.
@@ -47,24 +52,57 @@ def run_jobs(
             except Exception as error:
                 yield index, None, error
         return
+    waiting, suspects = deque(range(len(jobs))), deque()
+    while suspects or waiting:
+        # Of several that were under way when a process died nobody knows which one it was: each runs alone.
+        todo = suspects or waiting
+        width = 1 if suspects else min(workers, len(waiting))
+        cut, error = yield from _side_by_side(function, jobs, todo, width, threads, on_progress)
+        if len(cut) == 1:
+            yield cut[0], None, error
+        else:
+            suspects.extend(cut)
+
+
+def _side_by_side(
+    function: Callable[[Any, Report], Any],
+    jobs: Sequence[Any],
+    todo: deque[int],
+    width: int,
+    threads: int,
+    on_progress: Callable[[int, int, int], None],
+) -> Generator[tuple[int, Any, BaseException | None], None, tuple[list[int], BaseException | None]]:
+    """Do the jobs of the indices in `todo`, and take them out, until none is left or a process dies: then
+    return the indices of those that were under way, and the error."""
     context = get_context("spawn")
     lifeline, keep = context.Pipe(duplex=False)
     messages = context.SimpleQueue()
     listener = threading.Thread(target=_listen, args=(messages, on_progress), daemon=True)
     listener.start()
     pool = ProcessPoolExecutor(
-        max_workers=min(workers, max(1, len(jobs))),
-        mp_context=context,
-        initializer=_start,
-        initargs=(lifeline, messages, threads),
+        max_workers=width, mp_context=context, initializer=_start, initargs=(lifeline, messages, threads)
     )
-    finished = False
+    cut: list[int] = []
+    finished, broken = False, None
+    under_way: dict[Future, int] = {}
     try:
-        futures = {pool.submit(_call, function, index, job): index for index, job in enumerate(jobs)}
-        for future in as_completed(futures):
-            error = future.exception()
-            yield futures[future], None if error else future.result(), error
-        finished = True
+        while (todo and not broken) or under_way:
+            while todo and not broken and len(under_way) < width:
+                try:
+                    future = pool.submit(_call, function, todo[0], jobs[todo[0]])
+                except BrokenProcessPool as error:  # it died with nothing to do, or what is under way says so
+                    broken = error
+                    break
+                under_way[future] = todo.popleft()
+            for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                index, error = under_way.pop(future), future.exception()
+                if isinstance(error, BrokenProcessPool):
+                    broken = error
+                    cut.append(index)
+                else:
+                    yield index, None if error else future.result(), error
+        finished = broken is None
+        return sorted(cut), broken
     finally:
         pool.shutdown(wait=finished, cancel_futures=True)
         keep.close()

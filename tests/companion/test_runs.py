@@ -107,10 +107,14 @@ def test_an_interrupted_grid_loses_no_finished_run_and_leaves_no_process(checkou
     assert len(held.load("laptop", "fake")) == 6
 
 
-def test_a_killed_worker_is_a_failed_run_not_a_hang(fake, checkout) -> None:
-    endings = list(workers.run_jobs(fake.killed, [0], workers=1))
-    assert [(index, result) for index, result, _ in endings] == [(0, None)]
-    assert runs._in_words(endings[0][2]) == "its worker process was killed (out of memory?); try --jobs 1"
+@pytest.mark.parametrize("side_by_side", [1, 2])
+def test_a_killed_worker_fails_its_own_run_and_no_other(fake, checkout, side_by_side: int) -> None:
+    jobs = [0, 2, 1, 4, 6, 8]
+    endings = list(workers.run_jobs(fake.killed_if_odd, jobs, workers=side_by_side))
+    assert sorted(index for index, *_ in endings) == list(range(len(jobs)))
+    assert sorted(result for *_, result, error in endings if error is None) == [0, 2, 4, 6, 8]
+    ((index, error),) = [(index, error) for index, _, error in endings if error is not None]
+    assert jobs[index] == 1 and "killed while no other ran" in runs._in_words(error)
 
 
 def test_a_published_store_takes_no_record_of_a_changed_tree(fake, checkout) -> None:
