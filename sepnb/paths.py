@@ -5,6 +5,9 @@ no other switch.
 """
 
 import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -33,15 +36,40 @@ def data() -> Path:
     return Path(os.environ.get("SEPNB_DATA", platformdirs.user_cache_path("sepnb") / "data"))
 
 
+ABANDONED = 3600
+"""Seconds after which no draft of a file is still being written."""
+
+
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all: a reader sees the old file or the new one, never a part."""
+    """Write a file whole or not at all: a reader sees the old file or the new one, never a part.
+
+    Drafts that killed writers left in its folder are removed once they are an hour old.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    for old in path.parent.glob(".*.part"):
+        with suppress(OSError):  # somebody else removed it
+            if time.time() - old.stat().st_mtime > ABANDONED:
+                old.unlink()
+    with _draft(path, content if isinstance(content, bytes) else content.encode()) as draft:
+        os.replace(draft, path)
+
+
+def try_writing(folder: Path, size: int) -> None:
+    """An OSError where a file of `size` bytes cannot be written into the folder, which is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with _draft(folder / "trial", bytes(size)):
+        pass
+
+
+@contextmanager
+def _draft(path: Path, content: bytes) -> Iterator[Path]:
+    """A file of this content, on the disk, beside the one that it is for; afterwards it is removed."""
     draft = path.with_name(f".{path.name}.{uuid4().hex}.part")
     try:
         with draft.open("xb") as stream:
-            stream.write(content if isinstance(content, bytes) else content.encode())
+            stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(draft, path)
+        yield draft
     finally:
         draft.unlink(missing_ok=True)

@@ -137,8 +137,9 @@ def run(
 
 def _run(run: Run, report: workers.Report) -> float:
     began = time.monotonic()
-    record = run.experiment.run(run.config, device=run.device, progress=report)
     store = Store(run.folder)
+    store.try_write(run.config.profile, run.experiment.name)  # a disk may fill up while a grid runs
+    record = run.experiment.run(run.config, device=run.device, progress=report)
     if store.published and record.provenance.get("dirty") is not False:
         raise RuntimeError("the tree was changed while the grid ran; commit, then run again")
     store.write(record)

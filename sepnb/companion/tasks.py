@@ -90,6 +90,8 @@ def run_experiments(
     )
     if todo:
         runs.check_clean(store)
+        for name in dict.fromkeys(one.experiment.name for one in todo):
+            store.try_write(profile, name)
         if absent := published.absent_data({(one, profile) for one in wanted}):
             raise ValueError("; ".join(sorted(set(absent.values()))))
         about = screens.duration(sum(float(one.experiment.seconds(profile)) for one in todo) / jobs)

@@ -21,6 +21,8 @@ from .. import paths
 from ..paths import write_atomically
 
 SCHEMA = 1
+ROOM = 2**20
+"""Bytes, more than any record has."""
 
 
 class RecordError(ValueError):
@@ -124,6 +126,17 @@ class Store:
         if self._stale(record.profile).get(f"{record.experiment}/{record.key}"):
             self.mark_stale(record.profile, record.experiment, record.key, None)
         return path
+
+    def try_write(self, profile: str, experiment: str) -> None:
+        """A RecordError where no record of this experiment could be written now: asked before one is
+        computed."""
+        folder = self.root / profile / experiment
+        try:
+            paths.try_writing(folder, ROOM)
+        except OSError as error:
+            why = f"no record can be written here ({error.strerror})"
+            remedy = "free space or make it a writable folder, or give --store DIR"
+            raise RecordError(f"{folder}: {why}; {remedy}") from None
 
     def read(self, path: Path) -> Record:
         """The record at `path`.

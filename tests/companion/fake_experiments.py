@@ -15,6 +15,7 @@ from sepnb.records.store import Record
 class FakeRun:
     method: str
     seed: int
+    profile: str = "laptop"
 
     @property
     def key(self) -> str:

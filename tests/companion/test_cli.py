@@ -212,6 +212,19 @@ def test_a_run_goes_on_past_a_bad_record_and_leaves_it_to_be_looked_at(bad_and_g
     assert json.loads(bad_and_good.read_text(encoding="utf-8"))["key"] == "a-seed1"
 
 
+def test_a_store_that_cannot_be_written_is_refused_before_anything_runs(
+    checkout, fake, registered, monkeypatch
+) -> None:
+    def read_only(_: int) -> None:
+        raise OSError(30, "Read-only file system")
+
+    registered(fake(log=checkout / "log"))
+    monkeypatch.setattr("os.fsync", read_only)
+    status, output = sepnb("run", "fake", "--store", str(checkout / "private"))
+    assert status == 2 and "no record can be written here (Read-only file system); free space" in output
+    assert not (checkout / "log").exists()
+
+
 def test_claims_are_judged_without_a_bad_record_which_is_listed(checkout) -> None:
     path = checkout / "results" / "laptop" / "in_window" / "rope-seed1.json"
     path.parent.mkdir(parents=True)

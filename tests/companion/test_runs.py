@@ -117,6 +117,21 @@ def test_a_killed_worker_fails_its_own_run_and_no_other(fake, checkout, side_by_
     assert jobs[index] == 1 and "killed while no other ran" in runs._in_words(error)
 
 
+def test_a_disk_that_is_full_is_found_out_before_a_run_computes(fake, checkout, monkeypatch) -> None:
+    store, log = Store(checkout / "private"), checkout / "log"
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    todo, tallies = runs.plan([fake(log=log)], "laptop", store=store)
+    monkeypatch.setattr(os, "fsync", full)
+    (tally,) = runs.run(todo, tallies, side_by_side=0)
+    assert len(tally.failed) == 4 and not log.exists()
+    folder = store.root / "laptop" / "fake"
+    assert f"{folder}: no record can be written here (No space left on device)" in tally.failed[0]
+    assert not list(folder.iterdir())
+
+
 def test_a_published_store_takes_no_record_of_a_changed_tree(fake, checkout) -> None:
     (tally,) = runs.run(*runs.plan([fake(methods=("a",), dirty=True)], "laptop", store=Store()))
     assert len(tally.failed) == 2 and "the tree was changed while the grid ran" in tally.failed[0]

@@ -5,6 +5,7 @@ import json
 import os
 import stat
 from concurrent.futures import ProcessPoolExecutor
+from fnmatch import fnmatch
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -279,6 +280,21 @@ def test_what_a_killed_writer_leaves_is_not_taken_for_a_record(store):
     path = store.write(RECORD)
     (path.parent / ".rope-seed2.json.x1.part").write_text('{"schema": 1')
     assert list(store.load("laptop", "in_window")) == ["rope-seed1"]
+
+
+def test_what_a_killed_writer_left_is_no_change_for_git_and_goes_with_a_later_write(store, monkeypatch):
+    drafts = []
+    monkeypatch.setattr(os, "replace", lambda draft, path: drafts.append(draft))
+    path = store.write(RECORD)
+    monkeypatch.undo()
+    old, fresh = (path.with_name(f"{drafts[0].stem[:-1]}{end}.part") for end in "xy")
+    for draft in (old, fresh):
+        draft.write_text('{"schema": 1')
+    os.utime(old, (0, 0))
+    store.write(RECORD)
+    assert sorted(path.parent.iterdir()) == sorted([path, fresh])  # somebody may be at that one now
+    ignored = (Path(__file__).parents[2] / ".gitignore").read_text().splitlines()
+    assert any(fnmatch(fresh.name, pattern) for pattern in ignored)
 
 
 def test_others_may_read_the_file_as_far_as_the_umask_lets_them(tmp_path):
