@@ -223,7 +223,7 @@ def results(
         for of in [profile] if profile else PROFILES:
             store = Store(runs.store_for(of).root, refused=refused)
             for name in experiments.names():
-                grid = {config.key for config in experiments.get(name).grid(of)}
+                grid = {config.key: config for config in experiments.get(name).grid(of)}
                 before = len(refused)
                 try:
                     records = store.load(of, name)
@@ -231,11 +231,12 @@ def results(
                     refused[store.path(of, name, "any")] = error
                     table.append((name, of, len(grid), "?", "?", "?", "?", "?"))
                     continue
-                stale = {key: record.stale for key, record in records.items() if record.stale}
-                orphans = sorted(records.keys() - grid)
-                there = len(grid & records.keys() - stale.keys())
+                held = {key: one.held_to(grid[key]) for key, one in records.items() if key in grid}
+                stale = {key: record.stale for key, record in {**records, **held}.items() if record.stale}
+                orphans = sorted(records.keys() - grid.keys())
+                there = len(held.keys() - stale.keys())
                 bad = {path.stem for path in [*refused][before:]}
-                missing = len(grid - records.keys() - bad)
+                missing = len(grid.keys() - records.keys() - bad)
                 table.append((name, of, len(grid), there, missing, len(stale), len(orphans), len(bad)))
                 details += [f"stale: {of}/{name}/{key}: {why}" for key, why in stale.items()]
                 details += [f"orphaned (in no grid): {of}/{name}/{key}" for key in orphans]

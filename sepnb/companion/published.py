@@ -9,7 +9,6 @@ sums may differ (thread count, processor). Between a GPU and a CPU, bfloat16 rou
 """
 
 import hashlib
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -17,7 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sepnb.companion import workers
-from sepnb.records.store import Record, Store, flattened
+from sepnb.records.settings import other_settings
+from sepnb.records.store import Record, Store
 
 RTOL = {"same device": 1e-4, "other device": 2e-3}
 PROFILES = ("laptop", "gpu")
@@ -48,7 +48,7 @@ class Replay:
 
     @property
     def same_device(self) -> bool:
-        return str(self.record.provenance["device"]).split(":")[0] == self.device.split(":")[0]
+        return str(self.record.provenance.get("device")).split(":")[0] == self.device.split(":")[0]
 
 
 def differs(stored: Fingerprint, now: Fingerprint, rtol: float) -> str | None:
@@ -62,20 +62,6 @@ def differs(stored: Fingerprint, now: Fingerprint, rtol: float) -> str | None:
             if not math.isclose(old, new, rel_tol=rtol, abs_tol=0.0):
                 return f"{name}[{index}] was {old:.7g}, is {new:.7g} (tolerance {rtol:g} relative)"
     return None
-
-
-def other_settings(stored: Mapping[str, Any], declared: Mapping[str, Any]) -> str | None:
-    """Where the config of a record parts from that of the grid's run of its name, in words; None if nowhere.
-
-    A fingerprint sees the first steps only: a record could name any number of steps.
-    """
-    told, own = flattened(dict(stored)), flattened(json.loads(json.dumps(declared)))
-    parted = [name for name in {**told, **own} if told.get(name) != own.get(name)]
-    if not parted:
-        return None
-    first, more = parted[0], f", and {len(parted) - 1} more" if parted[1:] else ""
-    here, there = own.get(first), told.get(first)
-    return f"its config is not that of the grid: {first} is {there!r} there and {here!r} here{more}"
 
 
 def check(
@@ -92,7 +78,8 @@ def check(
     """Replay the records of `experiments` (objects); where `mark` says so, mark in the store what is stale.
 
     A `sample` of so many is the same one each time, chosen by a hash of the keys. One process `side_by_side`
-    is this one. `on_end` is called as `(done, total)`. A record that cannot be read is a RecordError.
+    is this one. `on_end` is called as `(done, total)`. A record that cannot be read is a RecordError, or left
+    out by a store that collects those.
     """
     store = Store() if store is None else store
     found: list[Replay] = []

@@ -94,7 +94,7 @@ def plan(
                 continue
             if not fresh and store.path(profile, experiment.name, config.key) in (store.refused or ()):
                 continue
-            if config.key in have and have[config.key].stale is None:
+            if config.key in have and have[config.key].held_to(config).stale is None:
                 tally.skipped += 1
             else:
                 tally.left += 1

@@ -150,14 +150,17 @@ def run_chapters(
 
 
 def check_published(console: Console, profiles: Sequence[str], sample: int | None) -> int:
-    """Replay published records, show what is not equal, mark what is stale; the exit status."""
+    """Replay published records, show what is not equal, mark what is stale, list what cannot be trusted; the
+    exit status."""
     from sepnb import experiments
 
     every = [experiments.get(name) for name in experiments.names()]
+    store = Store(refused={})
     with console.status("replaying the start of published runs") as status:
         replays = published.check(
             every,
             profiles=profiles,
+            store=store,
             sample=sample,
             side_by_side=min(2, os.cpu_count() or 1),
             on_end=lambda done, total: status.update(f"replayed {done} of {total} published runs"),
@@ -167,7 +170,8 @@ def check_published(console: Console, profiles: Sequence[str], sample: int | Non
     counts = Counter(one.status for one in replays)
     told = ", ".join(f"{counts[word]} {word}" for word in published.STATUSES)
     console.print(f"{len(replays)} published records: {told}")
-    return published.exit_status(replays)
+    screens.refused(console, store.refused)
+    return 1 if store.refused else published.exit_status(replays)
 
 
 def check_numbers(

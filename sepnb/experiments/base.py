@@ -162,6 +162,8 @@ class Experiment(ABC):
     def table(self, profile: str, store: Store | None = None) -> pd.DataFrame:
         """One row per run of the grid: method, label, seed, status ("ok", "not run", "stale"), metrics.
 
+        A record whose config is not that of its run of the grid is stale.
+
         It only loads; what is missing says so. `attrs["records"]` holds the records, in the order of the
         rows that have one, and `attrs["profile"]` the profile.
         """
@@ -169,6 +171,7 @@ class Experiment(ABC):
         rows, found = [], []
         for config in self.grid(profile):
             record = records.get(config.key)
+            record = record and record.held_to(config)
             status = "not run" if record is None else "stale" if record.stale else "ok"
             row = {"method": config.method, "label": config.label, "seed": config.seed, "status": status}
             if record is not None:
@@ -187,6 +190,6 @@ class Experiment(ABC):
             for config in self.grid(profile)
             if config.key in records
             for row in records[config.key].rows
-            if row["kind"] == kind
+            if row.get("kind") == kind
         ]
         return pd.DataFrame(tidy)

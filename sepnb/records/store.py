@@ -19,6 +19,7 @@ from filelock import FileLock
 
 from .. import paths
 from ..paths import write_atomically
+from .settings import other_settings
 
 SCHEMA = 1
 ROOM = 2**20
@@ -48,6 +49,11 @@ class Record:
         """The record of a run of `config`, a `RunConfig`, with its metrics, rows, fingerprint, provenance."""
         named = {"experiment": config.experiment, "profile": config.profile, "key": config.key}
         return cls(**named, config=config.resolved(), **results)
+
+    def held_to(self, config: Any) -> "Record":
+        """This record, stale where its config is not that of the grid's run of its name, a `RunConfig`."""
+        why = self.stale or other_settings(self.config, config.resolved())
+        return self if why == self.stale else replace(self, stale=why)
 
     def content(self) -> dict[str, Any]:
         """What is stored, without the checksum and without the mark of staleness."""
@@ -82,14 +88,6 @@ def _not_finite(content: Any, where: str = "") -> Iterator[tuple[str, float]]:
 def digest(content: Any) -> str:
     """SHA-256 of the canonical form, in hexadecimal."""
     return hashlib.sha256(canonical(content).encode()).hexdigest()
-
-
-def flattened(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings as one dictionary, with dotted names."""
-    items = {}
-    for key, value in settings.items():
-        items |= flattened(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return items
 
 
 class Store:
@@ -232,6 +230,8 @@ _TYPES: dict[str, type] = {
 """What a stored record consists of."""
 _PARTS = {"metrics": float | int, "fingerprint": list, "rows": dict}
 """What these hold."""
+_FACTS = {"seed": int, "commit": str | None}
+"""What every reader of the provenance asks for."""
 
 
 def _fault(content: Any) -> str | None:
@@ -256,6 +256,10 @@ def _fault(content: Any) -> str | None:
         for part in parts.values() if isinstance(parts, dict) else parts:
             if not isinstance(part, kind):
                 return f"{name} holds a {type(part).__name__}"
+    for name, kind in _FACTS.items():
+        fact = content["provenance"].get(name)
+        if not isinstance(fact, kind):
+            return f"the {name} of its provenance is {fact!r}"
     return None
 
 

@@ -29,7 +29,7 @@ def ran(write_chapter: Callable[..., Chapter]) -> Chapter:
 
 
 def record(loss: float) -> Record:
-    return Record("in_window", "smoke", "a", {}, {"loss": loss}, [], {}, {})
+    return Record("in_window", "smoke", "a", {}, {"loss": loss}, [], {}, {"seed": 0})
 
 
 def why(chapter: Chapter) -> str | None:

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -165,9 +166,14 @@ def test_results_lists_published_missing_stale_and_orphaned(checkout, fake, regi
     for config in fake(methods=("a", "b", "z")).grid("laptop", [1]):
         store.write(fake().run(config))
     store.mark_stale("laptop", "fake", "b-seed1", "init changed")
+    other = replace(
+        store.load("laptop", "fake")["a-seed1"], key="c-seed1", config={"method": "c", "steps": 9}
+    )
+    store.write(other)
     status, output = sepnb("results", "--profile", "laptop")
     assert status == 0
-    assert row_of_fake(output) == ["fake", "laptop", "6", "1", "4", "1", "1", "0"]
+    assert row_of_fake(output) == ["fake", "laptop", "6", "1", "3", "2", "1", "0"]
+    assert "stale: laptop/fake/c-seed1: its config is not that of the grid: steps is 9 there" in output
     assert "stale: laptop/fake/b-seed1: init changed" in output
     assert "orphaned (in no grid): laptop/fake/z-seed1" in output
 
@@ -223,6 +229,12 @@ def test_a_store_that_cannot_be_written_is_refused_before_anything_runs(
     status, output = sepnb("run", "fake", "--store", str(checkout / "private"))
     assert status == 2 and "no record can be written here (Read-only file system); free space" in output
     assert not (checkout / "log").exists()
+
+
+def test_published_records_are_replayed_beside_a_bad_one_which_is_listed(bad_and_good) -> None:
+    status, output = sepnb("check", "--published", "--profile", "laptop")
+    assert status == 1 and f"refused: {bad_and_good}: not whole JSON" in output
+    assert "1 published records: 1 equal" in output
 
 
 def test_claims_are_judged_without_a_bad_record_which_is_listed(checkout) -> None:

@@ -48,10 +48,10 @@ def test_a_config_that_is_not_that_of_the_grid_is_stale_whatever_was_computed(fa
     replays = {replay.key: replay for replay in published.check([fake()])}
     assert statuses(list(replays.values()))["a-seed2"] == "equal"
     assert replays["a-seed1"].status == "stale" and published.exit_status(list(replays.values())) == 1
-    told = "its config is not that of the grid: steps is 1000000000 there and None here"
+    told = "its config is not that of the grid: steps is 1000000000 there and absent here"
     assert replays["a-seed1"].detail == told == store.load("laptop", "fake")["a-seed1"].stale
     store.write(replace(record, config={}))
-    assert "method is None there and 'a' here" in str(published.check([fake()])[0])
+    assert "method is absent there and 'a' here" in str(published.check([fake()])[0])
 
 
 @pytest.mark.parametrize(("device", "rounding", "change"), [("cpu", 5e-5, 2e-4), ("cuda", 1e-3, 1e-2)])

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,10 @@ def test_stale_records_and_fresh_grids_run_again(fake, checkout) -> None:
     assert runs.plan([grid], "laptop", store=store)[0] == []
     assert len(runs.plan([grid], "laptop", store=store, fresh=True)[0]) == 4
     assert [run.config.seed for run in runs.plan([grid], "laptop", seeds=[2, 7], store=store)[0]] == [7, 7]
+    held = store.load("laptop", "fake")["a-seed1"]
+    store.write(replace(held, config={"method": "a", "steps": 10**9}))
+    assert [run.config.key for run in runs.plan([grid], "laptop", store=store)[0]] == ["a-seed1"]
+    store.write(held)
     store.mark_stale("laptop", "fake", "b-seed2", "init changed")
     assert [run.config.key for run in runs.plan([grid], "laptop", store=store)[0]] == ["b-seed2"]
 

@@ -9,7 +9,8 @@ import torch
 
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.base import TrainedRun
-from sepnb.records.store import Record, flattened
+from sepnb.records.settings import flattened
+from sepnb.records.store import Record
 
 Run = TypeVar("Run", bound=lm.LanguageModelRun)
 

@@ -9,6 +9,7 @@ from fnmatch import fnmatch
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -179,6 +180,8 @@ def test_a_record_in_another_place_is_refused(store):
         ({"rows": [1]}, "rows holds a int"),
         ({"metrics": {"bits_per_byte": "2.1"}}, "metrics holds a str"),
         ({"fingerprint": {"first_losses": 5.5}}, "fingerprint holds a float"),
+        ({"provenance": {}}, "the seed of its provenance is None"),
+        ({"provenance": {"seed": 1, "commit": ["abc"]}}, "the commit of its provenance is ['abc']"),
     ],
 )
 def test_a_well_signed_record_of_another_form_is_refused(store, changes, said):
@@ -295,6 +298,19 @@ def test_what_a_killed_writer_left_is_no_change_for_git_and_goes_with_a_later_wr
     assert sorted(path.parent.iterdir()) == sorted([path, fresh])  # somebody may be at that one now
     ignored = (Path(__file__).parents[2] / ".gitignore").read_text().splitlines()
     assert any(fnmatch(fresh.name, pattern) for pattern in ignored)
+
+
+def test_a_record_is_stale_where_its_config_is_not_that_of_its_run(store):
+    assert RECORD.held_to(SimpleNamespace(resolved=lambda: {**RECORD.config})) is RECORD
+    for name, value, told in (
+        ("seed", 2, "seed is 1 there and 2 here"),
+        ("model", {}, "model.streams.sem is 128 there and absent here, and 2 more"),
+        ("steps", None, "steps is absent there and None here"),
+    ):
+        other = SimpleNamespace(resolved=lambda name=name, value=value: {**RECORD.config, name: value})
+        assert RECORD.held_to(other).stale == f"its config is not that of the grid: {told}"
+    marked = dataclasses.replace(RECORD, stale="first_losses[0] was 5.5, is 5.4")
+    assert marked.held_to(other) is marked
 
 
 def test_others_may_read_the_file_as_far_as_the_umask_lets_them(tmp_path):
