@@ -6,9 +6,9 @@ no other switch.
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from uuid import uuid4
 
 import platformdirs
@@ -50,26 +50,22 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         with suppress(OSError):  # somebody else removed it
             if time.time() - old.stat().st_mtime > ABANDONED:
                 old.unlink()
-    with _draft(path, content if isinstance(content, bytes) else content.encode()) as draft:
-        os.replace(draft, path)
-
-
-def try_writing(folder: Path, size: int) -> None:
-    """An OSError where a file of `size` bytes cannot be written into the folder, which is made."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with _draft(folder / "trial", bytes(size)):
-        pass
-
-
-@contextmanager
-def _draft(path: Path, content: bytes) -> Iterator[Path]:
-    """A file of this content, on the disk, beside the one that it is for; afterwards it is removed."""
     draft = path.with_name(f".{path.name}.{uuid4().hex}.part")
     try:
         with draft.open("xb") as stream:
-            stream.write(content)
+            stream.write(content if isinstance(content, bytes) else content.encode())
             stream.flush()
             os.fsync(stream.fileno())
-        yield draft
+        os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def try_writing(folder: Path, size: int) -> None:
+    """An OSError where a file of `size` bytes cannot be written into the folder, which is made; the file has
+    no name, so that nothing is left of it whatever ends the process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryFile(dir=folder) as trial:
+        trial.write(bytes(size))
+        trial.flush()
+        os.fsync(trial.fileno())
