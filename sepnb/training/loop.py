@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -54,6 +55,28 @@ class Diverged(ValueError):
         if np.isfinite(value):
             what, value = "the loss with its auxiliary part", minimised[self.step]
         super().__init__(f"{what} of step {self.step} is {value}; lower learning_rate={learning_rate}")
+
+
+class Lookout:
+    """A look at the losses while they are computed, so that a training that is lost ends early.
+
+    A loss on the CPU is read at once. Of those on a GPU a copy is on its way to the host, one at a time, and
+    read once it has come: nothing waits, and the end is some steps late.
+    """
+
+    def __init__(self) -> None:
+        self._sent: tuple[Tensor, torch.cuda.Event] | None = None
+
+    def lost(self, loss: Tensor) -> bool:
+        """Whether the newest loss that the host has is not finite; `loss` is that of the step just taken."""
+        if not loss.is_cuda:
+            return loss.device.type == "cpu" and not isfinite(loss.item())
+        if self._sent is not None and not self._sent[1].query():
+            return False
+        lost = self._sent is not None and not isfinite(self._sent[0].item())
+        copy = loss.to("cpu", non_blocking=True)
+        self._sent = copy, torch.cuda.current_stream(loss.device).record_event()
+        return lost
 
 
 def autocast(device: str, precision: str) -> AbstractContextManager:
@@ -127,7 +150,8 @@ def train(
         on_step: called after each step with its number, counted from 0.
 
     Raises:
-        Diverged: a loss is not finite, that of the tokens or the sum with the auxiliary one.
+        Diverged: a loss is not finite, that of the tokens or the sum with the auxiliary one; told soon after
+            its step, on a GPU some steps late.
         ValueError: batches that end before the steps do or have another form than the config says; another
             auxiliary loss than the config's; no step left; a memory, and a start in the middle of a text.
     """
@@ -140,7 +164,7 @@ def train(
     adamw = optimiser(model, config) if adamw is None else adamw
     losses: list[Tensor] = []
     objectives: list[Tensor] = []
-    memory: SegmentMemory | None = None
+    memory, lookout = None, Lookout()
     for step in range(start, end):
         if (drawn := next(batches, None)) is None:
             raise ValueError(f"the batches ended at step {step} of {config.steps}; give one batch per step")
@@ -164,6 +188,8 @@ def train(
         objectives.append(objective.detach())
         if on_step is not None:
             on_step(step)
+        if lookout.lost(objectives[-1]):
+            break
     if forward is model and config.compiler is not None:
         kernels.compile_formulas(model, None)  # what comes next has not asked for them
     curve, minimised = torch.stack(losses).tolist(), torch.stack(objectives).tolist()

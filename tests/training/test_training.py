@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from sepnb.training import (
     optimiser,
     train,
 )
-from sepnb.training.loop import Labelled, Weighted
+from sepnb.training.loop import Labelled, Lookout, Weighted
 from sepnb.training.losses import AuxiliaryLoss, BoundLoss
 from sepnb.training.positions import Batch, RandomOffset
 
@@ -204,8 +205,29 @@ def test_a_loss_that_is_not_finite_names_its_step_and_the_remedy():
             self.calls += 1
             return self.weight.expand(*tokens.shape, 7) * (math.nan if self.calls > 3 else 1)
 
+    breaking, long = Breaking(), dataclasses.replace(CONFIG, steps=400)
     with pytest.raises(ValueError, match=r"the loss of step 3 is nan; lower learning_rate=0\.01"):
-        train(Breaking(), batches(), CONFIG)
+        train(breaking, batches(steps=400), long)
+    assert breaking.calls < 10, "it trains on for nothing"
+
+
+def test_the_host_reads_a_loss_of_a_gpu_once_it_has_come_and_waits_for_none(monkeypatch):
+    losses, sent, come = [math.nan, 1.0, math.inf, 2.0], [], [False, False, True, True, True]
+
+    class OnGpu(SimpleNamespace):
+        is_cuda, device = True, torch.device("cuda")
+
+        def to(self, device, non_blocking):
+            assert (device, non_blocking) == ("cpu", True)
+            sent.append(self.value)
+            return torch.tensor(self.value)
+
+    event = SimpleNamespace(query=lambda: come.pop(0))
+    stream = SimpleNamespace(record_event=lambda: event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: stream)
+    lookout = Lookout()
+    assert [lookout.lost(OnGpu(value=value)) for value in losses] == [False, False, False, True]
+    assert sent == [math.nan, 2.0] and come == [True, True]
 
 
 @pytest.mark.parametrize(
