@@ -152,7 +152,7 @@ def trained(
     commit, dirty = code_state()
     about = {"commit": commit, "device": device, "torch": str(torch.__version__)}
     about |= {"data": lm.splits_of(base.text.name).sha256, "config": base.resolved()}
-    path = paths.build() / "checkpoints" / f"{digest(about)[:24]}.pt"
+    path = paths.build() / "checkpoints" / f"{digest(about)[:24]}{checkpoints.SUFFIX}"
     if dirty is False and (found := checkpoints.load(path, about)):
         return found
     clock = Clock(device)

@@ -26,7 +26,7 @@ def place(config: TrainedRun, data: str, device: str) -> tuple[Path, dict[str, A
     """Where the checkpoint of a run lies, and what it is about: all that decides what the run computes, but
     for the code."""
     about = {"device": device, "torch": str(torch.__version__), "data": data, "config": config.resolved()}
-    return paths.build() / "checkpoints" / f"{digest(about)[:24]}.pt", about
+    return paths.build() / "checkpoints" / f"{digest(about)[:24]}{checkpoints.SUFFIX}", about
 
 
 def trained_in_pieces(

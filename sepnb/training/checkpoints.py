@@ -9,10 +9,8 @@ thread of one machine. Under another schedule a checkpoint, with a seed or witho
 """
 
 import json
-import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
-from io import BytesIO
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,9 +18,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..paths import write_atomically
+from .. import validation
+from ..records import sealed
 from ..records.store import canonical
 from .loop import TrainingConfig, optimiser, train
+
+SUFFIX = ".safetensors"
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,7 @@ def take(
 
 
 def _plain(about: dict[str, Any]) -> dict[str, Any]:
-    """The same in JSON's types: a name that is a member of an enumeration would make a file that torch, which
-    runs no code of a file, refuses to read."""
+    """The same in JSON's types, as a file gives it back."""
     return json.loads(canonical(about))
 
 
@@ -86,9 +86,14 @@ def _copied(state: Any) -> Any:
 
 def restore(checkpoint: Checkpoint, model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
     """Give `model`, on its device already, the weights, and return its optimiser with the averages, for
-    `train(..., adamw=...)`. Learning rate and weight decay are those of `config`. RuntimeError of torch: the
-    weights are those of another model."""
-    model.load_state_dict(checkpoint.weights)
+    `train(..., adamw=...)`. Learning rate and weight decay are those of `config`. ValueError: the weights are
+    those of another model."""
+    try:
+        model.load_state_dict(checkpoint.weights)
+    except RuntimeError as error:
+        raise ValueError(
+            f"the checkpoint is of another model; build the one that was kept: {error}"
+        ) from None
     adamw = optimiser(model, config)
     own = [dict(group) for group in adamw.param_groups]
     adamw.load_state_dict(_copied(checkpoint.averages))
@@ -128,20 +133,50 @@ def resumed(
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint whole or not at all: two runs that make the same one do not disturb each other."""
-    whole = BytesIO()
-    told = {field.name: getattr(checkpoint, field.name) for field in fields(Checkpoint)}
-    torch.save({name: value for name, value in told.items() if value is not None}, whole)
-    write_atomically(path, whole.getvalue())
+    """Write a checkpoint whole or not at all, under a seal: two runs that make the same one do not disturb
+    each other, and what a disk has changed is noticed."""
+    averages = checkpoint.averages["state"]
+    tensors = {f"weights.{name}": tensor for name, tensor in checkpoint.weights.items()}
+    tensors |= {f"averages.{of}.{name}": x for of, state in averages.items() for name, x in state.items()}
+    tensors |= {f"noise.{device}": states for device, states in (checkpoint.noise or {}).items()}
+    told = {name: getattr(checkpoint, name) for name in _TOLD}
+    sealed.write(path, tensors, told | {"groups": checkpoint.averages["param_groups"]})
+
+
+_TOLD = ("steps", "losses", "about", "cpu_s", "seed")
 
 
 def load(path: Path, about: dict[str, Any]) -> Checkpoint | None:
     """The checkpoint at `path`; None if there is none, or one that is not `about` this. ValueError: a file
-    that is not whole."""
-    if not path.exists():
+    that is damaged, or holds what no training gives."""
+    try:
+        tensors, told = sealed.read(path)
+    except FileNotFoundError:
         return None
     try:
-        checkpoint = Checkpoint(**torch.load(path, map_location="cpu", weights_only=True))
-    except (RuntimeError, EOFError, TypeError, pickle.UnpicklingError) as error:
-        raise ValueError(f"{path}: not a whole checkpoint ({error}); delete it") from None
+        checkpoint = _read(tensors, told)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is no checkpoint of a training ({error}); delete it") from None
     return checkpoint if checkpoint.about == _plain(about) else None
+
+
+def _read(tensors: dict[str, Tensor], told: dict[str, Any]) -> Checkpoint:
+    """What `save` wrote, and could have: counts and finite numbers."""
+    parts: dict[str, dict[str, Any]] = {"weights": {}, "averages": {}, "noise": {}}
+    for name, tensor in tensors.items():
+        part, _, rest = name.partition(".")
+        parts[part][rest] = tensor
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise ValueError(f"{name} holds numbers that are not finite")
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in parts["averages"].items():
+        of, _, which = name.partition(".")
+        state.setdefault(int(of), {})[which] = tensor
+    for loss in told["losses"]:
+        validation.number("a loss", loss)
+    taken = len(told["losses"])
+    validation.whole("steps", told["steps"], taken, taken, needs=f"it has the losses of {taken}")
+    validation.number("cpu_s", told["cpu_s"], 0)
+    averages = {"state": state, "param_groups": told["groups"]}
+    noise = None if told["seed"] is None else parts["noise"]
+    return Checkpoint(parts["weights"], averages, noise=noise, **{name: told[name] for name in _TOLD})

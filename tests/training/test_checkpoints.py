@@ -52,7 +52,7 @@ def test_resumed_from_a_file_is_uninterrupted_bit_for_bit(halfway, tmp_path):
     whole = model()
     curve = train(whole, batches(), CONFIG)
 
-    path = tmp_path / "deep" / "halfway.pt"
+    path = tmp_path / "deep" / "halfway.safetensors"
     checkpoints.save(path, halfway)
     found = checkpoints.load(path, {"what": "halfway", "seed": 0})
     resumed = model(seed=9)
@@ -88,17 +88,49 @@ def test_another_schedule_keeps_the_averages_and_sets_its_own_decay(halfway):
 
 
 def test_a_file_of_another_training_is_none_and_a_damaged_one_is_refused(halfway, tmp_path):
-    path = tmp_path / "one.pt"
+    path = tmp_path / "one.safetensors"
     assert checkpoints.load(path, halfway.about) is None
     checkpoints.save(path, halfway)
     assert checkpoints.load(path, halfway.about | {"seed": 1}) is None
     path.write_bytes(path.read_bytes()[:2000])
-    with pytest.raises(ValueError, match=r"one\.pt: not a whole checkpoint .*; delete it"):
+    with pytest.raises(ValueError, match=r"one\.safetensors .*; delete it"):
+        checkpoints.load(path, halfway.about)
+
+
+@pytest.mark.parametrize("of", ["weights", "averages"])
+def test_a_flipped_bit_of_a_checkpoint_never_becomes_another_weight(of, halfway, tmp_path):
+    path = tmp_path / "one.safetensors"
+    checkpoints.save(path, halfway)
+    average = halfway.averages["state"][0]["exp_avg"]
+    number = next(iter(halfway.weights.values())) if of == "weights" else average
+    content = bytearray(path.read_bytes())
+    content[content.index(number.numpy().tobytes()) + 5] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"one\.safetensors is damaged.*; delete it"):
+        checkpoints.load(path, halfway.about | {"seed": 1})
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"steps": "abc"}, "steps must be an int, got 'abc'"),
+        ({"steps": 99}, "steps is 99; it must be at most 5"),
+        ({"steps": 4}, "steps is 4; it has the losses of 5"),
+        ({"losses": 5 * ["1.0"]}, "a loss must be a number"),
+        ({"losses": None}, "None"),
+        ({"cpu_s": -1.0}, "cpu_s is -1.0"),
+        ({"weights": {"w": torch.tensor([1.0, torch.nan])}}, "weights.w holds numbers that are not finite"),
+    ],
+)
+def test_what_no_training_gives_is_refused_under_a_seal_too(changes, told, halfway, tmp_path):
+    path = tmp_path / "one.safetensors"
+    checkpoints.save(path, dataclasses.replace(halfway, **changes))
+    with pytest.raises(ValueError, match=rf"one\.safetensors is no checkpoint .*{told}.*; delete it"):
         checkpoints.load(path, halfway.about)
 
 
 def test_the_weights_of_another_model_are_refused(halfway):
-    with pytest.raises(RuntimeError, match="size mismatch"):
+    with pytest.raises(ValueError, match=r"is of another model; build the one that was kept"):
         checkpoints.restore(halfway, model(width=16), CONFIG)
 
 
@@ -109,17 +141,17 @@ def test_a_start_outside_the_schedule_is_refused(start):
 
 
 def test_names_of_a_command_line_are_kept_as_the_text_they_are(tmp_path, halfway):
-    """A profile arrives as a member of an enumeration; a file with it in could not be read back."""
+    """A profile arrives as a member of an enumeration, and is read back as text."""
 
     class Profile(StrEnum):
         smoke = "smoke"
 
     about = {"profile": Profile.smoke, "sizes": (1, 2)}
     taken = checkpoints.take(model(), optimiser(model(), CONFIG), [1.0], about)
-    checkpoints.save(tmp_path / "one.pt", taken)
+    checkpoints.save(tmp_path / "one.safetensors", taken)
     for asked in (about, {"profile": "smoke", "sizes": [1, 2]}):
-        assert checkpoints.load(tmp_path / "one.pt", asked).steps == 1
-    assert checkpoints.load(tmp_path / "one.pt", {"profile": "laptop", "sizes": [1, 2]}) is None
+        assert checkpoints.load(tmp_path / "one.safetensors", asked).steps == 1
+    assert checkpoints.load(tmp_path / "one.safetensors", {"profile": "laptop", "sizes": [1, 2]}) is None
 
 
 class Nothing(AuxiliaryLoss):
@@ -145,9 +177,9 @@ def test_an_auxiliary_loss_that_draws_from_another_step_or_by_another_seed_is_re
     assert len(go_on(Nothing().bind(0, 5), seed=0)) == 1
 
 
-def test_a_checkpoint_without_a_seed_is_not_resumed_and_is_written_as_it_always_was(halfway, tmp_path):
+def test_a_checkpoint_without_a_seed_is_not_resumed_and_comes_back_without_one(halfway, tmp_path):
+    checkpoints.save(tmp_path / "one.safetensors", halfway)
+    found = checkpoints.load(tmp_path / "one.safetensors", halfway.about)
+    assert found.seed is None and found.noise is None
     with pytest.raises(ValueError, match="the checkpoint has no seed"):
-        checkpoints.resumed(halfway, model(), CONFIG, lambda seed: batches())
-    checkpoints.save(tmp_path / "one.pt", halfway)
-    written = torch.load(tmp_path / "one.pt", weights_only=True)
-    assert list(written) == ["weights", "averages", "steps", "losses", "about", "cpu_s"]
+        checkpoints.resumed(found, model(), CONFIG, lambda seed: batches())

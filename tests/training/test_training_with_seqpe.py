@@ -71,7 +71,7 @@ def left_and_resumed(config: TrainingConfig, left_at: int, path, made=model, see
 def test_a_training_that_is_resumed_goes_on_as_one_that_was_not_interrupted(every, left_at, tmp_path):
     """Batches, shift steps, their positions and those of the losses come from the seed it was left with."""
     config = dataclasses.replace(CONFIG, auxiliary=dataclasses.replace(LOSSES, every=every))
-    whole, later = left_and_resumed(config, left_at, tmp_path / "one.pt")
+    whole, later = left_and_resumed(config, left_at, tmp_path / "one.safetensors")
     assert torch.equal(whole, later)
 
 
@@ -124,8 +124,8 @@ def test_a_training_on_a_grid_is_resumed_as_one_that_was_not_interrupted(starts,
     train(whole, drawn(SEED), config, auxiliary=config.bound_auxiliary(SEED))
     how = {"adamw": optimiser(left, config), "auxiliary": config.bound_auxiliary(SEED), "stop_after": 3}
     taken = checkpoints.take(left, how["adamw"], train(left, drawn(SEED), config, **how), {}, seed=SEED)
-    checkpoints.save(tmp_path / "one.pt", taken)
-    checkpoints.resumed(checkpoints.load(tmp_path / "one.pt", {}), later, config, drawn)
+    checkpoints.save(tmp_path / "one.safetensors", taken)
+    checkpoints.resumed(checkpoints.load(tmp_path / "one.safetensors", {}), later, config, drawn)
     assert torch.equal(weights(whole), weights(later))
 
 

@@ -1,0 +1,71 @@
+"""Tensors and what is told of them in one file, under a seal: a file in which one bit is another is refused.
+
+It is a safetensors file, which any program reads and from which none runs code. Its metadata are what is
+told, as JSON, and the SHA-256 of the whole file with 64 zeros in the place of these digits. Like the checksum
+of a record, the seal finds accidents and is no signature.
+"""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from ..paths import write_atomically
+from .store import canonical
+
+_OPEN = b"0" * 64
+_SEAL = re.compile(rb'"sha256":"([0-9a-f]{64})"')
+"""In a header it stands once: quotes within what is told are escaped."""
+
+
+def write(path: Path, tensors: dict[str, Tensor], told: dict[str, Any]) -> None:
+    """Write tensors by name, and what is told of them, whole or not at all.
+
+    Args:
+        path: of the file; one that is there is replaced.
+        tensors: on the CPU, none of which shares memory with another.
+        told: in JSON's types.
+
+    Raises:
+        ValueError: a number told is not finite.
+    """
+    metadata = {"told": canonical(told), "sha256": _OPEN.decode()}
+    dense = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    content = safetensors.torch.save(dense, metadata)
+    seal = hashlib.sha256(content).hexdigest().encode()
+    write_atomically(path, content.replace(b'"sha256":"' + _OPEN, b'"sha256":"' + seal, 1))
+
+
+def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and what is told of them.
+
+    Raises:
+        FileNotFoundError: there is no file.
+        ValueError: it cannot be read, another program wrote it, or it is not as it was written.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read ({error.strerror}); see to it, or take it away") from None
+    size = int.from_bytes(content[:8], "little")
+    found = _SEAL.search(content[8 : 8 + size])
+    if found is None:
+        raise ValueError(f"{path} holds no tensors under a seal, or not all of them; delete it")
+    first, last = (8 + end for end in found.span(1))
+    opened = hashlib.sha256(content[:first])
+    opened.update(_OPEN)
+    opened.update(memoryview(content)[last:])
+    if opened.hexdigest() != found[1].decode():
+        raise ValueError(f"{path} is damaged: its checksum is that of another content; delete it")
+    try:
+        told = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["told"])
+        return safetensors.torch.load(content), told
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} has a seal, and was not written here ({error}); delete it") from None
