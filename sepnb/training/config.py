@@ -57,9 +57,14 @@ class TrainingConfig:
             validation.number(field, getattr(self, field), above=0)
         validation.number("warmup", self.warmup, 0, 1)
         validation.number("weight_decay", self.weight_decay, 0)
+        for beta in validation.instance("betas", self.betas, tuple, "(0.9, 0.95)"):
+            validation.number("a beta", beta)
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas are {self.betas}; give two, both at least 0 and below 1")
         validation.one_of("precision", self.precision, PRECISIONS)
+        validation.option("compiler", self.compiler, str | None)
+        validation.option("positions", self.positions, PositionSampler | GridShiftSteps | None)
+        validation.option("auxiliary", self.auxiliary, AuxiliaryLoss | None)
         if self.auxiliary is not None:
             self.auxiliary.check(self.positions, self.length)
         validation.whole("memory", self.memory, 0, needs="it is a number of tokens, 0 for none")

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..models import kernels
-from ..validation import whole
+from ..validation import instance, whole, within
 from .config import TrainingConfig
 from .losses import BoundLoss
 from .memory import SegmentMemory
@@ -105,6 +105,7 @@ def target_losses(
         logits = memory(tokens, positions)
     else:
         logits = model(tokens) if positions is None else model(tokens, positions)
+    within("targets", targets, 0, logits.shape[-1] - 1, "the answers that the model knows", wait=False)
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32)).flatten(0, -2)
     return F.cross_entropy(wide, targets.flatten(), reduction="none").unflatten(0, targets.shape)
 
@@ -155,8 +156,9 @@ def train(
         ValueError: batches that end before the steps do or have another form than the config says; another
             auxiliary loss than the config's; no step left; a memory, and a start in the middle of a text.
     """
-    end = config.steps if stop_after is None else min(whole("stop_after", stop_after), config.steps)
-    if not 0 <= start < end:
+    steps = instance("config", config, TrainingConfig).steps
+    end = steps if stop_after is None else min(whole("stop_after", stop_after), steps)
+    if not 0 <= instance("start", start, int) < end:
         raise ValueError(f"start is {start}; of {end} steps give 0 to {end - 1}, those taken before")
     _check_auxiliary(config, auxiliary, start, seed)
     model.to(device).train()
@@ -261,6 +263,8 @@ def _parts(
         _checked("targets", drawn.targets, sizes[:1], lowest=0)
         if len(drawn.inputs) != config.batch_size:
             raise ValueError(f"{len(drawn.inputs)} inputs, and batch_size is {config.batch_size}")
+        if drawn.positions is not None:
+            _integers("positions", drawn.positions)
         return tuple(None if array is None else torch.from_numpy(array.copy()).to(device) for array in drawn)
     if isinstance(drawn, Weighted):
         return _weighted(drawn, config, device)
@@ -286,14 +290,14 @@ def _parts(
 
 def _weighted(drawn: Weighted, config: TrainingConfig, device: str) -> tuple[Tensor, Tensor, Tensor | None]:
     """`_parts` of weighted texts, which may be more and shorter ones than the config's."""
-    tokens = min(drawn.inputs.shape[-1], config.length)
+    tokens = max(1, min(config.length, *np.shape(drawn.inputs)[-1:]))
     shape = (config.batch_size * config.length // tokens, tokens)
     _checked("inputs", drawn.inputs, shape)
     _checked("targets", drawn.targets, shape, lowest=0)
-    if drawn.weights.shape != shape or not (drawn.weights >= 0).all() or not drawn.weights.any():
+    if drawn.weights.shape != shape or not _finite(drawn.weights) or not drawn.weights.any():
         raise ValueError(
-            f"weights of shape {drawn.weights.shape} must have the shape {shape} of the targets, none below "
-            f"0 and one above it at least"
+            f"weights of shape {drawn.weights.shape} must have the shape {shape} of the targets, all finite, "
+            f"none below 0 and one above it at least"
         )
     if (drawn.positions is None) != (config.positions is None):
         raise ValueError(
@@ -310,8 +314,7 @@ def _weighted(drawn: Weighted, config: TrainingConfig, device: str) -> tuple[Ten
 
 def _checked(what: str, array: np.ndarray, shape: tuple[int, ...], lowest: int | None = None) -> None:
     """Refuse what the config does not say, or would train something else in silence."""
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"{what} must hold integers, got {array.dtype}")
+    _integers(what, array)
     if array.shape != shape:
         raise ValueError(
             f"{what} has the shape {array.shape}, and the config says {shape}; set batch_size and length to "
@@ -319,3 +322,12 @@ def _checked(what: str, array: np.ndarray, shape: tuple[int, ...], lowest: int |
         )
     if lowest is not None and array.min(initial=lowest) < lowest:
         raise ValueError(f"{what} holds {array.min()}; a target is the number of a token, at least {lowest}")
+
+
+def _integers(what: str, array: np.ndarray) -> None:
+    if instance(what, array, np.ndarray).dtype.kind not in "iu":
+        raise TypeError(f"{what} must hold integers, got {array.dtype}")
+
+
+def _finite(weights: np.ndarray) -> bool:
+    return bool((np.isfinite(weights) & (weights >= 0)).all())

@@ -99,6 +99,11 @@ def test_the_loop_uses_the_schedule_and_shortens_a_gradient_longer_than_the_clip
         ({"precision": "float16"}, "unknown precision 'float16'; use one of float32, bfloat16"),
         ({"steps": 1.5}, "steps must be an int, got 1.5"),
         ({"batch_size": True}, "batch_size must be an int, got True"),
+        ({"betas": 0.9}, "betas must be a tuple, such as (0.9, 0.95), got 0.9"),
+        ({"betas": (0.9, "0.95")}, "a beta must be a number, got '0.95'"),
+        ({"compiler": True}, "compiler must be"),
+        ({"positions": RandomOffset}, "positions must be"),
+        ({"auxiliary": "toeplitz"}, "auxiliary must be"),
     ],
 )
 def test_a_schedule_that_makes_no_sense_is_refused(changes, message, unhooked):
@@ -304,6 +309,20 @@ def test_bfloat16_autocast_keeps_float32_parameters_and_follows_the_float32_run(
         (Labelled(np.zeros((4, 3)), np.full(4, -100)), ValueError, "targets holds -100"),
         (Labelled(np.zeros((4, 3)), np.zeros(3, np.int64)), ValueError, r"targets has the shape \(3,\)"),
         (Labelled(np.zeros((3, 3)), np.zeros(4, np.int64)), ValueError, "3 inputs, and batch_size is 4"),
+        ([9 * [0]] * 4, TypeError, "a batch must be a ndarray, got"),
+        (np.eye(4, 9, 8, np.int64) * 256, ValueError, "targets holds 256; give .* at most 255"),
+        (
+            Labelled(np.ones(4, np.int64), np.full(4, 256)),
+            ValueError,
+            "targets holds 256; give .* at most 255",
+        ),
+        (
+            Labelled(np.zeros((4, 3)), np.zeros(4, np.int64), np.zeros(3)),
+            TypeError,
+            "positions must hold int",
+        ),
+        (Weighted(*2 * [np.zeros((4, 0), np.int64)], np.ones((4, 0))), ValueError, r"says \(32, 1\)"),
+        (Weighted(*2 * [np.zeros((4, 8), np.int64)], np.full((4, 8), np.inf)), ValueError, "all finite"),
         (Weighted(*3 * [np.zeros((4, 4), np.int64)]), ValueError, r"the config says \(8, 4\)"),
         (Weighted(*3 * [np.zeros((4, 8), np.int64)]), ValueError, "none below 0 and one above it at least"),
         (
