@@ -19,6 +19,7 @@ from torch import Tensor
 import sepnb
 from sepnb import encodings, seqpe
 from sepnb.encodings import distance_aware_scores, shaw_output, shaw_scores, transformer_xl_scores
+from sepnb.evaluation import tasks
 from sepnb.extrapolators import extrapolate
 from sepnb.seqpe.losses import nearest
 from sepnb.streams import BlockDiagonalLinear, StreamMLP, StreamNorm, Streams
@@ -68,6 +69,8 @@ EXTRAPOLATED: dict[str, dict[str, Any]] = {
     "zero": {"everywhere": True},
     "interpolate": {"length": 9},
 }
+
+SAMPLES = {"n": 2, "length": 60, "seed": 3}
 
 DOORS: dict[str, tuple[Callable, dict[str, Any]]] = {
     "Streams": (lambda pos, sem: Streams(pos=pos, sem=sem), {"pos": 2, "sem": 4}),
@@ -165,6 +168,20 @@ DOORS: dict[str, tuple[Callable, dict[str, Any]]] = {
         | {"reduction": "row", "beta": 0.5, "scale": 1.0},
     ),
     "nearest": (nearest, {"anchors": torch.ones(N).long(), "candidates": torch.ones(N, M).long()}),
+    "mqar": (tasks.mqar, SAMPLES | {"keys": 4, "values": 4, "noise": 3, "pairs": 2}),
+    "latest_value": (tasks.latest_value, SAMPLES | {"keys": 3, "writes": 4}),
+    "needle": (
+        tasks.needle,
+        SAMPLES | {"text": np.zeros(200, np.uint8), "depth": 0.25, "needles": 2, "queries": 2},
+    ),
+    "indirect_index": (tasks.indirect_index, SAMPLES),
+    "occurrence": (tasks.occurrence, SAMPLES),
+    "ordered_copy": (tasks.ordered_copy, SAMPLES),
+    "questions": (
+        tasks.questions,
+        SAMPLES
+        | {"task": 1, "length": 80, "split": "test", "statements": 4, "data_set": "simulated-stories"},
+    ),
 }
 
 NOTHING = object()
@@ -224,6 +241,8 @@ SIGNED = NUMBERS | {"-1", "0", "-2**62"}
 BATCHES = {"one dimension more", "one dimension less", "axis 0 longer", "axis 0 empty"}
 INDICES = BATCHES | {"no dimension", "tensor"}
 ROWS = {"one dimension more", "axis 0 longer", "axis 0 empty", "negative", "tensor"}
+
+TASKS = ("mqar", "latest_value", "indirect_index", "occurrence", "ordered_copy")
 
 TAKEN: dict[str, dict[str, set[str]]] = {
     "Streams": {"pos": {"0"}, "sem": {"0"}},
@@ -323,6 +342,9 @@ TAKEN: dict[str, dict[str, set[str]]] = {
     "contrastive_loss": {"scale": NUMBERS | {"None"}},
     "distillation_loss": {"beta": {"0"}, "scale": NUMBERS | {"None"}},
     "nearest": {"anchors": {"huge"}, "candidates": {"huge", "axis 1 longer"}},
+    **{task: {"seed": {"0", "2**62", "10**5000"}} for task in TASKS},
+    "needle": {"seed": {"0", "2**62", "10**5000"}, "depth": {"None", "0", "0.5"}},
+    "questions": {"seed": {"0", "2**62", "10**5000"}, "statements": {"None"}},
 }
 
 

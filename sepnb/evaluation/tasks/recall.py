@@ -53,7 +53,7 @@ def mqar(
         TypeError, ValueError: a size that is no int, or leaves no sample.
     """
     for name, size in {"keys": keys, "values": values, "noise": noise, "pairs": pairs}.items():
-        validation.whole(name, size)
+        validation.whole(name, size, most=validation.WIDEST)
     if pairs > min(keys, values):
         raise ValueError(
             f"pairs is {pairs}; the {keys} keys and {values} values of a sample must be different"
@@ -87,7 +87,7 @@ def latest_value(n: int, length: int, *, seed: int, keys: int = 6, writes: int =
     Raises:
         TypeError, ValueError: a size that is no int, or leaves no sample.
     """
-    validation.whole("keys", keys)
+    validation.whole("keys", keys, most=validation.WIDEST)
     validation.whole("writes", writes, 2, VALUES)
     sized(n, length, 2 * writes + keys, f"{writes} writes and {keys} queries")
     draws = Draws(seed, "latest-value")

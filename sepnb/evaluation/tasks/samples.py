@@ -11,6 +11,9 @@ import numpy as np
 from ... import validation
 from ...data.draws import uniform
 
+MOST = 2**28
+"""No call makes more tokens, 2 GB: what asks for more is a slip."""
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -79,12 +82,11 @@ def sized(n: int, length: int, least: int, holds: str) -> None:
         holds: what must fit in.
 
     Raises:
-        TypeError, ValueError: `n` or `length` is no int, `n` is below 1, or `length` below `least`.
+        TypeError, ValueError: `n` or `length` is no int, `n` is below 1, or `length` below `least`; or both
+            together are more than `MOST`.
     """
-    validation.whole("n", n)
-    validation.whole("length", length)
-    if length < least:
-        raise ValueError(f"length is {length}; {holds} take at least {least} tokens")
+    validation.whole("length", length, least, MOST, needs=f"{holds} take at least {least} tokens")
+    validation.whole("n", n, 1, MOST // length)
 
 
 def asked(
