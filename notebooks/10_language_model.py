@@ -15,7 +15,7 @@
 #
 # **Finding.** Separation learns faster, not better. Separated minus dense, both with a sinusoid, is
 # {num}`10_language_model/gain_at_1x` bits per byte after a short training and {num}`10_language_model/gain_at_16x` after sixteen times as much.
-# At equal parameters it ends at {num}`10_language_model/gain_wide_at_16x`, and a lead is all but gone.
+# At equal parameters a larger lead ends level, at {num}`10_language_model/gain_wide_at_16x`.
 
 # %% tags=["parameters"]
 profile = "smoke"

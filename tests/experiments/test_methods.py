@@ -21,6 +21,8 @@ from sepnb.experiments import (
 )
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.methods import Method, listed, run_of, series
+from sepnb.experiments.scale_sweep import ScaleSweep
+from sepnb.models import TransformerConfig
 from sepnb.records.store import canonical
 
 from .smoke_runs import differing
@@ -48,13 +50,15 @@ CHANGED = [name for name, one in OF_TEXTS.items() if one.base]
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 def test_no_name_is_two_models_in_the_whole_book(profile):
     """Of all grids of one size: a name has one model and one training, but for what a sweep chooses, its rate
-    and the scale of its tables, and for its schedule."""
+    and the scale of its tables or of its content, and for its schedule."""
     found: dict[tuple, dict[str, set[str]]] = {}
     for name in experiments.names():
         for run in experiments.get(name).grid(profile):
             if not isinstance(run, lm.LanguageModelRun) or name == "context_extension":
                 continue  # that one reads one model under extensions, which are its methods
             settings = run.resolved()
+            if isinstance(experiments.get(name), ScaleSweep):
+                settings["model"]["embedding_std"] = TransformerConfig.embedding_std
             for encoding in settings["model"]["encoding"]:
                 if encoding["name"] == "learned":
                     del encoding["std"]

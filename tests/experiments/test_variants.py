@@ -35,7 +35,10 @@ def smoke_run(name: str, experiment: str = "recipes") -> variants.VariantRun:
 
 def test_every_recipe_begins_with_a_method_of_the_spine_and_takes_its_rate():
     assert {root(name) for name in VARIANTS} == set(BASES) < set(SPINE)
-    assert all(PUBLISHED.swept(name) == (LR_SCREEN, root(name)) for name in VARIANTS)
+    swept = {name: PUBLISHED.swept(name) for name in VARIANTS}
+    assert {name: (sweep.name, base) for name, (sweep, base) in swept.items()} == {
+        name: (LR_SCREEN.name, root(name)) for name in VARIANTS
+    }
 
 
 @pytest.mark.parametrize("name", VARIANTS)
