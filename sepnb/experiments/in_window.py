@@ -20,8 +20,8 @@ LR_SCREEN = Sweep(
     beyond={"none": (1e-3,), "sinusoidal": (1.6e-2,)},
     costs={"smoke": 1.0, "laptop": 65.0, "gpu": 40.0},
 )
-"""Of learned tables as they are drawn where nothing is said, which `inside`, `encodings` and the second text
-still do; in `SWEEPS` they have their rate together with their scale."""
+"""With learned tables at the scale that `Learned` has where nothing is said. So `inside`, `encodings` and the
+second text still draw them, until they are trained again; what takes `SWEEPS` has scale and rate together."""
 
 SWEEPS = (
     replace(LR_SCREEN, methods=tuple(name for name in LR_SCREEN.methods if "learned" not in name)),

@@ -72,6 +72,14 @@ TURNED: dict[str, tuple[str, str]] = {
 }
 """Id of a claim: its verdict of today, and why it is another."""
 
+BACK = {
+    "expert-designed-encodings-mitigate": (
+        "not reproduced",
+        "dense tables were trained anew at the best of three scales",
+    ),
+}
+"""Id of a claim that turned and turned back: its verdict in between, and why it is the first again."""
+
 REWORDED: dict[str, tuple[str, str]] = {
     "ranking-stable-under-budget": ("a3fb300a2ebc1194", "a hypothesis of ours is held or refuted"),
 }
@@ -163,7 +171,8 @@ def test_every_verdict_is_as_it_was_or_changed_for_a_reason(ledger) -> None:
     idle = [name for name, (word, _) in TURNED.items() if word == before[name]]
     assert not idle, "these have not turned"
     marked = {name: (row.turned.was, row.turned.reason) for name, row in ledger.items() if row.turned}
-    assert marked == {name: (before[name], why) for name, (_, why) in TURNED.items()}, "the page says so too"
+    expected = {name: (before[name], why) for name, (_, why) in TURNED.items()} | BACK
+    assert marked == expected, "the page says so too"
 
 
 def test_no_rule_is_changed_without_an_entry(ledger) -> None:
