@@ -379,7 +379,7 @@ scales = experiments.get("table_sweep")
 tried = scales.table(profile)
 tried["method"] = [run.method for run in scales.grid(profile)]
 tried["std"] = [scales.trial_of(run.resolved())[2] for run in scales.grid(profile)]
-tried = tried[tried.status != "not run"].reindex(
+tried = tried[(tried.status != "not run") & (tried.seed == 0)].reindex(
     columns=["method", "std", "learning_rate", "val_bits_per_byte"]
 )
 lowest = tried.groupby(["method", "std"]).val_bits_per_byte.min()

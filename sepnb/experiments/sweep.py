@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from .. import paths
@@ -29,6 +30,12 @@ RATES = (2e-3, 4e-3, 8e-3)
 STEPS = {"smoke": 60, "laptop": 500, "gpu": 1000}
 """Less than half of the published schedule: enough to rank three rates that are a factor of two apart."""
 
+LEVEL = 0.005
+"""Bits per byte within which one seed does not rank two trials: about what another seed changes."""
+
+MORE_SEEDS = (7, 8)
+"""With which trials that are level are tried too; no published run has them."""
+
 
 @dataclass(eq=False, kw_only=True)
 class Sweep(Experiment):
@@ -40,6 +47,8 @@ class Sweep(Experiment):
             the whole schedule.
         rates: at which every method is tried.
         beyond: for some methods further ones, past an end at which their best stood.
+        level: for some methods the trials, each without its method, that came within `LEVEL` of the best with
+            one seed. They are tried with `MORE_SEEDS` too, and the least mean of all seeds is the best.
         steps: by profile; None tries all over the whole schedule.
         whole: methods that are tried over the whole schedule, because the short one leaves them where they
             know next to nothing of the order of the bytes, at every rate alike, and would rank nothing.
@@ -60,6 +69,7 @@ class Sweep(Experiment):
     costs: Mapping[str, float]
     rates: tuple[float, ...] = RATES
     beyond: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    level: Mapping[str, tuple[tuple, ...]] = field(default_factory=dict)
     steps: Mapping[str, int] | None = None
     whole: tuple[str, ...] = ()
     score: str = "val_bits_per_byte"
@@ -84,6 +94,14 @@ class Sweep(Experiment):
         """The cell whose record has this config."""
         return config["method"], config[self.part]["learning_rate"]
 
+    def seeds_of(self, profile: str, cell: tuple) -> tuple[int, ...]:
+        more = profile != "smoke" and cell in self.level_trials(cell[0])
+        return (*self.seeds, *MORE_SEEDS) if more else self.seeds
+
+    def level_trials(self, method: str) -> list[tuple]:
+        """The trials of a method that have more than one seed."""
+        return [(method, *rest) for rest in self.level.get(method, ())]
+
     def cells(self, profile: str) -> list[tuple]:
         return [trial for name in super().cells(profile) for trial in self.trials(profile, name)]
 
@@ -99,8 +117,11 @@ class Sweep(Experiment):
         return self.begins(config, device=device)
 
     def scores(self, profile: str) -> dict[tuple, float]:
-        """The score of every trial that has a published record; that of a run that diverged is infinite."""
-        return dict(_scores(self, *self._published(profile)))
+        """The score, with the first seed, of every trial that has a published record; infinite where the run
+        diverged."""
+        (seed,) = self.seeds
+        runs = _scores(self, *self._published(profile))
+        return {trial: score for (trial, of), score in runs.items() if of == seed}
 
     def _published(self, profile: str) -> tuple[Path, int | None]:
         """Where the records of a profile are, and when a record last came or went: None without any."""
@@ -109,8 +130,8 @@ class Sweep(Experiment):
 
     def chosen(self, profile: str) -> dict[str, tuple]:
         """The best trial of every method that has a published record of each of `rates`: that with the least
-        validation loss of these and of those beyond that have one; see `alike`. A method that diverged in all
-        has none.
+        validation loss of these and of those beyond that have one; see `alike` and `level`. A method that
+        diverged in all has none.
         """
         return dict(_chosen(self, profile, *self._published(profile)))
 
@@ -119,9 +140,10 @@ class Sweep(Experiment):
         return {method: trial[1] for method, trial in self.chosen(profile).items()}
 
     def waiting(self, profile: str, method: str) -> list[tuple]:
-        """The trials of a method that have no published record yet."""
-        scores = self.scores(profile)
-        return [trial for trial in self.trials(profile, method) if trial not in scores]
+        """The trials of a method that have no published record yet, or not with all of their seeds."""
+        there = _scores(self, *self._published(profile)).keys()
+        trials = self.trials(profile, method)
+        return [one for one in trials if {(one, seed) for seed in self.seeds_of(profile, one)} - there]
 
     def at_an_end(self, profile: str) -> dict[str, float]:
         """The methods whose best rate is the lowest or the highest that has a record, and that rate: a sweep
@@ -174,21 +196,30 @@ class Sweep(Experiment):
 
 
 @lru_cache(maxsize=256)
-def _scores(sweep: Sweep, folder: Path, stamp: int | None) -> dict[tuple, float]:
-    """The scores of the records in a folder, read again once it has changed."""
+def _scores(sweep: Sweep, folder: Path, stamp: int | None) -> dict[tuple[tuple, int], float]:
+    """The scores of the records in a folder, by trial and seed, read again once it has changed."""
     store = Store(folder.parents[1])
     records = [store.read(path) for path in folder.glob("*.json") if stamp is not None]
-    return {sweep.trial_of(one.config): one.metrics.get(sweep.score, inf) for one in records}
+    return {
+        (sweep.trial_of(one.config), one.config["seed"]): one.metrics.get(sweep.score, inf) for one in records
+    }
 
 
 @lru_cache(maxsize=256)
 def _chosen(sweep: Sweep, profile: str, folder: Path, stamp: int | None) -> dict[str, tuple]:
-    scores, best = _scores(sweep, folder, stamp), {}
+    runs, scores, best = _scores(sweep, folder, stamp), sweep.scores(profile), {}
     for method in sweep.methods:
         trials = sweep.trials(profile, method)
         there = [trial for trial in trials if trial in scores]
-        if {trial for trial in trials if trial[1] in sweep.rates} <= set(there):
-            least = min(scores[trial] for trial in there)
-            alike = [trial for trial in there if scores[trial] <= least + sweep.alike]
-            best |= {method: alike[(len(alike) - 1) // 2 if sweep.alike else 0]} if least < inf else {}
+        if not {trial for trial in trials if trial[1] in sweep.rates} <= set(there):
+            continue
+        level = sweep.level_trials(method)
+        seeds = [[(trial, seed) for seed in sweep.seeds_of(profile, trial)] for trial in level]
+        if level and all(run in runs for several in seeds for run in several):
+            means = {several[0][0]: fmean(runs[run] for run in several) for several in seeds}
+            best[method] = min(means, key=means.__getitem__)
+            continue
+        least = min(scores[trial] for trial in there)
+        alike = [trial for trial in there if scores[trial] <= least + sweep.alike]
+        best |= {method: alike[(len(alike) - 1) // 2 if sweep.alike else 0]} if least < inf else {}
     return best

@@ -11,9 +11,10 @@ from sepnb.encodings import Learned
 from sepnb.experiments import images, table_sweep, task_grid
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import methods as book
+from sepnb.experiments.base import Experiment
 from sepnb.experiments.classification import Classification
 from sepnb.experiments.scale_sweep import CONTENT, TABLES, ScaleSweep, scale_of
-from sepnb.experiments.sweep import RATES, Sweep
+from sepnb.experiments.sweep import LEVEL, MORE_SEEDS, RATES, Sweep
 from sepnb.experiments.task_grid import TaskExperiment
 from sepnb.experiments.texts import TextExperiment
 from sepnb.records.store import Record, Store
@@ -42,13 +43,13 @@ def sweep(kind: type[Sweep] = Sweep, **changes) -> Sweep:
     return kind("lr_screen", **how | changes)
 
 
-def publish(root, one: Sweep, profile: str, losses: dict[str, list[float | None]]) -> None:
+def publish(root, one: Sweep, profile: str, losses: dict[str, list[float | None]], seed: int = 0) -> None:
     """Records of these losses by trial, None where a run diverged."""
     for method, own in losses.items():
         for trial, loss in zip(one.trials(profile, method), own, strict=False):
-            config = one.config(profile, trial, 0)
+            config = one.config(profile, trial, seed)
             metrics = {} if loss is None else {one.score: loss}
-            about = {"rows": [], "fingerprint": {}, "provenance": {"dirty": False, "seed": 0}}
+            about = {"rows": [], "fingerprint": {}, "provenance": {"dirty": False, "seed": seed}}
             Store(root / "results").write(Record.of(config, metrics=metrics, **about))
 
 
@@ -94,6 +95,21 @@ def test_a_rate_beyond_an_end_counts_once_its_run_is_published_and_nothing_is_tr
     publish(checkout, one, "laptop", {"rope": [2.6, 2.5, 2.4, 2.3]})
     assert one.best("laptop") == one.at_an_end("laptop") == {"rope": 1.6e-2}
     one.require("laptop", "rope")
+
+
+def test_of_trials_that_one_seed_does_not_rank_the_mean_of_three_decides(checkout):
+    level = {"rope": ((2e-3,), (4e-3,))}
+    one = sweep(methods=("rope",), beyond={}, level=level)
+    publish(checkout, one, "laptop", {"rope": [2.400, 2.401, 2.5]})
+    assert one.rate("laptop", "rope") == 2e-3 and one.waiting("laptop", "rope") == one.level_trials("rope")
+    with pytest.raises(ValueError, match=r"'rope' is to be tried at 0.002, 0.004 too"):
+        one.require("laptop", "rope")
+    publish(checkout, one, "laptop", {"rope": [2.410, 2.400, 2.3]}, seed=7)
+    assert one.rate("laptop", "rope") == 2e-3, "two seeds are not all"
+    publish(checkout, one, "laptop", {"rope": [2.400, 2.401, 2.3]}, seed=8)
+    assert one.rate("laptop", "rope") == 4e-3, "of what is level; another has one seed"
+    assert not one.waiting("laptop", "rope")
+    assert [run.seed for run in one.grid("laptop") if run.training.learning_rate == 8e-3] == [0]
 
 
 def test_a_table_is_drawn_at_the_scale_that_is_best_with_its_rate_and_by_default_as_ever(checkout):
@@ -218,7 +234,19 @@ def test_where_the_best_rate_of_a_laptop_stands_at_an_end_a_further_one_is_decla
     ends = set(one.at_an_end("laptop")) - guesses - settled_elsewhere
     assert not {method for method in ends if not one.waiting("laptop", method)}, "declare one beyond the end"
     whole = {config.method for config in one.grid("laptop")}
-    assert whole == set(one.methods) and {config.seed for config in one.grid("laptop")} == {0}
+    assert whole == set(one.methods)
+    seeds, published = {config.seed for config in one.grid("laptop")}, set(Experiment.seeds)
+    assert 0 in seeds <= {0, *MORE_SEEDS} and not seeds & published, "no seed of a published run chooses"
+
+
+def test_the_trials_that_are_run_with_more_seeds_are_those_that_one_seed_does_not_rank():
+    """But for the sinusoid, which has its rate from `lr_screen`."""
+    sweep = table_sweep.SWEEP
+    scores = sweep.scores("laptop")
+    for method in set(sweep.methods) - {"sinusoidal"}:
+        own = {trial: scores[trial] for trial in sweep.trials("laptop", method) if trial in scores}
+        near = {trial for trial, score in own.items() if score <= min(own.values()) + LEVEL}
+        assert set(sweep.level_trials(method)) == (near if len(near) > 1 else set()), method
 
 
 @pytest.mark.parametrize("name", task_grid.GUESSES)
