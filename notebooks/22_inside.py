@@ -878,8 +878,7 @@ figures.provenance(table)
 # **Limits.** The probes are linear: what they miss may be written in another way. The drift counts every direction alike, also
 # those that the output ignores. Texts of half the trained length at far indices isolate the index; a long text has more
 # keys as well, and that is another chapter. One language, models of less than a million parameters, one budget. The
-# leak is measured at texts of a few bytes. Learned tables are drawn at $0.02$, which holds the dense one back
-# ({doc}`chapter 10 <10_language_model>`).
+# leak is measured at texts of a few bytes.
 #
 # **What would change our mind.** About the routing, a single nonzero drift with attention held. About the pos stream, a
 # nonlinear probe that names bytes from it. About integrity, an extrapolator whose drift stays at that of trained indices:

@@ -15,7 +15,7 @@ from ..evaluation.protocols import SLIDING_WINDOW, Protocol, masks, needed, slid
 from ..extrapolators import CONTROLS
 from .encoding_methods import METHODS, SCREEN
 from .extrapolation import BEYOND, Extrapolation, ExtrapolationRun
-from .in_window import LR_SCREEN
+from .in_window import SWEEPS
 
 DRAWS = 4
 """How often a window is read at drawn positions; the mean counts."""
@@ -67,7 +67,7 @@ class Encodings(Extrapolation):
     name = "encodings"
     title = "Every encoding in one table"
     order = 7
-    sweeps = (LR_SCREEN, SCREEN)
+    sweeps = (*SWEEPS, SCREEN)
     methods = tuple(METHODS)
     smoke = ("t5", "rope-randomised")
     shown = methods

@@ -13,7 +13,7 @@ from ..models import LanguageModel
 from . import inspection
 from . import language_modelling as lm
 from .base import Progress
-from .in_window import LR_SCREEN
+from .in_window import SWEEPS
 from .inspection import FAR, NATIVE, RULES, SHOWN, Inspection
 from .texts import TextExperiment
 
@@ -126,7 +126,7 @@ class Inside(TextExperiment):
         profile: replace(size, text=replace(size.text, test_bytes=TEST_BYTES[profile]))
         for profile, size in lm.SIZES.items()
     }
-    sweeps = (LR_SCREEN,)
+    sweeps = SWEEPS
     methods = METHODS
     smoke = ("none", "separated-learned")
     shown = tuple(name for name in METHODS if name not in JUDGED)

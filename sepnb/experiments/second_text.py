@@ -1,9 +1,9 @@
 """Chapter 11: does what novels say past the trained length hold on a second text, WikiText-2?
 
-Models, schedule, rules and learning rates are those of `extrapolation`, but for learned tables: they are
-drawn as they were before their scale was swept. This text was never swept. Articles are shorter than novels.
-Of the 60 test articles those are read that hold six blocks, and each of three seeds reads two blocks, so that
-no two share a byte: less than a megabyte together, and too few seeds for a verdict.
+Models, schedule, rules, learning rates and scales are those of `extrapolation`. This text was never swept.
+Articles are shorter than novels. Of the 60 test articles those are read that hold six blocks, and each of
+three seeds reads two blocks, so that no two share a byte: less than a megabyte together, and too few seeds
+for a verdict.
 
 Some bytes of the articles are no English: `<unk>` stands for every rare word, and `@-@` and its like join
 what the owner's tokeniser took apart. Every reading tells these marks from the rest.
@@ -18,7 +18,7 @@ from ..evaluation.protocols import SLIDING_WINDOW, Protocol
 from . import language_modelling as lm
 from .extrapolation import BEYOND as OF_NOVELS
 from .extrapolation import TIMES, Extrapolation, ExtrapolationRun
-from .in_window import LR_SCREEN
+from .in_window import SWEEPS
 
 METHODS = ("learned", "separated-learned", "strict-learned", "separated-sinusoidal", "rope", "alibi")
 
@@ -79,7 +79,7 @@ class SecondText(Extrapolation):
     title = "Past the trained length, on a second text"
     order = 3
     sizes: ClassVar = {profile: replace(size, text=TEXTS[profile]) for profile, size in lm.SIZES.items()}
-    sweeps = (LR_SCREEN,)
+    sweeps = SWEEPS
     methods = METHODS
     smoke = ("separated-learned", "rope")
     shown = METHODS

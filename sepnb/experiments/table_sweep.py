@@ -20,10 +20,11 @@ SWEEP = ScaleSweep(
     ),
     smoke=("separated-learned",),
     config_of=run_of,
-    beyond={"learned": (1.6e-2,), "strict-learned": (1e-3,)},
+    beyond={"learned": (1.6e-2,), "learned-per-layer": (1.6e-2,), "strict-learned": (1e-3,)},
     level={
         "separated-learned-wide": ((4e-3, 0.02), (2e-3, 0.02)),
         "strict-learned": ((2e-3, 0.02), (4e-3, 0.02)),
+        "learned-query-key": ((4e-3, 0.5), (8e-3, 0.5)),
     },
     costs={"smoke": 2.0, "laptop": 110.0, "gpu": 60.0},
 )

@@ -9,7 +9,6 @@ import torch
 
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.base import TrainedRun
-from sepnb.experiments.scale_sweep import TABLES, scale_of
 from sepnb.records.settings import flattened
 from sepnb.records.store import Record
 
@@ -30,16 +29,6 @@ def differing(one: TrainedRun, other: TrainedRun) -> set[str]:
     """The settings, by dotted name, in which two runs differ."""
     a, b = flattened(one.resolved()), flattened(other.resolved())
     return {key for key in a.keys() | b.keys() if a.get(key) != b.get(key)}
-
-
-def as_swept(run: Run, other: TrainedRun) -> Run:
-    """A run with the rate, and the scale of its learned table, of another: all that a sweep has chosen anew
-    for that one, and not yet for this."""
-    if scale_of(run.model) is not TABLES:
-        return run
-    training = dataclasses.replace(run.training, learning_rate=other.training.learning_rate)
-    model = TABLES.drawn(run.model, TABLES.of(other.resolved()["model"]))
-    return dataclasses.replace(run, model=model, training=training)
 
 
 def assert_same(one: Record, other: Record) -> None:

@@ -22,7 +22,7 @@ from sepnb.models import LanguageModel
 from sepnb.records.store import canonical
 from sepnb.training.positions import RandomPositions
 
-from .smoke_runs import as_swept, differing, shortened
+from .smoke_runs import differing, shortened
 
 TABLE = experiments.get("encodings")
 SAMPLERS = {
@@ -83,7 +83,7 @@ def test_the_published_grid_runs_every_method_with_three_seeds_that_read_all_blo
 @pytest.mark.parametrize("name", SPINE)
 def test_the_spine_trains_as_in_window_does(name, profile):
     (inside,) = (c for c in experiments.get("in_window").grid(profile, [2]) if c.method == name)
-    ours = as_swept(TABLE.config(profile, name, 2), inside)
+    ours = TABLE.config(profile, name, 2)
     assert {key.split(".")[0] for key in differing(ours, inside)} == {"experiment", "beyond"}
     assert ours.model == inside.model
 

@@ -16,8 +16,6 @@ from sepnb.experiments.inspection import RULES, Inspection, Sample, sample
 from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel
 
-from .smoke_runs import as_swept
-
 INSIDE, IN_WINDOW = experiments.get("inside"), experiments.get("in_window")
 TINY = Inspection(
     16, documents=4, windows=4, texts=2, leak_texts=1, leak_tokens=3, path_points=4, fit_steps=10
@@ -68,7 +66,6 @@ def test_the_claims_have_six_seeds_and_the_others_three(profile):
 def test_a_run_is_the_one_of_in_window_with_less_text_scored(profile):
     for config in INSIDE.grid(profile):
         twin = IN_WINDOW.config(profile, config.method, config.seed)
-        config = as_swept(config, twin)
         assert (config.model, config.training) == (twin.model, twin.training)
         assert dataclasses.replace(config.text, test_bytes=twin.text.test_bytes) == twin.text
         assert config.inspection.length == config.training.length and config.key != twin.key
