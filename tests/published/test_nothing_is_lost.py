@@ -39,7 +39,11 @@ MOVED: dict[str, tuple[str | None, str]] = {
 """Name of a record: its name of today, None if it was withdrawn, and why."""
 
 TABLES = "scale and rate of a learned table are now chosen together; dense, it had been all but silent"
-WITHDRAWN = re.compile(r"laptop/(in_window|extrapolation)/(learned|strict-learned|separated-learned-wide)-lr")
+WITHDRAWN = re.compile(
+    r"laptop/(in_window|extrapolation)/(learned|strict-learned|separated-learned-wide)-lr"
+    r"|laptop/(inside|encodings|extrapolation_wikitext)/learned-(per-layer-|query-key-)?lr"
+    r"|laptop/(lr_screen|encoding_screen)/.*learned-"
+)
 MOVED |= {name: (None, TABLES) for name in NAMES if WITHDRAWN.match(name)}
 
 FAILED = "one significant failure was enough against a claim that says all"
