@@ -1118,9 +1118,8 @@ figures.provenance(more_training)
 #    (*{num}`09_strict/verdict_strict_is_dense_plus_tables`*). The tables are computed once per batch in training and once for all texts
 #    afterwards. Arithmetic and cache shrink towards $(1-r)^2$ and $1-r$ of the dense model's.
 # 3. **The saving ends** where sequences have positions or masks that differ.
-# 4. **Strict is level with separated with the sinusoid, and not here with a learned table**: the hypothesis that it is as good with both
-#    is *{num}`09_strict/verdict_strict_as_good_as_separated`*. The sweep preferred the strict table's rate to the next by two thousandths of
-#    a bit, with one seed; the difference may be the rate's.
+# 4. **Strict is level with separated with the sinusoid; with a learned table six seeds do not say.** The hypothesis that it is as good with
+#    both is *{num}`09_strict/verdict_strict_as_good_as_separated`*.
 #
 # **Limits.** The zeros hold for any weights. The maps, shares and spreads belong to one tiny model trained for seconds. The
 # quality past the short budget is that of smaller models; the saving is there only where batches share their positions.
