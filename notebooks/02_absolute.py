@@ -790,7 +790,7 @@ numbers |= claims.show(
 # difference and carry no verdict. They also have their own learning rates, and more parameters or one path fewer, so that they
 # change more than one thing.
 #
-# In these runs the table for queries and keys is better inside the trained length and worse past it. In {doc}`chapter 5 <05_biases>` it ends
+# In these runs the table for queries and keys is better inside the trained length and worse past it. In {doc}`chapter 25 <25_every_encoding>` it ends
 # {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per byte above its own sliding window, the table at the input
 # {num}`encodings/learned/gap/clamp/8x:+.2f`.
 #

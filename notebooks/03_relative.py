@@ -520,7 +520,7 @@ figures.show(
 # visible, it has {num}`03_relative/shaw_beyond:.2f`; through a window of 64 keys, {num}`03_relative/shaw_beyond_window:.2f`. No row is new
 # to it, so nothing breaks for want of a vector. But the *number* of far keys is new, and what that does one tiny model cannot judge.
 #
-# {doc}`Chapter 5 <05_biases>` reads trained models at up to eight times their length. Compared with their own sliding windows, Shaw's
+# {doc}`Chapter 25 <25_every_encoding>` reads trained models at up to eight times their length. Compared with their own sliding windows, Shaw's
 # vectors end at {num}`encodings/shaw/gap/native/8x:+.2f` bits per byte (keys alone {num}`encodings/shaw-keys/gap/native/8x:+.2f`), and
 # Transformer-XL at {num}`encodings/transformer-xl/gap/native/8x:+.2f`: means of three seeds, which decide nothing.
 #

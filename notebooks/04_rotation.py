@@ -1081,7 +1081,7 @@ figures.show(
 # %% [markdown]
 # At distance 512 the reach of xPos is {num}`04_rotation/xpos_reach_512:.2f`, at 2048 it is
 # {num}`04_rotation/xpos_reach_2048:.2f`. Its authors also read with blockwise causal attention: their results past the
-# trained length are of both together. Whether a model is better for it is another question. {doc}`Chapter 5 <05_biases>`
+# trained length are of both together. Whether a model is better for it is another question. {doc}`Chapter 25 <25_every_encoding>`
 # trains both, with three seeds, which give no verdict:
 #
 # | bits per byte | xPos | RoPE |

@@ -48,11 +48,8 @@ from sepnb.encodings.kerple import kerple_bias
 from sepnb.encodings.sandwich import sandwich_bias
 from sepnb.encodings.t5 import t5_bias, t5_buckets
 from sepnb.evaluation import sliding
-from sepnb.experiments.encoding_methods import METHODS
-from sepnb.experiments.encodings import DRAWS
-from sepnb.extrapolators import CONTROLS
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
-from sepnb.plots import figures, shapes
+from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
 from sepnb.streams import Streams
@@ -68,81 +65,65 @@ noise = partial(torch.randn, generator=generator, dtype=torch.float64)
 
 # %% tags=["hide-input"]
 PLACES = ("1x", "2x", "4x", "8x")
-every_encoding = experiments.get("encodings")
-in_all = every_encoding.table(profile)
-ran = in_all[in_all.status != "not run"]
-of_grid = [name for name in METHODS if name in set(ran.method)] or ["none"]
-grid = every_encoding.grid("laptop")
-numbers["encodings_laptop_runs"], numbers["draws"] = len(grid), DRAWS
-numbers["encodings_laptop_minutes"] = every_encoding.seconds("laptop") / 60
-rates = {run.method: run.training.learning_rate for run in grid}
-swept = {name: every_encoding.swept(name) for name in rates}
-numbers["methods"] = len(rates)
-numbers["rates_at_an_end"] = sum(
-    base in sweep.at_an_end("laptop") for sweep, base in swept.values()
-)
 OF_THIS_CHAPTER = "alibi t5 kerple-log kerple-power fire sandwich distance-aware cope"
 OF_THIS_CHAPTER = tuple(OF_THIS_CHAPTER.split())
-highlighted = [n for n, name in enumerate(of_grid) if name.startswith(OF_THIS_CHAPTER)]
-
-
-# %% tags=["hide-input"]
-def bits(table, method, column):
-    """A column of a method's runs as a cell: the mean over seeds and its interval."""
-    return RunTable(table).text(method, column, ".2f")
-
-
-def past(method, column, before=""):
-    """A column of the encoding's own rule or, for a table, of its last row held."""
-    own = RunTable(ran).values(method, f"{before}native{column}")
-    held = RunTable(ran).values(method, f"{before}clamp{column}")
-    return own if len(own) else held
-
-
-# %% tags=["hide-input"]
+encodings = experiments.get("encodings")
+in_all = encodings.table(profile)
+of = RunTable(in_all)
+trained_at = encodings.grid(profile)[0].training.length
 levels = {
-    name: np.array([past(name, f"/{place}").mean() for place in PLACES])
-    for name in (*OF_THIS_CHAPTER, "seqpe", "seqpe-input", "rope", "none")
+    name: np.array([of.mean(name, f"native/{place}") for place in PLACES])
+    for name in (*OF_THIS_CHAPTER, "rope", "none")
 }
 levels = {name: level for name, level in levels.items() if np.isfinite(level).any()}
-least = min(levels, key=lambda name: levels[name][-1]) if levels else None
-cut = levels[least][-1] + 0.25 if levels else None  # below it the second panel names
-trained_at = every_encoding.grid(profile)[0].training.length
+low = min((level[-1] for level in levels.values()), default=0)
+cut = low + 0.25  # the second panel shows what ends below
 level_past = [  # no verdict: means over seeds
     figures.METHODS[name].label
     for name in levels
-    if all(past(name, f"/{place}", "gap/").mean() < 0.03 for place in PLACES[1:])
+    if all(of.mean(name, f"gap/native/{place}") < 0.03 for place in PLACES[1:])
 ]
-fig, axes = plt.subplots(1, 2, figsize=(8.6, 3.7), layout="constrained")
+
+
+# %% tags=["hide-input"]
+def leaves_at(level, top):
+    """Where a line leaves a panel through its top, as a place on the x axis."""
+    at = np.linspace(0, len(level) - 1, 601)
+    return at[np.argmax(np.interp(at, range(len(level)), level) > top)]
+
+
+fig, axes = plt.subplots(1, 2, figsize=(8.6, 3.8), width_ratios=(1, 1.25))
 for name, level in levels.items():
-    for ax, named in zip(axes, (level[-1] >= cut, level[-1] < cut), strict=True):
-        look = figures.METHODS[name].line(markersize=5)
-        ax.plot(range(4), level, **look | ({} if named else {"label": "_"}))
+    look = figures.METHODS[name]
+    for ax, labelled in zip(axes, (level[-1] >= cut, level[-1] < cut), strict=True):
+        if level[0] < cut or ax is axes[0]:
+            label = {} if labelled else {"label": "_"}
+            ax.plot(range(4), level, **look.line(markersize=5) | label)
+    if level[0] < cut <= level[-1]:
+        over = {"color": look.colour, "fontsize": 9.5, "ha": "center", "va": "bottom"}
+        axes[1].text(leaves_at(level, cut), cut + 0.003, look.label, **over)
 for ax in axes:
-    ax.set_xticks(range(4), ["[0, L)", "[L, 2L)", "[2L, 4L)", "[4L, 8L)"])
+    ax.set_xticks(range(4), ["0 to L", "to 2L", "to 4L", "to 8L"])
     ax.set_xlabel("position in the text")
     figures.not_run(ax) if not levels else None
 axes[0].set_ylabel("bits per byte")
-axes[1].set_title("the lower end, enlarged")
+axes[1].set_title("enlarged: the lowest quarter of a bit", pad=20)
 if levels:
     axes[1].set_ylim(min(map(min, levels.values())) - 0.02, cut)
-    figures.entropy_lines(axes[0], ran, at=-0.1)
+    figures.entropy_lines(axes[0], in_all, at=-0.1)
     for ax in axes:
         figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-biases-encodings",
     alt="Bits per byte by position, to eight trained lengths L, for the biases of this "
-    "chapter, SeqPE, RoPE and no encoding; dotted, the entropy of bytes and of pairs. "
-    "RoPE climbs steeply past L, T5 and FIRE slowly; ALiBi, KERPLE, Sandwich and CoPE "
-    "stay level, as the enlarged lower end shows. Without records: the words not run.",
+    "chapter, RoPE and no encoding; dotted, the entropy of bytes and of pairs. RoPE "
+    "climbs steeply past L, T5 and FIRE slowly; ALiBi, KERPLE, Sandwich and CoPE stay "
+    "level, as the enlarged lower end shows. Without records: the words not run.",
     caption=(
-        f"By position in the text, trained at L = {trained_at} bytes, all keys "
-        "visible, means over seeds. Within 0.03 bits per byte of their own sliding "
-        f"window in every bin past L: {'; '.join(level_past) or 'none'}. In the last "
-        f"bin {figures.METHODS[least].label} has the lowest loss of those drawn, at "
-        f"one budget, {levels[least][-1]:.2f} bits per byte; three seeds do not order "
-        "neighbours. Right: the lower end, enlarged."
+        f"Trained at L = {trained_at} bytes, all keys visible, means over seeds. "
+        "Within 0.03 bits per byte of their own sliding window in every bin past L: "
+        f"{'; '.join(level_past) or 'none'}. Three seeds do not order neighbours."
         if levels
         else "Not run yet: the records of the experiment are missing at this profile."
     ),
@@ -171,8 +152,7 @@ figures.provenance(in_all)
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; nothing is downloaded. Memory: under 1 GB. The
-#   records: `sepnb run extrapolation encodings`, the second {num}`05_biases/encodings_laptop_runs` runs of about
-#   {num}`05_biases/encodings_laptop_minutes:.0f` minutes on one core; they read ELTeC (`sepnb data eltec-eng`).
+#   records: `sepnb run extrapolation encodings`; the second is the grid of {doc}`chapter 25 <25_every_encoding>`.
 # - **You need**: {doc}`chapter 1 <01_order>` for scores and weights; a sigmoid.
 # - **You will learn**: what a bias does to the odds of two keys, and a factor does not; why longer segments flatter a model that ignores
 #   them; what a ReLU before a softmax really does.
@@ -298,10 +278,11 @@ shades = plt.get_cmap("viridis")(np.linspace(0.05, 0.85, H))
 for head, (m, shade) in enumerate(zip(slopes.tolist(), shades, strict=True)):
     axes[0].plot(at, -m * at, color=shade)
     axes[1].plot(at, np.exp(-m * at), color=shade)
-    if head in (0, 3, 5, 6, 7):  # named beside the end of its line
-        end = (min(7.6 / m, 256), max(-m * 256, -7.6))
-        about = {"textcoords": "offset points", "va": "center", "fontsize": 8.5}
-        axes[0].annotate(f"head {head + 1}", end, (5, 0), color=shade, **about)
+    end = (min(7.5 / m, 256), max(-m * 256, -7.5))  # a name beside the end of each line
+    about = {"textcoords": "offset points", "va": "center", "fontsize": 9}
+    about["ha"] = "left" if head > 4 else "right"
+    name = f"head {head + 1}" if head > 3 else f"{head + 1}"
+    axes[0].annotate(name, end, (4 if head > 4 else -4, 0), color=shade, **about)
 axes[0].set(ylim=(-8, 0.4), ylabel="bias", xlabel="distance (tokens)", xlim=(0, 310))
 axes[1].set(ylabel="weight beside an equal key here", xlabel="distance (tokens)")
 for ax in axes:
@@ -455,9 +436,8 @@ figures.provenance(runs)
 # asks whether there is anything to use. If not even models *trained* at $8L$ gain over their own sliding window, because of the
 # text or of too little training, then a model that ignores far context looks like one that had nothing to find there.
 #
-# The notes add that training at $L$ is cheaper than at $4L$. At the size of the live model the longer texts take
-# {num}`05_biases/alibi_cheaper_counted:.2f` times the multiply-adds a byte; any model that loses nothing in longer texts saves as
-# much ({ref}`Details <biases-details>`).
+# The notes add that training at $L$ is cheaper than at $4L$: so it is, for any model that loses nothing in longer texts
+# ({ref}`Details <biases-details>`).
 #
 # ## T5: a table of buckets
 #
@@ -494,8 +474,6 @@ assert torch.equal(looked_up[3, 30, 5], table[t5_buckets(torch.tensor(-25)), 3])
 # past 128 no *distance* is new to it: there are only more keys. (T5 leaves out the $\sqrt d$; here it stays.)
 #
 # ## KERPLE, Sandwich, FIRE
-#
-# These are three ways to have a curve that reaches any distance.
 #
 # **KERPLE** {cite:p}`chi2022` takes kernels, each with two learned positive numbers per head and layer:
 #
@@ -583,7 +561,7 @@ numbers["fire_at_20_near"], numbers["fire_at_20_far"] = at_20[0], at_20[3]
 #
 # ## All on one axis
 #
-# On a logarithmic axis the four biases of the distance show how they fade. All of them go on falling, Sandwich in waves.
+# All four biases of the distance go on falling, Sandwich in waves.
 
 # %% tags=["hide-input"]
 far = torch.arange(0, 1025)
@@ -599,21 +577,30 @@ assert abs(drop["ALiBi, head 3"] - 1 / 64) < 1e-9 and 0.7 < drop["KERPLE, log"] 
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), width_ratios=(1.5, 1))
-colours = "#009e73", "#0072b2", "#7b5ea7", "#d55e00"
-dashes = "-", shapes.DASHED, (0, (3, 1.2)), (0, (1, 1))
-looks = [(colour, "", dash) for colour, dash in zip(colours, dashes, strict=True)]
-shapes.curves(axes[0], far + 1, curves, looks)
+colours = "#009e73", "#0072b2", "#7b5ea7", "#6b6f74"
+for (name, curve), colour in zip(curves.items(), colours, strict=True):
+    inside = curve[-1] > -22  # ALiBi leaves the picture before its end
+    width = 1 if "Sandwich" in name else 1.8
+    line = {"color": colour, "linewidth": width, "label": name if inside else "_"}
+    axes[0].plot(far + 1, curve, **line)
+    if not inside:
+        axes[0].text(120, -21, name, fontsize=9.5, ha="right", color=colour)
 axes[0].set(ylim=(-22, 1), ylabel="bias")
 axes[0].set_title("four curves of the distance")
+axes[0].set_xscale("log", base=2)
+figures.label_lines(axes[0])
 for position, quotient in zip(queries.tolist(), quotients, strict=True):
+    named = f"{position}" if position > 100 else "50, 100"
     at = np.arange(len(quotient)) + 1
-    axes[1].plot(at, quotient.flip(0), label=f"query at {position}")
-axes[1].set_ylabel("input of FIRE's perceptron")
-axes[1].set_title(r"FIRE, $\tau = 100$")
+    (line,) = axes[1].plot(at, quotient.flip(0), label=named)
+    if position > 50:
+        name = {"ha": "center", "va": "bottom", "color": line.get_color()}
+        axes[1].text(at[-1], 1.02, named, fontsize=9.5, **name)
+axes[1].set(ylim=(0, 1.14), ylabel="input of FIRE's perceptron")
+axes[1].set_title(r"FIRE, $\tau = 100$, queries at")
 for ax in axes:
     ax.set_xscale("log", base=2)
     ax.set_xlabel("distance + 1 (tokens)")
-    ax.legend(fontsize=8.5)
 figures.show(
     fig,
     name="fig-biases-curves",
@@ -678,8 +665,7 @@ print("".join(map(str, words_ago.tolist())))
 # f(R) = \frac{1 + e^{v}}{1 + e^{v - w R}} .
 # $$ (eq-biases-da)
 #
-# (We rely on the abstract and on the lecture notes; the full paper was not read, and its initial values are not known to us.
-# Ours are $v = 0$ and an even spread of $w$.)
+# (The full paper was not read, only its abstract and the lecture notes. Our initial values are $v = 0$ and an even spread of $w$.)
 #
 # ### Five wishes
 #
@@ -746,6 +732,8 @@ for v, colour in zip((-2, 0, 1, 2), colours[1:], strict=True):
         axes[1].plot(at, gate, color=colour, label=label)
 for ax, title in zip(axes, ("$v = 0$", r"$w = \pm 0.15$"), strict=True):
     ax.set(xlabel="distance (tokens)", ylabel="$f$", title=title)
+    low, high = ax.get_ylim()
+    ax.set_ylim(low - 0.05 * (high - low), high)
     figures.label_lines(ax)
 figures.show(
     fig,
@@ -760,8 +748,8 @@ figures.show(
 # %% [markdown]
 # ### Multiplying and adding are two different things
 #
-# "The scaling is multiplicative, since adding might over-amplify", say the notes; the authors of ALiBi report that multiplying did worse
-# than adding. First, what can the two *say*? By {eq}`eq-biases-odds` a bias $b$ multiplies odds by $e^{b}$. A factor
+# "The scaling is multiplicative, since adding might over-amplify", say the notes; the authors of ALiBi report that multiplying did worse.
+# What can the two *say*? By {eq}`eq-biases-odds` a bias $b$ multiplies odds by $e^{b}$. A factor
 # $f$ scales the logarithm of the odds, $a_{ij}/a_{ij'} = \exp(f s_{ij} - f' s_{ij'})$: it turns *content* up or down. At $f = 0$ a
 # key's content is ignored, but not the key: a score of 0 has weight $e^0 = 1$ before normalising.
 #
@@ -810,7 +798,7 @@ ax.plot(lengths, kept, "D-", color="#009e73", label="bias added (slope 1/4)")
 ax.plot(lengths, diluted, "o--", color="#b3364f", label="gate multiplied ($w = -1$)")
 ax.plot(lengths, ungated, "s:", color="#6b6f74", label="no gate ($w = 0$)")
 ax.set_xscale("log", base=2)
-ax.set(ylim=(0, 1.05), xlabel="visible keys", ylabel="weight of the wanted key")
+ax.set(ylim=(-0.07, 1.05), xlabel="visible keys", ylabel="weight of the wanted key")
 figures.label_lines(ax)
 figures.show(
     fig,
@@ -831,9 +819,9 @@ figures.show(
 # further, so that a wanted key has to lead by the order of $\ln N$ in content, as in attention without any bias
 # {cite:p}`chiang2022`. A bias without a bottom gives that lead at no cost.
 #
-# It is not the product alone. The same gate *added*, $\operatorname{ReLU}(q \cdot k)/\sqrt d + f(R)$, is a bias between $f(0) = 1$ and
+# The same gate *added*, $\operatorname{ReLU}(q \cdot k)/\sqrt d + f(R)$, is a bias between $f(0) = 1$ and
 # $0$: it takes at most a factor of $e$ from a far key, and the wanted one keeps {num}`05_biases/added_16384:.3f`. ALiBi's
-# horizon comes from a line that has no bottom. What this is worth in trained models stands {ref}`below <biases-all>`.
+# line has no bottom. What this is worth in trained models stands {ref}`below <biases-trained>`.
 #
 # ### What the ReLU does
 #
@@ -899,19 +887,15 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 # Before training {num}`05_biases/zero_before:.0%` of the scores are zero, afterwards {num}`05_biases/zero_after:.0%`, and these keys get
 # {num}`05_biases/zero_weight_after:.0%` of all attention. Zero in the score is not zero in the weight.
 #
-# (biases-all)=
-# ## All encodings, trained alike
+# (biases-trained)=
+# ## What it is worth in trained models
 #
-# How do biases compare with tables, rotations and vectors of distances? `encodings` trains {num}`05_biases/methods` encodings on the same
-# bytes with three seeds, each at the learning rate that a sweep chose for it, and reads texts of up to $8L$.
-# {numref}`fig-biases-encodings` shows those of this chapter; {doc}`chapter 17 <17_perplexity>` has the figure and the table of all encodings past
-# the trained length. Protocols and full tables are in the {ref}`Details <biases-details>`. Three seeds give no verdict.
-# What follows held in every one of them, except where it says *on average*.
+# The experiment `encodings` trains all of them on the same bytes with three seeds, each at the learning rate that a sweep chose, and
+# reads texts of up to $8L$ ({numref}`fig-biases-encodings`). {doc}`Chapter 25 <25_every_encoding>` has them beside every other encoding,
+# with all protocols. What follows held in each seed; three seeds give no verdict.
 #
-# **Inside the trained length** {num}`05_biases/ahead_of_rope` encodings have a lower loss than RoPE. On average Sandwich leads, with
-# {num}`encodings/sandwich minus rope/bits_per_byte:+.3f` bits per byte against RoPE, before Transformer-XL and KERPLE's power form. These
-# three also have a lower loss than ALiBi in the bin that ends at $8L$. ALiBi
-# ({num}`encodings/alibi minus rope/bits_per_byte:+.3f`), T5 and the DA-Transformer are behind RoPE.
+# **Inside the trained length** Sandwich ({num}`encodings/sandwich minus rope/bits_per_byte:+.3f` bits per byte) and KERPLE have a lower
+# loss than RoPE, ALiBi ({num}`encodings/alibi minus rope/bits_per_byte:+.3f`), T5 and the DA-Transformer a higher one.
 #
 # **T5 meets too many keys.** It has a loss of {num}`encodings/t5/native/8x:.2f` at $8L$, and of {num}`encodings/t5/native-window/8x:.2f`
 # behind a mask of $L$ keys. Every distance is in a bucket that training filled; the *number* of far keys is new.
@@ -923,18 +907,13 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 # **The gate.** Thinning is small at these lengths: the DA-Transformer ends {num}`encodings/distance-aware/gap/native/8x:+.2f` above its
 # sliding window at $8L$. Adding the gate instead of multiplying it raises the loss inside $L$ by
 # {num}`encodings/distance-aware-added minus distance-aware/bits_per_byte:+.3f` bits per byte, and that model ends
-# {num}`encodings/distance-aware-added/gap/native/8x:+.2f` above its window. The computation did not foretell this, for it dilutes both
-# forms alike. A bounded bias can hardly separate near from far, which may be why; it was not tested.
-#
-# **Sinks.** Keeping the first four tokens visible at their original indices hurts rotations. Behind the mask RoPE has a loss of
-# {num}`encodings/rope/native-window/8x:.2f` without these {term}`sinks <sink>` {cite:p}`xiao2024` and
-# {num}`encodings/rope/native-window-sinks/8x:.2f` with them, perhaps because training never showed such distances. Partial
-# RoPE loses more. Sinks change nothing for ALiBi, T5, KERPLE's logarithm and Sandwich.
+# {num}`encodings/distance-aware-added/gap/native/8x:+.2f` above its window. The computation did not foretell this: it dilutes both forms
+# alike.
 #
 # ## What to take away
 #
-# 1. **A bias multiplies the odds of two keys by a factor in which content has no say.** FIRE's depends on where the query stands, too, and
-#    CoPE's on the text. A gate of zero makes a key neutral, not absent, and neutral keys win by number.
+# 1. **A bias multiplies the odds of two keys by a factor in which content has no say.** A gate of zero makes a key
+#    neutral, not absent, and neutral keys win by number.
 # 2. **ALiBi's slopes give each head a horizon.** It is flat past its trained length
 #    (*{num}`05_biases/verdict_alibi_flat_beyond_length`*); whether it ignores the far context is
 #    *{num}`05_biases/verdict_alibi_does_not_use_longer_context`*. A mean that falls over longer segments is no sign that it
@@ -943,22 +922,16 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 #    {num}`encodings/t5/gap/native/8x:+.2f` above it, and FIRE, which measures them against the query's own position,
 #    {num}`encodings/fire/gap/native/8x:+.2f`.
 # 4. **The gate of the DA-Transformer meets its five wishes.** Two of the arguments around them, suppression of the far and sparsity, hold for
-#    scores and not for weights. At $8L$ the trained model ends {num}`encodings/distance-aware/gap/native/8x:+.2f` bits per byte above its
-#    sliding window.
-#
-# What each encoding costs, and which of the properties that are asked of one it has, stands on the page {doc}`/book/encodings`.
+#    scores and not for weights.
 #
 # **Limits.** Identities and curves are exact. The live models are tiny, read source code, and have one seed. The comparison has one
 # budget, one width and three seeds; of the encodings of this chapter only ALiBi was also trained for longer
-# ({doc}`chapter 10 <10_language_model>`). Learned tables are drawn at $0.02$, which holds them back. For the DA-Transformer we had
-# abstract and notes, not the paper; initial values of FIRE, CoPE and DA are ours.
+# ({doc}`chapter 10 <10_language_model>`). The initial values of FIRE, CoPE and DA are ours.
 #
 # **What would change our mind.** A DA model whose weight on keys with score 0 vanishes as texts grow; an ALiBi model below
 # its own sliding window after a training that is long enough to learn to.
 #
 # ## Exercises
-#
-# Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
 #
 # **1. (easy)** Which slope gives a key at distance 100 exactly a tenth of the weight of an equal key here? Between which two of
 # the eight heads does it lie?
@@ -1114,14 +1087,14 @@ assert abs(distance_aware_gate(*double).item() - exact) < 1e-12
 # `````
 
 # %% tags=["hide-cell"]
-of = ("none", "alibi", "distance-aware", "t5")
-total = {name: made(name).parameter_counts()["total"] for name in of}
+priced = ("none", "alibi", "distance-aware", "t5")
+total = {name: made(name).parameter_counts()["total"] for name in priced}
 extra = {name: count - total["none"] for name, count in total.items()}
 # w and v for four heads in two layers; one table of 32 buckets for four heads.
 assert extra == {"none": 0, "alibi": 0, "distance-aware": 4 * 2 * 2, "t5": 32 * 4}
 
 # %% tags=["hide-cell"]
-steps_of = {name: step_of(name, 8, L)[0] for name in of[:3]}
+steps_of = {name: step_of(name, 8, L)[0] for name in priced[:3]}
 seconds = interleaved(steps_of, repeats=15)
 live = {name: paired_ratio(seconds["none"], found) for name, found in seconds.items()}
 figures.show_table(
@@ -1133,141 +1106,6 @@ figures.show_table(
     "without encoding: eager, texts of 64 tokens, the median over rounds.",
     formats={"speed left": ".2f"},
 )
-
-# %% [markdown]
-# ### Every encoding, by protocol
-#
-# `````{dropdown} Details: how the models were trained and read
-# `encodings` reads to $8L$ by the protocols of {doc}`chapter 11 <11_extrapolators>`: all keys visible; behind a mask of $L$ keys,
-# without and with four {term}`sinks <sink>`, indices kept; through a window that slides, indices re-based. For
-# {num}`05_biases/rates_at_an_end` of {num}`05_biases/methods` the best of the rates tried stands at an end, and one farther out might
-# suit them better. All models have one width.
-#
-# Four of the rows meet indices past $L$ in training, and are read in their own way. The two *random* ones draw their indices from $32L$ and
-# are read at drawn indices, too, the mean of {num}`05_biases/draws` draws. The two of SeqPE have losses that reach to $32L$, and read a
-# tenth of their steps at a random offset.
-#
-# Is there anything to gain out there? The better one of the models trained at $8L$ gains {num}`11_extrapolators/train_long_gain:.2f`
-# bits per byte over its own sliding window. By the bar of chapter 11 use *{num}`11_extrapolators/use_can_be_judged`* be judged.
-# That need not be the text: these models had too little training to use far text.
-# `````
-
-# %% tags=["hide-cell"]
-BINS = {f"to {p[:-1]}L": f"/{p}" for p in PLACES[1:]}
-MASKED = {"mask": "-window/8x", "mask, 4 sinks": "-window-sinks/8x"}
-SLID = {"slides": "oracle-coarse/8x", "slides, 4 sinks": "oracle-coarse-sinks/8x"}
-LONG = {"rope-long": "RoPE", "separated-sinusoidal-long": "separated sinusoid"}
-paid = [
-    {"encoding": f"{figures.METHODS[name].label}: {METHODS[name].says}"}
-    | {"inside L": bits(ran, name, "bits_per_byte")}
-    | {k: text_of(past(name, c), ".2f") for k, c in (BINS | MASKED).items()}
-    | {head: bits(ran, name, column) for head, column in SLID.items()}
-    for name in of_grid
-]
-paid += [
-    {"encoding": f"{figures.METHODS[name].label}, read from 0 on"}
-    | {head: bits(ran, name, f"contiguous{c}") for head, c in BINS.items()}
-    for name in of_grid
-    if name.endswith("-randomised")
-]
-paid += [
-    {"encoding": f"{label}, trained at 8L"}
-    | {"inside L": bits(runs, name, "bits_per_byte")}
-    | {head: bits(runs, name, f"native{column}") for head, column in BINS.items()}
-    | {"slides": bits(runs, name, SLID["slides"])}
-    for name, label in LONG.items()
-]
-for one, counted in {"unigram": "bytes", "bigram": "pairs of bytes"}.items():
-    mean = RunTable(runs).values("rope", f"{one}_bits_per_byte")[:1]
-    label = f"counting {counted}: {one} entropy"
-    paid.append({"encoding": label, "inside L": text_of(mean, ".2f")})
-figures.show_table(
-    pd.DataFrame(paid).astype(object).where(lambda cells: cells.notna(), None),
-    caption="Every causal encoding: bits per byte inside the trained length, and past "
-    "it with all keys visible. Then four controls, in the bin that ends at 8L: masks "
-    "of L keys with indices kept, and windows that slide by L/2 with indices re-based. "
-    "Below: the random ones read at indices from 0 on, models trained at 8L, and "
-    "as baselines the entropies of bytes and of pairs. Bold: those of this chapter. "
-    "Means over seeds with 95 % t intervals. Encodings that were not run are left out.",
-    highlight=highlighted,
-)
-figures.provenance(in_all, runs)
-
-# %% [markdown]
-# `````{dropdown} Details: what the verdict words of the next table mean
-# Whether an encoding {term}`survives` is one rule for all, written before the records: less than $0.03$ bits per byte above its own sliding
-# window at stride 1, in each bin. Four encodings have six seeds in chapter 11 and are judged there. All others have three, and are
-# *not judged* whatever the gap: of three differences no two-sided sign test at $5\,\%$ can be sure. Of the other verdicts of chapter 11 the
-# table shows {term}`uses`, which says something of survivors only, and {term}`quality`; nothing is changed in training, so that there is no
-# {term}`price`.
-# `````
-
-# %% tags=["hide-cell"]
-both = {"experiment/encodings": in_all, "experiment/extrapolation": runs}
-survives = {name: claims.survival(both, name) for name in of_grid}
-
-
-def change(method, reading, instead, than=None):
-    """The loss of a reading minus that of another, of this or another method."""
-    more = past(method, reading) - past(than or method, instead)
-    return text_of(more.dropna(), "+.2f")
-
-
-costs = [
-    {
-        "encoding": figures.METHODS[name].label,
-        "gap at 8L": text_of(past(name, "/8x", "gap/"), "+.2f"),
-        "survives": survives[name].word,
-        "uses": change(name, "-window/8x", "/8x"),
-        "quality": change(name, "/8x", "/8x", than="rope"),
-        "quality, masked RoPE": change(name, "/8x", "-window/8x", than="rope"),
-        "sharpened": change(name, "-log/8x", "/8x"),
-        "begins at 7L": change(name, "-at-7x", "/1x"),
-        "parameters": RunTable(ran).values(name, "parameters").mean(),
-        "CPU s": text_of(RunTable(ran).values(name, "train_cpu_s"), ".0f"),
-    }
-    for name in of_grid
-]
-for row, name in zip(costs, of_grid, strict=True):
-    if name.endswith("-randomised"):
-        row["begins at 7L"] = None  # drawn positions have no start
-
-below = [  # no verdict: means of three seeds
-    figures.METHODS[name].label
-    for name in of_grid
-    if all(past(name, f"/{place}", "gap/").mean() < 0.03 for place in PLACES[1:])
-]
-figures.show_table(
-    pd.DataFrame(costs),
-    caption="Each at 8L, bits per byte: the gap to its own sliding window at stride 1, "
-    "and the verdict over 2L, 4L and 8L. Uses: what it loses behind a mask of L keys. "
-    "Quality: its loss minus that of RoPE, as it is and masked. Sharpened: what "
-    "changes if logits grow with the logarithm of the number of keys. Begins at 7L: "
-    "what changes if a text of L begins there and not at 0. Parameters of the model, "
-    "and CPU seconds of its training, measured while other programs ran. On average "
-    f"these stay below +0.03 in all three bins: {'; '.join(below) or 'none'}.",
-    formats={"parameters": ",.0f"},
-    highlight=highlighted,
-)
-figures.provenance(in_all)
-
-# %% tags=["hide-cell"]
-filled = [
-    {"table": figures.METHODS[name].label}
-    | {
-        rule: text_of(RunTable(ran).values(name, f"gap/{rule}/8x"), "+.2f")
-        for rule in CONTROLS
-    }
-    for name in of_grid
-    if name.startswith("learned")
-]
-figures.show_table(
-    pd.DataFrame(filled, columns=["table", *CONTROLS]),
-    caption="The three encodings that have no row past L, filled in five ways: the gap "
-    "at 8L to each one's own sliding window at stride 1. The table above holds the "
-    "last row (clamp). Means over seeds with 95 % t intervals.",
-)
-figures.provenance(in_all)
 
 # %% [markdown]
 # ### Multiplied or added
@@ -1286,21 +1124,37 @@ FORMS |= {"-signed": "multiplied", "-added-signed": "added"}
 
 def over_the_paper(form, column):
     """The loss of a form minus that of the paper's, paired over seeds."""
-    more = RunTable(in_all).difference(f"{DA}{form}", DA, column)
-    return text_of(more, "+.3f") if form else None
+    return text_of(of.difference(f"{DA}{form}", DA, column)) if form else None
 
 
 forms = pd.DataFrame(
     {
         "gate": label,
-        "inside L": bits(ran, f"{DA}{form}", "bits_per_byte"),
+        "inside L": of.text(f"{DA}{form}", "bits_per_byte", ".2f"),
         "minus the paper's": over_the_paper(form, "bits_per_byte"),
-        "to 8L": bits(ran, f"{DA}{form}", "native/8x"),
+        "to 8L": of.text(f"{DA}{form}", "native/8x", ".2f"),
         "at 8L, minus the paper's": over_the_paper(form, "native/8x"),
-        "gap at 8L": text_of(past(f"{DA}{form}", "/8x", "gap/"), "+.2f"),
+        "gap at 8L": of.text(f"{DA}{form}", "gap/native/8x", "+.2f"),
     }
     for form, label in FORMS.items()
 )
+if profile == "laptop" and (in_all.status != "not run").all():  # what is said above
+    past, less = of.values, of.difference
+    for name in ("sandwich", "kerple-log", "kerple-power"):
+        assert less(name, "rope", "bits_per_byte").max() < 0, "inside, below RoPE"
+    for name in ("alibi", "t5", DA):
+        assert less(name, "rope", "bits_per_byte").min() > 0, "inside, above RoPE"
+    assert past("t5", "gap/native/8x").min() > 0.3, "T5 falls off"
+    behind = past("t5", "native-window/8x") - past("t5", "native/8x")
+    assert behind.max() < -0.3, "and is mended"
+    behind = past("fire", "native-window/8x") - past("fire", "native/8x")
+    assert behind.abs().max() < 0.02, "FIRE is not"
+    assert (past("fire", "native-at-7x") - past("fire", "native/1x")).min() > 0.2
+    gap = past(DA, "gap/native/8x")
+    assert 0 < gap.min() < gap.max() < 0.1
+    assert past(f"{DA}-added", "gap/native/8x").min() > 0.5
+    assert less(f"{DA}-added", DA, "bits_per_byte").min() > 0.3
+    assert less(f"{DA}-signed", DA, "bits_per_byte").max() < 0
 figures.show_table(
     forms,
     caption="The four forms of the DA-Transformer in bits per byte, three seeds, means "
@@ -1308,46 +1162,6 @@ figures.show_table(
     "multiplying with the ReLU. Three seeds decide nothing.",
 )
 figures.provenance(in_all)
-
-# %% [markdown]
-# ### SeqPE fails and recovers
-#
-# `````{dropdown} Details: the three seeds of SeqPE in the score
-# Two of the three models with SeqPE in the score fail in the bin from $L$ to $2L$ (gaps of {num}`05_biases/seqpe_jumps` by seed); the third is
-# {num}`05_biases/seqpe_last_gap:+.2f` above its sliding window in the last bin. {doc}`Chapter 16 <16_seqpe_stream>` reads models trained
-# alike index by index. Of such models, with other seeds, it asks whether they fail where the curve of their embeddings turns back on
-# itself: *{num}`16_seqpe_stream/verdict_seqpe_fails_where_its_curve_turns_back`*.
-# `````
-
-# %% tags=["hide-cell"]
-jumps = past("seqpe", "/2x", "gap/")
-numbers["seqpe_jumps"] = ", ".join(f"{jump:+.2f}" for jump in jumps) or "not run"
-whole = past("seqpe", "/8x", "gap/")[jumps < 0.3]  # of those that do not fail there
-numbers["seqpe_last_gap"] = chapter_numbers.mean_of(whole)
-less = RunTable(in_all).difference
-beside_rope = {name: less(name, "rope", "bits_per_byte") for name in of_grid}
-ahead = [name for name, found in beside_rope.items() if len(found) and found.max() < 0]
-numbers["ahead_of_rope"] = len(ahead)
-if profile == "laptop" and len(ran) == len(in_all):  # what is said of the records below
-    for name in ("sandwich", "transformer-xl", "kerple-power"):
-        assert name in sorted(ahead, key=lambda one: beside_rope[one].mean())[:3]
-        assert (past(name, "/8x") < past("alibi", "/8x")).all()
-    assert all(beside_rope[name].min() > 0 for name in ("alibi", "t5", DA))
-    assert (past(DA, "/8x", "gap/") > 0).all() and past(DA, "/8x", "gap/").max() < 0.1
-    assert past(f"{DA}-added", "/8x", "gap/").min() > 0.5
-    assert less(f"{DA}-added", DA, "bits_per_byte").min() > 0.3
-    assert less(f"{DA}-signed", DA, "bits_per_byte").max() < 0
-    assert past("t5", "/8x", "gap/").min() > 0.3, "T5 falls off"
-    assert (past("t5", "-window/8x") - past("t5", "/8x")).max() < -0.3, "and is mended"
-    assert (past("fire", "-window/8x") - past("fire", "/8x")).abs().max() < 0.02
-    assert (past("fire", "-at-7x") - past("fire", "/1x")).min() > 0.2
-    for name in ("rope", "rope-partial", "p-rope"):
-        assert (past(name, "-window-sinks/8x") > past(name, "-window/8x")).all()
-    for name in ("alibi", "t5", "kerple-log", "sandwich", "shaw", "transformer-xl"):
-        kept = past(name, "-window-sinks/8x") - past(name, "-window/8x")
-        assert kept.abs().max() < 0.02, "sinks change nothing here"
-    assert sorted(jumps > 0.3) == [False, True, True], "two of three seeds of SeqPE"
-    assert past("seqpe", "/4x", "gap/").max() < 0.2, "and they come back"
 
 # %% [markdown]
 # ---

@@ -161,7 +161,7 @@ figures.provenance(budgets)
 # a question inside of it. On ordinary text, at ordinary positions, what does it cost?
 #
 # This chapter trains the model on English novels beside sinusoid, learned table, RoPE, ALiBi and no encoding, and answers with
-# paired seeds. All other encodings are trained in {doc}`chapter 5 <05_biases>`.
+# paired seeds. All other encodings are trained in {doc}`chapter 25 <25_every_encoding>`.
 #
 # ```{admonition} Before you start
 # :class: note

@@ -1035,7 +1035,7 @@ numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 # better than the sinusoid without random offsets ({num}`16_seqpe_stream/score_inside_sinusoid:+.3f`).
 #
 # **Past it**, in the last bin, it beats the sinusoid with the same offsets, and RoPE, which fails there without a window and is no high bar.
-# ALiBi, the bar that counts there, is better by {num}`16_seqpe_stream/score_longer_alibi:.3f`. {doc}`Chapter 5 <05_biases>` compares SeqPE
+# ALiBi, the bar that counts there, is better by {num}`16_seqpe_stream/score_longer_alibi:.3f`. {doc}`Chapter 25 <25_every_encoding>` compares SeqPE
 # with *every* encoding, with three seeds.
 #
 # **The encoder** is called lightweight. At its narrowest, and with losses in every

@@ -283,7 +283,7 @@ figures.show(
 #
 # A dense model pays for its encoding in every layer. `encoding_speed` times one layer of attention, from
 # projected queries to averaged
-# values, against torch's fused causal kernel without positions. The page {doc}`/book/encodings` has every
+# values, against torch's fused causal kernel without positions. {doc}`Chapter 25 <25_every_encoding>` has every
 # number; here is what is left
 # of the kernel's speed at the longer of two lengths, and what x-transformers leaves of it.
 
