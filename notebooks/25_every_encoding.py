@@ -94,7 +94,7 @@ FAMILIES = {
     "vectors of distances": "shaw",
     "sinusoids": "sinusoidal",
     "learned tables": "learned",
-    "digits, none": "seqpe",
+    "SeqPE, none": "seqpe",
 }
 rows = len(shown) or 6
 fig, axes = plt.subplots(
@@ -175,7 +175,7 @@ figures.show_table(
             "encoding": label(name),
             "what it is": METHODS[name].says,
             "inside L": of.text(name, "bits_per_byte"),
-            "minus RoPE": text_of(beside_rope[name]),
+            "minus RoPE": None if name == "rope" else text_of(beside_rope[name]),
             **{
                 f"gap at {p[:-1]}L": text_of(past(name, f"/{p}", "gap/"), "+.2f")
                 for p in PLACES

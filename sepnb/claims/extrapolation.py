@@ -186,7 +186,7 @@ SIX_SEEDS = ("sinusoidal", "learned", "rope", "alibi")
 
 
 def survival(tables: Tables, method: str) -> Verdict:
-    """Whether an encoding of chapter 5 survives past its trained length, under its own rule, which for a
+    """Whether an encoding of chapter 25 survives past its trained length, under its own rule, which for a
     table is its last row held. `SIX_SEEDS` are judged by the records of `extrapolation`, all others by three
     seeds of `encodings`, with which no comparison can be decided."""
     rule = "clamp" if method.startswith("learned") else "native"

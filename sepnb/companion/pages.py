@@ -157,7 +157,7 @@ def _speeds(cells: pd.DataFrame) -> list[str]:
 
 
 WINDOW, WIDTH = 64, 16
-"""Of the table that the extrapolators continue on the page of encodings."""
+"""Of the table that the extrapolators continue in chapter 25."""
 
 
 def properties() -> str:

@@ -296,7 +296,7 @@ def test_what_changes_with_the_number_of_axes_is_counted(claim_id, changes, expe
     )
 
 
-# --- chapter 5 ----------------------------------------------------------------------------------------------
+# --- chapter 25 ---------------------------------------------------------------------------------------------
 
 
 def survivor(method, reading, gap, seeds=6, inside=2.5):
