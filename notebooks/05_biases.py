@@ -63,7 +63,6 @@ H, L = 8, 64  # heads of the drawings; the trained length of the live models
 noise = partial(torch.randn, generator=generator, dtype=torch.float64)
 
 
-# %% tags=["hide-input"]
 PLACES = ("1x", "2x", "4x", "8x")
 OF_THIS_CHAPTER = "alibi t5 kerple-log kerple-power fire sandwich distance-aware cope"
 OF_THIS_CHAPTER = tuple(OF_THIS_CHAPTER.split())

@@ -93,7 +93,7 @@ declared = list(dict.fromkeys([*LONG, *encodings.method, *extrapolation.method])
 
 
 def by_position_of(*names: str) -> pd.DataFrame:
-    """Every method that has records in one of these, from the first that has, sorted."""
+    """Every method with records in one of these, from the first that has, sorted."""
     made = [
         next((row for name in names if (row := row_of(name, method))), None)
         for method in declared

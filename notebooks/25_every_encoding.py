@@ -40,7 +40,6 @@ from sepnb.records.run_table import RunTable, text_of
 figures.use_style()
 numbers = {}
 
-# %% tags=["hide-input"]
 PLACES = ("2x", "4x", "8x")
 LEVEL = 0.03  # bits per byte above its own sliding window: the margin of *survives*
 every_encoding = experiments.get("encodings")
@@ -75,7 +74,6 @@ def by_loss(methods):
     return sorted(methods, key=lambda name: of.mean(name, "bits_per_byte"))
 
 
-# %% tags=["hide-input"]
 shown = by_loss(name for name in METHODS if len(of.values(name, "bits_per_byte")))
 beside_rope = {name: of.difference(name, "rope", "bits_per_byte") for name in shown}
 ahead = [n for n in shown if len(beside_rope[n]) and beside_rope[n].max() < 0]
