@@ -575,7 +575,7 @@ drop = {n: ((v[8] - v[16]) / (v[512] - v[1024])).item() for n, v in curves.items
 assert abs(drop["ALiBi, head 3"] - 1 / 64) < 1e-9 and 0.7 < drop["KERPLE, log"] < 1
 
 # %% tags=["hide-input"]
-fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), width_ratios=(1.5, 1))
+fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), width_ratios=(1.4, 1))
 colours = "#009e73", "#0072b2", "#7b5ea7", "#6b6f74"
 for (name, curve), colour in zip(curves.items(), colours, strict=True):
     inside = curve[-1] > -22  # ALiBi leaves the picture before its end
@@ -589,7 +589,7 @@ axes[0].set_title("four curves of the distance")
 axes[0].set_xscale("log", base=2)
 figures.label_lines(axes[0])
 for position, quotient in zip(queries.tolist(), quotients, strict=True):
-    named = f"{position}" if position > 100 else "50, 100"
+    named = f"{position}" if position > 100 else "≤ 100"
     at = np.arange(len(quotient)) + 1
     (line,) = axes[1].plot(at, quotient.flip(0), label=named)
     if position > 50:
