@@ -867,8 +867,9 @@ figures.provenance(table)
 #    {num}`inside/separated-learned/drift/trained:.2f`.
 # 2. **A new index reaches the content only through attention.** In a separated model that is exact
 #    (*{num}`22_inside/verdict_only_the_routing_hears_a_new_index`*): a rule that keeps where heads look keeps everything.
-#    Does separation steady the content against a dense model? *{num}`22_inside/verdict_separation_steadies_the_content`*: under one
-#    rule of five, the cyclic one.
+#    Whether separation steadies the content against a dense model is
+#    *{num}`22_inside/verdict_separation_steadies_the_content`*: it does under the Fourier and the cyclic rule, and six seeds leave the
+#    other three open.
 # 3. **The trained pos stream carries almost no text**: *{num}`22_inside/verdict_pos_stream_carries_almost_no_text`*. Between texts
 #    lies {num}`inside/separated-learned/text/pos:.2g` of its variance, and yet a probe names bytes from it
 #    {num}`inside/separated-learned/byte/pos:+.3f` better than the majority rate.
