@@ -60,27 +60,38 @@ gpu: install ## run the experiments of the gpu profile; what is finished is kept
 # The stamp holds the content that was installed: an unchanged lock installs nothing, whatever its date.
 # torch comes first and with its own dependencies, which bring CUDA where the machine can use it. The lock
 # names every other package, so the rest needs no resolver. An environment that was made with
-# --system-site-packages keeps the host's torch.
+# --system-site-packages keeps the host's torch. With HASHES=1 nothing is installed but wheels whose digests
+# are written down, those of torch and CUDA too: a CPU wheel of torch is another file, and is refused.
 install: ## make .venv from requirements.lock (the commands above do it by themselves)
 	@want="`git hash-object requirements.lock pyproject.toml`"; \
 	[ "$$want" != "`cat $(STAMP) 2>/dev/null`" ] || exit 0; \
 	set -e; start=`date +%s`; \
 	$(BIN)/python -c 'import pip' 2>/dev/null || { $(CHECK_PYTHON); $(PYTHON) -m venv $(VENV); }; \
 	echo "Installing the locked packages into $(VENV)"; \
-	$(BIN)/python -m pip install -qq --disable-pip-version-check "`grep '^uv==' requirements.lock`"; \
-	grep -q 'include-system-site-packages = true' $(VENV)/pyvenv.cfg || \
-		$(BIN)/uv pip install $(UV_FLAGS) --constraint requirements.lock torch; \
-	grep -v '^torch==' requirements.lock | $(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --requirement -; \
+	if [ -n "$(HASHES)" ]; then \
+		sed -n '/^uv==/,/[^\\]$$/p' requirements-hashed.lock > $(VENV)/uv.txt; \
+		$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt; \
+		$(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --only-binary :all: --require-hashes \
+			--requirement requirements-hashed.lock; \
+	else \
+		$(BIN)/python -m pip install -qq --disable-pip-version-check "`grep '^uv==' requirements.lock`"; \
+		grep -q 'include-system-site-packages = true' $(VENV)/pyvenv.cfg || \
+			$(BIN)/uv pip install $(UV_FLAGS) --constraint requirements.lock torch; \
+		grep -v '^torch==' requirements.lock | $(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --requirement -; \
+	fi; \
 	$(BIN)/uv pip install -q --no-deps --no-build-isolation --editable .; \
 	echo "$$want" > $(STAMP); \
 	echo "Installed in $$((`date +%s` - start)) s"
 
-# CUDA packages come with torch where they are of use, so the lock does not name them.
+# CUDA packages come with torch where they are of use, so the lock does not name them. The hashed lock does: it
+# is installed without asking torch. What the oracles, other people's models and clusters need stays out of both.
+RESOLVE = $(BIN)/uv pip compile -q $(UV_FLAGS) --universal --python-version 3.11 --extra book --extra test \
+	--extra install --no-annotate --custom-compile-command "make lock"
 lock: install ## resolve requirements.lock again from pyproject.toml (UPGRADE=1: to the newest versions)
 	@mkdir -p build && cp requirements.lock build/requirements.lock
-	@$(BIN)/uv pip compile -q $(UV_FLAGS) $(if $(UPGRADE),--upgrade) --universal --python-version 3.11 --all-extras \
-		--no-annotate --custom-compile-command "make lock" --output-file build/requirements.lock pyproject.toml
+	@$(RESOLVE) $(if $(UPGRADE),--upgrade) --output-file build/requirements.lock pyproject.toml
 	@grep -vE '^(nvidia|cuda|triton)' build/requirements.lock > requirements.lock
+	@$(RESOLVE) --generate-hashes --constraint build/requirements.lock --output-file requirements-hashed.lock pyproject.toml
 	@$(MAKE) --no-print-directory install
 
 clean: ## delete what was built (not .venv, not the records under results/)

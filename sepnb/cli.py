@@ -132,6 +132,10 @@ def check(
     sample: Annotated[
         int | None, typer.Option(min=1, help="With --published: replay only this many.")
     ] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="With --published --sample N: train N runs again, to the end.")
+    ] = False,
+    draw: Annotated[str, typer.Option(help="With --whole: another text draws other runs.")] = "",
 ) -> None:
     """Compute the chapters' numbers afresh and compare with the reference; or replay published records."""
     from sepnb.companion import tasks
@@ -145,7 +149,11 @@ def check(
             raise ValueError(
                 f"--published replays records of experiments, not chapters: {' '.join(chapters)}"
             )
-        if published:
+        if (whole or draw) and not (whole and published and sample):
+            raise ValueError("runs are trained again with --published --whole --sample N, N of them")
+        if whole:
+            status = tasks.check_whole(console, profile or "laptop", sample, draw)
+        elif published:
             status = tasks.check_published(console, [profile] if profile else PROFILES, sample)
         else:
             options = {"update": update, "reason": reason, "measure": measure}

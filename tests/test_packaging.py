@@ -24,6 +24,7 @@ from sepnb.data import registry
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+HASHED = (ROOT / "requirements-hashed.lock").read_text(encoding="utf-8")
 CUDA = re.compile(r"nvidia-|cuda-|triton")
 
 DIRECT = [
@@ -56,6 +57,18 @@ def test_the_lock_pins_every_package_exactly_names_no_place_and_serves_machines_
         assert not CUDA.match(pin.name), pin
     assert not re.search(r"(?m)^-|://|(^|\s)/\w", LOCK), "the lock names a folder, an address or an option"
     assert _pins()["torch"] == Version("2.13.0")
+
+
+def test_the_hashed_lock_is_the_lock_with_cuda_and_a_digest_of_every_file():
+    pins: dict[str, int] = {}
+    for block in re.split(r" \\\n    |\n(?=\S)", HASHED.rstrip()):
+        if re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", block):
+            pins[[*pins][-1]] += 1
+        elif not block.startswith("#"):
+            pins[block] = 0
+    assert all(pins.values()), [pin for pin, hashes in pins.items() if not hashes]
+    assert {Requirement(pin) for pin in pins if not CUDA.match(pin)} == set(_locked())
+    assert any(CUDA.match(pin) for pin in pins)
 
 
 @pytest.mark.parametrize(("extra", "wanted"), DIRECT, ids=lambda value: getattr(value, "name", value))
@@ -139,21 +152,83 @@ def test_the_citation_names_this_version_and_licence():
     assert "Apache License" in licence and "END OF TERMS AND CONDITIONS" in licence
 
 
+WORKFLOWS = {
+    path.name: yaml.safe_load(path.read_text(encoding="utf-8"))
+    for path in sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+}
+JOBS = {f"{file}: {name}": job for file, of in WORKFLOWS.items() for name, job in of["jobs"].items()}
+
+
 def _steps(workflow: str) -> list[dict]:
-    content = yaml.safe_load((ROOT / ".github" / "workflows" / workflow).read_text(encoding="utf-8"))
-    return [step for job in content["jobs"].values() for step in job["steps"]]
+    return [step for job in WORKFLOWS[workflow]["jobs"].values() for step in job["steps"]]
 
 
-@pytest.mark.parametrize(("workflow", "command"), [("ci.yml", "bash .ci/run"), ("publish.yml", "make book")])
+@pytest.mark.parametrize(
+    ("workflow", "command"),
+    [
+        ("ci.yml", "bash .ci/run"),
+        ("publish.yml", "make book HASHES=1"),
+        ("weekly.yml", "make oracles HASHES=1"),
+    ],
+)
 def test_workflows_run_what_a_newcomer_runs_on_the_whole_history(workflow, command):
     steps = _steps(workflow)
     assert any(step.get("run") == command for step in steps)
     checkout = next(step for step in steps if step.get("uses", "").startswith("actions/checkout@"))
     assert checkout["with"]["fetch-depth"] == 0
     for step in steps:
-        assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step.get("uses", "actions/any@v1")), step
         if "upload-pages-artifact" in step.get("uses", ""):
             assert step["with"]["path"] == "build/html"
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS)
+def test_every_action_is_named_by_its_commit_with_the_version_beside_it(workflow):
+    text = (ROOT / ".github" / "workflows" / workflow).read_text(encoding="utf-8")
+    used = re.findall(r"(?m)^\s*(?:- )?uses: (.*)$", text)
+    assert len(used) == sum("uses" in step for step in _steps(workflow)) > 0
+    commits: dict[str, set[str]] = {}
+    for action in used:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
+        commits.setdefault(action.partition("@")[0], set()).add(action)
+    assert all(len(found) == 1 for found in commits.values()), commits
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_what_installs_or_executes_may_only_read_and_keeps_no_token(name):
+    job = JOBS[name]
+    allowed = job.get("permissions", WORKFLOWS[name.partition(":")[0]].get("permissions"))
+    assert isinstance(allowed, dict), "no permissions are those of the repository's settings"
+    commands = "\n".join(step.get("run", "") for step in job["steps"])
+    runs = re.search(r"\b(make|pip|python|bash|sepnb|jupyter)\b", commands) is not None
+    writes = {scope for scope, right in allowed.items() if right == "write"}
+    assert not (runs and writes), f"it executes code and may write {writes}"
+    assert "contents" not in writes or name == "publish.yml: chapters"
+    for step in job["steps"]:
+        if "actions/checkout@" in step.get("uses", ""):
+            assert step["with"]["persist-credentials"] is False
+        assert "github.token" not in str(step) or writes
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS)
+def test_workflows_install_only_files_whose_digests_are_written_down(workflow):
+    """The first `make` of a job installs; those that follow find it done."""
+    for job in WORKFLOWS[workflow]["jobs"].values():
+        made = [step["run"] for step in job["steps"] if "make " in step.get("run", "")]
+        assert not made or "HASHES=1" in made[0]
+
+
+def test_ci_tries_macos_and_the_oldest_and_newest_python():
+    tried = JOBS["ci.yml: elsewhere"]["strategy"]["matrix"]["include"]
+    assert {one["system"].partition("-")[0] for one in tried} == {"macos", "ubuntu"}
+    pythons = {one["python"] for one in tried}
+    assert min(map(Version, pythons)) == Version(PROJECT["requires-python"].removeprefix(">="))
+    assert len(pythons) > 1
+
+
+def test_every_week_published_runs_are_trained_again():
+    command = next(step["run"] for step in _steps("weekly.yml") if "--whole" in step.get("run", ""))
+    assert re.search(r"sepnb check --published --whole --sample \d+ --draw ", command)
+    assert WORKFLOWS["weekly.yml"][True]["schedule"]  # YAML reads the word `on` as true
 
 
 def test_the_ci_workflow_fetches_every_data_set_that_has_an_owner():
@@ -218,7 +293,7 @@ def test_each_recipe_for_contributors_is_short():
 @pytest.fixture
 def checkout(tmp_path) -> Path:
     """The files that `make install` reads, alone in a folder."""
-    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+    for name in ("Makefile", "pyproject.toml", "requirements.lock", "requirements-hashed.lock"):
         shutil.copy(ROOT / name, tmp_path)
     return tmp_path
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from sepnb.companion import chapters, execute, published, regression, runs, screens, tolerances
+from sepnb.companion import chapters, execute, published, regression, retrained, runs, screens, tolerances
 from sepnb.companion.chapters import Chapter
 from sepnb.records.store import Store
 
@@ -172,6 +172,29 @@ def check_published(console: Console, profiles: Sequence[str], sample: int | Non
     console.print(f"{len(replays)} published records: {told}")
     screens.refused(console, store.refused)
     return 1 if store.refused else published.exit_status(replays)
+
+
+def check_whole(console: Console, profile: str, count: int, draw: str) -> int:
+    """Train so many published runs again, say what each gave; the exit status."""
+    from sepnb import experiments
+
+    every = [experiments.get(name) for name in experiments.names()]
+    jobs = retrained.drawn(every, count, profile=profile, draw=draw, store=Store(refused={}))
+    if not jobs:
+        raise ValueError(
+            f"no published run of {profile} can be trained again here; see `sepnb results`, `data`"
+        )
+    seconds = sum(one.record.provenance["cpu_s"] for one in jobs)
+    screens.say(
+        console, f"training {len(jobs)} published runs again: {screens.duration(seconds)} of CPU time"
+    )
+
+    def ended(one: published.Replay) -> None:
+        screens.say(console, f"{one.name}: {one.detail or 'equal'}")
+
+    return published.exit_status(
+        retrained.check(jobs, side_by_side=min(2, os.cpu_count() or 1), on_end=ended)
+    )
 
 
 def check_numbers(

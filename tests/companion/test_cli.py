@@ -50,6 +50,9 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> None:
         (["check", "--published", "--measure"], "goes with neither"),
         (["check", "01_oder"], "did you mean 01_order"),
         (["check", "01_order", "--published"], "not chapters: 01_order"),
+        (["check", "--published", "--whole"], "--published --whole --sample N"),
+        (["check", "--draw", "1"], "--published --whole --sample N"),
+        (["check", "--published", "--whole", "--sample", "1"], "no published run of laptop can be trained"),
         (["data", "eltec"], "did you mean eltec-eng"),
     ],
 )

@@ -1,0 +1,84 @@
+"""Published runs are trained again: what a checksum and the first steps cannot see is seen."""
+
+from dataclasses import replace
+
+import pytest
+
+from sepnb.companion import published, retrained
+from sepnb.records.store import Record, Store
+
+
+@pytest.fixture
+def texts(fake) -> type:
+    """A fake experiment on texts: its runs have losses per byte, `off` by so much."""
+
+    class Texts(fake):
+        off = 0.0
+
+        def run(self, config, *, device="cpu", progress=None) -> Record:
+            record = super().run(config, device=device, progress=progress)
+            found = {"val_bits_per_byte": 2.0 + self.off, "train_cpu_s": 3.0}
+            return replace(record, metrics=found, provenance=record.provenance | {"cpu_s": 9.0})
+
+    return Texts
+
+
+@pytest.fixture
+def store(texts, checkout) -> Store:
+    store = Store()
+    for config in texts().grid("laptop"):
+        store.write(texts().run(config))
+    return store
+
+
+def test_a_number_that_somebody_wrote_into_a_record_is_found(texts, store) -> None:
+    """Signed again, it passes the replay of the first steps."""
+    record = store.load("laptop", "fake")["a-seed1"]
+    store.write(replace(record, metrics=record.metrics | {"val_bits_per_byte": 1.9}))
+    assert {one.status for one in published.check([texts()], mark=False)} == {"equal"}
+    ended = retrained.check(retrained.drawn([texts()], 9))
+    assert {one.key: one.status for one in ended} == {
+        **dict.fromkeys(("a-seed2", "b-seed1", "b-seed2"), "equal"),
+        "a-seed1": "stale",
+    }
+    told = next(one.detail for one in ended if one.status == "stale")
+    assert told == "val_bits_per_byte is 1.9000 in the record and 2.0000 here (allowed 0.03)"
+    assert published.exit_status(ended) == 1
+    assert store.load("laptop", "fake")["a-seed1"].stale is None, "it judges, and marks nothing"
+
+
+@pytest.mark.parametrize(("off", "status"), [(0.02, "equal"), (0.04, "stale"), (float("nan"), "stale")])
+def test_rounding_is_allowed_and_no_more(texts, store, off: float, status: str) -> None:
+    other = texts()
+    object.__setattr__(other, "off", off)
+    assert {one.status for one in retrained.check(retrained.drawn([other], 9))} == {status}
+
+
+def test_a_run_that_fails_ends_itself_only(texts, store) -> None:
+    record = store.load("laptop", "fake")["b-seed1"]
+    broken = texts(methods=("a", "broken"))
+    config = broken.grid("laptop", [1])[1]
+    store.write(replace(record, key=config.key, config=config.resolved()))
+    ended = {one.key: one for one in retrained.check(retrained.drawn([broken], 9))}
+    assert ended["broken-seed1"].detail == "RuntimeError: no such layer"
+    assert ended["a-seed1"].status == ended["a-seed2"].status == "equal"
+
+
+def test_each_draw_names_its_runs_and_names_them_again(texts, store) -> None:
+    names = {draw: [one.key for one in retrained.drawn([texts()], 2, draw=draw)] for draw in "12345678"}
+    assert names["1"] == [one.key for one in retrained.drawn([texts()], 2, draw="1")]
+    assert {key for drawn in names.values() for key in drawn} == {"a-seed1", "a-seed2", "b-seed1", "b-seed2"}
+
+
+def test_what_cannot_be_compared_is_not_drawn(texts, store, monkeypatch) -> None:
+    store.mark_stale("laptop", "fake", "a-seed1", "init changed")
+    record = store.load("laptop", "fake")["a-seed2"]
+    store.write(replace(record, provenance=record.provenance | {"cpu_s": retrained.LONGEST + 1}))
+    store.write(replace(store.load("laptop", "fake")["b-seed1"], metrics={"accuracy": 1.0}))
+    assert [one.key for one in retrained.drawn([texts()], 9)] == ["b-seed2"]
+    assert retrained.drawn([texts(methods=("a",))], 9) == []
+    from sepnb.data import registry
+
+    missing = type("Absent", (), {"status": lambda self: "missing"})
+    monkeypatch.setattr(registry, "get", lambda name: missing())
+    assert retrained.drawn([texts(needs=("eltec-eng",))], 9) == []
