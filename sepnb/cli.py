@@ -100,7 +100,7 @@ def build(profile: OfProfile = Profile.laptop, fresh: Fresh = False, jobs: Jobs 
     """Execute the chapters that changed, then build the HTML book from all of them. Trains nothing."""
     from sepnb.companion import tasks
 
-    with _said(RESUMED):
+    with _said(RESUMED), book.alone(partial(screens.say, console)):
         began = time.monotonic()
         found = discover()
         options = {"profile": profile, "device": tasks.device(None, profile), "seed": 0, "threads": 1}

@@ -1,5 +1,8 @@
 """From executed chapters to the site: stage the notebooks, let Jupyter Book build, publish to `build/html`.
 
+One build at a time works in a build folder, and Jupyter Book ends with the build that started it, however
+that ended: what it would go on writing is the folder of the next one.
+
 Sphinx needs ten seconds to find out that there is nothing to do; a hash of everything it reads needs a
 fraction of one. Pages that changed are built incrementally; a change of anything that acts on all pages
 (configuration, extension, package, records, commit) builds all of them anew.
@@ -11,9 +14,12 @@ import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from sepnb import paths
 from sepnb.companion import workers
@@ -35,6 +41,17 @@ main()
 """
 
 
+# The build holds the writing end of standard input. Where it is closed, and a death closes it too, the whole
+# group of processes goes: Sphinx's own workers write pages as well.
+LIFELINE = """
+import os, signal, threading
+def leave_with_parent():
+    os.read(0, 1)
+    os.killpg(0, signal.SIGKILL)
+threading.Thread(target=leave_with_parent, daemon=True).start()
+"""
+
+
 class BuildError(RuntimeError):
     """The book could not be built; the message says why and where the log is."""
 
@@ -42,6 +59,22 @@ class BuildError(RuntimeError):
 def html() -> Path:
     """Where the finished site lies."""
     return paths.build() / "html"
+
+
+@contextmanager
+def alone(say: Callable[[str], None]) -> Iterator[None]:
+    """Wait until no other process builds in this build folder, and keep others waiting."""
+    paths.build().mkdir(parents=True, exist_ok=True)
+    lock = FileLock(paths.build() / "build.lock")
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        say(f"another build is under way in {paths.build()}; waiting for its end")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def stage(chapters: Iterable[Chapter], profile: str) -> list[Path]:
@@ -169,9 +202,11 @@ def _jupyter_book(
     with (
         log.open("a", encoding="utf-8") as file,
         subprocess.Popen(
-            [sys.executable, "-c", BOOK, "build", str(paths.root()), *options],
+            [sys.executable, "-c", LIFELINE + BOOK, "build", str(paths.root()), *options],
             env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"},
             cwd=paths.root(),
+            start_new_session=True,  # a group of its own, which the lifeline ends
+            stdin=subprocess.PIPE,
             stdout=file,
             stderr=subprocess.PIPE,
             text=True,

@@ -1,6 +1,10 @@
 """Staging and skipping; the real book is built by tests/book."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -157,3 +161,65 @@ sys.exit(1)
     assert said == ["page.md:3: WARNING: no such target"]
     assert list(last) == ["page.md:3: WARNING: no such target\n", "in 3 s\n"]
     assert "reading sources" in log.read_text(encoding="utf-8")
+
+
+def until(happens: Callable[[], bool], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.02)
+
+
+WRITES = """
+import os, time
+which = "worker.txt" if os.fork() == 0 else "book.txt"
+while True:
+    with open(which, "a") as file:
+        file.write("writes ")
+    time.sleep(0.02)
+"""
+BUILD = f"""
+from sepnb import paths
+from sepnb.companion import build as book
+
+book.BOOK = {WRITES!r}
+with book.alone(print):
+    book._jupyter_book([], {{}}, paths.build() / "book.log", print)
+"""
+
+
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGKILL])
+def test_jupyter_book_and_its_workers_end_with_a_build_that_is_killed(checkout, by) -> None:
+    written = [checkout / "book.txt", checkout / "worker.txt"]
+    with subprocess.Popen([sys.executable, "-c", BUILD], cwd=checkout) as build:
+        try:
+            until(lambda: all(file.exists() for file in written))
+        finally:
+            build.send_signal(by)
+    assert build.returncode == -by
+
+    def quiet() -> bool:
+        before = [file.stat().st_size for file in written]
+        time.sleep(0.5)
+        return [file.stat().st_size for file in written] == before
+
+    until(quiet, 10)
+    with book.alone(lambda told: pytest.fail(told)):
+        pass  # the lock went with its holder
+
+
+WAITS = """
+from sepnb.companion import build as book
+with book.alone(lambda told: print(told, flush=True)):
+    print("its turn", flush=True)
+"""
+
+
+def test_of_two_builds_one_waits_for_the_other_and_says_so(checkout) -> None:
+    with book.alone(lambda told: pytest.fail(told)):
+        second = subprocess.Popen([sys.executable, "-c", WAITS], stdout=subprocess.PIPE, text=True)
+        said = second.stdout.readline()
+        assert said == f"another build is under way in {checkout / 'build'}; waiting for its end\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            second.wait(0.3)
+    assert second.communicate()[0] == "its turn\n"
