@@ -211,6 +211,11 @@ def data(
             table = [(one.name, one.status(), one.title, one.licence) for one in sets]
             console.print(screens.rows(("data set", "status", "what", "licence"), table))
             console.print(f"data folder: {paths.data()}", markup=False)
+            for one in (one for one, row in zip(sets, table, strict=True) if row[1] == "damaged"):
+                try:
+                    one.read()
+                except ValueError as why:
+                    screens.say(console, str(why))
             if any(row[1] != "at hand" for row in table):
                 console.print("`sepnb data NAME` fetches one; SEPNB_DATA names a folder that has them")
 

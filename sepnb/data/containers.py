@@ -2,19 +2,22 @@
 
 Those that take a folder read what lies in a data set's; the others unpack what its owner publishes. They
 raise FileNotFoundError where the files are not there and `Unreadable` where they are but cannot be decoded.
-Nothing is verified here: the registry compares the parts with its hashes.
+Nothing is verified here: the registry compares the parts with its hashes. No part may unpack to more than
+`most` bytes, which the registry knows: a small archive can hold gigabytes.
 """
 
 import gzip
 import importlib.metadata
 import importlib.util
 import lzma
+import struct
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 from xml.etree import ElementTree
 
 SYMPY_VERSION = "1.14.0"
@@ -25,7 +28,9 @@ SYMPY_PACKAGES = (
 )  # fmt: skip
 
 
-_FAULTS = (tarfile.TarError, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error)
+_DAMAGE = (tarfile.TarError, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, struct.error)
+_FAULTS = (*_DAMAGE, EOFError, RuntimeError)  # what zipfile raises of a password or a method that it lacks
+MOST = 1 << 30
 
 
 class Unreadable(ValueError):
@@ -37,12 +42,19 @@ def _whole(what: str) -> Iterator[None]:
     """Faults of any kind of archive, said in one way."""
     try:
         yield
-    except (*_FAULTS, EOFError) as error:
-        raise Unreadable(f"{what} ({error})") from error
+    except _FAULTS as error:
+        raise Unreadable(f"{what} ({error or type(error).__name__})") from error
 
 
-def sympy_sources(folder: Path) -> dict[str, bytes]:
-    """Python sources of the installed sympy, by path relative to the package, sorted; `folder` is not used.
+def _read(stream: BinaryIO, name: str, most: int) -> bytes:
+    data = stream.read(most + 1)
+    if len(data) > most:
+        raise Unreadable(f"{name} unpacks to more than {most:,} bytes, the most that was expected")
+    return data
+
+
+def sympy_sources(folder: Path, most: int = MOST) -> dict[str, bytes]:
+    """Python sources of the installed sympy, by path relative to the package, sorted; no argument is used.
 
     sympy is found without being imported, which would take longer than reading it.
     """
@@ -65,7 +77,7 @@ def sympy_sources(folder: Path) -> dict[str, bytes]:
     }
 
 
-def eltec_archive(folder: Path) -> dict[str, bytes]:
+def eltec_archive(folder: Path, most: int = MOST) -> dict[str, bytes]:
     """The novels (`ENG*.txt`) of `ELTeC-eng-txt.tar.xz`, sorted by file name."""
     path = folder / "ELTeC-eng-txt.tar.xz"
     novels = {}
@@ -73,17 +85,17 @@ def eltec_archive(folder: Path) -> dict[str, bytes]:
         for member in archive:
             name = member.name.rpartition("/")[2]
             if member.isfile() and name.startswith("ENG"):
-                novels[name] = archive.extractfile(member).read()
+                novels[name] = _read(archive.extractfile(member), name, most)
     return dict(sorted(novels.items()))
 
 
-def wikitext_files(folder: Path) -> dict[str, bytes]:
+def wikitext_files(folder: Path, most: int = MOST) -> dict[str, bytes]:
     """The three token files under their owner's names, from `{train,valid,test}.txt.xz`."""
     parts = {}
     for split in ("train", "valid", "test"):
         path = folder / f"{split}.txt.xz"
         with _whole(f"{path} is not a whole .xz file"), lzma.open(path) as file:
-            parts[f"wiki.{split}.tokens"] = file.read()
+            parts[f"wiki.{split}.tokens"] = _read(file, path.name, most)
     return parts
 
 
@@ -98,18 +110,18 @@ BABI_FILES = (
 """Of the first three of bAbI's twenty tasks, by path in the archive's folder."""
 
 
-def babi_archive(folder: Path) -> dict[str, bytes]:
+def babi_archive(folder: Path, most: int = MOST) -> dict[str, bytes]:
     """The stories of tasks 1 to 3 from `babi_tasks_1-20_v1-2_en.tar.xz`."""
-    return babi_tar(folder / "babi_tasks_1-20_v1-2_en.tar.xz")
+    return babi_tar(folder / "babi_tasks_1-20_v1-2_en.tar.xz", most)
 
 
-def scikit_learn_digits(folder: Path) -> dict[str, bytes]:
+def scikit_learn_digits(folder: Path, most: int = MOST) -> dict[str, bytes]:
     """`digits.csv`, which scikit-learn distributes packed; `folder` is not used, and nothing is imported."""
     found = importlib.util.find_spec("sklearn")
     if found is None or not found.submodule_search_locations:
         raise FileNotFoundError("scikit-learn is not installed, and the digits come with it")
     package = Path(found.submodule_search_locations[0])
-    return {"digits.csv": _gunzipped(package / "datasets" / "data" / "digits.csv.gz")}
+    return {"digits.csv": _gunzipped(package / "datasets" / "data" / "digits.csv.gz", most)}
 
 
 FASHION_FILES = (
@@ -121,25 +133,25 @@ FASHION_FILES = (
 """As the owner of Fashion-MNIST publishes them; without `.gz` they name the parts."""
 
 
-def fashion_files(folder: Path) -> dict[str, bytes]:
+def fashion_files(folder: Path, most: int = MOST) -> dict[str, bytes]:
     """The four files of Fashion-MNIST from `*-ubyte.gz`."""
-    return {name.removesuffix(".gz"): _gunzipped(folder / name) for name in FASHION_FILES}
+    return {name.removesuffix(".gz"): _gunzipped(folder / name, most) for name in FASHION_FILES}
 
 
-def gzip_file(archive: Path) -> dict[str, bytes]:
+def gzip_file(archive: Path, most: int = MOST) -> dict[str, bytes]:
     """What a single packed file holds; it does not say its name."""
-    return {"": _gunzipped(archive)}
+    return {"": _gunzipped(archive, most)}
 
 
-def _gunzipped(path: Path) -> bytes:
+def _gunzipped(path: Path, most: int) -> bytes:
     with _whole(f"{path.name} is not a whole .gz file"), gzip.open(path) as file:
-        return file.read()
+        return _read(file, path.name, most)
 
 
-def eltec_zip(archive: Path) -> dict[str, bytes]:
+def eltec_zip(archive: Path, most: int = MOST) -> dict[str, bytes]:
     """The novels of an archive of the repository COST-ELTeC/ELTeC-eng: bodies of `level1/ENG*.xml`."""
     novels = {}
-    for name, xml in _zip_members(archive, "*/level1/ENG*.xml"):
+    for name, xml in _zip_members(archive, "*/level1/ENG*.xml", most):
         try:
             novels[f"{PurePosixPath(name).stem}.txt"] = body_text(xml)
         except ValueError as error:
@@ -178,25 +190,27 @@ def _blocks(division: ElementTree.Element) -> Iterator[str]:
             yield text
 
 
-def babi_tar(archive: Path) -> dict[str, bytes]:
+def babi_tar(archive: Path, most: int = MOST) -> dict[str, bytes]:
     """The stories of tasks 1 to 3 from `tasks_1-20_v1-2.tar.gz`, or from its files packed in another way."""
     found = {}
     with _whole(f"{archive.name} is not a whole packed .tar"), tarfile.open(archive, mode="r:*") as packed:
         for member in packed:
             name = member.name.partition("/")[2]
             if member.isfile() and name in BABI_FILES:
-                found[name] = packed.extractfile(member).read()
+                found[name] = _read(packed.extractfile(member), name, most)
     return found
 
 
-def wikitext_zip(archive: Path) -> dict[str, bytes]:
+def wikitext_zip(archive: Path, most: int = MOST) -> dict[str, bytes]:
     """The three token files of `wikitext-2-v1.zip`."""
-    return {PurePosixPath(name).name: data for name, data in _zip_members(archive, "*/wiki.*.tokens")}
+    members = _zip_members(archive, "*/wiki.*.tokens", most)
+    return {PurePosixPath(name).name: data for name, data in members}
 
 
-def _zip_members(archive: Path, pattern: str) -> Iterator[tuple[str, bytes]]:
+def _zip_members(archive: Path, pattern: str, most: int) -> Iterator[tuple[str, bytes]]:
     """Path and bytes of the members of a zip file whose path matches `pattern`."""
     with _whole("not a whole zip file"), zipfile.ZipFile(archive) as packed:
         for name in packed.namelist():
             if PurePosixPath(name).match(pattern):
-                yield name, packed.read(name)
+                with packed.open(name) as member:
+                    yield name, _read(member, name, most)

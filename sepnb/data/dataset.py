@@ -21,7 +21,8 @@ from sepnb.data import containers
 
 Bytes = np.ndarray  # uint8, one dimension, read-only
 Parts = Mapping[str, Bytes | bytes]
-Unpack = Callable[[Path], dict[str, bytes]]
+Unpack = Callable[[Path, int], dict[str, bytes]]
+"""Of a place, and of how many bytes a part of it may have."""
 
 
 class DataMissing(FileNotFoundError):
@@ -64,7 +65,8 @@ class DataSet:
         parts: the files of the decoded text; empty where a package brings them and only the whole is hashed.
         note: what a check of the owner's bytes can show and what it cannot.
         decode: reads the parts from what lies in a folder (see `sepnb.data.containers`).
-        addresses: of the archive, in the order in which they are tried; none where a package brings the text.
+        addresses: of the archive, in the order in which they are tried, encrypted ones first; none where a
+            package brings the text.
         unpack: reads the parts from that archive.
         files: where the owner publishes several, their names below each address; `unpack` then gives the one
             part of each, whose name is that of the file without its last suffix.
@@ -87,6 +89,11 @@ class DataSet:
     def folder(self) -> Path:
         """Where the set lies in the data folder."""
         return paths.data() / self.name
+
+    @property
+    def most(self) -> int:
+        """Bytes that a part may unpack to: twice the largest registered one, for what decoding leaves out."""
+        return 2 * max(part.bytes for part in self.parts) if self.parts else containers.MOST
 
     @property
     def fetched(self) -> Path:
@@ -113,15 +120,15 @@ class DataSet:
                 pass
             except (OSError, DataDamaged) as problem:
                 if file == self.fetched:  # a bad cached copy is no problem: it is made anew below
-                    problems.append(str(problem))
+                    problems.append(self._said(problem))
         try:
-            parts = self.check(self.decode(self.folder), self.folder)
+            parts = self.check(self.decode(self.folder, self.most), self.folder)
         except FileNotFoundError:
             if problems:
                 raise DataDamaged("\n".join(problems)) from None
             raise DataMissing(self._missing()) from None
-        except (containers.Unreadable, DataDamaged) as problem:
-            raise DataDamaged("\n".join([*problems, str(problem)])) from problem
+        except (OSError, containers.Unreadable, DataDamaged) as problem:
+            raise DataDamaged("\n".join([*problems, self._said(problem)])) from problem
         if self.parts:
             with suppress(OSError):  # a place that cannot be written is no obstacle
                 paths.write_atomically(self.cached, b"".join(parts.values()))
@@ -145,7 +152,8 @@ class DataSet:
 
         Raises:
             DataMissing: no address gave the registered text; the message says what each of them gave.
-            DataDamaged: there is nothing to download and what is installed is not the registered text.
+            DataDamaged: there is nothing to download and what is installed is not the registered text, or the
+                data folder is none.
         """
         try:
             self.read()
@@ -153,6 +161,11 @@ class DataSet:
         except (DataMissing, DataDamaged):
             if not self.addresses:
                 raise
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            told = f"data set {self.name} cannot be put into {self.folder} ({error.strerror})"
+            raise DataDamaged(f"{told}; set SEPNB_DATA to a folder that can be written") from error
         failures = []
         for address in self.addresses:
             try:
@@ -171,12 +184,15 @@ class DataSet:
     def _delivered(self, address: str, progress: bool, timeout: float) -> dict[str, bytes]:
         """The parts from one address."""
         if not self.files:
-            return download(address, self.unpack, progress, timeout)
+            return download(address, self._unpack, progress, timeout)
         parts = {}
         for name in self.files:
-            whole = download(f"{address}/{name}", self.unpack, progress, timeout)
+            whole = download(f"{address}/{name}", self._unpack, progress, timeout)
             (parts[Path(name).stem],) = whole.values()
         return parts
+
+    def _unpack(self, archive: Path) -> dict[str, bytes]:
+        return self.unpack(archive, self.most)
 
     def check(self, found: Parts, where: Path | str) -> dict[str, Bytes]:
         """`found` as read-only arrays in canonical order, if it is what is registered.
@@ -197,14 +213,16 @@ class DataSet:
             f"(hash {got[:12]}, registered {self.sha256[:12]}){told}"
         )
 
+    def _said(self, problem: Exception) -> str:
+        told = isinstance(problem, DataDamaged)
+        return str(problem) if told else f"{self.name} cannot be read from {self.folder}: {problem}"
+
     def _split(self, file: Path) -> dict[str, Bytes]:
         data = np.fromfile(file, np.uint8)
         data.setflags(write=False)
         ends = np.cumsum([part.bytes for part in self.parts])
         if len(data) != ends[-1]:
-            raise DataDamaged(
-                f"{self.name}: {file} has {len(data):,} bytes, the registered text {ends[-1]:,}"
-            )
+            raise DataDamaged(f"{file} has {len(data):,} bytes, the registered text {ends[-1]:,}")
         return {part.name: data[end - part.bytes : end] for part, end in zip(self.parts, ends, strict=True)}
 
     def _missing(self) -> str:
@@ -217,7 +235,9 @@ class DataSet:
         )
 
 
-def download(address: str, unpack: Unpack, progress: bool, timeout: float) -> dict[str, bytes]:
+def download(
+    address: str, unpack: Callable[[Path], dict[str, bytes]], progress: bool, timeout: float
+) -> dict[str, bytes]:
     """What `unpack` makes of the archive at `address`, which is deleted in any case.
 
     Raises:

@@ -108,7 +108,11 @@ _SETS = (
         ),
         decode=containers.fashion_files,
         parts=_parts(_FASHION),
-        addresses=("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",),
+        addresses=(
+            "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/"
+            "b2617bb6d3ffa2e429640350f613e3291e10b141/data/fashion",
+            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",  # which speaks no https
+        ),
         unpack=containers.gzip_file,
         kind="images",
         files=containers.FASHION_FILES,
@@ -136,9 +140,9 @@ _SETS = (
         decode=containers.babi_archive,
         parts=_parts(_BABI),
         addresses=(
+            "https://s3.amazonaws.com/text-datasets/babi_tasks_1-20_v1-2.tar.gz",
             # the first author's own copy
             "http://www.thespermwhale.com/jaseweston/babi/tasks_1-20_v1-2.tar.gz",
-            "https://s3.amazonaws.com/text-datasets/babi_tasks_1-20_v1-2.tar.gz",
         ),
         unpack=containers.babi_tar,
         kind="stories",

@@ -72,7 +72,7 @@ def test_archives_are_decoded_once_and_then_read_from_the_cache():
     put_archives(data_set, TOKENS)
     assert said(data_set) == TOKENS
     assert data_set.cached.read_bytes() == b"".join(TOKENS.values())
-    undecodable = dataclasses.replace(data_set, decode=lambda folder: pytest.fail("decoded twice"))
+    undecodable = dataclasses.replace(data_set, decode=lambda *_: pytest.fail("decoded twice"))
     assert said(undecodable) == TOKENS
 
 
@@ -167,9 +167,9 @@ def test_the_novels_are_read_from_their_tar(places):
 # from the owner
 
 
-def packed(contents: dict[str, bytes], folder: str) -> bytes:
+def packed(contents: dict[str, bytes], folder: str, method: int = zipfile.ZIP_DEFLATED) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, data in contents.items():
             archive.writestr(f"{folder}/{name}", data)
     return buffer.getvalue()
@@ -185,6 +185,28 @@ PIECES |= {f"/half/{name}.gz": gzip.compress(data)[:-5] for name, data in TOKENS
 
 CUT, PAGE = WHOLE[:-50], b"<html>Please log in</html>"
 BODIES = {"/whole": WHOLE, "/page": PAGE, "/cut": CUT, "/broken-off": CUT, "/stalls": WHOLE[:50], **PIECES}
+BODIES["/bomb"] = packed(TOKENS | {"wiki.train.tokens": bytes(10**6)}, "wikitext-2")
+PIECES["/bombs/wiki.train.tokens.gz"] = BODIES["/bombs/wiki.train.tokens.gz"] = gzip.compress(bytes(10**6))
+
+
+def _edited(flags: int | None = None, method: int | None = None, data: bool = False) -> bytes:
+    """The good archive with other words in the headers of its members, or with the data of one spoilt."""
+    body = bytearray(packed(TOKENS, "wikitext-2", zipfile.ZIP_LZMA if data else zipfile.ZIP_DEFLATED))
+    for signature, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = body.find(signature)
+        while start >= 0:
+            if flags is not None:
+                body[start + at : start + at + 2] = flags.to_bytes(2, "little")
+            if method is not None:
+                body[start + at + 2 : start + at + 4] = method.to_bytes(2, "little")
+            start = body.find(signature, start + 4)
+    if data:
+        begin = body.find(b".tokens") + len(b".tokens")
+        body[begin : begin + 20] = b"\xff" * 20
+    return bytes(body)
+
+
+BODIES |= {"/encrypted": _edited(flags=1), "/method": _edited(method=99), "/lzma": _edited(data=True)}
 BODIES["/wrong"] = packed(TOKENS | {"wiki.train.tokens": b"other words"}, "wikitext-2")
 
 
@@ -269,6 +291,11 @@ def test_what_is_at_hand_is_not_fetched_again():
         (small, "nothing", "/nothing: 404"),
         (small, "silent", r"/silent: .*timed out"),
         (small, "stalls", r"/stalls: .*timed out"),
+        (small, "encrypted", r"/encrypted: not a whole zip file \(.*password"),
+        (small, "method", r"/method: not a whole zip file \(.*compression"),
+        (small, "lzma", r"/lzma: not a whole zip file"),
+        (small, "bomb", r"/bomb: wikitext-2/wiki\.train\.tokens unpacks to more than \d\d bytes"),
+        (several, "bombs", r"/bombs/wiki\.train\.tokens\.gz: archive unpacks to more than \d\d bytes"),
         (several, "altered", r"/altered is not .*; differ: wiki\.train\.tokens, wiki\.valid"),
         (several, "half", r"/half/wiki\.train\.tokens\.gz: archive is not a whole \.gz file"),
     ],
@@ -285,7 +312,8 @@ def test_what_is_not_the_text_is_refused_and_removed(owner, places, kind, path, 
 
 
 def test_the_next_address_is_tried(owner):
-    assert said_after_fetch(small(f"{owner}/nothing", f"{owner}/page", f"{owner}/whole")) == TOKENS
+    bad = [f"{owner}/{path}" for path in ("nothing", "page", "encrypted", "method", "lzma", "bomb")]
+    assert said_after_fetch(small(*bad, f"{owner}/whole")) == TOKENS
     again = several(f"{owner}/half", f"{owner}/several")
     again.fetched.unlink()
     assert said_after_fetch(again) == TOKENS
@@ -308,6 +336,36 @@ def test_a_damaged_copy_is_reported_and_replaced(owner, bad):
     data_set.fetched.write_bytes(BAD[bad])
     assert data_set.status() == "damaged"
     assert said_after_fetch(data_set) == TOKENS
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda place: place.write_text("a file"), lambda place: place.symlink_to(place)]
+)
+def test_a_data_folder_that_is_none_is_refused_before_anything_is_fetched(places, spoil):
+    spoil(places / "data")
+    data_set = small("http://127.0.0.1:9/never-asked")
+    assert data_set.status() == "damaged"
+    with pytest.raises(DataDamaged, match=r"small cannot be read from \S+/data/small: .*Errno"):
+        data_set.read()
+    with pytest.raises(
+        DataDamaged, match=r"cannot be put into \S+/data/small \(.*; set SEPNB_DATA to a folder"
+    ):
+        data_set.fetch(progress=False)
+
+
+def test_what_lies_in_the_data_folder_unpacks_to_no_more_than_is_registered():
+    data_set = small()
+    put_archives(data_set, TOKENS | {"wiki.test.tokens": bytes(10**6)})
+    with pytest.raises(
+        DataDamaged, match=r"small cannot be read .*test\.txt\.xz unpacks to more than \d\d bytes"
+    ):
+        data_set.read()
+
+
+def test_every_owner_is_asked_over_an_encrypted_line_first():
+    for name in registry.names():
+        for address in registry.get(name).addresses[:1]:
+            assert address.startswith("https://"), name
 
 
 def test_a_set_that_comes_with_a_package_is_not_downloaded(monkeypatch):
