@@ -85,7 +85,7 @@ install: ## make .venv from requirements.lock (the commands above do it by thems
 
 # CUDA packages come with torch where they are of use, so the lock does not name them. The hashed lock does: it
 # is installed without asking torch. What the oracles, other people's models and clusters need stays out of both.
-RESOLVE = $(BIN)/uv pip compile -q $(UV_FLAGS) --universal --python-version 3.11 --extra book --extra test \
+RESOLVE = $(BIN)/uv pip compile -q $(UV_FLAGS) --universal --python-version 3.11 --extra run --extra book --extra test \
 	--extra install --no-annotate --custom-compile-command "make lock"
 lock: install ## resolve requirements.lock again from pyproject.toml (UPGRADE=1: to the newest versions)
 	@mkdir -p build && cp requirements.lock build/requirements.lock

@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from sepnb import paths
+from sepnb import __version__, paths
 from sepnb.companion import build as book
 from sepnb.companion import runs, screens
 from sepnb.companion.chapters import discover
@@ -45,11 +45,29 @@ OfProfile = Annotated[
     Profile, typer.Option(help="smoke: seconds, for tests; laptop: 2 CPU cores; gpu: one GPU.")
 ]
 OnDevice = Annotated[Device | None, typer.Option(help="Where to compute (default: cuda for gpu, else cpu).")]
+OfNames = Annotated[
+    list[str] | None, typer.Argument(help="Only those with one of these in their name (default: all).")
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Do again what is already there.")]
 Jobs = Annotated[
     int | None, typer.Option(min=1, help="Processes side by side (default: 2 on a CPU, 4 on a GPU).")
 ]
 Threads = Annotated[int, typer.Option(min=1, help="Threads that each process may use.")]
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        print(f"sepnb {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version and end.")
+    ] = False,
+) -> None:
+    """What every command shares."""
 
 
 @app.command()
@@ -72,13 +90,15 @@ def run(
 ) -> None:
     """Run experiments record by record, and execute chapters. Without names: all of both.
 
+    `sepnb results` lists the experiments with their names; a chapter has the name of its file, as 01_order.
+
     What is already there is skipped; an interrupted run is resumed by the same command.
     """
     from sepnb.companion import tasks
 
     with _said(RESUMED):
-        experiments, chapters = tasks.sort_out(names or tasks.GROUPS)
         numbers = tasks.seeds(seeds)
+        experiments, chapters = tasks.sort_out(names or tasks.GROUPS)
         if chapters and not experiments and numbers and len(numbers) > 1:
             raise ValueError(f"a chapter has one seed, --seeds gives {len(numbers)}")
         where = tasks.device(device, profile)
@@ -103,6 +123,8 @@ def build(profile: OfProfile = Profile.laptop, fresh: Fresh = False, jobs: Jobs 
     with _said(RESUMED), book.alone(partial(screens.say, console)):
         began = time.monotonic()
         found = discover()
+        if not found:
+            raise ValueError(f"{paths.root()} holds no chapters: the book is built in a checkout of it")
         options = {"profile": profile, "device": tasks.device(None, profile), "seed": 0, "threads": 1}
         width = jobs or min(2, os.cpu_count() or 1)
         if not tasks.run_chapters(console, found, fresh=fresh, jobs=width, **options):
@@ -222,6 +244,7 @@ def data(
 
 @app.command()
 def results(
+    names: OfNames = None,
     profile: Annotated[Profile | None, typer.Option(help="Default: laptop and gpu.")] = None,
 ) -> None:
     """List per experiment and profile what is published, missing, stale, orphaned and refused.
@@ -235,7 +258,7 @@ def results(
         table, details = [], []
         for of in [profile] if profile else PROFILES:
             store = Store(runs.store_for(of).root, refused=refused)
-            for name in experiments.names():
+            for name in _named(names, experiments.names()):
                 grid = {config.key: config for config in experiments.get(name).grid(of)}
                 before = len(refused)
                 try:
@@ -263,6 +286,7 @@ def results(
 
 @app.command()
 def claims(
+    names: OfNames = None,
     profile: Annotated[Profile | None, typer.Option(help="Default: gpu where complete, else laptop.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a list of objects.")] = False,
 ) -> None:
@@ -278,6 +302,9 @@ def claims(
             from sepnb import claims as ledger
 
             found = ledger.evaluate(profile, Store(refused=refused))
+            if names:
+                kept = _named(names, [row.claim.id for row in found])
+                found = [row for row in found if row.claim.id in kept]
             gc.freeze()  # else the first collection would look at all of them
         finally:
             if collecting:
@@ -300,6 +327,14 @@ def doctor() -> None:
         found = list(examine())
         console.print(screens.rows(("", "state", "seen"), found))
     raise typer.Exit(1 if any(one.state == "problem" for one in found) else 0)
+
+
+def _named(parts: list[str] | None, names: list[str]) -> list[str]:
+    """The names that hold one of the parts; all where none is asked for."""
+    found = [name for name in names if not parts or any(part in name for part in parts)]
+    if not found:
+        raise ValueError(f"no name holds {' or '.join(parts or ())}; there are {', '.join(names)}")
+    return found
 
 
 @contextmanager

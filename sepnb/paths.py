@@ -21,14 +21,21 @@ def root() -> Path:
     return Path(os.environ.get("SEPNB_ROOT", HERE))
 
 
+def writable() -> Path:
+    """Where folders for what commands write are: the checkout, or of an installed package, which lies among
+    others, the user's cache folder."""
+    installed = "SEPNB_ROOT" not in os.environ and not (HERE / "pyproject.toml").is_file()
+    return platformdirs.user_cache_path("sepnb") if installed else root()
+
+
 def results() -> Path:
     """The published records: `SEPNB_RESULTS`, or `results/` of the checkout."""
-    return Path(os.environ.get("SEPNB_RESULTS", root() / "results"))
+    return Path(os.environ.get("SEPNB_RESULTS", writable() / "results"))
 
 
 def build() -> Path:
     """What commands make and may be deleted: `SEPNB_BUILD`, or `build/` of the checkout."""
-    return Path(os.environ.get("SEPNB_BUILD", root() / "build"))
+    return Path(os.environ.get("SEPNB_BUILD", writable() / "build"))
 
 
 def data() -> Path:

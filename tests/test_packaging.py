@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,13 @@ LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 HASHED = (ROOT / "requirements-hashed.lock").read_text(encoding="utf-8")
 CUDA = re.compile(r"nvidia-|cuda-|triton")
 
+UNLOCKED = ("lab", "hf", "cluster")
+"""Extras that stay out of the lock, as the oracles do."""
 DIRECT = [
     (extra, Requirement(text))
     for extra, texts in {"": PROJECT["dependencies"], **PROJECT["optional-dependencies"]}.items()
     for text in texts
+    if extra not in UNLOCKED
 ]
 
 
@@ -110,12 +114,18 @@ def test_the_lock_is_closed():
 
 
 def test_every_import_of_the_package_is_declared():
-    """Core modules import core dependencies; what makes the book may import the book's as well."""
+    """Modules import what the package or its experiments need; what makes the book may import the book's as
+    well. What the bare package does without the others is tried below."""
     owners = importlib.metadata.packages_distributions()
-    declared = {extra: {canonicalize_name(r.name) for e, r in DIRECT if e == extra} for extra in ("", "book")}
+    declared = {
+        extra: {canonicalize_name(r.name) for e, r in DIRECT if e == extra} for extra in ("", "run", "book")
+    }
+    optional = {
+        Requirement(text).name for extra in UNLOCKED for text in PROJECT["optional-dependencies"][extra]
+    }
     undeclared = []
     for path in sorted((ROOT / "sepnb").rglob("*.py")):
-        allowed = declared[""] | (declared["book"] if "companion" in path.parts else set())
+        allowed = declared[""] | declared["run"] | (declared["book"] if "companion" in path.parts else set())
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 modules = [alias.name for alias in node.names]
@@ -123,10 +133,103 @@ def test_every_import_of_the_package_is_declared():
                 modules = [node.module]
             else:
                 continue
-            for top in {module.split(".")[0] for module in modules} - sys.stdlib_module_names - {"sepnb"}:
+            named = {module.split(".")[0] for module in modules} - sys.stdlib_module_names - {"sepnb"}
+            for top in named - optional:
                 if not allowed & {canonicalize_name(owner) for owner in owners.get(top, [])}:
                     undeclared.append(f"{path.relative_to(ROOT)} imports {top}")
     assert not undeclared
+
+
+# --- the wheel, outside of the repository ---
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Path:
+    """A folder with what the wheel of this checkout installs, and nothing else of it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    script = f"from hatchling.build import build_wheel; print(build_wheel({str(folder)!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    with zipfile.ZipFile(folder / done.stdout.splitlines()[-1]) as wheel:
+        wheel.extractall(folder / "site-packages")
+    return folder / "site-packages"
+
+
+def _needed(wanted: set[str]) -> set[str]:
+    """These distributions and all that they ask for, as far as they are installed here."""
+    seen, todo = set(), [*wanted]
+    while todo:
+        name = canonicalize_name(todo.pop())
+        if name in seen:
+            continue
+        try:
+            asked = map(Requirement, importlib.metadata.requires(name) or [])
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        seen.add(name)
+        todo += [need.name for need in asked if need.marker is None or need.marker.evaluate({"extra": ""})]
+    return seen
+
+
+BARE = """
+import sys
+sys.path.insert(0, {folder!r})
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {hidden!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+"""
+
+
+def _bare(installed: Path, script: str, home: Path) -> subprocess.CompletedProcess:
+    """Run a script with the installed wheel where only what it declares is there, from another folder."""
+    core = _needed({r.name for extra, r in DIRECT if not extra})
+    owners = importlib.metadata.packages_distributions()
+    hidden = {top for top, names in owners.items() if not core & {canonicalize_name(one) for one in names}}
+    start = BARE.format(folder=str(installed), hidden=hidden - {"sepnb"})
+    kept = {name: value for name, value in os.environ.items() if not re.match("SEPNB|PYTHON|XDG", name)}
+    return subprocess.run(
+        [sys.executable, "-c", start + script],
+        cwd=home,
+        env=kept | {"HOME": str(home)},
+        capture_output=True,
+        text=True,
+    )
+
+
+TRAINS = """
+import torch, sepnb, sepnb.encodings, sepnb.evaluation, sepnb.extrapolators, sepnb.seqpe, sepnb.training
+from sepnb import paths
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.streams import Streams
+
+model = LanguageModel(TransformerConfig(Streams(pos=8, sem=8), 1, 2, "learned", max_length=8))
+logits = model(torch.zeros(2, 8, dtype=torch.long))
+torch.nn.functional.cross_entropy(logits.flatten(0, 1), torch.ones(16, dtype=torch.long)).backward()
+print(sepnb.__file__)
+print(paths.build())
+print(paths.results())
+"""
+
+
+def test_an_installed_wheel_trains_a_model_with_nothing_but_its_five_packages(installed, tmp_path):
+    done = _bare(installed, TRAINS, tmp_path)
+    assert done.returncode == 0, done.stderr
+    module, build, results = map(Path, done.stdout.splitlines()[-3:])
+    assert module == installed / "sepnb" / "__init__.py"
+    for place in (build, results):
+        assert place.is_relative_to(tmp_path) and "sepnb" in place.parts, "it writes among the packages"
+
+
+def test_the_command_line_of_a_bare_installation_says_what_to_install(installed, tmp_path):
+    script = "import runpy; sys.argv = ['sepnb', 'results']; runpy.run_module('sepnb', run_name='__main__')"
+    done = _bare(installed, script, tmp_path)
+    assert done.returncode == 1 and "pip install 'sepnb[run]'" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 # --- the files beside it ---

@@ -14,7 +14,6 @@ from typing import Literal
 
 import numpy as np
 import platformdirs
-import requests
 
 from sepnb import __version__, paths
 from sepnb.data import containers
@@ -245,6 +244,7 @@ def download(
             something that does not unpack; the message says at which address.
     """
     import pooch  # its progress bar looks for widgets when it is imported in a notebook, and warns
+    import requests
 
     who = {"User-Agent": f"sepnb/{__version__}"}  # some owners refuse requests that do not say who asks
     get = pooch.HTTPDownloader(progressbar=progress, chunk_size=1 << 16, timeout=timeout, headers=who)

@@ -53,6 +53,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> None:
         (["check", "--published", "--whole"], "--published --whole --sample N"),
         (["check", "--draw", "1"], "--published --whole --sample N"),
         (["check", "--published", "--whole", "--sample", "1"], "no published run of laptop can be trained"),
+        (["results", "in_windw"], "no name holds in_windw; there are "),
         (["data", "eltec"], "did you mean eltec-eng"),
     ],
 )
@@ -103,6 +104,40 @@ print(done.exit_code, sorted({"torch", "jupytext", "papermill", "sphinx", "panda
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "0 []"
+
+
+def test_a_list_is_cut_to_the_names_that_are_asked_for(checkout) -> None:
+    status, output = sepnb("results", "seqpe_stream", "in_win", "--profile", "laptop")
+    listed = {line.split()[0] for line in output.splitlines() if " laptop " in line}
+    assert status == 0
+    assert listed == {name for name in every_experiment() if "seqpe_stream" in name or name == "in_window"}
+
+
+@pytest.mark.parametrize(
+    "command", [["--version"], ["-h"], ["run", "-h"], ["run", "in_window", "--seeds", "1,x"]]
+)
+def test_what_needs_no_computing_imports_no_torch(checkout, command: list[str]) -> None:
+    script = f"""
+import runpy, sys
+sys.argv = ["sepnb", *{command!r}]
+try:
+    runpy.run_module("sepnb", run_name="__main__")
+except SystemExit as ended:
+    print(ended.code or 0, "torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == ("2 False" if "--seeds" in command else "0 False"), done
+    told = {
+        "--version": f"sepnb {version('sepnb')}",
+        "-h": "Commands",
+        "run": "`sepnb results` lists the experiments",
+    }
+    assert "--seeds" in command or told[command[0]] in done.stdout
+
+
+def test_a_folder_without_chapters_is_no_book(checkout) -> None:
+    status, output = sepnb("build")
+    assert status == 2 and "holds no chapters: the book is built in a checkout" in output
 
 
 def test_a_grid_is_run_resumed_and_summed_up(checkout, fake, registered) -> None:
