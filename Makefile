@@ -24,7 +24,7 @@ ORACLES := $(CURDIR)/build/oracles
 WITH_ORACLES = PYTHONPATH=$(ORACLES)
 INSTALL_ORACLES = $(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --target $(ORACLES) --requirement requirements-oracles.txt
 
-.PHONY: help book test oracles bench notebooks serve gpu install lock clean
+.PHONY: help book test oracles bench notebooks lab serve gpu install lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1 \2/p' Makefile | awk '{ $$2 = sprintf("%-10s", $$2) } 1'
@@ -45,8 +45,12 @@ bench: install ## time the encodings beside x-transformers (KEEP=laptop: and sto
 	@$(INSTALL_ORACLES)
 	@$(WITH_ORACLES) $(BIN)/sepnb $(if $(KEEP),run encoding_speed --profile $(KEEP),bench encodings)
 
-notebooks: install ## write an .ipynb copy of every chapter beside its source
-	@$(BIN)/jupytext --update --to ipynb notebooks/*.py
+notebooks: install ## write an .ipynb copy of every chapter beside its source; copies with edits are left
+	@$(BIN)/python -m sepnb.companion.notebooks write
+
+lab: notebooks ## open the chapters in Jupyter Lab, which is installed beside the locked packages
+	@$(BIN)/uv pip install -q $(UV_FLAGS) --constraint requirements.lock --requirement pyproject.toml --extra lab
+	@$(BIN)/jupyter lab notebooks
 
 serve: ## serve the built book on this machine
 	@test -f build/html/index.html || { echo "There is no book yet: run make book" >&2; exit 1; }
@@ -94,5 +98,6 @@ lock: install ## resolve requirements.lock again from pyproject.toml (UPGRADE=1:
 	@$(RESOLVE) --generate-hashes --constraint build/requirements.lock --output-file requirements-hashed.lock pyproject.toml
 	@$(MAKE) --no-print-directory install
 
-clean: ## delete what was built (not .venv, not the records under results/)
-	rm -rf build _build notebooks/executed notebooks/*.ipynb .pytest_cache .ruff_cache .hypothesis
+clean: ## delete what was built (not .venv, not records, not notebooks with edits)
+	@[ ! -x $(BIN)/python ] || $(BIN)/python -m sepnb.companion.notebooks clean
+	rm -rf build _build notebooks/executed .pytest_cache .ruff_cache .hypothesis

@@ -25,6 +25,7 @@ from sepnb import paths
 from sepnb.companion import workers
 from sepnb.companion.chapters import Chapter, digest
 from sepnb.companion.execute import INJECTED, plain
+from sepnb.companion.notebooks import with_setup
 from sepnb.records.numbers import write_json
 
 # The defaults are dropped; the values that were used stay one click away.
@@ -90,7 +91,7 @@ def stage(chapters: Iterable[Chapter], profile: str) -> list[Path]:
             raise BuildError(f"{chapter.name} has not run at {profile}; run `sepnb run {chapter.name}`")
         target = folder / f"{chapter.name}.ipynb"
         try:
-            notebook = clean(json.loads(source.read_text(encoding="utf-8")))
+            notebook = with_setup(clean(json.loads(source.read_text(encoding="utf-8"))))
         except ValueError as error:
             raise BuildError(f"{chapter.name}: {error}") from error
         text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"

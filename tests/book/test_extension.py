@@ -213,6 +213,26 @@ def test_the_buttons_follow_the_one_setting() -> None:
     assert named.html_theme_options["use_repository_button"] is True
 
 
+def test_with_an_address_each_chapter_opens_in_binder_and_colab_and_without_one_nowhere(project) -> None:
+    files = book("01_order/fig-one", a_figure("fig-one", "The first.", "red"))
+    pages = {}
+    for address in ("https://github.com/someone/book", ""):
+        named = {
+            "launch_buttons": dict(CONFIG["launch_buttons"]),
+            "repository_branch": CONFIG["repository"]["branch"],
+            "repository_url": address,
+            "use_issues_button": False,
+        }
+        pages[address] = project(files, html_theme="sphinx_book_theme", html_theme_options=named).page(HOME)
+    opened, closed = pages.values()
+    links = re.findall(r'href="(https://(?:mybinder|colab)[^"]*)"', opened)
+    assert links == [
+        f"https://mybinder.org/v2/gh/someone/book/published?urlpath=lab/tree/{HOME}.ipynb",
+        f"https://colab.research.google.com/github/someone/book/blob/published/{HOME}.ipynb",
+    ]
+    assert "mybinder" not in closed and "colab" not in closed and "github.com" not in closed
+
+
 def test_equations_count_through_the_book(project) -> None:
     """One number, one equation: a link to an equation of another page is not taken for one of this page."""
     notation = "# Notation\n\n$$\na = b\n$$ (eq-first)\n\nSee {eq}`eq-first`.\n"

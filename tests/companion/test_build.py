@@ -74,7 +74,7 @@ def test_staged_notebooks_hide_parameters_and_tell_nothing_of_the_run(executed, 
     before, written = staged.read_text(encoding="utf-8"), staged.stat().st_mtime_ns
     hidden = [["parameters", "remove-cell"], ["injected-parameters", "hide-cell"]]
     tags = [cell["metadata"].get("tags") for cell in json.loads(before)["cells"]]
-    assert tags == [[], *hidden, ["mine"]]
+    assert tags == [["remove-cell"], [], *hidden, ["mine"]]
     assert "papermill" not in before and "somewhere" not in before
     execute(executed, "11:00", "xyz")  # the same content at another time: not even written
     book.stage([executed], "laptop")
