@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 PORT ?= 8000
+BIND ?= 127.0.0.1
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -55,7 +56,7 @@ lab: notebooks ## open the chapters in Jupyter Lab, which is installed beside th
 serve: ## serve the built book on this machine
 	@test -f build/html/index.html || { echo "There is no book yet: run make book" >&2; exit 1; }
 	@echo "The book is at http://127.0.0.1:$(PORT)/ (Ctrl-C stops)"
-	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/html $(PORT)
+	@$(BIN)/python -m http.server --bind $(BIND) --directory build/html $(PORT)
 
 gpu: install ## run the experiments of the gpu profile; what is finished is kept, so it can be resumed
 	@$(MAKE) --no-print-directory bench KEEP=gpu

@@ -250,7 +250,7 @@ def test_the_citation_names_this_version_and_licence():
     assert citation["cff-version"] == "1.2.0"
     assert {"message", "title", "authors"} <= citation.keys()
     assert str(citation["version"]) == PROJECT["version"] == importlib.metadata.version("sepnb")
-    assert citation["license"] == PROJECT["license"] == "Apache-2.0"
+    assert citation["license"] == [PROJECT["license"], "CC-BY-4.0"] == ["Apache-2.0", "CC-BY-4.0"]
     licence = (ROOT / "LICENSE").read_text(encoding="utf-8")
     assert "Apache License" in licence and "END OF TERMS AND CONDITIONS" in licence
 
@@ -334,6 +334,40 @@ def test_every_week_published_runs_are_trained_again():
     assert WORKFLOWS["weekly.yml"][True]["schedule"]  # YAML reads the word `on` as true
 
 
+def test_text_and_figures_have_a_licence_of_their_own_which_every_page_names():
+    assert "Attribution 4.0 International" in (ROOT / "LICENSE-text").read_text(encoding="utf-8")
+    footer = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["html"]["extra_footer"]
+    assert "CC BY 4.0" in footer and PROJECT["license"] in footer
+
+
+def test_the_changelog_ends_with_the_versions_that_were_released():
+    heads = re.findall(r"(?m)^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", GUIDES["CHANGELOG.md"])
+    assert heads[0] == ("Unreleased", "")
+    assert heads[1][0] == PROJECT["version"] and all(day for _, day in heads[1:])
+
+
+def test_the_container_runs_what_a_newcomer_runs_as_nobody_special():
+    lines = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()
+    base = next(line for line in lines if line.startswith("FROM "))
+    assert re.fullmatch(r"FROM \S+:\d+\.\d+-\w+", base) and base.split("/")[-1] in str(JOBS["ci.yml: test"])
+    assert lines.index("USER reader") < lines.index("RUN make book")
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert {".venv", "build"} <= set(ignored) and ".git" not in ignored
+
+
+@pytest.mark.parametrize(
+    "form", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")), ids=lambda p: p.stem
+)
+def test_forms_of_issues_are_whole(form):
+    content = yaml.safe_load(form.read_text(encoding="utf-8"))
+    if form.stem == "config":
+        assert content == {"blank_issues_enabled": True}
+        return
+    assert {"name", "description", "body"} <= content.keys()
+    ids = [field["id"] for field in content["body"]]
+    assert len(set(ids)) == len(ids) and all(field["attributes"]["label"] for field in content["body"])
+
+
 def test_the_ci_workflow_fetches_every_data_set_that_has_an_owner():
     fetch = next(step["run"] for step in _steps("ci.yml") if "sepnb data" in step.get("run", ""))
     named = set(fetch.split("sepnb data", 1)[1].split())
@@ -350,7 +384,10 @@ def test_ci_ends_with_make_test_and_make_test_runs_everything():
 
 # --- what the guides say ---
 
-GUIDES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md")}
+GUIDES = {
+    name: (ROOT / name).read_text(encoding="utf-8")
+    for name in ("README.md", "CONTRIBUTING.md", "SUPPORT.md", "CHANGELOG.md")
+}
 
 
 def test_the_readme_s_example_runs():
@@ -364,7 +401,7 @@ def test_the_readme_s_example_runs():
 def test_every_command_and_option_that_a_guide_names_exists(guide):
     targets = set(re.findall(r"(?m)^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
     named = set(re.findall(r"[`\n(]make ([a-z]+)", GUIDES[guide]))
-    assert named and named <= targets
+    assert named <= targets and (named or guide == "SUPPORT.md")
     commands = get_command(cli.app).commands
     calls = re.findall(r"[`\n/(]sepnb ([a-z]+)([^`\n#]*)", GUIDES[guide])
     assert calls
@@ -373,7 +410,7 @@ def test_every_command_and_option_that_a_guide_names_exists(guide):
         assert set(re.findall(r"--\w+", rest)) <= options, f"sepnb {name}{rest}"
 
 
-@pytest.mark.parametrize("guide", GUIDES)
+@pytest.mark.parametrize("guide", ("README.md", "CONTRIBUTING.md"))
 def test_every_place_that_a_guide_names_exists(guide):
     made = {"results/", "build/", "build/html/index.html", "build/mine"}
     made |= {"notebooks/executed/NN_name", "notebooks/NN_name.py"}

@@ -9,8 +9,9 @@ import pandas as pd
 import plotly.graph_objects
 import plotly.io
 import pytest
+import yaml
 
-from sepnb import claims, encodings, experiments, extrapolators
+from sepnb import claims, encodings, experiments, extrapolators, paths
 from sepnb.analysis.inventory import inventory
 from sepnb.claims.ledger import Source
 from sepnb.companion import pages, site
@@ -215,16 +216,19 @@ def test_the_buttons_follow_the_one_setting() -> None:
 
 def test_with_an_address_each_chapter_opens_in_binder_and_colab_and_without_one_nowhere(project) -> None:
     files = book("01_order/fig-one", a_figure("fig-one", "The first.", "red"))
-    pages = {}
+    config = yaml.safe_load((paths.root() / "_config.yml").read_text(encoding="utf-8"))
+    opened_at = {}
     for address in ("https://github.com/someone/book", ""):
         named = {
-            "launch_buttons": dict(CONFIG["launch_buttons"]),
-            "repository_branch": CONFIG["repository"]["branch"],
+            "launch_buttons": config["launch_buttons"],
+            "repository_branch": config["repository"]["branch"],
             "repository_url": address,
             "use_issues_button": False,
         }
-        pages[address] = project(files, html_theme="sphinx_book_theme", html_theme_options=named).page(HOME)
-    opened, closed = pages.values()
+        opened_at[address] = project(files, html_theme="sphinx_book_theme", html_theme_options=named).page(
+            HOME
+        )
+    opened, closed = opened_at.values()
     links = re.findall(r'href="(https://(?:mybinder|colab)[^"]*)"', opened)
     assert links == [
         f"https://mybinder.org/v2/gh/someone/book/published?urlpath=lab/tree/{HOME}.ipynb",
