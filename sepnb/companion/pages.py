@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from sepnb import paths
 from sepnb.records.markup import code, said, table
 
 PUBLISHED = ("gpu", "laptop")  # smoke records are made afresh by every test session and never published
@@ -48,6 +49,47 @@ def _fold(title: str, records: Iterable) -> list[str]:
         rows.append((place, said(fact["seed"]), state, _commit(fact), _day(fact), f"{fact['cpu_s']:.0f} s"))
     heads = ("record", "seed", "state", "commit", "made", "CPU time")
     return [f"````{{dropdown}} {title}: every record", "", *table(heads, rows)[:-1], "````", ""]
+
+
+def reproduction() -> str:
+    """For the claims on each experiment or chapter, by what they are judged first: the command that repeats
+    what they read, its time as declared and as measured, and what its records take on a disk."""
+    from sepnb import claims, experiments
+
+    families: dict[str, list] = {}
+    for claim in claims.CLAIMS:
+        families.setdefault(claim.experiments[0], []).append(claim)
+    rows = []
+    for first, group in families.items():
+        needs = dict.fromkeys(need.partition("/")[2] for claim in group for need in claim.needs)
+        grids = [experiments.get(name) for name in needs if name in experiments.names()]
+        made = [experiment.table("laptop").attrs["records"] for experiment in grids]
+        runs = [len(experiment.grid("laptop")) for experiment in grids]
+        declared = sum(count * one.seconds("laptop") for count, one in zip(runs, grids, strict=True))
+        measured = sum(record.provenance["cpu_s"] for records in made for record in records)
+        size = sum(map(_size, (record for records in made for record in records)))
+        title = next(
+            (one.title for one in grids if first == f"experiment/{one.name}"), f"chapter `{first[8:]}`"
+        )
+        data = dict.fromkeys(name for one in grids for name in one.data_sets("laptop"))
+        rows.append(
+            (
+                *(title, len(group), code(f"sepnb run {' '.join(needs)} --store build/again")),
+                *(_list(data), f"{sum(map(len, made))} of {sum(runs)}" if grids else "live"),
+                *((_hours(declared), _hours(measured) if measured else "not run") if grids else ("", "")),
+                f"{size / 2**20:.1f} MiB" if size else "",
+            )
+        )
+    heads = ("judged on", "claims", "command", "data", "runs published", "declared", "measured", "records")
+    return "\n".join(table(heads, rows, right=(*heads[1:2], *heads[4:])))
+
+
+def _size(record: Any) -> int:
+    return (paths.results() / record.profile / record.experiment / f"{record.key}.json").stat().st_size
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} h"
 
 
 def _commit(fact: dict) -> str:

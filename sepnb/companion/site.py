@@ -60,6 +60,7 @@ PAGES = {
     "scoreboard": (lambda: scoreboard.scoreboard(ledger()), RULES),
     "verdict-table": (scoreboard.methods, RULES),
     "provenance": (pages.provenance, RULES),
+    "reproduction": (pages.reproduction, RULES),
     "encoding-speed": (pages.encoding_speed, RULES),
     "inventory": (pages.inventory, PARTS),
     "properties": (pages.properties, PARTS),

@@ -82,6 +82,31 @@ def test_the_table_of_records_counts_published_missing_and_stale(only) -> None:
     assert f"| {place} | 0 | stale: first loss differs | `012345678` | 2026\\-11\\-21 | 61 s |" in lines
 
 
+def test_how_to_repeat_a_finding_is_counted_from_grids_and_records(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("SEPNB_RESULTS", str(tmp_path))
+    place = tmp_path / "laptop" / "in_window" / "rope-0.json"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(bytes(3 * 2**19))
+    table = pd.DataFrame({"status": ["ok", "not run"]})
+    table.attrs["records"] = [a_record("rope-0")]
+    grid = SimpleNamespace(
+        **{"name": "in_window", "title": "Inside the window", "table": lambda profile: table},
+        **{"grid": lambda profile: [1, 2], "seconds": lambda profile: 5400.0},
+        data_sets=lambda profile: ("eltec-eng",),
+    )
+    monkeypatch.setattr(experiments, "names", lambda: ["in_window"])
+    monkeypatch.setattr(experiments, "get", lambda name: grid)
+    judged = [("experiment/in_window",), ("experiment/in_window", "chapter/01_order"), ("chapter/02_more",)]
+    asked = [SimpleNamespace(experiments=needs, needs=needs) for needs in judged]
+    monkeypatch.setattr(claims, "CLAIMS", asked)
+    told = pages.reproduction().splitlines()
+    command = "`sepnb run in_window 01_order --store build/again`"
+    row = f"| Inside the window | 2 | {command} | eltec-eng | 1 of 2 | 3.0 h | 0.0 h | 1.5 MiB |"
+    assert told[2] == row
+    live = "| chapter `02_more` | 1 | `sepnb run 02_more --store build/again` | none | live |  |  |  |"
+    assert told[3] == live
+
+
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(1)> {download}`x </etc/passwd>` [a](b.md) ![c](d.png) "
     "`code` ``two`` $x^2$ {{ name }} **bold** | # head\n```{include} /etc/passwd\n```\n\\| &amp; - 1. "
