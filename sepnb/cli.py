@@ -20,11 +20,11 @@ from rich.console import Console
 
 from sepnb import __version__, paths
 from sepnb.companion import build as book
-from sepnb.companion import runs, screens
+from sepnb.companion import screens
 from sepnb.companion.chapters import discover
 from sepnb.companion.published import PROFILES
 from sepnb.companion.regression import RecomputeError
-from sepnb.records.store import RecordError, Store
+from sepnb.records.store import Store
 
 console = Console(highlight=False)
 if not console.is_terminal:
@@ -251,37 +251,11 @@ def results(
 
     A record that cannot be trusted is listed with the reason, the others are counted, the exit status is 1.
     """
-    from sepnb import experiments
+    from sepnb.companion import tasks
 
-    refused: dict[Path, RecordError] = {}
     with _said():
-        table, details = [], []
-        for of in [profile] if profile else PROFILES:
-            store = Store(runs.store_for(of).root, refused=refused)
-            for name in _named(names, experiments.names()):
-                grid = {config.key: config for config in experiments.get(name).grid(of)}
-                before = len(refused)
-                try:
-                    records = store.load(of, name)
-                except RecordError as error:  # none of this experiment can be read
-                    refused[store.path(of, name, "any")] = error
-                    table.append((name, of, len(grid), "?", "?", "?", "?", "?"))
-                    continue
-                held = {key: one.held_to(grid[key]) for key, one in records.items() if key in grid}
-                stale = {key: record.stale for key, record in {**records, **held}.items() if record.stale}
-                orphans = sorted(records.keys() - grid.keys())
-                there = len(held.keys() - stale.keys())
-                bad = {path.stem for path in [*refused][before:]}
-                missing = len(grid.keys() - records.keys() - bad)
-                table.append((name, of, len(grid), there, missing, len(stale), len(orphans), len(bad)))
-                details += [f"stale: {of}/{name}/{key}: {why}" for key, why in stale.items()]
-                details += [f"orphaned (in no grid): {of}/{name}/{key}" for key in orphans]
-        counted = ("runs in grid", "published", "missing", "stale", "orphaned", "refused")
-        console.print(screens.rows(("experiment", "profile", *counted), table))
-        for line in details:
-            screens.say(console, line)
-        screens.refused(console, refused)
-    raise typer.Exit(1 if refused else 0)
+        status = tasks.list_results(console, names, [profile] if profile else PROFILES)
+    raise typer.Exit(status)
 
 
 @app.command()
@@ -300,10 +274,11 @@ def claims(
         gc.disable()  # large libraries make many objects when they are imported, and keep them
         try:
             from sepnb import claims as ledger
+            from sepnb.companion import tasks
 
             found = ledger.evaluate(profile, Store(refused=refused))
             if names:
-                kept = _named(names, [row.claim.id for row in found])
+                kept = tasks.named(names, [row.claim.id for row in found])
                 found = [row for row in found if row.claim.id in kept]
             gc.freeze()  # else the first collection would look at all of them
         finally:
@@ -327,14 +302,6 @@ def doctor() -> None:
         found = list(examine())
         console.print(screens.rows(("", "state", "seen"), found))
     raise typer.Exit(1 if any(one.state == "problem" for one in found) else 0)
-
-
-def _named(parts: list[str] | None, names: list[str]) -> list[str]:
-    """The names that hold one of the parts; all where none is asked for."""
-    found = [name for name in names if not parts or any(part in name for part in parts)]
-    if not found:
-        raise ValueError(f"no name holds {' or '.join(parts or ())}; there are {', '.join(names)}")
-    return found
 
 
 @contextmanager

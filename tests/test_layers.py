@@ -23,6 +23,7 @@ FLOORS = (
     {"claims"},
     {"companion"},
     {"cli"},
+    {"__main__"},  # the door to it
 )
 """From the ground up. A room imports from its own floor's rooms only itself."""
 

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from sepnb.companion import chapters, execute, published, regression, retrained, runs, screens, tolerances
 from sepnb.companion.chapters import Chapter
-from sepnb.records.store import Store
+from sepnb.records.store import RecordError, Store
 
 GROUPS = ("experiments", "chapters")
 
@@ -147,6 +147,49 @@ def run_chapters(
             console.print(screens.failure(outcome, str(kept) if kept.exists() else None))
     console.print(screens.outcomes(outcomes))
     return all(outcome.failure is None for outcome in outcomes)
+
+
+def named(parts: Sequence[str] | None, names: Sequence[str]) -> list[str]:
+    """The names that hold one of the parts, all where none is asked for; ValueError where none holds one."""
+    found = [name for name in names if not parts or any(part in name for part in parts)]
+    if not found:
+        raise ValueError(f"no name holds {' or '.join(parts or ())}; there are {', '.join(names)}")
+    return found
+
+
+def list_results(console: Console, parts: Sequence[str] | None, profiles: Sequence[str]) -> int:
+    """What is published, missing, stale, orphaned and refused of the experiments whose names hold one of the
+    parts; the exit status."""
+    from sepnb import experiments
+
+    refused: dict[Path, RecordError] = {}
+    table, details = [], []
+    for of in profiles:
+        store = Store(runs.store_for(of).root, refused=refused)
+        for name in named(parts, experiments.names()):
+            grid = {config.key: config for config in experiments.get(name).grid(of)}
+            before = len(refused)
+            try:
+                records = store.load(of, name)
+            except RecordError as error:  # none of this experiment can be read
+                refused[store.path(of, name, "any")] = error
+                table.append((name, of, len(grid), "?", "?", "?", "?", "?"))
+                continue
+            held = {key: one.held_to(grid[key]) for key, one in records.items() if key in grid}
+            stale = {key: record.stale for key, record in {**records, **held}.items() if record.stale}
+            orphans = sorted(records.keys() - grid.keys())
+            there = len(held.keys() - stale.keys())
+            bad = {path.stem for path in [*refused][before:]}
+            missing = len(grid.keys() - records.keys() - bad)
+            table.append((name, of, len(grid), there, missing, len(stale), len(orphans), len(bad)))
+            details += [f"stale: {of}/{name}/{key}: {why}" for key, why in stale.items()]
+            details += [f"orphaned (in no grid): {of}/{name}/{key}" for key in orphans]
+    counted = ("runs in grid", "published", "missing", "stale", "orphaned", "refused")
+    console.print(screens.rows(("experiment", "profile", *counted), table))
+    for line in details:
+        screens.say(console, line)
+    screens.refused(console, refused)
+    return 1 if refused else 0
 
 
 def check_published(console: Console, profiles: Sequence[str], sample: int | None) -> int:
