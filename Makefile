@@ -49,7 +49,7 @@ bench: install ## time the encodings beside x-transformers (KEEP=laptop: and sto
 notebooks: install ## write an .ipynb copy of every chapter beside its source; copies with edits are left
 	@$(BIN)/python -m sepnb.companion.notebooks write
 
-lab: notebooks ## open the chapters in Jupyter Lab, which is installed beside the locked packages
+lab: notebooks ## open the chapters in Jupyter Lab
 	@$(BIN)/uv pip install -q $(UV_FLAGS) --constraint requirements.lock --requirement pyproject.toml --extra lab
 	@$(BIN)/jupyter lab notebooks
 
