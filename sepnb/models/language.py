@@ -10,6 +10,7 @@ from ..streams import StreamNorm
 from .cache import KVCache
 from .config import TransformerConfig
 from .extension import extended
+from .generation import generate
 from .layout import readout
 from .position_tables import PositionTables
 from .transformer import Transformer
@@ -93,4 +94,5 @@ class LanguageModel(nn.Module):
         return self.head(self.config.streams.join(self.norm.parts(x)))
 
     extended = extended
+    generate = generate
     parameter_counts = parameter_counts
