@@ -3,17 +3,16 @@
 It is checked once, where it is made. What follows from it is in `layout`.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
 from .. import validation
 from ..encodings import Encoding, Site, build, how_on_axes, names
-from ..records.settings import without_defaults
 from ..streams import ACTIVATIONS, Streams
 from ..validation import WIDEST
-from . import windows
+from . import resolving, windows
 
 MODES = {"separated": "joint", "strict": "strict"}
 """Each mode, and what its heads read: see `QUERY_KEY`."""
@@ -197,18 +196,26 @@ class TransformerConfig:
         untied = self.reading == "untied" and positions and "sem" in reads
         return [("sem",), positions] if untied else [reads]
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both describe the same model: an encoding by its name is the one that is built of it."""
+        return self._described == other._described if isinstance(other, TransformerConfig) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._described)
+
+    @property
+    def _described(self) -> tuple[Any, ...]:
+        return tuple((vars(self) | {"encoding": self.encodings}).values())
+
     def resolved(self) -> dict[str, Any]:
-        """Every field in plain JSON types, for a record; those after `tie_embeddings` where they differ from
-        their default. Streams are an object by name, or a list of pairs where their order is not that of
-        their names, because a key is taken from objects with sorted names."""
-        later = fields(self)[1 + [field.name for field in fields(self)].index("tie_embeddings") :]
-        resolved = without_defaults(vars(self), **{field.name: field.default for field in later})
-        if "split" in resolved:
-            resolved["split"] = sorted(self.splits)
-        in_order = list(self.streams.names) == sorted(self.streams.names)
-        resolved["streams"] = self.streams.widths if in_order else [list(item) for item in self.streams.items]
-        resolved["encoding"] = [item.resolved() for item in self.encodings]
-        return resolved
+        """Every field in plain JSON types, for a record or a file; see `resolving`."""
+        return resolving.resolved(self)
+
+    @classmethod
+    def from_resolved(cls, resolved: Mapping[str, Any]) -> "TransformerConfig":
+        """The config that `resolved` told, also after JSON. TypeError, ValueError: a field or an encoding is
+        not known here, or missing, and what no config takes."""
+        return cls(**resolving.given(cls, resolved))
 
 
 def _check_fields(config: TransformerConfig) -> None:

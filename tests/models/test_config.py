@@ -7,12 +7,13 @@ import json
 import pytest
 import torch
 
-from sepnb.encodings import RoPE
+from sepnb.encodings import ALiBi, RoPE, Site
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.models.layout import Layout
-from sepnb.records.store import digest
+from sepnb.records.store import canonical, digest
 from sepnb.streams import Streams
 
+from ..encodings import cases
 from . import shapes
 
 SEPARATED = Streams(pos=16, sem=48)
@@ -118,6 +119,98 @@ def test_a_factor_at_its_default_leaves_no_trace_in_a_record_and_any_other_value
     for factor, value in (changes | {"n_kv_heads": 4, "dropout": 0.1, "window": 4}).items():
         assert factor not in plain
         assert config(**{factor: value}).resolved() == {**plain, factor: value}
+
+
+def through_json(config: TransformerConfig) -> TransformerConfig:
+    return TransformerConfig.from_resolved(json.loads(canonical(config.resolved())))
+
+
+@pytest.mark.parametrize("case", cases.CASES)
+def test_what_is_resolved_comes_back_from_json_for_every_encoding_and_option(case):
+    encoding, shapes_of = cases.CASES[case], ("dense", "straddling", "strict", "untied")
+    for shape in shapes_of if case in cases.ON_TEXTS else ("dense",):
+        streams, fields = cases.STREAMS[shape]
+        alone = Site.INPUT in encoding.sites or shape == "dense"
+        axes = 1 if encoding.axes is None or 1 in encoding.axes else encoding.axes[0]
+        given = encoding if alone else ("sinusoidal", encoding)
+        one = TransformerConfig(streams, 2, 4, given, axes=axes, **fields)
+        assert through_json(one) == one and through_json(one).resolved() == one.resolved()
+
+
+@pytest.mark.parametrize("shape", shapes.covering(), ids=shapes.name)
+def test_and_for_every_shape(shape):
+    one = TransformerConfig(**shapes.fields(shape))
+    assert through_json(one) == one
+
+
+def test_and_for_every_other_field():
+    every = {
+        "mode": "strict",
+        "norm": "content",
+        "readout": "both",
+        "max_length": 99,
+        "causal": False,
+        "expansion": 3,
+        "activation": "swiglu",
+        "norm_kind": "rms",
+        "bias": True,
+        "embedding_std": 0.1,
+        "query_key": "joint",
+        "split": {"norm", "mlp"},
+        "pos_stream": "constant",
+        "n_kv_heads": 4,
+        "dropout": 0.25,
+    }
+    others = [config(**every), config(tie_embeddings=True, window=7), config(streams=Streams(sem=48, pos=16))]
+    others += [config(streams=Streams(row=8, col=8, sem=48), axes=2), config(encoding="learned")]
+    others += [config(n_layers=1, n_heads=8)]
+    changed = [{n for n, v in vars(one).items() if v != getattr(config(), n)} for one in others]
+    assert set().union(*changed) == {field.name for field in dataclasses.fields(TransformerConfig)}
+    for one in others:
+        assert through_json(one) == one
+
+
+def test_two_configs_are_equal_where_they_describe_one_model():
+    by_name, built = config(encoding=("learned", "rope")), config(encoding=("learned", RoPE()))
+    assert by_name == built and hash(by_name) == hash(built) and len({by_name, built}) == 1
+    assert by_name != config(encoding=("learned", RoPE(base=9.0))) != config() and by_name != "rope"
+
+    class Steeper(ALiBi):
+        """A variant: it keeps the name, by which it is told as the one that it inherits from."""
+
+    variant = config(encoding=("sinusoidal", Steeper()))
+    assert through_json(variant) != variant
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"depth": 3}, "a config has no option 'depth'; it has streams, n_layers, n_heads, encoding"),
+        ({"n_layers": None}, "n_layers must be an int, got None"),
+        ({"streams": {"pos": 16, "sem": -1}}, "the width of stream 'sem' is -1; give 0 or more"),
+        ({"streams": [["sem", 48], ["sem", 16]]}, "name one of them twice"),
+        ({"streams": "sem"}, "streams are told as widths by name, or as pairs of both, got 'sem'"),
+        ({"encoding": "rope"}, "encodings are told as a list of names with their options, got 'rope'"),
+        ({"encoding": [{"base": 3}]}, "encodings are told as a list of names with their options"),
+        ({"encoding": [{"name": "rop"}]}, "unknown encoding 'rop'; did you mean rope?"),
+        ({"encoding": [{"name": "rope", "base": 0.5}]}, "base is 0.5; it must be above 1"),
+        ({"n_heads": 5}, "5 heads do not divide the model width 64; 4 would"),
+    ],
+    ids=str,
+)
+def test_what_no_config_told_is_refused(unhooked, changed, message):
+    with pytest.raises((ValueError, TypeError)) as refused:
+        TransformerConfig.from_resolved(config().resolved() | changed)
+    assert message in str(refused.value)
+
+
+def test_a_field_without_a_default_must_be_told(unhooked):
+    told = config().resolved()
+    for field in ("streams", "n_layers", "n_heads"):
+        with pytest.raises(ValueError, match=f"the config has no '{field}'; give all"):
+            TransformerConfig.from_resolved({name: value for name, value in told.items() if name != field})
+    with pytest.raises(TypeError, match=r"resolved must be a Mapping, such as config.resolved\(\), got 3"):
+        TransformerConfig.from_resolved(3)
 
 
 def test_a_config_of_the_product_of_all_factors_exists_or_is_refused():

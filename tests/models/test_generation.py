@@ -1,4 +1,4 @@
-"""Text that a model writes: what the cache gives is what the whole text gives, and draws follow the logits."""
+"""Text that a model writes: a cache gives what the whole text gives, and draws follow the logits."""
 
 import pytest
 import torch
@@ -97,7 +97,8 @@ def test_a_text_goes_on_at_the_positions_after_those_that_a_cache_has_read(built
 
 
 def test_what_a_cache_and_an_extrapolator_keep_of_it_can_be_read_by_a_training(built, text):
-    reader, prompt = built(SEPARATED, encoding="learned", max_length=L).extended("learned", steps=2), text(2, 5)
+    reader, prompt = built(SEPARATED, encoding="learned", max_length=L), text(2, 5)
+    reader = reader.extended("learned", steps=2)
     cache = reader.make_cache(2)
     written = reader.generate(prompt, L, cache=cache)
     reader(written[:, -1:], cache=cache).sum().backward()
@@ -121,7 +122,9 @@ def test_one_token_to_draw_from_is_the_greedy_one_also_where_logits_are_equal(bu
             assert torch.equal(reader.generate(text(2, 4), 5, temperature=1e-300), greedy)
 
 
-@pytest.mark.parametrize(("temperature", "top_k"), [(1.0, None), (0.4, None), (3.0, None), (1.5, 4), (1.0, 13)])
+@pytest.mark.parametrize(
+    ("temperature", "top_k"), [(1.0, None), (0.4, None), (3.0, None), (1.5, 4), (1.0, 13)]
+)
 def test_tokens_are_drawn_with_the_probabilities_of_the_softmax(built, text, temperature, top_k):
     reader, many = built(SEPARATED), 4000
     with torch.no_grad():
@@ -208,9 +211,9 @@ def test_a_position_without_a_row_is_refused_with_the_remedy_before_anything_is_
     reader.transformer.register_forward_pre_hook(lambda *_: calls.append(1))
     cache = reader.make_cache(2)
     remedy = r"position 8 has no row in the learned table of 8 .*model.extended\(extrapolator=...\)"
-    for given in (None, cache):
+    for kept in (None, cache):
         with pytest.raises(ValueError, match=remedy):
-            reader.generate(text(2, 5), 5, cache=given)
+            reader.generate(text(2, 5), 5, cache=kept)
     assert not calls and cache.read == len(cache) == 0
     reader.generate(text(2, 5), 2, cache=cache)
     calls.clear()
@@ -221,7 +224,8 @@ def test_a_position_without_a_row_is_refused_with_the_remedy_before_anything_is_
 
 
 def test_a_length_that_a_cache_was_not_told_is_refused_before_anything_is_computed(built, text):
-    reader = built(SEPARATED, encoding=("sinusoidal", "rope")).extended(extension=encodings.DynamicNTK(2.0, L))
+    reader = built(SEPARATED, encoding=("sinusoidal", "rope"))
+    reader = reader.extended(extension=encodings.DynamicNTK(2.0, L))
     with pytest.raises(ValueError, match=r"say it beforehand: make_cache\(batch_size, length=...\)"):
         reader.generate(text(2, 4), 3, cache=reader.make_cache(2))
     cache = reader.make_cache(2, length=9)
@@ -243,8 +247,8 @@ REFUSED = [
     ({"top_k": 14}, "top_k is 14; it must be at most 13"),
     ({"seed": -1}, "seed is -1; it must be at least 0"),
     ({"seed": 0.5}, "seed must be an int, got 0.5"),
-    ({"tokens": torch.zeros(2, 0, dtype=torch.int64)}, "tokens have shape [2, 0]; give at least one sequence"),
-    ({"tokens": torch.zeros(0, 2, dtype=torch.int64)}, "tokens have shape [0, 2]; give at least one sequence"),
+    ({"tokens": torch.zeros(2, 0, dtype=torch.int64)}, "tokens have shape [2, 0]; give at least"),
+    ({"tokens": torch.zeros(0, 2, dtype=torch.int64)}, "tokens have shape [0, 2]; give at least"),
     ({"tokens": torch.zeros(2, 3)}, "tokens must be integers, got torch.float32"),
     ({"tokens": torch.zeros(3, dtype=torch.int64)}, "tokens have shape [3]; give [batch, length]"),
     ({"tokens": torch.full((2, 3), 13)}, "token 13 is outside the vocabulary 0 to 12"),
