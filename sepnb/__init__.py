@@ -1,5 +1,35 @@
-"""sepnb: what happens when position gets its own dimensions?"""
+"""sepnb: what happens when position gets its own dimensions?
 
-from importlib.metadata import version
+The main names are had from here, such as `sepnb.LanguageModel`. Each is imported when it is first asked for:
+`import sepnb` alone imports no torch.
+"""
 
-__version__ = version("sepnb")
+from importlib import import_module
+
+_HOMES = {
+    "ImageClassifier": "sepnb.models",
+    "LanguageModel": "sepnb.models",
+    "Streams": "sepnb.streams",
+    "TrainingConfig": "sepnb.training",
+    "TransformerConfig": "sepnb.models",
+    "load": "sepnb.models",
+    "save": "sepnb.models",
+    "train": "sepnb.training",
+}
+
+__all__ = ["__version__", *_HOMES]
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        found = import_module("importlib.metadata").version("sepnb")
+    elif name in _HOMES:
+        found = getattr(import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found  # asked for once
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

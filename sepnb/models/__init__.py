@@ -3,6 +3,7 @@ a KV cache and position tables.
 
 `attention` and `transformer` are the model as the equations have it. `config` says what a model is, `layout`
 what follows from that, `validation` what a call may be given, `windows` which keys a query sees.
+`extension` changes how a trained model is read, `generation` writes with one, `saving` keeps one in a file.
 `attention_core` chooses the kernel; `pieces`, `kernels` and `flex` are there for speed. `pattern` shows and
 replaces attention weights.
 """
@@ -16,6 +17,7 @@ from .kernels import compile_formulas
 from .language import LanguageModel
 from .pattern import attention_hook, frozen_attention
 from .position_tables import PositionTables
+from .saving import load, save
 from .transformer import Block, Transformer
 from .windows import causal_mask
 
@@ -33,4 +35,6 @@ __all__ = [
     "causal_mask",
     "compile_formulas",
     "frozen_attention",
+    "load",
+    "save",
 ]

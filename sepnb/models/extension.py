@@ -1,15 +1,19 @@
 """The same weights under another rule of evaluation: positions past the trained length, frequencies, windows.
 
-Nothing is trained and nothing of the original is written. The two share their parameters.
+Nothing is trained and nothing of the original is written. The two share their parameters. A rule can be told
+in JSON's types, `rule_of`, and given to another model of the same config, `follow`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .. import validation
-from ..encodings import InputModule
+from ..encodings import InputModule, build_extension
+from ..encodings.base import from_json, to_json
+from ..encodings.context import Extension
 from ..encodings.rope import ContextExtension
 from ..extrapolators import Continuation, build
 from . import windows
@@ -47,6 +51,14 @@ class ExtrapolatedInput(InputModule):
             table = self.module(torch.arange(self.length, device=positions.device)).detach()
             self._fitted = Continuation(table, build(self.method, **self.options), self.form)
         return self._fitted(positions)
+
+    @property
+    def outdated(self) -> bool:
+        """Whether what it continues was trained on since."""
+        if (fitted := self._fitted) is None:
+            return False
+        table = self.module(torch.arange(self.length, device=fitted.table.device))
+        return not torch.equal(table.detach(), fitted.table)
 
     def _apply(self, fn: Callable, recurse: bool = True) -> "ExtrapolatedInput":
         self._fitted = None  # the table has another device or dtype now
@@ -132,3 +144,59 @@ def extended(
         if not any(changed):
             raise ValueError("a context extension changes the frequencies of RoPE, and this model has none")
     return clone.eval()
+
+
+def rule_of(model: Model, plain: Model) -> dict[str, Any]:
+    """What all calls of `extended` that led to a model gave it, in JSON's types; empty where there was none.
+    `plain` is built from the same config.
+
+    Raises:
+        ValueError: a context extension of another kind than those of this package, which no JSON tells; a
+            table that was trained on since it was continued.
+    """
+    transformer, rule = model.transformer, {}
+    if (transformer.window, transformer.sinks) != (model.config.window, 0):
+        rule |= {"window": transformer.window, "sinks": transformer.sinks}
+    if transformer.log_scale:
+        rule["log_scale"] = True
+    pairs = zip(transformer.query_key_encodings, plain.transformer.query_key_encodings, strict=True)
+    for mine, built in pairs:
+        if mine.settings != built.settings:
+            if not isinstance(mine.extension, Extension):
+                raise ValueError(
+                    f"the frequencies are those of {mine.extension!r}, which is told by no name and options; "
+                    f"keep the model as it was before extended(), or use one of sepnb.encodings"
+                )
+            rule["extension"] = mine.extension.resolved()
+    for module in transformer.modules():
+        if isinstance(module, ExtrapolatedInput):
+            if module.outdated:
+                raise ValueError(
+                    "the weights were trained on since a table of them was continued; call extended() anew"
+                )
+            rule |= {"extrapolator": module.method, "form": module.form, "options": to_json(module.options)}
+    return rule
+
+
+def follow(model: Model, rule: Mapping[str, Any]) -> Model:
+    """The model under a rule that `rule_of` told; without one, the model itself."""
+    if not rule:
+        return model
+    how = dict(rule)
+    options = validation.instance("options", how.pop("options", {}), dict)
+    if "extension" in how:
+        how["extension"] = build_extension(**validation.instance("extension", how["extension"], dict))
+    return extended(model, **how, **{key: from_json(value) for key, value in options.items()})
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """The weights of a model, each once, by the names that they have without a rule of evaluation."""
+    weights, seen = {}, set()
+    inner = [path for path, module in model.named_modules() if isinstance(module, ExtrapolatedInput)]
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        for path in inner:
+            name = name.replace(f"{path}.module.", f"{path}.", 1) if name.startswith(path) else name
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            weights[name] = tensor
+    return weights

@@ -41,8 +41,8 @@ def write(path: Path, tensors: dict[str, Tensor], told: dict[str, Any]) -> None:
     write_atomically(path, content.replace(b'"sha256":"' + _OPEN, b'"sha256":"' + seal, 1))
 
 
-def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and what is told of them.
+def read(path: Path, remedy: str = "delete it") -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and what is told of them; `remedy` is for whoever has a file that is refused.
 
     Raises:
         FileNotFoundError: there is no file.
@@ -57,15 +57,15 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     size = int.from_bytes(content[:8], "little")
     found = _SEAL.search(content[8 : 8 + size])
     if found is None:
-        raise ValueError(f"{path} holds no tensors under a seal, or not all of them; delete it")
+        raise ValueError(f"{path} holds no tensors under a seal, or not all of them; {remedy}")
     first, last = (8 + end for end in found.span(1))
     opened = hashlib.sha256(content[:first])
     opened.update(_OPEN)
     opened.update(memoryview(content)[last:])
     if opened.hexdigest() != found[1].decode():
-        raise ValueError(f"{path} is damaged: its checksum is that of another content; delete it")
+        raise ValueError(f"{path} is damaged: its checksum is that of another content; {remedy}")
     try:
         told = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["told"])
         return safetensors.torch.load(content), told
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} has a seal, and was not written here ({error}); delete it") from None
+        raise ValueError(f"{path} has a seal, and was not written here ({error}); {remedy}") from None

@@ -1,0 +1,181 @@
+"""A trained model as one file: its weights, what to build them into, and by which rule it is read.
+
+The file is a safetensors file under a seal, see `sepnb.records.sealed`: any program reads its weights, none
+runs what is in it, and one that was damaged is refused. Its metadata say in JSON which class of which config
+to build, and what `extended` gave the model, if anything. `save` builds the model from what it is about to
+write, and `load` gives one back only when every weight is there and fits: no file is half a model.
+
+What is not kept: the optimiser and the state of a training (`sepnb.training.checkpoints` keeps those), which
+weights are frozen, and the device: a model comes back on the CPU.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .. import __version__, validation
+from ..encodings.base import from_json
+from ..records import sealed
+from ..records.store import canonical
+from ..validation import shown
+from .config import TransformerConfig
+from .extension import follow, rule_of, weights_of
+from .image import ImageClassifier
+from .language import LanguageModel
+
+FORMAT, VERSION = "sepnb model", 1
+
+SIZES: dict[type[nn.Module], tuple[str, ...]] = {
+    LanguageModel: ("vocab_size",),
+    ImageClassifier: ("n_classes", "patch", "channels"),
+}
+"""The classes that can be kept, and what each is built from beside a config."""
+
+KINDS = {kind.__name__: kind for kind in SIZES}
+
+AGAIN = "save the model again from where it was trained, or get the file anew"
+
+
+def save(model: LanguageModel | ImageClassifier, path: str | os.PathLike[str]) -> None:
+    """Write a model whole or not at all, so that `load` gives it back: the same logits, bit for bit on the
+    same machine. A rule of evaluation, from `extended`, is kept with it; an extrapolator is fitted again on
+    loading, on the same table. A file that is there is replaced, folders are made.
+
+    Raises:
+        TypeError: no model, or a subclass of one, which may be more than its config says; no path.
+        ValueError: a folder; what `load` would refuse, such as weights that are not finite; an encoding or a
+            context extension that is known by its class alone.
+    """
+    path = _path(path)
+    if type(model) not in SIZES:
+        told = shown(type(model))
+        raise TypeError(f"model must be a LanguageModel or an ImageClassifier, no subclass, got {told}")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name a file in it, such as {path / 'model.safetensors'}")
+    weights = weights_of(model)
+    for name, tensor in weights.items():
+        validation.readable(name, tensor)
+    kept = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+    told = {
+        "format": FORMAT,
+        "version": VERSION,
+        "sepnb": __version__,
+        "model": type(model).__name__,
+        "sizes": {size: getattr(model, size) for size in SIZES[type(model)]},
+        "config": model.config.resolved(),
+    }
+    told = _plain(told | {"rule": _rule(model, _built(_plain(told)))})
+    _check_same(model, _restored(told, kept))
+    sealed.write(path, kept, told)
+
+
+def load(path: str | os.PathLike[str]) -> LanguageModel | ImageClassifier:
+    """The model that `save` wrote: on the CPU, in the dtype that it had, ready to be read (`eval`). Nothing
+    in a file is run, and torch's random state is left alone.
+
+    Raises:
+        TypeError: no path.
+        FileNotFoundError: there is no file.
+        ValueError: one that is damaged or holds no model; a format, an encoding or an option that is not
+            known here; weights that are missing, too many, not finite, or of other shapes than the config
+            says. The message names the file and what to do.
+    """
+    path = _path(path)
+    try:
+        kept, told = sealed.read(path, AGAIN)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no file {path}; give the path of one that save() wrote") from None
+    if not isinstance(told, dict) or told.get("format") != FORMAT:
+        raise ValueError(f"{path} holds tensors, and no model; give the path of one that save() wrote")
+    if told.get("version") != VERSION:
+        raise ValueError(
+            f"{path} has version {shown(told.get('version'))} of the format, written by sepnb "
+            f"{shown(told.get('sepnb'))}; sepnb {__version__} reads version {VERSION}: use the sepnb that "
+            f"wrote it"
+        )
+    try:
+        return _restored(told, kept)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{path} holds a model that cannot be built: {error}. If it was made with an encoding of your "
+            f"own, import its module first; else {AGAIN}"
+        ) from None
+
+
+def _path(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be a str or a Path, such as 'model.safetensors', got {shown(path)}")
+    return Path(path)
+
+
+def _plain(told: dict[str, Any]) -> dict[str, Any]:
+    """The same as a file gives it back."""
+    return json.loads(canonical(told))
+
+
+def _built(told: Mapping[str, Any]) -> LanguageModel | ImageClassifier:
+    """The model that is told of, with its first weights."""
+    kind = validation.named("model", told.get("model"), KINDS)
+    sizes = validation.instance("sizes", told.get("sizes"), dict)
+    if set(sizes) != set(SIZES[kind]):
+        raise ValueError(f"a {kind.__name__} is built from {', '.join(SIZES[kind])}, and got {shown(sizes)}")
+    config = TransformerConfig.from_resolved(told.get("config"))
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        return kind(config, **sizes)
+
+
+def _restored(told: Mapping[str, Any], kept: Mapping[str, Tensor]) -> LanguageModel | ImageClassifier:
+    """The model that is told of, with the weights that were kept; each of them is copied."""
+    model = _built(told)
+    rule = validation.instance("rule", told.get("rule"), dict)
+    dtype = _check_weights(weights_of(model), kept)
+    model = model.to(dtype).eval()
+    with torch.no_grad():
+        for name, weight in weights_of(model).items():
+            weight.copy_(kept[name])
+    if isinstance(model, ImageClassifier):
+        return model.extended(**{key: from_json(value) for key, value in rule.items()}) if rule else model
+    return follow(model, rule)
+
+
+def _check_weights(built: Mapping[str, Tensor], kept: Mapping[str, Tensor]) -> torch.dtype:
+    """Their dtype, which is one; refuse any other weights than those of a model as it is built."""
+    for name, weight in built.items():
+        if name not in kept:
+            raise ValueError(f"the weight {name} is missing")
+        if kept[name].shape != weight.shape:
+            shapes = f"shape {list(kept[name].shape)}, and its config says {list(weight.shape)}"
+            raise ValueError(f"the weight {name} has {shapes}")
+    if more := sorted(kept.keys() - built.keys()):
+        raise ValueError(f"the weight {more[0]} has no place in a model of this config")
+    if len(dtypes := {validation.floating(name, weight).dtype for name, weight in kept.items()}) > 1:
+        raise ValueError(f"the weights are of {' and '.join(sorted(map(str, dtypes)))}; give them one dtype")
+    for name, weight in kept.items():
+        if not weight.isfinite().all():
+            raise ValueError(f"the weight {name} holds numbers that are not finite: the training diverged")
+    return dtypes.pop()
+
+
+def _rule(model: LanguageModel | ImageClassifier, plain: nn.Module) -> dict[str, Any]:
+    """By which rule the model is read, in JSON's types."""
+    if isinstance(model, ImageClassifier):
+        return {} if model.fit is None else {"fit": list(model.fit)}
+    return rule_of(model, plain)
+
+
+def _check_same(model: nn.Module, again: nn.Module) -> None:
+    """Refuse to keep a model of which a file would give back another."""
+    if again.config != model.config:
+        raise ValueError(
+            f"what its config tells builds another model: an encoding of {model.config.encodings!r} inherits "
+            f"its name, and is known by its class alone; give that class a name of its own"
+        )
+    if again.transformer.rules != model.transformer.rules:
+        raise ValueError(
+            "this model is read by a rule that extended() does not give; set it by extended() alone"
+        )

@@ -1,0 +1,348 @@
+"""A model that was kept comes back as it was, or not at all."""
+
+import dataclasses
+import io
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+from sepnb import encodings
+from sepnb.encodings import RoPE
+from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig, load, save
+from sepnb.records import sealed
+from sepnb.streams import Streams
+from sepnb.training import TrainingConfig, checkpoints, optimiser
+
+from ..encodings.cases import CASES, IN_SHAPES, ON_TEXTS, heard, model, tokens
+from . import test_image as pictures
+from .test_extended import Interpolation
+
+SEPARATED = Streams(pos=8, sem=24)
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    return tmp_path / "deep" / "model.safetensors"
+
+
+def kept(made: torch.nn.Module, path: Path) -> torch.nn.Module:
+    save(made, path)
+    return load(path)
+
+
+def same(one: torch.nn.Module, other: torch.nn.Module, *given: torch.Tensor) -> None:
+    """Bit for bit in everything: config, weights by name, and what they give."""
+    assert type(one) is type(other) and one.config == other.config
+    ours, theirs = one.state_dict(), other.state_dict()
+    assert ours.keys() == theirs.keys()
+    for name, weight in ours.items():
+        assert weight.dtype == theirs[name].dtype and torch.equal(weight, theirs[name]), name
+    with torch.no_grad():
+        assert torch.equal(one.eval()(*given), other(*given))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_encoding_comes_back_bit_for_bit(path, case):
+    made, at = model(CASES[case]), torch.tensor([0, 2, 3, 9, 10, 11, 30, 31, 40])
+    same(made, kept(made, path), tokens(), heard(CASES[case], at))
+    if case in ON_TEXTS:
+        same(made.float(), kept(made.float(), path), tokens())
+
+
+@pytest.mark.parametrize(("name", "shape"), [case for case in IN_SHAPES if case[1] != "dense"])
+def test_so_does_every_shape(path, name, shape):
+    made = model(name, shape)
+    same(made, kept(made, path), tokens())
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *(
+            {"norm": norm, "norm_kind": kind}
+            for norm in ("split", "joint", "content")
+            for kind in ("layer", "rms")
+        ),
+        {"mode": "strict", "norm": "content", "readout": "both"},
+        {"query_key": "content", "pos_stream": "constant"},
+        {"pos_stream": "reinjected", "split": {"mlp"}},
+        {"streams": Streams(pos=16, sem=16), "n_kv_heads": 2, "bias": True, "activation": "swiglu"},
+        {"tie_embeddings": True, "dropout": 0.3, "window": 4},
+        {"causal": False},
+        {"streams": Streams(sem=24, pos=8)},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_so_do_norms_modes_and_the_other_fields_in_every_dtype(built, text, path, fields, dtype):
+    made = built(**{"streams": SEPARATED, "encoding": "learned", "dtype": dtype} | fields)
+    same(made, kept(made, path), text(2, 9))
+
+
+def test_a_model_comes_back_ready_to_read_and_to_train_tied_where_it_was_and_torch_draws_on(
+    built, text, path
+):
+    made = built(SEPARATED, tie_embeddings=True, dropout=0.5).train()
+    state = torch.get_rng_state()
+    again = kept(made, path)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert made.training and not any(module.training for module in again.modules())
+    assert again.head.weight is again.embedding.weight
+    assert all(parameter.requires_grad for parameter in again.parameters())
+    before = made.embedding.weight.clone()
+    adamw = optimiser(again, TrainingConfig(1, 2, 4, 0.1))
+    again(text(2, 4)).sum().backward()
+    adamw.step()
+    assert torch.equal(made.embedding.weight, before) and not torch.equal(again.embedding.weight, before)
+
+
+# --- the rule by which it is read
+
+RULES = [
+    {"window": 3},
+    {"window": 3, "sinks": 2},
+    {"log_scale": True},
+    {"extension": encodings.YaRN(4.0, 8)},
+    {"extension": encodings.DynamicNTK(2.0, 8)},
+    {"extension": encodings.LongRoPE((1.0,) * 4, (1.0, 2, 3, 4), 2.0, 8)},
+    {"extrapolator": "learned", "steps": 3, "seed": 5},
+    {"extrapolator": "sinusoidal", "form": "literal"},
+    {"extrapolator": "interpolate", "length": 20, "window": 9, "extension": encodings.NTKAware(2.0)},
+]
+
+
+@pytest.mark.parametrize("mode", ["separated", "strict"])
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: "-".join(rule))
+def test_a_model_is_kept_with_the_rule_by_which_it_is_read(built, text, path, mode, rule):
+    made = built(SEPARATED, encoding=("learned", "rope"), mode=mode, max_length=8)
+    read = made.extended(**rule)
+    again = kept(read, path)
+    same(read, again, text(2, 20 if "extrapolator" in rule else 8))
+    assert again.transformer.rules == read.transformer.rules
+    same(made, kept(made, path), text(2, 8))
+
+
+def test_rules_that_were_added_one_by_one_are_kept_together_and_can_be_added_to(built, text, path):
+    made = built(SEPARATED, encoding=("learned", RoPE(extension=encodings.NTKAware(2.0))), max_length=8)
+    read = (
+        made.extended(window=7)
+        .extended("cyclic")
+        .extended("fourier", n_components=2)
+        .extended(log_scale=True)
+    )
+    again = kept(read, path)
+    same(read, again, text(2, 20))
+    same(read.extended("clamp", window=3), again.extended("clamp", window=3), text(2, 20))
+
+
+def test_a_rule_that_no_file_can_tell_is_refused(built, text, path):
+    made = built(SEPARATED, encoding=("learned", "rope"), max_length=8)
+    with pytest.raises(ValueError, match=r"Interpolation.*keep the model as it was before extended\(\)"):
+        save(made.extended(extension=Interpolation()), path)
+    read = made.extended("clamp")
+    made(text(2, 8)).sum().backward()
+    optimiser(made, TrainingConfig(1, 2, 4, 0.1)).step()
+    with pytest.raises(
+        ValueError, match=r"trained on since a table of them was continued; call extended\(\) anew"
+    ):
+        save(read, path)
+    save(made.extended("clamp"), path)
+    by_hand = made.extended(window=4)
+    by_hand.transformer.window, by_hand.transformer.sinks = None, 2
+    with pytest.raises(ValueError, match="without a window"):
+        save(by_hand, path.with_name("other"))
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+# --- images
+
+
+@pytest.mark.parametrize(("shape", "name"), pictures.CASES)
+def test_an_image_classifier_comes_back_too_with_its_fit(path, shape, name):
+    made = pictures.classifier(shape, name)
+    same(made, kept(made, path), pictures.images())
+    if made.config.real_positions:
+        fitted = made.extended(fit=pictures.GRID)
+        again = kept(fitted, path)
+        assert again.fit == pictures.GRID
+        same(fitted, again, pictures.images(5, 2))
+
+
+# --- what is refused
+
+
+@pytest.fixture
+def one(built, path) -> LanguageModel:
+    """A model, kept at `path`."""
+    made = built(SEPARATED, encoding=("learned", "rope"))
+    save(made, path)
+    return made
+
+
+def test_any_program_reads_the_weights_and_the_file_says_what_they_are_of(one, path):
+    tensors = safetensors.torch.load_file(path)
+    assert all(torch.equal(tensors[name], weight) for name, weight in one.state_dict().items())
+    with safetensors.safe_open(path, "pt") as opened:
+        told = json.loads(opened.metadata()["told"])
+    assert (told["format"], told["version"], told["model"]) == ("sepnb model", 1, "LanguageModel")
+    assert TransformerConfig.from_resolved(told["config"]) == one.config and told["sizes"] == {
+        "vocab_size": 13
+    }
+
+
+def changed(path: Path, weights=None, **told) -> None:
+    """Written anew, under a good seal, with other weights or another thing told."""
+    tensors, old = sealed.read(path)
+    sealed.write(path, tensors if weights is None else weights(tensors), old | told)
+
+
+HEAD = "head.weight"
+WEIGHTS = {
+    "missing": (lambda w: {k: v for k, v in w.items() if k != HEAD}, "the weight head.weight is missing"),
+    "more": (
+        lambda w: w | {"more": torch.zeros(1)},
+        "the weight more has no place in a model of this config",
+    ),
+    "another shape": (
+        lambda w: w | {HEAD: w[HEAD][:-1]},
+        r"the weight head.weight has shape \[12, 24\], and its config says \[13, 24\]",
+    ),
+    "nan": (
+        lambda w: w | {HEAD: w[HEAD] * torch.nan},
+        "the weight head.weight holds numbers that are not finite",
+    ),
+    "inf": (lambda w: w | {HEAD: w[HEAD] / 0}, "the weight head.weight holds numbers that are not finite"),
+    "two dtypes": (
+        lambda w: w | {HEAD: w[HEAD].half()},
+        "are of torch.float16 and torch.float64; give them one",
+    ),
+    "integers": (lambda w: w | {HEAD: w[HEAD].long()}, "head.weight must be floating, got torch.int64"),
+    "none": (lambda w: {}, "the weight .* is missing"),
+}
+TOLD = {
+    "another class": ({"model": "Module"}, "unknown model 'Module'; did you mean LanguageModel"),
+    "other sizes": (
+        {"sizes": {"patch": 3}},
+        "a LanguageModel is built from vocab_size, and got {'patch': 3}",
+    ),
+    "no sizes": ({"sizes": None}, "sizes must be a dict, got None"),
+    "no config": ({"config": None}, "resolved must be a Mapping"),
+    "an unknown rule": ({"rule": {"temperature": 2}}, "'temperature' is an option of an extrapolator"),
+    "no rule": ({"rule": [1]}, r"rule must be a dict, got \[1\]"),
+    "odd options": ({"rule": {"extrapolator": "clamp", "options": [1]}}, "options must be a dict"),
+}
+CONFIG = {
+    "a field": ({"depth": 2}, "a config has no option 'depth'"),
+    "an encoding": ({"encoding": [{"name": "mine"}]}, "unknown encoding 'mine'.*import its module first"),
+    "other widths": ({"streams": {"pos": 16, "sem": 16}}, "has shape .*, and its config says"),
+}
+
+
+@pytest.mark.parametrize("what", WEIGHTS)
+def test_weights_that_do_not_fit_are_refused_with_path_and_remedy(one, path, what):
+    weights, message = WEIGHTS[what]
+    changed(path, weights)
+    with pytest.raises(
+        ValueError, match=rf"model\.safetensors holds a model .*{message}.*save the model again"
+    ):
+        load(path)
+
+
+@pytest.mark.parametrize("what", [*TOLD, *CONFIG])
+def test_what_cannot_be_built_is_refused_with_path_and_remedy(one, path, what):
+    told, message = TOLD[what] if what in TOLD else CONFIG[what]
+    changed(path, **(told if what in TOLD else {"config": one.config.resolved() | told}))
+    with pytest.raises(
+        ValueError, match=rf"(?s)model\.safetensors holds a model .*{message}.*save the model again"
+    ):
+        load(path)
+
+
+@pytest.mark.parametrize("version", [0, 2, None, "1"])
+def test_a_version_that_is_not_known_is_refused(one, path, version):
+    changed(path, version=version, sepnb="9.9")
+    with pytest.raises(
+        ValueError, match=r"model\.safetensors has version .* by sepnb '9\.9'.*use the sepnb that"
+    ):
+        load(path)
+
+
+class Harmful:
+    def __reduce__(self):
+        return (pytest.fail, ("a pickle was run",))
+
+
+def test_a_damaged_file_and_one_that_another_program_wrote_are_refused_and_nothing_is_run(one, path):
+    content = path.read_bytes()
+    for place in range(0, len(content), 997):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        with pytest.raises(ValueError, match=r"model\.safetensors .*; save the model again"):
+            load(path)
+    stream = io.BytesIO()
+    torch.save(one.state_dict(), stream)
+    plain = safetensors.torch.save(one.state_dict())
+    for foreign in (content[:-9], b"", pickle.dumps(Harmful()), stream.getvalue(), plain):
+        path.write_bytes(foreign)
+        with pytest.raises(ValueError, match=r"model\.safetensors .*; save the model again"):
+            load(path)
+
+
+def test_a_checkpoint_is_no_model_and_no_file_is_said_to_be_none(one, path):
+    adamw = optimiser(one, TrainingConfig(1, 2, 4, 0.1))
+    checkpoints.save(path, checkpoints.take(one, adamw, [], {}))
+    with pytest.raises(ValueError, match=r"model\.safetensors holds tensors, and no model; give the path"):
+        load(path)
+    with pytest.raises(
+        FileNotFoundError, match=r"there is no file .*nowhere; give the path of one that save"
+    ):
+        load(path.with_name("nowhere"))
+
+
+def test_what_could_not_be_loaded_is_not_written_and_what_was_there_stays(one, path, unhooked):
+    class Larger(LanguageModel):
+        """More than its config says."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Faster(RoPE):
+        """A variant: it keeps the name."""
+
+    config, before = one.config, path.read_bytes()
+    variant = LanguageModel(dataclasses.replace(config, encoding=("learned", Faster())), 13)
+    lost, mixed, shorter = (LanguageModel(config, 13) for _ in range(3))
+    torch.nn.init.constant_(lost.norm.gain["sem"], torch.inf)
+    mixed.head.double()
+    del shorter.transformer.blocks[1]
+    for refused, message in (
+        (Larger(config, 13), "model must be a LanguageModel or an ImageClassifier, no subclass, got"),
+        (torch.nn.Linear(2, 2), "model must be a LanguageModel"),
+        (variant, r"an encoding of .*Faster.* inherits its name"),
+        (lost, r"the weight norm\.gain\.sem holds numbers that are not finite: the training diverged"),
+        (mixed, "the weights are of torch.float32 and torch.float64; give them one dtype"),
+        (shorter, r"the weight transformer\.blocks\.1.* is missing"),
+        (LanguageModel(config, 13).to("meta"), "is on the device meta and has no values"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            save(refused, path)
+    with pytest.raises(
+        ValueError, match=r"deep is a folder; name a file in it, such as .*model\.safetensors"
+    ):
+        save(one, path.parent)
+    for call in (lambda where: save(one, where), load):
+        with pytest.raises(
+            TypeError, match=r"path must be a str or a Path, such as 'model\.safetensors', got 3"
+        ):
+            call(3)
+    assert path.read_bytes() == before and len(list(path.parent.iterdir())) == 1
+
+
+def test_a_path_may_be_text_and_a_file_that_is_there_is_replaced(one, built, path, text):
+    other = built(SEPARATED, seed=1)
+    save(other, str(path))
+    same(other, load(str(path)), text(2, 5))
+    assert isinstance(kept(pictures.classifier(), path), ImageClassifier)
