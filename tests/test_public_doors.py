@@ -5,6 +5,8 @@ A door is a function with arguments that it takes. Each argument in turn is repl
 `DOORS`.
 """
 
+import contextlib
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -21,6 +23,7 @@ from sepnb import encodings, seqpe
 from sepnb.encodings import distance_aware_scores, shaw_output, shaw_scores, transformer_xl_scores
 from sepnb.evaluation import tasks
 from sepnb.extrapolators import extrapolate
+from sepnb.models import LanguageModel, TransformerConfig, load, save
 from sepnb.seqpe.losses import nearest
 from sepnb.streams import BlockDiagonalLinear, StreamMLP, StreamNorm, Streams
 
@@ -47,6 +50,24 @@ def rotated(extension: type) -> Callable:
 
 def seqpe_encoder(positions: object, **options: object) -> Tensor:
     return seqpe.SequentialPositionEncoder(**options)(positions)
+
+
+WRITER = LanguageModel(TransformerConfig(Streams(pos=2, sem=6), 1, 2, "sinusoidal"), 5)
+FOLDER = tempfile.TemporaryDirectory()
+"""Where models are kept, the file `7` among them, whose name a path may be."""
+
+
+def in_folder(call: Callable) -> Callable:
+    """The function, run where it may write."""
+
+    def run(**arguments: object) -> object:
+        with contextlib.chdir(FOLDER.name):
+            return call(**arguments)
+
+    return run
+
+
+save(WRITER, Path(FOLDER.name, "7"))
 
 
 Q, K, V = noise(B, H, N, D), noise(B, H, M, D), noise(B, H, M, D)
@@ -168,6 +189,16 @@ DOORS: dict[str, tuple[Callable, dict[str, Any]]] = {
         | {"reduction": "row", "beta": 0.5, "scale": 1.0},
     ),
     "nearest": (nearest, {"anchors": torch.ones(N).long(), "candidates": torch.ones(N, M).long()}),
+    "TransformerConfig.from_resolved": (
+        TransformerConfig.from_resolved,
+        {"resolved": WRITER.config.resolved()},
+    ),
+    "LanguageModel.generate": (
+        WRITER.generate,
+        {"tokens": torch.ones(2, 3).long(), "n": 2, "temperature": 0.7, "top_k": 3, "seed": 1, "cache": None},
+    ),
+    "save": (in_folder(save), {"model": WRITER, "path": Path("model.safetensors")}),
+    "load": (in_folder(load), {"path": Path("7")}),
     "mqar": (tasks.mqar, SAMPLES | {"keys": 4, "values": 4, "noise": 3, "pairs": 2}),
     "latest_value": (tasks.latest_value, SAMPLES | {"keys": 3, "writes": 4}),
     "needle": (
@@ -342,6 +373,15 @@ TAKEN: dict[str, dict[str, set[str]]] = {
     "contrastive_loss": {"scale": NUMBERS | {"None"}},
     "distillation_loss": {"beta": {"0"}, "scale": NUMBERS | {"None"}},
     "nearest": {"anchors": {"huge"}, "candidates": {"huge", "axis 1 longer"}},
+    "LanguageModel.generate": {
+        "tokens": {"axis 0 longer", "axis 1 longer"},
+        "n": {"0"},
+        "temperature": NUMBERS | {"0"},
+        "top_k": {"None"},
+        "seed": {"None", "0", "2**62"},
+    },
+    "save": {"path": {"str"}},
+    "load": {"path": {"str"}},
     **{task: {"seed": {"0", "2**62", "10**5000"}} for task in TASKS},
     "needle": {"seed": {"0", "2**62", "10**5000"}, "depth": {"None", "0", "0.5"}},
     "questions": {"seed": {"0", "2**62", "10**5000"}, "statements": {"None"}},
