@@ -1,0 +1,62 @@
+"""The tutorial runs as it stands on the page, on any text, and says what comes of it."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from sepnb import paths
+
+PAGE = (paths.root() / "book" / "tutorial.md").read_text(encoding="utf-8")
+CODE = "\n\n".join(re.findall(r"(?ms)^```python\n(.*?)^```", PAGE))
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, str, Path]:
+    """The names that the code of the page defines, what it prints, and the folder in which it ran."""
+    folder = tmp_path_factory.mktemp("tutorial")
+    text = (paths.root() / "README.md").read_bytes()[:8_000]
+    (folder / "my-text.txt").write_bytes(text)
+    names, printed, state = {}, [], torch.get_rng_state()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        names["print"] = lambda *parts: printed.append(" ".join(map(str, parts)))
+        exec(compile(CODE, "book/tutorial.md", "exec"), names)
+    torch.set_rng_state(state)
+    return names, "\n".join(printed), folder
+
+
+def test_it_is_short_and_its_lines_fit_the_page():
+    lines = [line for line in CODE.splitlines() if line.strip()]
+    assert len(lines) < 60 and max(map(len, lines)) <= 88
+
+
+def test_it_learns_is_refused_reads_on_writes_and_keeps_what_it_wrote_with(ran):
+    names, printed, folder = ran
+    assert names["losses"][0] > names["losses"][-1]
+    assert "position 511 has no row in the learned table of 128 positions" in printed
+    assert "model.extended(extrapolator=...)" in printed
+    rows = [line for line in printed.splitlines() if line.startswith("rows repeated")]
+    assert len(rows) == 3 and all(len(re.findall(r"\d+\.\d+", row)) == 3 for row in rows)
+    assert names["written"].shape == (1, 204) and "The " in printed
+    assert names["again"].transformer.window == 128
+    assert {file.name for file in folder.iterdir()} == {"my-text.txt", "my-model.safetensors"}
+
+
+def test_what_it_says_of_a_cache_is_so(ran):
+    """The text goes on with its last token, and greedy it is what one call writes."""
+    names, _, _ = ran
+    writer, prompt = names["writer"], names["prompt"]
+    cache = writer.make_cache(1)
+    first = writer.generate(prompt, 20, cache=cache)
+    more = writer.generate(first[:, -1:], 20, cache=cache)
+    assert torch.equal(torch.cat([first, more[:, 1:]], dim=1), writer.generate(prompt, 40))
+
+
+def test_it_stands_in_the_contents_before_the_evidence():
+    parts = yaml.safe_load((paths.root() / "_toc.yml").read_text(encoding="utf-8"))["parts"]
+    captions = [part["caption"] for part in parts]
+    assert captions.index("Use it") == captions.index("Evidence") - 1
+    assert {"file": "book/tutorial"} in parts[captions.index("Use it")]["chapters"]
