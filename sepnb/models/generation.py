@@ -102,12 +102,14 @@ def _check_cache(model: nn.Module, cache: KVCache, batch: int, count: int) -> No
     cache.check(batch, model.config, transformer.window, transformer.sinks)
     if not count:
         return
-    device = model.embedding.weight.device
-    first = cache.read if cache.counted else int(cache.next_positions(1, device).max())
-    last = torch.tensor([first + count - 1])
-    door.check_positions(last, model.config, transformer.limited)
+    weight = model.embedding.weight
+    ends = cache.next_positions(1, weight.device) + (count - 1)  # of each sequence, [1] or [B, 1]
+    door.check_positions(ends, model.config, transformer.limited)
     if transformer.by_length:
-        cache.whole_length(last)
+        cache.whole_length(ends)
+    if transformer.bounded and cache.room is None:  # one that rolls holds less, as much as each step says
+        starts = ends - (count - 1) if cache.positions is None else cache.positions.amin(-1, keepdim=True)
+        door.check_span(torch.cat([starts, ends], dim=-1), transformer.bounded, weight.dtype, None)
 
 
 @contextmanager

@@ -235,6 +235,21 @@ def test_a_length_that_a_cache_was_not_told_is_refused_before_anything_is_comput
     assert reader.generate(text(2, 4), 6, cache=cache).shape == (2, 10)
 
 
+def test_keys_too_far_apart_for_an_encoding_are_refused_before_anything_is_computed(built, text):
+    reader, calls = built(Streams.dense(32), encoding=encodings.XPos(scale_base=0.05)), []
+    reader.transformer.register_forward_pre_hook(lambda *_: calls.append(1))
+    cache, rows = reader.make_cache(2), torch.tensor([[0], [900]])
+    with torch.no_grad():
+        reader(text(2, 1), rows, cache)
+    calls.clear()
+    with pytest.raises(ValueError, match="the keys span 60 positions; from 56 on"):
+        reader.generate(text(2, 1), 60, cache=cache)
+    with pytest.raises(ValueError, match="the keys span 60 positions; from 56 on"):
+        reader.generate(text(2, 1), 61)
+    assert not calls and cache.read == 1
+    assert reader.generate(text(2, 1), 50, cache=cache).shape == (2, 51)
+
+
 REFUSED = [
     ({"n": -1}, "n is -1; it must be at least 0"),
     ({"n": 2.0}, "n must be an int, got 2.0"),
