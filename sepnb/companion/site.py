@@ -146,6 +146,17 @@ def load_plotly(app, pagename, templatename, context, doctree) -> None:
     app.add_js_file("plotly.min.js", priority=100)
 
 
+_NEEDED = re.compile(r'data-scripts="([^"]+)"')
+
+
+def load_scripts(app, pagename, templatename, context, doctree) -> None:
+    """Load the scripts that the figures of a page name (`sepnb.plots.moving`), on that page alone."""
+    raws = () if doctree is None else doctree.findall(nodes.raw)
+    needed = [name for raw in raws for found in _NEEDED.findall(raw.astext()) for name in found.split()]
+    for place, name in enumerate(dict.fromkeys(needed)):
+        app.add_js_file(name, priority=200 + place)
+
+
 _THEBE = re.compile(
     r'\s*<script type="text/x-thebe-config">.*?</script>(\s*<script>kernelName = .*?</script>)?', re.S
 )
@@ -197,5 +208,6 @@ def setup(app) -> dict:
     app.connect("env-before-read-docs", judge_first)
     app.connect("doctree-read", check_text)
     app.connect("html-page-context", load_plotly, priority=100)
+    app.connect("html-page-context", load_scripts, priority=100)
     app.connect("html-page-context", drop_thebe, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,44 @@
+"""Figures that move by the book's own scripts: a box with data, which the scripts of `book/_static` fill.
+
+As all interactive figures they never stand alone: a picture says the same on paper, and to readers without
+scripts.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .. import validation
+from .interactive import display_framed
+
+SCRIPTS: Mapping[str, tuple[str, ...]] = {
+    "model": ("moving.js", "model.js", "model_panel.js"),
+}
+"""Of each kind of figure the scripts that draw it, in the order in which a page loads them."""
+
+
+def show(kind: str, data: Mapping[str, Any], *, name: str, alt: str, instead: str) -> None:
+    """Display a figure of this kind with its data.
+
+    Args:
+        kind: one of `SCRIPTS`.
+        data: what JSON can hold; every script says what it reads.
+        name: of the element on the page, unique there, such as `moving-model`.
+        alt: what it shows, for readers who do not see it.
+        instead: what shows the same without scripts, such as "the figure above".
+
+    Raises:
+        TypeError, ValueError: an unknown kind, a name that no page can have, data that is not JSON (no number
+            is infinite or missing there), or no words.
+    """
+    validation.one_of("kind", kind, SCRIPTS)
+    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+        raise ValueError(f"the name {name!r} must look like 'two-words': lower case, digits, hyphens")
+    held = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    display_framed(
+        f'<div id="{name}" class="sepnb-moving" data-draw="{kind}" data-scripts="{" ".join(SCRIPTS[kind])}">'
+        f'<script type="application/json">{held}</script></div>',
+        alt=alt,
+        instead=instead,
+    )

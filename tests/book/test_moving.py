@@ -1,0 +1,212 @@
+"""Figures that move, on a page that the book's own extension built, read from a folder in Chromium."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import Browser, Page
+
+from sepnb import paths
+from sepnb.evaluation.losses import sliding
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.models.packed import packed, rounded
+from sepnb.plots import interactive, moving
+from sepnb.streams import Streams
+
+from . import browser as reading
+
+LENGTH = 16
+Built = Callable[[str, dict], Path]
+
+
+@pytest.fixture
+def built(project, monkeypatch) -> Built:
+    """`built(kind, data)`: the address of a page with this figure and a picture, as a notebook made it."""
+
+    def build(kind: str, data: dict) -> str:
+        shown: list[str] = []
+        monkeypatch.setattr(interactive, "display", lambda html: shown.append(html.data))
+        moving.show(kind, data, name="moving-one", alt="A figure.", instead="the figure above")
+        output = nbformat.v4.new_output("display_data", {"text/html": shown[0]})
+        cells = [
+            nbformat.v4.new_markdown_cell("# Drawn\n\n![what stands still](still.svg)"),
+            nbformat.v4.new_code_cell("moving.show(...)", outputs=[output]),
+        ]
+        python = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
+        notebook = nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=python))
+        still = '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30"><circle r="9"/></svg>'
+        pages = {
+            "index.md": "# Book\n\n```{toctree}\ndrawn\n```\n",
+            "drawn.ipynb": notebook,
+            "still.svg": still,
+        }
+        static = {
+            "html_static_path": [str(paths.root() / "book" / "_static")],
+            "html_css_files": ["sepnb.css"],
+        }
+        made = project(pages, **static)
+        assert made.warnings == []
+        assert "moving.js" in made.page("drawn") and "moving.js" not in made.page("index")
+        return (made.html / "drawn.html").as_uri()
+
+    return build
+
+
+@contextmanager
+def opened(chromium: Browser, address: str, **options: object) -> Iterator[Page]:
+    """The page; that it asked for nothing outside its folder and said no error is checked at the end."""
+    with reading.opened(chromium, address.rpartition("/")[0], **options) as (page, traffic):
+        page.goto(address)
+        yield page
+        assert traffic == []
+
+
+def tiny(mode: str, seed: int = 0) -> LanguageModel:
+    """A model whose every weight matters: gains, biases and all."""
+    torch.manual_seed(seed)
+    streams = Streams(pos=8, sem=16)
+    model = LanguageModel(TransformerConfig(streams, 2, 3, "sinusoidal", mode=mode, max_length=LENGTH))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    return model
+
+
+def panel_of(*models: LanguageModel, text: str = "for i in range(9):\n    f(i)\n" * 2) -> dict:
+    carried = [
+        {"says": f"model {at}", "packed": packed(one), "trained": LENGTH} for at, one in enumerate(models)
+    ]
+    texts = [[text, "code"], ["caf\N{LATIN SMALL LETTER E WITH ACUTE} " * 5, "above 127"]]
+    return {"models": carried, "texts": texts, "length": LENGTH, "inside": [3.0] * len(models)}
+
+
+COMPUTED = """([which, rule, tokens, start]) => {
+  const { models } = document.querySelector("#moving-one").sepnb;
+  return [...sepnb.model.RULES[rule](models[which], tokens, start).data];
+}"""
+
+
+def test_the_page_computes_the_logits_of_torch(chromium, built) -> None:
+    """Of the same rounded weights, for every rule, at start indices on both sides of L, on all bytes."""
+    models = tiny("strict"), tiny("separated", 1)
+    address = built("model", panel_of(*models))
+    generator = np.random.default_rng(0)
+    with opened(chromium, address) as page:
+        for which, model in enumerate(map(rounded, models)):
+            for start in (0, 5, LENGTH, 8 * LENGTH):
+                tokens = generator.integers(0, 256, 3 * LENGTH)
+                assert (tokens > 127).any()
+                at, one = torch.arange(len(tokens)) + start, torch.from_numpy(tokens)[None]
+                with torch.no_grad():
+                    wanted = {
+                        "plain": model(one, at),
+                        "masked": model.extended(window=LENGTH)(one, at),
+                    }
+                for rule, logits in wanted.items():
+                    got = page.evaluate(COMPUTED, [which, rule, tokens.tolist(), start])
+                    apart = np.abs(np.reshape(got, (-1, 256)) - logits[0].numpy()).max()
+                    assert apart < 1e-4, (which, rule, start, apart)
+
+
+def test_the_sliding_window_of_the_page_is_that_of_the_package(chromium, built) -> None:
+    model = tiny("strict")
+    tokens = np.random.default_rng(1).integers(0, 256, 45)
+    address = built("model", panel_of(model))
+    with opened(chromium, address) as page:
+        got = page.evaluate(
+            "tokens => { const M = sepnb.model, m = document.querySelector('#moving-one').sepnb.models[0];"
+            " return M.bits(M.RULES.reread(m, tokens, 7), tokens); }",
+            tokens.tolist(),
+        )
+    # The last pass of the page holds one byte more than that of the package, whose last byte is not read.
+    wanted = sliding(rounded(model), tokens[None], window=LENGTH, stride=8).bits[0]
+    whole = LENGTH + (len(wanted) - LENGTH) // 8 * 8
+    np.testing.assert_allclose(got[:whole], wanted[:whole], atol=1e-4)
+
+
+def test_the_parts_of_a_score_add_up_to_the_attention_weights(chromium, built) -> None:
+    address = built("model", panel_of(tiny("strict")))
+    with opened(chromium, address) as page:
+        found = page.evaluate(
+            """() => {
+              const { heads } = document.querySelector("#moving-one").sepnb.held();
+              return Object.entries(heads).map(([key, [one]]) => {
+                const terms = one.terms(), n = one.weights.rows, row = n - 1;
+                const scores = [...Array(n).keys()].map((j) =>
+                  Object.values(terms).reduce((sum, term) => sum + term.data[row * n + j], 0));
+                return [key, Object.keys(terms).length, scores, [...one.weights.data.slice(row * n)]];
+              });
+            }"""
+        )
+    assert [key for key, *_ in found] == ["0.0", "0.1", "0.2", "1.1", "1.2"]
+    for key, parts, scores, weights in found:
+        assert parts == (1 if key == "0.0" else 4)  # a position head reads one stream
+        np.testing.assert_allclose(torch.tensor(scores).softmax(0), weights, atol=1e-6)
+
+
+def test_keys_move_the_start_and_the_text_and_what_is_seen_follows(chromium, built) -> None:
+    address = built("model", panel_of(tiny("strict")))
+    with opened(chromium, address) as page:
+        said, start = page.locator(".moving-said"), page.get_by_label("Start index")
+        first = said.text_content()
+        start.focus()
+        page.keyboard.press("ArrowRight")
+        assert start.input_value() == "1" and start.get_attribute("aria-valuetext") == "1 (0.0625 L)"
+        page.keyboard.press("End")
+        page.wait_for_function(
+            "before => document.querySelector('.moving-said').textContent !== before", arg=first
+        )
+        assert f"at indices from {8 * LENGTH} on" in said.text_content()
+        page.get_by_label("Change it").fill("caf\N{LATIN SMALL LETTER E WITH ACUTE}!")
+        page.locator(".moving-guesses caption", has_text=r"caf\xc3\xa9").wait_for()
+        page.get_by_label("Rule").select_option("reread")
+        page.locator(".moving-said", has_text="The first 5 bytes cost").wait_for()
+        page.get_by_label("Head").select_option("0.0")
+        page.locator(".moving-maps > *").nth(2).wait_for(state="detached")
+        page.get_by_label("Change it").fill("a")
+        page.locator(".moving-said", has_text="Type at least two bytes").wait_for()
+
+
+def test_controls_have_labels_and_drawings_say_what_they_show(chromium, built) -> None:
+    address = built("model", panel_of(tiny("strict")))
+    with opened(chromium, address) as page:
+        for box in page.locator("#moving-one :is(input, select, textarea)").all():
+            assert page.locator(f"label[for={box.get_attribute('id')}]").text_content()
+        assert page.locator("#moving-one svg[role=img] > title").count() == 1
+        labels = page.locator("#moving-one canvas[role=img]").evaluate_all(
+            "all => all.map(one => one.ariaLabel)"
+        )
+        assert len(labels) == 5 and all(labels)
+        assert page.locator("#moving-one .moving-said[aria-live=polite]").count() == 1
+        assert page.locator("[data-interactive][role=figure]").get_attribute("aria-label") == "A figure."
+
+
+def test_nothing_sticks_out_of_a_phone_and_colours_follow_the_mode(chromium, built) -> None:
+    address = built("model", panel_of(tiny("strict")))
+    with opened(chromium, address, viewport=reading.PHONE) as page:
+        page.add_style_tag(content="body { margin: 0 }")
+        page.evaluate(reading.SETTLED)
+        parts = page.locator("#moving-one *").evaluate_all(
+            "all => all.map(e => e.getBoundingClientRect().right)"
+        )
+        assert max(parts) <= reading.PHONE["width"] + 1
+        colour = "() => getComputedStyle(document.querySelector('.moving-chart .line')).stroke"
+        light = page.evaluate(colour)
+        page.evaluate("() => { document.documentElement.dataset.theme = 'dark'; }")
+        page.wait_for_function(f"light => ({colour})() !== light", arg=light)
+
+
+def test_without_scripts_and_on_paper_the_picture_stands_alone(chromium, built) -> None:
+    address = built("model", panel_of(tiny("strict")))
+    with opened(chromium, address, java_script_enabled=False) as page:
+        assert page.locator("img[alt='what stands still']").is_visible()
+        assert page.locator("noscript", has_text="see the figure above").count() == 1
+        assert page.locator(".moving-controls").count() == 0
+    with opened(chromium, address) as page:
+        page.emulate_media(media="print")
+        assert page.locator("img[alt='what stands still']").is_visible()
+        assert not page.locator("#moving-one").is_visible()

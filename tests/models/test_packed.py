@@ -1,0 +1,91 @@
+"""A packed model holds its rounded weights and its layout, and refuses what its script cannot compute."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from sepnb.encodings.sinusoidal import Sinusoidal
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.models.packed import packed, rounded
+from sepnb.streams import Streams
+
+
+def model_of(**fields) -> LanguageModel:
+    torch.manual_seed(0)
+    given = {"streams": Streams(pos=8, sem=16), "n_layers": 2, "n_heads": 3, "encoding": "sinusoidal"}
+    vocabulary = fields.pop("vocab_size", 256)
+    return LanguageModel(TransformerConfig(**(given | {"max_length": 16} | fields)), vocabulary)
+
+
+@pytest.mark.parametrize("mode", ["strict", "separated"])
+def test_weights_come_back_by_name_and_shape_as_the_rounded_model_has_them(mode):
+    model = model_of(mode=mode)
+    read = json.loads(json.dumps(packed(model)))
+    values = np.frombuffer(base64.b64decode(read["weights"]), dtype="<f2").astype(np.float32)
+    pieces = np.split(values, np.cumsum([np.prod(shape) for _, shape in read["tensors"]])[:-1])
+    wanted = dict(rounded(model).named_parameters())
+    assert [name for name, _ in read["tensors"]] == list(wanted)
+    for (name, shape), piece in zip(read["tensors"], pieces, strict=True):
+        assert torch.equal(torch.from_numpy(piece.reshape(shape)), wanted[name].detach()), name
+
+
+def test_the_layout_says_which_heads_read_and_write_what():
+    strict, joint = (packed(model_of(mode=mode))["layers"] for mode in ("strict", "separated"))
+    sem = [{"head": 1, "writes": "sem"}, {"head": 2, "writes": "sem"}]
+    pos = {"head": 0, "writes": "pos"}
+    assert strict[0]["groups"] == [
+        {"reads": ["pos"], "heads": [pos]},
+        {"reads": ["pos", "sem"], "heads": sem},
+    ]
+    assert joint[0]["groups"] == [{"reads": ["pos", "sem"], "heads": [pos, *sem]}]
+    assert [layer["outputs"] for layer in strict] == [["pos", "sem"], ["sem"]]
+    assert strict[1]["groups"][-1]["heads"] == sem
+
+
+def test_rounding_leaves_the_original_as_it_is():
+    model = model_of()
+    before = {name: one.detach().clone() for name, one in model.named_parameters()}
+    small = rounded(model)
+    assert all(torch.equal(one, before[name]) for name, one in model.named_parameters())
+    assert any(not torch.equal(one, before[name]) for name, one in small.named_parameters())
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"streams": Streams.dense(24)}, "one stream"),
+        ({"norm_kind": "rms"}, "norm_kind is 'rms'"),
+        ({"activation": "relu"}, "activation is 'relu'"),
+        ({"bias": True}, "bias is True"),
+        ({"readout": "both"}, "readout is 'both'"),
+        ({"pos_stream": "constant"}, "pos_stream is 'constant'"),
+        ({"tie_embeddings": True}, "tie_embeddings is True"),
+        ({"window": 4}, "window is 4"),
+        ({"encoding": "learned"}, "encoding is 'learned'"),
+        ({"encoding": Sinusoidal(layout="halves")}, "interleaved"),
+        ({"encoding": ("sinusoidal", "alibi")}, "encoding is"),
+        ({"streams": Streams(pos=6, sem=18)}, "straddles"),
+        ({"vocab_size": 100}, "vocab_size is 100"),
+        ({"streams": Streams(pos=512, sem=1024), "n_heads": 3}, "at most"),
+    ],
+)
+def test_what_the_script_does_not_compute_is_refused(fields, said):
+    with pytest.raises(ValueError, match=said):
+        packed(model_of(**fields))
+
+
+def test_another_rule_of_evaluation_and_weights_beyond_float16_are_refused():
+    with pytest.raises(ValueError, match="window"):
+        packed(model_of().extended(window=4))
+    with pytest.raises(ValueError, match="extrapolator"):
+        packed(model_of().extended("clamp"))
+    with pytest.raises(TypeError, match="LanguageModel"):
+        packed(torch.nn.Linear(2, 2))
+    loud = model_of()
+    with torch.no_grad():
+        loud.head.weight[0, 0] = 1e6
+    with pytest.raises(ValueError, match="65504"):
+        packed(loud)
