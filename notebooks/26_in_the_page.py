@@ -84,8 +84,8 @@ for name, model in models.items():
     for rule in ("plain", "masked"):
         more = read[name, rule] - read[name, "reread"]
         numbers[f"{rule}_{name}"] = more[:, L:].mean()
-assert numbers["index_zero"] > 0.8 > 0.1 > abs(numbers["index_random"])
-assert min(numbers["plain_zero"], numbers["masked_zero"]) > 0.7
+assert numbers["index_zero"] > 0.4 > 0.1 > abs(numbers["index_random"])
+assert min(numbers["plain_zero"], numbers["masked_zero"]) > 0.5
 assert 0.7 > numbers["plain_random"] > numbers["masked_random"] + 0.05
 
 # %% tags=["hide-input"]
@@ -392,29 +392,22 @@ assert not moved["pos", "sem"][:, rest].any()
 assert not moved["sem", "sem"][rest][:, rest].any() and moved["sem", "sem"][t].any()
 
 # %% [markdown]
-# **3. (hard)** If a part of the scores depended on the distance $i - j$ alone, it would be the same at every start index. Measure
-# for both models, at start indices inside and past L, which share of the part of position with position is a function of the distance.
+# **3. (hard)** Move the start index of the first model slowly past L. Somewhere between 3 L and 4 L it reads nearly as well as from 0.
+# Why there? The sinusoid has 16 columns and base 10,000.
 
 # %% tags=["hide-cell"]
-# Replace every diagonal by its mean, and compare what is left with what was there. Rows
-# are centred first: a softmax sees no more than that.
-
-
-def share_of_distance(part):
-    part = centred(part)[0]
-    left = torch.cat(
-        [line - line.mean() for line in (part.diagonal(-t) for t in range(L))]
-    )
-    return 1 - (left.square().sum() / part[VISIBLE].square().sum()).item()
-
-
-for name, model in models.items():
-    shares = [
-        share_of_distance(parts_of(model, 0, 0, tokens[:1], here + s)["pos", "pos"])
-        for s in (0, FAR, LONG)
-    ]
-    print(f"{SAYS[name]}: " + ", ".join(f"{share:.0%}" for share in shares))
-    assert all(share <= 1 for share in shares)
+# Pair m comes round after 2 pi 10000^(m/8) indices: 6, 20, 63, 199 and 628 for the first
+# five. Near 192 the third has made three turns and the fourth almost one, and the slower
+# ones have hardly moved. An index there looks like one near 0; so does 199 - t like -t.
+waves = 2 * np.pi * 10_000.0 ** (np.arange(8) / 8)
+turns = 3 * L / waves[[2, 3]]
+assert np.abs(turns - turns.round()).max() < 0.06
+at = {}
+for start in (2 * L, 3 * L, 4 * L):
+    moved = {"positions": np.arange(L) + start}
+    at[start] = evaluate(models["zero"], held_out[:, : L + 1], **moved).bits.mean()
+print({start: round(bits, 2) for start, bits in at.items()})
+assert at[3 * L] < min(at[2 * L], at[4 * L]) - 0.1
 
 # %% [markdown]
 # ---

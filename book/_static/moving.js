@@ -143,7 +143,10 @@
       line(left, up.place(at), right, up.place(at), "grid");
       text(left - 7, up.place(at) + 4, (y.text || told)(at), "end", "faint");
     }
-    for (const at of across.ticks) text(across.place(at), bottom + 17, (x.text || told)(at), "middle", "faint");
+    for (const at of across.ticks) {
+      const down = across.place(at), last = down > right - 14;
+      text(last ? width - 2 : down, bottom + 17, (x.text || told)(at), last ? "end" : "middle", "faint");
+    }
     line(left, bottom, right, bottom, "axis");
     text((left + right) / 2, height - 5, x.label);
     text(4, 13, y.label, "start");
