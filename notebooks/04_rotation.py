@@ -45,7 +45,7 @@ from sepnb.encodings import (
 )
 from sepnb.evaluation import evaluate
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
-from sepnb.plots import figures, shapes
+from sepnb.plots import figures, moving, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
@@ -507,6 +507,16 @@ figures.show(
     "tokens, and the last ones hardly turn at all.",
 )
 assert abs(period[0] - 2 * np.pi) < 1e-12 and period[-1] < 2 * np.pi * 10_000
+
+# %% tags=["remove-input"]
+moving.show(
+    "phasors",
+    {"d": 32, "base": 10_000, "most": 512},
+    name="moving-phasors",
+    alt="The terms of a score as arrows, one a pair, head to tail, and the score against "
+    "the distance; distance, columns and base are chosen.",
+    instead="the figure above for the waves of which the score is the sum",
+)
 
 # %% [markdown]
 # A pair that does not turn within the trained length is a pair of plain columns: its product is content against

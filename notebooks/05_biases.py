@@ -49,7 +49,7 @@ from sepnb.encodings.sandwich import sandwich_bias
 from sepnb.encodings.t5 import t5_bias, t5_buckets
 from sepnb.evaluation import sliding
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
-from sepnb.plots import figures
+from sepnb.plots import figures, moving
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
 from sepnb.streams import Streams
@@ -295,6 +295,16 @@ figures.show(
     caption="Every head of ALiBi has a horizon: the bias (left) and the weight of an "
     "equal key (right) by distance. At 128 only the last three of eight heads give "
     "an equal key more than a tenth of what it would have here.",
+)
+
+# %% tags=["remove-input"]
+moving.show(
+    "slopes",
+    {"heads": H, "length": 128},
+    name="moving-slopes",
+    alt="The weight of an equal key against its distance, a curve for each head of ALiBi; "
+    "the number of heads and a distance are chosen.",
+    instead="the figure above, which has eight heads",
 )
 
 # %% [markdown]

@@ -47,7 +47,7 @@ from sepnb.encodings import (
     rope_frequencies,
 )
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.plots import figures, shapes
+from sepnb.plots import figures, moving, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
 from sepnb.streams import Streams
@@ -467,6 +467,17 @@ figures.show(
     caption=f"Two methods by one name (d = {d}, L = {L}, s = {example}). Between 32 "
     "turns and one, the code keeps much more of the plain frequency than the text: up "
     f"to {ratio.max():.2f} times as much, at pair {int(ratio.argmax())}.",
+)
+
+# %% tags=["remove-input"]
+moving.show(
+    "extensions",
+    {"d": d, "base": 10_000, "length": L, "factor": 8, "alpha": 1, "beta": 32},
+    name="moving-extensions",
+    alt="By how much PI, NTK-aware scaling, NTK-by-parts and YaRN divide the frequency of "
+    "each pair, and the wavelengths beside L and s L; factor, trained length, base and "
+    "the two borders are chosen.",
+    instead="the figure above for the ramps, and that of wavelengths before it",
 )
 
 # %% [markdown]

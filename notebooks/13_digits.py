@@ -36,7 +36,7 @@ from sepnb.analysis.seqpe_cost import multiply_adds
 from sepnb.analysis.timing import cpu_seconds, one_thread
 from sepnb.encodings import sinusoidal
 from sepnb.models import LanguageModel, Transformer, TransformerConfig
-from sepnb.plots import diagrams, figures, shapes
+from sepnb.plots import diagrams, figures, moving, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.seqpe import (
     SeqPE,
@@ -275,6 +275,16 @@ figures.show(
     caption="What changes from one position to the next (tinted). From 999 to 1000 it "
     f"is {numbers['carry']} digits of five, over all strings {numbers['changes']:.2f} "
     "on average; 0 and 90,000 differ in one.",
+)
+
+# %% tags=["remove-input"]
+moving.show(
+    "odometer",
+    {"most": 100_000, "start": 999},
+    name="moving-odometer",
+    alt="A position as the wheels of an odometer, those that turn to the next position in "
+    "colour, and how many digits change around it; position and base are chosen.",
+    instead="the figure above, around 1,000",
 )
 
 # %% [markdown]

@@ -6,9 +6,9 @@
   const { figure, panel, chart, heatMap, element, told, model: M } = sepnb;
 
   const RULES = [
-    ["plain", "as it is: every byte before it, at its own index"],
-    ["masked", "window mask: the last L bytes, indices kept"],
-    ["reread", "sliding window: the last L bytes, read again from index 0"],
+    ["plain", "as it is"],
+    ["masked", "window mask, indices kept"],
+    ["reread", "sliding window, from index 0"],
   ];
   const SHOWN = 96; // rows and columns of a map at most
   const SMOOTH = 16; // bytes in a running mean
@@ -94,7 +94,7 @@
     const best = [...all.keys()].sort((a, b) => all[b] - all[a]).slice(0, GUESSES);
     const rows = best.map((byte) => {
       const bar = element("span", { class: "moving-bar", style: `width:${(100 * all[byte]).toFixed(1)}%` });
-      const came = byte === tokens[chosen + 1] ? "came" : "";
+      const came = byte === tokens[chosen + 1] ? "\u2190 came" : "";
       const head = element("th", { scope: "row" }, element("code", {}, letter(byte)));
       const share = element("td", {}, `${(100 * all[byte]).toFixed(1)} %`);
       return element("tr", {}, head, share, element("td", { class: "moving-bars" }, bar), element("td", {}, came));
@@ -122,7 +122,7 @@
     }
     const weights = cut(parts.weights.data, side, first, stop).map((share) => (share > 0 ? Math.sqrt(share) : NaN));
     const alt = "Attention weights, a row for each query and a column for each key";
-    heatMap(maps, { rows: stop - first, cols: stop - first, values: weights, reach: 1, title: "weights (their root)", alt });
+    heatMap(maps, { rows: stop - first, cols: stop - first, values: weights, reach: 0.7, title: "weights (root)", alt });
     stage.append(
       element(
         "p",

@@ -12,8 +12,10 @@ from typing import Any
 from .. import validation
 from .interactive import display_framed
 
+SMALL = ("moving.js", "formulas.js", "small_figures.js")
 SCRIPTS: Mapping[str, tuple[str, ...]] = {
     "model": ("moving.js", "model.js", "model_panel.js"),
+    **dict.fromkeys(("phasors", "extensions", "slopes", "odometer"), SMALL),
 }
 """Of each kind of figure the scripts that draw it, in the order in which a page loads them."""
 

@@ -1,5 +1,6 @@
 """Figures that move, on a page that the book's own extension built, read from a folder in Chromium."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,10 +12,13 @@ import torch
 from playwright.sync_api import Browser, Page
 
 from sepnb import paths
+from sepnb.encodings import alibi_slopes, apply_rope, rope_frequencies
+from sepnb.encodings.context import NTKAware, NTKByParts, PositionInterpolation, YaRN
 from sepnb.evaluation.losses import sliding
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.models.packed import packed, rounded
 from sepnb.plots import interactive, moving
+from sepnb.seqpe.digits import digits
 from sepnb.streams import Streams
 
 from . import browser as reading
@@ -204,9 +208,101 @@ def test_without_scripts_and_on_paper_the_picture_stands_alone(chromium, built) 
     address = built("model", panel_of(tiny("strict")))
     with opened(chromium, address, java_script_enabled=False) as page:
         assert page.locator("img[alt='what stands still']").is_visible()
-        assert page.locator("noscript", has_text="see the figure above").count() == 1
+        assert page.get_by_text("see the figure above").is_visible()
         assert page.locator(".moving-controls").count() == 0
     with opened(chromium, address) as page:
         page.emulate_media(media="print")
         assert page.locator("img[alt='what stands still']").is_visible()
         assert not page.locator("#moving-one").is_visible()
+
+
+SMALL = {
+    "phasors": {"d": 32, "base": 10_000, "most": 512},
+    "extensions": {"d": 64, "base": 10_000, "length": 2048, "factor": 8, "alpha": 1, "beta": 32},
+    "slopes": {"heads": 8, "length": 128},
+    "odometer": {"most": 100_000, "start": 999},
+}
+
+
+def test_the_formulas_of_the_page_are_those_of_the_package(chromium, built) -> None:
+    """Every formula behind a small figure, over the whole range of its controls, to 1e-6."""
+    with opened(chromium, built("slopes", SMALL["slopes"])) as page:
+
+        def js(name: str, *given: object) -> np.ndarray:
+            return np.array(page.evaluate(f"given => sepnb.formulas.{name}(...given)", list(given)))
+
+        for d, base in itertools.product((8, 64), (10, 10_000, 10**6.5)):
+            w = rope_frequencies(d, base=base)[0]
+            np.testing.assert_allclose(js("frequencies", d, base), w, rtol=1e-6)
+            np.testing.assert_allclose(js("turns", w.tolist(), 2048), 2048 * w / (2 * np.pi), rtol=1e-6)
+            equal = torch.zeros(1, d, dtype=torch.float64)
+            equal[:, : d // 2] = 1  # (1, 0) in every pair of the layout "half"
+            for distance in (0, 1, 37, 512):
+                turned = apply_rope(equal, torch.tensor([distance]), w)
+                np.testing.assert_allclose(
+                    js("score", w.tolist(), distance), (turned * equal).sum(), atol=1e-6
+                )
+            for s, length, (alpha, beta) in itertools.product(
+                (1, 8, 32), (128, 2048, 2**17), ((0.25, 9), (8, 64))
+            ):
+                told = {
+                    "d": d,
+                    "base": base,
+                    "s": s,
+                    "L": length,
+                    "alpha": alpha,
+                    "beta": beta,
+                    "w": w.tolist(),
+                }
+                for name, extension in {
+                    "pi": PositionInterpolation(s),
+                    "ntk": NTKAware(s),
+                    "parts": NTKByParts(s, length, alpha, beta),
+                    "yarn": YaRN(s, length, beta, alpha),
+                }.items():
+                    wanted = rope_frequencies(d, base=base, extension=extension)[0]
+                    np.testing.assert_allclose(
+                        js(f"EXTENSIONS.{name}", told), wanted, rtol=1e-6, err_msg=name
+                    )
+        for heads in range(1, 33):
+            np.testing.assert_allclose(
+                js("slopes", heads), alibi_slopes(heads, dtype=torch.float64), rtol=1e-6
+            )
+        for base, width in ((2, 17), (3, 11), (10, 5), (16, 5)):
+            for position in (0, 9, 999, 65_535, 99_999):
+                assert (
+                    js("digits", position, base, width).tolist()
+                    == digits([position], base=base, width=width)[0].tolist()
+                )
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_every_slider_of_a_small_figure_moves_by_keys_and_changes_what_it_says(kind, chromium, built) -> None:
+    with opened(chromium, built(kind, SMALL[kind]), viewport=reading.PHONE) as page:
+        for slider in page.locator("#moving-one input[type=range]").all():
+            before = page.locator("#moving-one").inner_html()
+            slider.focus()
+            page.keyboard.press("ArrowRight")
+            page.wait_for_function(
+                "before => document.querySelector('#moving-one').innerHTML !== before", arg=before
+            )
+            for key in ("Home", "End"):  # nothing breaks at an end; `opened` looks for errors
+                page.keyboard.press(key)
+                page.evaluate(reading.SETTLED)
+                assert page.locator("#moving-one .moving-said").text_content()
+                drawn = page.locator("#moving-one svg").evaluate_all(
+                    "all => all.map(one => one.outerHTML).join()"
+                )
+                assert drawn and "NaN" not in drawn and "Infinity" not in drawn and "undefined" not in drawn
+        parts = page.locator("#moving-one *").evaluate_all(
+            "all => all.map(e => e.getBoundingClientRect().right)"
+        )
+        assert max(parts) <= reading.PHONE["width"] + 1
+
+
+def test_the_odometer_says_what_a_carry_changes(chromium, built) -> None:
+    with opened(chromium, built("odometer", SMALL["odometer"])) as page:
+        said = page.locator(".moving-said")
+        assert said.text_content() == "From 999 to 1,000 4 of 5 digits change: a carry through 3 places."
+        page.get_by_label("Base").select_option("2")
+        page.locator(".moving-said", has_text="4 of 17 digits change: a carry through 3 places").wait_for()
