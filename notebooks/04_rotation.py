@@ -513,8 +513,8 @@ moving.show(
     "phasors",
     {"d": 32, "base": 10_000, "most": 512},
     name="moving-phasors",
-    alt="The terms of a score as arrows, one a pair, head to tail, and the score against "
-    "the distance; distance, columns and base are chosen.",
+    alt="The terms of a score as arrows, one a pair, head to tail, and the score "
+    "against the distance; distance, columns and base are chosen.",
     instead="the figure above for the waves of which the score is the sum",
 )
 

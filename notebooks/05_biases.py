@@ -302,8 +302,8 @@ moving.show(
     "slopes",
     {"heads": H, "length": 128},
     name="moving-slopes",
-    alt="The weight of an equal key against its distance, a curve for each head of ALiBi; "
-    "the number of heads and a distance are chosen.",
+    alt="The weight of an equal key against its distance, a curve for each head of "
+    "ALiBi; the number of heads and a distance are chosen.",
     instead="the figure above, which has eight heads",
 )
 

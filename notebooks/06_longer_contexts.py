@@ -474,9 +474,9 @@ moving.show(
     "extensions",
     {"d": d, "base": 10_000, "length": L, "factor": 8, "alpha": 1, "beta": 32},
     name="moving-extensions",
-    alt="By how much PI, NTK-aware scaling, NTK-by-parts and YaRN divide the frequency of "
-    "each pair, and the wavelengths beside L and s L; factor, trained length, base and "
-    "the two borders are chosen.",
+    alt="By how much PI, NTK-aware scaling, NTK-by-parts and YaRN divide the frequency "
+    "of each pair, and the wavelengths beside L and s L; factor, trained length, base "
+    "and the two borders are chosen.",
     instead="the figure above for the ramps, and that of wavelengths before it",
 )
 

@@ -282,8 +282,8 @@ moving.show(
     "odometer",
     {"most": 100_000, "start": 999},
     name="moving-odometer",
-    alt="A position as the wheels of an odometer, those that turn to the next position in "
-    "colour, and how many digits change around it; position and base are chosen.",
+    alt="A position as the wheels of an odometer, those that turn to the next position "
+    "in colour, and how many digits change around it; position and base are chosen.",
     instead="the figure above, around 1,000",
 )
 

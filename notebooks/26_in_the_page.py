@@ -55,8 +55,8 @@ sizes = {"batch_size": BATCH, "length": L, "seed": seed, "steps": STEPS}
 
 
 def trained(positions=None):
-    """A tiny strict model that reads at indices from 0 on, or where a sampler says, with
-    its weights rounded as the page carries them."""
+    """A tiny strict model that reads at indices from 0 on, or where a sampler says,
+    with its weights rounded as the page carries them."""
     torch.manual_seed(seed)
     model = LanguageModel(config)
     draw = text.sample_batches if positions is None else positions.batches
@@ -157,7 +157,7 @@ texts = [
     [bytes(document[:LONG].tolist()).decode(errors="ignore"), "held-out code, 8 L"],
     ["    x = f(x, 1)\n" * 24, "one line, again and again"],
     [
-        "Caf\N{LATIN SMALL LETTER E WITH ACUTE}, \N{GREEK SMALL LETTER ALPHA}: 2 bytes each",
+        "Caf\u00e9, \u03b1 and \u03b2: two bytes each",
         "bytes above 127",
     ],
 ]
@@ -171,12 +171,12 @@ moving.show(
         "models": carried,
         "texts": texts,
         "length": L,
-        "inside": [round(float(numbers[f"inside_{name}"]), 3) for name in models],
+        "levels": [round(float(numbers[f"inside_{name}"]), 3) for name in models],
     },
     name="moving-model",
-    alt="A panel that runs two small models: a text, a start index, a rule of evaluation "
-    "and a head are chosen; shown are the loss of every byte, the guesses for the next "
-    "one, and the parts of the head's scores.",
+    alt="A panel that runs two small models: a text, a start index, a rule of "
+    "evaluation and a head are chosen; shown are the loss of every byte, the guesses "
+    "for the next one, and the parts of the head's scores.",
     instead="the figure above for the losses, and the one below for the scores",
 )
 
@@ -208,8 +208,8 @@ moving.show(
 # The second model loses {num}`26_in_the_page/plain_random:.2f` and behind the mask {num}`26_in_the_page/masked_random:.2f`. Its
 # indices were trained; what was not are distances above L and so many keys, and these the mask takes away.
 #
-# The cure has a price, at least in so short a training: inside L the second model has {num}`26_in_the_page/inside_random:.2f` bits per byte where the first model has
-# {num}`26_in_the_page/inside_zero:.2f`.
+# The cure has a price, at least in so short a training: inside L the second model has {num}`26_in_the_page/inside_random:.2f` bits
+# per byte where the first has {num}`26_in_the_page/inside_zero:.2f`.
 #
 # ### A score, taken apart
 #
@@ -281,12 +281,12 @@ for name, model in models.items():
         for pair, part in parts_of(model, 0, 0, tokens, here + start).items():
             sizes_of[name, start, *pair] = spread(part)
 for name in models:
-    for where, start in (("inside", 0), ("far", FAR)):
+    for where, start in (("near", 0), ("far", FAR)):
         numbers[f"points_{name}_{where}"] = sizes_of[name, start, "pos", "pos"]
 numbers["content_zero"] = sizes_of["zero", 0, "sem", "sem"]
 assert sizes_of["zero", FAR, "sem", "sem"] == numbers["content_zero"]
-assert numbers["points_zero_far"] < 0.6 * numbers["points_zero_inside"]
-assert numbers["points_random_far"] > 0.6 * numbers["points_random_inside"]
+assert numbers["points_zero_far"] < 0.6 * numbers["points_zero_near"]
+assert numbers["points_random_far"] > 0.6 * numbers["points_random_near"]
 fig, axes = plt.subplots(2, 4, figsize=(8.6, 4.6))
 one = slice(4, 5)
 for row, start in zip(axes, (0, FAR), strict=True):
@@ -303,10 +303,10 @@ fig.colorbar(image, ax=axes, label="score, minus its row's mean", shrink=0.7)
 figures.show(
     fig,
     name="fig-page-parts",
-    alt="Two rows of four triangular maps of the parts of a head's scores, query by key: "
-    "from index 0 the part of position with position is strong and the others are weak; "
-    "from twice the trained length it is weak too, and the part of content with content "
-    "is the same map as before.",
+    alt="Two rows of four triangular maps of the parts of a head's scores, query by "
+    "key: from index 0 the part of position with position is strong and the others are "
+    "weak; from twice the trained length it is weak too, and the part of content with "
+    "content is the same map as before.",
     caption="What tells keys apart in layer 1, head 2 of the model trained from index "
     "0, on one text that begins at index 0 (above) and at 2 L (below). In the titles: "
     "stream of the query, stream of the key, root mean square. The part of the text "
@@ -314,12 +314,12 @@ figures.show(
 )
 
 # %% [markdown]
-# From index 0 the part that reads positions only has a root mean square of {num}`26_in_the_page/points_zero_inside:.1f`, and the
+# From index 0 the part that reads positions only has a root mean square of {num}`26_in_the_page/points_zero_near:.1f`, and the
 # part that reads the text only {num}`26_in_the_page/content_zero:.1f`: this head goes by position. From 2 L on the first is
 # {num}`26_in_the_page/points_zero_far:.1f`. The head does not look at a wrong place; it no longer
 # looks at recent bytes in particular.
 #
-# In the model that was trained at random starts the same part goes from {num}`26_in_the_page/points_random_inside:.1f` to
+# In the model that was trained at random starts the same part goes from {num}`26_in_the_page/points_random_near:.1f` to
 # {num}`26_in_the_page/points_random_far:.1f`. What extrapolates there is no property of the separation. The indices have been seen.
 #
 # Only the first layer is so clean. In the second, the text that a head reads has passed through the attention of the first, and
@@ -377,8 +377,8 @@ print(carried["streams"], carried["layers"][1]["groups"])
 # nothing about a text that is longer than L?
 
 # %% tags=["hide-cell"]
-# 2 L is a multiple of L, so that every byte is read at the index that it would have from
-# 0 on: the same numbers. In a longer text byte L would stand at index 0 again, beside
+# 2 L is a multiple of L, so that every byte is read at the index that it would have
+# from 0 on: the same numbers. In a longer text byte L would stand at index 0 again, beside
 # byte L - 1 at index L - 1, and no training showed that neighbourhood.
 wrapped = (np.arange(L) + FAR) % L
 again = evaluate(models["zero"], held_out[:, : L + 1], positions=wrapped).bits
@@ -388,8 +388,8 @@ assert np.array_equal(again, read["zero", 0])
 # **2. (medium)** Change one byte of the text. Which of the four parts of a score of layer 1 can change, and in which rows and columns?
 
 # %% tags=["hide-cell"]
-# With byte t changed: sem-sem in row t and column t, sem-pos in row t, pos-sem in column
-# t. The part of position with position changes nowhere.
+# With byte t changed: sem-sem in row t and column t, sem-pos in row t, pos-sem in
+# column t. The part of position with position changes nowhere.
 changed, t = tokens[:1].clone(), 20
 changed[0, t] = (changed[0, t] + 1) % 256
 before, after = (parts_of(models["zero"], 0, 0, x, here) for x in (tokens[:1], changed))
@@ -404,9 +404,9 @@ assert not moved["sem", "sem"][rest][:, rest].any() and moved["sem", "sem"][t].a
 # Why there? The sinusoid has 16 columns and base 10,000.
 
 # %% tags=["hide-cell"]
-# Pair m comes round after 2 pi 10000^(m/8) indices: 6, 20, 63, 199 and 628 for the first
-# five. Near 192 the third has made three turns and the fourth almost one, and the slower
-# ones have hardly moved. An index there looks like one near 0; so does 199 - t like -t.
+# Pair m comes round after 2 pi 10000^(m/8) indices: 6, 20, 63, 199 and 628 for the
+# first five. Near 192 the third has made three turns and the fourth almost one, and the
+# slower ones have hardly moved. An index there looks like one near 0; so does 199 - t like -t.
 waves = 2 * np.pi * 10_000.0 ** (np.arange(8) / 8)
 turns = 3 * L / waves[[2, 3]]
 assert np.abs(turns - turns.round()).max() < 0.06

@@ -22,13 +22,21 @@
     pi: ({ w, s }) => w.map((one) => one / s),
     ntk: ({ w, d, s }) => w.map((one, m) => one * s ** (-(2 * m) / (d - 2))),
     parts: ({ w, s, L, alpha, beta }) =>
-      mixed(w, turns(w, L).map((one) => clip((one - alpha) / (beta - alpha))), s),
+      mixed(
+        w,
+        turns(w, L).map((one) => clip((one - alpha) / (beta - alpha))),
+        s,
+      ),
     // As in the authors' code: linear in the index of the pair, between indices rounded outwards.
     yarn: ({ w, d, base, s, L, alpha, beta }) => {
       const pair = (made) => (d * Math.log(L / (2 * Math.PI * made))) / (2 * Math.log(base));
       const first = Math.min(Math.max(Math.floor(pair(beta)), 0), d - 1);
       const last = Math.min(Math.ceil(pair(alpha)), d - 1);
-      return mixed(w, w.map((_, m) => 1 - clip((m - first) / (last - first || 0.001))), s);
+      return mixed(
+        w,
+        w.map((_, m) => 1 - clip((m - first) / (last - first || 0.001))),
+        s,
+      );
     },
   };
 
@@ -36,12 +44,16 @@
   const slopes = (H) => {
     const power = 2 ** Math.floor(Math.log2(H));
     const of = (count) => range(count).map((h) => 2 ** ((-8 * (h + 1)) / count));
-    return [...of(power), ...of(2 * power).filter((_, h) => h % 2 === 0).slice(0, H - power)];
+    return [
+      ...of(power),
+      ...of(2 * power)
+        .filter((_, h) => h % 2 === 0)
+        .slice(0, H - power),
+    ];
   };
 
   /** The digits of a position, most significant first. */
-  const digits = (p, base, width) =>
-    range(width).map((k) => Math.floor(p / base ** (width - 1 - k)) % base);
+  const digits = (p, base, width) => range(width).map((k) => Math.floor(p / base ** (width - 1 - k)) % base);
 
   window.sepnb = Object.assign(window.sepnb || {}, {
     formulas: { frequencies, score, turns, EXTENSIONS, slopes, digits },

@@ -10,7 +10,9 @@
 
   /** The number that 16 bits stand for: a sign, 5 bits of exponent, 10 of fraction. */
   const half = (bits) => {
-    const sign = bits & 0x8000 ? -1 : 1, exponent = (bits >> 10) & 31, fraction = bits & 1023;
+    const sign = bits & 0x8000 ? -1 : 1,
+      exponent = (bits >> 10) & 31,
+      fraction = bits & 1023;
     if (exponent === 0) return sign * fraction * 2 ** -24;
     return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
   };
@@ -20,11 +22,13 @@
   /** A packed model with its weights as matrices, by their names in torch; a vector has one row. */
   const unpack = (packed) => {
     const bytes = Uint8Array.from(atob(packed.weights), (letter) => letter.charCodeAt(0));
-    const view = new DataView(bytes.buffer), weights = {};
+    const view = new DataView(bytes.buffer),
+      weights = {};
     let at = 0;
     for (const [name, shape] of packed.tensors) {
       const one = matrix(shape.length > 1 ? shape[0] : 1, shape[shape.length - 1]);
-      for (let k = 0; k < one.data.length; k++, at += 2) one.data[k] = half(view.getUint16(at, true));
+      for (let k = 0; k < one.data.length; k++, at += 2)
+        one.data[k] = half(view.getUint16(at, true));
       weights[name] = one;
     }
     return { ...packed, weights };
@@ -34,10 +38,14 @@
 
   /** x W^T, as torch.nn.Linear has it: x [N, columns], W [out, in]; of W the columns from `first` on. */
   const linear = (x, W, first = 0) => {
-    const y = matrix(x.rows, W.rows), input = x.data, weight = W.data, output = y.data;
+    const y = matrix(x.rows, W.rows),
+      input = x.data,
+      weight = W.data,
+      output = y.data;
     for (let i = 0; i < x.rows; i++) {
       for (let o = 0; o < W.rows; o++) {
-        const a = i * x.cols, b = o * W.cols + first;
+        const a = i * x.cols,
+          b = o * W.cols + first;
         let sum = 0;
         for (let c = 0; c < x.cols; c++) sum += input[a + c] * weight[b + c];
         output[i * W.rows + o] = sum;
@@ -46,7 +54,12 @@
     return y;
   };
 
-  const plus = (x, y) => matrix(x.rows, x.cols, x.data.map((value, k) => value + y.data[k]));
+  const plus = (x, y) =>
+    matrix(
+      x.rows,
+      x.cols,
+      x.data.map((value, k) => value + y.data[k]),
+    );
 
   /** LayerNorm of each row of one stream: the other stream has no part in its mean or its scale. */
   const norm = (x, gain, bias, eps = 1e-5) => {
@@ -67,7 +80,9 @@
   const erf = (x) => {
     const t = 1 / (1 + 0.3275911 * Math.abs(x));
     const polynomial =
-      ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t;
+      ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t +
+        0.254829592) *
+      t;
     return Math.sign(x) * (1 - polynomial * Math.exp(-x * x));
   };
 
@@ -90,18 +105,23 @@
   /** Columns of each stream in the joined input of a group of heads. */
   const starts = (model, reads) => {
     let next = 0;
-    return Object.fromEntries(reads.map((name) => [name, (next += model.streams[name]) - model.streams[name]]));
+    return Object.fromEntries(
+      reads.map((name) => [name, (next += model.streams[name]) - model.streams[name]]),
+    );
   };
 
   /** Scores of one head, [N, N], from queries in columns q and keys in columns k on; -Infinity where a query
    * may not look: ahead, and `window` or more back. */
   const scoresOf = (queries, keys, q, k, d, window) => {
-    const n = queries.rows, scores = matrix(n, n, new Float64Array(n * n).fill(-Infinity));
-    const asked = queries.data, given = keys.data;
+    const n = queries.rows,
+      scores = matrix(n, n, new Float64Array(n * n).fill(-Infinity));
+    const asked = queries.data,
+      given = keys.data;
     for (let i = 0; i < n; i++) {
       for (let j = Math.max(0, i - window + 1); j <= i; j++) {
         let sum = 0;
-        const a = i * queries.cols + q, b = j * keys.cols + k;
+        const a = i * queries.cols + q,
+          b = j * keys.cols + k;
         for (let c = 0; c < d; c++) sum += asked[a + c] * given[b + c];
         scores.data[i * n + j] = sum / Math.sqrt(d);
       }
@@ -115,7 +135,9 @@
       const row = scores.data.subarray(i * scores.cols, (i + 1) * scores.cols);
       const most = row.reduce((a, b) => Math.max(a, b), -Infinity);
       let sum = 0;
-      row.forEach((value, j) => { sum += weights.data[i * scores.cols + j] = Math.exp(value - most); });
+      row.forEach((value, j) => {
+        sum += weights.data[i * scores.cols + j] = Math.exp(value - most);
+      });
       for (let j = 0; j < scores.cols; j++) weights.data[i * scores.cols + j] /= sum;
     }
     return weights;
@@ -127,8 +149,11 @@
    * `watch(head, parts)` is shown the heads: of each the weights, and its score as the sum of the products of
    * what either stream gives to the query and to the key. */
   const attention = (model, number, layer, u, window, watch) => {
-    const at = `transformer.blocks.${number}.attention`, d = model.head_width, w = model.weights;
-    const values = {}, z = {};
+    const at = `transformer.blocks.${number}.attention`,
+      d = model.head_width,
+      w = model.weights;
+    const values = {},
+      z = {};
     for (const name of Object.keys(model.streams)) {
       const block = w[`${at}.value.blocks.${name}.weight`];
       if (!block) continue; // a stream that nobody reads afterwards has no values
@@ -136,22 +161,26 @@
       z[name] = matrix(u[name].rows, values[name].cols);
     }
     layer.groups.forEach((group, g) => {
-      const W = w[`${at}.query_key.${g}.weight`], columns = starts(model, group.reads);
+      const W = w[`${at}.query_key.${g}.weight`],
+        columns = starts(model, group.reads);
       const made = group.reads.map((name) => [name, linear(u[name], W, columns[name])]);
       const joined = made.map(([, one]) => one).reduce(plus);
       group.heads.forEach(({ head, writes }, h) => {
-        const q = h * d, k = (group.heads.length + h) * d;
+        const q = h * d,
+          k = (group.heads.length + h) * d;
         const weights = softmax(scoresOf(joined, joined, q, k, d, window));
         const offset = head * d - starts(model, Object.keys(model.streams))[writes];
         average(weights, values[writes], z[writes], offset, d);
         const term = ([a, x], [b, y]) => [`${a} · ${b}`, scoresOf(x, y, q, k, d, window)];
         watch(head, {
           weights,
-          terms: () => Object.fromEntries(made.flatMap((one) => made.map((other) => term(one, other)))),
+          terms: () =>
+            Object.fromEntries(made.flatMap((one) => made.map((other) => term(one, other)))),
         });
       });
     });
-    for (const name of Object.keys(z)) z[name] = linear(z[name], w[`${at}.output.blocks.${name}.weight`]);
+    for (const name of Object.keys(z))
+      z[name] = linear(z[name], w[`${at}.output.blocks.${name}.weight`]);
     return z;
   };
 
@@ -175,22 +204,36 @@
    *
    * `window`: tokens that a query sees, itself included. `watch(layer, head, parts)`: see `attention`. */
   const logits = (model, tokens, positions, { window = Infinity, watch = () => {} } = {}) => {
-    const w = model.weights, embedding = w["embedding.weight"], n = tokens.length;
+    const w = model.weights,
+      embedding = w["embedding.weight"],
+      n = tokens.length;
     const sem = matrix(n, embedding.cols);
     tokens.forEach((token, i) => {
-      sem.data.set(embedding.data.subarray(token * sem.cols, (token + 1) * sem.cols), i * sem.cols);
+      sem.data.set(
+        embedding.data.subarray(token * sem.cols, (token + 1) * sem.cols),
+        i * sem.cols,
+      );
     });
     let x = { pos: sinusoid(positions, model.streams.pos, model.base), sem };
     model.layers.forEach((layer, number) => {
       const at = `transformer.blocks.${number}`;
       const normed = (which, name) =>
         norm(x[name], w[`${at}.${which}.gain.${name}`], w[`${at}.${which}.bias.${name}`]);
-      const u = Object.fromEntries(layer.normalised.map((name) => [name, normed("attention_norm", name)]));
-      const added = attention(model, number, layer, u, window, (head, parts) => watch(number, head, parts));
+      const u = Object.fromEntries(
+        layer.normalised.map((name) => [name, normed("attention_norm", name)]),
+      );
+      const added = attention(model, number, layer, u, window, (head, parts) =>
+        watch(number, head, parts),
+      );
       x = Object.fromEntries(layer.outputs.map((name) => [name, plus(x[name], added[name])]));
       for (const name of layer.outputs) {
-        const hidden = linear(normed("mlp_norm", name), w[`${at}.mlp.up.blocks.${name}.weight`]);
-        hidden.data.forEach((value, k) => { hidden.data[k] = gelu(value); });
+        const hidden = linear(
+          normed("mlp_norm", name),
+          w[`${at}.mlp.up.blocks.${name}.weight`],
+        );
+        hidden.data.forEach((value, k) => {
+          hidden.data[k] = gelu(value);
+        });
         x[name] = plus(x[name], linear(hidden, w[`${at}.mlp.down.blocks.${name}.weight`]));
       }
     });
@@ -202,20 +245,35 @@
   const whole = (model, tokens, start, watch, window) => {
     const served = { first: 0, from: 0, to: tokens.length };
     const told = (layer, head, parts) => watch(layer, head, { ...served, ...parts });
-    return logits(model, tokens, tokens.map((_, i) => start + i), { window, watch: told });
+    return logits(
+      model,
+      tokens,
+      tokens.map((_, i) => start + i),
+      { window, watch: told },
+    );
   };
 
   const RULES = {
-    plain: (model, tokens, start, { watch = () => {} } = {}) => whole(model, tokens, start, watch),
-    masked: (model, tokens, start, { watch = () => {} } = {}) => whole(model, tokens, start, watch, model.length),
+    plain: (model, tokens, start, { watch = () => {} } = {}) =>
+      whole(model, tokens, start, watch),
+    masked: (model, tokens, start, { watch = () => {} } = {}) =>
+      whole(model, tokens, start, watch, model.length),
     // In pieces of `stride` bytes, each read from index 0 together with the bytes before it that fit into L.
     reread: (model, tokens, _, { watch = () => {}, stride = 8 } = {}) => {
-      const found = matrix(tokens.length, 256), length = model.length;
-      for (let from = 0; from < tokens.length; ) {
-        const to = Math.min(from ? from + stride : length, tokens.length), first = Math.max(0, to - length);
-        const piece = tokens.slice(first, to), served = { first, from, to };
+      const found = matrix(tokens.length, 256),
+        length = model.length;
+      for (let from = 0; from < tokens.length;) {
+        const to = Math.min(from ? from + stride : length, tokens.length),
+          first = Math.max(0, to - length);
+        const piece = tokens.slice(first, to),
+          served = { first, from, to };
         const told = (layer, head, parts) => watch(layer, head, { ...served, ...parts });
-        const own = logits(model, piece, piece.map((_, i) => i), { watch: told });
+        const own = logits(
+          model,
+          piece,
+          piece.map((_, i) => i),
+          { watch: told },
+        );
         found.data.set(own.data.subarray((from - first) * 256), from * 256);
         from = to;
       }
@@ -224,7 +282,8 @@
   };
 
   /** Of logits [N, 256] the probabilities of what may come after token i. */
-  const probabilities = (found, i) => softmax(matrix(1, 256, found.data.slice(i * 256, (i + 1) * 256))).data;
+  const probabilities = (found, i) =>
+    softmax(matrix(1, 256, found.data.slice(i * 256, (i + 1) * 256))).data;
 
   /** Bits that a model pays for tokens 1 to N - 1, each given those before it. */
   const bits = (found, tokens) =>

@@ -64,9 +64,11 @@
   // --- the three pictures -----------------------------------------------------------------------------------
 
   const drawLosses = (stage, { bits, start, rule, length, inside, trained, chosen }) => {
-    const begin = rule === "reread" ? 0 : start, x = bits.map((_, i) => begin + i);
+    const begin = rule === "reread" ? 0 : start,
+      x = bits.map((_, i) => begin + i);
     const running = bits.map((_, i) => mean(bits.slice(Math.max(0, i - SMOOTH + 1), i + 1)));
-    const end = begin + bits.length, border = rule === "reread" ? length : trained;
+    const end = begin + bits.length,
+      border = rule === "reread" ? length : trained;
     const bands = end > border && rule !== "reread" ? [{ from: border, to: end, look: "mixed" }] : [];
     chart(stage, {
       height: 230,
@@ -97,17 +99,31 @@
       const came = byte === tokens[chosen + 1] ? "\u2190 came" : "";
       const head = element("th", { scope: "row" }, element("code", {}, letter(byte)));
       const share = element("td", {}, `${(100 * all[byte]).toFixed(1)} %`);
-      return element("tr", {}, head, share, element("td", { class: "moving-bars" }, bar), element("td", {}, came));
+      return element(
+        "tr",
+        {},
+        head,
+        share,
+        element("td", { class: "moving-bars" }, bar),
+        element("td", {}, came),
+      );
     });
     const before = words(tokens.slice(Math.max(0, chosen - 23), chosen + 1));
-    const caption = element("caption", {}, "Guesses after ", element("code", {}, `${chosen > 23 ? "\u2026" : ""}${before}`));
+    const caption = element(
+      "caption",
+      {},
+      "Guesses after ",
+      element("code", {}, `${chosen > 23 ? "\u2026" : ""}${before}`),
+    );
     stage.append(element("table", { class: "moving-guesses" }, caption, element("tbody", {}, ...rows)));
     return best;
   };
 
   const drawHead = (stage, parts, chosen, wide) => {
-    const side = parts.weights.rows, row = chosen - parts.first;
-    const stop = Math.min(side, Math.max(row + 1, Math.min(side, wide))), first = Math.max(0, stop - wide);
+    const side = parts.weights.rows,
+      row = chosen - parts.first;
+    const stop = Math.min(side, Math.max(row + 1, Math.min(side, wide))),
+      first = Math.max(0, stop - wide);
     const maps = element("div", { class: "moving-maps" });
     const terms = Object.entries(parts.terms()).map(([name, term]) => {
       const values = centred(term);
@@ -118,11 +134,27 @@
     stage.append(maps);
     for (const { name, size, cut: values } of terms) {
       const alt = `Part ${name} of the scores, a row for each query and a column for each key`;
-      heatMap(maps, { rows: stop - first, cols: stop - first, values, reach, title: `${name}: ${told(size, 2)}`, alt });
+      heatMap(maps, {
+        rows: stop - first,
+        cols: stop - first,
+        values,
+        reach,
+        title: `${name}: ${told(size, 2)}`,
+        alt,
+      });
     }
-    const weights = cut(parts.weights.data, side, first, stop).map((share) => (share > 0 ? Math.sqrt(share) : NaN));
+    const weights = cut(parts.weights.data, side, first, stop).map((share) =>
+      share > 0 ? Math.sqrt(share) : NaN,
+    );
     const alt = "Attention weights, a row for each query and a column for each key";
-    heatMap(maps, { rows: stop - first, cols: stop - first, values: weights, reach: 0.7, title: "weights (root)", alt });
+    heatMap(maps, {
+      rows: stop - first,
+      cols: stop - first,
+      values: weights,
+      reach: 0.7,
+      title: "weights (root)",
+      alt,
+    });
     stage.append(
       element(
         "p",
@@ -141,7 +173,9 @@
   // --- together ---------------------------------------------------------------------------------------------
 
   const sentence = ({ bits, length, start, rule, best, terms, head }) => {
-    const [near, far] = [bits.slice(0, length), bits.slice(length)].map((some) => (some.length ? mean(some) : null));
+    const [near, far] = [bits.slice(0, length), bits.slice(length)].map((some) =>
+      some.length ? mean(some) : null,
+    );
     const where = rule === "reread" || start === 0 ? "" : ` at indices from ${start} on`;
     const first = `The first ${Math.min(length, bits.length)} bytes${where} cost ${near.toFixed(2)} bits each`;
     const rest = far === null ? "." : `, those after them ${far.toFixed(2)}.`;
@@ -149,34 +183,57 @@
     return `${first}${rest} The likeliest next byte is ${letter(best[0])}. Scores of ${head}, by part: ${parts}.`;
   };
 
-  figure("model", (box, { models, texts, inside, length }) => {
-    const built = models.map((one) => M.unpack(one.packed)), most = 8 * length;
+  figure("model", (box, { models, texts, levels, length }) => {
+    const built = models.map((one) => M.unpack(one.packed)),
+      most = 8 * length;
     const headsOf = (model) =>
       model.layers.flatMap((layer, number) =>
         layer.groups.flatMap((group) =>
           group.heads.map(({ head, writes }) => [
             `${number}.${head}`,
-            `layer ${number + 1}, head ${head + 1}` + (group.reads.includes("sem") ? "" : " (reads positions only)"),
+            `layer ${number + 1}, head ${head + 1}` +
+              (group.reads.includes("sem") ? "" : " (reads positions only)"),
             writes,
           ]),
         ),
       );
-    const heads = headsOf(built[0]), numbered = (list) => list.map(([, name], at) => [String(at), name]);
+    const heads = headsOf(built[0]),
+      numbered = (list) => list.map(([, name], at) => [String(at), name]);
     let held = { key: null };
     let sample = "0";
     box.sepnb = { models: built, held: () => held }; // for whoever looks in from outside
     panel(box, {
       controls: [
         { name: "sample", label: "Text", options: numbered(texts), value: "0" },
-        { name: "text", label: `Change it, or type your own (at most ${most} bytes)`, rows: 4, most, value: texts[0][0] },
-        { name: "model", label: "Model", options: models.map((one, at) => [String(at), one.says]), value: "0" },
+        {
+          name: "text",
+          label: `Change it, or type your own (at most ${most} bytes)`,
+          rows: 4,
+          most,
+          value: texts[0][0],
+        },
+        {
+          name: "model",
+          label: "Model",
+          options: models.map((one, at) => [String(at), one.says]),
+          value: "0",
+        },
         { name: "rule", label: "Rule", options: RULES, value: "plain" },
         {
-          name: "start", label: "Start index", min: 0, max: most, value: 0,
+          name: "start",
+          label: "Start index",
+          min: 0,
+          max: most,
+          value: 0,
           text: (value) => `${value} (${told(value / length, 3)} L)`,
         },
         { name: "chosen", label: "Byte looked at", min: 0, max: most, value: most },
-        { name: "head", label: "Head", options: heads.map(([key, name]) => [key, name]), value: heads[heads.length > 1 ? 1 : 0][0] },
+        {
+          name: "head",
+          label: "Head",
+          options: heads.map(([key, name]) => [key, name]),
+          value: heads[heads.length > 1 ? 1 : 0][0],
+        },
       ],
       draw: (state, stage, parts) => {
         if (state.sample !== sample) {
@@ -187,7 +244,8 @@
         const tokens = bytesOf(state.text, most);
         stage.replaceChildren();
         if (tokens.length < 2) return "Type at least two bytes.";
-        const { rule, start } = state, model = built[Number(state.model)];
+        const { rule, start } = state,
+          model = built[Number(state.model)];
         const chosen = Math.min(state.chosen, tokens.length - 2);
         parts.chosen.set({ max: tokens.length - 2, value: chosen });
         const key = JSON.stringify([state.model, tokens, rule, rule === "reread" ? 0 : start]);
@@ -195,7 +253,15 @@
         const pieces = held.heads[state.head];
         const piece = pieces.find((one) => one.from <= chosen && chosen < one.to);
         const { trained } = models[Number(state.model)];
-        drawLosses(stage, { bits: held.bits, start, rule, length, trained, chosen, inside: inside[Number(state.model)] });
+        drawLosses(stage, {
+          bits: held.bits,
+          start,
+          rule,
+          length,
+          trained,
+          chosen,
+          inside: levels[Number(state.model)],
+        });
         const best = drawGuesses(stage, { logits: held.logits, tokens, chosen });
         const terms = drawHead(stage, piece, chosen, SHOWN);
         const [, head] = heads.find(([one]) => one === state.head);

@@ -45,15 +45,25 @@
         list.value = value;
       };
       fill(one.options, one.value);
-      return { node: element("div", { class: "moving-list" }, label, list), input: list, read: () => list.value, fill };
+      return {
+        node: element("div", { class: "moving-list" }, label, list),
+        input: list,
+        read: () => list.value,
+        fill,
+      };
     }
     if (one.rows) {
       const area = element("textarea", { id, rows: one.rows, spellcheck: "false", maxlength: one.most });
       area.value = one.value;
-      return { node: element("div", { class: "moving-text" }, label, area), input: area, read: () => area.value };
+      return {
+        node: element("div", { class: "moving-text" }, label, area),
+        input: area,
+        read: () => area.value,
+      };
     }
     const range = element("input", { id, type: "range", min: one.min, max: one.max, step: one.step || 1 });
-    const said = element("output", { for: id }), text = one.text || ((value) => told(value, 6));
+    const said = element("output", { for: id }),
+      text = one.text || ((value) => told(value, 6));
     const say = () => {
       said.textContent = text(Number(range.value));
       range.setAttribute("aria-valuetext", said.textContent);
@@ -77,10 +87,15 @@
   const panel = (box, { controls, draw, stage = element("div", { class: "moving-stage" }) }) => {
     const parts = Object.fromEntries(controls.map((one) => [one.name, control(one)]));
     const said = element("p", { class: "moving-said", "aria-live": "polite" });
-    const form = element("form", { class: "moving-controls" }, ...Object.values(parts).map((part) => part.node));
+    const form = element(
+      "form",
+      { class: "moving-controls" },
+      ...Object.values(parts).map((part) => part.node),
+    );
     form.addEventListener("submit", (event) => event.preventDefault());
     box.append(form, stage, said);
-    let waiting = false, width = 0;
+    let waiting = false,
+      width = 0;
     const show = () => {
       waiting = false;
       width = stage.clientWidth;
@@ -93,7 +108,9 @@
     };
     form.addEventListener("input", soon);
     new MutationObserver(soon).observe(document.documentElement, { attributeFilter: ["data-theme"] });
-    new ResizeObserver(() => { if (stage.clientWidth !== width) soon(); }).observe(stage);
+    new ResizeObserver(() => {
+      if (stage.clientWidth !== width) soon();
+    }).observe(stage);
     show();
     return { parts, show };
   };
@@ -102,7 +119,8 @@
 
   /** Round steps between two numbers, about `count` of them. */
   const ticks = ([low, high], count) => {
-    const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough));
+    const rough = (high - low) / count,
+      power = 10 ** Math.floor(Math.log10(rough));
     const step = power * [1, 2, 5, 10].find((one) => one * power >= rough);
     const found = [];
     for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9 * step; at++) found.push(at * step);
@@ -111,13 +129,16 @@
 
   const decades = ([low, high]) => {
     const found = [];
-    for (let at = Math.ceil(Math.log10(low) - 1e-9); 10 ** at <= high * (1 + 1e-9); at++) found.push(10 ** at);
+    for (let at = Math.ceil(Math.log10(low) - 1e-9); 10 ** at <= high * (1 + 1e-9); at++)
+      found.push(10 ** at);
     return found;
   };
 
   /** A scale from values to pixels, with its ticks; `log` for a logarithmic one. */
   const scale = ({ range, log, at }, [from, to], count) => {
-    const of = log ? Math.log : (value) => value, low = of(range[0]), high = of(range[1]);
+    const of = log ? Math.log : (value) => value,
+      low = of(range[0]),
+      high = of(range[1]);
     const place = (value) => from + ((of(value) - low) / (high - low)) * (to - from);
     return { place, ticks: at || (log ? decades(range) : ticks(range, count)) };
   };
@@ -127,24 +148,40 @@
    * x, y: {range, label, log, at, text}; series: {x, y, look, words, points, end}, `look` a class, `words` its
    * name, which stands at its end or above the drawing; marks: {x or y, words}, dashed lines; `bands`: {from,
    * to, look} along x. `alt` is what the drawing shows, in words. */
-  const chart = (stage, { x, y, series, marks = [], bands = [], alt, height = 240, width = stage.clientWidth }) => {
+  const chart = (
+    stage,
+    { x, y, series, marks = [], bands = [], alt, height = 240, width = stage.clientWidth },
+  ) => {
     const svg = drawing("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", class: "moving-chart" });
     svg.append(drawing("title", {}, alt), drawing("desc", {}, alt));
-    const left = 52, right = width - 12, bottom = height - 40, top = 22;
-    const across = scale(x, [left, right], Math.max(3, width / 90)), up = scale(y, [bottom, top], 5);
+    const left = 52,
+      right = width - 12,
+      bottom = height - 40,
+      top = 22;
+    const across = scale(x, [left, right], Math.max(3, width / 90)),
+      up = scale(y, [bottom, top], 5);
     const text = (at, down, words, anchor = "middle", look = "ink") =>
       svg.append(drawing("text", { x: at, y: down, "text-anchor": anchor, class: look }, words));
     const line = (x1, y1, x2, y2, look) => svg.append(drawing("line", { x1, y1, x2, y2, class: look }));
     for (const band of bands) {
       const [a, b] = [band.from, band.to].map((at) => Math.min(right, Math.max(left, across.place(at))));
-      svg.append(drawing("rect", { x: a, y: top, width: Math.max(0, b - a), height: bottom - top, class: `${band.look} soft` }));
+      svg.append(
+        drawing("rect", {
+          x: a,
+          y: top,
+          width: Math.max(0, b - a),
+          height: bottom - top,
+          class: `${band.look} soft`,
+        }),
+      );
     }
     for (const at of up.ticks) {
       line(left, up.place(at), right, up.place(at), "grid");
       text(left - 7, up.place(at) + 4, (y.text || told)(at), "end", "faint");
     }
     for (const at of across.ticks) {
-      const down = across.place(at), last = down > right - 14;
+      const down = across.place(at),
+        last = down > right - 14;
       text(last ? width - 2 : down, bottom + 17, (x.text || told)(at), last ? "end" : "middle", "faint");
     }
     line(left, bottom, right, bottom, "axis");
@@ -152,12 +189,13 @@
     text(4, 13, y.label, "start");
     for (const mark of marks) {
       if (mark.x !== undefined && mark.x >= x.range[0] && mark.x <= x.range[1]) {
-        const at = across.place(mark.x), beyond = at > right - 90;
+        const at = across.place(mark.x),
+          beyond = at > right - 90;
         line(at, top, at, bottom, "mark");
         text(at + (beyond ? -4 : 4), top + 8, mark.words || "", beyond ? "end" : "start", "faint");
       } else if (mark.y !== undefined) {
         line(left, up.place(mark.y), right, up.place(mark.y), "mark");
-        text(right, up.place(mark.y) - 5, mark.words || "", "end", "faint");
+        text(left + 6, up.place(mark.y) - 5, mark.words || "", "start", "faint");
       }
     }
     const inside = (value) => Math.min(bottom + 1, Math.max(top - 1, value));
@@ -168,7 +206,8 @@
         const path = kept.map(([a, b]) => `${a.toFixed(1)},${b.toFixed(1)}`).join(" ");
         svg.append(drawing("polyline", { points: path, class: `line ${one.look}` }));
       } else {
-        for (const [cx, cy] of kept) svg.append(drawing("circle", { cx, cy, r: one.points, class: `dot ${one.look}` }));
+        for (const [cx, cy] of kept)
+          svg.append(drawing("circle", { cx, cy, r: one.points, class: `dot ${one.look}` }));
       }
     }
     stage.append(svg);
@@ -194,8 +233,10 @@
    * above 0 and another below, as strong as they are large beside `reach`; what is not finite stays empty. */
   const heatMap = (stage, { rows, cols, values, reach, title, alt }) => {
     const canvas = element("canvas", { width: cols, height: rows, role: "img", "aria-label": alt });
-    const context = canvas.getContext("2d"), image = context.createImageData(cols, rows);
-    const above = colour(stage, "--moving-above"), below = colour(stage, "--moving-below");
+    const context = canvas.getContext("2d"),
+      image = context.createImageData(cols, rows);
+    const above = colour(stage, "--moving-above"),
+      below = colour(stage, "--moving-below");
     for (let k = 0; k < rows * cols; k++) {
       if (!Number.isFinite(values[k])) continue;
       const strength = Math.min(1, Math.abs(values[k]) / (reach || 1));
@@ -209,7 +250,9 @@
 
   // --- the page ---------------------------------------------------------------------------------------------
 
-  const figure = (kind, build) => { kinds[kind] = build; };
+  const figure = (kind, build) => {
+    kinds[kind] = build;
+  };
 
   document.addEventListener("DOMContentLoaded", () => {
     for (const box of document.querySelectorAll("[data-draw]")) {
@@ -219,6 +262,14 @@
   });
 
   window.sepnb = Object.assign(window.sepnb || {}, {
-    figure, panel, chart, heatMap, legend, element, drawing, told, ticks,
+    figure,
+    panel,
+    chart,
+    heatMap,
+    legend,
+    element,
+    drawing,
+    told,
+    ticks,
   });
 })();
