@@ -378,8 +378,8 @@ print(carried["streams"], carried["layers"][1]["groups"])
 
 # %% tags=["hide-cell"]
 # 2 L is a multiple of L, so that every byte is read at the index that it would have
-# from 0 on: the same numbers. In a longer text byte L would stand at index 0 again, beside
-# byte L - 1 at index L - 1, and no training showed that neighbourhood.
+# from 0 on: the same numbers. In a longer text byte L would stand at index 0 again,
+# beside byte L - 1 at index L - 1, and no training showed that neighbourhood.
 wrapped = (np.arange(L) + FAR) % L
 again = evaluate(models["zero"], held_out[:, : L + 1], positions=wrapped).bits
 assert np.array_equal(again, read["zero", 0])
@@ -406,7 +406,7 @@ assert not moved["sem", "sem"][rest][:, rest].any() and moved["sem", "sem"][t].a
 # %% tags=["hide-cell"]
 # Pair m comes round after 2 pi 10000^(m/8) indices: 6, 20, 63, 199 and 628 for the
 # first five. Near 192 the third has made three turns and the fourth almost one, and the
-# slower ones have hardly moved. An index there looks like one near 0; so does 199 - t like -t.
+# slower ones have hardly moved. An index there looks like one near 0.
 waves = 2 * np.pi * 10_000.0 ** (np.arange(8) / 8)
 turns = 3 * L / waves[[2, 3]]
 assert np.abs(turns - turns.round()).max() < 0.06

@@ -187,17 +187,6 @@
     line(left, bottom, right, bottom, "axis");
     text((left + right) / 2, height - 5, x.label);
     text(4, 13, y.label, "start");
-    for (const mark of marks) {
-      if (mark.x !== undefined && mark.x >= x.range[0] && mark.x <= x.range[1]) {
-        const at = across.place(mark.x),
-          beyond = at > right - 90;
-        line(at, top, at, bottom, "mark");
-        text(at + (beyond ? -4 : 4), top + 8, mark.words || "", beyond ? "end" : "start", "faint");
-      } else if (mark.y !== undefined) {
-        line(left, up.place(mark.y), right, up.place(mark.y), "mark");
-        text(left + 6, up.place(mark.y) - 5, mark.words || "", "start", "faint");
-      }
-    }
     const inside = (value) => Math.min(bottom + 1, Math.max(top - 1, value));
     for (const one of series) {
       const dots = [...one.x].map((value, k) => [across.place(value), inside(up.place(one.y[k]))]);
@@ -208,6 +197,18 @@
       } else {
         for (const [cx, cy] of kept)
           svg.append(drawing("circle", { cx, cy, r: one.points, class: `dot ${one.look}` }));
+      }
+    }
+    // Words come last, so that they lie over the lines.
+    for (const mark of marks) {
+      if (mark.x !== undefined && mark.x >= x.range[0] && mark.x <= x.range[1]) {
+        const at = across.place(mark.x),
+          beyond = at > right - 90;
+        line(at, top, at, bottom, "mark");
+        text(at + (beyond ? -4 : 4), top + 8, mark.words || "", beyond ? "end" : "start", "faint");
+      } else if (mark.y !== undefined) {
+        line(left, up.place(mark.y), right, up.place(mark.y), "mark");
+        text(left + 6, up.place(mark.y) - 5, mark.words || "", "start", "faint");
       }
     }
     stage.append(svg);
