@@ -146,8 +146,9 @@ def recompute(
     common = ["--profile", profile, "--device", "cpu", "--threads", str(threads)]
     common += ["--jobs", str(max(1, (os.cpu_count() or 1) // threads))]
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if quiet else {}
-    if records is not None:
-        shutil.copytree(records / "build" / profile / "results", build / profile / "results")
+    kept = None if records is None else records / "build" / profile / "results"
+    if kept is not None and kept.is_dir():  # chapters that read no records leave none
+        shutil.copytree(kept, build / profile / "results")
     failed: list[RecomputeError] = []
 
     def run(names: list[str], *more: str) -> None:

@@ -154,3 +154,20 @@ def test_a_chapter_is_recomputed_with_every_record_that_it_asks_for_and_no_other
     else:
         assert regression.recompute(tmp_path / "work") == {"01_order": {"runs": 3}}
     assert commands == [["in_window"], ["01_order"], ["images"], ["01_order"], ["budget"], ["01_order"]]
+
+
+def test_a_chapter_that_reads_no_records_is_recomputed_after_a_call_that_left_none(
+    write_chapter, tmp_path, monkeypatch
+) -> None:
+    write_chapter("01_order")
+
+    def run(command: list[str], env: dict[str, str], **_: object) -> subprocess.CompletedProcess:
+        build = Path(env["SEPNB_BUILD"]) / "smoke"
+        write_json(build / "01_order.json", {"chapter": "01_order", "numbers": {"runs": 1}})
+        (build / "01_order.reads").write_text("")
+        return subprocess.CompletedProcess(command, 0, "")
+
+    monkeypatch.setattr(regression.subprocess, "run", run)
+    for work, before in (("first", None), ("second", tmp_path / "first")):
+        found = regression.recompute(tmp_path / work, chapters=["01_order"], records=before)
+        assert found == {"01_order": {"runs": 1}}
