@@ -46,7 +46,6 @@ numbers = {}
 L, STEPS, BATCH, STRIDE = 64, 240, 16, 8
 LONG, FAR = 8 * L, 2 * L
 
-# %% tags=["hide-cell"]
 library = text.load("sympy")
 config = TransformerConfig(
     Streams(pos=16, sem=48), 2, 4, "sinusoidal", mode="strict", max_length=L
@@ -67,7 +66,7 @@ def trained(positions=None):
 
 models = {"zero": trained(), "random": trained(RandomOffset(LONG + L))}
 
-# %% tags=["hide-cell"]
+# %% tags=["hide-input"]
 held_out = text.windows(library.test, length=LONG, per_document=LONG).tokens
 held_out = held_out[:: max(1, len(held_out) // 20)][:20]
 read = {}
@@ -88,7 +87,6 @@ assert numbers["index_zero"] > 0.4 > 0.1 > abs(numbers["index_random"])
 assert min(numbers["plain_zero"], numbers["masked_zero"]) > 0.5
 assert 0.7 > numbers["plain_random"] > numbers["masked_random"] + 0.05
 
-# %% tags=["hide-input"]
 RULES = {
     "plain": ("as it is", "#d55e00", "-"),
     "masked": ("window mask", "#7b5ea7", (0, (5, 2))),
